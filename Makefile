@@ -1,0 +1,62 @@
+# The commands of this repository. `make` alone lists them; every other target does its own set-up.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
+PYTHON_SOURCES := $(shell find workers/python/src -name '*.py')
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench fmt clean
+
+help: ## List the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.parkade $(VENV)/.tools ## Build parkade and its Python package into .venv
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.10 or newer is needed; set PYTHON=") if sys.version_info < (3, 10) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.tools: $(BIN)/python tests/requirements.txt requirements-dev.txt
+	$(BIN)/python -m pip install --quiet -r requirements-dev.txt -r tests/requirements.txt
+	touch $@
+
+# The binary and the package, where `pip install` would put them; the package is linked, so that it is always the one of this checkout.
+$(VENV)/.parkade: $(BIN)/python $(RUST_SOURCES) pyproject.toml
+	@command -v cargo > /dev/null || { echo "A stable Rust toolchain is needed: see https://rustup.rs"; exit 1; }
+	$(BIN)/python -m pip install --quiet 'maturin>=1.9,<2' 'msgspec>=0.19' 'uvloop>=0.20'
+	cargo build --release --locked
+	ln -sf ../../target/release/parkade $(BIN)/parkade
+	echo "$(CURDIR)/workers/python/src" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/parkade.pth"
+	touch $@
+
+demo: $(VENV)/.parkade ## Serve the demo at http://127.0.0.1:8000
+	$(BIN)/parkade serve examples/demo/app.py --bind 127.0.0.1:8000 --admin 127.0.0.1:8001
+
+test: setup ## Run every test: what CI runs
+	cargo test --locked --quiet --workspace
+	$(BIN)/python -m pytest -q workers/python/tests
+	$(BIN)/python -m pytest -q tests
+
+check: setup ## The quick loop: format, lints, types, unit tests
+	cargo fmt --all --check
+	cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
+	cargo test --locked --quiet --workspace
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q workers/python/tests
+
+bench: $(VENV)/.parkade ## Measure parkade beside its peers; writes bench/results
+	bench/install.sh
+	$(BIN)/python bench/run.py
+
+fmt: setup ## Format everything
+	cargo fmt --all
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean: ## Remove what was built
+	rm -rf $(VENV) target
