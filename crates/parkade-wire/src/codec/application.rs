@@ -1,0 +1,102 @@
+//! Reads the application that `READY` tells about.
+
+use super::park::{response, then, wait, wait_then};
+use super::read::Reader;
+use crate::application::{Application, ChannelOptions, Route, RouteKind};
+use crate::error::Fault;
+use crate::exchange::Response;
+use crate::wait::{Then, Wait};
+
+pub(super) fn application(reader: &mut Reader) -> Result<Application, Fault> {
+    let mut interface = None;
+    let (mut concurrent, mut fallback) = (false, false);
+    let (mut routes, mut channels) = (Vec::new(), Vec::new());
+    reader.map(|reader, key| {
+        match key {
+            "interface" => interface = Some(reader.text("interface is text")?.to_owned()),
+            "concurrent" => concurrent = reader.boolean("concurrent is a boolean")?,
+            "fallback" => fallback = reader.boolean("fallback is a boolean")?,
+            "routes" => routes = reader.list(route)?,
+            "channels" => channels = reader.list(channel)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    let interface = interface.ok_or(Fault::payload("interface is missing"))?;
+    Ok(Application { interface, concurrent, fallback, routes, channels })
+}
+
+/// `[pattern, options]`
+fn channel(reader: &mut Reader) -> Result<(String, ChannelOptions), Fault> {
+    reader.array(2, |reader| {
+        let pattern = reader.text("a channel's pattern is text")?.to_owned();
+        let mut options = ChannelOptions::default();
+        reader.map(|reader, key| {
+            match key {
+                "count" => options.count = reader.optional(|r| r.unsigned("count is an integer"))?,
+                "bytes" => options.bytes = reader.optional(|r| r.unsigned("bytes is an integer"))?,
+                "age" => options.age = reader.optional(Reader::seconds)?,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        Ok((pattern, options))
+    })
+}
+
+/// What a route's map said, in whatever order.
+#[derive(Default)]
+struct Said {
+    methods: Option<Vec<String>>,
+    path: Option<String>,
+    kind: Option<String>,
+    deadline: Option<f64>,
+    answer: Option<Response>,
+    wait: Option<Wait>,
+    then: Option<Then>,
+}
+
+fn route(reader: &mut Reader) -> Result<Route, Fault> {
+    let mut said = Said::default();
+    reader.map(|reader, key| {
+        match key {
+            "methods" => said.methods = Some(reader.list(|r| r.text("a method is text").map(str::to_owned))?),
+            "path" => said.path = Some(reader.text("path is text")?.to_owned()),
+            "kind" => said.kind = Some(reader.text("kind is text")?.to_owned()),
+            "deadline" => said.deadline = reader.optional(Reader::seconds)?,
+            "answer" => said.answer = reader.optional(response)?,
+            "wait" => said.wait = reader.optional(wait)?,
+            "then" => said.then = reader.optional(then)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    said.route()
+}
+
+impl Said {
+    fn route(self) -> Result<Route, Fault> {
+        let kind = self.kind.ok_or(Fault::payload("kind is missing"))?;
+        Ok(Route {
+            methods: self.methods.ok_or(Fault::payload("methods is missing"))?,
+            path: self.path.ok_or(Fault::payload("path is missing"))?,
+            deadline: self.deadline,
+            kind: match kind.as_str() {
+                "sync" => RouteKind::Sync,
+                "async" => RouteKind::Async,
+                "wait" => parked(self.wait, self.then)?,
+                "constant" => RouteKind::Constant(self.answer.ok_or(Fault::payload("answer is missing"))?),
+                _ => return Err(Fault::payload("kind is sync, async, wait or constant")),
+            },
+        })
+    }
+}
+
+fn parked(wait: Option<Wait>, then: Option<Then>) -> Result<RouteKind, Fault> {
+    let wait = wait.ok_or(Fault::payload("wait is missing"))?;
+    let then = then.ok_or(Fault::payload("then is missing"))?;
+    match wait_then(wait, then)? {
+        (_, Then::Await) => Err(Fault::payload("then of a route is answer or call")),
+        (wait, then) => Ok(RouteKind::Wait { wait, then }),
+    }
+}

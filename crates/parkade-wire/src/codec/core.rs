@@ -1,0 +1,133 @@
+//! Types the frames that a core writes: for the vectors, and for workers that are made for a test.
+
+use bytes::Bytes;
+
+use super::Receive;
+use super::park::{headers, inline_body};
+use super::read::{Reader, payload};
+use super::worker::{close, data, goodbye, text, token, window};
+use crate::error::{Fault, Rule, Violation};
+use crate::exchange::Request;
+use crate::frame::{CancelReason, CoreInfo, FromCore};
+use crate::framing::RawFrame;
+use crate::kind::Kind;
+use crate::wait::Outcome;
+
+impl Receive for FromCore {
+    fn decode(kind: Kind, raw: &RawFrame) -> Result<Self, Violation> {
+        let (stream, more, bytes) = (raw.stream, raw.more(), &raw.payload);
+        let typed = match kind {
+            Kind::Hello => payload(bytes, 4, hello),
+            Kind::Request => payload(bytes, 11, request).map(|request| FromCore::Request { stream, more, request }),
+            Kind::Data => data(raw).map(|bytes| FromCore::Data { stream, more, bytes }),
+            Kind::Window => payload(bytes, 1, window).map(|bytes| FromCore::Window { stream, bytes }),
+            Kind::Resume => resume(bytes),
+            Kind::Cancel => payload(bytes, 1, cancel).map(|reason| FromCore::Cancel { stream, reason }),
+            Kind::Drain => payload(bytes, 1, Reader::seconds).map(|seconds| FromCore::Drain { seconds }),
+            Kind::Ping => payload(bytes, 1, token).map(|token| FromCore::Ping { token }),
+            Kind::Goodbye => payload(bytes, 2, goodbye).map(|(code, text)| FromCore::Goodbye { code, text }),
+            Kind::Message => Ok(FromCore::Message { stream, text: raw.text(), bytes: bytes.clone() }),
+            Kind::Close => payload(bytes, 2, close).map(|(code, text)| FromCore::Close { stream, code, text }),
+            Kind::Ready
+            | Kind::Failed
+            | Kind::Response
+            | Kind::Error
+            | Kind::Park
+            | Kind::Publish
+            | Kind::Credit
+            | Kind::Pong => return Err(Violation::new(Rule::End, kind, stream)),
+        };
+        typed.map_err(|fault| fault.on(kind, stream))
+    }
+}
+
+fn hello(reader: &mut Reader) -> Result<FromCore, Fault> {
+    let version_min = reader.unsigned("version_min is an integer")?;
+    let version_max = reader.unsigned("version_max is an integer")?;
+    let features = reader.unsigned("features is an integer")?;
+    let mut info = CoreInfo::default();
+    reader.map(|reader, key| {
+        match key {
+            "core" => info.core = Some(text(reader)?),
+            "target" => info.target = Some(text(reader)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    Ok(FromCore::Hello { version_min, version_max, features, info })
+}
+
+fn request(reader: &mut Reader) -> Result<Request, Fault> {
+    Ok(Request {
+        route: reader.optional(|reader| reader.unsigned("route is an integer or nil"))?,
+        parameters: reader.list(text)?,
+        method: text(reader)?,
+        path: text(reader)?,
+        query: text(reader)?,
+        headers: headers(reader)?,
+        client: text(reader)?,
+        scheme: text(reader)?,
+        version: text(reader)?,
+        deadline: reader.optional(Reader::seconds)?,
+        body: reader.optional(inline_body)?,
+    })
+}
+
+fn cancel(reader: &mut Reader) -> Result<CancelReason, Fault> {
+    CancelReason::of(reader.text("reason is text")?).ok_or(Fault::payload("no reason of this version"))
+}
+
+/// `[outcome, streams]` or `[outcome, streams, function, states]`
+fn resume(bytes: &Bytes) -> Result<FromCore, Fault> {
+    let length = Reader::new(bytes).array_length()?;
+    payload(bytes, 2, |reader| Ok((outcome(reader)?, reader.list(stream)?))).and_then(|(outcome, streams)| match length
+    {
+        3 => Err(Fault::payload("function and states come together")),
+        4.. => payload(bytes, 4, |reader| called(outcome, streams, reader)),
+        _ => Ok(FromCore::ResumeAwait { outcome, streams }),
+    })
+}
+
+fn called(outcome: Outcome<'static>, streams: Vec<u32>, reader: &mut Reader) -> Result<FromCore, Fault> {
+    reader.skip(2)?;
+    let function = text(reader)?;
+    let states = reader.list(|reader| reader.binary("state is bytes"))?;
+    if states.len() != streams.len() {
+        return Err(Fault::payload("one state for each stream"));
+    }
+    Ok(FromCore::ResumeCall { outcome, function, calls: streams.into_iter().zip(states).collect() })
+}
+
+fn stream(reader: &mut Reader) -> Result<u32, Fault> {
+    match reader.unsigned("a stream is an integer")? {
+        0 => Err(Fault { rule: Rule::Stream, why: "a request has a stream of 1 or more" }),
+        stream => Ok(stream),
+    }
+}
+
+fn outcome(reader: &mut Reader) -> Result<Outcome<'static>, Fault> {
+    let mut whole = reader.value()?;
+    match whole.clone().array(1, |reader| reader.text("an outcome's name is text"))? {
+        "elapsed" => Ok(Outcome::Elapsed),
+        "message" => whole.array(5, message),
+        "timeout" => {
+            whole.array(2, |reader| behind_name(reader).map(|cursor| Outcome::Timeout { cursor: cursor.into() }))
+        }
+        "refused" => whole.array(2, |reader| behind_name(reader).map(|text| Outcome::Refused { text: text.into() })),
+        _ => Err(Fault::payload("outcome is elapsed, message, timeout or refused")),
+    }
+}
+
+fn behind_name(reader: &mut Reader) -> Result<String, Fault> {
+    reader.skip(1)?;
+    text(reader)
+}
+
+fn message(reader: &mut Reader) -> Result<Outcome<'static>, Fault> {
+    Ok(Outcome::Message {
+        cursor: behind_name(reader)?.into(),
+        content_type: text(reader)?.into(),
+        body: reader.binary("body is bytes")?.to_vec().into(),
+        gap: reader.boolean("gap is a boolean")?,
+    })
+}

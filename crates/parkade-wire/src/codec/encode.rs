@@ -1,0 +1,212 @@
+//! The frames that the core writes, appended to what waits to be written.
+//!
+//! Nothing here allocates (but for the buffer's own growth), and nothing fails: what goes in has been bounded where it came from.
+
+use std::ops::RangeInclusive;
+
+use bytes::{BufMut, BytesMut};
+
+use super::write::{array, array_of, binary, boolean, map, nil, seconds, text, unsigned};
+use crate::frame::CancelReason;
+use crate::framing::frame;
+use crate::kind::Kind;
+use crate::limits::{DATA_BYTES_MAX, FRAME_BYTES_MAX, RESUMED_COUNT_MAX};
+use crate::wait::Outcome;
+
+/// A request's head, borrowed from wherever it is.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestHead<'a, P, H> {
+    /// The number of the route, or `None` for the fallback.
+    pub route: Option<u32>,
+    /// `&str`: the path parameters, decoded, in the order of the pattern.
+    pub parameters: P,
+    pub method: &'a str,
+    /// As sent.
+    pub path: &'a str,
+    /// As sent, without `?`.
+    pub query: &'a str,
+    /// `(&str, &[u8])`: name in lower case, value.
+    pub headers: H,
+    /// The client's address, or empty.
+    pub client: &'a str,
+    /// `http` or `https`.
+    pub scheme: &'a str,
+    /// `1.0`, `1.1` or `2`.
+    pub version: &'a str,
+    /// Seconds left.
+    pub deadline: Option<f64>,
+    /// At most `INLINE_BODY_BYTES_MAX`; `None` when it follows.
+    pub body: Option<&'a [u8]>,
+    /// `DATA` follows.
+    pub more: bool,
+}
+
+/// `HELLO`: the versions that the core speaks, its features, and what it tells about itself (`core`, `target`).
+pub fn hello(out: &mut BytesMut, versions: RangeInclusive<u32>, features: u64, info: &[(&str, &str)]) {
+    frame(out, Kind::Hello, false, 0, |out| {
+        array(out, 4);
+        unsigned(out, (*versions.start()).into());
+        unsigned(out, (*versions.end()).into());
+        unsigned(out, features);
+        map(out, info.len());
+        for (key, value) in info {
+            text(out, key);
+            text(out, value);
+        }
+    });
+}
+
+/// `REQUEST`. The hottest function of the product: one pass, no allocation, the length put in at the end.
+pub fn request<'a, P, H>(out: &mut BytesMut, stream: u32, head: RequestHead<'_, P, H>)
+where
+    P: IntoIterator<Item = &'a str>,
+    H: IntoIterator<Item = (&'a str, &'a [u8])>,
+{
+    frame(out, Kind::Request, head.more, stream, |out| {
+        array(out, 11);
+        optional(out, head.route, |out, route| unsigned(out, route.into()));
+        array_of(out, 1, head.parameters, text);
+        text(out, head.method);
+        text(out, head.path);
+        text(out, head.query);
+        array_of(out, 2, head.headers, pair);
+        text(out, head.client);
+        text(out, head.scheme);
+        text(out, head.version);
+        optional(out, head.deadline, seconds);
+        optional(out, head.body, binary);
+    });
+}
+
+/// `DATA`, in as many frames as it takes; `more` says whether the body goes on behind the last of them.
+pub fn data(out: &mut BytesMut, stream: u32, bytes: &[u8], more: bool) {
+    let mut rest = bytes;
+    while let Some((part, behind)) = rest.split_at_checked(DATA_BYTES_MAX).filter(|(_, behind)| !behind.is_empty()) {
+        frame(out, Kind::Data, true, stream, |out| out.put_slice(part));
+        rest = behind;
+    }
+    frame(out, Kind::Data, more, stream, |out| out.put_slice(rest));
+}
+
+/// `WINDOW`: so many bytes of the worker's `DATA` have been consumed.
+pub fn window(out: &mut BytesMut, stream: u32, bytes: u32) {
+    frame(out, Kind::Window, false, stream, |out| {
+        array(out, 1);
+        unsigned(out, bytes.into());
+    });
+}
+
+/// `RESUME` for streams that are parked with `await`: one frame for as many as fit, so nearly always one.
+pub fn resume_await(out: &mut BytesMut, outcome: &Outcome, streams: &[u32]) {
+    for streams in streams.chunks(RESUMED_COUNT_MAX) {
+        frame(out, Kind::Resume, false, 0, |out| {
+            array(out, 2);
+            self::outcome(out, outcome);
+            array(out, streams.len());
+            for stream in streams {
+                unsigned(out, (*stream).into());
+            }
+        });
+    }
+}
+
+/// `RESUME` that calls a function on new streams, each with its state: one frame for as many as fit.
+pub fn resume_call(out: &mut BytesMut, outcome: &Outcome, function: &str, calls: &[(u32, &[u8])]) {
+    let mut rest = calls;
+    while !rest.is_empty() {
+        let (calls, behind) = rest.split_at(fitting(outcome, function, rest));
+        rest = behind;
+        frame(out, Kind::Resume, false, 0, |out| {
+            array(out, 4);
+            self::outcome(out, outcome);
+            array(out, calls.len());
+            for (stream, _) in calls {
+                unsigned(out, (*stream).into());
+            }
+            text(out, function);
+            array(out, calls.len());
+            for (_, state) in calls {
+                binary(out, state);
+            }
+        });
+    }
+}
+
+/// `CANCEL`
+pub fn cancel(out: &mut BytesMut, stream: u32, reason: CancelReason) {
+    frame(out, Kind::Cancel, false, stream, |out| {
+        array(out, 1);
+        text(out, reason.word());
+    });
+}
+
+/// `DRAIN`, with the seconds left.
+pub fn drain(out: &mut BytesMut, left: f64) {
+    frame(out, Kind::Drain, false, 0, |out| {
+        array(out, 1);
+        seconds(out, left);
+    });
+}
+
+/// `PING`
+pub fn ping(out: &mut BytesMut, token: u64) {
+    frame(out, Kind::Ping, false, 0, |out| {
+        array(out, 1);
+        unsigned(out, token);
+    });
+}
+
+/// `GOODBYE`: `version`, `violation` or `stopping` ([`crate::Violation::code`]), and a text for the log.
+pub fn goodbye(out: &mut BytesMut, code: &str, why: &str) {
+    frame(out, Kind::Goodbye, false, 0, |out| {
+        array(out, 2);
+        text(out, code);
+        text(out, why);
+    });
+}
+
+#[rustfmt::skip] // one outcome a line
+fn outcome(out: &mut BytesMut, outcome: &Outcome) {
+    match outcome {
+        Outcome::Elapsed => { array(out, 1); text(out, "elapsed"); }
+        Outcome::Timeout { cursor } => { array(out, 2); text(out, "timeout"); text(out, cursor); }
+        Outcome::Refused { text: why } => { array(out, 2); text(out, "refused"); text(out, why); }
+        Outcome::Message { cursor, content_type, body, gap } => {
+            array(out, 5);
+            text(out, "message");
+            text(out, cursor);
+            text(out, content_type);
+            binary(out, body);
+            boolean(out, *gap);
+        }
+    }
+}
+
+/// How many calls fit in one frame: at least one, since what is in it has been bounded.
+fn fitting(outcome: &Outcome, function: &str, calls: &[(u32, &[u8])]) -> usize {
+    const HEADS: usize = 64;
+    let head = match outcome {
+        Outcome::Elapsed => 0,
+        Outcome::Timeout { cursor } => cursor.len(),
+        Outcome::Refused { text } => text.len(),
+        Outcome::Message { cursor, content_type, body, .. } => cursor.len() + content_type.len() + body.len(),
+    };
+    let left = FRAME_BYTES_MAX.saturating_sub(HEADS + head + function.len());
+    let sizes = calls.iter().scan(0, |sum, (_, state)| {
+        *sum += 5 + 5 + state.len();
+        Some(*sum)
+    });
+    sizes.take_while(|sum| *sum <= left).count().max(1)
+}
+
+fn pair(out: &mut BytesMut, (name, value): (&str, &[u8])) {
+    text(out, name);
+    binary(out, value);
+}
+
+fn optional<T>(out: &mut BytesMut, value: Option<T>, write: impl FnOnce(&mut BytesMut, T)) {
+    match value {
+        Some(value) => write(out, value),
+        None => nil(out),
+    }
+}

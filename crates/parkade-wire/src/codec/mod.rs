@@ -1,0 +1,74 @@
+//! Raw frames into typed ones, and typed ones into bytes.
+
+mod application;
+mod core;
+pub mod encode;
+mod park;
+pub(crate) mod read;
+mod worker;
+mod write;
+
+use std::marker::PhantomData;
+
+use bytes::BytesMut;
+
+use crate::error::{Rule, Violation};
+use crate::frame::FromWorker;
+use crate::framing::{RawFrame, next_raw};
+use crate::kind::{Kind, Place};
+
+/// The frames of one end: [`FromWorker`] or [`crate::FromCore`].
+pub trait Receive: Sized {
+    /// Types a frame of a known kind, on a stream where that kind belongs.
+    #[doc(hidden)]
+    fn decode(kind: Kind, raw: &RawFrame) -> Result<Self, Violation>;
+}
+
+/// Takes frames from the front of what was read. It keeps nothing of them: what is not whole yet stays in the buffer.
+#[derive(Debug)]
+pub struct Decoder<F = FromWorker> {
+    skipped: u64,
+    frames: PhantomData<fn() -> F>,
+}
+
+impl Decoder {
+    /// For what a worker writes.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl<F> Default for Decoder<F> {
+    fn default() -> Self {
+        Decoder { skipped: 0, frames: PhantomData }
+    }
+}
+
+impl<F: Receive> Decoder<F> {
+    /// The next frame of a known kind; `None` when more bytes are needed. After a violation the link is over.
+    pub fn next(&mut self, from: &mut BytesMut) -> Result<Option<F>, Violation> {
+        while let Some(raw) = next_raw(from)? {
+            let Some(kind) = Kind::of(raw.kind) else {
+                self.skipped += 1;
+                continue;
+            };
+            place(kind, raw.stream)?;
+            return F::decode(kind, &raw).map(Some);
+        }
+        Ok(None)
+    }
+
+    /// How many frames of unknown kinds were read over.
+    #[must_use]
+    pub const fn skipped(&self) -> u64 {
+        self.skipped
+    }
+}
+
+fn place(kind: Kind, stream: u32) -> Result<(), Violation> {
+    match (kind.place(), stream) {
+        (Place::Link, 0) | (Place::Request, 1..) | (Place::Either, _) => Ok(()),
+        (Place::Link, 1..) | (Place::Request, 0) => Err(Violation::new(Rule::Stream, kind, stream)),
+    }
+}

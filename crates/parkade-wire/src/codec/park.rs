@@ -1,0 +1,157 @@
+//! Reads what `PARK` and `READY` share: responses, waits and what follows them.
+
+use super::read::Reader;
+use crate::error::Fault;
+use crate::exchange::{Headers, Response};
+use crate::limits::{CHANNEL_NAME_BYTES_MAX, INLINE_BODY_BYTES_MAX, NAME_BYTES_MAX, STATE_BYTES_MAX};
+use crate::wait::{Then, Wait};
+
+/// `[status, headers, body]`
+pub(super) fn response(reader: &mut Reader) -> Result<Response, Fault> {
+    reader.array(3, response_elements)
+}
+
+pub(super) fn response_elements(reader: &mut Reader) -> Result<Response, Fault> {
+    let status = reader.integer("status is an integer")?;
+    let status = u16::try_from(status).ok().filter(|status| (200..=599).contains(status));
+    Ok(Response {
+        status: status.ok_or(Fault::payload("status is 200 to 599"))?,
+        headers: reader.optional(headers)?.unwrap_or_default(),
+        body: reader.optional(inline_body)?.unwrap_or_default(),
+    })
+}
+
+/// Reads every header once, so that nobody who iterates over them meets a fault.
+pub(super) fn headers(reader: &mut Reader) -> Result<Headers, Fault> {
+    let length = reader.array_length()?;
+    if length % 2 != 0 {
+        return Err(Fault::payload("headers are pairs"));
+    }
+    let first = reader.clone();
+    for _ in 0..length / 2 {
+        reader.text("a header's name is text")?;
+        reader.bytes("a header's value is bytes or text")?;
+    }
+    Ok(Headers::checked(reader.since(&first), length as usize / 2))
+}
+
+pub(super) fn inline_body(reader: &mut Reader) -> Result<bytes::Bytes, Fault> {
+    let body = reader.bytes("body is bytes or text or nil")?;
+    if body.len() > INLINE_BODY_BYTES_MAX {
+        return Err(Fault::length("a longer body follows"));
+    }
+    Ok(reader.share(body))
+}
+
+/// A wait and its `then`, which must suit each other.
+pub(super) fn wait_then(wait: Wait, then: Then) -> Result<(Wait, Then), Fault> {
+    match (&wait, &then) {
+        (Wait::Timer { .. }, Then::Answer(None)) => Err(Fault::payload("a timer's answer is a response")),
+        (Wait::Next { .. }, Then::Answer(Some(_))) => Err(Fault::payload("a channel's answer is nil")),
+        (Wait::Stream { .. }, Then::Answer(Some(_)) | Then::Call { .. } | Then::Await) => {
+            Err(Fault::payload("a stream has only answer nil"))
+        }
+        (Wait::Timer { .. } | Wait::Next { .. } | Wait::Stream { .. } | Wait::Unaccepted { .. }, _) => Ok((wait, then)),
+    }
+}
+
+/// `[name, …]`. Behind the name nothing is a violation: what does not suit makes the wait `Unaccepted`.
+pub(super) fn wait(reader: &mut Reader) -> Result<Wait, Fault> {
+    let mut whole = reader.value()?;
+    let mut named = whole.clone();
+    if named.array_length().map_err(|_| Fault::payload("wait is an array"))? == 0 {
+        return Err(Fault::payload("a wait has a name"));
+    }
+    let name = named.text("a wait's name is text")?;
+    let known = match name {
+        "timer" => timer(&mut whole),
+        "next" => next(&mut whole),
+        "stream" => stream(&mut whole),
+        _ => Err(Fault::payload("no wait of this core")),
+    };
+    Ok(known.unwrap_or_else(|fault| Wait::Unaccepted { name: name.to_owned(), why: fault.why }))
+}
+
+fn timer(reader: &mut Reader) -> Result<Wait, Fault> {
+    reader.array(2, |reader| {
+        reader.skip(1)?;
+        Ok(Wait::Timer { seconds: reader.seconds()? })
+    })
+}
+
+fn next(reader: &mut Reader) -> Result<Wait, Fault> {
+    reader.array(3, |reader| {
+        reader.skip(1)?;
+        let channel = channel_name(reader)?;
+        let (mut timeout, mut since) = (None, None);
+        reader.map(|reader, key| match key {
+            "timeout" => reader.optional(Reader::seconds).map(|value| timeout = value).map(|()| true),
+            "since" => reader.optional(cursor).map(|value| since = value).map(|()| true),
+            _ => Ok(false),
+        })?;
+        Ok(Wait::Next { channel, timeout, since })
+    })
+}
+
+fn stream(reader: &mut Reader) -> Result<Wait, Fault> {
+    reader.array(3, |reader| {
+        reader.skip(1)?;
+        let channel = channel_name(reader)?;
+        let mut since = None;
+        reader.map(|reader, key| match key {
+            "since" => reader.optional(cursor).map(|value| since = value).map(|()| true),
+            _ => Ok(false),
+        })?;
+        Ok(Wait::Stream { channel, since })
+    })
+}
+
+fn cursor(reader: &mut Reader) -> Result<String, Fault> {
+    reader.text("a cursor is text").map(str::to_owned)
+}
+
+/// 1 to 200 bytes, none of them a control character.
+pub(super) fn channel_name(reader: &mut Reader) -> Result<String, Fault> {
+    let name = reader.text("a channel's name is text")?;
+    if name.is_empty() || name.len() > CHANNEL_NAME_BYTES_MAX {
+        return Err(Fault::payload("a channel's name has 1 to 200 bytes"));
+    }
+    if name.bytes().any(|byte| byte.is_ascii_control()) {
+        return Err(Fault::payload("a channel's name has no control character"));
+    }
+    Ok(name.to_owned())
+}
+
+/// `["answer", response]`, `["call", function, state]` or `["await"]`
+pub(super) fn then(reader: &mut Reader) -> Result<Then, Fault> {
+    let mut whole = reader.value()?;
+    let name = whole.clone().array(1, |reader| reader.text("then's name is text"))?;
+    match name {
+        "answer" => whole.array(2, |reader| {
+            reader.skip(1)?;
+            Ok(Then::Answer(reader.optional(response)?))
+        }),
+        "call" => whole.array(3, call),
+        "await" => Ok(Then::Await),
+        _ => Err(Fault::payload("then is answer, call or await")),
+    }
+}
+
+fn call(reader: &mut Reader) -> Result<Then, Fault> {
+    reader.skip(1)?;
+    let function = name(reader, "function is text")?;
+    let state = reader.binary("state is bytes")?;
+    if state.len() > STATE_BYTES_MAX {
+        return Err(Fault::length("a state has at most 65,536 bytes"));
+    }
+    Ok(Then::Call { function, state })
+}
+
+/// The name of a function, or a content type.
+pub(super) fn name(reader: &mut Reader, why: &'static str) -> Result<String, Fault> {
+    let name = reader.text(why)?;
+    if name.len() > NAME_BYTES_MAX {
+        return Err(Fault::length("a function's name and a content type have at most 1,024 bytes"));
+    }
+    Ok(name.to_owned())
+}

@@ -1,0 +1,271 @@
+//! Reads `MessagePack`, never more than is there, never recursively: what a frame claims costs nothing until its bytes have come.
+
+use bytes::Bytes;
+use rmp::Marker;
+
+use crate::error::Fault;
+
+const BREAKS_OFF: Fault = Fault::payload("breaks off");
+
+/// The head of a value: all of it, or the size of what follows.
+#[derive(Clone, Copy)]
+enum Head {
+    Nil,
+    Boolean(bool),
+    Unsigned(u64),
+    Negative(i64),
+    Float(f64),
+    Text(usize),
+    Binary(usize),
+    Extension(usize),
+    Array(u32),
+    Map(u32),
+}
+
+/// A place in a payload.
+#[derive(Clone)]
+pub(crate) struct Reader<'a> {
+    whole: &'a Bytes,
+    rest: &'a [u8],
+}
+
+/// Reads a payload that is one array with at least `known` elements; those behind are ignored.
+pub(crate) fn payload<'a, T>(
+    bytes: &'a Bytes,
+    known: u32,
+    read: impl FnOnce(&mut Reader<'a>) -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    let mut reader = Reader::new(bytes);
+    let value = reader.array(known, read)?;
+    if reader.rest.is_empty() { Ok(value) } else { Err(Fault::payload("trailing bytes")) }
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(whole: &'a Bytes) -> Self {
+        Reader { whole, rest: whole }
+    }
+
+    /// Reads an array with at least `known` elements; `read` takes those, the others are skipped.
+    pub fn array<T>(&mut self, known: u32, read: impl FnOnce(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
+        let behind = self.array_length()?.checked_sub(known).ok_or(Fault::payload("the array is too short"))?;
+        let value = read(self)?;
+        self.skip(behind.into())?;
+        Ok(value)
+    }
+
+    /// Reads an array of equals.
+    pub fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Result<T, Fault>) -> Result<Vec<T>, Fault> {
+        let length = self.array_length()?;
+        // Not `with_capacity(length)`: the number is only claimed.
+        let mut list = Vec::new();
+        for _ in 0..length {
+            list.push(read(self)?);
+        }
+        Ok(list)
+    }
+
+    /// Reads a map; `read` says whether it knew the key and took the value.
+    pub fn map(&mut self, mut read: impl FnMut(&mut Self, &str) -> Result<bool, Fault>) -> Result<(), Fault> {
+        let Head::Map(length) = self.head()? else { return Err(Fault::payload("not a map")) };
+        for _ in 0..length {
+            let key = self.text("a map has text keys")?;
+            if !read(self, key)? {
+                self.skip(1)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of elements of an array whose head is next.
+    pub fn array_length(&mut self) -> Result<u32, Fault> {
+        match self.head()? {
+            Head::Array(length) => Ok(length),
+            _ => Err(Fault::payload("not an array")),
+        }
+    }
+
+    /// The next value as a place of its own; it is whole, whatever it is.
+    pub fn value(&mut self) -> Result<Reader<'a>, Fault> {
+        let before = self.rest;
+        self.skip(1)?;
+        Ok(Reader { whole: self.whole, rest: &before[..before.len() - self.rest.len()] })
+    }
+
+    /// `None` for nil.
+    pub fn optional<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Fault>) -> Result<Option<T>, Fault> {
+        match self.rest {
+            [0xc0, rest @ ..] => {
+                self.rest = rest;
+                Ok(None)
+            }
+            _ => read(self).map(Some),
+        }
+    }
+
+    /// Text; `why` is the fault when it is something else.
+    pub fn text(&mut self, why: &'static str) -> Result<&'a str, Fault> {
+        let Head::Text(length) = self.head()? else { return Err(Fault::payload(why)) };
+        str::from_utf8(self.take(length)?).map_err(|_| Fault::payload("text is UTF-8"))
+    }
+
+    /// Bytes, sharing those of the payload.
+    pub fn binary(&mut self, why: &'static str) -> Result<Bytes, Fault> {
+        match self.head()? {
+            Head::Binary(length) => self.take(length).map(|part| self.share(part)),
+            _ => Err(Fault::payload(why)),
+        }
+    }
+
+    /// Bytes or text, as bytes.
+    pub fn bytes(&mut self, why: &'static str) -> Result<&'a [u8], Fault> {
+        match self.head()? {
+            Head::Binary(length) | Head::Text(length) => self.take(length),
+            _ => Err(Fault::payload(why)),
+        }
+    }
+
+    /// A header's name and value, where the name is known to be UTF-8 already.
+    pub fn header(&mut self) -> Result<(&'a [u8], &'a [u8]), Fault> {
+        Ok((self.bytes("a header's name is text")?, self.bytes("a header's value is bytes or text")?))
+    }
+
+    pub fn boolean(&mut self, why: &'static str) -> Result<bool, Fault> {
+        match self.head()? {
+            Head::Boolean(value) => Ok(value),
+            _ => Err(Fault::payload(why)),
+        }
+    }
+
+    /// An integer that is not negative and fits.
+    pub fn unsigned<T: TryFrom<u64>>(&mut self, why: &'static str) -> Result<T, Fault> {
+        match self.head()? {
+            Head::Unsigned(value) => T::try_from(value).map_err(|_| Fault::payload(why)),
+            _ => Err(Fault::payload(why)),
+        }
+    }
+
+    /// An integer; one that is larger than any `i64` becomes the largest.
+    pub fn integer(&mut self, why: &'static str) -> Result<i64, Fault> {
+        match self.head()? {
+            Head::Unsigned(value) => Ok(i64::try_from(value).unwrap_or(i64::MAX)),
+            Head::Negative(value) => Ok(value),
+            _ => Err(Fault::payload(why)),
+        }
+    }
+
+    /// An integer or a float, finite and not negative.
+    #[expect(clippy::cast_precision_loss, reason = "2^53 seconds are 285 million years")]
+    pub fn seconds(&mut self) -> Result<f64, Fault> {
+        let seconds = match self.head()? {
+            Head::Unsigned(value) => value as f64,
+            Head::Negative(value) => value as f64,
+            Head::Float(value) => value,
+            _ => return Err(Fault::payload("seconds are a number")),
+        };
+        match seconds {
+            value if !value.is_finite() => Err(Fault::payload("seconds are finite")),
+            value if value < 0.0 => Err(Fault::payload("seconds are not negative")),
+            value => Ok(value),
+        }
+    }
+
+    /// Reads over so many values, and all that is in them.
+    pub fn skip(&mut self, values: u64) -> Result<(), Fault> {
+        let mut values = values;
+        while values > 0 {
+            values -= 1;
+            match self.head()? {
+                Head::Nil | Head::Boolean(_) | Head::Unsigned(_) | Head::Negative(_) | Head::Float(_) => (),
+                Head::Text(length) | Head::Binary(length) | Head::Extension(length) => {
+                    self.take(length)?;
+                }
+                Head::Array(length) => values += u64::from(length),
+                Head::Map(length) => values += 2 * u64::from(length),
+            }
+        }
+        Ok(())
+    }
+
+    /// A part of the payload, sharing its bytes.
+    pub fn share(&self, part: &[u8]) -> Bytes {
+        self.whole.slice_ref(part)
+    }
+
+    /// What has been read since `earlier`, a clone of this reader.
+    pub fn since(&self, earlier: &Self) -> Bytes {
+        self.share(&earlier.rest[..earlier.rest.len() - self.rest.len()])
+    }
+
+    fn take(&mut self, count: usize) -> Result<&'a [u8], Fault> {
+        let (part, rest) = self.rest.split_at_checked(count).ok_or(BREAKS_OFF)?;
+        self.rest = rest;
+        Ok(part)
+    }
+
+    fn number<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
+        let (part, rest) = self.rest.split_first_chunk().ok_or(BREAKS_OFF)?;
+        self.rest = rest;
+        Ok(*part)
+    }
+
+    fn u8(&mut self) -> Result<u8, Fault> {
+        self.number::<1>().map(|[byte]| byte)
+    }
+
+    fn u16(&mut self) -> Result<u16, Fault> {
+        self.number().map(u16::from_be_bytes)
+    }
+
+    fn u32(&mut self) -> Result<u32, Fault> {
+        self.number().map(u32::from_be_bytes)
+    }
+
+    #[rustfmt::skip] // a table
+    fn head(&mut self) -> Result<Head, Fault> {
+        Ok(match Marker::from_u8(self.u8()?) {
+            Marker::FixPos(value)    => Head::Unsigned(value.into()),
+            Marker::FixStr(length)   => Head::Text(length.into()),
+            Marker::FixArray(length) => Head::Array(length.into()),
+            Marker::FixMap(length)   => Head::Map(length.into()),
+            Marker::FixNeg(value)    => Head::Negative(value.into()),
+            Marker::Null             => Head::Nil,
+            Marker::True             => Head::Boolean(true),
+            Marker::False            => Head::Boolean(false),
+            Marker::U8               => Head::Unsigned(self.u8()?.into()),
+            Marker::U16              => Head::Unsigned(self.u16()?.into()),
+            Marker::U32              => Head::Unsigned(self.u32()?.into()),
+            Marker::U64              => Head::Unsigned(u64::from_be_bytes(self.number()?)),
+            Marker::I8               => signed(i8::from_be_bytes(self.number()?).into()),
+            Marker::I16              => signed(i16::from_be_bytes(self.number()?).into()),
+            Marker::I32              => signed(i32::from_be_bytes(self.number()?).into()),
+            Marker::I64              => signed(i64::from_be_bytes(self.number()?)),
+            Marker::F32              => Head::Float(f32::from_be_bytes(self.number()?).into()),
+            Marker::F64              => Head::Float(f64::from_be_bytes(self.number()?)),
+            Marker::Str8             => Head::Text(self.u8()?.into()),
+            Marker::Str16            => Head::Text(self.u16()?.into()),
+            Marker::Str32            => Head::Text(self.u32()? as usize),
+            Marker::Bin8             => Head::Binary(self.u8()?.into()),
+            Marker::Bin16            => Head::Binary(self.u16()?.into()),
+            Marker::Bin32            => Head::Binary(self.u32()? as usize),
+            Marker::Array16          => Head::Array(self.u16()?.into()),
+            Marker::Array32          => Head::Array(self.u32()?),
+            Marker::Map16            => Head::Map(self.u16()?.into()),
+            Marker::Map32            => Head::Map(self.u32()?),
+            // An extension's length does not count its type byte.
+            Marker::FixExt1          => Head::Extension(1 + 1),
+            Marker::FixExt2          => Head::Extension(1 + 2),
+            Marker::FixExt4          => Head::Extension(1 + 4),
+            Marker::FixExt8          => Head::Extension(1 + 8),
+            Marker::FixExt16         => Head::Extension(1 + 16),
+            Marker::Ext8             => Head::Extension(1 + usize::from(self.u8()?)),
+            Marker::Ext16            => Head::Extension(1 + usize::from(self.u16()?)),
+            Marker::Ext32            => Head::Extension((self.u32()? as usize).saturating_add(1)),
+            Marker::Reserved         => return Err(Fault::payload("no MessagePack value")),
+        })
+    }
+}
+
+/// The signed forms may carry what is not negative.
+fn signed(value: i64) -> Head {
+    u64::try_from(value).map_or(Head::Negative(value), Head::Unsigned)
+}

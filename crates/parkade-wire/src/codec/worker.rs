@@ -1,0 +1,118 @@
+//! Types the frames that a worker writes.
+
+use super::park::{channel_name, name, response_elements, then, wait, wait_then};
+use super::read::{Reader, payload};
+use super::{Receive, application::application};
+use crate::error::{Fault, Rule, Violation};
+use crate::frame::{ErrorReason, FromWorker, WorkerInfo};
+use crate::framing::RawFrame;
+use crate::kind::Kind;
+use crate::limits::{CREDIT_MAX, DATA_BYTES_MAX, MESSAGE_BYTES_MAX};
+
+impl Receive for FromWorker {
+    fn decode(kind: Kind, raw: &RawFrame) -> Result<Self, Violation> {
+        let (stream, more, bytes) = (raw.stream, raw.more(), &raw.payload);
+        let typed = match kind {
+            Kind::Hello => payload(bytes, 4, hello),
+            Kind::Ready => payload(bytes, 2, ready),
+            Kind::Failed => payload(bytes, 1, |reader| Ok(FromWorker::Failed { text: text(reader)? })),
+            Kind::Response => {
+                payload(bytes, 3, response_elements).map(|response| FromWorker::Response { stream, more, response })
+            }
+            Kind::Data => data(raw).map(|bytes| FromWorker::Data { stream, more, bytes }),
+            Kind::Window => payload(bytes, 1, window).map(|bytes| FromWorker::Window { stream, bytes }),
+            Kind::Error => payload(bytes, 2, |reader| error(stream, reader)),
+            Kind::Park => payload(bytes, 2, |reader| park(stream, reader)),
+            Kind::Publish => payload(bytes, 3, |reader| publish(stream, reader)),
+            Kind::Credit => payload(bytes, 1, credit),
+            Kind::Pong => payload(bytes, 1, token).map(|token| FromWorker::Pong { token }),
+            Kind::Goodbye => payload(bytes, 2, goodbye).map(|(code, text)| FromWorker::Goodbye { code, text }),
+            Kind::Message => Ok(FromWorker::Message { stream, text: raw.text(), bytes: bytes.clone() }),
+            Kind::Close => payload(bytes, 2, close).map(|(code, text)| FromWorker::Close { stream, code, text }),
+            Kind::Request | Kind::Resume | Kind::Cancel | Kind::Drain | Kind::Ping => {
+                return Err(Violation::new(Rule::End, kind, stream));
+            }
+        };
+        typed.map_err(|fault| fault.on(kind, stream))
+    }
+}
+
+fn hello(reader: &mut Reader) -> Result<FromWorker, Fault> {
+    let version_min = reader.unsigned("version_min is an integer")?;
+    let version_max = reader.unsigned("version_max is an integer")?;
+    let features = reader.unsigned("features is an integer")?;
+    let mut info = WorkerInfo::default();
+    reader.map(|reader, key| {
+        match key {
+            "language" => info.language = Some(text(reader)?),
+            "runtime" => info.runtime = Some(text(reader)?),
+            "pid" => info.pid = Some(reader.unsigned("pid is an integer")?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    Ok(FromWorker::Hello { version_min, version_max, features, info })
+}
+
+fn ready(reader: &mut Reader) -> Result<FromWorker, Fault> {
+    let credit = u32::try_from(reader.integer("credit is an integer")?).ok().filter(|credit| *credit <= CREDIT_MAX);
+    let credit = credit.ok_or(Fault { rule: Rule::Credit, why: "0 to 65,536" })?;
+    Ok(FromWorker::Ready { credit, application: application(reader)? })
+}
+
+fn error(stream: u32, reader: &mut Reader) -> Result<FromWorker, Fault> {
+    let reason = ErrorReason::of(reader.text("reason is text")?);
+    let reason = reason.ok_or(Fault::payload("reason is application, cancelled or overloaded"))?;
+    Ok(FromWorker::Error { stream, reason, text: text(reader)? })
+}
+
+fn park(stream: u32, reader: &mut Reader) -> Result<FromWorker, Fault> {
+    let (wait, then) = wait_then(wait(reader)?, then(reader)?)?;
+    Ok(FromWorker::Park { stream, wait, then })
+}
+
+fn publish(stream: u32, reader: &mut Reader) -> Result<FromWorker, Fault> {
+    let channel = channel_name(reader)?;
+    let content_type = name(reader, "content_type is text")?;
+    let body = reader.bytes("body is bytes or text")?;
+    if body.len() > MESSAGE_BYTES_MAX {
+        return Err(Fault::length("a message has at most 524,288 bytes"));
+    }
+    Ok(FromWorker::Publish { stream, channel, content_type, body: reader.share(body) })
+}
+
+fn credit(reader: &mut Reader) -> Result<FromWorker, Fault> {
+    let delta = i32::try_from(reader.integer("delta is an integer")?).ok();
+    let delta = delta.filter(|delta| delta.unsigned_abs() <= CREDIT_MAX);
+    let delta = delta.ok_or(Fault { rule: Rule::Credit, why: "a delta is -65,536 to 65,536" })?;
+    Ok(FromWorker::Credit { delta })
+}
+
+// What both ends write.
+
+pub(super) fn data(raw: &RawFrame) -> Result<bytes::Bytes, Fault> {
+    if raw.payload.len() > DATA_BYTES_MAX {
+        return Err(Fault::length("DATA has at most 65,536 bytes"));
+    }
+    Ok(raw.payload.clone())
+}
+
+pub(super) fn window(reader: &mut Reader) -> Result<u32, Fault> {
+    reader.unsigned("bytes is an integer, 0 to 4,294,967,295")
+}
+
+pub(super) fn token(reader: &mut Reader) -> Result<u64, Fault> {
+    reader.unsigned("token is an integer that is not negative")
+}
+
+pub(super) fn goodbye(reader: &mut Reader) -> Result<(String, String), Fault> {
+    Ok((reader.text("code is text")?.to_owned(), text(reader)?))
+}
+
+pub(super) fn close(reader: &mut Reader) -> Result<(u16, String), Fault> {
+    Ok((reader.unsigned("code is an integer")?, text(reader)?))
+}
+
+pub(super) fn text(reader: &mut Reader) -> Result<String, Fault> {
+    reader.text("text is a str").map(str::to_owned)
+}

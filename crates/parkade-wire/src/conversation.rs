@@ -1,0 +1,206 @@
+//! The order of frames on a link, as far as no request is needed to judge it (section 2 of the page).
+//!
+//! ```text
+//! Greeting ──HELLO──▶ Loading ──READY──▶ Serving ──GOODBYE──▶ Over
+//!                        └────FAILED──▶ Failed ────────────────┘
+//! ```
+
+use std::ops::RangeInclusive;
+
+use crate::error::{Rule, Violation};
+use crate::frame::FromWorker;
+use crate::kind::Kind;
+use crate::limits::CREDIT_MAX;
+use crate::wait::Then;
+
+const MESSAGES: u64 = 1 << 1;
+
+/// What the core said in its `HELLO`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    pub versions: RangeInclusive<u32>,
+    pub features: u64,
+}
+
+/// What both ends use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Agreed {
+    pub version: u32,
+    pub features: u64,
+}
+
+/// Judges what a worker says by what was said before. One for each link.
+#[derive(Debug)]
+pub struct Conversation {
+    offer: Offer,
+    phase: Phase,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Phase {
+    Greeting,
+    Loading(Agreed),
+    Failed(Agreed),
+    Serving(Serving),
+    Over,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Serving {
+    agreed: Agreed,
+    concurrent: bool,
+    /// All that was ever granted, and taken back; what is in use does not count.
+    granted: i64,
+}
+
+impl Conversation {
+    /// A link on which the core has written its `HELLO`.
+    #[must_use]
+    pub const fn new(offer: Offer) -> Self {
+        Conversation { offer, phase: Phase::Greeting }
+    }
+
+    /// Admits the next frame, or says which rule it breaks. After a violation, or a `GOODBYE`, the link is over: nothing more is read.
+    pub fn hear(&mut self, frame: &FromWorker) -> Result<(), Violation> {
+        self.phase = match self.phase {
+            Phase::Greeting => self.greeting(frame)?,
+            Phase::Loading(agreed) => loading(agreed, frame)?,
+            Phase::Failed(agreed) => failed(agreed, frame)?,
+            Phase::Serving(serving) => serving.hear(frame)?,
+            Phase::Over => Phase::Over,
+        };
+        Ok(())
+    }
+
+    /// The version and the features of the link, once the worker has said `HELLO`.
+    #[must_use]
+    pub const fn agreed(&self) -> Option<Agreed> {
+        match self.phase {
+            Phase::Loading(agreed) | Phase::Failed(agreed) | Phase::Serving(Serving { agreed, .. }) => Some(agreed),
+            Phase::Greeting | Phase::Over => None,
+        }
+    }
+
+    /// The streams that the worker is willing to hold, by `READY` and all `CREDIT` so far. It may be negative.
+    #[must_use]
+    pub const fn granted(&self) -> i64 {
+        match self.phase {
+            Phase::Serving(Serving { granted, .. }) => granted,
+            Phase::Greeting | Phase::Loading(_) | Phase::Failed(_) | Phase::Over => 0,
+        }
+    }
+
+    /// The worker has said `GOODBYE`.
+    #[must_use]
+    pub const fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Over)
+    }
+
+    fn greeting(&self, frame: &FromWorker) -> Result<Phase, Violation> {
+        match frame {
+            FromWorker::Hello { version_min, version_max, features, .. } => {
+                let version = *version_max.min(self.offer.versions.end());
+                if version < *version_min || version < *self.offer.versions.start() {
+                    return Err(Violation::new(Rule::Version, Kind::Hello, 0));
+                }
+                Ok(Phase::Loading(Agreed { version, features: features & self.offer.features }))
+            }
+            FromWorker::Goodbye { .. } => Ok(Phase::Over),
+            other => Err(Violation { why: "HELLO comes first", ..refused(Rule::Time, other) }),
+        }
+    }
+}
+
+fn loading(agreed: Agreed, frame: &FromWorker) -> Result<Phase, Violation> {
+    match frame {
+        FromWorker::Ready { credit, application } => {
+            Ok(Phase::Serving(Serving { agreed, concurrent: application.concurrent, granted: (*credit).into() }))
+        }
+        FromWorker::Failed { .. } => Ok(Phase::Failed(agreed)),
+        FromWorker::Pong { .. } | FromWorker::Publish { .. } => Ok(Phase::Loading(agreed)),
+        FromWorker::Goodbye { .. } => Ok(Phase::Over),
+        FromWorker::Hello { .. } => Err(refused(Rule::Second, frame)),
+        other => Err(Violation { why: "READY comes first", ..refused(Rule::Time, other) }),
+    }
+}
+
+fn failed(agreed: Agreed, frame: &FromWorker) -> Result<Phase, Violation> {
+    match frame {
+        FromWorker::Pong { .. } | FromWorker::Publish { .. } => Ok(Phase::Failed(agreed)),
+        FromWorker::Goodbye { .. } => Ok(Phase::Over),
+        FromWorker::Hello { .. } | FromWorker::Ready { .. } | FromWorker::Failed { .. } => {
+            Err(refused(Rule::Second, frame))
+        }
+        other => Err(Violation { why: "behind FAILED", ..refused(Rule::Time, other) }),
+    }
+}
+
+impl Serving {
+    fn hear(self, frame: &FromWorker) -> Result<Phase, Violation> {
+        match frame {
+            FromWorker::Hello { .. } | FromWorker::Ready { .. } | FromWorker::Failed { .. } => {
+                Err(refused(Rule::Second, frame))
+            }
+            FromWorker::Credit { delta } => self.grant(*delta).map(Phase::Serving),
+            FromWorker::Park { then: Then::Await, .. } if !self.concurrent => Err(refused(Rule::Await, frame)),
+            FromWorker::Message { .. } | FromWorker::Close { .. } if self.agreed.features & MESSAGES == 0 => {
+                Err(Violation { why: "the feature was not agreed on", ..refused(Rule::Time, frame) })
+            }
+            FromWorker::Goodbye { .. } => Ok(Phase::Over),
+            FromWorker::Response { .. }
+            | FromWorker::Data { .. }
+            | FromWorker::Window { .. }
+            | FromWorker::Error { .. }
+            | FromWorker::Park { .. }
+            | FromWorker::Publish { .. }
+            | FromWorker::Pong { .. }
+            | FromWorker::Message { .. }
+            | FromWorker::Close { .. } => Ok(Phase::Serving(self)),
+        }
+    }
+
+    fn grant(self, delta: i32) -> Result<Self, Violation> {
+        let granted = self.granted.saturating_add(delta.into());
+        if granted > CREDIT_MAX.into() {
+            return Err(Violation { why: "over 65,536", ..Violation::new(Rule::Credit, Kind::Credit, 0) });
+        }
+        Ok(Serving { granted, ..self })
+    }
+}
+
+fn refused(rule: Rule, frame: &FromWorker) -> Violation {
+    Violation::new(rule, frame.kind(), frame.stream())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::WorkerInfo;
+
+    fn hello(version_min: u32, version_max: u32, features: u64) -> FromWorker {
+        FromWorker::Hello { version_min, version_max, features, info: WorkerInfo::default() }
+    }
+
+    fn agreed(offer: RangeInclusive<u32>, worker: RangeInclusive<u32>) -> Option<u32> {
+        let mut conversation = Conversation::new(Offer { versions: offer, features: 0b01 });
+        let heard = conversation.hear(&hello(*worker.start(), *worker.end(), 0b11));
+        assert_eq!(heard.is_ok(), conversation.agreed().is_some());
+        conversation.agreed().map(|agreed| agreed.version)
+    }
+
+    #[test]
+    fn the_highest_version_in_both_ranges_is_used() {
+        assert_eq!(agreed(1..=1, 1..=1), Some(1));
+        assert_eq!(agreed(1..=3, 2..=5), Some(3));
+        assert_eq!(agreed(2..=7, 1..=4), Some(4));
+        assert_eq!(agreed(1..=1, 2..=3), None);
+        assert_eq!(agreed(2..=3, 1..=1), None);
+    }
+
+    #[test]
+    fn only_features_that_both_have_are_used() {
+        let mut conversation = Conversation::new(Offer { versions: 1..=1, features: 0b01 });
+        conversation.hear(&hello(1, 1, 0b11)).unwrap();
+        assert_eq!(conversation.agreed(), Some(Agreed { version: 1, features: 0b01 }));
+    }
+}

@@ -1,0 +1,155 @@
+//! What the other end did wrong: one type, because every violation has one end, `GOODBYE`, and differs only in the rule that it broke.
+
+use std::fmt;
+
+use crate::kind::Kind;
+
+/// The rules of section 4 of the page (and, last, of section 2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// A frame, or something in it, is longer than the page allows.
+    Length,
+    /// The payload is not one `MessagePack` value, is not the array described, or has trailing bytes.
+    Payload,
+    /// A frame from the wrong end.
+    End,
+    /// Stream 0 where a request's is due, or the reverse.
+    Stream,
+    /// A frame before its time.
+    Time,
+    /// A second `HELLO`, `READY` or `FAILED`.
+    Second,
+    /// A frame on a stream that was never opened.
+    Unopened,
+    /// A frame behind the closing frame of its stream.
+    Closed,
+    /// `DATA` beyond the window.
+    Window,
+    /// `DATA` without a `MORE` before it.
+    More,
+    /// A second `RESPONSE`.
+    Response,
+    /// `["await"]` by a worker that is not concurrent.
+    Await,
+    /// `CREDIT` out of its range, or bringing the credit over 65,536.
+    Credit,
+    /// The ranges of versions do not meet. The only one that nobody is to blame for.
+    Version,
+}
+
+impl Rule {
+    /// The rule's word in the vectors.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Rule::Length => "length",
+            Rule::Payload => "payload",
+            Rule::End => "end",
+            Rule::Stream => "stream",
+            Rule::Time => "time",
+            Rule::Second => "second",
+            Rule::Unopened => "unopened",
+            Rule::Closed => "closed",
+            Rule::Window => "window",
+            Rule::More => "more",
+            Rule::Response => "response",
+            Rule::Await => "await",
+            Rule::Credit => "credit",
+            Rule::Version => "version",
+        }
+    }
+
+    const fn sentence(self) -> &'static str {
+        match self {
+            Rule::Length => "longer than allowed",
+            Rule::Payload => "not the payload described",
+            Rule::End => "from the wrong end",
+            Rule::Stream => "on the wrong stream",
+            Rule::Time => "before its time",
+            Rule::Second => "for a second time",
+            Rule::Unopened => "on a stream that was never opened",
+            Rule::Closed => "on a stream that is closed",
+            Rule::Window => "beyond the window",
+            Rule::More => "without a MORE before it",
+            Rule::Response => "behind a RESPONSE",
+            Rule::Await => "await by a worker that is not concurrent",
+            Rule::Credit => "credit out of its range",
+            Rule::Version => "no version in common",
+        }
+    }
+}
+
+/// The other end broke a rule: write `GOODBYE` with [`Violation::code`] and this text, and close.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct Violation {
+    pub rule: Rule,
+    /// `None` for a kind that this version does not know (it may still be too long).
+    pub kind: Option<Kind>,
+    /// 0 is the link.
+    pub stream: u32,
+    /// Which part of the rule; empty where the rule says all.
+    pub why: &'static str,
+}
+
+impl Violation {
+    /// A rule that is broken by the frame as such, whatever it carries.
+    #[must_use]
+    pub const fn new(rule: Rule, kind: Kind, stream: u32) -> Self {
+        Violation { rule, kind: Some(kind), stream, why: "" }
+    }
+
+    /// The code of the `GOODBYE` that answers it.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self.rule {
+            Rule::Version => "version",
+            _ => "violation",
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    /// `RESPONSE on stream 7: not the payload described: status is 200 to 599`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.map_or("a frame of an unknown kind", Kind::name))?;
+        if self.stream != 0 {
+            write!(f, " on stream {}", self.stream)?;
+        }
+        write!(f, ": {}", self.rule.sentence())?;
+        if self.why.is_empty() { Ok(()) } else { write!(f, ": {}", self.why) }
+    }
+}
+
+/// A fault in a payload, seen by a reader that does not know yet in which frame it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub rule: Rule,
+    pub why: &'static str,
+}
+
+impl Fault {
+    pub const fn payload(why: &'static str) -> Self {
+        Fault { rule: Rule::Payload, why }
+    }
+
+    pub const fn length(why: &'static str) -> Self {
+        Fault { rule: Rule::Length, why }
+    }
+
+    pub const fn on(self, kind: Kind, stream: u32) -> Violation {
+        Violation { rule: self.rule, kind: Some(kind), stream, why: self.why }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_names_frame_stream_and_rule() {
+        let violation = Fault::payload("status is 200 to 599").on(Kind::Response, 7);
+        assert_eq!(violation.to_string(), "RESPONSE on stream 7: not the payload described: status is 200 to 599");
+        let violation = Violation::new(Rule::Second, Kind::Hello, 0);
+        assert_eq!(violation.to_string(), "HELLO: for a second time");
+    }
+}

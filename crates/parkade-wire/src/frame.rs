@@ -1,0 +1,199 @@
+//! The frames, typed: what a worker can say and what a core can say.
+
+use bytes::Bytes;
+
+use crate::application::Application;
+use crate::exchange::{Request, Response};
+use crate::kind::Kind;
+use crate::wait::{Outcome, Then, Wait};
+
+/// A frame that a worker wrote. Stream and end have been checked, time has not ([`crate::Conversation`]).
+#[derive(Debug, Clone, PartialEq)]
+pub enum FromWorker {
+    Hello { version_min: u32, version_max: u32, features: u64, info: WorkerInfo },
+    Ready { credit: u32, application: Application },
+    Failed { text: String },
+    Response { stream: u32, more: bool, response: Response },
+    Data { stream: u32, more: bool, bytes: Bytes },
+    Window { stream: u32, bytes: u32 },
+    Error { stream: u32, reason: ErrorReason, text: String },
+    Park { stream: u32, wait: Wait, then: Then },
+    Publish { stream: u32, channel: String, content_type: String, body: Bytes },
+    Credit { delta: i32 },
+    Pong { token: u64 },
+    Goodbye { code: String, text: String },
+    Message { stream: u32, text: bool, bytes: Bytes },
+    Close { stream: u32, code: u16, text: String },
+}
+
+impl FromWorker {
+    /// The frame's kind.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match self {
+            FromWorker::Hello { .. } => Kind::Hello,
+            FromWorker::Ready { .. } => Kind::Ready,
+            FromWorker::Failed { .. } => Kind::Failed,
+            FromWorker::Response { .. } => Kind::Response,
+            FromWorker::Data { .. } => Kind::Data,
+            FromWorker::Window { .. } => Kind::Window,
+            FromWorker::Error { .. } => Kind::Error,
+            FromWorker::Park { .. } => Kind::Park,
+            FromWorker::Publish { .. } => Kind::Publish,
+            FromWorker::Credit { .. } => Kind::Credit,
+            FromWorker::Pong { .. } => Kind::Pong,
+            FromWorker::Goodbye { .. } => Kind::Goodbye,
+            FromWorker::Message { .. } => Kind::Message,
+            FromWorker::Close { .. } => Kind::Close,
+        }
+    }
+
+    /// The frame's stream; 0 is the link.
+    #[must_use]
+    pub const fn stream(&self) -> u32 {
+        match self {
+            FromWorker::Response { stream, .. }
+            | FromWorker::Data { stream, .. }
+            | FromWorker::Window { stream, .. }
+            | FromWorker::Error { stream, .. }
+            | FromWorker::Park { stream, .. }
+            | FromWorker::Publish { stream, .. }
+            | FromWorker::Message { stream, .. }
+            | FromWorker::Close { stream, .. } => *stream,
+            FromWorker::Hello { .. }
+            | FromWorker::Ready { .. }
+            | FromWorker::Failed { .. }
+            | FromWorker::Credit { .. }
+            | FromWorker::Pong { .. }
+            | FromWorker::Goodbye { .. } => 0,
+        }
+    }
+}
+
+/// A frame that a core wrote. The core never reads these; the vectors and a worker made for a test do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FromCore {
+    Hello {
+        version_min: u32,
+        version_max: u32,
+        features: u64,
+        info: CoreInfo,
+    },
+    Request {
+        stream: u32,
+        more: bool,
+        request: Request,
+    },
+    Data {
+        stream: u32,
+        more: bool,
+        bytes: Bytes,
+    },
+    Window {
+        stream: u32,
+        bytes: u32,
+    },
+    /// Streams that were parked with `await`.
+    ResumeAwait {
+        outcome: Outcome<'static>,
+        streams: Vec<u32>,
+    },
+    /// New streams, each with the state of its call.
+    ResumeCall {
+        outcome: Outcome<'static>,
+        function: String,
+        calls: Vec<(u32, Bytes)>,
+    },
+    Cancel {
+        stream: u32,
+        reason: CancelReason,
+    },
+    Drain {
+        seconds: f64,
+    },
+    Ping {
+        token: u64,
+    },
+    Goodbye {
+        code: String,
+        text: String,
+    },
+    Message {
+        stream: u32,
+        text: bool,
+        bytes: Bytes,
+    },
+    Close {
+        stream: u32,
+        code: u16,
+        text: String,
+    },
+}
+
+/// What a worker tells about itself, for people and logs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkerInfo {
+    pub language: Option<String>,
+    pub runtime: Option<String>,
+    pub pid: Option<u64>,
+}
+
+/// What a core tells about itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CoreInfo {
+    pub core: Option<String>,
+    pub target: Option<String>,
+}
+
+/// Why a request failed in the worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorReason {
+    /// The code raised.
+    Application,
+    /// It stopped, as it was told.
+    Cancelled,
+    /// It has too much to do.
+    Overloaded,
+}
+
+impl ErrorReason {
+    pub(crate) fn of(word: &str) -> Option<Self> {
+        [Self::Application, Self::Cancelled, Self::Overloaded].into_iter().find(|reason| reason.word() == word)
+    }
+
+    /// The word on the wire.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Application => "application",
+            Self::Cancelled => "cancelled",
+            Self::Overloaded => "overloaded",
+        }
+    }
+}
+
+/// Why nobody wants the answer any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelReason {
+    ClientLeft,
+    Deadline,
+    Operator,
+    Stopping,
+}
+
+impl CancelReason {
+    pub(crate) fn of(word: &str) -> Option<Self> {
+        [Self::ClientLeft, Self::Deadline, Self::Operator, Self::Stopping].into_iter().find(|r| r.word() == word)
+    }
+
+    /// The word on the wire.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::ClientLeft => "client_left",
+            Self::Deadline => "deadline",
+            Self::Operator => "operator",
+            Self::Stopping => "stopping",
+        }
+    }
+}

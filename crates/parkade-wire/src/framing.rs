@@ -1,0 +1,89 @@
+//! Bytes into raw frames: the header of 12 bytes, then the payload as a slice of what was read.
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+use crate::error::{Rule, Violation};
+use crate::kind::Kind;
+use crate::limits::FRAME_BYTES_MAX;
+
+pub(crate) const HEADER_BYTES: usize = 12;
+const MORE: u8 = 0b01;
+const TEXT: u8 = 0b10;
+
+/// A frame whose payload nobody has looked at. Its bytes are shared with the buffer that was read, not copied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawFrame {
+    /// The number of the kind, known or not.
+    pub kind: u8,
+    pub flags: u8,
+    /// 0 is the link.
+    pub stream: u32,
+    pub payload: Bytes,
+}
+
+impl RawFrame {
+    /// `DATA` follows on this stream in this direction.
+    #[must_use]
+    pub const fn more(&self) -> bool {
+        self.flags & MORE != 0
+    }
+
+    /// The `MESSAGE` is text.
+    #[must_use]
+    pub const fn text(&self) -> bool {
+        self.flags & TEXT != 0
+    }
+}
+
+/// Takes the next frame from the front of what was read; `None` when more bytes are needed.
+///
+/// A length that is not allowed is refused as soon as the header is there, before anybody waits for the payload.
+pub fn next_raw(from: &mut BytesMut) -> Result<Option<RawFrame>, Violation> {
+    let Some(header) = from.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
+    let [l0, l1, l2, l3, kind, flags, _, _, s0, s1, s2, s3] = *header;
+    let length = u32::from_be_bytes([l0, l1, l2, l3]) as usize;
+    let stream = u32::from_be_bytes([s0, s1, s2, s3]);
+    if length > FRAME_BYTES_MAX {
+        return Err(Violation { rule: Rule::Length, kind: Kind::of(kind), stream, why: "over 1,048,576" });
+    }
+    if from.len() < HEADER_BYTES + length {
+        return Ok(None);
+    }
+    from.advance(HEADER_BYTES);
+    Ok(Some(RawFrame { kind, flags, stream, payload: from.split_to(length).freeze() }))
+}
+
+/// Writes a frame whose payload `write` appends; the length is put in when it is known.
+pub(crate) fn frame(out: &mut BytesMut, kind: Kind, more: bool, stream: u32, write: impl FnOnce(&mut BytesMut)) {
+    let start = out.len();
+    let flags = if more { MORE } else { 0 };
+    out.put_slice(&[0, 0, 0, 0, kind as u8, flags, 0, 0]);
+    out.put_u32(stream);
+    write(out);
+    let length = out.len() - start - HEADER_BYTES;
+    debug_assert!(length <= FRAME_BYTES_MAX, "{kind}: {length} bytes");
+    let length = u32::try_from(length).expect("a payload has far less than 4 GiB");
+    out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_comes_out_when_its_last_byte_is_there() {
+        let mut written = BytesMut::new();
+        frame(&mut written, Kind::Data, true, 7, |out| out.put_slice(b"abc"));
+        let mut read = BytesMut::new();
+        for byte in &written {
+            assert_eq!(next_raw(&mut read), Ok(None));
+            read.put_u8(*byte);
+        }
+        let raw = next_raw(&mut read).unwrap().unwrap();
+        assert_eq!(
+            (raw.kind, raw.more(), raw.text(), raw.stream, &raw.payload[..]),
+            (0x12, true, false, 7, &b"abc"[..])
+        );
+        assert!(read.is_empty());
+    }
+}

@@ -1,0 +1,28 @@
+//! The protocol between core and worker: bytes into frames, and back.
+//!
+//! The contract is `protocol/PROTOCOL.md`; the bytes are in `protocol/vectors/`. This crate is the core's end of it and does no I/O: a link
+//! reads into a `BytesMut`, asks the [`Decoder`] for frames, lets the [`Conversation`] judge their order and each [`Stream`] its own, and
+//! writes with the functions of [`encode`].
+
+mod application;
+mod codec;
+mod conversation;
+mod error;
+mod exchange;
+mod frame;
+mod framing;
+mod kind;
+pub mod limits;
+mod streams;
+mod wait;
+
+pub use application::{Application, ChannelOptions, Route, RouteKind};
+pub use codec::{Decoder, Receive, encode};
+pub use conversation::{Agreed, Conversation, Offer};
+pub use error::{Rule, Violation};
+pub use exchange::{Headers, Request, Response};
+pub use frame::{CancelReason, CoreInfo, ErrorReason, FromCore, FromWorker, WorkerInfo};
+pub use framing::{RawFrame, next_raw};
+pub use kind::{Kind, Place};
+pub use streams::{Outbound, Progress, Stream, absent};
+pub use wait::{Outcome, Then, Wait};

@@ -1,0 +1,43 @@
+//! Every bound of the protocol. What is over one breaks the rule `length`, unless its line says otherwise.
+
+/// A payload. Larger than the largest message with its head, small enough to be read whole.
+pub const FRAME_BYTES_MAX: usize = 1_048_576;
+
+/// A body inside `REQUEST` or `RESPONSE`; a longer one follows in `DATA`.
+pub const INLINE_BODY_BYTES_MAX: usize = 65_536;
+
+/// One `DATA`. Small, so that a long body never keeps other streams waiting for the link.
+pub const DATA_BYTES_MAX: usize = 65_536;
+
+/// What a sender of `DATA` may be ahead of its receiver, for each stream and direction. Beyond: the rule `window`.
+pub const WINDOW_BYTES: u32 = 262_144;
+
+/// The state of a function that is called later: it is kept for as long as the request is parked.
+pub const STATE_BYTES_MAX: usize = 65_536;
+
+/// The body of a message.
+pub const MESSAGE_BYTES_MAX: usize = 524_288;
+
+/// A channel's name. In `PUBLISH` beyond: the rule `payload`; in a wait: the request ends with 500.
+pub const CHANNEL_NAME_BYTES_MAX: usize = 200;
+
+/// The name of a function and a content type. Both come back in `RESUME`, beside a message of any size, so they must be small.
+pub const NAME_BYTES_MAX: usize = 1_024;
+
+/// The streams that a worker may be willing to hold, and the range of a delta. Beyond: the rule `credit`.
+pub const CREDIT_MAX: u32 = 65_536;
+
+/// Streams in one `RESUME`: with 5 bytes for each, the longest message and its names, it is still under `FRAME_BYTES_MAX`.
+pub const RESUMED_COUNT_MAX: usize = 65_536;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_resume_fits_in_a_frame() {
+        let head = 64 + 3 * NAME_BYTES_MAX;
+        assert!(head + MESSAGE_BYTES_MAX + 5 * RESUMED_COUNT_MAX <= FRAME_BYTES_MAX);
+        assert!(head + MESSAGE_BYTES_MAX + 5 + 5 + STATE_BYTES_MAX <= FRAME_BYTES_MAX);
+    }
+}

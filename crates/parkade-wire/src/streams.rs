@@ -1,0 +1,229 @@
+//! One stream: what the worker may still write on it, and how much body may still go to the worker (section 3 of the page).
+//!
+//! ```text
+//!           RESPONSE with MORE            DATA without MORE
+//!  Held ─────────────────────────▶ Replying ──────────────▶ Closed
+//!   │ ▲                               └─────────ERROR──────▶ Closed
+//!   │ └──resume── Parked ──cancel──▶ Closed
+//!   ├──PARK await──▶ Parked
+//!   └──RESPONSE, ERROR, any other PARK──▶ Closed
+//! ```
+
+use crate::error::{Rule, Violation};
+use crate::frame::FromWorker;
+use crate::kind::Kind;
+use crate::limits::WINDOW_BYTES;
+use crate::wait::Then;
+
+/// How a stream stands after a step. When it is `Parked` or `Closed`, its credit is back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// The worker holds it.
+    Held,
+    /// It waits for `RESUME`.
+    Parked,
+    /// Over: forget it, and answer what still comes on it with [`absent`].
+    Closed,
+}
+
+/// A stream that is open: held by the worker, or parked with `await`.
+#[derive(Debug)]
+pub struct Stream {
+    number: u32,
+    phase: Phase,
+    cancelled: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Phase {
+    Held,
+    /// The `DATA` that the worker may still write before more window is granted.
+    Replying {
+        window: u32,
+    },
+    Parked,
+}
+
+impl Stream {
+    /// A stream that `REQUEST` or `RESUME` has just opened: the worker holds it.
+    #[must_use]
+    pub const fn open(number: u32) -> Self {
+        Stream { number, phase: Phase::Held, cancelled: false }
+    }
+
+    /// The stream was cancelled: what the worker still says on it is judged, and then dropped.
+    #[must_use]
+    pub const fn is_cancelled(&self) -> bool {
+        self.cancelled
+    }
+
+    /// How it stands.
+    #[must_use]
+    pub const fn progress(&self) -> Progress {
+        match self.phase {
+            Phase::Held | Phase::Replying { .. } => Progress::Held,
+            Phase::Parked => Progress::Parked,
+        }
+    }
+
+    /// Judges a frame of this stream. Frames that no stream has a say in change nothing.
+    pub fn hear(&mut self, frame: &FromWorker) -> Result<Progress, Violation> {
+        match frame {
+            FromWorker::Response { more, .. } => self.response(*more),
+            FromWorker::Data { more, bytes, .. } => self.data(bytes.len(), *more),
+            FromWorker::Error { .. } => self.error(),
+            FromWorker::Park { then, .. } => self.park(then),
+            FromWorker::Hello { .. }
+            | FromWorker::Ready { .. }
+            | FromWorker::Failed { .. }
+            | FromWorker::Window { .. }
+            | FromWorker::Publish { .. }
+            | FromWorker::Credit { .. }
+            | FromWorker::Pong { .. }
+            | FromWorker::Goodbye { .. }
+            | FromWorker::Message { .. }
+            | FromWorker::Close { .. } => Ok(self.progress()),
+        }
+    }
+
+    /// The core cancels. A parked stream is over at once; a held one when the worker has written its closing frame.
+    pub fn cancel(&mut self) -> Progress {
+        self.cancelled = true;
+        match self.phase {
+            Phase::Held | Phase::Replying { .. } => Progress::Held,
+            Phase::Parked => Progress::Closed,
+        }
+    }
+
+    /// The core resumes: the worker holds the stream again. `false`, and nothing happens, if it is not parked.
+    #[must_use]
+    pub fn resume(&mut self) -> bool {
+        let parked = matches!(self.phase, Phase::Parked);
+        if parked {
+            self.phase = Phase::Held;
+        }
+        parked
+    }
+
+    /// The core has written `WINDOW`: the worker may write so many bytes more.
+    pub fn grant(&mut self, bytes: u32) {
+        if let Phase::Replying { window } = &mut self.phase {
+            *window = window.saturating_add(bytes);
+        }
+    }
+
+    fn response(&mut self, more: bool) -> Result<Progress, Violation> {
+        match self.phase {
+            Phase::Held if more => {
+                self.phase = Phase::Replying { window: WINDOW_BYTES };
+                Ok(Progress::Held)
+            }
+            Phase::Held => Ok(Progress::Closed),
+            Phase::Replying { .. } => Err(self.refused(Rule::Response, Kind::Response)),
+            Phase::Parked => Err(self.refused(Rule::Closed, Kind::Response)),
+        }
+    }
+
+    fn data(&mut self, bytes: usize, more: bool) -> Result<Progress, Violation> {
+        match self.phase {
+            Phase::Held => Err(self.refused(Rule::More, Kind::Data)),
+            Phase::Replying { window } => {
+                let left = u32::try_from(bytes).ok().and_then(|bytes| window.checked_sub(bytes));
+                let window = left.ok_or_else(|| self.refused(Rule::Window, Kind::Data))?;
+                self.phase = Phase::Replying { window };
+                Ok(if more { Progress::Held } else { Progress::Closed })
+            }
+            Phase::Parked => Err(self.refused(Rule::Closed, Kind::Data)),
+        }
+    }
+
+    fn error(&self) -> Result<Progress, Violation> {
+        match self.phase {
+            Phase::Held | Phase::Replying { .. } => Ok(Progress::Closed),
+            Phase::Parked => Err(self.refused(Rule::Closed, Kind::Error)),
+        }
+    }
+
+    fn park(&mut self, then: &Then) -> Result<Progress, Violation> {
+        match (self.phase, then) {
+            (Phase::Held, Then::Await) if !self.cancelled => {
+                self.phase = Phase::Parked;
+                Ok(Progress::Parked)
+            }
+            // The worker had not read the CANCEL yet, and will not write on the stream again.
+            (Phase::Held, Then::Await | Then::Answer(_) | Then::Call { .. }) => Ok(Progress::Closed),
+            (Phase::Replying { .. }, _) => Err(self.refused(Rule::Response, Kind::Park)),
+            (Phase::Parked, _) => Err(self.refused(Rule::Closed, Kind::Park)),
+        }
+    }
+
+    const fn refused(&self, rule: Rule, kind: Kind) -> Violation {
+        Violation::new(rule, kind, self.number)
+    }
+}
+
+/// Judges a frame on a stream that is not open, where `opened` is the highest number that was: the core numbers them upwards.
+///
+/// `WINDOW` may cross the closing frame, so behind one it is nothing; everything else is a violation.
+pub fn absent(frame: &FromWorker, opened: u32) -> Result<(), Violation> {
+    let rule = match frame {
+        frame if frame.stream() > opened => Rule::Unopened,
+        FromWorker::Window { .. } => return Ok(()),
+        _ => Rule::Closed,
+    };
+    Err(Violation::new(rule, frame.kind(), frame.stream()))
+}
+
+/// How much of a request's body may go to the worker before it has read some.
+#[derive(Debug)]
+pub struct Outbound {
+    window: u32,
+}
+
+impl Outbound {
+    /// The window of a stream that has just been opened.
+    #[must_use]
+    pub const fn new() -> Self {
+        Outbound { window: WINDOW_BYTES }
+    }
+
+    /// Bytes that may be sent now.
+    #[must_use]
+    pub const fn room(&self) -> usize {
+        self.window as usize
+    }
+
+    /// Takes what is about to be sent out of the window: as much of `wanted` as there is room for.
+    #[must_use]
+    pub fn take(&mut self, wanted: usize) -> usize {
+        let taken = u32::try_from(wanted).map_or(self.window, |wanted| wanted.min(self.window));
+        self.window -= taken;
+        taken as usize
+    }
+
+    /// The worker has written `WINDOW`.
+    pub fn granted(&mut self, bytes: u32) {
+        self.window = self.window.saturating_add(bytes);
+    }
+}
+
+impl Default for Outbound {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_goes_out_as_the_window_allows() {
+        let mut body = Outbound::new();
+        assert_eq!(body.take(200_000), 200_000);
+        assert_eq!(body.take(200_000), 62_144);
+        assert_eq!(body.take(1), 0);
+        body.granted(10);
+        assert_eq!((body.room(), body.take(5), body.room()), (10, 5, 5));
+    }
+}

@@ -1,0 +1,157 @@
+//! Every vector of a single frame, whole and one byte at a time.
+#![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
+
+mod support;
+
+use parkade_wire::{FromCore, FromWorker, Receive};
+use serde_json::{Value, json};
+use support::{bytes_of, bytewise, describe, text, vectors, whole};
+
+#[test]
+fn every_frame_of_a_worker_is_read_or_refused_as_its_vector_says() {
+    assert!(check::<FromWorker>("worker", describe::worker) > 100);
+}
+
+#[test]
+fn every_frame_of_a_core_is_read_or_refused_as_its_vector_says() {
+    assert!(check::<FromCore>("core", describe::core) > 80);
+}
+
+fn check<F: Receive>(from: &str, describe: impl Fn(&F) -> Value) -> usize {
+    let vectors: Vec<_> = vectors("frames").into_iter().filter(|(_, vector)| vector["from"] == from).collect();
+    for (name, vector) in &vectors {
+        let bytes = bytes_of(text(&vector["hex"]));
+        for heard in [whole::<F>(&bytes), bytewise::<F>(&bytes)] {
+            match (heard, vector.get("refused")) {
+                (Ok(frames), None) => {
+                    let [frame] = &frames[..] else { panic!("{name}: {} frames", frames.len()) };
+                    assert_eq!(describe(frame), one_form(name, &vector["frame"]), "{name}");
+                }
+                (Err(violation), Some(why)) => {
+                    let (rule, _) = text(why).split_once(": ").unwrap();
+                    assert_eq!(violation.rule.word(), rule, "{name}: {violation}");
+                }
+                (Ok(_), Some(why)) => panic!("{name}: read, but {why}"),
+                (Err(violation), None) => panic!("{name}: {violation}"),
+            }
+        }
+    }
+    vectors.len()
+}
+
+/// The vector's frame in the form of `describe`.
+fn one_form(name: &str, frame: &Value) -> Value {
+    let mut frame = frame.clone();
+    let kind = text(&frame["kind"]).to_owned();
+    let payload = &mut frame["payload"];
+    match kind.as_str() {
+        "DATA" | "MESSAGE" => *payload = binary(payload),
+        "RESPONSE" => response(payload),
+        "REQUEST" => {
+            pairs(&mut payload[5]);
+            seconds(&mut payload[9]);
+            if !payload[10].is_null() {
+                payload[10] = binary(&payload[10]);
+            }
+        }
+        "PUBLISH" => payload[2] = binary(&payload[2]),
+        "DRAIN" => seconds(&mut payload[0]),
+        "PARK" => {
+            wait(name, &mut payload[0]);
+            then(&mut payload[1]);
+        }
+        "RESUME" => {
+            if payload[0][0] == "message" {
+                payload[0][3] = binary(&payload[0][3]);
+            }
+            for state in payload.get_mut(3).and_then(Value::as_array_mut).into_iter().flatten() {
+                *state = binary(state);
+            }
+        }
+        "READY" => application(name, &mut payload[1]),
+        _ => (),
+    }
+    frame
+}
+
+fn application(name: &str, application: &mut Value) {
+    for (key, default) in
+        [("concurrent", json!(false)), ("fallback", json!(false)), ("routes", json!([])), ("channels", json!([]))]
+    {
+        application.as_object_mut().unwrap().entry(key).or_insert(default);
+    }
+    for route in application["routes"].as_array_mut().unwrap() {
+        without_nil(route);
+        for (key, value) in route.as_object_mut().unwrap() {
+            match key.as_str() {
+                "deadline" => seconds(value),
+                "answer" => response(value),
+                "wait" => wait(name, value),
+                "then" => then(value),
+                _ => (),
+            }
+        }
+    }
+    for channel in application["channels"].as_array_mut().unwrap() {
+        if let Some(age) = channel[1].get_mut("age") {
+            seconds(age);
+        }
+    }
+}
+
+fn wait(name: &str, wait: &mut Value) {
+    if name.contains("with 500") || name.contains("no violation") || name.contains("may not know") {
+        *wait = json!([wait[0], "unaccepted"]);
+    } else if wait[0] == "timer" {
+        seconds(&mut wait[1]);
+    } else {
+        without_nil(&mut wait[2]);
+        if let Some(timeout) = wait[2].get_mut("timeout") {
+            seconds(timeout);
+        }
+    }
+}
+
+fn then(then: &mut Value) {
+    if then[0] == "answer" && !then[1].is_null() {
+        response(&mut then[1]);
+    }
+    if then[0] == "call" {
+        then[2] = binary(&then[2]);
+    }
+}
+
+fn response(response: &mut Value) {
+    pairs(&mut response[1]);
+    response[2] = binary(&response[2]);
+}
+
+fn pairs(headers: &mut Value) {
+    if headers.is_null() {
+        *headers = json!([]);
+    }
+    for value in headers.as_array_mut().unwrap().iter_mut().skip(1).step_by(2) {
+        *value = binary(value);
+    }
+}
+
+fn seconds(value: &mut Value) {
+    if let Some(number) = value.as_f64() {
+        *value = json!(number);
+    }
+}
+
+fn without_nil(map: &mut Value) {
+    map.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+}
+
+/// Bytes, text or nil as bytes, runs written out.
+fn binary(value: &Value) -> Value {
+    let bytes = match value {
+        Value::Null => Vec::new(),
+        Value::String(text) => text.clone().into_bytes(),
+        value => bytes_of(text(&value["bin"])),
+    };
+    let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    json!({ "bin": hex.concat() })
+}

@@ -1,0 +1,209 @@
+//! Every conversation of the vectors, with the machines that the core's link uses.
+#![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
+
+mod support;
+
+use std::collections::HashMap;
+
+use bytes::BytesMut;
+use parkade_wire::{
+    Conversation, Decoder, FromCore, FromWorker, Offer, Outbound, Progress, Receive, Rule, Stream, Violation, absent,
+};
+use serde_json::Value;
+use support::{bytes_of, text, vectors};
+
+#[test]
+fn every_conversation_ends_as_its_vector_says() {
+    let sessions = vectors("sessions");
+    assert!(sessions.len() > 60);
+    for (name, session) in &sessions {
+        for chunk in [usize::MAX, 1] {
+            let ended = Link::default().run(session["steps"].as_array().unwrap(), chunk);
+            let expected = expected(text(&session["ends"]));
+            assert_eq!(ended, expected, "{name}, {chunk} bytes at a time");
+        }
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Ended {
+    Open,
+    Closed,
+    ByWorker(String),
+    ByCore,
+}
+
+fn expected(ends: &str) -> Ended {
+    match (ends, ends.strip_prefix("violation by worker: ")) {
+        ("open", _) => Ended::Open,
+        ("closed", _) => Ended::Closed,
+        (_, Some(why)) => Ended::ByWorker(why.split(':').next().unwrap().to_owned()),
+        _ if ends.starts_with("violation by core: ") => Ended::ByCore,
+        _ => panic!("{ends}"),
+    }
+}
+
+struct Open {
+    stream: Stream,
+    body: Outbound,
+    body_follows: bool,
+}
+
+/// What a core keeps for a link, as far as this crate knows it.
+#[derive(Default)]
+struct Link {
+    conversation: Option<Conversation>,
+    streams: HashMap<u32, Open>,
+    opened: u32,
+    broken_by_core: bool,
+}
+
+impl Link {
+    fn run(mut self, steps: &[Value], chunk: usize) -> Ended {
+        let mut worker = (Decoder::new(), BytesMut::new());
+        let mut core = (Decoder::<FromCore>::default(), BytesMut::new());
+        for step in steps {
+            let bytes = bytes_of(text(&step["hex"]));
+            let mut said = Vec::new();
+            for part in bytes.chunks(chunk.min(bytes.len())) {
+                let heard = if step["from"] == "worker" {
+                    self.each(&mut worker, part, &mut said, Self::worker)
+                } else {
+                    self.each(&mut core, part, &mut said, Self::core)
+                };
+                match heard {
+                    Ok(true) => (),
+                    Err(violation) if step["from"] == "core" => {
+                        assert_eq!(violation.rule, Rule::End);
+                        return Ended::ByCore;
+                    }
+                    Ok(false) | Err(Violation { rule: Rule::Version, .. }) => return Ended::Closed,
+                    Err(violation) => return Ended::ByWorker(violation.rule.word().to_owned()),
+                }
+            }
+            assert_eq!(said.join("; "), text(&step["is"]));
+        }
+        if self.broken_by_core { Ended::ByCore } else { Ended::Open }
+    }
+
+    /// Hears every frame that the part completes; `false` behind a `GOODBYE`.
+    fn each<F: Receive>(
+        &mut self,
+        (decoder, buffer): &mut (Decoder<F>, BytesMut),
+        part: &[u8],
+        said: &mut Vec<String>,
+        hear: impl Fn(&mut Self, &F) -> Result<(bool, String), Violation>,
+    ) -> Result<bool, Violation> {
+        buffer.extend_from_slice(part);
+        while let Some(frame) = decoder.next(buffer)? {
+            let (goes_on, name) = hear(self, &frame)?;
+            said.push(name);
+            if !goes_on {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn worker(&mut self, frame: &FromWorker) -> Result<(bool, String), Violation> {
+        let conversation = self.conversation.as_mut().expect("the core writes first");
+        conversation.hear(frame)?;
+        if conversation.is_over() {
+            return Ok((false, "GOODBYE".to_owned()));
+        }
+        if frame.stream() != 0 {
+            self.on_stream(frame)?;
+        }
+        let more = matches!(frame, FromWorker::Response { more: true, .. } | FromWorker::Data { more: true, .. });
+        Ok((true, name(frame.kind().name(), frame.stream(), more)))
+    }
+
+    fn on_stream(&mut self, frame: &FromWorker) -> Result<(), Violation> {
+        let Some(open) = self.streams.get_mut(&frame.stream()) else {
+            return absent(frame, self.opened);
+        };
+        if let FromWorker::Window { bytes, .. } = frame {
+            open.body.granted(*bytes);
+        }
+        if open.stream.hear(frame)? == Progress::Closed {
+            self.streams.remove(&frame.stream());
+        }
+        Ok(())
+    }
+
+    /// What a core writes is not judged here; it must only fit what the worker's frames are judged by.
+    #[allow(clippy::unnecessary_wraps)]
+    fn core(&mut self, frame: &FromCore) -> Result<(bool, String), Violation> {
+        let told = match frame {
+            FromCore::Hello { version_min, version_max, features, .. } => {
+                self.broken_by_core |= self.conversation.is_some();
+                let offer = Offer { versions: *version_min..=*version_max, features: *features };
+                self.conversation = Some(Conversation::new(offer));
+                name("HELLO", 0, false)
+            }
+            FromCore::Request { stream, more, .. } => {
+                self.open(*stream, *more);
+                name("REQUEST", *stream, *more)
+            }
+            FromCore::Data { stream, more, bytes } => {
+                let known = *stream <= self.opened;
+                let fits = self.streams.get_mut(stream).is_none_or(|open| open.body(bytes.len(), *more));
+                self.broken_by_core |= !known || !fits;
+                name("DATA", *stream, *more)
+            }
+            FromCore::Window { stream, bytes } => {
+                self.broken_by_core |= *stream > self.opened;
+                if let Some(open) = self.streams.get_mut(stream) {
+                    open.stream.grant(*bytes);
+                }
+                name("WINDOW", *stream, false)
+            }
+            FromCore::ResumeAwait { streams, .. } => {
+                for stream in streams {
+                    self.broken_by_core |= !self.streams.get_mut(stream).is_some_and(|open| open.stream.resume());
+                }
+                name("RESUME", 0, false)
+            }
+            FromCore::ResumeCall { calls, .. } => {
+                for (stream, _) in calls {
+                    self.open(*stream, false);
+                }
+                name("RESUME", 0, false)
+            }
+            FromCore::Cancel { stream, .. } => {
+                self.broken_by_core |= *stream > self.opened;
+                if self.streams.get_mut(stream).is_some_and(|open| open.stream.cancel() == Progress::Closed) {
+                    self.streams.remove(stream);
+                }
+                name("CANCEL", *stream, false)
+            }
+            FromCore::Drain { .. } => name("DRAIN", 0, false),
+            FromCore::Ping { .. } => name("PING", 0, false),
+            FromCore::Goodbye { .. } => return Ok((false, "GOODBYE".to_owned())),
+            FromCore::Message { stream, .. } => name("MESSAGE", *stream, false),
+            FromCore::Close { stream, .. } => name("CLOSE", *stream, false),
+        };
+        Ok((true, told))
+    }
+
+    fn open(&mut self, stream: u32, body_follows: bool) {
+        let ready = self.conversation.as_ref().is_some_and(|conversation| conversation.granted() > 0);
+        self.broken_by_core |= !ready || stream <= self.opened;
+        self.opened = stream;
+        self.streams.insert(stream, Open { stream: Stream::open(stream), body: Outbound::new(), body_follows });
+    }
+}
+
+impl Open {
+    /// Whether the core may send so much of the request's body.
+    fn body(&mut self, bytes: usize, more: bool) -> bool {
+        let follows = std::mem::replace(&mut self.body_follows, more);
+        follows && self.body.take(bytes) == bytes
+    }
+}
+
+fn name(kind: &str, stream: u32, more: bool) -> String {
+    let stream = if stream == 0 { String::new() } else { format!(" {stream}") };
+    let more = if more { " MORE" } else { "" };
+    format!("{kind}{stream}{more}")
+}

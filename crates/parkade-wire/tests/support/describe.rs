@@ -1,0 +1,166 @@
+//! A typed frame as a vector writes it, in one form: bytes for *bytes or text*, every default filled in.
+
+use parkade_wire::{
+    Application, FromCore, FromWorker, Headers, Outcome, Request, Response, Route, RouteKind, Then, Wait,
+};
+use serde_json::{Value, json};
+
+fn hex(bytes: &[u8]) -> Value {
+    use std::fmt::Write;
+    let mut hex = String::new();
+    for byte in bytes {
+        write!(hex, "{byte:02x}").unwrap();
+    }
+    json!({ "bin": hex })
+}
+
+fn frame(kind: &str, stream: u32, flags: u8, payload: Value) -> Value {
+    let mut frame = json!({ "kind": kind, "stream": stream, "flags": flags });
+    frame["payload"] = payload;
+    frame
+}
+
+pub fn worker(heard: &FromWorker) -> Value {
+    let payload = match heard {
+        FromWorker::Hello { version_min, version_max, features, info } => {
+            let told = [("language", json!(info.language)), ("runtime", json!(info.runtime)), ("pid", json!(info.pid))];
+            json!([version_min, version_max, features, map(&told)])
+        }
+        FromWorker::Ready { credit, application } => json!([credit, self::application(application)]),
+        FromWorker::Failed { text } => json!([text]),
+        FromWorker::Response { response, .. } => self::response(response),
+        FromWorker::Data { bytes, .. } | FromWorker::Message { bytes, .. } => hex(bytes),
+        FromWorker::Window { bytes, .. } => json!([bytes]),
+        FromWorker::Error { reason, text, .. } => json!([reason.word(), text]),
+        FromWorker::Park { wait, then, .. } => json!([self::wait(wait), self::then(then)]),
+        FromWorker::Publish { channel, content_type, body, .. } => json!([channel, content_type, hex(body)]),
+        FromWorker::Credit { delta } => json!([delta]),
+        FromWorker::Pong { token } => json!([token]),
+        FromWorker::Goodbye { code, text } => json!([code, text]),
+        FromWorker::Close { code, text, .. } => json!([code, text]),
+    };
+    let flags = match heard {
+        FromWorker::Response { more: true, .. } | FromWorker::Data { more: true, .. } => 1,
+        FromWorker::Message { text: true, .. } => 2,
+        _ => 0,
+    };
+    frame(heard.kind().name(), heard.stream(), flags, payload)
+}
+
+pub fn core(heard: &FromCore) -> Value {
+    let flag = |more: &bool| u8::from(*more);
+    match heard {
+        FromCore::Hello { version_min, version_max, features, info } => {
+            let told = [("core", json!(info.core)), ("target", json!(info.target))];
+            frame("HELLO", 0, 0, json!([version_min, version_max, features, map(&told)]))
+        }
+        FromCore::Request { stream, more, request } => frame("REQUEST", *stream, flag(more), self::request(request)),
+        FromCore::Data { stream, more, bytes } => frame("DATA", *stream, flag(more), hex(bytes)),
+        FromCore::Window { stream, bytes } => frame("WINDOW", *stream, 0, json!([bytes])),
+        FromCore::ResumeAwait { outcome, streams } => frame("RESUME", 0, 0, json!([self::outcome(outcome), streams])),
+        FromCore::ResumeCall { outcome, function, calls } => {
+            let streams: Vec<u32> = calls.iter().map(|(stream, _)| *stream).collect();
+            let states: Vec<Value> = calls.iter().map(|(_, state)| hex(state)).collect();
+            frame("RESUME", 0, 0, json!([self::outcome(outcome), streams, function, states]))
+        }
+        FromCore::Cancel { stream, reason } => frame("CANCEL", *stream, 0, json!([reason.word()])),
+        FromCore::Drain { seconds } => frame("DRAIN", 0, 0, json!([seconds])),
+        FromCore::Ping { token } => frame("PING", 0, 0, json!([token])),
+        FromCore::Goodbye { code, text } => frame("GOODBYE", 0, 0, json!([code, text])),
+        FromCore::Message { stream, text, bytes } => frame("MESSAGE", *stream, 2 * u8::from(*text), hex(bytes)),
+        FromCore::Close { stream, code, text } => frame("CLOSE", *stream, 0, json!([code, text])),
+    }
+}
+
+/// What is nil is left out.
+fn map(pairs: &[(&str, Value)]) -> Value {
+    pairs.iter().filter(|(_, value)| !value.is_null()).map(|(key, value)| ((*key).to_owned(), value.clone())).collect()
+}
+
+fn application(application: &Application) -> Value {
+    let channels = application.channels.iter().map(|(pattern, options)| {
+        let options = [("count", json!(options.count)), ("bytes", json!(options.bytes)), ("age", json!(options.age))];
+        json!([pattern, map(&options)])
+    });
+    json!({
+        "interface": application.interface, "concurrent": application.concurrent, "fallback": application.fallback,
+        "routes": application.routes.iter().map(route).collect::<Vec<_>>(), "channels": channels.collect::<Vec<_>>(),
+    })
+}
+
+fn route(route: &Route) -> Value {
+    let (kind, answer, wait, then) = match &route.kind {
+        RouteKind::Sync => ("sync", Value::Null, Value::Null, Value::Null),
+        RouteKind::Async => ("async", Value::Null, Value::Null, Value::Null),
+        RouteKind::Wait { wait, then } => ("wait", Value::Null, self::wait(wait), self::then(then)),
+        RouteKind::Constant(answer) => ("constant", response(answer), Value::Null, Value::Null),
+    };
+    let (methods, path, deadline) = (json!(route.methods), json!(route.path), json!(route.deadline));
+    map(&[
+        ("methods", methods),
+        ("path", path),
+        ("kind", json!(kind)),
+        ("deadline", deadline),
+        ("answer", answer),
+        ("wait", wait),
+        ("then", then),
+    ])
+}
+
+fn headers(headers: &Headers) -> Value {
+    let pairs = headers.iter().flat_map(|(name, value)| [json!(str::from_utf8(name).unwrap()), hex(value)]);
+    let pairs: Vec<Value> = pairs.collect();
+    assert_eq!(pairs.len(), 2 * headers.len());
+    Value::Array(pairs)
+}
+
+fn response(response: &Response) -> Value {
+    json!([response.status, headers(&response.headers), hex(&response.body)])
+}
+
+fn request(request: &Request) -> Value {
+    let body = request.body.as_deref().map(hex);
+    json!([
+        request.route,
+        request.parameters,
+        request.method,
+        request.path,
+        request.query,
+        headers(&request.headers),
+        request.client,
+        request.scheme,
+        request.version,
+        request.deadline,
+        body
+    ])
+}
+
+fn wait(wait: &Wait) -> Value {
+    match wait {
+        Wait::Timer { seconds } => json!(["timer", seconds]),
+        Wait::Next { channel, timeout, since } => {
+            json!(["next", channel, map(&[("timeout", json!(timeout)), ("since", json!(since))])])
+        }
+        Wait::Stream { channel, since } => json!(["stream", channel, map(&[("since", json!(since))])]),
+        Wait::Unaccepted { name, .. } => json!([name, "unaccepted"]),
+    }
+}
+
+fn then(then: &Then) -> Value {
+    match then {
+        Then::Answer(answer) => json!(["answer", answer.as_ref().map(response)]),
+        Then::Call { function, state } => json!(["call", function, hex(state)]),
+        Then::Await => json!(["await"]),
+    }
+}
+
+fn outcome(outcome: &Outcome) -> Value {
+    match outcome {
+        Outcome::Elapsed => json!(["elapsed"]),
+        Outcome::Message { cursor, content_type, body, gap } => {
+            json!(["message", cursor, content_type, hex(body), gap])
+        }
+        Outcome::Timeout { cursor } => json!(["timeout", cursor]),
+        Outcome::Refused { text } => json!(["refused", text]),
+    }
+}
