@@ -1,0 +1,120 @@
+//! Frames of workers about the requests that they hold.
+
+use crate::chain::Place;
+use crate::core::Core;
+use crate::effect::{Effect, Refusal};
+use crate::event::WorkerError;
+use crate::id::{RequestId, WorkerId};
+use crate::life::{Life, Refused, Running, Unmoved, Work};
+use crate::machine::Happening;
+use crate::reply::Reply;
+use crate::worker::{Held, Stage, Worker};
+
+impl Core {
+    /// A frame of `worker` about `request`: it counts only if the worker holds that.
+    pub(crate) fn frame(&mut self, worker: WorkerId, request: RequestId, happening: Happening) {
+        match self.lives.life(request) {
+            Some(Life::Running(life)) if life.worker == worker => self.turn(request, happening),
+            Some(_) | None => self.late_frame(worker, request, closes(&happening)),
+        }
+    }
+
+    /// A `RESPONSE`, of which there is one at most.
+    pub(crate) fn answered(&mut self, request: RequestId, life: Running, whole: bool) -> Result<Life, Unmoved> {
+        let Some(reply) = life.reply.answered(whole) else {
+            return Err(Unmoved { life: Life::Running(life), refused: Refused::OutOfTurn });
+        };
+        self.effects.push(Effect::Relay { request, whole });
+        Ok(match reply {
+            Reply::Awaited | Reply::Begun => Life::Running(Running { reply, ..life }),
+            Reply::Ended => self.finish(request, life),
+        })
+    }
+
+    /// The last `DATA` of a response that has begun.
+    pub(crate) fn answer_ended(&mut self, request: RequestId, life: Running) -> Result<Life, Unmoved> {
+        if life.reply.ended().is_none() {
+            return Err(Unmoved { life: Life::Running(life), refused: Refused::OutOfTurn });
+        }
+        self.effects.push(Effect::End { request });
+        Ok(self.finish(request, life))
+    }
+
+    /// The worker gave it up: an error of the core's own, or a broken answer.
+    pub(crate) fn errored(&mut self, request: RequestId, life: Running, error: WorkerError) -> Life {
+        let refusal = match error {
+            WorkerError::Application | WorkerError::Cancelled => Refusal::ApplicationFailed,
+            WorkerError::Overloaded => Refusal::WorkerOverloaded,
+            WorkerError::BadAnswer => Refusal::BadAnswer,
+        };
+        self.break_off(request, life.reply, refusal);
+        self.finish(request, life)
+    }
+
+    /// The client gets an error if nothing was sent, else a broken connection.
+    pub(crate) fn break_off(&mut self, request: RequestId, reply: Reply, refusal: Refusal) {
+        match reply {
+            Reply::Awaited => self.refuse(request, refusal),
+            Reply::Begun | Reply::Ended => self.effects.push(Effect::Abort { request }),
+        }
+    }
+
+    pub(crate) fn refuse(&mut self, request: RequestId, refusal: Refusal) {
+        self.counts.refused.add(refusal);
+        self.effects.push(Effect::Refuse { request, refusal });
+    }
+
+    /// The closing frame has come: the stream is the worker's no more.
+    pub(crate) fn finish(&mut self, request: RequestId, life: Running) -> Life {
+        self.release(life.worker, life.place);
+        let (journey, work) = life.close(self.now);
+        self.let_go(work);
+        self.done(request, journey)
+    }
+
+    /// Takes a stream from its worker, whose credit it was.
+    pub(crate) fn release(&mut self, worker: WorkerId, place: Place) -> Held {
+        let now = self.now;
+        let holder = self.holder(worker);
+        let held = holder.release(now, place);
+        let watched = holder.stage != Stage::Ready || holder.is_worn(now);
+        self.staff.attention |= watched || !self.staff.is_open();
+        held
+    }
+
+    /// What a call was woken by is needed no more.
+    pub(crate) fn let_go(&mut self, work: Work) {
+        if let Work::Call { outcome } = work
+            && let crate::Outcome::Message { message, .. } = *outcome
+        {
+            self.dropped.push(message);
+        }
+    }
+
+    pub(crate) fn holder(&mut self, worker: WorkerId) -> &mut Worker {
+        self.roster.find_mut(worker).expect("a worker that holds a request is on the roster until that is resolved")
+    }
+
+    /// A frame about a request that the worker does not hold, or that is cancelled.
+    fn late_frame(&mut self, worker: WorkerId, request: RequestId, closes: bool) {
+        let Some(place) = self.roster.find(worker).and_then(|worker| worker.ghost(request)) else {
+            return self.counts.refused_events.add(Refused::NotHeld);
+        };
+        self.counts.late_frames += 1;
+        if !closes {
+            return;
+        }
+        let held = self.release(worker, place);
+        if let Some(alarm) = held.ghost.and_then(|ghost| ghost.alarm) {
+            self.timers.clear(alarm);
+        }
+    }
+}
+
+/// Whether a worker's frame gives its stream back.
+fn closes(happening: &Happening) -> bool {
+    matches!(
+        happening,
+        Happening::Answered { whole: true } | Happening::AnswerEnded | Happening::Errored(_) | Happening::Parked { .. }
+    )
+}

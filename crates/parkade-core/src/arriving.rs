@@ -1,0 +1,133 @@
+//! From the head of a request to its place in the queue.
+
+use std::time::Duration;
+
+use crate::core::Core;
+use crate::effect::{Effect, Ending, Reason, Refusal, Times};
+use crate::id::{RequestId, TableId};
+use crate::journey::{Journey, Patience};
+use crate::life::{Accepted, Bell, Life, Routed, Turn, Work};
+use crate::machine::Happening;
+use crate::routes::Destination;
+
+impl Core {
+    pub(crate) fn arrive(&mut self, request: RequestId, destination: Destination) {
+        if let Err(refused) = self.lives.vacant(request) {
+            self.counts.refused_events.add(refused);
+            if self.lives.state(request).is_none() {
+                self.refuse(request, Refusal::QueueFull);
+                self.effects.push(Effect::Forget { request, ending: Ending::Done, times: Times::default() });
+            }
+            return;
+        }
+        self.counts.accepted += 1;
+        let place = self.unrouted.push_back(request);
+        let journey = Journey::new(self.now, self.config.deadline.into(), None);
+        self.lives.begin(request, Life::Accepted(Accepted { journey, place, turn: Turn::Last }));
+        let happening = match self.inadmissible(&destination) {
+            Some(Refusal::Stopping) => Happening::Cancelled(Reason::Stopping),
+            Some(refusal) => Happening::Refused(refusal),
+            None => Happening::Routed(destination),
+        };
+        self.turn(request, happening);
+    }
+
+    /// Why this request cannot be had self.now. What needs no worker is not bounded by the queue.
+    fn inadmissible(&self, destination: &Destination) -> Option<Refusal> {
+        let for_a_worker =
+            matches!(destination, Destination::Handler { .. } | Destination::Fallback { .. } | Destination::Unknown);
+        // The request itself stands among the unrouted already.
+        let queued_before = self.queue.count() + self.unrouted.count() - 1;
+        if !self.staff.is_open() {
+            Some(Refusal::Stopping)
+        } else if for_a_worker && self.lacks_an_application() {
+            Some(Refusal::NoApplication)
+        } else if for_a_worker && queued_before >= self.config.queued_count_max.max(1) {
+            Some(Refusal::QueueFull)
+        } else {
+            None
+        }
+    }
+
+    pub(crate) fn route(&mut self, request: RequestId, life: Accepted, destination: Destination) -> Life {
+        match destination {
+            Destination::Handler { route, concurrent, deadline } => {
+                self.enqueue(request, life, Work::Handler { route, concurrent }, deadline)
+            }
+            Destination::Fallback { table } => {
+                self.enqueue(request, life, Work::Fallback { table }, self.config.deadline)
+            }
+            Destination::Wait { route: _, wait, then, deadline } => {
+                let mut journey = self.leave_unrouted(life).queued(self.now);
+                journey.set_patience(deadline.into());
+                self.park(request, journey, wait, then, None)
+            }
+            Destination::Constant { route } => {
+                let journey = self.leave_unrouted(life).queued(self.now);
+                self.effects.push(Effect::Constant { request, route });
+                self.done(request, journey)
+            }
+            Destination::NotFound => self.refuse_accepted(request, life, Refusal::NotFound),
+            Destination::MethodNotAllowed => self.refuse_accepted(request, life, Refusal::MethodNotAllowed),
+            Destination::Unknown => self.await_routes(request, life),
+        }
+    }
+
+    pub(crate) fn unroute(&mut self, request: RequestId, life: Routed, table: TableId, turn: Turn) -> Life {
+        self.queue.remove(life.place);
+        self.effects.push(Effect::Route { request, table });
+        Life::Accepted(life.unroute(self.unrouted.push_back(request), turn))
+    }
+
+    /// The current routes are others than before: whoever is queued is routed again.
+    pub(crate) fn reroute(&mut self, table: TableId) {
+        let unrouted: Vec<RequestId> = self.unrouted.values().collect();
+        let queued: Vec<RequestId> = self.queue.values().collect();
+        self.effects.extend(unrouted.into_iter().map(|request| Effect::Route { request, table }));
+        for request in queued {
+            if matches!(self.lives.life(request), Some(Life::Routed(life)) if life.work.table().is_some_and(|known| known != table))
+            {
+                self.turn(request, Happening::Unrouted { table, turn: Turn::Last });
+            }
+        }
+    }
+
+    pub(crate) fn leave_unrouted(&mut self, life: Accepted) -> Journey {
+        let (journey, place) = life.leave();
+        self.unrouted.remove(place);
+        journey
+    }
+
+    fn enqueue(&mut self, request: RequestId, mut life: Accepted, work: Work, deadline: Option<Duration>) -> Life {
+        self.unrouted.remove(life.place);
+        let patience = Patience::from(deadline);
+        self.bound(request, &mut life.journey, patience);
+        let place = match life.turn {
+            Turn::Last => self.queue.push_back(request),
+            Turn::Next => self.queue.push_front(request),
+        };
+        Life::Routed(life.route(work, place, patience))
+    }
+
+    /// No worker has said its routes: they are looked up when one does.
+    fn await_routes(&mut self, request: RequestId, mut life: Accepted) -> Life {
+        let patience = life.journey.patience();
+        if life.journey.alarm.is_none() {
+            self.bound(request, &mut life.journey, patience);
+            self.effects.extend(self.routes.current().map(|table| Effect::Route { request, table }));
+        }
+        Life::Accepted(life)
+    }
+
+    /// Sets the alarm for the deadline of this spell, unless it is set for it already.
+    fn bound(&mut self, request: RequestId, journey: &mut Journey, patience: Patience) {
+        if journey.alarm.is_some() && patience == journey.patience() {
+            return;
+        }
+        if let Some(alarm) = journey.alarm.take() {
+            self.timers.clear(alarm);
+        }
+        journey.alarm =
+            patience.duration().map(|patience| self.timers.set(journey.since() + patience, Bell::Life(request)));
+    }
+}

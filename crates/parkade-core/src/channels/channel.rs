@@ -1,0 +1,83 @@
+//! One channel: who waits, what is held, where it stands.
+
+use super::history::{History, HistoryLimits};
+use super::{ChannelName, Cursor};
+use crate::chain::{Chain, Place};
+use crate::id::{MessageId, RequestId};
+
+#[derive(Debug)]
+pub(super) struct Channel {
+    pub(super) name: ChannelName,
+    pub(super) epoch: u64,
+    /// Of the last message.
+    pub(super) sequence: u64,
+    pub(super) limits: HistoryLimits,
+    pub(super) history: History,
+    pub(super) nexts: Chain<Waiter>,
+    pub(super) streams: Chain<RequestId>,
+    /// Its place among the idle, while nobody waits and nothing is held.
+    pub(super) idle: Option<Place>,
+}
+
+/// A request that waits for the next message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Waiter {
+    pub(crate) request: RequestId,
+    /// The cursor it came with lay before what is held: the next message tells it so.
+    pub(crate) gap: bool,
+}
+
+/// Where one who comes with a cursor goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Start {
+    /// Behind this one.
+    pub(super) sequence: u64,
+    /// Messages between the cursor and what is held behind it are lost.
+    pub(super) gap: bool,
+}
+
+impl Channel {
+    pub(super) fn new(name: ChannelName, epoch: u64, limits: HistoryLimits) -> Self {
+        Self {
+            name,
+            epoch,
+            sequence: 0,
+            limits,
+            history: History::default(),
+            nexts: Chain::default(),
+            streams: Chain::default(),
+            idle: None,
+        }
+    }
+
+    pub(super) fn cursor(&self) -> Cursor {
+        Cursor { epoch: self.epoch, sequence: self.sequence }
+    }
+
+    pub(super) fn waiters_count(&self) -> usize {
+        self.nexts.count() + self.streams.count()
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.waiters_count() == 0 && self.history.count() == 0
+    }
+
+    /// A cursor of another epoch, or from ahead of this one, says nothing about this channel: all that is held is new, and more may be lost.
+    pub(super) fn start(&self, since: Option<Cursor>) -> Start {
+        let oldest_kept = self.sequence - self.history.count() as u64;
+        match since {
+            None => Start { sequence: self.sequence, gap: false },
+            Some(cursor) if cursor.epoch != self.epoch || cursor.sequence > self.sequence => {
+                Start { sequence: oldest_kept, gap: true }
+            }
+            Some(cursor) => Start { sequence: cursor.sequence.max(oldest_kept), gap: cursor.sequence < oldest_kept },
+        }
+    }
+
+    pub(super) fn behind(&self, sequence: u64) -> impl Iterator<Item = (Cursor, MessageId)> {
+        let epoch = self.epoch;
+        self.history
+            .behind(sequence, self.sequence)
+            .map(move |(sequence, message)| (Cursor { epoch, sequence }, message))
+    }
+}

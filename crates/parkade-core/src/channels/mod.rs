@@ -1,0 +1,349 @@
+//! Channels: named streams of messages that requests wait for.
+//!
+//! A waiter is put on its channel and what it missed is looked up in one call, so no message can fall between the two.
+
+mod channel;
+mod cursor;
+mod history;
+mod name;
+mod rules;
+
+use std::collections::HashMap;
+
+pub(crate) use channel::Waiter;
+pub use cursor::{Cursor, CursorError};
+pub use history::HistoryLimits;
+pub use name::{ChannelName, ChannelNameError};
+
+use crate::chain::{Chain, Place};
+use crate::config::Config;
+use crate::id::{MessageId, RequestId};
+use crate::limits::{CHANNEL_LINGER, SWEEP_STEP};
+use crate::moment::Moment;
+use crate::status::ChannelStatus;
+use channel::Channel;
+use history::Entry;
+use rules::Rules;
+
+/// A channel that is there. Its number is used again after it was forgotten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ChannelId(u32);
+
+#[derive(Debug)]
+pub(crate) struct Channels {
+    by_name: HashMap<ChannelName, ChannelId>,
+    slots: Vec<Option<Channel>>,
+    vacant: Vec<ChannelId>,
+    /// Those without waiters and messages, and since when: the first is idle longest.
+    idle: Chain<(ChannelId, Moment)>,
+    /// All messages that are held, by their channels: the first is the oldest.
+    elders: Chain<ChannelId>,
+    bytes: usize,
+    rules: Rules,
+    next_epoch: u64,
+    count_max: usize,
+    bytes_max: usize,
+    sweep_due: Option<Moment>,
+}
+
+/// No more channels: all that there may be are in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ChannelsFull;
+
+/// How a wait for the next message begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Began {
+    Waiting {
+        channel: ChannelId,
+        place: Place,
+    },
+    /// It missed this one: no need to wait.
+    Missed {
+        message: MessageId,
+        cursor: Cursor,
+        gap: bool,
+    },
+}
+
+/// How a stream begins: what it missed follows at once.
+#[derive(Debug)]
+pub(crate) struct StreamBegan {
+    pub(crate) channel: ChannelId,
+    pub(crate) place: Place,
+    pub(crate) cursor: Cursor,
+    pub(crate) gap: bool,
+    pub(crate) missed: Vec<(Cursor, MessageId)>,
+}
+
+/// A message, and who waited for it.
+#[derive(Debug)]
+pub(crate) struct Publication {
+    pub(crate) cursor: Cursor,
+    pub(crate) nexts: Vec<Waiter>,
+    pub(crate) streams: Vec<RequestId>,
+}
+
+impl Channels {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            by_name: HashMap::new(),
+            slots: Vec::new(),
+            vacant: Vec::new(),
+            idle: Chain::default(),
+            elders: Chain::default(),
+            bytes: 0,
+            rules: Rules::new(config.history),
+            next_epoch: config.epoch,
+            count_max: config.channels_count_max.max(1),
+            bytes_max: config.history_bytes_max,
+            sweep_due: None,
+        }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.by_name.len()
+    }
+
+    pub(crate) fn history_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn sweep_due(&self) -> Option<Moment> {
+        self.sweep_due
+    }
+
+    pub(crate) fn named(&self, name: &ChannelName) -> Option<ChannelId> {
+        self.by_name.get(name).copied()
+    }
+
+    pub(crate) fn cursor(&self, channel: ChannelId) -> Cursor {
+        self.channel(channel).cursor()
+    }
+
+    /// Waits for the next message behind `since`, or tells the first that was missed.
+    pub(crate) fn wait(
+        &mut self,
+        now: Moment,
+        request: RequestId,
+        name: &ChannelName,
+        since: Option<Cursor>,
+        dropped: &mut Vec<MessageId>,
+    ) -> Result<Began, ChannelsFull> {
+        let id = self.open(now, name, dropped)?;
+        let channel = self.channel_mut(id);
+        let start = channel.start(since);
+        let missed = channel.behind(start.sequence).next();
+        let began = match missed {
+            Some((cursor, message)) => Began::Missed { message, cursor, gap: start.gap },
+            None => Began::Waiting { channel: id, place: channel.nexts.push_back(Waiter { request, gap: start.gap }) },
+        };
+        self.settle(now, id);
+        Ok(began)
+    }
+
+    /// Every message behind `since`, from now on.
+    pub(crate) fn stream(
+        &mut self,
+        now: Moment,
+        request: RequestId,
+        name: &ChannelName,
+        since: Option<Cursor>,
+        dropped: &mut Vec<MessageId>,
+    ) -> Result<StreamBegan, ChannelsFull> {
+        let id = self.open(now, name, dropped)?;
+        let channel = self.channel_mut(id);
+        let start = channel.start(since);
+        let began = StreamBegan {
+            channel: id,
+            place: channel.streams.push_back(request),
+            cursor: Cursor { epoch: channel.epoch, sequence: start.sequence },
+            gap: start.gap,
+            missed: channel.behind(start.sequence).collect(),
+        };
+        self.settle(now, id);
+        Ok(began)
+    }
+
+    pub(crate) fn leave_next(&mut self, now: Moment, channel: ChannelId, place: Place) {
+        self.channel_mut(channel).nexts.remove(place);
+        self.settle(now, channel);
+    }
+
+    pub(crate) fn leave_stream(&mut self, now: Moment, channel: ChannelId, place: Place) {
+        self.channel_mut(channel).streams.remove(place);
+        self.settle(now, channel);
+    }
+
+    /// Appends a message. Those who wait stay where they are until each has been woken.
+    pub(crate) fn publish(
+        &mut self,
+        now: Moment,
+        name: &ChannelName,
+        message: MessageId,
+        bytes: usize,
+        dropped: &mut Vec<MessageId>,
+    ) -> Result<Publication, ChannelsFull> {
+        let id = self.open(now, name, dropped)?;
+        let elder = self.elders.push_back(id);
+        self.bytes += bytes;
+        let channel = self.channel_mut(id);
+        channel.sequence += 1;
+        channel.history.push(Entry { message, bytes, at: now, elder });
+        let publication = Publication {
+            cursor: channel.cursor(),
+            nexts: channel.nexts.values().collect(),
+            streams: channel.streams.values().collect(),
+        };
+        self.trim(now, id, dropped);
+        while self.bytes > self.bytes_max {
+            let Some(eldest) = self.elders.first() else { break };
+            self.drop_oldest(eldest, dropped);
+            self.settle(now, eldest);
+        }
+        self.settle(now, id);
+        Ok(publication)
+    }
+
+    pub(crate) fn configure(
+        &mut self,
+        now: Moment,
+        pattern: String,
+        limits: HistoryLimits,
+        dropped: &mut Vec<MessageId>,
+    ) {
+        if !self.rules.learn(pattern, limits) {
+            return;
+        }
+        for id in self.ids() {
+            let limits = self.rules.limits(self.channel(id).name.as_str());
+            self.channel_mut(id).limits = limits;
+            self.trim(now, id, dropped);
+            self.settle(now, id);
+        }
+    }
+
+    /// Lets go what is too old.
+    pub(crate) fn sweep(&mut self, now: Moment, dropped: &mut Vec<MessageId>) {
+        if self.sweep_due.is_none_or(|due| due > now) {
+            return;
+        }
+        for id in self.ids() {
+            if self.channel(id).history.count() > 0 {
+                self.trim(now, id, dropped);
+                self.settle(now, id);
+            }
+        }
+        while let Some((id, since)) = self.idle.first()
+            && now.since(since) >= CHANNEL_LINGER
+        {
+            self.forget(id);
+        }
+        self.sweep_due = self.sweep_wanted().then(|| now + SWEEP_STEP);
+    }
+
+    /// All requests that wait for the next message, and all streams.
+    pub(crate) fn waiters(&self) -> (Vec<(ChannelId, RequestId)>, Vec<RequestId>) {
+        let present = || self.ids().into_iter().map(|id| (id, self.channel(id)));
+        let nexts = present().flat_map(|(id, channel)| channel.nexts.values().map(move |waiter| (id, waiter.request)));
+        let streams = present().flat_map(|(_, channel)| channel.streams.values());
+        (nexts.collect(), streams.collect())
+    }
+
+    pub(crate) fn status(&self) -> impl Iterator<Item = (ChannelStatus, Option<RequestId>)> {
+        self.slots.iter().flatten().map(|channel| {
+            let status = ChannelStatus {
+                name: channel.name.clone(),
+                waiters: channel.nexts.count(),
+                streams: channel.streams.count(),
+                oldest: None,
+                history_count: channel.history.count(),
+                history_bytes: channel.history.bytes(),
+                cursor: channel.cursor(),
+            };
+            (status, channel.nexts.first().map(|waiter| waiter.request).or_else(|| channel.streams.first()))
+        })
+    }
+
+    /// Finds the channel, or makes it; lets go what it holds too long.
+    fn open(
+        &mut self,
+        now: Moment,
+        name: &ChannelName,
+        dropped: &mut Vec<MessageId>,
+    ) -> Result<ChannelId, ChannelsFull> {
+        if let Some(&id) = self.by_name.get(name) {
+            self.trim(now, id, dropped);
+            return Ok(id);
+        }
+        if self.by_name.len() >= self.count_max {
+            let (idle, _) = self.idle.first().ok_or(ChannelsFull)?;
+            self.forget(idle);
+        }
+        let channel = Channel::new(name.clone(), self.next_epoch, self.rules.limits(name.as_str()));
+        self.next_epoch += 1;
+        let id = self.vacant.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            ChannelId(u32::try_from(self.slots.len() - 1).expect("channels are bounded far below 2^32 by limits.rs"))
+        });
+        self.by_name.insert(name.clone(), id);
+        self.slots[id.0 as usize] = Some(channel);
+        Ok(id)
+    }
+
+    fn trim(&mut self, now: Moment, id: ChannelId, dropped: &mut Vec<MessageId>) {
+        while {
+            let channel = self.channel(id);
+            channel.history.exceeds(&channel.limits, now)
+        } {
+            self.drop_oldest(id, dropped);
+        }
+    }
+
+    fn drop_oldest(&mut self, id: ChannelId, dropped: &mut Vec<MessageId>) {
+        let Some(entry) = self.channel_mut(id).history.drop_oldest() else { return };
+        self.elders.remove(entry.elder);
+        self.bytes -= entry.bytes;
+        dropped.push(entry.message);
+    }
+
+    /// Puts the channel among the idle, or takes it from there, and sees to the next sweep.
+    fn settle(&mut self, now: Moment, id: ChannelId) {
+        let channel = self.slots[id.0 as usize].as_mut().expect("a channel with a number is there");
+        match (channel.is_idle(), channel.idle) {
+            (true, None) => channel.idle = Some(self.idle.push_back((id, now))),
+            (false, Some(place)) => {
+                self.idle.remove(place);
+                channel.idle = None;
+            }
+            (true, Some(_)) | (false, None) => {}
+        }
+        if self.sweep_due.is_none() && self.sweep_wanted() {
+            self.sweep_due = Some(now + SWEEP_STEP);
+        }
+    }
+
+    fn sweep_wanted(&self) -> bool {
+        !self.idle.is_empty() || !self.elders.is_empty()
+    }
+
+    fn forget(&mut self, id: ChannelId) {
+        let channel = self.slots[id.0 as usize].take().expect("a channel with a number is there");
+        if let Some(place) = channel.idle {
+            self.idle.remove(place);
+        }
+        self.by_name.remove(&channel.name);
+        self.vacant.push(id);
+    }
+
+    fn ids(&self) -> Vec<ChannelId> {
+        self.slots.iter().zip(0..).filter(|(channel, _)| channel.is_some()).map(|(_, id)| ChannelId(id)).collect()
+    }
+
+    fn channel(&self, id: ChannelId) -> &Channel {
+        self.slots[id.0 as usize].as_ref().expect("a channel with a number is there")
+    }
+
+    fn channel_mut(&mut self, id: ChannelId) -> &mut Channel {
+        self.slots[id.0 as usize].as_mut().expect("a channel with a number is there")
+    }
+}

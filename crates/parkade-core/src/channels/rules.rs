@@ -1,0 +1,48 @@
+//! Which channel keeps how much: the rule with the longest pattern that matches its name.
+
+use super::history::HistoryLimits;
+use crate::limits::CHANNEL_RULES_COUNT_MAX;
+
+#[derive(Debug)]
+pub(super) struct Rules {
+    otherwise: HistoryLimits,
+    rules: Vec<Rule>,
+}
+
+#[derive(Debug)]
+struct Rule {
+    pattern: String,
+    limits: HistoryLimits,
+}
+
+impl Rules {
+    pub(super) fn new(otherwise: HistoryLimits) -> Self {
+        Self { otherwise, rules: Vec::new() }
+    }
+
+    /// Longest patterns first. Whether anything changed.
+    pub(super) fn learn(&mut self, pattern: String, limits: HistoryLimits) -> bool {
+        if let Some(rule) = self.rules.iter_mut().find(|rule| rule.pattern == pattern) {
+            let changed = rule.limits != limits;
+            rule.limits = limits;
+            return changed;
+        }
+        if self.rules.len() >= CHANNEL_RULES_COUNT_MAX {
+            return false;
+        }
+        let place = self.rules.partition_point(|rule| rule.pattern.len() >= pattern.len());
+        self.rules.insert(place, Rule { pattern, limits });
+        true
+    }
+
+    pub(super) fn limits(&self, name: &str) -> HistoryLimits {
+        self.rules.iter().find(|rule| matches(&rule.pattern, name)).map_or(self.otherwise, |rule| rule.limits)
+    }
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix),
+        None => pattern == name,
+    }
+}

@@ -1,0 +1,73 @@
+//! What an operator may choose.
+
+use std::time::Duration;
+
+use crate::channels::HistoryLimits;
+use crate::limits;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Worker processes to keep ready; at least one is kept.
+    pub workers: u32,
+    /// Of jitter: the same seed, the same decisions.
+    pub seed: u64,
+    /// The epoch of the first channel; each later channel has the next. Take the wall clock, so that cursors from before a restart are known as such.
+    pub epoch: u64,
+    pub queued_count_max: usize,
+    pub running_count_max: usize,
+    pub parked_count_max: usize,
+    /// How long a request may be queued and running at a time, where its route says nothing. `None`: for ever.
+    pub deadline: Option<Duration>,
+    pub kill_grace: Duration,
+    pub start_timeout: Duration,
+    pub stuck_after: Duration,
+    pub ping_interval: Duration,
+    pub reload_grace: Duration,
+    pub recycle: Recycle,
+    /// Of channels for which nothing else was said.
+    pub history: HistoryLimits,
+    pub history_bytes_max: usize,
+    pub channels_count_max: usize,
+    /// At the first start nobody is served yet: an application that does not load ends the server.
+    pub exit_when_the_first_start_fails: bool,
+}
+
+/// When a worker is replaced by a fresh one. Each worker draws its own numbers, at most `jitter_percent` away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recycle {
+    pub requests: Option<u64>,
+    pub age: Option<Duration>,
+    /// Exact, without jitter: memory has jitter of its own.
+    pub resident_bytes: Option<u64>,
+    pub jitter_percent: u8,
+}
+
+impl Default for Recycle {
+    fn default() -> Self {
+        Self { requests: None, age: None, resident_bytes: None, jitter_percent: 10 }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            workers: 1,
+            seed: 0,
+            epoch: 1,
+            queued_count_max: limits::QUEUED_COUNT_MAX,
+            running_count_max: limits::RUNNING_COUNT_MAX,
+            parked_count_max: limits::PARKED_COUNT_MAX,
+            deadline: Some(Duration::from_secs(30)),
+            kill_grace: limits::KILL_GRACE,
+            start_timeout: limits::START_TIMEOUT,
+            stuck_after: limits::STUCK_AFTER,
+            ping_interval: limits::PING_INTERVAL,
+            reload_grace: limits::RELOAD_GRACE,
+            recycle: Recycle::default(),
+            history: HistoryLimits::default(),
+            history_bytes_max: limits::HISTORIES_BYTES_MAX,
+            channels_count_max: limits::CHANNELS_COUNT_MAX,
+            exit_when_the_first_start_fails: true,
+        }
+    }
+}

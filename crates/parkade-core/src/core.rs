@@ -1,0 +1,215 @@
+//! The core: events in, effects out.
+
+use crate::chain::Chain;
+use crate::channels::{ChannelName, Channels, Cursor};
+use crate::config::Config;
+use crate::counts::Counts;
+use crate::effect::{Effect, Outcome, Reason};
+use crate::event::Event;
+use crate::id::{MessageId, RequestId, TableId, WorkerId};
+use crate::life::{Bell, State};
+use crate::lives::Lives;
+use crate::machine::Happening;
+use crate::messages::Messages;
+use crate::moment::Moment;
+use crate::random::Random;
+use crate::roster::Roster;
+use crate::routes::{Found, RouteError, RouteSpec, Routes};
+use crate::staff::Staff;
+use crate::timers::Timers;
+
+/// Everything that is decided. It is told the time, and never waits, reads or writes.
+#[derive(Debug)]
+pub struct Core {
+    /// The moment of the event in hand.
+    pub(crate) now: Moment,
+    /// What it leads to.
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) config: Config,
+    pub(crate) random: Random,
+    pub(crate) counts: Counts,
+    pub(crate) lives: Lives,
+    /// Accepted requests whose place is not known.
+    pub(crate) unrouted: Chain<RequestId>,
+    /// Routed requests that no worker has.
+    pub(crate) queue: Chain<RequestId>,
+    pub(crate) timers: Timers<Bell>,
+    pub(crate) channels: Channels,
+    pub(crate) messages: Messages,
+    pub(crate) roster: Roster,
+    pub(crate) staff: Staff,
+    pub(crate) routes: Routes,
+    /// Coroutines woken by the event in hand: told at its end, many in one effect.
+    pub(crate) resumed: Vec<(WorkerId, Outcome, RequestId)>,
+    /// Messages that left a history during the event in hand: dropped at its end.
+    pub(crate) dropped: Vec<MessageId>,
+}
+
+impl Core {
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self {
+            now: Moment::default(),
+            effects: Vec::new(),
+            random: Random::new(config.seed),
+            counts: Counts::default(),
+            lives: Lives::default(),
+            unrouted: Chain::default(),
+            queue: Chain::default(),
+            timers: Timers::default(),
+            channels: Channels::new(&config),
+            messages: Messages::default(),
+            roster: Roster::default(),
+            staff: Staff::new(),
+            routes: Routes::default(),
+            resumed: Vec::new(),
+            dropped: Vec::new(),
+            config,
+        }
+    }
+
+    /// Starts the workers.
+    pub fn begin(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+        self.within(now, effects, |core| core.staff.attention = true);
+    }
+
+    /// Decides what follows from `event`. The effects are to be carried out in their order, before the next event.
+    pub fn handle(&mut self, now: Moment, event: Event, effects: &mut Vec<Effect>) {
+        self.within(now, effects, |core| core.take(event));
+    }
+
+    /// When [`Event::Tick`] must come at the latest.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Moment> {
+        let dues = [self.timers.next_due(), self.channels.sweep_due(), self.staff.due];
+        dues.into_iter().flatten().min()
+    }
+
+    /// Learns the routes that a worker told; to be called before its [`Event::WorkerReady`].
+    pub fn learn_routes(&mut self, fallback: bool, routes: Vec<RouteSpec>) -> Result<TableId, RouteError> {
+        self.routes.learn(fallback, routes)
+    }
+
+    /// Where a new request goes.
+    #[must_use]
+    pub fn find(&self, method: &str, path: &str) -> Found {
+        self.find_in(self.routes.current().unwrap_or(TableId(0)), method, path)
+    }
+
+    /// Where a request goes by the routes of one table.
+    #[must_use]
+    pub fn find_in(&self, table: TableId, method: &str, path: &str) -> Found {
+        self.routes.find(table, method, path, self.config.deadline)
+    }
+
+    /// The tables that are still in use: what the shell keeps for others can go.
+    pub fn tables(&self) -> impl Iterator<Item = TableId> {
+        self.routes.ids()
+    }
+
+    /// Where a channel stands; `None` when nobody waits on it and it holds nothing.
+    #[must_use]
+    pub fn cursor(&self, channel: &ChannelName) -> Option<Cursor> {
+        self.channels.named(channel).map(|id| self.channels.cursor(id))
+    }
+
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// In which state a request is; `None` when there is no such request any more.
+    #[must_use]
+    pub fn state(&self, request: RequestId) -> Option<State> {
+        self.lives.state(request)
+    }
+
+    /// Whether no request is on its way, cancelled ones in workers included.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.lives.count() == 0 && self.roster.iter().all(|worker| worker.held.is_empty())
+    }
+
+    /// Every event begins by knowing the moment, and ends by giving workers what is queued and telling what was gathered.
+    fn within(&mut self, now: Moment, effects: &mut Vec<Effect>, happens: impl FnOnce(&mut Self)) {
+        self.now = self.now.max(now);
+        std::mem::swap(&mut self.effects, effects);
+        happens(self);
+        self.dispatch();
+        while self.staff.attention {
+            self.tend();
+            self.dispatch();
+        }
+        self.tell_resumed();
+        self.tell_dropped();
+        std::mem::swap(&mut self.effects, effects);
+    }
+
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Arrived { request, destination } => self.arrive(request, destination),
+            Event::Routed { request, destination } => self.turn(request, Happening::Routed(destination)),
+            Event::Left { request } => self.turn(request, Happening::Cancelled(Reason::ClientLeft)),
+            Event::CancelledByOperator { request } => self.turn(request, Happening::Cancelled(Reason::Operator)),
+            Event::WorkerReady { worker, table, credit, concurrent } => {
+                self.worker_ready(worker, table, credit, concurrent);
+            }
+            Event::WorkerFailed { worker } => self.worker_failed(worker),
+            Event::WorkerExited { worker } => self.worker_exited(worker),
+            Event::WorkerViolated { worker } => self.worker_violated(worker),
+            Event::Credit { worker, delta } => self.credit(worker, delta),
+            Event::Pong { worker, token } => self.pong(worker, token),
+            Event::Measured { worker, resident_bytes } => self.measured(worker, resident_bytes),
+            Event::Answered { worker, request, whole } => {
+                self.frame(worker, request, Happening::Answered { whole });
+            }
+            Event::AnswerEnded { worker, request } => self.frame(worker, request, Happening::AnswerEnded),
+            Event::Errored { worker, request, error } => self.frame(worker, request, Happening::Errored(error)),
+            Event::Parked { worker, request, wait, then } => {
+                self.frame(worker, request, Happening::Parked { wait, then });
+            }
+            Event::Published { channel, message, bytes } => self.publish(&channel, message, bytes),
+            Event::ChannelConfigured { pattern, limits } => {
+                self.channels.configure(self.now, pattern, limits, &mut self.dropped);
+            }
+            Event::Tick => self.tick(),
+            Event::Reload => self.reload(),
+            Event::Drain { grace } => self.drain(grace),
+        }
+    }
+
+    fn tick(&mut self) {
+        self.channels.sweep(self.now, &mut self.dropped);
+        while let Some(bell) = self.timers.ring(self.now) {
+            match bell {
+                Bell::Life(request) => self.turn(request, Happening::Due),
+                Bell::Ghost(worker, place) => self.ghost_due(worker, place),
+            }
+        }
+        self.staff.attention |= self.staff.due.is_some_and(|due| due <= self.now);
+    }
+
+    /// One effect for all coroutines of a worker that go on with the same outcome.
+    fn tell_resumed(&mut self) {
+        if self.resumed.is_empty() {
+            return;
+        }
+        self.resumed.sort_by_key(|(worker, _, _)| *worker);
+        for together in self.resumed.chunk_by(|one, next| (one.0, one.1) == (next.0, next.1)) {
+            let (worker, outcome, _) = together[0];
+            let requests = together.iter().map(|(_, _, request)| *request).collect();
+            self.effects.push(Effect::Resume { worker, outcome, requests });
+        }
+        self.resumed = Vec::new();
+    }
+
+    fn tell_dropped(&mut self) {
+        let gone = self.dropped.drain(..).filter(|&message| self.messages.release(message));
+        self.effects.extend(gone.map(|message| Effect::DropMessage { message }));
+    }
+}

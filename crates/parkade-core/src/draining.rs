@@ -1,0 +1,125 @@
+//! The end of the server: politely within its grace, then at once.
+
+use std::time::Duration;
+
+use crate::core::Core;
+use crate::effect::{Effect, ExitReason, KillReason, Outcome, Reason};
+use crate::id::RequestId;
+use crate::machine::Happening;
+use crate::moment::Moment;
+use crate::staff::Service;
+use crate::tending::may_go;
+use crate::worker::{Stage, Worker};
+
+impl Core {
+    /// SIGTERM. Workers hear of it before anybody else does; a second one can only shorten the grace.
+    pub(crate) fn drain(&mut self, grace: Duration) {
+        self.staff.attention = true;
+        match &mut self.staff.service {
+            Service::Open => {}
+            Service::Draining { until, .. } => {
+                *until = (*until).min(self.now + grace);
+                return;
+            }
+            Service::Ending(_) | Service::Ended => return,
+        }
+        self.staff.service = Service::Draining { since: self.now, until: self.now + grace };
+        self.effects.push(Effect::StopAccepting);
+        self.stop_reloading();
+        for worker in self.ids_of(Worker::is_at_work) {
+            self.effects.push(Effect::DrainWorker { worker, within: grace });
+        }
+        self.end_channel_waits();
+    }
+
+    /// New code is not wanted any more.
+    fn stop_reloading(&mut self) {
+        let Some(reload) = self.staff.reload.take() else { return };
+        for new in self.ids_of(|worker| worker.generation == reload.generation) {
+            self.kill(new, KillReason::NotNeeded);
+        }
+    }
+
+    /// Long polls get their empty answer, coroutines and functions their time-out, streams their end. Timers run on.
+    fn end_channel_waits(&mut self) {
+        let (nexts, streams) = self.channels.waiters();
+        for (channel, request) in nexts {
+            let cursor = self.channels.cursor(channel);
+            self.turn(request, Happening::Woken(Outcome::TimedOut { cursor }));
+        }
+        for request in streams {
+            self.turn(request, Happening::Cancelled(Reason::Stopping));
+        }
+    }
+
+    pub(crate) fn tend_the_end(&mut self) {
+        if let Service::Draining { since, until } = self.staff.service {
+            if until <= self.now {
+                self.end_by_force();
+            } else if self.lives.count() == 0 {
+                self.dismiss_the_idle(since);
+            } else if self.fills() {
+                self.fill_for_the_queue();
+            }
+        }
+        if self.roster.is_empty() && self.lives.count() == 0 {
+            self.exit();
+        }
+    }
+
+    fn dismiss_the_idle(&mut self, since: Moment) {
+        let (now, haunting) = (self.now, self.haunting());
+        for id in self.roster.ids() {
+            let worker = self.holder(id);
+            match worker.stage {
+                Stage::Starting { .. } => self.kill(id, KillReason::NotNeeded),
+                Stage::Ready if may_go(worker, now, since, haunting) => self.dismiss(id),
+                Stage::Ready | Stage::Draining { .. } | Stage::Leaving { .. } | Stage::Killed(_) => {}
+            }
+        }
+    }
+
+    fn fill_for_the_queue(&mut self) {
+        if self.staff.back_off.until().is_none_or(|until| until <= self.now) {
+            self.start_worker(self.staff.serving);
+        }
+    }
+
+    /// The grace is over.
+    fn end_by_force(&mut self) {
+        let left: Vec<RequestId> = self.lives.iter().map(|(request, _)| request).collect();
+        let reason = match self.staff.verdict {
+            Some(verdict) => verdict,
+            None if left.is_empty() => ExitReason::Drained,
+            None => ExitReason::GraceOver,
+        };
+        for request in left {
+            self.turn(request, Happening::Cancelled(Reason::Stopping));
+        }
+        for worker in self.ids_of(|worker| !matches!(worker.stage, Stage::Killed(_))) {
+            self.kill(worker, KillReason::GraceOver);
+        }
+        self.staff.service = Service::Ending(reason);
+    }
+
+    fn exit(&mut self) {
+        let reason = match self.staff.service {
+            Service::Open | Service::Ended => return,
+            Service::Draining { .. } => self.staff.verdict.unwrap_or(ExitReason::Drained),
+            Service::Ending(reason) => reason,
+        };
+        self.staff.service = Service::Ended;
+        self.effects.push(Effect::Exit { reason });
+    }
+
+    /// When the last ghosts have had their time.
+    pub(crate) fn haunted_end_due(&self) -> Option<Moment> {
+        match self.staff.service {
+            Service::Draining { since, .. } if self.lives.count() == 0 => {
+                let haunted = self.roster.iter().any(|worker| worker.stage == Stage::Ready && !worker.is_empty());
+                haunted.then(|| since + self.haunting())
+            }
+            Service::Draining { .. } | Service::Open | Service::Ending(_) | Service::Ended => None,
+        }
+    }
+}

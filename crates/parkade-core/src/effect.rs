@@ -1,0 +1,248 @@
+//! What the core asks to be done. Whoever carries it out decides nothing.
+
+use crate::channels::Cursor;
+use crate::id::{MessageId, RequestId, TableId, WorkerId};
+use crate::routes::RouteId;
+use std::time::Duration;
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    // For the clients.
+    /// Find the request's place in this route table and say so with [`Event::Routed`](crate::Event::Routed).
+    Route {
+        request: RequestId,
+        table: TableId,
+    },
+    /// Answer with an error of the core's own.
+    Refuse {
+        request: RequestId,
+        refusal: Refusal,
+    },
+    /// Answer with the constant of that route.
+    Constant {
+        request: RequestId,
+        route: RouteId,
+    },
+    /// The `RESPONSE` in hand goes to the client. `whole`: it is the end.
+    Relay {
+        request: RequestId,
+        whole: bool,
+    },
+    /// The answer that had begun is complete.
+    End {
+        request: RequestId,
+    },
+    /// The answer that had begun will never be complete: break the connection (or the HTTP/2 stream).
+    Abort {
+        request: RequestId,
+    },
+    /// Keep what came with the `PARK` in hand (a response, a function with its state) with the request.
+    Keep {
+        request: RequestId,
+    },
+    /// A timer with [`Then::Answer`](crate::Then::Answer) is over: the kept response (or the wait route's) goes to the client.
+    Release {
+        request: RequestId,
+    },
+    /// A message is the answer of all these requests. `gap`: messages before it, behind the cursor, are lost.
+    Deliver {
+        message: MessageId,
+        cursor: Cursor,
+        gap: bool,
+        requests: Vec<RequestId>,
+    },
+    /// No message came in time (or the server drains): 204 with the channel's present cursor.
+    Empty {
+        request: RequestId,
+        cursor: Cursor,
+    },
+    /// Begin a stream of server-sent events: the head, the gap if `gap` tells one, nothing else.
+    OpenStream {
+        request: RequestId,
+        cursor: Cursor,
+        gap: bool,
+    },
+    /// One more message on all these streams.
+    Feed {
+        message: MessageId,
+        cursor: Cursor,
+        requests: Vec<RequestId>,
+    },
+    /// End a stream politely: a `retry` with jitter, then the end of the body.
+    EndStream {
+        request: RequestId,
+    },
+    /// The request is over for the core: log it, forget what was kept for it. Always the last effect that names a request.
+    Forget {
+        request: RequestId,
+        ending: Ending,
+        times: Times,
+    },
+
+    // For the workers.
+    /// Open a stream for this request on the worker's link.
+    Assign {
+        request: RequestId,
+        worker: WorkerId,
+        route: Option<RouteId>,
+    },
+    /// Open a stream that calls the function kept with this request.
+    Call {
+        request: RequestId,
+        worker: WorkerId,
+        outcome: Outcome,
+    },
+    /// The coroutines of these requests, all parked in this worker, go on.
+    Resume {
+        worker: WorkerId,
+        outcome: Outcome,
+        requests: Vec<RequestId>,
+    },
+    /// Tell the worker that nobody waits for this any more.
+    Cancel {
+        request: RequestId,
+        worker: WorkerId,
+        reason: Reason,
+    },
+    StartWorker {
+        worker: WorkerId,
+    },
+    /// Give notice: `DRAIN`.
+    DrainWorker {
+        worker: WorkerId,
+        within: Duration,
+    },
+    /// Nothing is left for it: `GOODBYE`, `stopping`.
+    DismissWorker {
+        worker: WorkerId,
+    },
+    KillWorker {
+        worker: WorkerId,
+        why: KillReason,
+    },
+    /// The stack of its code goes to the log.
+    DumpStack {
+        worker: WorkerId,
+        why: KillReason,
+    },
+    Ping {
+        worker: WorkerId,
+        token: u64,
+    },
+
+    // For the server.
+    /// The message is in no history and on no way to anybody any more.
+    DropMessage {
+        message: MessageId,
+    },
+    /// How a reload went, for the log and the status page.
+    Reloaded {
+        outcome: ReloadOutcome,
+    },
+    /// Requests are no longer accepted: close the listeners.
+    StopAccepting,
+    /// Everything has ended.
+    Exit {
+        reason: ExitReason,
+    },
+}
+
+/// Answers that the core gives by itself. One table in the shell maps them to status, headers and text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// 404
+    NotFound,
+    /// 405; `Allow` comes from the route table.
+    MethodNotAllowed,
+    /// 500: the application's code raised.
+    ApplicationFailed,
+    /// 500: the application's answer breaks HTTP, or its wait is none this core knows.
+    BadAnswer,
+    /// 502: the worker that ran it died.
+    WorkerDied,
+    /// 503 with `Retry-After`: the queue is full.
+    QueueFull,
+    /// 503 with `Retry-After`: too many requests are parked.
+    ParkedFull,
+    /// 503 with `Retry-After`: a limit of channels.
+    ChannelsFull,
+    /// 503 with `Retry-After`: the worker said that it is overloaded.
+    WorkerOverloaded,
+    /// 503 with `Retry-After`: no worker took it before its deadline.
+    QueuedTooLong,
+    /// 503 with `Retry-After`: the application does not start.
+    NoApplication,
+    /// 503 with `Retry-After`: the server is stopping.
+    Stopping,
+    /// 503: an operator ended it.
+    CancelledByOperator,
+    /// 504: the deadline passed while a worker ran it.
+    DeadlinePassed,
+}
+
+/// Why a request ended without its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reason {
+    ClientLeft,
+    Deadline,
+    Operator,
+    Stopping,
+    /// The worker died or broke the protocol (never told to a worker).
+    WorkerDied,
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ending {
+    Done,
+    Cancelled(Reason),
+}
+
+/// Where the time of a request went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Times {
+    pub queued: Duration,
+    pub running: Duration,
+    pub parked: Duration,
+}
+
+/// How a wait ended, for a function or a coroutine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    Elapsed,
+    Message { message: MessageId, cursor: Cursor, gap: bool },
+    TimedOut { cursor: Cursor },
+    Refused { refusal: Refusal },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KillReason {
+    /// It ran a request past its deadline and did not come back.
+    Deadline,
+    /// Its event loop does not answer pings.
+    Stuck,
+    /// It did not say ready in time.
+    StartedTooSlowly,
+    /// It broke the protocol.
+    Violation,
+    /// The grace of its drain is over.
+    GraceOver,
+    /// A reload was given up, or the server exits.
+    NotNeeded,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ReloadOutcome {
+    Done,
+    /// The new code did not start: the old keeps serving.
+    GivenUp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ExitReason {
+    Drained,
+    /// The grace was over before everything had ended.
+    GraceOver,
+    /// The application could not be loaded at the first start.
+    ApplicationFailed,
+}

@@ -1,0 +1,209 @@
+//! What workers say about themselves, and how they end.
+
+use crate::core::Core;
+use crate::effect::{Effect, ExitReason, KillReason, Reason};
+use crate::id::{RequestId, TableId, WorkerId};
+use crate::life::Refused;
+use crate::limits::{CREDIT_MAX, EARLY_DEATH, HOOKS_MAX};
+use crate::machine::Happening;
+use crate::moment::Moment;
+use crate::staff::{Fate, Service, Starts};
+use crate::worker::{Ready, Stage, Wear, Worker};
+
+impl Core {
+    pub(crate) fn worker_ready(&mut self, worker: WorkerId, table: TableId, credit: i64, concurrent: bool) {
+        let worn = self.wear();
+        let next = self.now + self.config.ping_interval;
+        let starting = self.roster.find_mut(worker).filter(|worker| matches!(worker.stage, Stage::Starting { .. }));
+        let Some(starting) = starting else { return self.counts.refused_events.add(Refused::OutOfTurn) };
+        starting.stage = Stage::Ready;
+        starting.ready = Some(Ready { at: self.now, table, concurrent, granted: 0 });
+        starting.credit = credit.clamp(0, CREDIT_MAX);
+        starting.worn = worn;
+        starting.ping.next = next;
+        self.staff.attention = true;
+        if starting.generation != self.staff.serving {
+            return;
+        }
+        self.staff.starts = Starts::Works;
+        if self.routes.make_current(table) {
+            self.reroute(table);
+        }
+        if let Service::Draining { until, .. } = self.staff.service {
+            self.effects.push(Effect::DrainWorker { worker, within: until - self.now });
+        }
+    }
+
+    pub(crate) fn worker_failed(&mut self, worker: WorkerId) {
+        let starting = self.roster.find_mut(worker).filter(|worker| matches!(worker.stage, Stage::Starting { .. }));
+        let Some(starting) = starting else { return self.counts.refused_events.add(Refused::OutOfTurn) };
+        starting.stage = Stage::Leaving { until: self.now + HOOKS_MAX };
+        self.note_death(worker);
+    }
+
+    pub(crate) fn worker_exited(&mut self, worker: WorkerId) {
+        let Some(stage) = self.roster.find(worker).map(|worker| worker.stage) else {
+            return self.counts.refused_events.add(Refused::Unknown);
+        };
+        match stage {
+            Stage::Starting { .. } | Stage::Ready | Stage::Draining { .. } => self.note_death(worker),
+            Stage::Leaving { .. } | Stage::Killed(_) => {}
+        }
+        self.bury(worker);
+        self.roster.remove(worker);
+        let roster = &self.roster;
+        self.routes.forget_unused(|table| roster.iter().any(|worker| worker.table() == Some(table)));
+        self.staff.attention = true;
+    }
+
+    /// Its link is closed: nothing more comes from it.
+    pub(crate) fn worker_violated(&mut self, worker: WorkerId) {
+        let Some(stage) = self.roster.find(worker).map(|worker| worker.stage) else {
+            return self.counts.refused_events.add(Refused::Unknown);
+        };
+        if !matches!(stage, Stage::Killed(_) | Stage::Leaving { .. }) {
+            self.note_death(worker);
+        }
+        self.kill(worker, KillReason::Violation);
+        self.bury(worker);
+    }
+
+    pub(crate) fn credit(&mut self, worker: WorkerId, delta: i64) {
+        match self.roster.find_mut(worker) {
+            Some(worker) if worker.ready.is_some() => worker.grant(delta),
+            Some(_) | None => self.counts.refused_events.add(Refused::OutOfTurn),
+        }
+    }
+
+    pub(crate) fn pong(&mut self, worker: WorkerId, token: u64) {
+        let next = self.now + self.config.ping_interval;
+        let pinged = self.roster.find_mut(worker).map(|worker| &mut worker.ping);
+        let Some(ping) = pinged.filter(|ping| ping.sent.is_some() && ping.token == token) else {
+            return self.counts.refused_events.add(Refused::OutOfTurn);
+        };
+        ping.sent = None;
+        ping.dumped = false;
+        ping.next = next;
+        self.staff.attention = true;
+    }
+
+    pub(crate) fn measured(&mut self, worker: WorkerId, resident_bytes: u64) {
+        let Some(worker) = self.roster.find_mut(worker) else {
+            return self.counts.refused_events.add(Refused::Unknown);
+        };
+        worker.resident_bytes = Some(resident_bytes);
+        self.staff.attention |= worker.stage == Stage::Ready && worker.is_worn(self.now);
+    }
+
+    /// Ends a process. What it held is resolved when its link is read to the end: an answer may still be in there.
+    pub(crate) fn kill(&mut self, worker: WorkerId, why: KillReason) {
+        let Some(victim) = self.roster.find_mut(worker) else { return };
+        let stage = std::mem::replace(&mut victim.stage, Stage::Killed(why));
+        if matches!(stage, Stage::Killed(_)) {
+            return;
+        }
+        self.counts.workers_killed.add(why);
+        self.effects.push(Effect::KillWorker { worker, why });
+        if why == KillReason::StartedTooSlowly {
+            self.note_death(worker);
+        }
+        self.staff.attention = true;
+    }
+
+    /// Somebody asks for a sign of life.
+    pub(crate) fn ping(&mut self, worker: WorkerId) {
+        let Some(pinged) = self.roster.find_mut(worker).filter(|worker| worker.ping.sent.is_none()) else { return };
+        pinged.ping.sent = Some(self.now);
+        pinged.ping.token += 1;
+        self.effects.push(Effect::Ping { worker, token: pinged.ping.token });
+        self.staff.attention = true;
+    }
+
+    /// A worker is no more, and nobody wanted that.
+    fn note_death(&mut self, worker: WorkerId) {
+        self.counts.workers_died += 1;
+        self.staff.attention = true;
+        let Some(dead) = self.roster.find(worker) else { return };
+        let (generation, ready, drained) = (dead.generation, dead.ready, matches!(dead.stage, Stage::Draining { .. }));
+        if let Some(reload) = self.staff.reload.as_mut().filter(|reload| reload.generation == generation) {
+            reload.fate = Fate::Failed;
+            return;
+        }
+        if drained || generation != self.staff.serving {
+            return;
+        }
+        match ready {
+            Some(ready) => self.back_off(ready.at),
+            None => self.start_failed(),
+        }
+    }
+
+    /// At the very first start there is nobody to be served meanwhile: the operator is told by the exit.
+    fn start_failed(&mut self) {
+        let first = matches!(self.staff.starts, Starts::Untried | Starts::NeverWorked);
+        self.staff.starts = self.staff.starts.failed();
+        self.staff.back_off.failed_to_start(self.now);
+        if first && self.config.exit_when_the_first_start_fails && self.staff.is_open() {
+            self.staff.service = Service::Draining { since: self.now, until: self.now };
+            self.staff.verdict = Some(ExitReason::ApplicationFailed);
+        }
+    }
+
+    /// A streak ends with a worker that was steady: the dead one itself, or one that started after the last death.
+    fn back_off(&mut self, ready_at: Moment) {
+        let steady = |ready_at: Moment| self.now - ready_at >= EARLY_DEATH;
+        let another = self.roster.iter().any(|other| {
+            self.staff.back_off.is_after_the_last_death(other.started)
+                && other.ready.is_some_and(|ready| steady(ready.at))
+        });
+        if another || steady(ready_at) {
+            self.staff.back_off.reset();
+        }
+        if !steady(ready_at) {
+            self.staff.back_off.died_early(self.now);
+        }
+    }
+
+    /// Resolves what a worker leaves behind: what it may have begun is lost, what it did not touch goes to another one.
+    fn bury(&mut self, worker: WorkerId) {
+        let Some(dead) = self.roster.find(worker) else { return };
+        let (lost, untouched) = legacy(dead);
+        let alarms: Vec<_> = dead.held.values().filter_map(|held| held.ghost?.alarm).collect();
+        for alarm in alarms {
+            self.timers.clear(alarm);
+        }
+        for request in lost {
+            self.turn(request, Happening::Cancelled(Reason::WorkerDied));
+        }
+        for request in untouched.into_iter().rev() {
+            self.turn(request, Happening::Returned);
+        }
+        let dead = self.holder(worker);
+        dead.held = crate::chain::Chain::default();
+        dead.occupying = 0;
+    }
+
+    fn wear(&mut self) -> Wear {
+        let recycle = self.config.recycle;
+        let percent = recycle.jitter_percent.min(100);
+        let requests = recycle.requests.map(|requests| self.random.jitter(requests, percent).max(1));
+        let age = recycle.age.map(|age| u64::try_from(age.as_nanos()).unwrap_or(u64::MAX));
+        let at = age.map(|age| self.now + std::time::Duration::from_nanos(self.random.jitter(age, percent)));
+        Wear { requests, at, resident_bytes: recycle.resident_bytes }
+    }
+}
+
+/// The requests that are lost with a worker, and those that it did not touch, in their order. Ghosts are neither.
+fn legacy(worker: &Worker) -> (Vec<RequestId>, Vec<RequestId>) {
+    let touched = worker.touched_count();
+    let (mut lost, mut untouched) = (Vec::new(), Vec::new());
+    for (nth, (_, held)) in worker.held.iter().enumerate() {
+        match held.ghost {
+            Some(_) => {}
+            None if nth < touched => lost.push(held.request),
+            None => untouched.push(held.request),
+        }
+    }
+    lost.extend(worker.awaiting.values());
+    (lost, untouched)
+}

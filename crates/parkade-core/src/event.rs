@@ -1,0 +1,88 @@
+//! What the core is told: the closed door through which everything comes in.
+
+use std::time::Duration;
+
+use crate::channels::{ChannelName, Cursor, HistoryLimits};
+use crate::id::{MessageId, RequestId, TableId, WorkerId};
+use crate::routes::Destination;
+
+/// One thing that happened, told together with its moment.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    // From the clients.
+    /// A request has come: its head and, for workers that do not take bodies as they come, its whole body.
+    Arrived { request: RequestId, destination: Destination },
+    /// The answer to [`Effect::Route`](crate::Effect::Route): the route table has changed, this is where the request goes now.
+    Routed { request: RequestId, destination: Destination },
+    /// The client of a request that has not ended has gone.
+    Left { request: RequestId },
+    /// An operator ends a request.
+    CancelledByOperator { request: RequestId },
+
+    // From the workers, in the order in which each wrote it.
+    /// The worker can be given requests.
+    WorkerReady { worker: WorkerId, table: TableId, credit: i64, concurrent: bool },
+    /// The worker said that it cannot load the application; it will exit by itself.
+    WorkerFailed { worker: WorkerId },
+    /// The process is gone and its link is read to the end.
+    WorkerExited { worker: WorkerId },
+    /// The worker broke the rules of the protocol: its link is closed already.
+    WorkerViolated { worker: WorkerId },
+    /// `CREDIT`.
+    Credit { worker: WorkerId, delta: i64 },
+    /// `PONG`.
+    Pong { worker: WorkerId, token: u64 },
+    /// Resident memory of the process, told about once a second.
+    Measured { worker: WorkerId, resident_bytes: u64 },
+    /// `RESPONSE`; `whole` when nothing follows it. The shell has it in hand while the core decides.
+    Answered { worker: WorkerId, request: RequestId, whole: bool },
+    /// The last `DATA` of a response.
+    AnswerEnded { worker: WorkerId, request: RequestId },
+    /// `ERROR`.
+    Errored { worker: WorkerId, request: RequestId, error: WorkerError },
+    /// `PARK`. What goes with it (a response, a function with its state) the shell has in hand.
+    Parked { worker: WorkerId, request: RequestId, wait: Wait, then: Then },
+
+    // From anywhere.
+    /// A message; `bytes` is what its history entry costs.
+    Published { channel: ChannelName, message: MessageId, bytes: usize },
+    /// How long the history of channels is that match `pattern` (a name, or a prefix ending in `*`).
+    ChannelConfigured { pattern: String, limits: HistoryLimits },
+    /// Nothing happened but time: [`Core::next_due`](crate::Core::next_due) has come.
+    Tick,
+
+    // From the operator.
+    /// SIGHUP: replace the workers by new ones that load the code afresh.
+    Reload,
+    /// SIGTERM: end within the grace.
+    Drain { grace: Duration },
+}
+
+/// Why a worker gave up a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkerError {
+    Application,
+    Cancelled,
+    Overloaded,
+    /// The answer that the worker gave breaks HTTP (found by the shell).
+    BadAnswer,
+}
+
+/// What a parked request waits for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Wait {
+    Timer { after: Duration },
+    Next { channel: ChannelName, timeout: Option<Duration>, since: Option<Cursor> },
+    Stream { channel: ChannelName, since: Option<Cursor> },
+}
+
+/// What happens when the wait is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// The core answers alone: with the response that was parked, or with the message.
+    Answer,
+    /// Any worker calls a function with the outcome.
+    Call,
+    /// The coroutine in this worker goes on.
+    Await,
+}

@@ -1,0 +1,20 @@
+//! Names of things. All are plain numbers, so that the core holds no handle of the outside world.
+
+/// A request. Minted by the shell: `slot` is reused after [`Effect::Forget`](crate::Effect::Forget), then with a higher generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId {
+    pub slot: u32,
+    pub generation: u32,
+}
+
+/// A worker process. Minted by the core, upwards from 1, never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkerId(pub u32);
+
+/// A route table. Equal tables have one id, whichever worker told them. Minted by the shell through [`Core::learn_routes`](crate::Core::learn_routes).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TableId(pub u32);
+
+/// A published message. Minted by the shell, never reused; the shell keeps its bytes until [`Effect::DropMessage`](crate::Effect::DropMessage).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MessageId(pub u64);

@@ -1,0 +1,222 @@
+//! Where a request is: one struct for each state, and a move consumes it.
+//!
+//! Which event moves which state is decided in one place, `machine.rs`. The diagram in `ARCHITECTURE.md` is printed from it by a test.
+
+use crate::chain::Place;
+use crate::channels::ChannelId;
+use crate::effect::Outcome;
+use crate::id::{RequestId, TableId, WorkerId};
+use crate::journey::{Journey, Patience};
+use crate::moment::Moment;
+use crate::reply::Reply;
+use crate::routes::RouteId;
+
+#[derive(Debug)]
+pub(crate) enum Life {
+    Accepted(Accepted),
+    Routed(Routed),
+    Running(Running),
+    Parked(Parked),
+    Done(Done),
+    Cancelled(Cancelled),
+}
+
+/// It waits to be told where it goes.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    pub(crate) journey: Journey,
+    pub(crate) place: Place,
+    pub(crate) turn: Turn,
+}
+
+/// It is queued for a worker.
+#[derive(Debug)]
+pub(crate) struct Routed {
+    pub(crate) journey: Journey,
+    pub(crate) place: Place,
+    pub(crate) work: Work,
+}
+
+/// A worker holds it.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) journey: Journey,
+    pub(crate) place: Place,
+    pub(crate) worker: WorkerId,
+    pub(crate) work: Work,
+    pub(crate) reply: Reply,
+}
+
+/// No worker is busy with it.
+#[derive(Debug)]
+pub(crate) struct Parked {
+    pub(crate) journey: Journey,
+    pub(crate) watch: Watch,
+    pub(crate) sequel: Sequel,
+}
+
+/// It was answered: by a worker, a message, or the core.
+#[derive(Debug)]
+pub(crate) struct Done;
+
+/// It ended without its answer. Why has been told with [`Effect::Forget`](crate::Effect::Forget).
+#[derive(Debug)]
+pub(crate) struct Cancelled;
+
+/// Which end of the queue it is put to when it is routed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    Last,
+    /// Its turn had come, but with a worker that knows other routes.
+    Next,
+}
+
+/// What a worker is asked to do.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Handler {
+        route: RouteId,
+        concurrent: bool,
+    },
+    Fallback {
+        table: TableId,
+    },
+    /// Boxed: it is rare beside the others, and large.
+    Call {
+        outcome: Box<Outcome>,
+    },
+    /// A coroutine that went on after its wait: only its own worker can do that.
+    Coroutine,
+}
+
+/// What is watched for a parked request, and where.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Watch {
+    Timer,
+    Next { channel: ChannelId, place: Place },
+    Stream { channel: ChannelId, place: Place },
+}
+
+/// What follows the wait: [`Then`](crate::Then), and whose coroutine it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Sequel {
+    Answer,
+    Call,
+    Await { worker: WorkerId, place: Place },
+}
+
+impl Work {
+    /// The routes that it was found in; a call needs none.
+    pub(crate) fn table(&self) -> Option<TableId> {
+        match self {
+            Self::Handler { route, .. } => Some(route.table),
+            Self::Fallback { table } => Some(*table),
+            Self::Call { .. } | Self::Coroutine => None,
+        }
+    }
+
+    /// The route that the worker is told.
+    pub(crate) fn route(&self) -> Option<RouteId> {
+        match self {
+            Self::Handler { route, .. } => Some(*route),
+            Self::Fallback { .. } | Self::Call { .. } | Self::Coroutine => None,
+        }
+    }
+
+    /// Whether it keeps the whole worker to itself while it runs.
+    pub(crate) fn occupies(&self, concurrent_worker: bool) -> bool {
+        !concurrent_worker || matches!(self, Self::Handler { concurrent: false, .. })
+    }
+}
+
+impl Accepted {
+    pub(crate) fn leave(self) -> (Journey, Place) {
+        (self.journey, self.place)
+    }
+
+    pub(crate) fn route(mut self, work: Work, place: Place, patience: Patience) -> Routed {
+        self.journey.set_patience(patience);
+        Routed { journey: self.journey, place, work }
+    }
+}
+
+impl Routed {
+    pub(crate) fn give(self, worker: WorkerId, place: Place, now: Moment) -> Running {
+        Running { journey: self.journey.queued(now), place, worker, work: self.work, reply: Reply::Awaited }
+    }
+
+    pub(crate) fn unroute(self, place: Place, turn: Turn) -> Accepted {
+        Accepted { journey: self.journey, place, turn }
+    }
+}
+
+impl Running {
+    /// Its worker ended before it touched the request.
+    pub(crate) fn return_to(self, place: Place, now: Moment) -> Routed {
+        Routed { journey: self.journey.ran(now), place, work: self.work }
+    }
+
+    /// Its stream has been closed: by its answer, or by a wait.
+    pub(crate) fn close(self, now: Moment) -> (Journey, Work) {
+        (self.journey.ran(now), self.work)
+    }
+}
+
+impl Parked {
+    pub(crate) fn wake(self, now: Moment) -> (Journey, Sequel) {
+        (self.journey.waited(now), self.sequel)
+    }
+}
+
+impl Life {
+    pub(crate) const fn state(&self) -> State {
+        match self {
+            Self::Accepted(_) => State::Accepted,
+            Self::Routed(_) => State::Routed,
+            Self::Running(_) => State::Running,
+            Self::Parked(_) => State::Parked,
+            Self::Done(_) => State::Done,
+            Self::Cancelled(_) => State::Cancelled,
+        }
+    }
+}
+
+/// The name of a state, without what belongs to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum State {
+    Accepted,
+    Routed,
+    Running,
+    Parked,
+    Done,
+    Cancelled,
+}
+
+/// Why an event about a request changed nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Refused {
+    #[error("no such request")]
+    Unknown,
+    #[error("the request has ended")]
+    Ended,
+    #[error("the request is in another state")]
+    OutOfTurn,
+    #[error("the worker does not hold the request")]
+    NotHeld,
+    #[error("the slot is taken, or its generation is not a new one")]
+    SlotTaken,
+}
+
+/// A happening that a state does not answer to: the life is handed back as it was.
+pub(crate) struct Unmoved {
+    pub(crate) life: Life,
+    pub(crate) refused: Refused,
+}
+
+/// For whom an alarm rings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bell {
+    Life(RequestId),
+    /// A cancelled request that its worker still holds.
+    Ghost(WorkerId, Place),
+}

@@ -1,0 +1,74 @@
+//! Every bound of the core: unit last, the reason beside it, and what happens then.
+//!
+//! Those in [`Config`](crate::Config) are defaults; the others are fixed. Each is met by a test in `tests/limits.rs`.
+
+use std::time::Duration;
+
+/// Slots of requests, so that a wrong number cannot make the table grow without end. Then: 503, queue full.
+pub const REQUESTS_COUNT_MAX: usize = 4_000_000;
+/// A queue longer than some seconds of work only makes everybody late. Then: 503 with `Retry-After`.
+pub const QUEUED_COUNT_MAX: usize = 10_000;
+/// All workers together: more at once than a machine has memory for. Then: the queue waits.
+pub const RUNNING_COUNT_MAX: usize = 100_000;
+/// A parked request costs about 500 bytes in all (200 of them here), so this many stay under 512 MiB. Then: 503 with `Retry-After`, or the coroutine is told.
+pub const PARKED_COUNT_MAX: usize = 1_000_000;
+
+/// What a worker may be asked to hold at most (protocol, section 4). Then: what it offers beyond is not used.
+pub const CREDIT_MAX: i64 = 65_536;
+/// A worker that answers faster than this on average may be sent requests ahead. Then: one at a time.
+pub const QUICK_MICROS: u64 = 500;
+/// It is never sent more than it clears in this time. Then: the queue keeps them.
+pub const AHEAD_MICROS: u64 = 1_000;
+
+/// Bytes of a channel's name; names come from paths and go into log lines. Then: the wait is refused.
+pub const CHANNEL_NAME_BYTES_MAX: usize = 200;
+/// A channel costs about 400 bytes. Then: the one idle longest is forgotten; when none is idle, 503 with `Retry-After`, and messages are dropped.
+pub const CHANNELS_COUNT_MAX: usize = 100_000;
+/// Rules of histories; each publish of a new channel looks at all. Then: more are ignored.
+pub const CHANNEL_RULES_COUNT_MAX: usize = 1_000;
+/// A long poll comes back within a minute: so long an idle channel keeps its epoch, or its cursor would tell a gap that is none.
+pub const CHANNEL_LINGER: Duration = Duration::from_secs(60);
+/// How coarse the age of histories and idle channels is looked at.
+pub const SWEEP_STEP: Duration = Duration::from_secs(5);
+/// Messages that a channel keeps for those who come back. Then: the oldest goes, and who wanted it is told of a gap.
+pub const HISTORY_COUNT_MAX: usize = 100;
+/// The same in bytes.
+pub const HISTORY_BYTES_MAX: usize = 1024 * 1024;
+/// The same in time: as long as a client is away when its train is in a tunnel.
+pub const HISTORY_AGE_MAX: Duration = Duration::from_secs(300);
+/// All histories together. Then: the oldest message of all goes.
+pub const HISTORIES_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// A request past its deadline is answered; so long its worker has to come back. Then: it is killed.
+pub const KILL_GRACE: Duration = Duration::from_secs(1);
+/// A coroutine that ignores its cancelling for this many graces, in a worker that answers pings. Then: the worker is replaced, politely.
+pub const GRACES_COUNT_MAX: u32 = 10;
+/// Loading an application. Then: killed, and started again with back-off.
+pub const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// An event loop that does not answer pings. Then: its stack in the log.
+pub const STUCK_AFTER: Duration = Duration::from_secs(5);
+/// The same. Then: killed, whatever it holds.
+pub const STUCK_MAX: Duration = Duration::from_secs(30);
+/// How often a concurrent worker is asked whether its loop turns.
+pub const PING_INTERVAL: Duration = Duration::from_secs(1);
+/// The core itself was stopped when it wakes this late: no ping is judged by such a time.
+pub const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// Shut-down hooks of a worker that was dismissed, or the end of one that said it failed. Then: killed.
+pub const HOOKS_MAX: Duration = Duration::from_secs(2);
+/// What a replaced worker may take to finish after a reload. Then: killed.
+pub const RELOAD_GRACE: Duration = Duration::from_secs(30);
+/// The same after recycling, which nobody waits for. Then: killed.
+pub const RECYCLE_GRACE: Duration = Duration::from_secs(3600);
+/// A worker that lives shorter than this died early: back-off.
+pub const EARLY_DEATH: Duration = Duration::from_secs(10);
+/// Back-off of workers that had been ready; doubles.
+pub const BACK_OFF_READY_MIN: Duration = Duration::from_millis(250);
+/// Back-off of workers that had not; doubles.
+pub const BACK_OFF_START_MIN: Duration = Duration::from_secs(1);
+/// Back-off grows to this and stays.
+pub const BACK_OFF_MAX: Duration = Duration::from_secs(30);
+
+/// Channels on the status page, those with most waiters first. Then: only counted.
+pub const STATUS_CHANNELS_COUNT_MAX: usize = 1_000;
+/// Routes of an application; a table is kept for each generation of code. Then: the worker's table is refused.
+pub const ROUTES_COUNT_MAX: usize = 10_000;

@@ -1,0 +1,105 @@
+//! All lives, by slot: no hashing, one vector.
+
+use crate::id::RequestId;
+use crate::life::{Life, Refused, State};
+use crate::limits::REQUESTS_COUNT_MAX;
+
+#[derive(Debug, Default)]
+pub(crate) struct Lives {
+    entries: Vec<Entry>,
+    by_state: [usize; 6],
+}
+
+/// A slot. The life of an ended request stays until the slot is used again, so that late events are known as late.
+#[derive(Debug, Default)]
+struct Entry {
+    generation: u32,
+    /// `None` only before the first use, and while the machine has it in hand.
+    life: Option<Life>,
+}
+
+impl Lives {
+    /// How many have not ended.
+    pub(crate) fn count(&self) -> usize {
+        self.count_of(State::Accepted)
+            + self.count_of(State::Routed)
+            + self.count_of(State::Running)
+            + self.count_of(State::Parked)
+    }
+
+    pub(crate) fn count_of(&self, state: State) -> usize {
+        self.by_state[state as usize]
+    }
+
+    /// Whether `request` may begin in its slot: the one before it has ended, and had a lower generation.
+    pub(crate) fn vacant(&mut self, request: RequestId) -> Result<(), Refused> {
+        let slot = request.slot as usize;
+        if slot >= REQUESTS_COUNT_MAX {
+            return Err(Refused::SlotTaken);
+        }
+        match self.entries.get(slot) {
+            None | Some(Entry { life: None, .. }) => Ok(()),
+            Some(Entry { generation, life: Some(Life::Done(_) | Life::Cancelled(_)) })
+                if *generation < request.generation =>
+            {
+                Ok(())
+            }
+            Some(_) => Err(Refused::SlotTaken),
+        }
+    }
+
+    /// Puts a life into a slot that is [`vacant`](Self::vacant).
+    pub(crate) fn begin(&mut self, request: RequestId, life: Life) {
+        let slot = request.slot as usize;
+        if slot >= self.entries.len() {
+            self.grow(slot + 1);
+        }
+        if let Some(ended) = self.entries[slot].life.take() {
+            self.by_state[ended.state() as usize] -= 1;
+        }
+        self.entries[slot].generation = request.generation;
+        self.put(request, life);
+    }
+
+    pub(crate) fn state(&self, request: RequestId) -> Option<State> {
+        self.life(request).map(Life::state)
+    }
+
+    pub(crate) fn life(&self, request: RequestId) -> Option<&Life> {
+        let entry = self.entries.get(request.slot as usize)?;
+        entry.life.as_ref().filter(|_| entry.generation == request.generation)
+    }
+
+    pub(crate) fn take(&mut self, request: RequestId) -> Result<Life, Refused> {
+        let entry = self.entries.get_mut(request.slot as usize).ok_or(Refused::Unknown)?;
+        if entry.generation > request.generation {
+            return Err(Refused::Ended);
+        }
+        let life = entry.life.take_if(|_| entry.generation == request.generation).ok_or(Refused::Unknown)?;
+        self.by_state[life.state() as usize] -= 1;
+        Ok(life)
+    }
+
+    /// Puts back what was taken.
+    pub(crate) fn put(&mut self, request: RequestId, life: Life) {
+        self.by_state[life.state() as usize] += 1;
+        self.entries[request.slot as usize].life = Some(life);
+    }
+
+    /// All that have not ended.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (RequestId, &Life)> {
+        self.entries.iter().zip(0_u32..).filter_map(|(entry, slot)| {
+            let life = entry.life.as_ref().filter(|life| life.state() < State::Done)?;
+            Some((RequestId { slot, generation: entry.generation }, life))
+        })
+    }
+
+    /// By a quarter at a time: doubling would cost half of it for nothing at a million.
+    fn grow(&mut self, count: usize) {
+        if count > self.entries.capacity() {
+            let room = count.max(self.entries.len() + self.entries.len() / 4).max(64);
+            self.entries.reserve_exact(room - self.entries.len());
+        }
+        self.entries.resize_with(count, Entry::default);
+    }
+}

@@ -1,0 +1,72 @@
+//! How fast a worker answers: whether it may be sent requests ahead.
+//!
+//! Only a worker that is busy with one request at a time has a pace. What waits behind a slow request there cannot be taken back, so
+//! the rule is strict: quick on average, not slow right now, and never more than about a millisecond of work.
+
+use std::time::Duration;
+
+use crate::limits::{AHEAD_MICROS, QUICK_MICROS};
+use crate::moment::Moment;
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Pace {
+    /// Nanoseconds, a moving average of about 16 answers. `None` before the first.
+    average: Option<u64>,
+    /// Since when it works on what it works on.
+    since: Moment,
+}
+
+impl Pace {
+    pub(crate) fn begin(&mut self, now: Moment) {
+        self.since = now;
+    }
+
+    /// It has answered, and begins the next if it has one.
+    pub(crate) fn answer(&mut self, now: Moment) {
+        let took = u64::try_from((now - self.since).as_nanos()).unwrap_or(u64::MAX / 16);
+        self.average = Some(self.average.map_or(took, |average| average - average / 16 + took / 16));
+        self.since = now;
+    }
+
+    pub(crate) fn since(&self) -> Moment {
+        self.since
+    }
+
+    /// How many it may hold now, the one it works on included.
+    pub(crate) fn depth(&self, now: Moment) -> u64 {
+        let slow_now = now - self.since >= Duration::from_micros(QUICK_MICROS);
+        match self.average {
+            Some(average) if average < QUICK_MICROS * 1000 && !slow_now => AHEAD_MICROS * 1000 / average.max(1000),
+            Some(_) | None => 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(answers: &[u64]) -> (Pace, u64) {
+        let (mut pace, mut micros) = (Pace::default(), 0);
+        for took in answers {
+            micros += took;
+            pace.answer(Moment::from_nanos(micros * 1000));
+        }
+        (pace, micros)
+    }
+
+    #[test]
+    fn only_a_quick_worker_is_sent_requests_ahead() {
+        let depth = |answers: &[u64], later: u64| {
+            let (pace, micros) = after(answers);
+            pace.depth(Moment::from_nanos((micros + later) * 1000))
+        };
+        assert_eq!(depth(&[], 0), 1);
+        assert_eq!(depth(&[100; 50], 0), 10);
+        assert_eq!(depth(&[100; 50], 499), 10);
+        assert_eq!(depth(&[100; 50], 500), 1, "the one it works on is slow");
+        assert_eq!(depth(&[600; 50], 0), 1);
+        assert_eq!(depth(&[100, 100, 1_000_000], 0), 1);
+        assert!(depth(&[400; 50], 0) == 2 && depth(&[0; 50], 0) == 1000);
+    }
+}

@@ -1,0 +1,43 @@
+//! A message, to all that wait for it.
+
+use crate::channels::{ChannelName, Waiter};
+use crate::core::Core;
+use crate::effect::{Effect, Outcome};
+use crate::id::{MessageId, RequestId};
+use crate::life::{Life, Parked, Sequel};
+use crate::machine::Happening;
+
+impl Core {
+    /// One effect for all whose answer it is, one for all streams; the others go on with it.
+    pub(crate) fn publish(&mut self, channel: &ChannelName, message: MessageId, bytes: usize) {
+        self.counts.published += 1;
+        self.messages.hold(message);
+        let Ok(publication) = self.channels.publish(self.now, channel, message, bytes, &mut self.dropped) else {
+            self.counts.unpublished += 1;
+            self.dropped.push(message);
+            return;
+        };
+        let cursor = publication.cursor;
+        if !publication.streams.is_empty() {
+            self.counts.delivered += publication.streams.len() as u64;
+            self.effects.push(Effect::Feed { message, cursor, requests: publication.streams });
+        }
+        for gap in [false, true] {
+            let requests = self.answered_by_it(&publication.nexts, gap);
+            if !requests.is_empty() {
+                self.effects.push(Effect::Deliver { message, cursor, gap, requests });
+            }
+        }
+        for Waiter { request, gap } in publication.nexts {
+            self.turn(request, Happening::Woken(Outcome::Message { message, cursor, gap }));
+        }
+    }
+
+    fn answered_by_it(&self, waiters: &[Waiter], gap: bool) -> Vec<RequestId> {
+        let alike = waiters.iter().filter(|waiter| waiter.gap == gap).map(|waiter| waiter.request);
+        let answer = |request: &RequestId| {
+            matches!(self.lives.life(*request), Some(Life::Parked(Parked { sequel: Sequel::Answer, .. })))
+        };
+        alike.filter(answer).collect()
+    }
+}

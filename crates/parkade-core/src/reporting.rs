@@ -1,0 +1,108 @@
+//! What the core says about itself.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use crate::core::Core;
+use crate::life::{Life, State, Watch};
+use crate::limits::STATUS_CHANNELS_COUNT_MAX;
+use crate::moment::Moment;
+use crate::staff::Service;
+use crate::status::{ChannelStatus, LivesStatus, Status, WaitKind, WaitStatus, WorkerState, WorkerStatus};
+use crate::worker::{Stage, Worker};
+
+impl Core {
+    /// Looks at every request: for pages that people read, not for each request.
+    #[must_use]
+    pub fn status(&self, now: Moment) -> Status {
+        Status {
+            lives: LivesStatus {
+                accepted: self.lives.count_of(State::Accepted),
+                routed: self.lives.count_of(State::Routed),
+                running: self.lives.count_of(State::Running),
+                parked: self.lives.count_of(State::Parked),
+            },
+            waits: self.waits(now),
+            workers: self.roster.iter().map(|worker| self.worker_status(now, worker)).collect(),
+            channels: self.channel_status(now),
+            channels_count: self.channels.count(),
+            history_bytes: self.channels.history_bytes(),
+            messages_held: self.messages.count(),
+            alarms: self.timers.count(),
+            ready: self.ready(),
+            draining: !self.staff.is_open(),
+            generation: self.staff.serving,
+            reloading: self.staff.reload.is_some(),
+            last_reload: self.staff.last_reload,
+            limits: (&self.config).into(),
+        }
+    }
+
+    /// Whether a new request would find a worker.
+    #[must_use]
+    pub fn ready(&self) -> bool {
+        let serves = |worker: &Worker| worker.generation == self.staff.serving && worker.stage == Stage::Ready;
+        self.staff.service == Service::Open && self.roster.iter().any(serves)
+    }
+
+    fn waits(&self, now: Moment) -> Vec<WaitStatus> {
+        let mut waits =
+            [WaitKind::Timer, WaitKind::Next, WaitKind::Stream].map(|kind| WaitStatus { kind, count: 0, oldest: None });
+        for (_, life) in self.lives.iter() {
+            let Life::Parked(life) = life else { continue };
+            let wait = &mut waits[kind(life.watch) as usize];
+            wait.count += 1;
+            wait.oldest = wait.oldest.max(Some(now - life.journey.since()));
+        }
+        waits.into()
+    }
+
+    fn worker_status(&self, now: Moment, worker: &Worker) -> WorkerStatus {
+        let state = match worker.stage {
+            Stage::Starting { .. } => WorkerState::Starting,
+            Stage::Ready if !self.staff.is_open() => WorkerState::Draining,
+            Stage::Ready if worker.held.is_empty() => WorkerState::Ready,
+            Stage::Ready => WorkerState::Busy,
+            Stage::Draining { .. } => WorkerState::Draining,
+            Stage::Leaving { .. } | Stage::Killed(_) => WorkerState::Stopping,
+        };
+        WorkerStatus {
+            worker: worker.id,
+            state,
+            generation: worker.generation,
+            concurrent: worker.is_concurrent(),
+            done: worker.done,
+            held: worker.held.count(),
+            awaiting: worker.awaiting.count(),
+            credit: worker.credit,
+            resident_bytes: worker.resident_bytes,
+            age: now - worker.started,
+        }
+    }
+
+    fn channel_status(&self, now: Moment) -> Vec<ChannelStatus> {
+        let mut channels: Vec<_> = self.channels.status().collect();
+        channels.sort_by_key(|(channel, _)| Reverse(channel.waiters + channel.streams));
+        channels.truncate(STATUS_CHANNELS_COUNT_MAX);
+        let aged = channels.into_iter().map(|(channel, first)| {
+            let since = first.and_then(|request| self.lives.life(request)).map(|life| parked_for(now, life));
+            ChannelStatus { oldest: since, ..channel }
+        });
+        aged.collect()
+    }
+}
+
+fn kind(watch: Watch) -> WaitKind {
+    match watch {
+        Watch::Timer => WaitKind::Timer,
+        Watch::Next { .. } => WaitKind::Next,
+        Watch::Stream { .. } => WaitKind::Stream,
+    }
+}
+
+fn parked_for(now: Moment, life: &Life) -> Duration {
+    match life {
+        Life::Parked(life) => now - life.journey.since(),
+        Life::Accepted(_) | Life::Routed(_) | Life::Running(_) | Life::Done(_) | Life::Cancelled(_) => Duration::ZERO,
+    }
+}

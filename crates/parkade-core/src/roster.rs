@@ -1,0 +1,90 @@
+//! All workers, and which of them a request goes to.
+
+use crate::id::{TableId, WorkerId};
+use crate::moment::Moment;
+use crate::worker::{Stage, Worker};
+
+#[derive(Debug, Default)]
+pub(crate) struct Roster {
+    /// Beside the workers, so that looking one up touches one line of memory.
+    ids: Vec<WorkerId>,
+    workers: Vec<Worker>,
+    minted: u32,
+}
+
+/// How well a worker suits: the least is the best.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Suits {
+    /// Sent ahead: it works on another one first.
+    ahead: bool,
+    load: usize,
+    /// The request would have to be routed again.
+    other_table: bool,
+}
+
+impl Roster {
+    pub(crate) fn mint(&mut self) -> WorkerId {
+        self.minted += 1;
+        WorkerId(self.minted)
+    }
+
+    pub(crate) fn add(&mut self, worker: Worker) {
+        self.ids.push(worker.id);
+        self.workers.push(worker);
+    }
+
+    pub(crate) fn remove(&mut self, worker: WorkerId) -> Option<Worker> {
+        let index = self.index(worker)?;
+        self.ids.remove(index);
+        Some(self.workers.remove(index))
+    }
+
+    pub(crate) fn find(&self, worker: WorkerId) -> Option<&Worker> {
+        self.index(worker).map(|index| &self.workers[index])
+    }
+
+    pub(crate) fn find_mut(&mut self, worker: WorkerId) -> Option<&mut Worker> {
+        self.index(worker).map(|index| &mut self.workers[index])
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Worker> {
+        self.workers.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Worker> {
+        self.workers.iter_mut()
+    }
+
+    pub(crate) fn ids(&self) -> Vec<WorkerId> {
+        self.ids.clone()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.workers.is_empty()
+    }
+
+    /// The worker of this generation for a request routed by `table`: an idle one, else the least loaded; one that is busy with a request of
+    /// its own only when there is no other, and it is quick.
+    pub(crate) fn pick(&self, now: Moment, generation: u32, table: Option<TableId>) -> Option<&Worker> {
+        let ready =
+            self.workers.iter().filter(|worker| worker.stage == Stage::Ready && worker.generation == generation);
+        let suited = ready.filter_map(|worker| Some((suits(worker, now, table)?, worker)));
+        suited.min_by_key(|(suits, _)| *suits).map(|(_, worker)| worker)
+    }
+
+    fn index(&self, worker: WorkerId) -> Option<usize> {
+        self.ids.iter().position(|&known| known == worker)
+    }
+}
+
+fn suits(worker: &Worker, now: Moment, table: Option<TableId>) -> Option<Suits> {
+    let ahead = worker.occupying > 0;
+    if worker.credit <= 0 || ahead && worker.occupying >= worker.pace.depth(now) {
+        return None;
+    }
+    Some(Suits {
+        ahead,
+        load: worker.held.count(),
+        other_table: table.is_some_and(|table| worker.table() != Some(table)),
+    })
+}

@@ -1,0 +1,100 @@
+//! The routes of one application, ready to be searched.
+
+use super::decode::decode;
+use super::pattern;
+use super::tree::Node;
+use super::{Destination, Found, RouteError, RouteId, RouteKind, RouteSpec};
+use crate::event::{Then, Wait};
+use crate::id::TableId;
+use crate::limits::ROUTES_COUNT_MAX;
+use std::time::Duration;
+
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) id: TableId,
+    pub(super) fallback: bool,
+    pub(super) routes: Vec<RouteSpec>,
+    root: Node,
+}
+
+impl Table {
+    pub(super) fn new(id: TableId, fallback: bool, routes: Vec<RouteSpec>) -> Result<Self, RouteError> {
+        if routes.len() > ROUTES_COUNT_MAX {
+            return Err(RouteError::TooMany);
+        }
+        let mut root = Node::default();
+        for (route, index) in routes.iter().zip(0..) {
+            check(route)?;
+            root.insert(&pattern::parse(&route.path)?, index);
+        }
+        Ok(Self { id, fallback, routes, root })
+    }
+
+    pub(super) fn find(&self, method: &str, path: &str, deadline: Option<Duration>) -> Found {
+        let Some(path) = path.strip_prefix('/') else { return self.nothing() };
+        let mut values = Vec::new();
+        let found = self.root.search(Some(path), &mut values, &mut |routes| self.choose(routes, method));
+        let Some(route) = found else { return self.other_method(path) };
+        let decoded = |raw: &str| decode(raw).expect("what a parameter accepted can be decoded").into_owned();
+        let parameters = values.into_iter().map(decoded).collect();
+        Found { destination: self.destination(route, deadline), parameters, allow: None }
+    }
+
+    /// `HEAD` goes to a route for `GET` where there is none of its own.
+    fn choose(&self, routes: &[u32], method: &str) -> Option<u32> {
+        let by = |method: &str| routes.iter().copied().find(|&route| self.takes(route, method));
+        by(method).or_else(|| if method == "HEAD" { by("GET") } else { None })
+    }
+
+    fn takes(&self, route: u32, method: &str) -> bool {
+        self.routes[route as usize].methods.iter().any(|known| known == method)
+    }
+
+    fn destination(&self, index: u32, deadline: Option<Duration>) -> Destination {
+        let route = RouteId { table: self.id, index };
+        let spec = &self.routes[index as usize];
+        let deadline = spec.deadline.unwrap_or(deadline);
+        match &spec.kind {
+            RouteKind::Sync => Destination::Handler { route, concurrent: false, deadline },
+            RouteKind::Async => Destination::Handler { route, concurrent: true, deadline },
+            RouteKind::Wait { wait, then } => Destination::Wait { route, wait: wait.clone(), then: *then, deadline },
+            RouteKind::Constant => Destination::Constant { route },
+        }
+    }
+
+    /// The path matches nothing under this method.
+    fn other_method(&self, path: &str) -> Found {
+        if self.fallback {
+            return self.nothing();
+        }
+        let mut methods: Vec<&str> = Vec::new();
+        self.root.search(Some(path), &mut Vec::new(), &mut |routes| {
+            methods.extend(routes.iter().flat_map(|&route| &self.routes[route as usize].methods).map(String::as_str));
+            None
+        });
+        if methods.is_empty() {
+            return self.nothing();
+        }
+        if methods.contains(&"GET") {
+            methods.push("HEAD");
+        }
+        methods.sort_unstable();
+        methods.dedup();
+        Found { destination: Destination::MethodNotAllowed, parameters: Vec::new(), allow: Some(methods.join(", ")) }
+    }
+
+    fn nothing(&self) -> Found {
+        let destination = if self.fallback { Destination::Fallback { table: self.id } } else { Destination::NotFound };
+        Found { destination, parameters: Vec::new(), allow: None }
+    }
+}
+
+/// A route has no coroutine that could wait, and no function is called for every message of a stream.
+fn check(route: &RouteSpec) -> Result<(), RouteError> {
+    match &route.kind {
+        RouteKind::Wait { then: Then::Await, .. } | RouteKind::Wait { wait: Wait::Stream { .. }, then: Then::Call } => {
+            Err(RouteError::Wait(route.path.clone()))
+        }
+        RouteKind::Wait { .. } | RouteKind::Sync | RouteKind::Async | RouteKind::Constant => Ok(()),
+    }
+}

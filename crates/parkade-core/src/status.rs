@@ -1,0 +1,118 @@
+//! What is going on at a moment, as plain values for the status page and `/metrics`.
+
+use std::time::Duration;
+
+use crate::channels::{ChannelName, Cursor, HistoryLimits};
+use crate::config::Config;
+use crate::effect::ReloadOutcome;
+use crate::id::WorkerId;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Status {
+    pub lives: LivesStatus,
+    pub waits: Vec<WaitStatus>,
+    pub workers: Vec<WorkerStatus>,
+    /// Those with most waiters first, at most [`STATUS_CHANNELS_COUNT_MAX`](crate::limits::STATUS_CHANNELS_COUNT_MAX).
+    pub channels: Vec<ChannelStatus>,
+    pub channels_count: usize,
+    pub history_bytes: usize,
+    pub messages_held: usize,
+    pub alarms: usize,
+    pub ready: bool,
+    pub draining: bool,
+    /// The generation of code that serves; a reload makes the next.
+    pub generation: u32,
+    pub reloading: bool,
+    pub last_reload: Option<ReloadOutcome>,
+    pub limits: LimitsStatus,
+}
+
+/// Requests by state; those that have ended are not counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LivesStatus {
+    pub accepted: usize,
+    pub routed: usize,
+    pub running: usize,
+    pub parked: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WaitKind {
+    Timer,
+    Next,
+    Stream,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitStatus {
+    pub kind: WaitKind,
+    pub count: usize,
+    /// How long the first of them has waited.
+    pub oldest: Option<Duration>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelStatus {
+    pub name: ChannelName,
+    pub waiters: usize,
+    pub streams: usize,
+    /// How long the first waiter (or else stream) has waited.
+    pub oldest: Option<Duration>,
+    pub history_count: usize,
+    pub history_bytes: usize,
+    pub cursor: Cursor,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WorkerState {
+    Starting,
+    /// Ready, and nothing to do.
+    Ready,
+    Busy,
+    /// It finishes what it holds.
+    Draining,
+    /// Dismissed, failed or killed: gone in a moment.
+    Stopping,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkerStatus {
+    pub worker: WorkerId,
+    pub state: WorkerState,
+    pub generation: u32,
+    pub concurrent: bool,
+    /// Closing frames that it has written.
+    pub done: u64,
+    /// Streams that it holds, cancelled ones included.
+    pub held: usize,
+    /// Coroutines in it that wait.
+    pub awaiting: usize,
+    pub credit: i64,
+    pub resident_bytes: Option<u64>,
+    pub age: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LimitsStatus {
+    pub queued_count_max: usize,
+    pub running_count_max: usize,
+    pub parked_count_max: usize,
+    pub channels_count_max: usize,
+    pub history_bytes_max: usize,
+    pub history: HistoryLimits,
+    pub deadline: Option<Duration>,
+}
+
+impl From<&Config> for LimitsStatus {
+    fn from(config: &Config) -> Self {
+        Self {
+            queued_count_max: config.queued_count_max,
+            running_count_max: config.running_count_max,
+            parked_count_max: config.parked_count_max,
+            channels_count_max: config.channels_count_max,
+            history_bytes_max: config.history_bytes_max,
+            history: config.history,
+            deadline: config.deadline,
+        }
+    }
+}

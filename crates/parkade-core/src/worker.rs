@@ -1,0 +1,191 @@
+//! One worker: how far it is in its own life, and what it holds.
+
+use crate::chain::{Chain, Place};
+use crate::effect::KillReason;
+use crate::id::{RequestId, TableId, WorkerId};
+use crate::limits::CREDIT_MAX;
+use crate::moment::Moment;
+use crate::pace::Pace;
+use crate::timers::Alarm;
+
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) id: WorkerId,
+    /// Of the code: a reload makes the next.
+    pub(crate) generation: u32,
+    pub(crate) stage: Stage,
+    pub(crate) started: Moment,
+    pub(crate) ready: Option<Ready>,
+    pub(crate) held: Chain<Held>,
+    /// Coroutines in it that wait.
+    pub(crate) awaiting: Chain<RequestId>,
+    pub(crate) credit: i64,
+    /// How many of those it holds keep it to themselves.
+    pub(crate) occupying: u64,
+    pub(crate) pace: Pace,
+    pub(crate) done: u64,
+    pub(crate) resident_bytes: Option<u64>,
+    pub(crate) ping: Ping,
+    pub(crate) worn: Wear,
+}
+
+/// How far a worker is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Starting {
+        until: Moment,
+    },
+    Ready,
+    /// It finishes what it holds and gets nothing new.
+    Draining {
+        since: Moment,
+        until: Moment,
+    },
+    /// It goes by itself: dismissed, or unable to load.
+    Leaving {
+        until: Moment,
+    },
+    Killed(KillReason),
+}
+
+/// What it said with `READY`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ready {
+    pub(crate) at: Moment,
+    pub(crate) table: TableId,
+    pub(crate) concurrent: bool,
+    /// Credits it granted on top: a worker that is not concurrent may have begun that many more.
+    pub(crate) granted: i64,
+}
+
+/// Whether its event loop turns.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Ping {
+    /// When the one that is not answered was sent.
+    pub(crate) sent: Option<Moment>,
+    pub(crate) token: u64,
+    pub(crate) next: Moment,
+    /// Whether its stack has been asked for.
+    pub(crate) dumped: bool,
+}
+
+/// When it is to be replaced.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Wear {
+    pub(crate) requests: Option<u64>,
+    pub(crate) at: Option<Moment>,
+    pub(crate) resident_bytes: Option<u64>,
+}
+
+/// A stream that it holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Held {
+    pub(crate) request: RequestId,
+    pub(crate) occupies: bool,
+    pub(crate) ghost: Option<Ghost>,
+}
+
+/// A cancelled request whose closing frame has not come.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ghost {
+    pub(crate) alarm: Option<Alarm>,
+    /// When its deadline passed.
+    pub(crate) overdue: Option<Moment>,
+}
+
+impl Worker {
+    pub(crate) fn new(id: WorkerId, generation: u32, now: Moment, until: Moment) -> Self {
+        Self {
+            id,
+            generation,
+            stage: Stage::Starting { until },
+            started: now,
+            ready: None,
+            held: Chain::default(),
+            awaiting: Chain::default(),
+            credit: 0,
+            occupying: 0,
+            pace: Pace::default(),
+            done: 0,
+            resident_bytes: None,
+            ping: Ping::default(),
+            worn: Wear::default(),
+        }
+    }
+
+    pub(crate) fn is_concurrent(&self) -> bool {
+        self.ready.is_some_and(|ready| ready.concurrent)
+    }
+
+    pub(crate) fn table(&self) -> Option<TableId> {
+        self.ready.map(|ready| ready.table)
+    }
+
+    /// Whether it may be given frames at all.
+    pub(crate) fn is_at_work(&self) -> bool {
+        matches!(self.stage, Stage::Ready | Stage::Draining { .. })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.held.is_empty() && self.awaiting.is_empty()
+    }
+
+    /// Only ghosts are left in it.
+    pub(crate) fn is_haunted_only(&self) -> bool {
+        self.awaiting.is_empty() && self.held.iter().all(|(_, held)| held.ghost.is_some())
+    }
+
+    pub(crate) fn hold(&mut self, now: Moment, request: RequestId, occupies: bool) -> Place {
+        if occupies {
+            if self.occupying == 0 {
+                self.pace.begin(now);
+            }
+            self.occupying += 1;
+        }
+        self.credit -= 1;
+        self.held.push_back(Held { request, occupies, ghost: None })
+    }
+
+    /// The closing frame has come.
+    pub(crate) fn release(&mut self, now: Moment, place: Place) -> Held {
+        let held = self.held.remove(place);
+        if held.occupies {
+            self.occupying -= 1;
+            self.pace.answer(now);
+        }
+        self.credit += 1;
+        self.done += 1;
+        held
+    }
+
+    pub(crate) fn ghost(&self, request: RequestId) -> Option<Place> {
+        let mut held = self.held.iter();
+        held.find(|(_, held)| held.request == request && held.ghost.is_some()).map(|(place, _)| place)
+    }
+
+    /// How many of the first may have been begun; the others are untouched (protocol, section 3).
+    pub(crate) fn touched_count(&self) -> usize {
+        match self.ready {
+            Some(Ready { concurrent: false, granted, .. }) => usize::try_from(1 + granted.max(0)).unwrap_or(usize::MAX),
+            Some(Ready { concurrent: true, .. }) | None => usize::MAX,
+        }
+    }
+
+    pub(crate) fn touches(&self, place: Place) -> bool {
+        self.held.iter().take(self.touched_count()).any(|(touched, _)| touched == place)
+    }
+
+    pub(crate) fn grant(&mut self, delta: i64) {
+        self.credit = self.credit.saturating_add(delta).clamp(-CREDIT_MAX, CREDIT_MAX);
+        if let Some(ready) = &mut self.ready {
+            ready.granted = ready.granted.saturating_add(delta);
+        }
+    }
+
+    pub(crate) fn is_worn(&self, now: Moment) -> bool {
+        let Wear { requests, at, resident_bytes } = self.worn;
+        requests.is_some_and(|most| self.done >= most)
+            || at.is_some_and(|at| at <= now)
+            || resident_bytes.zip(self.resident_bytes).is_some_and(|(most, resident)| resident > most)
+    }
+}
