@@ -1,0 +1,241 @@
+//! An answer's head in HTTP/1.1, and messages that are serialised once for all who wait for them.
+
+use bytes::Bytes;
+
+/// A field of an answer: name and value as the application gave them.
+pub type Field<'a> = (&'a [u8], &'a [u8]);
+
+/// The application's answer breaks HTTP: nothing of it has been sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadAnswer {
+    #[error("the status {0} is not between 200 and 599")]
+    Status(u16),
+    #[error("a header name is no HTTP token")]
+    Name,
+    #[error("a header value has CR, LF or NUL in it")]
+    Value,
+    #[error("Content-Length does not fit the body")]
+    Length,
+}
+
+/// How the client will know the end of an answer's body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// There is no body and none is announced: 204 and 304.
+    Bodiless,
+    Length(u64),
+    Chunked,
+    /// The connection closes: HTTP/1.0.
+    Close,
+}
+
+/// What the connection does behind an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Persistence {
+    /// It stays; HTTP/1.1 needs no word for it.
+    Keep,
+    /// It stays, and an HTTP/1.0 client has to be told.
+    KeepAnnounced,
+    Close,
+}
+
+pub const fn is_bodiless(status: u16) -> bool {
+    status == 204 || status == 304 || status < 200
+}
+
+/// A length that the application announced, when its fields are in order.
+pub fn check<'a>(status: u16, fields: impl Iterator<Item = Field<'a>>) -> Result<Option<u64>, BadAnswer> {
+    if !(200..=599).contains(&status) {
+        return Err(BadAnswer::Status(status));
+    }
+    let mut announced = None;
+    for (name, value) in fields {
+        if name.is_empty() || !name.iter().all(|byte| TOKEN[usize::from(*byte)]) {
+            return Err(BadAnswer::Name);
+        }
+        if memchr::memchr3(b'\r', b'\n', 0, value).is_some() {
+            return Err(BadAnswer::Value);
+        }
+        if name.len() == 14 && name.eq_ignore_ascii_case(b"content-length") {
+            let length = std::str::from_utf8(value).ok().and_then(|digits| digits.parse().ok()).ok_or(BadAnswer::Length)?;
+            if announced.replace(length).is_some_and(|before| before != length) {
+                return Err(BadAnswer::Length);
+            }
+        }
+    }
+    Ok(announced)
+}
+
+/// Writes the status line and the fields. They have passed [`check`]; what the core decides itself is left out of them.
+pub fn write_head<'a>(
+    out: &mut Vec<u8>,
+    status: u16,
+    fields: impl Iterator<Item = Field<'a>>,
+    ending: Ending,
+    persistence: Persistence,
+    date: &[u8],
+) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    out.extend_from_slice(itoa::Buffer::new().format(status).as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(reason(status).as_bytes());
+    let mut dated = false;
+    for (name, value) in fields {
+        if is_the_servers(name) {
+            continue;
+        }
+        dated |= name.eq_ignore_ascii_case(b"date");
+        put(out, name, value);
+    }
+    if !dated {
+        put(out, b"date", date);
+    }
+    match ending {
+        Ending::Length(length) => put(out, b"content-length", itoa::Buffer::new().format(length).as_bytes()),
+        Ending::Chunked => put(out, b"transfer-encoding", b"chunked"),
+        Ending::Bodiless | Ending::Close => {}
+    }
+    match persistence {
+        Persistence::Keep => {}
+        Persistence::KeepAnnounced => put(out, b"connection", b"keep-alive"),
+        Persistence::Close => put(out, b"connection", b"close"),
+    }
+    out.extend_from_slice(b"\r\n\r\n");
+}
+
+fn put(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+}
+
+/// Fields that say how an answer travels are the server's, whatever the application gave.
+pub fn is_the_servers(name: &[u8]) -> bool {
+    match name.len() {
+        7 => name.eq_ignore_ascii_case(b"upgrade"),
+        10 => name.eq_ignore_ascii_case(b"connection") || name.eq_ignore_ascii_case(b"keep-alive"),
+        14 => name.eq_ignore_ascii_case(b"content-length"),
+        17 => name.eq_ignore_ascii_case(b"transfer-encoding"),
+        _ => false,
+    }
+}
+
+fn reason(status: u16) -> &'static str {
+    hyper::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Unknown")
+}
+
+/// The bytes of a field name (RFC 9110, section 5.6.2).
+static TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let allowed = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let mut at = 0;
+    while at < allowed.len() {
+        table[allowed[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
+
+/// An answer that many requests get: serialised once for connections that stay and once for those that close.
+#[derive(Debug)]
+pub struct Prepared {
+    pub status: u16,
+    pub fields: Vec<(Vec<u8>, Vec<u8>)>,
+    pub body: Bytes,
+    keep: Whole,
+    close: Whole,
+}
+
+#[derive(Debug)]
+struct Whole {
+    bytes: Bytes,
+    head_bytes: usize,
+}
+
+impl Prepared {
+    pub fn new(status: u16, fields: Vec<(Vec<u8>, Vec<u8>)>, body: Bytes, date: &[u8]) -> Result<Self, BadAnswer> {
+        check(status, fields.iter().map(|(name, value)| (&name[..], &value[..])))?;
+        let serialise = |persistence| {
+            let ending = if is_bodiless(status) { Ending::Bodiless } else { Ending::Length(body.len() as u64) };
+            let mut out = Vec::with_capacity(256 + body.len());
+            write_head(&mut out, status, fields.iter().map(|(name, value)| (&name[..], &value[..])), ending, persistence, date);
+            let head_bytes = out.len();
+            if !is_bodiless(status) {
+                out.extend_from_slice(&body);
+            }
+            Whole { bytes: out.into(), head_bytes }
+        };
+        let (keep, close) = (serialise(Persistence::Keep), serialise(Persistence::Close));
+        Ok(Self { status, fields, body, keep, close })
+    }
+
+    /// The bytes for a connection; without the body for `HEAD`.
+    pub fn bytes(&self, persistence: Persistence, is_head: bool) -> Bytes {
+        let whole = if persistence == Persistence::Keep { &self.keep } else { &self.close };
+        if is_head { whole.bytes.slice(..whole.head_bytes) } else { whole.bytes.clone() }
+    }
+}
+
+/// The `Date` of answers, formatted once a second.
+#[derive(Debug)]
+pub struct DateLine {
+    second: u64,
+    text: [u8; 29],
+}
+
+impl DateLine {
+    pub fn new() -> Self {
+        Self { second: u64::MAX, text: *b"Thu, 01 Jan 1970 00:00:00 GMT" }
+    }
+
+    pub fn set(&mut self, wall: std::time::SystemTime) {
+        let second = wall.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        if second != self.second {
+            self.second = second;
+            if let Ok(text) = httpdate::fmt_http_date(wall).as_bytes().try_into() {
+                self.text = text;
+            }
+        }
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_would_split_is_refused() {
+        for (status, name, value, fault) in [
+            (199, "a", "b", BadAnswer::Status(199)),
+            (600, "a", "b", BadAnswer::Status(600)),
+            (200, "a b", "c", BadAnswer::Name),
+            (200, "", "c", BadAnswer::Name),
+            (200, "a:", "c", BadAnswer::Name),
+            (200, "a", "b\r\nc: d", BadAnswer::Value),
+            (200, "a", "b\0", BadAnswer::Value),
+            (200, "Content-Length", "x", BadAnswer::Length),
+        ] {
+            assert_eq!(check(status, [(name.as_bytes(), value.as_bytes())].into_iter()), Err(fault), "{name:?}: {value:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_server_says_itself_is_left_out_of_the_fields() {
+        let fields: [Field<'_>; 3] = [(b"Connection", b"x"), (b"Content-Length", b"9"), (b"X-A", b"1")];
+        let mut out = Vec::new();
+        write_head(&mut out, 200, fields.into_iter(), Ending::Length(2), Persistence::Close, b"now");
+        assert_eq!(String::from_utf8(out).unwrap(), "HTTP/1.1 200 OK\r\nX-A: 1\r\ndate: now\r\ncontent-length: 2\r\nconnection: close\r\n\r\n");
+    }
+
+    #[test]
+    fn a_date_is_written_once() {
+        let mut out = Vec::new();
+        write_head(&mut out, 204, [(&b"Date"[..], &b"then"[..])].into_iter(), Ending::Bodiless, Persistence::Keep, b"now");
+        assert_eq!(String::from_utf8(out).unwrap(), "HTTP/1.1 204 No Content\r\nDate: then\r\n\r\n");
+    }
+}

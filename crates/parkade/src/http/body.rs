@@ -1,0 +1,174 @@
+//! A request's body as it comes: by its length, or in chunks, strictly (RFC 9112, section 7.1), without I/O.
+
+use super::fault::Fault;
+use super::head::Framing;
+
+/// A chunk's size line, extensions included. Longer ones serve only attacks.
+const CHUNK_LINE_BYTES_MAX: usize = 256;
+/// All trailer fields together: they are read over, never handed on.
+const TRAILER_BYTES_MAX: usize = 8 * 1024;
+
+/// How far a body has come.
+#[derive(Debug)]
+pub enum BodyDecoder {
+    Length { left: u64 },
+    ChunkSize,
+    ChunkData { left: u64 },
+    ChunkEnd,
+    Trailers { seen: usize },
+    Complete,
+}
+
+impl BodyDecoder {
+    pub fn new(framing: Framing) -> Self {
+        match framing {
+            Framing::None | Framing::Length(0) => Self::Complete,
+            Framing::Length(left) => Self::Length { left },
+            Framing::Chunked => Self::ChunkSize,
+        }
+    }
+
+    pub const fn is_complete(&self) -> bool {
+        matches!(self, Self::Complete)
+    }
+
+    /// Takes what it can use of `input` into `body` and says how many bytes that were. What it leaves is the next request's, or not enough yet.
+    pub fn decode(&mut self, input: &[u8], body: &mut Vec<u8>, body_bytes_max: usize) -> Result<usize, Fault> {
+        let mut used = 0;
+        while let Some(taken) = self.step(&input[used..], body, body_bytes_max)? {
+            used += taken;
+        }
+        Ok(used)
+    }
+
+    fn step(&mut self, input: &[u8], body: &mut Vec<u8>, body_bytes_max: usize) -> Result<Option<usize>, Fault> {
+        match self {
+            Self::Complete => Ok(None),
+            _ if input.is_empty() => Ok(None),
+            Self::Length { left } => {
+                let taken = take(left, input, body);
+                if *left == 0 {
+                    *self = Self::Complete;
+                }
+                Ok(Some(taken))
+            }
+            Self::ChunkSize => {
+                let Some(line) = line(input, CHUNK_LINE_BYTES_MAX)? else { return Ok(None) };
+                let left = chunk_size(line)?;
+                if left > (body_bytes_max - body.len().min(body_bytes_max)) as u64 {
+                    return Err(Fault::BodyTooLarge);
+                }
+                *self = if left == 0 { Self::Trailers { seen: 0 } } else { Self::ChunkData { left } };
+                Ok(Some(line.len() + 2))
+            }
+            Self::ChunkData { left } => {
+                let taken = take(left, input, body);
+                if *left == 0 {
+                    *self = Self::ChunkEnd;
+                }
+                Ok(Some(taken))
+            }
+            Self::ChunkEnd => match line(input, 0)? {
+                Some(_) => {
+                    *self = Self::ChunkSize;
+                    Ok(Some(2))
+                }
+                None => Ok(None),
+            },
+            Self::Trailers { seen } => {
+                let Some(line) = line(input, TRAILER_BYTES_MAX - *seen)? else { return Ok(None) };
+                *seen += line.len();
+                if line.is_empty() {
+                    *self = Self::Complete;
+                } else if !line.contains(&b':') || line[0].is_ascii_whitespace() {
+                    return Err(Fault::BadChunk);
+                }
+                Ok(Some(line.len() + 2))
+            }
+        }
+    }
+}
+
+fn take(left: &mut u64, input: &[u8], body: &mut Vec<u8>) -> usize {
+    let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
+    body.extend_from_slice(&input[..taken]);
+    *left -= taken as u64;
+    taken
+}
+
+/// The line that `input` begins with, without its CR LF; nothing when its end has not come.
+fn line(input: &[u8], bytes_max: usize) -> Result<Option<&[u8]>, Fault> {
+    let looked_at = &input[..input.len().min(bytes_max + 2)];
+    match memchr::memchr(b'\n', looked_at) {
+        Some(0) => Err(Fault::BadChunk),
+        Some(end) if looked_at[end - 1] != b'\r' => Err(Fault::BadChunk),
+        Some(end) => Ok(Some(&looked_at[..end - 1])),
+        None if looked_at.len() == bytes_max + 2 => Err(Fault::BadChunk),
+        // A line that can no longer become one is refused now, not when the client has sent more.
+        None if bytes_max == 0 && looked_at.first().is_some_and(|byte| *byte != b'\r') => Err(Fault::BadChunk),
+        None => Ok(None),
+    }
+}
+
+fn chunk_size(line: &[u8]) -> Result<u64, Fault> {
+    let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let (size, extension) = line.split_at(digits);
+    let extension_is_one = extension.is_empty() || (extension[0] == b';' && extension.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' '));
+    if digits == 0 || digits > 15 || !extension_is_one {
+        return Err(Fault::BadChunk);
+    }
+    let size = std::str::from_utf8(size).map_err(|_| Fault::BadChunk)?;
+    u64::from_str_radix(size, 16).map_err(|_| Fault::BadChunk)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Decodes whole and a byte at a time; both must say the same. Answers body and rest.
+    fn check(framing: Framing, input: &str) -> Result<(String, String), Fault> {
+        let whole = decode(framing, &[input.as_bytes()]);
+        let bytes: Vec<&[u8]> = input.as_bytes().chunks(1).collect();
+        assert_eq!(whole, decode(framing, &bytes), "{input:?}");
+        whole
+    }
+
+    fn decode(framing: Framing, pieces: &[&[u8]]) -> Result<(String, String), Fault> {
+        let (mut decoder, mut body, mut pending) = (BodyDecoder::new(framing), Vec::new(), Vec::new());
+        for piece in pieces {
+            pending.extend_from_slice(piece);
+            let used = decoder.decode(&pending, &mut body, 100)?;
+            pending.drain(..used);
+        }
+        let state = if decoder.is_complete() { String::from_utf8(pending).unwrap() } else { "incomplete".into() };
+        Ok((String::from_utf8(body).unwrap(), state))
+    }
+
+    #[test]
+    fn a_body_ends_where_its_framing_says() {
+        for (framing, input, body, rest) in [
+            (Framing::None, "GET", "", "GET"),
+            (Framing::Length(3), "abcGET", "abc", "GET"),
+            (Framing::Length(4), "abc", "abc", "incomplete"),
+            (Framing::Chunked, "3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\n\r\nGET", "abc0123456789", "GET"),
+            (Framing::Chunked, "0\r\nA: b\r\nC: d\r\n\r\nGET", "", "GET"),
+            (Framing::Chunked, "3\r\nab", "ab", "incomplete"),
+        ] {
+            assert_eq!(check(framing, input), Ok((body.into(), rest.into())), "{input:?}");
+        }
+    }
+
+    #[test]
+    fn a_malformed_chunk_is_refused() {
+        let long = format!("1;{}\r\na\r\n", "x".repeat(300));
+        for input in ["\r\n", "x\r\n", "-1\r\n", "+1\r\n", "0x1\r\n", " 1\r\n", "1 \r\n", "1\na\r\n", "1\r\nab\r\n", "1\r\na\n", "1111111111111111\r\n", "1;\u{1}\r\n", "0\r\nno colon\r\n\r\n", "0\r\n folded: a\r\n\r\n", "0\r\na: b\n\r\n", &long] {
+            assert_eq!(check(Framing::Chunked, input), Err(Fault::BadChunk), "{input:?}");
+        }
+    }
+
+    #[test]
+    fn a_chunk_that_would_pass_the_limit_is_refused_before_it_comes() {
+        assert_eq!(check(Framing::Chunked, "65\r\n"), Err(Fault::BodyTooLarge));
+        assert_eq!(check(Framing::Chunked, "32\r\n12345678901234567890123456789012345678901234567890\r\n33\r\n"), Err(Fault::BodyTooLarge));
+    }
+}

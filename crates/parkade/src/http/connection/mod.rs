@@ -1,0 +1,258 @@
+//! One HTTP/1 connection: reads a request, holds it while it waits, writes its answer, begins again.
+
+mod answering;
+mod receiving;
+
+use bytes::Bytes;
+
+use self::receiving::Receiving;
+use super::answer::{self, DateLine, Ending, Field, Persistence};
+use super::fault::Fault;
+use super::head::{Head, Version};
+use super::limits::{HEARTBEAT_INTERVAL, LINGER_BYTES_MAX, LINGER_TIME, Limits};
+use super::socket::{Filled, Output, Peer, Socket};
+use super::tick::Tick;
+use parkade_core::RequestId;
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Where a connection is. What a phase lacks cannot be used in it.
+#[derive(Debug)]
+enum Phase {
+    /// Between requests.
+    Quiet,
+    /// A part of a head has come.
+    Head { scanned: usize },
+    Body(Box<Receiving>),
+    /// The request is handed on and nothing of its answer written.
+    Waiting { request: RequestId, terms: Terms },
+    /// A streamed answer has begun.
+    Answering { request: RequestId, terms: Terms, ending: Ending, left: u64, purpose: Purpose },
+    /// The last answer is on its way.
+    Closing,
+    /// It is gone; what the client still sends is read over.
+    Lingering { left: usize },
+}
+
+/// What an answer has to know of its request.
+#[derive(Debug, Clone, Copy)]
+struct Terms {
+    version: Version,
+    is_head: bool,
+    keep_alive: bool,
+}
+
+/// What a streamed answer carries: a silent event stream gets a comment now and then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    Body,
+    Events,
+}
+
+/// What the poll set has said of the socket and has not been used up.
+#[derive(Debug, Clone, Copy, Default)]
+struct Readiness {
+    readable: bool,
+    gone: bool,
+}
+
+#[derive(Debug)]
+pub struct Connection {
+    pub socket: Socket,
+    pub peer: Peer,
+    phase: Phase,
+    input: Vec<u8>,
+    output: Output,
+    since: Tick,
+    readiness: Readiness,
+}
+
+/// What a connection shares with all others for the time of one turn.
+pub struct Turn<'a> {
+    pub limits: &'a Limits,
+    pub scratch: &'a mut [u8],
+    pub out: &'a mut Vec<u8>,
+    pub date: &'a DateLine,
+    pub now: Tick,
+    /// Bytes of bodies that may still be taken in, over all connections.
+    pub bodies_left: &'a mut usize,
+    pub is_draining: bool,
+}
+
+/// What the lot has to do for a connection that has gone as far as it can.
+#[derive(Debug)]
+pub enum Step {
+    Stay,
+    Arrived(Head, Bytes),
+    Left(RequestId),
+    Close,
+    /// It speaks HTTP/2: its socket and what was read of it go elsewhere.
+    Http2,
+}
+
+impl Connection {
+    pub fn new(socket: Socket, peer: Peer, now: Tick) -> Self {
+        Self { socket, peer, phase: Phase::Quiet, input: Vec::new(), output: Output::default(), since: now, readiness: Readiness::default() }
+    }
+
+    pub fn note(&mut self, readable: bool, gone: bool) {
+        self.readiness.readable |= readable;
+        self.readiness.gone |= gone;
+    }
+
+    /// Whether a request of this connection is on its way to its answer.
+    pub fn is_occupied(&self) -> bool {
+        matches!(self.phase, Phase::Waiting { .. } | Phase::Answering { .. })
+    }
+
+    pub fn is_quiet(&self) -> bool {
+        matches!(self.phase, Phase::Quiet) && self.output.is_empty()
+    }
+
+    /// Whether there is something to go on with that no event of the socket will tell of.
+    pub fn has_more(&self) -> bool {
+        let is_closing = matches!(self.phase, Phase::Closing) && self.output.is_empty();
+        self.readiness.gone || is_closing || !self.is_occupied() && (self.readiness.readable || !self.input.is_empty())
+    }
+
+    pub fn into_parts(self) -> (Socket, Vec<u8>, Peer) {
+        (self.socket, self.input, self.peer)
+    }
+
+    pub fn wait(&mut self, request: RequestId, head: &Head) {
+        let terms = Terms { version: head.version, is_head: head.method() == "HEAD", keep_alive: head.keep_alive };
+        self.phase = Phase::Waiting { request, terms };
+    }
+
+    /// Goes on as far as the bytes that are there allow.
+    pub fn advance(&mut self, turn: &mut Turn<'_>) -> Step {
+        match &self.phase {
+            Phase::Waiting { request, .. } | Phase::Answering { request, .. } if self.readiness.gone => Step::Left(*request),
+            Phase::Waiting { .. } | Phase::Answering { .. } => Step::Stay,
+            Phase::Closing | Phase::Lingering { .. } => self.linger(turn),
+            Phase::Quiet | Phase::Head { .. } | Phase::Body(_) if !self.output.is_empty() => {
+                // A client that does not read its answers gets no further request in.
+                if self.readiness.gone { Step::Close } else { Step::Stay }
+            }
+            Phase::Quiet | Phase::Head { .. } | Phase::Body(_) => self.receive(turn).unwrap_or_else(|fault| self.refuse(fault, turn)),
+        }
+    }
+
+    /// Bytes of a body that is still being received: they count against the budget of all.
+    pub fn body_bytes(&self) -> usize {
+        if let Phase::Body(receiving) = &self.phase { receiving.body.len() } else { 0 }
+    }
+
+    /// Answers a faulty request and closes: nothing more of this connection is read as a request.
+    fn refuse(&mut self, fault: Fault, turn: &mut Turn<'_>) -> Step {
+        *turn.bodies_left += self.body_bytes();
+        let (status, detail) = fault.explain();
+        tracing::debug!(status, detail, peer = ?self.peer, "a request is refused");
+        let body = super::error_body(status, "client", detail);
+        let fields: [Field<'_>; 2] = [(b"content-type", b"application/json"), (b"retry-after", b"1")];
+        let used = if status == 503 { &fields[..] } else { &fields[..1] };
+        turn.out.clear();
+        answer::write_head(turn.out, status, used.iter().copied(), Ending::Length(body.len() as u64), Persistence::Close, turn.date.as_bytes());
+        turn.out.extend_from_slice(&body);
+        self.input = Vec::new();
+        self.phase = Phase::Closing;
+        let out = std::mem::take(turn.out);
+        self.write(&out, turn.now);
+        *turn.out = out;
+        self.linger(turn)
+    }
+
+    fn linger(&mut self, turn: &mut Turn<'_>) -> Step {
+        if self.readiness.gone && !self.readiness.readable {
+            return Step::Close;
+        }
+        if matches!(self.phase, Phase::Closing) {
+            if !self.output.is_empty() {
+                return if self.readiness.gone { Step::Close } else { Step::Stay };
+            }
+            self.socket.end_writing();
+            self.since = turn.now;
+            self.phase = Phase::Lingering { left: LINGER_BYTES_MAX };
+        }
+        let Phase::Lingering { left } = &mut self.phase else { return Step::Stay };
+        loop {
+            match self.socket.read(turn.scratch) {
+                Filled::Bytes(count) if count < *left => *left -= count,
+                Filled::Nothing => return Step::Stay,
+                Filled::Bytes(_) | Filled::End | Filled::Broken => return Step::Close,
+            }
+        }
+    }
+
+    /// Writes what can be written; a connection that is broken is found by the next `advance`.
+    fn write(&mut self, bytes: &[u8], now: Tick) -> usize {
+        if self.output.is_empty() {
+            self.since = now;
+        }
+        self.output.send(&mut self.socket, bytes).unwrap_or_else(|_| self.broken())
+    }
+
+    fn write_shared(&mut self, bytes: &Bytes, now: Tick) -> usize {
+        if self.output.is_empty() {
+            self.since = now;
+        }
+        self.output.send_shared(&mut self.socket, bytes).unwrap_or_else(|_| self.broken())
+    }
+
+    fn broken(&mut self) -> usize {
+        self.readiness.gone = true;
+        0
+    }
+
+    /// The socket takes bytes again. Answers the request whose streamed answer has moved on, with the bytes that went.
+    pub fn flush(&mut self, now: Tick) -> Option<(RequestId, usize)> {
+        let written = self.output.flush(&mut self.socket).unwrap_or_else(|_| self.broken());
+        if written > 0 {
+            self.since = now;
+        }
+        match self.phase {
+            Phase::Answering { request, .. } if written > 0 => Some((request, written)),
+            _ => None,
+        }
+    }
+
+    /// Before it is closed in the middle of an answer: one that ends with the connection must not look whole.
+    pub fn before_abort(&mut self) {
+        if matches!(self.phase, Phase::Answering { ending: Ending::Close, .. }) {
+            self.socket.reset_on_close();
+        }
+    }
+
+    /// What is due because time has passed.
+    pub fn expire(&mut self, turn: &mut Turn<'_>) -> Step {
+        let quiet_for = turn.now.since(self.since);
+        if !self.output.is_empty() && quiet_for > turn.limits.write_stall {
+            self.readiness.gone = true;
+            return match &self.phase {
+                Phase::Waiting { request, .. } | Phase::Answering { request, .. } => Step::Left(*request),
+                _ => Step::Close,
+            };
+        }
+        match &self.phase {
+            Phase::Quiet if quiet_for > turn.limits.idle_time => Step::Close,
+            Phase::Head { .. } if quiet_for > turn.limits.head_time => self.refuse(Fault::HeadTooSlow, turn),
+            Phase::Body(receiving) if quiet_for > turn.limits.body_stall || receiving.is_too_slow(turn) => self.refuse(Fault::BodyTooSlow, turn),
+            Phase::Lingering { .. } if quiet_for > LINGER_TIME => Step::Close,
+            Phase::Answering { purpose: Purpose::Events, .. } if quiet_for >= HEARTBEAT_INTERVAL && self.output.is_empty() => {
+                self.framed_piece(&Bytes::from_static(b"3\r\n:\n\n\r\n"), &Bytes::from_static(b":\n\n"), turn.now);
+                if self.readiness.gone { self.advance(turn) } else { Step::Stay }
+            }
+            _ => Step::Stay,
+        }
+    }
+}
+
+impl Terms {
+    fn persistence(self, turn: &Turn<'_>) -> Persistence {
+        match (self.keep_alive && !turn.is_draining, self.version) {
+            (false, _) => Persistence::Close,
+            (true, Version::Http10) => Persistence::KeepAnnounced,
+            (true, _) => Persistence::Keep,
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The way in: bytes become a request.
+
+use bytes::Bytes;
+
+use super::{Connection, PREFACE, Phase, Step, Turn};
+use crate::http::body::BodyDecoder;
+use crate::http::fault::Fault;
+use crate::http::head::{self, Framing, Head};
+use crate::http::limits::BODY_BYTES_PER_SECOND_MIN;
+use crate::http::socket::Filled;
+use crate::http::tick::Tick;
+
+/// A request whose body is on its way.
+#[derive(Debug)]
+pub(super) struct Receiving {
+    head: Head,
+    decoder: BodyDecoder,
+    pub(super) body: Vec<u8>,
+    began: Tick,
+}
+
+/// What bytes came to.
+enum Took {
+    NotEnough,
+    Request(Head, Bytes),
+    Preface,
+}
+
+impl Receiving {
+    pub(super) fn is_too_slow(&self, turn: &Turn<'_>) -> bool {
+        let earned = std::time::Duration::from_secs(self.body.len() as u64 / BODY_BYTES_PER_SECOND_MIN);
+        turn.now.since(self.began) > turn.limits.body_stall + earned
+    }
+}
+
+impl Connection {
+    pub(super) fn receive(&mut self, turn: &mut Turn<'_>) -> Result<Step, Fault> {
+        let mut input = std::mem::take(&mut self.input);
+        if !input.is_empty() && matches!(self.phase, Phase::Quiet) {
+            let (used, took) = self.take_in(&input, turn)?;
+            input.drain(..used);
+            if let Some(step) = self.stepped(took, &mut input) {
+                return Ok(step);
+            }
+        }
+        while self.readiness.readable {
+            let count = match self.socket.read(turn.scratch) {
+                Filled::Bytes(count) => count,
+                Filled::Nothing => {
+                    self.readiness.readable = false;
+                    break;
+                }
+                Filled::End if matches!(self.phase, Phase::Body(_)) => return Err(Fault::BodyEndedEarly),
+                Filled::End | Filled::Broken => return Ok(Step::Close),
+            };
+            // A short read has emptied the socket: what comes later is told by a new event.
+            self.readiness.readable = count == turn.scratch.len() || self.readiness.gone;
+            let took = if input.is_empty() {
+                let scratch = std::mem::take(&mut turn.scratch);
+                let taken = self.take_in(&scratch[..count], turn);
+                if let Ok((used, _)) = &taken {
+                    input.extend_from_slice(&scratch[*used..count]);
+                }
+                turn.scratch = scratch;
+                taken?.1
+            } else {
+                input.extend_from_slice(&turn.scratch[..count]);
+                let (used, took) = self.take_in(&input, turn)?;
+                input.drain(..used);
+                took
+            };
+            if let Some(step) = self.stepped(took, &mut input) {
+                return Ok(step);
+            }
+        }
+        self.keep_input(input);
+        Ok(if self.readiness.gone { Step::Close } else { Step::Stay })
+    }
+
+    fn stepped(&mut self, took: Took, input: &mut Vec<u8>) -> Option<Step> {
+        let step = match took {
+            Took::NotEnough => return None,
+            Took::Request(head, body) => Step::Arrived(head, body),
+            Took::Preface => Step::Http2,
+        };
+        self.keep_input(std::mem::take(input));
+        Some(step)
+    }
+
+    /// A connection without leftover bytes keeps no buffer.
+    fn keep_input(&mut self, input: Vec<u8>) {
+        self.input = if input.is_empty() { Vec::new() } else { input };
+    }
+
+    /// Uses what it can of the bytes and says how many that were.
+    fn take_in(&mut self, bytes: &[u8], turn: &mut Turn<'_>) -> Result<(usize, Took), Fault> {
+        match &mut self.phase {
+            Phase::Body(receiving) => {
+                let before = receiving.body.len();
+                let used = receiving.decoder.decode(bytes, &mut receiving.body, turn.limits.body_bytes_max)?;
+                let grown = receiving.body.len() - before;
+                *turn.bodies_left = turn.bodies_left.checked_sub(grown).ok_or(Fault::BodiesFull)?;
+                self.since = turn.now;
+                Ok((used, self.whole_body()))
+            }
+            Phase::Quiet => {
+                let empty_lines = bytes.chunks_exact(2).take_while(|pair| pair == b"\r\n").count() * 2;
+                let rest = &bytes[empty_lines..];
+                if rest.is_empty() || rest == b"\r" {
+                    return Ok((empty_lines, Took::NotEnough));
+                }
+                if rest.starts_with(PREFACE) {
+                    return Ok((0, Took::Preface));
+                }
+                self.since = turn.now;
+                let (used, took) = self.take_head(rest, 0, turn)?;
+                Ok((empty_lines + used, took))
+            }
+            Phase::Head { scanned } => {
+                let scanned = *scanned;
+                if bytes.starts_with(PREFACE) {
+                    return Ok((0, Took::Preface));
+                }
+                self.take_head(bytes, scanned, turn)
+            }
+            Phase::Waiting { .. } | Phase::Answering { .. } | Phase::Closing | Phase::Lingering { .. } => Ok((0, Took::NotEnough)),
+        }
+    }
+
+    fn take_head(&mut self, bytes: &[u8], mut scanned: usize, turn: &mut Turn<'_>) -> Result<(usize, Took), Fault> {
+        if PREFACE.starts_with(bytes) {
+            self.phase = Phase::Head { scanned: 0 };
+            return Ok((0, Took::NotEnough));
+        }
+        let Some(end) = head::end_of_head(bytes, &mut scanned)? else {
+            self.phase = Phase::Head { scanned };
+            return if bytes.len() > turn.limits.head_bytes_max { Err(Fault::HeadTooLarge) } else { Ok((0, Took::NotEnough)) };
+        };
+        if end > turn.limits.head_bytes_max {
+            return Err(Fault::HeadTooLarge);
+        }
+        let head = head::parse(&bytes[..end], turn.limits.header_count_max)?;
+        let announced = match head.framing {
+            Framing::None | Framing::Length(0) => {
+                self.phase = Phase::Quiet;
+                return Ok((end, Took::Request(head, Bytes::new())));
+            }
+            Framing::Length(length) if length > turn.limits.body_bytes_max as u64 => return Err(Fault::BodyTooLarge),
+            Framing::Length(length) => usize::try_from(length).unwrap_or(0),
+            Framing::Chunked => 0,
+        };
+        let expects_continue = head.expects_continue;
+        let body = Vec::with_capacity(announced.min(turn.scratch.len().max(4096)));
+        self.phase = Phase::Body(Box::new(Receiving { decoder: BodyDecoder::new(head.framing), head, body, began: turn.now }));
+        let (used, took) = self.take_in(&bytes[end..], turn)?;
+        if expects_continue && used == 0 {
+            self.write(b"HTTP/1.1 100 Continue\r\n\r\n", turn.now);
+        }
+        Ok((end + used, took))
+    }
+
+    fn whole_body(&mut self) -> Took {
+        match std::mem::replace(&mut self.phase, Phase::Quiet) {
+            Phase::Body(receiving) if receiving.decoder.is_complete() => Took::Request(receiving.head, receiving.body.into()),
+            unfinished => {
+                self.phase = unfinished;
+                Took::NotEnough
+            }
+        }
+    }
+}

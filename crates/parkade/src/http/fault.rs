@@ -1,0 +1,54 @@
+//! What a client can do wrong before a request exists: the one table from fault to status and text.
+
+/// A request that is refused while it is read. Nothing behind it on its connection is read as a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fault {
+    BadSyntax,
+    BareLineFeed,
+    BadTarget,
+    BadHost,
+    BadContentLength,
+    TwoFramings,
+    CodingNeedsHttp11,
+    UnknownTransferCoding,
+    BadChunk,
+    BodyEndedEarly,
+    UpgradeWithBody,
+    UnknownExpectation,
+    UnknownVersion,
+    ConnectUnsupported,
+    HeadTooLarge,
+    TooManyHeaders,
+    BodyTooLarge,
+    BodiesFull,
+    HeadTooSlow,
+    BodyTooSlow,
+}
+
+impl Fault {
+    /// Status and what the client should change. Source of the rules: RFC 9110 and RFC 9112.
+    pub const fn explain(self) -> (u16, &'static str) {
+        match self {
+            Self::BadSyntax => (400, "the request line or a header field is malformed"),
+            Self::BareLineFeed => (400, "lines end with CR LF; a bare CR or LF is not allowed"),
+            Self::BadTarget => (400, "the request target is malformed"),
+            Self::BadHost => (400, "exactly one valid Host header field is needed"),
+            Self::BadContentLength => (400, "Content-Length must be one decimal number"),
+            Self::TwoFramings => (400, "a request has Content-Length or Transfer-Encoding, never both"),
+            Self::CodingNeedsHttp11 => (400, "Transfer-Encoding needs HTTP/1.1"),
+            Self::UnknownTransferCoding => (501, "the only transfer coding understood is chunked"),
+            Self::BadChunk => (400, "the chunked body is malformed"),
+            Self::BodyEndedEarly => (400, "the body ended before its announced end"),
+            Self::UpgradeWithBody => (400, "a request that asks for an upgrade cannot have a body"),
+            Self::UnknownExpectation => (417, "the only expectation understood is 100-continue"),
+            Self::UnknownVersion => (505, "HTTP/1.0, HTTP/1.1 and HTTP/2 are understood"),
+            Self::ConnectUnsupported => (501, "CONNECT is not supported: this is no proxy"),
+            Self::HeadTooLarge => (431, "the header block is larger than this server takes"),
+            Self::TooManyHeaders => (431, "there are more header fields than this server takes"),
+            Self::BodyTooLarge => (413, "the body is larger than this server takes"),
+            Self::BodiesFull => (503, "too many bodies are being received; try again"),
+            Self::HeadTooSlow => (408, "the header block did not arrive in time"),
+            Self::BodyTooSlow => (408, "the body did not arrive in time"),
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! HTTP/2 in clear text, by hyper: each connection is a task, each stream a request like any other.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::sync::{mpsc, oneshot};
+
+use super::fault::Fault;
+use super::forwarded::{self, Origin};
+use super::head::{Builder, Head};
+use super::limits::{H2_PENDING_RESET_COUNT_MAX, H2_SEND_BYTES_MAX, H2_STREAM_COUNT_MAX};
+use super::lot::Departure;
+use super::rewind::Rewind;
+use super::socket::{Peer, Socket};
+use super::{Setup, error_body};
+
+/// What a stream says to the server.
+#[derive(Debug)]
+pub enum FromStream {
+    Arrived { key: StreamKey, head: Head, body: Bytes, origin: Origin, answer: oneshot::Sender<Answer> },
+    Taken { key: StreamKey, bytes: usize },
+    Left { key: StreamKey },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct StreamKey(u64);
+
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub fields: Vec<(Vec<u8>, Vec<u8>)>,
+    pub body: Body,
+}
+
+#[derive(Debug)]
+pub enum Body {
+    Whole(Bytes),
+    Pieces(mpsc::UnboundedReceiver<Piece>),
+}
+
+#[derive(Debug)]
+pub enum Piece {
+    Data(Bytes),
+    Aborted,
+}
+
+/// The server's end of a stream.
+#[derive(Debug)]
+pub struct Exchange {
+    pub key: StreamKey,
+    pub is_head: bool,
+    answer: Option<oneshot::Sender<Answer>>,
+    pieces: Option<mpsc::UnboundedSender<Piece>>,
+    waiting_bytes: usize,
+}
+
+impl Exchange {
+    pub fn new(key: StreamKey, is_head: bool, answer: oneshot::Sender<Answer>) -> Self {
+        Self { key, is_head, answer: Some(answer), pieces: None, waiting_bytes: 0 }
+    }
+
+    pub fn answer(&mut self, status: u16, fields: Vec<(Vec<u8>, Vec<u8>)>, body: Bytes) {
+        let body = if self.is_head { Bytes::new() } else { body };
+        self.reply(Answer { status, fields, body: Body::Whole(body) });
+    }
+
+    pub fn begin(&mut self, status: u16, fields: Vec<(Vec<u8>, Vec<u8>)>) {
+        let (pieces, receiver) = mpsc::unbounded_channel();
+        self.pieces = Some(pieces);
+        self.reply(Answer { status, fields, body: Body::Pieces(receiver) });
+    }
+
+    fn reply(&mut self, answer: Answer) {
+        if let Some(sender) = self.answer.take() {
+            // The stream may just have been reset: then `Left` is on its way.
+            let _ = sender.send(answer);
+        }
+    }
+
+    /// False when the client has let too much pile up.
+    pub fn piece(&mut self, bytes: Bytes, backlog_bytes_max: usize) -> bool {
+        self.waiting_bytes += bytes.len();
+        if let Some(pieces) = &self.pieces {
+            let _ = pieces.send(Piece::Data(bytes));
+        }
+        self.waiting_bytes <= backlog_bytes_max
+    }
+
+    pub fn taken(&mut self, bytes: usize) {
+        self.waiting_bytes = self.waiting_bytes.saturating_sub(bytes);
+    }
+
+    pub fn finish(&mut self) {
+        self.pieces = None;
+    }
+
+    pub fn abort(&mut self) {
+        if let Some(pieces) = self.pieces.take() {
+            let _ = pieces.send(Piece::Aborted);
+        }
+        self.answer = None;
+    }
+}
+
+/// What all HTTP/2 connections share.
+#[derive(Clone)]
+pub struct Shared {
+    pub setup: Arc<Setup>,
+    pub inbox: mpsc::UnboundedSender<FromStream>,
+    pub next_key: Arc<AtomicUsize>,
+    pub connection_count: Arc<AtomicUsize>,
+    pub draining: tokio::sync::watch::Receiver<bool>,
+}
+
+/// Serves one connection until its end.
+pub async fn serve(departure: Departure, mut shared: Shared) {
+    shared.connection_count.fetch_add(1, Ordering::Relaxed);
+    let served = match departure.socket {
+        Socket::Tcp(stream) => match tokio::net::TcpStream::from_std(std::net::TcpStream::from(stream)) {
+            Ok(stream) => run(Rewind::new(departure.read, stream), departure.peer, &mut shared).await,
+            Err(error) => Err(error.into()),
+        },
+        Socket::Unix(stream) => match tokio::net::UnixStream::from_std(std::os::unix::net::UnixStream::from(stream)) {
+            Ok(stream) => run(Rewind::new(departure.read, stream), departure.peer, &mut shared).await,
+            Err(error) => Err(error.into()),
+        },
+    };
+    shared.connection_count.fetch_sub(1, Ordering::Relaxed);
+    if let Err(error) = served {
+        tracing::debug!(%error, "an HTTP/2 connection ended with an error");
+    }
+}
+
+async fn run<I>(io: I, peer: Peer, shared: &mut Shared) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
+where
+    I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let limits = &shared.setup.limits;
+    let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(H2_STREAM_COUNT_MAX)
+        .max_header_list_size(u32::try_from(limits.head_bytes_max).unwrap_or(u32::MAX))
+        .max_pending_accept_reset_streams(H2_PENDING_RESET_COUNT_MAX)
+        .max_local_error_reset_streams(H2_PENDING_RESET_COUNT_MAX)
+        .max_send_buf_size(H2_SEND_BYTES_MAX)
+        .keep_alive_interval(limits.idle_time)
+        .keep_alive_timeout(Duration::from_secs(20));
+    let streams = shared.clone();
+    let service = hyper::service::service_fn(move |request| stream(request, peer, streams.clone()));
+    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(io), service));
+    loop {
+        tokio::select! {
+            ended = connection.as_mut() => return ended.map_err(Into::into),
+            changed = shared.draining.changed() => {
+                connection.as_mut().graceful_shutdown();
+                if changed.is_err() {
+                    return connection.await.map_err(Into::into);
+                }
+            }
+        }
+    }
+}
+
+/// Tells the server that the client has left, unless the stream has come to its end.
+struct Guard {
+    key: StreamKey,
+    inbox: mpsc::UnboundedSender<FromStream>,
+    has_ended: bool,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            let _ = self.inbox.send(FromStream::Left { key: self.key });
+        }
+    }
+}
+
+async fn stream(request: Request<Incoming>, peer: Peer, shared: Shared) -> Result<Response<Outgoing>, Infallible> {
+    let (head, body) = match receive(request, &shared.setup).await {
+        Ok(received) => received,
+        Err(fault) => return Ok(refused(fault)),
+    };
+    let key = StreamKey(shared.next_key.fetch_add(1, Ordering::Relaxed) as u64);
+    let origin = forwarded::origin(peer, &head, &shared.setup.trust);
+    let mut guard = Guard { key, inbox: shared.inbox.clone(), has_ended: false };
+    let (answer, answered) = oneshot::channel();
+    let _ = shared.inbox.send(FromStream::Arrived { key, head, body, origin, answer });
+    let Ok(answer) = answered.await else { return Ok(refused(Fault::BodyEndedEarly)) };
+    let mut response = Response::builder().status(answer.status);
+    for (name, value) in &answer.fields {
+        response = response.header(&name[..], &value[..]);
+    }
+    let body = match answer.body {
+        Body::Whole(bytes) => {
+            guard.has_ended = true;
+            Outgoing::Whole(Some(bytes))
+        }
+        Body::Pieces(pieces) => Outgoing::Pieces { pieces, guard },
+    };
+    Ok(response.body(body).unwrap_or_else(|_| refused(Fault::BadSyntax)))
+}
+
+async fn receive(request: Request<Incoming>, setup: &Setup) -> Result<(Head, Bytes), Fault> {
+    let (parts, mut incoming) = request.into_parts();
+    let host = parts.headers.get("host").and_then(|host| host.to_str().ok());
+    let authority = parts.uri.authority().map(hyper::http::uri::Authority::as_str).or(host);
+    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+    if parts.headers.len() > setup.limits.header_count_max {
+        return Err(Fault::TooManyHeaders);
+    }
+    let mut builder = Builder::new(parts.method.as_str(), target, authority)?;
+    if let (None, Some(authority)) = (host, authority) {
+        builder.field("host", authority.as_bytes());
+    }
+    for (name, value) in &parts.headers {
+        builder.field(name.as_str(), value.as_bytes());
+    }
+    if incoming.size_hint().lower() > setup.limits.body_bytes_max as u64 {
+        return Err(Fault::BodyTooLarge);
+    }
+    let mut body = Vec::new();
+    loop {
+        match tokio::time::timeout(setup.limits.body_stall, incoming.frame()).await {
+            Err(_) => return Err(Fault::BodyTooSlow),
+            Ok(None) => return Ok((builder.finish(), body.into())),
+            Ok(Some(Err(_))) => return Err(Fault::BodyEndedEarly),
+            Ok(Some(Ok(frame))) => body.extend_from_slice(frame.data_ref().map_or(&[], |data| &data[..])),
+        }
+        if body.len() > setup.limits.body_bytes_max {
+            return Err(Fault::BodyTooLarge);
+        }
+    }
+}
+
+fn refused(fault: Fault) -> Response<Outgoing> {
+    let (status, detail) = fault.explain();
+    let mut response = Response::new(Outgoing::Whole(Some(error_body(status, "client", detail).into())));
+    *response.status_mut() = hyper::StatusCode::from_u16(status).unwrap_or(hyper::StatusCode::BAD_REQUEST);
+    response.headers_mut().insert("content-type", hyper::header::HeaderValue::from_static("application/json"));
+    response
+}
+
+use hyper::body::Body as _;
+
+/// The body of an answer on its way to hyper.
+enum Outgoing {
+    Whole(Option<Bytes>),
+    Pieces { pieces: mpsc::UnboundedReceiver<Piece>, guard: Guard },
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the answer was broken off")]
+struct BrokenOff;
+
+impl hyper::body::Body for Outgoing {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        match self.get_mut() {
+            Self::Whole(bytes) => Poll::Ready(bytes.take().filter(|bytes| !bytes.is_empty()).map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Pieces { pieces, guard } => pieces.poll_recv(context).map(|piece| match piece {
+                Some(Piece::Data(bytes)) => {
+                    let _ = guard.inbox.send(FromStream::Taken { key: guard.key, bytes: bytes.len() });
+                    Some(Ok(Frame::data(bytes)))
+                }
+                Some(Piece::Aborted) => {
+                    guard.has_ended = true;
+                    Some(Err(BrokenOff))
+                }
+                None => {
+                    guard.has_ended = true;
+                    None
+                }
+            }),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Self::Whole(bytes) if bytes.as_ref().is_none_or(Bytes::is_empty))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Self::Pieces { .. } => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! A request's head: strict where leniency has let requests be smuggled, without I/O.
+//!
+//! httparse knows the syntax of a line. What this file adds is what it lets pass on purpose: bare line feeds, two framings,
+//! a missing or second `Host`, names with underscores. Each rule has its fault in [`Fault`].
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::fault::Fault;
+use super::target::{Target, is_authority};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    Http10,
+    Http11,
+    Http2,
+}
+
+impl Version {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http10 => "1.0",
+            Self::Http11 => "1.1",
+            Self::Http2 => "2",
+        }
+    }
+}
+
+/// How the end of a body is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    None,
+    Length(u64),
+    Chunked,
+}
+
+/// A part of the head's bytes.
+type Span = Range<u32>;
+
+/// A head that may become a request. Names are lower case; a name with an underscore is not among them.
+#[derive(Debug)]
+pub struct Head {
+    raw: Bytes,
+    method: Span,
+    path: Span,
+    query: Span,
+    fields: Vec<(Span, Span)>,
+    pub version: Version,
+    pub framing: Framing,
+    pub keep_alive: bool,
+    pub expects_continue: bool,
+}
+
+impl Head {
+    pub fn method(&self) -> &str {
+        self.text(&self.method)
+    }
+
+    pub fn path(&self) -> &str {
+        self.text(&self.path)
+    }
+
+    pub fn query(&self) -> &str {
+        self.text(&self.query)
+    }
+
+    /// Names and values, in the order in which they came.
+    pub fn fields(&self) -> impl ExactSizeIterator<Item = (&str, &[u8])> + Clone {
+        self.fields.iter().map(|(name, value)| (self.text(name), self.bytes(value)))
+    }
+
+    /// The first field of that name.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.fields().find(|(given, _)| *given == name).and_then(|(_, value)| std::str::from_utf8(value).ok())
+    }
+
+    fn bytes(&self, span: &Span) -> &[u8] {
+        &self.raw[span.start as usize..span.end as usize]
+    }
+
+    fn text(&self, span: &Span) -> &str {
+        std::str::from_utf8(self.bytes(span)).unwrap_or("")
+    }
+}
+
+/// Where the head ends that `bytes` begin with: the length with its empty line, or nothing yet.
+/// `scanned` says how far earlier calls have looked.
+pub fn end_of_head(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, Fault> {
+    while let Some(found) = memchr::memchr(b'\n', &bytes[*scanned..]) {
+        let at = *scanned + found;
+        if at == 0 || bytes[at - 1] != b'\r' {
+            return Err(Fault::BareLineFeed);
+        }
+        *scanned = at + 1;
+        if at >= 3 && &bytes[at - 3..=at] == b"\r\n\r\n" {
+            return Ok(Some(at + 1));
+        }
+    }
+    *scanned = bytes.len();
+    Ok(None)
+}
+
+/// What the fields say that the server itself heeds.
+#[derive(Default)]
+struct Heeded<'a> {
+    host: Option<&'a [u8]>,
+    length: Option<u64>,
+    chunked: bool,
+    connection_close: bool,
+    connection_keep_alive: bool,
+    upgrade: bool,
+    expects_continue: bool,
+}
+
+/// Parses a whole head (`end_of_head` has found its end).
+pub fn parse(raw: &[u8], header_count_max: usize) -> Result<Head, Fault> {
+    let mut slots = [httparse::EMPTY_HEADER; HEADER_SLOTS];
+    let mut request = httparse::Request::new(&mut slots);
+    match request.parse(raw) {
+        Ok(httparse::Status::Complete(_)) => {}
+        Ok(httparse::Status::Partial) => return Err(Fault::BadSyntax),
+        Err(httparse::Error::TooManyHeaders) => return Err(Fault::TooManyHeaders),
+        Err(httparse::Error::Version) => return Err(Fault::UnknownVersion),
+        Err(_) => return Err(Fault::BadSyntax),
+    }
+    if request.headers.len() > header_count_max {
+        return Err(Fault::TooManyHeaders);
+    }
+    let method = request.method.ok_or(Fault::BadSyntax)?;
+    let version = if request.version == Some(0) { Version::Http10 } else { Version::Http11 };
+    let target = Target::parse(request.path.ok_or(Fault::BadTarget)?, method)?;
+    let heeded = heed(request.headers)?;
+    check_host(version, &target, heeded.host)?;
+    let framing = framing(version, &heeded)?;
+    if heeded.upgrade && framing != Framing::None && framing != Framing::Length(0) {
+        return Err(Fault::UpgradeWithBody);
+    }
+
+    let mut owned = raw.to_vec();
+    let mut fields = Vec::with_capacity(request.headers.len());
+    for header in request.headers.iter().filter(|header| !header.name.contains('_')) {
+        let name = span(raw, header.name.as_bytes());
+        owned[name.start as usize..name.end as usize].make_ascii_lowercase();
+        fields.push((name, span(raw, header.value)));
+    }
+    Ok(Head {
+        method: span(raw, method.as_bytes()),
+        path: if target.path == "/" { root_span(raw, target.path) } else { span(raw, target.path.as_bytes()) },
+        query: span(raw, target.query.as_bytes()),
+        fields,
+        version,
+        framing,
+        keep_alive: if version == Version::Http11 { !heeded.connection_close } else { heeded.connection_keep_alive && !heeded.connection_close },
+        expects_continue: heeded.expects_continue && version == Version::Http11,
+        raw: owned.into(),
+    })
+}
+
+/// A larger number of fields is refused whatever the settings say: they are parsed on the stack.
+pub const HEADER_SLOTS: usize = 256;
+
+fn span(raw: &[u8], part: &[u8]) -> Span {
+    let start = (part.as_ptr() as usize).wrapping_sub(raw.as_ptr() as usize);
+    if part.is_empty() || start > raw.len() {
+        return 0..0;
+    }
+    let narrow = |number: usize| u32::try_from(number).unwrap_or(0);
+    narrow(start)..narrow(start + part.len())
+}
+
+/// The path of `http://host` is `/` although no such byte stands there; any slash of the head serves.
+fn root_span(raw: &[u8], path: &str) -> Span {
+    let own = span(raw, path.as_bytes());
+    if own.end > own.start {
+        return own;
+    }
+    let slash = memchr::memchr(b'/', raw).and_then(|at| u32::try_from(at).ok()).unwrap_or(0);
+    slash..slash + 1
+}
+
+fn heed<'a>(headers: &[httparse::Header<'a>]) -> Result<Heeded<'a>, Fault> {
+    let mut heeded = Heeded::default();
+    for header in headers {
+        // The lengths sort out most fields before a name is compared.
+        match header.name.len() {
+            4 if header.name.eq_ignore_ascii_case("host") => {
+                if heeded.host.replace(header.value).is_some() {
+                    return Err(Fault::BadHost);
+                }
+            }
+            6 if header.name.eq_ignore_ascii_case("expect") => {
+                if !header.value.eq_ignore_ascii_case(b"100-continue") {
+                    return Err(Fault::UnknownExpectation);
+                }
+                heeded.expects_continue = true;
+            }
+            7 if header.name.eq_ignore_ascii_case("upgrade") => heeded.upgrade = true,
+            10 if header.name.eq_ignore_ascii_case("connection") => {
+                for token in header.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+                    heeded.connection_close |= token.eq_ignore_ascii_case(b"close");
+                    heeded.connection_keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
+                }
+            }
+            14 if header.name.eq_ignore_ascii_case("content-length") => {
+                let length = decimal(header.value).ok_or(Fault::BadContentLength)?;
+                if heeded.length.replace(length).is_some() {
+                    return Err(Fault::BadContentLength);
+                }
+            }
+            17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
+                if heeded.chunked || !header.value.eq_ignore_ascii_case(b"chunked") {
+                    return Err(Fault::UnknownTransferCoding);
+                }
+                heeded.chunked = true;
+            }
+            _ => {}
+        }
+    }
+    Ok(heeded)
+}
+
+fn decimal(value: &[u8]) -> Option<u64> {
+    let digits = std::str::from_utf8(value).ok()?;
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) { None } else { digits.parse().ok() }
+}
+
+fn check_host(version: Version, target: &Target<'_>, host: Option<&[u8]>) -> Result<(), Fault> {
+    if target.authority.is_some_and(|authority| !is_authority(authority)) {
+        return Err(Fault::BadTarget);
+    }
+    match host {
+        Some(host) if std::str::from_utf8(host).is_ok_and(is_authority) => Ok(()),
+        None if version == Version::Http10 => Ok(()),
+        _ => Err(Fault::BadHost),
+    }
+}
+
+fn framing(version: Version, heeded: &Heeded<'_>) -> Result<Framing, Fault> {
+    match (heeded.chunked, heeded.length) {
+        (true, Some(_)) => Err(Fault::TwoFramings),
+        (true, None) if version == Version::Http10 => Err(Fault::CodingNeedsHttp11),
+        (true, None) => Ok(Framing::Chunked),
+        (false, Some(length)) => Ok(Framing::Length(length)),
+        (false, None) => Ok(Framing::None),
+    }
+}
+
+/// Builds a head from parts that another parser has checked already (HTTP/2).
+pub struct Builder {
+    raw: Vec<u8>,
+    head: Head,
+}
+
+impl Builder {
+    pub fn new(method: &str, target: &str, authority: Option<&str>) -> Result<Self, Fault> {
+        let parsed = Target::parse(target, method)?;
+        if !authority.is_some_and(is_authority) {
+            return Err(Fault::BadHost);
+        }
+        let mut builder = Self {
+            raw: Vec::with_capacity(256),
+            head: Head {
+                raw: Bytes::new(),
+                method: 0..0,
+                path: 0..0,
+                query: 0..0,
+                fields: Vec::new(),
+                version: Version::Http2,
+                framing: Framing::None,
+                keep_alive: true,
+                expects_continue: false,
+            },
+        };
+        builder.head.method = builder.put(method.as_bytes());
+        builder.head.path = builder.put(parsed.path.as_bytes());
+        builder.head.query = builder.put(parsed.query.as_bytes());
+        Ok(builder)
+    }
+
+    pub fn field(&mut self, name: &str, value: &[u8]) {
+        if !name.contains('_') {
+            let name = self.put(name.as_bytes());
+            let value = self.put(value);
+            self.head.fields.push((name, value));
+        }
+    }
+
+    pub fn finish(mut self) -> Head {
+        self.head.raw = self.raw.into();
+        self.head
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Span {
+        let narrow = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let start = narrow(self.raw.len());
+        self.raw.extend_from_slice(bytes);
+        start..narrow(self.raw.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(head: &str) -> Result<Head, Fault> {
+        let raw = head.replace('\n', "\r\n") + "\r\n\r\n";
+        let mut scanned = 0;
+        assert_eq!(end_of_head(raw.as_bytes(), &mut scanned), Ok(Some(raw.len())));
+        parse(raw.as_bytes(), 100)
+    }
+
+    #[test]
+    fn a_head_is_taken_apart() {
+        let head = check("GET /a?b HTTP/1.1\nHost: h\nX-One:  1 \nX_Two: 2").unwrap();
+        assert_eq!((head.method(), head.path(), head.query()), ("GET", "/a", "b"));
+        assert_eq!(head.fields().collect::<Vec<_>>(), [("host", &b"h"[..]), ("x-one", &b"1"[..])]);
+        assert!(head.keep_alive);
+    }
+
+    #[test]
+    fn what_could_be_read_in_two_ways_is_refused() {
+        for (head, fault) in [
+            ("GET / HTTP/1.1", Fault::BadHost),
+            ("GET / HTTP/1.1\nHost: a\nHost: a", Fault::BadHost),
+            ("GET / HTTP/1.1\nHost: a@b", Fault::BadHost),
+            ("GET / HTTP/1.1\nHost:", Fault::BadHost),
+            ("GET http://a@b/ HTTP/1.1\nHost: a", Fault::BadTarget),
+            ("POST / HTTP/1.1\nHost: a\nContent-Length: 1\nTransfer-Encoding: chunked", Fault::TwoFramings),
+            ("POST / HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\nContent-Length: 1", Fault::TwoFramings),
+            ("POST / HTTP/1.1\nHost: a\nContent-Length: 1\nContent-Length: 1", Fault::BadContentLength),
+            ("POST / HTTP/1.1\nHost: a\nContent-Length: +1", Fault::BadContentLength),
+            ("POST / HTTP/1.1\nHost: a\nContent-Length: 1, 1", Fault::BadContentLength),
+            ("POST / HTTP/1.1\nHost: a\nContent-Length: 99999999999999999999", Fault::BadContentLength),
+            ("POST / HTTP/1.1\nHost: a\nTransfer-Encoding: gzip, chunked", Fault::UnknownTransferCoding),
+            ("POST / HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\nTransfer-Encoding: chunked", Fault::UnknownTransferCoding),
+            ("POST / HTTP/1.0\nTransfer-Encoding: chunked", Fault::CodingNeedsHttp11),
+            ("POST / HTTP/1.1\nHost: a\nUpgrade: x\nContent-Length: 1", Fault::UpgradeWithBody),
+            ("GET / HTTP/1.1\nHost: a\nExpect: more", Fault::UnknownExpectation),
+            ("GET / HTTP/1.1\nHost : a", Fault::BadSyntax),
+            ("GET / HTTP/1.1\nHost: a\n folded", Fault::BadSyntax),
+            ("GET / HTTP/1.1\nHost: a\n: x", Fault::BadSyntax),
+            ("GET / HTTP/3.0\nHost: a", Fault::UnknownVersion),
+            ("CONNECT a:1 HTTP/1.1\nHost: a", Fault::ConnectUnsupported),
+            ("GET /\u{1} HTTP/1.1\nHost: a", Fault::BadSyntax),
+        ] {
+            assert_eq!(check(head).map(|_| ()), Err(fault), "{head}");
+        }
+    }
+
+    #[test]
+    fn a_bare_line_feed_is_refused_wherever_it_stands() {
+        for head in ["GET / HTTP/1.1\nHost: a\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\n\r\n", "\n"] {
+            assert_eq!(end_of_head(head.as_bytes(), &mut 0), Err(Fault::BareLineFeed), "{head:?}");
+        }
+    }
+
+    #[test]
+    fn an_absolute_target_without_a_path_has_the_root() {
+        assert_eq!(check("GET http://h HTTP/1.1\nHost: h").unwrap().path(), "/");
+    }
+
+    #[test]
+    fn a_connection_stays_open_as_its_version_and_fields_say() {
+        for (head, kept) in [
+            ("GET / HTTP/1.1\nHost: a", true),
+            ("GET / HTTP/1.1\nHost: a\nConnection: x, Close", false),
+            ("GET / HTTP/1.0", false),
+            ("GET / HTTP/1.0\nConnection: keep-alive", true),
+        ] {
+            assert_eq!(check(head).unwrap().keep_alive, kept, "{head}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Every bound of the HTTP side. What the operator may set comes from the settings; the rest stands here with its reason.
+
+use std::time::Duration;
+
+/// What the settings say. Beside each: what happens at the limit.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// 431
+    pub head_bytes_max: usize,
+    /// 431
+    pub header_count_max: usize,
+    /// 413
+    pub body_bytes_max: usize,
+    /// Accepting pauses: the next client waits in the kernel's backlog.
+    pub connection_count_max: usize,
+    /// 408, counted from the first byte of the head.
+    pub head_time: Duration,
+    /// 408 when no byte of a body comes for so long.
+    pub body_stall: Duration,
+    /// The connection closes.
+    pub idle_time: Duration,
+    /// The connection is broken when a client takes no byte of its answer for so long.
+    pub write_stall: Duration,
+}
+
+/// A body must also come at this average, or a client that sends a byte now and then would hold its place for days. 408.
+pub const BODY_BYTES_PER_SECOND_MIN: u64 = 500;
+
+/// All bodies that are being received or wait for a worker, together. Then: 503 with `Retry-After`.
+pub const BODIES_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+/// A client of server-sent events that reads so slowly that this much waits is cut off; it can come back with its cursor.
+pub const EVENTS_BACKLOG_BYTES_MAX: usize = 256 * 1024;
+
+/// Bytes and time that are read over behind an answer that closes, so that the reset which unread bytes cause does not destroy the answer.
+pub const LINGER_BYTES_MAX: usize = 1024 * 1024;
+pub const LINGER_TIME: Duration = Duration::from_secs(2);
+
+/// A comment goes to a quiet event stream this often: proxies cut what is silent for 30 to 60 s.
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
+
+/// Sockets that one turn looks at. More would delay what the workers have to say.
+pub const TURN_EVENTS_MAX: usize = 512;
+
+/// Connections accepted in one turn, for the same reason.
+pub const TURN_ACCEPTS_MAX: usize = 256;
+
+/// One buffer for all reads: pipelined requests behind it stay in the kernel.
+pub const READ_BYTES_MAX: usize = 64 * 1024;
+
+/// An answer up to this size is copied behind its head and goes in one write.
+pub const COPIED_BODY_BYTES_MAX: usize = 16 * 1024;
+
+/// How long accepting pauses when descriptors have run out.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// HTTP/2: streams of one connection; more are refused by the protocol itself.
+pub const H2_STREAM_COUNT_MAX: u32 = 256;
+
+/// HTTP/2: streams that were reset before the server got to them (CVE-2023-44487): then the connection ends.
+pub const H2_PENDING_RESET_COUNT_MAX: usize = 32;
+
+/// HTTP/2: bytes of answers that one stream may have waiting.
+pub const H2_SEND_BYTES_MAX: usize = 256 * 1024;

@@ -1,0 +1,332 @@
+//! The lot: all HTTP/1 connections, parked or busy, in one slab under one poll set.
+//!
+//! A quiet connection is its socket and a few words here: no task, no buffer, no parser. Bytes make a request of it; the request parks
+//! and the connection is a few words again.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use mio::{Interest, Token};
+use slab::Slab;
+
+use parkade_core::RequestId;
+
+use super::answer::DateLine;
+use super::connection::{Connection, Step, Turn};
+use super::forwarded;
+use super::head::Head;
+use super::limits::{ACCEPT_PAUSE, BODIES_BYTES_MAX, READ_BYTES_MAX, TURN_ACCEPTS_MAX, TURN_EVENTS_MAX};
+use super::listen::Listener;
+use super::roll::{Client, Roll};
+use super::socket::{Peer, Socket};
+use super::tick::Tick;
+use super::{HttpEvent, Setup};
+use crate::poll::PollSet;
+
+/// Tokens from here on are listeners; below are slots of the slab.
+const LISTENER_TOKENS: usize = usize::MAX / 2;
+
+/// A connection that turned out to speak HTTP/2, with the bytes that were read of it.
+#[derive(Debug)]
+pub struct Departure {
+    pub socket: Socket,
+    pub read: Vec<u8>,
+    pub peer: Peer,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Accepting {
+    /// The poll set will say when somebody comes.
+    Idle,
+    /// Somebody may be waiting.
+    Due,
+    /// Descriptors or places had run out.
+    Paused { until: Instant },
+    Stopped,
+}
+
+pub struct Lot {
+    poll: PollSet,
+    connections: Slab<Connection>,
+    listeners: Vec<Listener>,
+    accepting: Accepting,
+    /// Connections that can go on although their sockets have nothing new to say.
+    again: Vec<usize>,
+    told: Vec<(usize, bool, bool, bool)>,
+    setup: Setup,
+    scratch: Box<[u8]>,
+    out: Vec<u8>,
+    date: DateLine,
+    now: Tick,
+    began: Instant,
+    bodies_left: usize,
+    is_draining: bool,
+    /// Given up for a moment to refuse a client politely when there is no other descriptor.
+    spare: Option<std::fs::File>,
+}
+
+impl Lot {
+    pub fn new(mut listeners: Vec<Listener>, setup: Setup) -> io::Result<Self> {
+        let poll = PollSet::new(TURN_EVENTS_MAX)?;
+        for (index, listener) in listeners.iter_mut().enumerate() {
+            poll.registry().register(listener.source(), Token(LISTENER_TOKENS + index), Interest::READABLE)?;
+        }
+        let mut date = DateLine::new();
+        date.set(std::time::SystemTime::now());
+        Ok(Self {
+            poll,
+            connections: Slab::new(),
+            listeners,
+            accepting: Accepting::Idle,
+            again: Vec::new(),
+            told: Vec::new(),
+            setup,
+            scratch: vec![0; READ_BYTES_MAX].into(),
+            out: Vec::with_capacity(4096),
+            date,
+            now: Tick::default(),
+            began: Instant::now(),
+            bodies_left: BODIES_BYTES_MAX,
+            is_draining: false,
+            spare: std::fs::File::open("/dev/null").ok(),
+        })
+    }
+
+    pub fn date(&self) -> &[u8] {
+        self.date.as_bytes()
+    }
+
+    pub fn connection_count(&self) -> usize {
+        self.connections.len()
+    }
+
+    pub fn occupied_count(&self) -> usize {
+        self.connections.iter().filter(|(_, connection)| connection.is_occupied()).count()
+    }
+
+    /// Waits until there is something to do. Cancel safe.
+    pub async fn ready(&self) -> io::Result<()> {
+        if !self.again.is_empty() || self.accepting == Accepting::Due {
+            return Ok(());
+        }
+        self.poll.ready().await
+    }
+
+    /// Does what can be done without waiting, for a bounded number of connections.
+    pub fn turn(&mut self, roll: &mut Roll, events: &mut Vec<HttpEvent>, departures: &mut Vec<Departure>) -> io::Result<()> {
+        self.tell_time();
+        // First those from the last turn: no slot of theirs can have been taken by another connection.
+        for slot in std::mem::take(&mut self.again) {
+            self.advance(slot, roll, events, departures);
+        }
+        self.told.clear();
+        for event in self.poll.take()? {
+            let gone = event.is_read_closed() || event.is_write_closed() || event.is_error();
+            self.told.push((event.token().0, event.is_readable(), event.is_writable(), gone));
+        }
+        for (token, readable, writable, gone) in std::mem::take(&mut self.told) {
+            if token >= LISTENER_TOKENS {
+                if self.accepting == Accepting::Idle {
+                    self.accepting = Accepting::Due;
+                }
+            } else if let Some(connection) = self.connections.get_mut(token) {
+                connection.note(readable, gone);
+                if writable && let Some((request, bytes)) = connection.flush(self.now) {
+                    events.push(HttpEvent::Taken { request, bytes });
+                }
+                self.advance(token, roll, events, departures);
+            }
+        }
+        // Last, so that a new connection gets no event that was meant for the one before it in its slot.
+        if self.accepting == Accepting::Due {
+            self.accept();
+        }
+        Ok(())
+    }
+
+    fn tell_time(&mut self) {
+        self.now = Tick::at(self.began.elapsed());
+        self.date.set(std::time::SystemTime::now());
+    }
+
+    fn advance(&mut self, slot: usize, roll: &mut Roll, events: &mut Vec<HttpEvent>, departures: &mut Vec<Departure>) {
+        let Some(step) = self.with(slot, Connection::advance) else { return };
+        self.step(slot, step, roll, events, departures);
+    }
+
+    fn step(&mut self, slot: usize, step: Step, roll: &mut Roll, events: &mut Vec<HttpEvent>, departures: &mut Vec<Departure>) {
+        match step {
+            Step::Stay => self.look_again(slot),
+            Step::Arrived(head, body) => events.push(self.arrived(slot, head, body, roll)),
+            Step::Left(request) => {
+                roll.leave(request);
+                self.close(slot);
+                events.push(HttpEvent::Left { request });
+            }
+            Step::Close => self.close(slot),
+            Step::Http2 => {
+                let mut connection = self.connections.remove(slot);
+                if self.poll.registry().deregister(connection.socket.source()).is_ok() {
+                    let (socket, read, peer) = connection.into_parts();
+                    departures.push(Departure { socket, read, peer });
+                }
+            }
+        }
+    }
+
+    fn arrived(&mut self, slot: usize, head: Head, body: Bytes, roll: &mut Roll) -> HttpEvent {
+        let request = roll.enter(Client::H1(slot), body.len());
+        let connection = &mut self.connections[slot];
+        connection.wait(request, &head);
+        let origin = forwarded::origin(connection.peer, &head, &self.setup.trust);
+        HttpEvent::Arrived { request, head, body, origin }
+    }
+
+    /// Runs one connection with what all connections share.
+    fn with<R>(&mut self, slot: usize, act: impl FnOnce(&mut Connection, &mut Turn<'_>) -> R) -> Option<R> {
+        let connection = self.connections.get_mut(slot)?;
+        let mut turn = Turn {
+            limits: &self.setup.limits,
+            scratch: &mut self.scratch,
+            out: &mut self.out,
+            date: &self.date,
+            now: self.now,
+            bodies_left: &mut self.bodies_left,
+            is_draining: self.is_draining,
+        };
+        Some(act(connection, &mut turn))
+    }
+
+    /// Acts on the connection of a request, then sees whether it has to go on by itself.
+    pub fn act<R>(&mut self, slot: usize, act: impl FnOnce(&mut Connection, &mut Turn<'_>) -> R) -> Option<R> {
+        let result = self.with(slot, act);
+        self.look_again(slot);
+        result
+    }
+
+    fn look_again(&mut self, slot: usize) {
+        if self.connections.get(slot).is_some_and(Connection::has_more) {
+            self.again.push(slot);
+        }
+    }
+
+    /// Breaks the connection off in the middle of its answer.
+    pub fn abort(&mut self, slot: usize) {
+        if let Some(connection) = self.connections.get_mut(slot) {
+            connection.before_abort();
+            self.close(slot);
+        }
+    }
+
+    fn close(&mut self, slot: usize) {
+        if let Some(connection) = self.connections.try_remove(slot) {
+            self.bodies_left += connection.body_bytes();
+        }
+    }
+
+    /// The body of a request is needed no longer.
+    pub fn release_body(&mut self, bytes: usize) {
+        self.bodies_left += bytes;
+    }
+
+    fn accept(&mut self) {
+        let mut left = TURN_ACCEPTS_MAX;
+        for index in 0..self.listeners.len() {
+            loop {
+                if left == 0 {
+                    return;
+                }
+                if self.connections.len() >= self.setup.limits.connection_count_max {
+                    self.pause("the limit of connections is reached");
+                    return;
+                }
+                match self.listeners[index].accept() {
+                    Ok((socket, peer)) => self.admit(socket, peer),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error) if is_passing(&error) => {}
+                    Err(_) => {
+                        self.refuse_politely(index);
+                        self.pause("no descriptor is left");
+                        return;
+                    }
+                }
+                left -= 1;
+            }
+        }
+        self.accepting = Accepting::Idle;
+    }
+
+    fn admit(&mut self, mut socket: Socket, peer: Peer) {
+        let entry = self.connections.vacant_entry();
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if self.poll.registry().register(socket.source(), Token(entry.key()), interest).is_ok() {
+            entry.insert(Connection::new(socket, peer, self.now));
+        }
+    }
+
+    fn pause(&mut self, why: &str) {
+        self.accepting = Accepting::Paused { until: Instant::now() + ACCEPT_PAUSE };
+        tracing::warn!(connections = self.connections.len(), "accepting pauses: {why}");
+    }
+
+    /// With the spare descriptor, tells one client that there is no place instead of letting it wait.
+    fn refuse_politely(&mut self, index: usize) {
+        use std::io::Write;
+        self.spare = None;
+        if let Ok((socket, _)) = self.listeners[index].accept() {
+            let answer = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+            let _ = match socket {
+                Socket::Tcp(mut stream) => stream.write(answer),
+                Socket::Unix(mut stream) => stream.write(answer),
+            };
+        }
+        self.spare = std::fs::File::open("/dev/null").ok();
+    }
+
+    /// Ends what has taken too long. To be called about twice a second.
+    pub fn sweep(&mut self, roll: &mut Roll, events: &mut Vec<HttpEvent>) {
+        self.tell_time();
+        if let Accepting::Paused { until } = self.accepting
+            && Instant::now() >= until
+            && self.connections.len() < self.setup.limits.connection_count_max
+        {
+            self.accepting = Accepting::Due;
+        }
+        let slots: Vec<usize> = self.connections.iter().map(|(slot, _)| slot).collect();
+        for slot in slots {
+            match self.with(slot, Connection::expire) {
+                None | Some(Step::Stay | Step::Arrived(..) | Step::Http2) => {}
+                Some(step @ (Step::Left(_) | Step::Close)) => self.step(slot, step, roll, events, &mut Vec::new()),
+            }
+        }
+    }
+
+    /// Closes the listeners and the connections that are between requests; the others close behind their answers.
+    pub fn drain(&mut self) {
+        self.accepting = Accepting::Stopped;
+        self.listeners.clear();
+        self.is_draining = true;
+        self.connections.retain(|_, connection| !connection.is_quiet());
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        self.listeners.iter().map(Listener::name).collect()
+    }
+}
+
+/// Errors of `accept` that concern one client only.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted)
+}
+
+/// How long the sweep may be away.
+pub const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
+
+/// The connection slot of a request, where it has one.
+pub fn slot_of(roll: &mut Roll, request: RequestId) -> Option<usize> {
+    match roll.client(request)? {
+        Client::H1(slot) => Some(*slot),
+        Client::H2(_) | Client::Gone => None,
+    }
+}

@@ -1,0 +1,317 @@
+//! Everything about HTTP: it turns sockets into requests, and answers into bytes. It decides nothing about a request's life.
+
+pub mod answer;
+mod body;
+mod connection;
+pub mod fault;
+pub mod forwarded;
+mod h2;
+mod head;
+pub mod limits;
+pub mod listen;
+mod lot;
+mod rewind;
+mod roll;
+mod socket;
+mod target;
+mod tick;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, watch};
+
+use parkade_core::RequestId;
+
+use self::answer::{BadAnswer, Field, Prepared};
+use self::forwarded::{Origin, Trust};
+use self::h2::{FromStream, StreamKey};
+use self::limits::{EVENTS_BACKLOG_BYTES_MAX, Limits};
+use self::lot::Lot;
+use self::roll::{Client, Roll};
+
+pub use self::connection::Purpose;
+pub use self::head::Head;
+pub use self::lot::SWEEP_INTERVAL;
+pub use self::target::routable;
+
+/// What the operator decides about HTTP.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    pub limits: Limits,
+    pub trust: Trust,
+}
+
+/// What the clients did.
+#[derive(Debug)]
+pub enum HttpEvent {
+    /// A request, whole.
+    Arrived { request: RequestId, head: Head, body: Bytes, origin: Origin },
+    /// So many bytes of a streamed answer are on their way: as many more may come.
+    Taken { request: RequestId, bytes: usize },
+    /// The client of a request that has no whole answer yet is gone.
+    Left { request: RequestId },
+}
+
+/// Connections by kind, for the status page.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ConnectionCounts {
+    pub http1: usize,
+    pub http2: usize,
+}
+
+pub struct Http {
+    lot: Lot,
+    roll: Roll,
+    shared: h2::Shared,
+    inbox: mpsc::UnboundedReceiver<FromStream>,
+    /// Taken out of the inbox by `ready`, for `turn`.
+    first: Option<FromStream>,
+    streams: HashMap<StreamKey, RequestId>,
+    draining: watch::Sender<bool>,
+}
+
+impl Http {
+    pub fn new(listeners: Vec<listen::Listener>, setup: Setup) -> io::Result<Self> {
+        let (sender, inbox) = mpsc::unbounded_channel();
+        let (draining, watched) = watch::channel(false);
+        let shared = h2::Shared {
+            setup: Arc::new(setup.clone()),
+            inbox: sender,
+            next_key: Arc::new(AtomicUsize::new(0)),
+            connection_count: Arc::new(AtomicUsize::new(0)),
+            draining: watched,
+        };
+        Ok(Self { lot: Lot::new(listeners, setup)?, roll: Roll::default(), shared, inbox, first: None, streams: HashMap::new(), draining })
+    }
+
+    /// Where clients can connect.
+    pub fn names(&self) -> Vec<String> {
+        self.lot.names()
+    }
+
+    pub fn counts(&self) -> ConnectionCounts {
+        ConnectionCounts { http1: self.lot.connection_count(), http2: self.shared.connection_count.load(Ordering::Relaxed) }
+    }
+
+    /// Whether every answer has reached its socket, so that the process may end.
+    pub fn is_idle(&self) -> bool {
+        self.lot.connection_count() == 0 && self.shared.connection_count.load(Ordering::Relaxed) == 0
+    }
+
+    pub fn date(&self) -> &[u8] {
+        self.lot.date()
+    }
+
+    /// Waits until there is something to do. Cancel safe.
+    pub async fn ready(&mut self) -> io::Result<()> {
+        if self.first.is_some() {
+            return Ok(());
+        }
+        tokio::select! {
+            biased;
+            ready = self.lot.ready() => ready,
+            first = self.inbox.recv() => {
+                self.first = first;
+                Ok(())
+            }
+        }
+    }
+
+    /// Does what can be done without waiting.
+    pub fn turn(&mut self, events: &mut Vec<HttpEvent>) -> io::Result<()> {
+        let mut departures = Vec::new();
+        self.lot.turn(&mut self.roll, events, &mut departures)?;
+        for departure in departures {
+            tokio::spawn(h2::serve(departure, self.shared.clone()));
+        }
+        let mut left = limits::TURN_EVENTS_MAX;
+        while let Some(said) = self.first.take().or_else(|| self.inbox.try_recv().ok()) {
+            self.hear(said, events);
+            left -= 1;
+            if left == 0 {
+                self.first = self.inbox.try_recv().ok();
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, said: FromStream, events: &mut Vec<HttpEvent>) {
+        match said {
+            FromStream::Arrived { key, head, body, origin, answer } => {
+                let exchange = h2::Exchange::new(key, head.method() == "HEAD", answer);
+                // HTTP/2 bodies are bounded by their windows, not by the budget of the lot.
+                let request = self.roll.enter(Client::H2(Box::new(exchange)), 0);
+                self.streams.insert(key, request);
+                events.push(HttpEvent::Arrived { request, head, body, origin });
+            }
+            FromStream::Taken { key, bytes } => {
+                if let Some(request) = self.streams.get(&key) {
+                    if let Some(Client::H2(exchange)) = self.roll.client(*request) {
+                        exchange.taken(bytes);
+                    }
+                    events.push(HttpEvent::Taken { request: *request, bytes });
+                }
+            }
+            FromStream::Left { key } => {
+                if let Some(request) = self.streams.remove(&key) {
+                    self.roll.leave(request);
+                    events.push(HttpEvent::Left { request });
+                }
+            }
+        }
+    }
+
+    /// Answers a request, whole. Nothing is sent when the answer breaks HTTP.
+    pub fn answer<'a>(&mut self, request: RequestId, status: u16, fields: impl Iterator<Item = Field<'a>> + Clone, body: &Bytes) -> Result<(), BadAnswer> {
+        match self.roll.client(request) {
+            Some(Client::H1(slot)) => {
+                let slot = *slot;
+                self.lot.act(slot, |connection, turn| connection.answer(status, fields, body, turn)).unwrap_or(Ok(()))
+            }
+            Some(Client::H2(exchange)) => {
+                let announced = answer::check(status, fields.clone())?;
+                if !exchange.is_head && !answer::is_bodiless(status) && announced.is_some_and(|length| length != body.len() as u64) {
+                    return Err(BadAnswer::Length);
+                }
+                exchange.answer(status, h2_fields(fields, self.lot.date()), body.clone());
+                Ok(())
+            }
+            Some(Client::Gone) | None => Ok(()),
+        }
+    }
+
+    /// Answers a request with what was serialised before.
+    pub fn answer_prepared(&mut self, request: RequestId, prepared: &Prepared) {
+        match self.roll.client(request) {
+            Some(Client::H1(slot)) => {
+                let slot = *slot;
+                self.lot.act(slot, |connection, turn| connection.answer_prepared(prepared, turn));
+            }
+            Some(Client::H2(exchange)) => {
+                let fields = prepared.fields.iter().map(|(name, value)| (&name[..], &value[..]));
+                exchange.answer(prepared.status, h2_fields(fields, self.lot.date()), prepared.body.clone());
+            }
+            Some(Client::Gone) | None => {}
+        }
+    }
+
+    /// Begins an answer whose body follows in pieces.
+    pub fn begin<'a>(&mut self, request: RequestId, status: u16, fields: impl Iterator<Item = Field<'a>> + Clone, purpose: Purpose) -> Result<(), BadAnswer> {
+        match self.roll.client(request) {
+            Some(Client::H1(slot)) => {
+                let slot = *slot;
+                self.lot.act(slot, |connection, turn| connection.begin(status, fields, purpose, turn)).unwrap_or(Ok(()))
+            }
+            Some(Client::H2(exchange)) => {
+                answer::check(status, fields.clone())?;
+                exchange.begin(status, h2_fields(fields, self.lot.date()));
+                Ok(())
+            }
+            Some(Client::Gone) | None => Ok(()),
+        }
+    }
+
+    /// A piece of a body. Answers the bytes that are on their way already; [`HttpEvent::Taken`] tells of the others.
+    pub fn piece(&mut self, request: RequestId, bytes: &Bytes) -> Result<usize, BadAnswer> {
+        match self.roll.client(request) {
+            Some(Client::H1(slot)) => {
+                let slot = *slot;
+                self.lot.act(slot, |connection, turn| connection.piece(bytes, turn.now)).unwrap_or(Ok(0))
+            }
+            Some(Client::H2(exchange)) => {
+                exchange.piece(bytes.clone(), usize::MAX);
+                Ok(0)
+            }
+            Some(Client::Gone) | None => Ok(0),
+        }
+    }
+
+    /// An event for a stream, framed before: in a chunk, and plain. One who lets too many pile up is cut off.
+    pub fn event(&mut self, request: RequestId, chunked: &Bytes, plain: &Bytes) {
+        match self.roll.client(request) {
+            Some(Client::H1(slot)) => {
+                let slot = *slot;
+                self.lot.act(slot, |connection, turn| connection.framed_piece(chunked, plain, turn.now));
+            }
+            Some(Client::H2(exchange)) => {
+                if !exchange.piece(plain.clone(), EVENTS_BACKLOG_BYTES_MAX) {
+                    exchange.abort();
+                }
+            }
+            Some(Client::Gone) | None => {}
+        }
+    }
+
+    /// The streamed answer is complete. False when it is shorter than it was announced; it is then broken off.
+    pub fn finish(&mut self, request: RequestId) -> bool {
+        match self.roll.client(request) {
+            Some(Client::H1(slot)) => {
+                let slot = *slot;
+                let is_whole = self.lot.act(slot, |connection, turn| connection.finish(turn)).unwrap_or(true);
+                if !is_whole {
+                    self.lot.abort(slot);
+                }
+                is_whole
+            }
+            Some(Client::H2(exchange)) => {
+                exchange.finish();
+                true
+            }
+            Some(Client::Gone) | None => true,
+        }
+    }
+
+    /// Breaks a connection (or a stream of HTTP/2) off: its answer will never be whole.
+    pub fn abort(&mut self, request: RequestId) {
+        match self.roll.client(request) {
+            Some(Client::H1(slot)) => {
+                let slot = *slot;
+                self.lot.abort(slot);
+            }
+            Some(Client::H2(exchange)) => exchange.abort(),
+            Some(Client::Gone) | None => {}
+        }
+        self.roll.leave(request);
+    }
+
+    /// The request is over: its name may be given to another.
+    pub fn forget(&mut self, request: RequestId) {
+        if let Some(Client::H2(exchange)) = self.roll.client(request) {
+            let key = exchange.key;
+            self.streams.remove(&key);
+        }
+        let bytes = self.roll.forget(request);
+        self.lot.release_body(bytes);
+    }
+
+    /// Ends what has taken too long. To be called every [`SWEEP_INTERVAL`].
+    pub fn sweep(&mut self, events: &mut Vec<HttpEvent>) {
+        self.lot.sweep(&mut self.roll, events);
+    }
+
+    /// Takes no new connection, closes idle ones, and has every answer say that its connection closes.
+    pub fn drain(&mut self) {
+        self.lot.drain();
+        let _ = self.draining.send(true);
+    }
+}
+
+fn h2_fields<'a>(fields: impl Iterator<Item = Field<'a>>, date: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut owned: Vec<_> =
+        fields.filter(|(name, _)| !answer::is_the_servers(name)).map(|(name, value)| (name.to_ascii_lowercase(), value.to_vec())).collect();
+    if !owned.iter().any(|(name, _)| name == b"date") {
+        owned.push((b"date".to_vec(), date.to_vec()));
+    }
+    owned
+}
+
+/// The body of every answer that the core gives by itself: status, what it is called, whose fault it is, what to do.
+pub fn error_body(status: u16, fault: &str, detail: &str) -> Vec<u8> {
+    let name = hyper::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Error");
+    serde_json::json!({ "status": status, "error": name, "fault": fault, "detail": detail }).to_string().into_bytes()
+}

@@ -1,0 +1,145 @@
+//! A client's socket, TCP or Unix, and what waits to be written to it.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Shutdown};
+
+use bytes::{Buf, Bytes};
+use mio::net::{TcpStream, UnixStream};
+
+#[derive(Debug)]
+pub enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// Who is at the other end: an address, or nobody in particular behind a Unix socket.
+pub type Peer = Option<IpAddr>;
+
+/// What a read came to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Filled {
+    /// So many bytes, and perhaps more behind them.
+    Bytes(usize),
+    Nothing,
+    End,
+    Broken,
+}
+
+impl Socket {
+    pub fn read(&mut self, into: &mut [u8]) -> Filled {
+        loop {
+            let outcome = match self {
+                Self::Tcp(stream) => stream.read(into),
+                Self::Unix(stream) => stream.read(into),
+            };
+            return match outcome {
+                Ok(0) => Filled::End,
+                Ok(count) => Filled::Bytes(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Filled::Nothing,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => Filled::Broken,
+            };
+        }
+    }
+
+    /// How many of the bytes went; 0 when the socket takes none now.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            let outcome = match self {
+                Self::Tcp(stream) => stream.write(bytes),
+                Self::Unix(stream) => stream.write(bytes),
+            };
+            return match outcome {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                other => other,
+            };
+        }
+    }
+
+    pub fn end_writing(&self) {
+        // Whoever closed first has been told: there is nothing left to do about an error.
+        let _ = match self {
+            Self::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Self::Unix(stream) => stream.shutdown(Shutdown::Write),
+        };
+    }
+
+    /// Makes `close` send a reset, so that the client cannot take what it got for a whole answer.
+    pub fn reset_on_close(&self) {
+        if let Self::Tcp(stream) = self {
+            let _ = socket2::SockRef::from(stream).set_linger(Some(std::time::Duration::ZERO));
+        }
+    }
+
+    pub fn source(&mut self) -> &mut dyn mio::event::Source {
+        match self {
+            Self::Tcp(stream) => stream,
+            Self::Unix(stream) => stream,
+        }
+    }
+}
+
+/// Bytes that the socket has not taken yet. Exists only while there are some: a quiet connection has none.
+#[derive(Debug, Default)]
+pub struct Output {
+    waiting: Option<Box<Waiting>>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    queue: VecDeque<Bytes>,
+    bytes: usize,
+}
+
+impl Output {
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_none()
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.waiting.as_ref().map_or(0, |waiting| waiting.bytes)
+    }
+
+    /// Writes now what can be written and keeps a copy of the rest. Answers how many bytes went at once.
+    pub fn send(&mut self, socket: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
+        let written = if self.is_empty() { socket.write(bytes)? } else { 0 };
+        if written < bytes.len() {
+            self.keep(Bytes::copy_from_slice(&bytes[written..]));
+        }
+        Ok(written)
+    }
+
+    /// The same for bytes that are shared: the rest is kept without a copy.
+    pub fn send_shared(&mut self, socket: &mut Socket, bytes: &Bytes) -> io::Result<usize> {
+        let written = if self.is_empty() { socket.write(bytes)? } else { 0 };
+        if written < bytes.len() {
+            self.keep(bytes.slice(written..));
+        }
+        Ok(written)
+    }
+
+    fn keep(&mut self, bytes: Bytes) {
+        let waiting = self.waiting.get_or_insert_default();
+        waiting.bytes += bytes.len();
+        waiting.queue.push_back(bytes);
+    }
+
+    /// Writes on. Answers how many bytes went.
+    pub fn flush(&mut self, socket: &mut Socket) -> io::Result<usize> {
+        let Some(waiting) = &mut self.waiting else { return Ok(0) };
+        let before = waiting.bytes;
+        while let Some(first) = waiting.queue.front_mut() {
+            let written = socket.write(first)?;
+            waiting.bytes -= written;
+            first.advance(written);
+            if !first.is_empty() {
+                return Ok(before - waiting.bytes);
+            }
+            waiting.queue.pop_front();
+        }
+        self.waiting = None;
+        Ok(before)
+    }
+}
