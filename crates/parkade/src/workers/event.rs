@@ -1,0 +1,34 @@
+//! What the workers have to say.
+
+use bytes::Bytes;
+use parkade_core::{RequestId, WorkerId};
+use parkade_wire::{Application, ErrorReason, Response, Then, Wait};
+
+/// One thing that a worker wrote, or that happened to it. Each worker's come in the order in which it wrote them; `Exited` is its last.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WorkerEvent {
+    /// `READY`.
+    Ready { worker: WorkerId, credit: u32, application: Box<Application> },
+    /// `FAILED`: it cannot load the application; `Exited` follows.
+    Failed { worker: WorkerId, text: String },
+    /// It broke the rules: its link is closed, its process killed. `Exited` follows.
+    Violated { worker: WorkerId, why: String },
+    /// Its process is gone and its link read to the end: "exit status 1", "signal 9 (SIGKILL)".
+    Exited { worker: WorkerId, how: String },
+    /// `RESPONSE`. With `more`, its body follows in `Data`, and every byte that the client has taken is told with [`grant`](super::Workers::grant).
+    Response { worker: WorkerId, request: RequestId, response: Response, more: bool },
+    /// `DATA` of a response; without `more` the last.
+    Data { worker: WorkerId, request: RequestId, bytes: Bytes, more: bool },
+    /// `ERROR`.
+    Errored { worker: WorkerId, request: RequestId, error: ErrorReason, text: String },
+    /// `PARK`. With [`Then::Await`] the stream stays open until [`resume`](super::Workers::resume) or [`cancel`](super::Workers::cancel) names it.
+    Parked { worker: WorkerId, request: RequestId, wait: Wait, then: Then },
+    /// The closing frame, whichever it was, of a stream that had been cancelled: the worker no longer holds it.
+    Closed { worker: WorkerId, request: RequestId },
+    /// `PUBLISH`.
+    Published { worker: WorkerId, channel: String, content_type: String, body: Bytes },
+    /// `CREDIT`.
+    Credit { worker: WorkerId, delta: i32 },
+    /// `PONG`.
+    Pong { worker: WorkerId, token: u64 },
+}

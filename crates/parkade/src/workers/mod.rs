@@ -1,0 +1,250 @@
+//! The worker processes and the links to them. Everything here is done because somebody asked; nothing is decided.
+//!
+//! One task owns [`Workers`] and goes round: wait until it is [`ready`](Workers::ready), let it take its [`turn`](Workers::turn), carry out
+//! what follows from the events, and [`flush`](Workers::flush). What is asked of a worker that is gone, or of a request that it no longer
+//! holds, is dropped: an event already says so, or will.
+
+mod event;
+mod limits;
+mod link;
+mod output;
+mod places;
+mod process;
+mod session;
+#[cfg(test)]
+mod tests;
+mod turn;
+mod worker;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use mio::Token;
+use parkade_core::{Reason, RequestId, WorkerId};
+use parkade_wire::Outcome;
+use parkade_wire::encode::{self, RequestHead};
+use tokio::time::timeout_at;
+
+pub use event::WorkerEvent;
+use places::{Fast, Places};
+pub use process::Launch;
+use process::{Post, Report};
+use session::{Exhausted, Session};
+use worker::Worker;
+
+use crate::poll::PollSet;
+
+/// Wakes the owner for the reports of processes; workers count from 1.
+const REPORTS: Token = Token(0);
+/// Links that are told about at a time.
+const POLL_BATCH: usize = 64;
+
+pub struct Workers {
+    launch: Launch,
+    crew: HashMap<WorkerId, Worker, Fast>,
+    places: Places,
+    /// Links that may have something to read.
+    readable: Vec<WorkerId>,
+    /// Links with something to send.
+    sending: Vec<WorkerId>,
+    /// Workers of which some part has ended.
+    ending: Vec<WorkerId>,
+    /// Workers whose exit has been told; until the next turn they can still be asked about.
+    gone: Vec<WorkerId>,
+    /// Frames of cancelled streams that those which are gone had sent.
+    dropped: u64,
+    piece: Box<[u8]>,
+    reports: Receiver<Report>,
+    post: Post,
+    poll: PollSet,
+}
+
+impl Workers {
+    /// Nothing is started yet.
+    pub fn new(launch: Launch) -> io::Result<Self> {
+        let poll = PollSet::new(POLL_BATCH)?;
+        let (sender, reports) = channel();
+        let post = Post { sender, waker: Arc::new(mio::Waker::new(poll.registry(), REPORTS)?) };
+        Ok(Self {
+            launch,
+            crew: HashMap::default(),
+            places: HashMap::default(),
+            readable: Vec::new(),
+            sending: Vec::new(),
+            ending: Vec::new(),
+            gone: Vec::new(),
+            dropped: 0,
+            piece: vec![0; limits::READ_BYTES].into(),
+            reports,
+            post,
+            poll,
+        })
+    }
+
+    /// Starts a process and writes `HELLO`. An error: there is no such worker, and no event will name it.
+    pub fn start(&mut self, worker: WorkerId) -> io::Result<()> {
+        let token = Token(usize::try_from(worker.0).map_err(io::Error::other)?);
+        let started = Worker::start(&self.launch, worker, &self.post, self.poll.registry(), token)?;
+        self.crew.insert(worker, started);
+        Ok(())
+    }
+
+    /// Waits until a worker has something to say. Cancel safe.
+    pub async fn ready(&self) -> io::Result<()> {
+        if !self.readable.is_empty() || self.ending().any(Worker::is_violated) {
+            // There is work at hand; everybody else has a turn before it goes on.
+            tokio::task::yield_now().await;
+            return Ok(());
+        }
+        match self.ending().filter_map(Worker::due).min() {
+            None => self.poll.ready().await,
+            Some(due) => timeout_at(due, self.poll.ready()).await.unwrap_or(Ok(())),
+        }
+    }
+
+    /// Gives the worker a request. `body` is whole; `head.body` and `head.more` are set here.
+    pub fn request<'a, P, H>(&mut self, worker: WorkerId, request: RequestId, head: RequestHead<'_, P, H>, body: &Bytes)
+    where
+        P: IntoIterator<Item = &'a str>,
+        H: IntoIterator<Item = (&'a str, &'a [u8])>,
+    {
+        self.say(worker, |session, out, places| session.request(out, places, request, head, body));
+    }
+
+    /// Calls a function for each of these requests, with its state. One frame for all.
+    pub fn call(&mut self, worker: WorkerId, outcome: &Outcome<'_>, function: &str, calls: &[(RequestId, &[u8])]) {
+        self.say(worker, |session, out, places| session.call(out, places, outcome, function, calls));
+    }
+
+    /// Lets the coroutines of these requests go on. One frame for all.
+    pub fn resume(&mut self, worker: WorkerId, outcome: &Outcome<'_>, requests: &[RequestId]) {
+        self.say(worker, |session, out, places| {
+            session.resume(out, places, outcome, requests);
+            Ok(())
+        });
+    }
+
+    /// Tells the worker that nobody waits for the answer. If it holds the request, `Closed` will say when it no longer does.
+    pub fn cancel(&mut self, worker: WorkerId, request: RequestId, reason: Reason) {
+        self.say(worker, |session, out, places| {
+            session.cancel(out, places, request, reason);
+            Ok(())
+        });
+    }
+
+    /// The client has taken so many bytes that came as `Data`.
+    pub fn grant(&mut self, request: RequestId, bytes: usize) {
+        if let Some(place) = self.places.get(&request).copied() {
+            self.say(place.worker, |session, out, _| {
+                session.grant(out, place.stream, bytes);
+                Ok(())
+            });
+        }
+    }
+
+    /// Gives notice: in so much time the worker will be ended.
+    pub fn drain(&mut self, worker: WorkerId, within: Duration) {
+        self.expect_exit(worker);
+        self.say(worker, |_, out, _| {
+            encode::drain(out, within.as_secs_f64());
+            Ok(())
+        });
+    }
+
+    /// Says `GOODBYE`: nothing is left for the worker.
+    pub fn dismiss(&mut self, worker: WorkerId) {
+        self.expect_exit(worker);
+        self.say(worker, |_, out, _| {
+            encode::goodbye(out, "stopping", "");
+            Ok(())
+        });
+    }
+
+    /// Ends the process at once, with its process group.
+    pub fn kill(&mut self, worker: WorkerId) {
+        if let Some(worker) = self.crew.get(&worker) {
+            worker.process.kill();
+        }
+    }
+
+    /// Has the worker print the stack of its code. Only when it has said `HELLO`: until then the signal would end it.
+    pub fn dump_stack(&mut self, worker: WorkerId) {
+        if let Some(worker) = self.crew.get(&worker)
+            && worker.session.has_greeted()
+        {
+            worker.process.dump_stack();
+        }
+    }
+
+    /// Asks for a `PONG`.
+    pub fn ping(&mut self, worker: WorkerId, token: u64) {
+        self.say(worker, |_, out, _| {
+            encode::ping(out, token);
+            Ok(())
+        });
+    }
+
+    /// Sends what has been said, with one write for each link.
+    pub fn flush(&mut self) {
+        for worker in std::mem::take(&mut self.sending) {
+            if let Some(worker) = self.crew.get_mut(&worker) {
+                worker.flush(self.poll.registry());
+            }
+        }
+    }
+
+    /// Resident memory of the process.
+    pub fn resident_bytes(&self, worker: WorkerId) -> Option<u64> {
+        self.crew.get(&worker)?.process.resident_bytes()
+    }
+
+    /// The process; known for as long as the events of the turn that told its exit are looked at.
+    pub fn pid(&self, worker: WorkerId) -> Option<u32> {
+        Some(self.crew.get(&worker)?.process.pid())
+    }
+
+    /// Frames of cancelled streams that came all the same.
+    pub fn dropped_frames(&self) -> u64 {
+        self.crew.values().map(|worker| worker.session.dropped()).sum::<u64>() + self.dropped
+    }
+
+    /// Has something written to a worker whose link is open.
+    fn say(
+        &mut self,
+        id: WorkerId,
+        write: impl FnOnce(&mut Session, &mut BytesMut, &mut Places) -> Result<(), Exhausted>,
+    ) {
+        let Some(worker) = self.crew.get_mut(&id) else { return };
+        let Some(link) = &mut worker.link else { return };
+        if write(&mut worker.session, &mut link.unsent, &mut self.places).is_err() {
+            tracing::warn!(worker = id.0, "the link has no stream left: the worker is ended");
+            worker.process.kill();
+        }
+        if link.unsent.len() > limits::UNSENT_BYTES_MAX {
+            worker.break_off("it does not read its link".to_owned(), &mut self.places);
+            self.note_ending(id);
+        } else if link.queue() {
+            self.sending.push(id);
+        }
+    }
+
+    fn expect_exit(&mut self, worker: WorkerId) {
+        if let Some(worker) = self.crew.get_mut(&worker) {
+            worker.expected_to_exit = true;
+        }
+    }
+
+    fn note_ending(&mut self, worker: WorkerId) {
+        if !self.ending.contains(&worker) {
+            self.ending.push(worker);
+        }
+    }
+
+    fn ending(&self) -> impl Iterator<Item = &Worker> {
+        self.ending.iter().filter_map(|worker| self.crew.get(worker))
+    }
+}

@@ -1,0 +1,227 @@
+//! One worker process: started, signalled, measured, its end told.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use parkade_core::WorkerId;
+use rustix::process::{Pid, Signal};
+use socket2::SockRef;
+use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
+
+use super::limits;
+use super::output;
+
+/// How a worker is started.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// The interpreter; absolute, or found in `PATH`.
+    pub python: PathBuf,
+    /// What the worker loads: `module:name` or a path to a file.
+    pub target: String,
+    /// Errors are shown to clients.
+    pub dev: bool,
+    /// Where the worker runs; `None`: where the core does.
+    pub directory: Option<PathBuf>,
+    /// The core's own version, for the worker's logs.
+    pub core_version: &'static str,
+}
+
+/// What a process tells about itself, beside its link.
+pub struct Report {
+    pub worker: WorkerId,
+    pub news: News,
+}
+
+pub enum News {
+    /// It is gone: "exit status 1", "signal 9 (SIGKILL)".
+    Exited(String),
+    /// Everything that it printed has been logged.
+    Silent,
+}
+
+/// Carries reports to the owner of the workers and wakes it.
+#[derive(Clone)]
+pub struct Post {
+    pub sender: Sender<Report>,
+    pub waker: Arc<mio::Waker>,
+}
+
+impl Post {
+    fn send(&self, worker: WorkerId, news: News) {
+        // Neither fails while the owner lives; without it nobody is left to be told.
+        let _ = self.sender.send(Report { worker, news });
+        let _ = self.waker.wake();
+    }
+}
+
+/// Dropping it kills the process with its group, if that is still there.
+pub struct Process {
+    pid: u32,
+    waiter: JoinHandle<()>,
+    logger: JoinHandle<()>,
+}
+
+impl Process {
+    /// Starts `python -m parkade TARGET`. The socket is the core's end of the link; the worker's is its standard input.
+    pub fn start(launch: &Launch, worker: WorkerId, post: &Post) -> io::Result<(Self, UnixStream)> {
+        let (ours, theirs) = link()?;
+        let (output, input) = io::pipe()?;
+        let mut command = Command::new(&launch.python);
+        command
+            .args(["-m", "parkade"])
+            .arg(&launch.target)
+            .env("PYTHONUNBUFFERED", "1")
+            .stdin(OwnedFd::from(theirs))
+            .stdout(input.try_clone()?)
+            .stderr(input)
+            // Ctrl-C in a terminal is for the core, which drains; and a kill reaches what the worker has started.
+            .process_group(0)
+            .kill_on_drop(true);
+        if let Some(directory) = &launch.directory {
+            command.current_dir(directory);
+        }
+        let mut child = command.spawn()?;
+        // Closes our copies of the worker's ends: end of file must come when the worker is gone.
+        drop(command);
+        let pid = child.id().ok_or_else(|| io::Error::other("a process that has just been started has no pid"))?;
+        let _ = fs::write(format!("/proc/{pid}/oom_score_adj"), limits::OOM_SCORE_ADJUST.to_string());
+
+        let waiter = tokio::spawn({
+            let post = post.clone();
+            async move { post.send(worker, News::Exited(ending(&mut child).await)) }
+        });
+        let logger = tokio::spawn({
+            let post = post.clone();
+            async move {
+                if let Err(error) = output::log_lines(output.into(), worker, pid).await {
+                    tracing::warn!(worker = worker.0, pid, %error, "what the worker prints cannot be read");
+                }
+                post.send(worker, News::Silent);
+            }
+        });
+        Ok((Self { pid, waiter, logger }, ours))
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Ends it at once, with what it has started in its process group.
+    pub fn kill(&self) {
+        if let Some(pid) = self.living() {
+            let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+        }
+    }
+
+    /// SIGUSR1: the worker prints the stack of its code.
+    pub fn dump_stack(&self) {
+        if let Some(pid) = self.living() {
+            let _ = rustix::process::kill_process(pid, Signal::USR1);
+        }
+    }
+
+    /// Resident memory, as the kernel counts it now.
+    pub fn resident_bytes(&self) -> Option<u64> {
+        self.living()?;
+        resident(&fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?)
+    }
+
+    /// The process as long as its number cannot belong to another: the task that waits for it has not taken its status from the kernel.
+    fn living(&self) -> Option<Pid> {
+        if self.waiter.is_finished() {
+            return None;
+        }
+        Pid::from_raw(self.pid.try_into().ok()?)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+        self.waiter.abort();
+        self.logger.abort();
+    }
+}
+
+/// Both ends of a link: the core's never blocks, the worker's does.
+fn link() -> io::Result<(UnixStream, UnixStream)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    for end in [&ours, &theirs] {
+        let socket = SockRef::from(end);
+        // The kernel's own size is enough to work with.
+        let _ = socket.set_send_buffer_size(limits::SOCKET_BUFFER_BYTES);
+        let _ = socket.set_recv_buffer_size(limits::SOCKET_BUFFER_BYTES);
+    }
+    ours.set_nonblocking(true)?;
+    Ok((ours, theirs))
+}
+
+async fn ending(child: &mut Child) -> String {
+    match child.wait().await {
+        Ok(status) => describe(status),
+        Err(error) => format!("unknown ({error})"),
+    }
+}
+
+/// How a process ended, for people.
+fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(number)) => format!("signal {number} ({})", signal_name(number)),
+        (None, None) => status.to_string(),
+    }
+}
+
+fn signal_name(number: i32) -> &'static str {
+    const NAMED: [(Signal, &str); 15] = [
+        (Signal::HUP, "SIGHUP"),
+        (Signal::INT, "SIGINT"),
+        (Signal::QUIT, "SIGQUIT"),
+        (Signal::ILL, "SIGILL"),
+        (Signal::TRAP, "SIGTRAP"),
+        (Signal::ABORT, "SIGABRT"),
+        (Signal::BUS, "SIGBUS"),
+        (Signal::FPE, "SIGFPE"),
+        (Signal::KILL, "SIGKILL"),
+        (Signal::USR1, "SIGUSR1"),
+        (Signal::SEGV, "SIGSEGV"),
+        (Signal::PIPE, "SIGPIPE"),
+        (Signal::ALARM, "SIGALRM"),
+        (Signal::TERM, "SIGTERM"),
+        (Signal::XCPU, "SIGXCPU"),
+    ];
+    NAMED.iter().find(|(signal, _)| signal.as_raw() == number).map_or("unnamed", |(_, name)| name)
+}
+
+/// `VmRSS` of `/proc/<pid>/status`: in kB whatever the page size, 20 µs to read; `smaps_rollup` would walk the page tables.
+fn resident(status: &str) -> Option<u64> {
+    let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix(" kB")?;
+    kilobytes.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ending_is_told_in_words() {
+        assert_eq!(describe(ExitStatus::from_raw(1 << 8)), "exit status 1");
+        assert_eq!(describe(ExitStatus::from_raw(9)), "signal 9 (SIGKILL)");
+        assert_eq!(describe(ExitStatus::from_raw(11)), "signal 11 (SIGSEGV)");
+        assert_eq!(describe(ExitStatus::from_raw(45)), "signal 45 (unnamed)");
+    }
+
+    #[test]
+    fn resident_memory_is_read_from_the_status() {
+        assert_eq!(resident("Name:\tpython\nVmRSS:\t   10240 kB\nThreads:\t1\n"), Some(10_485_760));
+        assert_eq!(resident("Name:\tzombie\n"), None);
+    }
+}

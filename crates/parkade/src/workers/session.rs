@@ -1,0 +1,388 @@
+//! What is said on one link, without the link: frames in, events out; what is asked for in, frames out.
+//!
+//! [`Conversation`] and [`Stream`] of the wire judge what the worker says; here it is put together with the requests.
+
+use std::collections::{HashMap, VecDeque, hash_map::Entry};
+use std::fmt::Write;
+use std::ops::RangeInclusive;
+
+use bytes::{Bytes, BytesMut};
+use parkade_core::{Reason, RequestId, WorkerId};
+use parkade_wire::encode::{self, RequestHead};
+use parkade_wire::limits::{DATA_BYTES_MAX, INLINE_BODY_BYTES_MAX};
+use parkade_wire::{
+    CancelReason, Conversation, Decoder, FromWorker, Offer, Outbound, Outcome, Progress, Rule, Stream, Violation,
+    absent,
+};
+
+use super::event::WorkerEvent;
+use super::limits;
+use super::places::{Fast, Place, Places};
+
+/// Versions of the protocol that this core speaks.
+const VERSIONS: RangeInclusive<u32> = 1..=1;
+/// None yet: the core collects bodies, and nothing sends messages.
+const FEATURES: u64 = 0;
+
+pub struct Session {
+    worker: WorkerId,
+    decoder: Decoder,
+    conversation: Conversation,
+    /// The highest stream that was opened.
+    opened: u32,
+    streams: HashMap<u32, Open, Fast>,
+    /// Streams whose body may go on now, in turn: those with window and something to fill it.
+    sending: VecDeque<u32>,
+    /// Frames of cancelled streams, read and dropped.
+    dropped: u64,
+    /// The worker has said `FAILED` or `GOODBYE`.
+    leaving: bool,
+}
+
+/// A stream that the worker holds, or that is parked there.
+struct Open {
+    request: RequestId,
+    stream: Stream,
+    /// Of the answer's body: what the client has taken and no `WINDOW` has told.
+    taken: u32,
+    /// What is left of the request's body, if it did not fit into its frame.
+    body: Option<Box<Body>>,
+}
+
+struct Body {
+    rest: Bytes,
+    window: Outbound,
+}
+
+/// Where what was heard is told.
+pub struct Audience<'a> {
+    pub places: &'a mut Places,
+    pub events: &'a mut Vec<WorkerEvent>,
+}
+
+/// The worker broke a rule.
+#[derive(Debug)]
+pub struct Broken {
+    /// The code for its `GOODBYE`.
+    pub code: &'static str,
+    pub why: String,
+    /// The beginning of the frame, in hex.
+    pub evidence: String,
+}
+
+/// No stream is left on a link that has opened 4,294,967,295: it needs a new worker.
+#[derive(Debug)]
+pub struct Exhausted;
+
+impl Session {
+    /// A link on which nothing has been said, and the core's `HELLO` for it.
+    pub fn new(worker: WorkerId, info: &[(&str, &str)], out: &mut BytesMut) -> Self {
+        encode::hello(out, VERSIONS, FEATURES, info);
+        Self {
+            worker,
+            decoder: Decoder::new(),
+            conversation: Conversation::new(Offer { versions: VERSIONS, features: FEATURES }),
+            opened: 0,
+            streams: HashMap::default(),
+            sending: VecDeque::new(),
+            dropped: 0,
+            leaving: false,
+        }
+    }
+
+    /// The worker has said `HELLO`.
+    pub fn has_greeted(&self) -> bool {
+        self.conversation.agreed().is_some()
+    }
+
+    /// The worker has said that it will end by itself.
+    pub fn is_leaving(&self) -> bool {
+        self.leaving
+    }
+
+    /// Frames of cancelled streams that came and were dropped.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Takes all whole frames from what was read.
+    pub fn hear(&mut self, read: &mut BytesMut, audience: &mut Audience) -> Result<(), Broken> {
+        while !self.conversation.is_over() {
+            let head = Head::of(read);
+            let next = self.decoder.next(read).map_err(|violation| head.broken(&violation))?;
+            let Some(frame) = next else { return Ok(()) };
+            if let Err(violation) = self.conversation.hear(&frame) {
+                return Err(head.with_versions(&violation, &frame));
+            }
+            self.take(frame, audience).map_err(|violation| head.broken(&violation))?;
+        }
+        read.clear();
+        Ok(())
+    }
+
+    /// Opens a stream with a request. A body that does not fit into its frame is sent by [`Session::pump`]; `head.body` and `head.more` are set
+    /// here.
+    pub fn request<'a, P, H>(
+        &mut self,
+        out: &mut BytesMut,
+        places: &mut Places,
+        request: RequestId,
+        head: RequestHead<'_, P, H>,
+        body: &Bytes,
+    ) -> Result<(), Exhausted>
+    where
+        P: IntoIterator<Item = &'a str>,
+        H: IntoIterator<Item = (&'a str, &'a [u8])>,
+    {
+        if body.len() <= INLINE_BODY_BYTES_MAX {
+            let stream = self.open(places, request, None)?;
+            encode::request(out, stream, RequestHead { body: Some(body), more: false, ..head });
+        } else {
+            let rest = Body { rest: body.clone(), window: Outbound::new() };
+            let stream = self.open(places, request, Some(Box::new(rest)))?;
+            encode::request(out, stream, RequestHead { body: None, more: true, ..head });
+            self.sending.push_back(stream);
+        }
+        Ok(())
+    }
+
+    /// Opens a stream for each of these requests with a call of the function.
+    pub fn call(
+        &mut self,
+        out: &mut BytesMut,
+        places: &mut Places,
+        outcome: &Outcome<'_>,
+        function: &str,
+        calls: &[(RequestId, &[u8])],
+    ) -> Result<(), Exhausted> {
+        let opened = calls.iter().map(|(request, state)| Ok((self.open(places, *request, None)?, *state)));
+        let opened = opened.collect::<Result<Vec<_>, _>>()?;
+        encode::resume_call(out, outcome, function, &opened);
+        Ok(())
+    }
+
+    /// The coroutines of these requests go on; those that are not parked here are left out.
+    pub fn resume(&mut self, out: &mut BytesMut, places: &Places, outcome: &Outcome<'_>, requests: &[RequestId]) {
+        let streams = requests.iter().filter_map(|request| {
+            let stream = self.stream_of(places, *request)?;
+            self.streams.get_mut(&stream)?.stream.resume().then_some(stream)
+        });
+        let streams = streams.collect::<Vec<_>>();
+        encode::resume_await(out, outcome, &streams);
+    }
+
+    /// Nobody waits for this request any more.
+    pub fn cancel(&mut self, out: &mut BytesMut, places: &mut Places, request: RequestId, reason: Reason) {
+        let (Some(reason), Some(stream)) = (word(reason), self.stream_of(places, request)) else { return };
+        let Some(open) = self.streams.get_mut(&stream) else { return };
+        encode::cancel(out, stream, reason);
+        places.remove(&request);
+        open.body = None;
+        if open.stream.cancel() == Progress::Closed {
+            self.streams.remove(&stream);
+        }
+    }
+
+    /// The client has taken so many bytes of the answer: tells the worker when they have become a good part of the window.
+    pub fn grant(&mut self, out: &mut BytesMut, stream: u32, bytes: usize) {
+        let Some(open) = self.streams.get_mut(&stream) else { return };
+        open.taken = open.taken.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+        if open.taken as usize >= limits::GRANT_BYTES_MIN {
+            encode::window(out, stream, open.taken);
+            open.stream.grant(open.taken);
+            open.taken = 0;
+        }
+    }
+
+    /// Sends on of the bodies, each in its turn, while little waits to be sent.
+    pub fn pump(&mut self, out: &mut BytesMut) {
+        while out.len() < limits::UNSENT_BYTES_BUSY
+            && let Some(stream) = self.sending.pop_front()
+        {
+            let Some(open) = self.streams.get_mut(&stream) else { continue };
+            let Some(body) = &mut open.body else { continue };
+            let piece = body.rest.split_to(body.window.take(body.rest.len().min(DATA_BYTES_MAX)));
+            encode::data(out, stream, &piece, !body.rest.is_empty());
+            if body.rest.is_empty() {
+                open.body = None;
+            } else if body.window.room() > 0 {
+                self.sending.push_back(stream);
+            }
+        }
+    }
+
+    /// A body could go on.
+    pub fn has_more_to_send(&self) -> bool {
+        !self.sending.is_empty()
+    }
+
+    /// Nothing will be said any more: the requests are nowhere.
+    pub fn end(&mut self, places: &mut Places) {
+        for open in self.streams.drain().map(|(_, open)| open).filter(|open| !open.stream.is_cancelled()) {
+            places.remove(&open.request);
+        }
+        self.sending.clear();
+    }
+
+    fn open(&mut self, places: &mut Places, request: RequestId, body: Option<Box<Body>>) -> Result<u32, Exhausted> {
+        self.opened = self.opened.checked_add(1).ok_or(Exhausted)?;
+        let stream = self.opened;
+        self.streams.insert(stream, Open { request, stream: Stream::open(stream), taken: 0, body });
+        places.insert(request, Place { worker: self.worker, stream });
+        Ok(stream)
+    }
+
+    fn stream_of(&self, places: &Places, request: RequestId) -> Option<u32> {
+        places.get(&request).filter(|place| place.worker == self.worker).map(|place| place.stream)
+    }
+
+    fn take(&mut self, frame: FromWorker, audience: &mut Audience) -> Result<(), Violation> {
+        let worker = self.worker;
+        match frame {
+            FromWorker::Hello { info, .. } => {
+                tracing::debug!(
+                    worker = worker.0,
+                    language = info.language,
+                    runtime = info.runtime,
+                    "a worker says hello"
+                );
+            }
+            FromWorker::Ready { credit, application } => {
+                audience.events.push(WorkerEvent::Ready { worker, credit, application: Box::new(application) });
+            }
+            FromWorker::Failed { text } => {
+                self.leaving = true;
+                audience.events.push(WorkerEvent::Failed { worker, text });
+            }
+            FromWorker::Credit { delta } => audience.events.push(WorkerEvent::Credit { worker, delta }),
+            FromWorker::Pong { token } => audience.events.push(WorkerEvent::Pong { worker, token }),
+            FromWorker::Goodbye { code, text } => {
+                self.leaving = true;
+                tracing::debug!(worker = worker.0, code, text, "a worker says goodbye");
+            }
+            FromWorker::Publish { .. } => self.published(frame, audience)?,
+            FromWorker::Window { stream, bytes } => self.window(stream, bytes, &frame)?,
+            FromWorker::Response { .. }
+            | FromWorker::Data { .. }
+            | FromWorker::Error { .. }
+            | FromWorker::Park { .. }
+            | FromWorker::Message { .. }
+            | FromWorker::Close { .. } => self.answered(frame, audience)?,
+        }
+        Ok(())
+    }
+
+    /// A frame that says something about a request, unless that was cancelled.
+    fn answered(&mut self, frame: FromWorker, audience: &mut Audience) -> Result<(), Violation> {
+        let Entry::Occupied(mut entry) = self.streams.entry(frame.stream()) else {
+            return absent(&frame, self.opened);
+        };
+        let open = entry.get_mut();
+        let progress = open.stream.hear(&frame)?;
+        let (request, cancelled) = (open.request, open.stream.is_cancelled());
+        if progress == Progress::Closed {
+            entry.remove();
+        }
+        match (cancelled, progress) {
+            (true, Progress::Closed) => {
+                self.dropped += 1;
+                audience.events.push(WorkerEvent::Closed { worker: self.worker, request });
+            }
+            (true, Progress::Held | Progress::Parked) => self.dropped += 1,
+            (false, progress) => {
+                if progress == Progress::Closed {
+                    audience.places.remove(&request);
+                }
+                audience.events.extend(told(self.worker, request, frame));
+            }
+        }
+        Ok(())
+    }
+
+    /// A publish counts whatever becomes of the request that made it.
+    fn published(&self, frame: FromWorker, audience: &mut Audience) -> Result<(), Violation> {
+        if frame.stream() != 0 && !self.streams.contains_key(&frame.stream()) {
+            return absent(&frame, self.opened);
+        }
+        if let FromWorker::Publish { channel, content_type, body, .. } = frame {
+            audience.events.push(WorkerEvent::Published { worker: self.worker, channel, content_type, body });
+        }
+        Ok(())
+    }
+
+    fn window(&mut self, stream: u32, bytes: u32, frame: &FromWorker) -> Result<(), Violation> {
+        let Some(open) = self.streams.get_mut(&stream) else { return absent(frame, self.opened) };
+        if let Some(body) = &mut open.body {
+            let was_full = body.window.room() == 0;
+            body.window.granted(bytes);
+            if was_full && bytes > 0 {
+                self.sending.push_back(stream);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a frame says about its request. `MESSAGE` and `CLOSE` say nothing yet: no worker is offered them.
+fn told(worker: WorkerId, request: RequestId, frame: FromWorker) -> Option<WorkerEvent> {
+    match frame {
+        FromWorker::Response { more, response, .. } => Some(WorkerEvent::Response { worker, request, response, more }),
+        FromWorker::Data { more, bytes, .. } => Some(WorkerEvent::Data { worker, request, bytes, more }),
+        FromWorker::Error { reason, text, .. } => Some(WorkerEvent::Errored { worker, request, error: reason, text }),
+        FromWorker::Park { wait, then, .. } => Some(WorkerEvent::Parked { worker, request, wait, then }),
+        _ => None,
+    }
+}
+
+/// The word for a worker; a dead one is told nothing.
+fn word(reason: Reason) -> Option<CancelReason> {
+    match reason {
+        Reason::ClientLeft => Some(CancelReason::ClientLeft),
+        Reason::Deadline => Some(CancelReason::Deadline),
+        Reason::Operator => Some(CancelReason::Operator),
+        Reason::Stopping => Some(CancelReason::Stopping),
+        Reason::WorkerDied => None,
+    }
+}
+
+/// The beginning of a frame, kept while it is judged.
+struct Head {
+    bytes: [u8; limits::EVIDENCE_BYTES],
+    length: usize,
+}
+
+impl Head {
+    fn of(read: &[u8]) -> Self {
+        let mut bytes = [0; limits::EVIDENCE_BYTES];
+        let length = read.len().min(bytes.len());
+        bytes[..length].copy_from_slice(&read[..length]);
+        Self { bytes, length }
+    }
+
+    fn broken(&self, violation: &Violation) -> Broken {
+        let mut evidence = String::with_capacity(2 * self.length);
+        for byte in &self.bytes[..self.length] {
+            let _ = write!(evidence, "{byte:02x}");
+        }
+        Broken { code: violation.code(), why: violation.to_string(), evidence }
+    }
+
+    fn with_versions(&self, violation: &Violation, frame: &FromWorker) -> Broken {
+        let broken = self.broken(violation);
+        match (violation.rule, frame) {
+            (Rule::Version, FromWorker::Hello { version_min, version_max, .. }) => {
+                let (first, last) = (VERSIONS.start(), VERSIONS.end());
+                let why = format!(
+                    "it speaks versions {version_min} to {version_max} of the protocol, this core {first} to {last}: \
+                     install the parkade package of the same version in both"
+                );
+                Broken { why, ..broken }
+            }
+            _ => broken,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

@@ -1,0 +1,388 @@
+//! The conversations of `protocol/vectors/sessions`, and what they leave out: which events follow, and how bodies go out.
+
+use bytes::BufMut;
+use parkade_core::RequestId;
+use parkade_wire::limits::WINDOW_BYTES;
+use parkade_wire::{ErrorReason, FromCore, Response};
+use serde_json::Value;
+
+use super::*;
+
+const WORKER: WorkerId = WorkerId(1);
+const MORE: u8 = 1;
+
+// Payloads that a worker writes, without the frame around them.
+const HELLO: &str = "94 01 01 00 80";
+/// Credit 8, native, concurrent.
+const READY: &str = "92 08 82 a9696e74657266616365 a66e6174697665 aa636f6e63757272656e74 c3";
+/// 200 without headers and body.
+const ANSWER: &str = "93 ccc8 c0 c0";
+const ERROR: &str = "92 ab6170706c69636174696f6e a0";
+/// A timer of one second, then await.
+const PARK: &str = "92 92a574696d657201 91a56177616974";
+const PUBLISH: &str = "93 a161 a162 c40163";
+
+/// A session with everything around it.
+struct Link {
+    session: Session,
+    places: Places,
+    events: Vec<WorkerEvent>,
+    read: BytesMut,
+    out: BytesMut,
+}
+
+impl Link {
+    fn new() -> Self {
+        let mut out = BytesMut::new();
+        let session = Session::new(WORKER, &[("core", "0.0.0")], &mut out);
+        out.clear();
+        Self { session, places: Places::default(), events: Vec::new(), read: BytesMut::new(), out }
+    }
+
+    fn ready() -> Self {
+        let mut link = Self::new();
+        link.hears(0x01, 0, 0, HELLO).unwrap();
+        link.hears(0x02, 0, 0, READY).unwrap();
+        link.events.clear();
+        link
+    }
+
+    /// One frame.
+    fn hears(&mut self, kind: u8, flags: u8, stream: u32, payload: &str) -> Result<(), Broken> {
+        self.hears_in_pieces(&frame(kind, flags, stream, payload), usize::MAX)
+    }
+
+    fn hears_window(&mut self, stream: u32, bytes: u32) {
+        let mut window = BytesMut::new();
+        encode::window(&mut window, stream, bytes);
+        self.hears_in_pieces(&window, usize::MAX).unwrap();
+    }
+
+    fn hears_in_pieces(&mut self, bytes: &[u8], size: usize) -> Result<(), Broken> {
+        bytes.chunks(size).try_for_each(|piece| {
+            self.read.put_slice(piece);
+            let mut audience = Audience { places: &mut self.places, events: &mut self.events };
+            self.session.hear(&mut self.read, &mut audience)
+        })
+    }
+
+    fn asks(&mut self, stream: u32, body: &Bytes) {
+        self.session.request(&mut self.out, &mut self.places, request(stream), head(), body).unwrap();
+        self.session.pump(&mut self.out);
+    }
+
+    fn cancels(&mut self, stream: u32) {
+        self.session.cancel(&mut self.out, &mut self.places, request(stream), Reason::ClientLeft);
+    }
+
+    fn resumes(&mut self, streams: &[u32]) {
+        let requests = streams.iter().copied().map(request).collect::<Vec<_>>();
+        self.session.resume(&mut self.out, &self.places, &Outcome::Elapsed, &requests);
+    }
+
+    /// What was written since the last time.
+    fn writes(&mut self) -> Vec<FromCore> {
+        let mut decoder = Decoder::<FromCore>::default();
+        std::iter::from_fn(|| decoder.next(&mut self.out).unwrap()).collect()
+    }
+
+    /// How many bytes of body were written, and whether the last of it was.
+    fn writes_body(&mut self) -> (usize, bool) {
+        self.writes().iter().fold((0, false), |(sum, last), frame| match frame {
+            FromCore::Data { bytes, more, .. } => (sum + bytes.len(), !more),
+            _ => (sum, last),
+        })
+    }
+
+    /// The core's part of a vector. What the worker is given has numbers instead of a slot: the stream's.
+    fn acts(&mut self, frame: FromCore) {
+        match frame {
+            FromCore::Request { stream, more, .. } => {
+                self.asks(stream, &Bytes::from(vec![b'x'; if more { 3 * WINDOW_BYTES as usize } else { 3 }]));
+            }
+            FromCore::ResumeCall { outcome, function, calls } => {
+                let calls = calls.iter().map(|(stream, state)| (request(*stream), &state[..])).collect::<Vec<_>>();
+                self.session.call(&mut self.out, &mut self.places, &outcome, &function, &calls).unwrap();
+            }
+            FromCore::ResumeAwait { streams, .. } => self.resumes(&streams),
+            FromCore::Cancel { stream, .. } => self.cancels(stream),
+            FromCore::Window { stream, bytes } => {
+                if let Some(open) = self.session.streams.get_mut(&stream) {
+                    open.stream.grant(bytes);
+                }
+            }
+            FromCore::Hello { .. }
+            | FromCore::Data { .. }
+            | FromCore::Drain { .. }
+            | FromCore::Ping { .. }
+            | FromCore::Goodbye { .. }
+            | FromCore::Message { .. }
+            | FromCore::Close { .. } => {}
+        }
+    }
+}
+
+/// The request that has the stream's number as its slot.
+fn request(stream: u32) -> RequestId {
+    RequestId { slot: stream, generation: 1 }
+}
+
+fn head<'a>() -> RequestHead<'a, [&'a str; 0], [(&'a str, &'a [u8]); 0]> {
+    RequestHead {
+        route: None,
+        parameters: [],
+        method: "GET",
+        path: "/",
+        query: "",
+        headers: [],
+        client: "",
+        scheme: "http",
+        version: "1.1",
+        deadline: None,
+        body: None,
+        more: false,
+    }
+}
+
+/// The notation of the vectors: `61*65536` is that byte so many times.
+fn bytes(hex: &str) -> Vec<u8> {
+    let byte = |digits: &str| u8::from_str_radix(digits, 16).unwrap();
+    let part = |part: &str| {
+        if let Some((digits, times)) = part.split_once('*') {
+            return vec![byte(digits); times.parse().unwrap()];
+        }
+        part.as_bytes().chunks(2).map(|digits| byte(std::str::from_utf8(digits).unwrap())).collect()
+    };
+    hex.split_whitespace().flat_map(part).collect()
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &str) -> Vec<u8> {
+    let payload = bytes(payload);
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[..], &[kind, flags, 0, 0], &stream.to_be_bytes(), &payload].concat()
+}
+
+fn frames(bytes: &[u8]) -> Vec<FromCore> {
+    let mut bytes = BytesMut::from(bytes);
+    let mut decoder = Decoder::<FromCore>::default();
+    std::iter::from_fn(|| decoder.next(&mut bytes).unwrap()).collect()
+}
+
+fn vectors() -> Vec<Value> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../protocol/vectors/sessions");
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    files.map(|file| serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()).collect()
+}
+
+/// Plays a conversation; the worker's writes come in pieces of this size.
+fn play(vector: &Value, size: usize) {
+    let name = vector["name"].as_str().unwrap();
+    let ends = vector["ends"].as_str().unwrap();
+    let mut link = Link::new();
+    let mut broken = None;
+    for step in vector["steps"].as_array().unwrap() {
+        let bytes = bytes(step["hex"].as_str().unwrap());
+        match step["from"].as_str().unwrap() {
+            "core" => frames(&bytes).into_iter().for_each(|frame| link.acts(frame)),
+            _ => broken = broken.or(link.hears_in_pieces(&bytes, size).err()),
+        }
+    }
+    match (ends.starts_with("violation by worker"), broken) {
+        (true, Some(broken)) => assert_eq!(broken.code, "violation", "{name}"),
+        (false, Some(broken)) => assert!(broken.code == "version" && ends == "closed", "{name}: {broken:?}"),
+        (true, None) => panic!("{name}: {ends}, but nothing was found"),
+        (false, None) => {}
+    }
+    let held = link.session.streams.values().filter(|open| !open.stream.is_cancelled()).count();
+    assert_eq!(link.places.len(), held, "{name}: a request is where its stream is");
+    link.session.end(&mut link.places);
+    assert!(link.places.is_empty(), "{name}");
+}
+
+#[test]
+fn every_conversation_ends_as_its_vector_says() {
+    let played = vectors().into_iter().filter(|vector| !vector["ends"].as_str().unwrap().contains("by core"));
+    let played = played.collect::<Vec<_>>();
+    assert!(played.len() >= 60, "{} vectors", played.len());
+    for vector in &played {
+        for size in [usize::MAX, 1, 7] {
+            play(vector, size);
+        }
+    }
+}
+
+#[test]
+fn what_a_worker_writes_may_be_cut_at_every_byte() {
+    let whole = [frame(0x20, 0, 1, PARK), frame(0x22, 0, 2, PUBLISH), frame(0x11, 0, 2, ANSWER)].concat();
+    for cut in 0..=whole.len() {
+        let mut link = Link::ready();
+        (1..=2).for_each(|stream| link.asks(stream, &Bytes::new()));
+        link.hears_in_pieces(&whole[..cut], usize::MAX).unwrap();
+        link.hears_in_pieces(&whole[cut..], usize::MAX).unwrap();
+        assert_eq!(link.events.len(), 3, "cut at {cut}");
+    }
+}
+
+#[test]
+fn whichever_byte_is_damaged_nothing_is_told_twice() {
+    let whole = [frame(0x20, 0, 1, PARK), frame(0x22, 0, 2, PUBLISH), frame(0x11, 0, 2, ANSWER)].concat();
+    for (at, damage) in (0..whole.len()).flat_map(|at| (0..=255).map(move |damage| (at, damage))) {
+        let mut damaged = whole.clone();
+        damaged[at] = damage;
+        let mut link = Link::ready();
+        (1..=2).for_each(|stream| link.asks(stream, &Bytes::new()));
+        let _ = link.hears_in_pieces(&damaged, usize::MAX);
+        assert!(link.events.len() <= 3 && link.places.len() == link.session.streams.len(), "{damage:02x} at {at}");
+    }
+}
+
+#[test]
+fn an_answer_is_told_with_its_request() {
+    let mut link = Link::ready();
+    link.asks(1, &Bytes::new());
+    link.asks(2, &Bytes::new());
+    link.hears(0x11, 0, 2, ANSWER).unwrap();
+    link.hears(0x14, 0, 1, ERROR).unwrap();
+    let [WorkerEvent::Response { request: second, response: Response { status: 200, .. }, more: false, .. }, failed] =
+        &link.events[..]
+    else {
+        panic!("{:?}", link.events)
+    };
+    assert_eq!(*second, request(2));
+    let error = ErrorReason::Application;
+    assert_eq!(*failed, WorkerEvent::Errored { worker: WORKER, request: request(1), error, text: String::new() });
+    assert!(link.places.is_empty());
+}
+
+#[test]
+fn what_comes_late_on_a_cancelled_stream_is_dropped_and_its_end_is_told() {
+    let mut link = Link::ready();
+    link.asks(1, &Bytes::new());
+    link.hears(0x11, MORE, 1, ANSWER).unwrap();
+    link.hears(0x12, MORE, 1, "61").unwrap();
+    link.events.clear();
+    link.cancels(1);
+    assert!(link.places.is_empty());
+    link.hears(0x12, MORE, 1, "62").unwrap();
+    assert_eq!(link.events, []);
+    link.hears(0x12, 0, 1, "63").unwrap();
+    assert_eq!(link.events, [WorkerEvent::Closed { worker: WORKER, request: request(1) }]);
+    assert_eq!(link.session.dropped(), 2);
+    assert!(link.hears(0x12, 0, 1, "64").is_err());
+}
+
+#[test]
+fn a_parked_stream_is_over_when_it_is_cancelled() {
+    let mut link = Link::ready();
+    link.asks(1, &Bytes::new());
+    link.hears(0x20, 0, 1, PARK).unwrap();
+    assert!(matches!(&link.events[..], [WorkerEvent::Parked { .. }]));
+    link.cancels(1);
+    assert!(link.session.streams.is_empty());
+    link.out.clear();
+    link.resumes(&[1]);
+    assert_eq!(link.writes(), []);
+}
+
+#[test]
+fn a_resume_names_only_what_is_parked_here() {
+    let mut link = Link::ready();
+    (1..=3).for_each(|stream| link.asks(stream, &Bytes::new()));
+    link.hears(0x20, 0, 1, PARK).unwrap();
+    link.hears(0x20, 0, 3, PARK).unwrap();
+    link.out.clear();
+    link.resumes(&[3, 2, 1, 9]);
+    assert_eq!(link.writes(), [FromCore::ResumeAwait { outcome: Outcome::Elapsed, streams: vec![3, 1] }]);
+}
+
+#[test]
+fn a_body_goes_out_as_its_window_allows() {
+    let window = WINDOW_BYTES as usize;
+    let mut link = Link::ready();
+    link.asks(1, &Bytes::from(vec![b'x'; 2 * window + 10]));
+    assert_eq!(link.writes_body(), (window, false));
+    link.session.pump(&mut link.out);
+    assert_eq!(link.writes_body(), (0, false));
+    for (granted, written) in [(1, (1, false)), (WINDOW_BYTES, (window, false)), (1_000, (9, true))] {
+        link.hears_window(1, granted);
+        link.session.pump(&mut link.out);
+        assert_eq!(link.writes_body(), written);
+    }
+    assert!(!link.session.has_more_to_send());
+}
+
+#[test]
+fn bodies_take_turns_and_wait_while_much_is_unsent() {
+    let mut link = Link::ready();
+    let body = Bytes::from(vec![b'x'; 200_000]);
+    for stream in 1..=4 {
+        link.session.request(&mut link.out, &mut link.places, request(stream), head(), &body).unwrap();
+    }
+    link.session.pump(&mut link.out);
+    assert!(link.out.len() < limits::UNSENT_BYTES_BUSY + DATA_BYTES_MAX + 1_000, "{}", link.out.len());
+    let first = link.writes();
+    let turns = first.iter().filter_map(|frame| match frame {
+        FromCore::Data { stream, .. } => Some(*stream),
+        _ => None,
+    });
+    assert!(turns.eq([1, 2, 3, 4]), "{first:?}");
+}
+
+#[test]
+fn a_body_that_nobody_wants_any_more_is_not_sent_on() {
+    let body = Bytes::from(vec![b'x'; 1_000_000]);
+    let mut link = Link::ready();
+    link.asks(1, &body);
+    link.asks(2, &body);
+    link.out.clear();
+    link.cancels(1);
+    link.hears(0x11, 0, 2, ANSWER).unwrap();
+    assert!(matches!(link.writes()[..], [FromCore::Cancel { stream: 1, .. }]));
+    (1..=2).for_each(|stream| link.hears_window(stream, WINDOW_BYTES));
+    link.session.pump(&mut link.out);
+    assert_eq!(link.writes(), []);
+}
+
+#[test]
+fn what_the_client_took_is_granted_in_good_parts() {
+    let mut link = Link::ready();
+    link.asks(1, &Bytes::new());
+    link.hears(0x11, MORE, 1, ANSWER).unwrap();
+    (0..4).for_each(|_| link.hears(0x12, MORE, 1, "61*65536").unwrap());
+    link.out.clear();
+    link.session.grant(&mut link.out, 1, 65_535);
+    assert_eq!(link.writes(), []);
+    link.session.grant(&mut link.out, 1, 1);
+    assert_eq!(link.writes(), [FromCore::Window { stream: 1, bytes: 65_536 }]);
+    link.hears(0x12, MORE, 1, "61*65536").unwrap();
+    assert!(link.hears(0x12, MORE, 1, "61").is_err());
+}
+
+#[test]
+fn a_publish_of_a_cancelled_request_counts() {
+    let mut link = Link::ready();
+    link.asks(1, &Bytes::new());
+    link.cancels(1);
+    link.hears(0x22, 0, 1, PUBLISH).unwrap();
+    assert!(matches!(&link.events[..], [WorkerEvent::Published { .. }]));
+}
+
+#[test]
+fn the_last_stream_is_followed_by_none() {
+    let mut link = Link::ready();
+    link.session.opened = u32::MAX - 1;
+    link.asks(u32::MAX, &Bytes::new());
+    let none = link.session.request(&mut link.out, &mut link.places, request(7), head(), &Bytes::new());
+    assert!(matches!(none, Err(Exhausted)));
+}
+
+#[test]
+fn a_call_opens_a_stream_for_each() {
+    let mut link = Link::ready();
+    let calls = [(request(1), &b"one"[..]), (request(2), &b"two"[..])];
+    link.session.call(&mut link.out, &mut link.places, &Outcome::Elapsed, "render", &calls).unwrap();
+    let calls = vec![(1, Bytes::from_static(b"one")), (2, Bytes::from_static(b"two"))];
+    let called = FromCore::ResumeCall { outcome: Outcome::Elapsed, function: "render".to_owned(), calls };
+    assert_eq!(link.writes(), [called]);
+    assert_eq!(link.places[&request(2)], Place { worker: WORKER, stream: 2 });
+}

@@ -1,0 +1,95 @@
+//! One turn: what links and processes have to say becomes events.
+
+use std::io;
+
+use parkade_core::WorkerId;
+use tokio::time::Instant;
+
+use super::event::WorkerEvent;
+use super::session::Audience;
+use super::{REPORTS, Workers};
+
+impl Workers {
+    /// Takes what the workers have to say, of each a bounded part.
+    pub fn turn(&mut self, events: &mut Vec<WorkerEvent>) -> io::Result<()> {
+        self.forget();
+        self.notice()?;
+        self.take_reports();
+        self.read(events);
+        if !self.ending.is_empty() {
+            self.end(events);
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self) {
+        for id in self.gone.drain(..) {
+            let gone = self.crew.remove(&id);
+            self.dropped += gone.map_or(0, |worker| worker.session.dropped());
+        }
+    }
+
+    /// Finds the links that can be read or written. A second look finds the set empty, nearly always, and so lets `ready` wait again.
+    fn notice(&mut self) -> io::Result<()> {
+        for _ in 0..2 {
+            let told = self.poll.take()?;
+            if told.is_empty() {
+                break;
+            }
+            for event in told.iter().filter(|event| event.token() != REPORTS) {
+                let Ok(id) = u32::try_from(event.token().0).map(WorkerId) else { continue };
+                let Some(link) = self.crew.get_mut(&id).and_then(|worker| worker.link.as_mut()) else { continue };
+                let (readable, unblocked) = link.notice(event);
+                if readable && !self.readable.contains(&id) {
+                    self.readable.push(id);
+                }
+                if unblocked {
+                    self.sending.push(id);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take_reports(&mut self) {
+        while let Ok(report) = self.reports.try_recv() {
+            if let Some(worker) = self.crew.get_mut(&report.worker) {
+                worker.hear_of_process(report.news);
+                self.note_ending(report.worker);
+            }
+        }
+    }
+
+    fn read(&mut self, events: &mut Vec<WorkerEvent>) {
+        let mut readable = std::mem::take(&mut self.readable);
+        readable.retain(|id| {
+            let Some(worker) = self.crew.get_mut(id) else { return false };
+            let more = worker.read(&mut self.piece, &mut Audience { places: &mut self.places, events });
+            if worker.has_to_flush() {
+                self.sending.push(*id);
+            }
+            if worker.is_ending() {
+                self.note_ending(*id);
+            }
+            more
+        });
+        self.readable = readable;
+    }
+
+    /// Goes on with those that are ending, and tells of those that are gone.
+    fn end(&mut self, events: &mut Vec<WorkerEvent>) {
+        let now = Instant::now();
+        let mut ending = std::mem::take(&mut self.ending);
+        ending.retain(|id| {
+            let Some(worker) = self.crew.get_mut(id) else { return false };
+            if let Some(why) = worker.take_violation() {
+                events.push(WorkerEvent::Violated { worker: *id, why });
+            }
+            let Some(how) = worker.end(now, &mut self.places) else { return true };
+            self.gone.push(*id);
+            events.push(WorkerEvent::Exited { worker: *id, how });
+            false
+        });
+        self.ending = ending;
+    }
+}

@@ -1,0 +1,177 @@
+//! One worker: its process and its link, which end in any order.
+
+use std::io;
+
+use mio::{Registry, Token};
+use parkade_core::WorkerId;
+use parkade_wire::encode;
+use tokio::time::Instant;
+
+use super::limits;
+use super::link::{Found, Link};
+use super::places::Places;
+use super::process::{Launch, News, Post, Process};
+use super::session::{Audience, Broken, Session};
+
+pub struct Worker {
+    id: WorkerId,
+    pub process: Process,
+    pub session: Session,
+    /// `None` when it has ended.
+    pub link: Option<Link>,
+    /// It was given notice, so it may take its time behind its `GOODBYE`: who gave notice also says when that is over.
+    pub expected_to_exit: bool,
+    /// The rule that it broke, until that is told.
+    violation: Option<String>,
+    end: End,
+}
+
+/// How far the end has come.
+#[derive(Default)]
+struct End {
+    /// How the process ended.
+    exited: Option<String>,
+    /// All that it printed has been logged.
+    silent: bool,
+    /// Then it is killed; or, if the process is gone, nothing is waited for any more.
+    due: Option<Instant>,
+}
+
+impl Worker {
+    /// Starts the process and says `HELLO`.
+    pub fn start(launch: &Launch, id: WorkerId, post: &Post, registry: &Registry, token: Token) -> io::Result<Self> {
+        let (process, socket) = Process::start(launch, id, post)?;
+        let mut link = Link::new(socket, registry, token)?;
+        let info = [("core", launch.core_version), ("target", &launch.target), ("dev", "true")];
+        let info = if launch.dev { &info[..] } else { &info[..2] };
+        let session = Session::new(id, info, &mut link.unsent);
+        link.flush(registry);
+        let link = Some(link);
+        Ok(Self { id, process, session, link, expected_to_exit: false, violation: None, end: End::default() })
+    }
+
+    /// Reads a part of what the link has; whether there may be more.
+    pub fn read(&mut self, piece: &mut [u8], audience: &mut Audience) -> bool {
+        let mut left = limits::READ_BYTES_PER_TURN;
+        while left > 0 {
+            let Some(link) = &mut self.link else { return false };
+            let found = link.fill(piece);
+            if let Err(broken) = self.session.hear(&mut link.read, audience) {
+                self.refuse(broken, audience.places);
+                return false;
+            }
+            if self.session.is_leaving() && !self.expected_to_exit {
+                self.limit_exit();
+            }
+            match found {
+                Found::Bytes(count) => left = left.saturating_sub(count),
+                Found::Dry => return false,
+                Found::End => {
+                    self.close(audience.places);
+                    self.limit_exit();
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Sends what waits, and of the bodies as much as the worker takes.
+    pub fn flush(&mut self, registry: &Registry) {
+        let Some(link) = &mut self.link else { return };
+        loop {
+            self.session.pump(&mut link.unsent);
+            link.flush(registry);
+            if link.is_blocked() || !self.session.has_more_to_send() {
+                return;
+            }
+        }
+    }
+
+    /// Reading has let a body go on: whether the link is to be flushed for it.
+    pub fn has_to_flush(&mut self) -> bool {
+        self.session.has_more_to_send() && self.link.as_mut().is_some_and(Link::queue)
+    }
+
+    pub fn hear_of_process(&mut self, news: News) {
+        match news {
+            News::Silent => self.end.silent = true,
+            News::Exited(how) => {
+                self.end.exited = Some(how);
+                self.end.due = Some(Instant::now() + limits::LAST_WORDS_TIME);
+            }
+        }
+    }
+
+    /// Closes the link and kills the process.
+    pub fn break_off(&mut self, why: String, places: &mut Places) {
+        self.close(places);
+        self.process.kill();
+        self.violation = Some(why);
+    }
+
+    pub fn is_violated(&self) -> bool {
+        self.violation.is_some()
+    }
+
+    pub fn take_violation(&mut self) -> Option<String> {
+        self.violation.take()
+    }
+
+    pub fn is_ending(&self) -> bool {
+        self.link.is_none() || self.end.due.is_some() || self.end.exited.is_some()
+    }
+
+    pub fn due(&self) -> Option<Instant> {
+        self.end.due
+    }
+
+    /// Goes on with the end: kills it when it is due; when all is over, how the process ended.
+    pub fn end(&mut self, now: Instant, places: &mut Places) -> Option<String> {
+        let is_due = self.end.due.is_some_and(|due| due <= now);
+        if self.end.exited.is_some() {
+            let complete = self.link.is_none() && self.end.silent;
+            if complete || is_due {
+                self.close(places);
+                return self.end.exited.take();
+            }
+        } else if is_due {
+            tracing::warn!(
+                worker = self.id.0,
+                pid = self.process.pid(),
+                "a worker has nothing left to do and stays: killed"
+            );
+            self.end.due = None;
+            self.process.kill();
+        }
+        None
+    }
+
+    /// Says why, and breaks off.
+    fn refuse(&mut self, broken: Broken, places: &mut Places) {
+        let Broken { code, why, evidence } = broken;
+        tracing::warn!(
+            worker = self.id.0,
+            pid = self.process.pid(),
+            frame = evidence,
+            "a frame breaks the protocol: {why}"
+        );
+        if let Some(link) = &mut self.link {
+            encode::goodbye(&mut link.unsent, code, &why);
+            link.write();
+        }
+        self.break_off(why, places);
+    }
+
+    fn close(&mut self, places: &mut Places) {
+        self.link = None;
+        self.session.end(places);
+    }
+
+    /// It has nothing left to do but to exit.
+    fn limit_exit(&mut self) {
+        if self.end.exited.is_none() && self.end.due.is_none() {
+            self.end.due = Some(Instant::now() + limits::EXIT_TIME);
+        }
+    }
+}
