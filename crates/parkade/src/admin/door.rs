@@ -1,0 +1,65 @@
+//! The only way from the admin endpoints to the server: questions, each with the place for its answer.
+
+use bytes::Bytes;
+use parkade_core::{ChannelName, Cursor};
+use tokio::sync::{mpsc, oneshot};
+
+use super::limits::{ANSWER_TIME_MAX, ASKS_COUNT_MAX};
+use super::report::Report;
+
+/// The near end. The server has the other and answers each ask in the turn in which it comes.
+#[derive(Debug, Clone)]
+pub struct AdminDoor(mpsc::Sender<Ask>);
+
+#[derive(Debug)]
+pub enum Ask {
+    /// Whether a request would be served now.
+    Ready {
+        reply: oneshot::Sender<Readiness>,
+    },
+    Status {
+        reply: oneshot::Sender<Box<Report>>,
+    },
+    Publish {
+        channel: ChannelName,
+        content_type: String,
+        body: Bytes,
+        reply: oneshot::Sender<Result<Cursor, PublishRefused>>,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Readiness {
+    Ready,
+    /// `reason`: what is missing, in words.
+    NotReady {
+        reason: String,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PublishRefused {
+    #[error("all channels that there may be are in use: try again later")]
+    ChannelsFull,
+}
+
+/// The server does not answer: it has too much to do, or has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the core does not answer")]
+pub struct NoAnswer;
+
+impl AdminDoor {
+    /// A door, and what the server reads from it.
+    #[must_use]
+    pub fn new() -> (Self, mpsc::Receiver<Ask>) {
+        let (sender, asks) = mpsc::channel(ASKS_COUNT_MAX);
+        (Self(sender), asks)
+    }
+
+    /// Asks, and waits for the answer.
+    pub async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Result<T, NoAnswer> {
+        let (reply, answer) = oneshot::channel();
+        self.0.try_send(question(reply)).map_err(|_| NoAnswer)?;
+        tokio::time::timeout(ANSWER_TIME_MAX, answer).await.map_err(|_| NoAnswer)?.map_err(|_| NoAnswer)
+    }
+}

@@ -1,0 +1,93 @@
+//! What the requests that have ended add up to. The server records each one; the metrics show the sums.
+
+use std::time::Duration;
+
+use parkade_core::Times;
+
+/// Upper bounds of the buckets, in seconds: from a constant answer to a long poll.
+pub const BUCKETS: [f64; 17] =
+    [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
+
+/// Sums over all requests that have ended.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Ended {
+    pub queue: Histogram,
+    pub run: Histogram,
+    pub park: Histogram,
+    /// By the first digit of the status; the first counts those that got no answer.
+    pub by_class: [u64; 6],
+}
+
+/// How often a time lay in each bucket.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Histogram {
+    /// The last is for all that exceed every bound.
+    counts: [u64; BUCKETS.len() + 1],
+    sum: Duration,
+}
+
+impl Ended {
+    /// Counts one request. `status` is 0 when it got no answer.
+    pub fn record(&mut self, status: u16, times: Times) {
+        self.queue.observe(times.queued);
+        self.run.observe(times.running);
+        self.park.observe(times.parked);
+        let class = usize::from(status / 100);
+        if let Some(count) = self.by_class.get_mut(class) {
+            *count += 1;
+        }
+    }
+}
+
+impl Histogram {
+    pub fn observe(&mut self, time: Duration) {
+        let seconds = time.as_secs_f64();
+        let bucket = BUCKETS.iter().position(|bound| seconds <= *bound).unwrap_or(BUCKETS.len());
+        self.counts[bucket] += 1;
+        self.sum = self.sum.saturating_add(time);
+    }
+
+    /// How many lay at or below each bound; the last are all.
+    #[must_use]
+    pub fn cumulative(&self) -> [u64; BUCKETS.len() + 1] {
+        let mut counts = self.counts;
+        for bucket in 1..counts.len() {
+            counts[bucket] += counts[bucket - 1];
+        }
+        counts
+    }
+
+    #[must_use]
+    pub fn sum(&self) -> Duration {
+        self.sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_counts_in_its_bucket_and_all_above() {
+        let mut histogram = Histogram::default();
+        for milliseconds in [0, 1, 2_000, 100_000] {
+            histogram.observe(Duration::from_millis(milliseconds));
+        }
+        let cumulative = histogram.cumulative();
+        assert_eq!(cumulative[0], 1);
+        assert_eq!(cumulative[2], 2, "a bound belongs to its bucket");
+        assert_eq!(cumulative[12], 3);
+        assert_eq!(cumulative[BUCKETS.len() - 1..], [3, 4]);
+        assert_eq!(histogram.sum(), Duration::from_millis(102_001));
+    }
+
+    #[test]
+    fn a_request_counts_by_the_class_of_its_status() {
+        let mut ended = Ended::default();
+        for status in [0, 200, 204, 503, 999] {
+            ended.record(status, Times::default());
+        }
+        assert_eq!(ended.by_class, [1, 0, 2, 0, 0, 1]);
+        assert_eq!(ended.queue.cumulative()[0], 5);
+    }
+}

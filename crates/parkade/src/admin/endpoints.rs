@@ -1,0 +1,106 @@
+//! Which path answers what.
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Body;
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use serde::Serialize;
+
+use super::door::{AdminDoor, Ask, NoAnswer, Readiness};
+use super::{metrics, publish};
+
+pub type Answer = Response<Full<Bytes>>;
+
+#[derive(Serialize)]
+struct Fault<'a> {
+    error: &'a str,
+}
+
+/// Answers one request.
+pub async fn answer<B>(request: Request<B>, door: &AdminDoor) -> Answer
+where
+    B: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static>,
+{
+    let path = request.uri().path().to_owned();
+    if let Some(channel) = path.strip_prefix("/publish/") {
+        return if request.method() == Method::POST {
+            publish::answer(channel, request, door).await
+        } else {
+            allow("POST")
+        };
+    }
+    let known = matches!(&*path, "/health/live" | "/health/ready" | "/status" | "/metrics");
+    if !known {
+        let paths = "known are /health/live, /health/ready, /status, /metrics and POST /publish/<channel>";
+        return fault(StatusCode::NOT_FOUND, &format!("nothing is here; {paths}"));
+    }
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return allow("GET, HEAD");
+    }
+    match &*path {
+        "/health/live" => json(StatusCode::OK, &serde_json::json!({ "live": true })),
+        "/health/ready" => ready(door).await,
+        "/metrics" => page(door).await,
+        _ => status(door).await,
+    }
+}
+
+async fn ready(door: &AdminDoor) -> Answer {
+    match door.ask(|reply| Ask::Ready { reply }).await {
+        Ok(Readiness::Ready) => json(StatusCode::OK, &serde_json::json!({ "ready": true })),
+        Ok(Readiness::NotReady { reason }) => not_ready(&reason),
+        Err(silent) => not_ready(&silent.to_string()),
+    }
+}
+
+fn not_ready(reason: &str) -> Answer {
+    json(StatusCode::SERVICE_UNAVAILABLE, &serde_json::json!({ "ready": false, "reason": reason }))
+}
+
+async fn status(door: &AdminDoor) -> Answer {
+    match door.ask(|reply| Ask::Status { reply }).await {
+        Ok(report) => json(StatusCode::OK, &report),
+        Err(silent) => no_answer(silent),
+    }
+}
+
+async fn page(door: &AdminDoor) -> Answer {
+    match door.ask(|reply| Ask::Status { reply }).await {
+        Ok(report) => {
+            let mut answer = Response::new(Full::from(metrics::exposition(&report)));
+            answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(metrics::CONTENT_TYPE));
+            answer
+        }
+        Err(silent) => no_answer(silent),
+    }
+}
+
+/// What a silent core makes of any ask.
+pub fn no_answer(silent: NoAnswer) -> Answer {
+    fault(StatusCode::SERVICE_UNAVAILABLE, &silent.to_string())
+}
+
+/// A refusal in words.
+pub fn fault(status: StatusCode, error: &str) -> Answer {
+    json(status, &Fault { error })
+}
+
+/// JSON that no cache keeps.
+pub fn json(status: StatusCode, value: &impl Serialize) -> Answer {
+    let body = serde_json::to_vec(value).expect("reports and faults can always be written as JSON");
+    let mut answer = Response::new(Full::from(body));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}
+
+fn allow(methods: &'static str) -> Answer {
+    let mut answer = fault(StatusCode::METHOD_NOT_ALLOWED, &format!("use {methods} here"));
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
+    answer
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! The admin addresses: TCP where the operator wants it, the private socket always.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::door::AdminDoor;
+use super::endpoints;
+use super::limits::{ACCEPT_PAUSE, CONNECTION_TIME_MAX, CONNECTIONS_COUNT_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX};
+use super::private::{self, PrivateSocket, SocketFile};
+
+/// Why the endpoints cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    #[error("cannot listen at the admin address {address}: {source}; free it or choose another with --admin")]
+    Bind { address: SocketAddr, source: io::Error },
+    #[error("the admin endpoints cannot be served: {0}")]
+    Runtime(io::Error),
+}
+
+/// Addresses that are taken already.
+struct Listeners {
+    tcp: Vec<std::net::TcpListener>,
+    private: Option<PrivateSocket>,
+}
+
+enum Listener {
+    Tcp(TcpListener),
+    Private(UnixListener),
+}
+
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+impl Listeners {
+    fn serve(self, door: AdminDoor) -> io::Result<Serving> {
+        let mut accepting = JoinSet::new();
+        for listener in self.tcp {
+            accepting.spawn(accept(Listener::Tcp(TcpListener::from_std(listener)?), door.clone()));
+        }
+        let private = match self.private.map(PrivateSocket::into_parts) {
+            Some((listener, file)) => {
+                accepting.spawn(accept(Listener::Private(UnixListener::from_std(listener)?), door));
+                Some(file)
+            }
+            None => None,
+        };
+        Ok(Serving { _private: private, _accepting: accepting })
+    }
+}
+
+/// The endpoints, for as long as this is kept; then the private socket is gone too.
+#[derive(Debug)]
+#[must_use]
+pub struct Serving {
+    _private: Option<SocketFile>,
+    _accepting: JoinSet<()>,
+}
+
+/// Serves at these addresses and at the private socket. Must be called in a tokio runtime with I/O and time.
+pub fn serve(addresses: &[SocketAddr], door: AdminDoor) -> Result<Serving, AdminError> {
+    listeners(addresses)?.serve(door).map_err(AdminError::Runtime)
+}
+
+/// Takes the addresses and the private socket. Without the latter (nowhere to write) the server goes on, and says so.
+fn listeners(addresses: &[SocketAddr]) -> Result<Listeners, AdminError> {
+    let bind = |address: &SocketAddr| {
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        if address.port() == 0 {
+            tracing::info!("the admin address has become http://{}", listener.local_addr()?);
+        }
+        Ok(listener)
+    };
+    let bind = |address| bind(address).map_err(|source| AdminError::Bind { address: *address, source });
+    let tcp = addresses.iter().map(bind).collect::<Result<_, _>>()?;
+    let private = PrivateSocket::open(&private::folders())
+        .inspect(|socket| tracing::debug!("`parkade status` asks at {}", socket.path().display()))
+        .inspect_err(|error| tracing::warn!("`parkade status` will not find this server: {error}"))
+        .ok();
+    Ok(Listeners { tcp, private })
+}
+
+/// The private socket alone, in this folder, and where it is.
+#[cfg(test)]
+pub fn serve_private(folder: &std::path::Path, door: AdminDoor) -> (Serving, std::path::PathBuf) {
+    let private = PrivateSocket::open(&[folder.into()]).unwrap();
+    let path = private.path().into();
+    (Listeners { tcp: Vec::new(), private: Some(private) }.serve(door).unwrap(), path)
+}
+
+async fn accept(listener: Listener, door: AdminDoor) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_COUNT_MAX));
+    let mut connections = JoinSet::new();
+    loop {
+        let place = Arc::clone(&places).acquire_owned().await.expect("the semaphore is never closed");
+        match listener.accept().await {
+            Ok(stream) => {
+                let door = door.clone();
+                connections.spawn(async move {
+                    let _place = place;
+                    // An error is the client's, and there is nobody to tell it to.
+                    let _ = timeout(CONNECTION_TIME_MAX, converse(stream, door)).await;
+                });
+            }
+            Err(error) => {
+                tracing::warn!("the admin address accepts nobody for a moment: {error}");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+async fn converse(stream: Box<dyn Stream>, door: AdminDoor) -> hyper::Result<()> {
+    let service = service_fn(move |request| {
+        let door = door.clone();
+        async move { Ok::<_, std::convert::Infallible>(endpoints::answer(request, &door).await) }
+    });
+    http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME_MAX)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), service)
+        .await
+}
+
+impl Listener {
+    async fn accept(&self) -> io::Result<Box<dyn Stream>> {
+        match self {
+            Self::Tcp(listener) => Ok(Box::new(listener.accept().await?.0)),
+            Self::Private(listener) => Ok(Box::new(listener.accept().await?.0)),
+        }
+    }
+}

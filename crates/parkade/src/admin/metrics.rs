@@ -1,0 +1,207 @@
+//! `/metrics`: the report in the text format of Prometheus.
+//!
+//! Written by hand: a report is a snapshot, and the client libraries want to own counters that live.
+
+use std::fmt::{Display, Write};
+
+use super::ended::{BUCKETS, Histogram};
+use super::report::Report;
+
+/// What the answer is, by the format's own specification.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/// The whole page.
+#[must_use]
+pub fn exposition(report: &Report) -> String {
+    let mut page = Page(String::with_capacity(8 * 1024));
+    server(&mut page, report);
+    requests(&mut page, report);
+    workers(&mut page, report);
+    channels(&mut page, report);
+    page.0
+}
+
+fn server(page: &mut Page, report: &Report) {
+    page.labelled("info", Kind::Gauge, "What runs; always 1.", "version", [(&*report.version, 1)]);
+    page.single("ready", Kind::Gauge, "1 when a request would be served now.", u8::from(report.state == "ready"));
+    page.single("uptime_seconds", Kind::Gauge, "Since the core started.", report.uptime);
+    let connections = [("http1", report.connections.http1), ("http2", report.connections.http2)];
+    page.labelled("connections", Kind::Gauge, "Connections of clients.", "protocol", connections);
+    if let Some(bytes) = report.memory.resident_bytes {
+        page.single("resident_bytes", Kind::Gauge, "Resident memory of the core.", bytes);
+    }
+    page.single("parked_bytes", Kind::Gauge, "Kept for parked requests.", report.memory.parked_bytes);
+    page.single(
+        "log_lines_dropped_total",
+        Kind::Counter,
+        "Log lines that could not be written.",
+        report.log.lines_dropped,
+    );
+    let reloads = [("done", report.counts.reloads_done), ("given up", report.counts.reloads_given_up)];
+    page.labelled("reloads_total", Kind::Counter, "Reloads, by how they went.", "outcome", reloads);
+}
+
+fn requests(page: &mut Page, report: &Report) {
+    let (lives, counts, ended) = (&report.lives, &report.counts, &report.ended);
+    let states =
+        [("accepted", lives.accepted), ("queued", lives.queued), ("running", lives.running), ("parked", lives.parked)];
+    page.labelled("lives", Kind::Gauge, "Requests by state.", "state", states);
+    page.labelled(
+        "waits",
+        Kind::Gauge,
+        "What parked requests wait for.",
+        "kind",
+        report.waits.iter().map(|(kind, wait)| (kind, wait.count)),
+    );
+    let oldest = report.waits.iter().filter_map(|(kind, wait)| Some((kind, wait.oldest?)));
+    page.labelled("wait_oldest_seconds", Kind::Gauge, "How long the first of each kind has waited.", "kind", oldest);
+    page.single("requests_accepted_total", Kind::Counter, "Requests that came.", counts.accepted);
+    page.single(
+        "requests_answered_total",
+        Kind::Counter,
+        "Requests that were answered, refusals included.",
+        counts.answered,
+    );
+    page.single("requests_parked_total", Kind::Counter, "Times a request was parked.", counts.parked);
+    page.labelled(
+        "requests_cancelled_total",
+        Kind::Counter,
+        "Requests that ended without their answer.",
+        "reason",
+        &counts.cancelled,
+    );
+    page.labelled(
+        "requests_refused_total",
+        Kind::Counter,
+        "Answers that the core gave by itself.",
+        "refusal",
+        &counts.refused,
+    );
+    let classes = CLASSES.into_iter().zip(ended.by_class);
+    page.labelled(
+        "responses_total",
+        Kind::Counter,
+        "Requests that ended, by the class of their status.",
+        "class",
+        classes,
+    );
+    page.histogram("request_queue_seconds", "Time that a request was queued for a worker.", &ended.queue);
+    page.histogram("request_run_seconds", "Time that a worker ran a request.", &ended.run);
+    page.histogram("request_park_seconds", "Time that a request was parked.", &ended.park);
+}
+
+fn workers(page: &mut Page, report: &Report) {
+    let counts = &report.counts;
+    let states = ["starting", "ready", "busy", "draining", "stopping"];
+    let in_state = |state: &str| report.workers.iter().filter(|worker| worker.state == state).count();
+    page.labelled("workers", Kind::Gauge, "Workers by state.", "state", states.map(|state| (state, in_state(state))));
+    let resident: u64 = report.workers.iter().filter_map(|worker| worker.resident_bytes).sum();
+    page.single("workers_resident_bytes", Kind::Gauge, "Resident memory of all workers.", resident);
+    let held: usize = report.workers.iter().map(|worker| worker.held).sum();
+    page.single("workers_held", Kind::Gauge, "Requests that workers hold.", held);
+    page.single("workers_started_total", Kind::Counter, "Workers that were started.", counts.workers_started);
+    page.single("workers_died_total", Kind::Counter, "Workers that ended by themselves.", counts.workers_died);
+    page.single(
+        "workers_recycled_total",
+        Kind::Counter,
+        "Workers that were replaced by plan.",
+        counts.workers_recycled,
+    );
+    page.labelled(
+        "workers_killed_total",
+        Kind::Counter,
+        "Workers that the core killed.",
+        "reason",
+        &counts.workers_killed,
+    );
+    page.single("late_frames_total", Kind::Counter, "Answers of workers to cancelled requests.", counts.late_frames);
+    page.labelled(
+        "refused_events_total",
+        Kind::Counter,
+        "Events that changed nothing.",
+        "reason",
+        &counts.refused_events,
+    );
+}
+
+fn channels(page: &mut Page, report: &Report) {
+    let (channels, counts) = (&report.channels, &report.counts);
+    page.single("channels", Kind::Gauge, "Channels that are in use.", channels.count);
+    page.single("history_messages", Kind::Gauge, "Messages that channels keep.", channels.messages);
+    page.single("history_bytes", Kind::Gauge, "Bytes of the messages that channels keep.", channels.bytes);
+    page.single("messages_published_total", Kind::Counter, "Messages that were published.", counts.published);
+    page.single(
+        "messages_delivered_total",
+        Kind::Counter,
+        "Messages times the requests that got them.",
+        counts.delivered,
+    );
+    page.single(
+        "messages_unpublished_total",
+        Kind::Counter,
+        "Messages for which no channel could be had.",
+        counts.unpublished,
+    );
+    page.single("gaps_total", Kind::Counter, "Times a request was told that messages are lost.", counts.gaps);
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+struct Page(String);
+
+impl Page {
+    fn single(&mut self, name: &str, kind: Kind, help: &str, value: impl Display) {
+        self.family(name, kind, help);
+        self.sample(format_args!("{name} {value}"));
+    }
+
+    fn labelled<S: Display, V: Display>(
+        &mut self,
+        name: &str,
+        kind: Kind,
+        help: &str,
+        label: &str,
+        samples: impl IntoIterator<Item = (S, V)>,
+    ) {
+        self.family(name, kind, help);
+        for (word, value) in samples {
+            // Ours alone: no quotes, no backslashes.
+            self.sample(format_args!("{name}{{{label}=\"{word}\"}} {value}"));
+        }
+    }
+
+    fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram) {
+        self.family(name, Kind::Histogram, help);
+        let counts = histogram.cumulative();
+        for (bound, count) in BUCKETS.iter().zip(counts) {
+            self.sample(format_args!("{name}_bucket{{le=\"{bound}\"}} {count}"));
+        }
+        let all = counts[BUCKETS.len()];
+        self.sample(format_args!("{name}_bucket{{le=\"+Inf\"}} {all}"));
+        self.sample(format_args!("{name}_sum {}", histogram.sum().as_secs_f64()));
+        self.sample(format_args!("{name}_count {all}"));
+    }
+
+    fn family(&mut self, name: &str, kind: Kind, help: &str) {
+        let kind = match kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        };
+        let _ = writeln!(self.0, "# HELP parkade_{name} {help}\n# TYPE parkade_{name} {kind}");
+    }
+
+    fn sample(&mut self, sample: std::fmt::Arguments<'_>) {
+        let _ = writeln!(self.0, "parkade_{sample}");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! The page as a scraper reads it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use parkade_core::Times;
+
+use super::*;
+use crate::admin::report::{Lives, Wait, Worker};
+
+fn report() -> Report {
+    let mut report = Report { version: "0.1.0".into(), state: "ready".into(), ..Report::default() };
+    report.lives = Lives { accepted: 0, queued: 1, running: 2, parked: 300 };
+    report.waits = BTreeMap::from([("timer".into(), Wait { count: 300, oldest: Some(1.25) })]);
+    report.workers = [("busy", 10), ("ready", 20)]
+        .map(|(state, bytes)| Worker { state: state.into(), resident_bytes: Some(bytes), ..Worker::default() })
+        .into();
+    report.counts.cancelled = BTreeMap::from([("client left".into(), 7)]);
+    report.ended.record(200, Times { parked: Duration::from_secs(2), ..Times::default() });
+    report
+}
+
+/// The samples of the page; panics where the format is broken.
+fn parse(page: &str) -> HashMap<String, f64> {
+    let mut samples = HashMap::new();
+    let mut family = String::new();
+    let mut families = Vec::new();
+    let mut lines = page.lines();
+    assert!(page.ends_with('\n'), "the last line ends too");
+    while let Some(line) = lines.next() {
+        if let Some(help) = line.strip_prefix("# HELP ") {
+            family = help.split(' ').next().unwrap().to_owned();
+            assert!(!families.contains(&family), "{family} comes once");
+            let kind = lines.next().unwrap().strip_prefix(&format!("# TYPE {family} ")).unwrap();
+            assert!(["counter", "gauge", "histogram"].contains(&kind), "{kind}");
+            assert_eq!(kind == "counter", family.ends_with("_total"), "{family} is a {kind}");
+            families.push(family.clone());
+            continue;
+        }
+        let (series, value) = line.rsplit_once(' ').unwrap();
+        let name = series.split('{').next().unwrap();
+        assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'), "{name}");
+        let plain = ["_bucket", "_sum", "_count"].iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name);
+        assert!(name == family || plain == family, "{series} is under {family}");
+        if let Some(label) = series.strip_prefix(name).filter(|label| !label.is_empty()) {
+            let value = label.strip_suffix("\"}").and_then(|label| label.split_once("=\"")).unwrap().1;
+            assert!(!value.contains(['"', '\\', '\n']), "{series}");
+        }
+        assert!(samples.insert(series.to_owned(), value.parse().unwrap()).is_none(), "{series} comes once");
+    }
+    samples
+}
+
+#[test]
+fn the_page_follows_the_text_format() {
+    let samples = parse(&exposition(&report()));
+    for (series, value) in [
+        ("parkade_info{version=\"0.1.0\"}", 1.0),
+        ("parkade_ready", 1.0),
+        ("parkade_lives{state=\"parked\"}", 300.0),
+        ("parkade_waits{kind=\"timer\"}", 300.0),
+        ("parkade_wait_oldest_seconds{kind=\"timer\"}", 1.25),
+        ("parkade_workers{state=\"busy\"}", 1.0),
+        ("parkade_workers{state=\"starting\"}", 0.0),
+        ("parkade_workers_resident_bytes", 30.0),
+        ("parkade_requests_cancelled_total{reason=\"client left\"}", 7.0),
+        ("parkade_responses_total{class=\"2xx\"}", 1.0),
+        ("parkade_request_park_seconds_bucket{le=\"1\"}", 0.0),
+        ("parkade_request_park_seconds_bucket{le=\"2.5\"}", 1.0),
+        ("parkade_request_park_seconds_bucket{le=\"+Inf\"}", 1.0),
+        ("parkade_request_park_seconds_sum", 2.0),
+        ("parkade_request_park_seconds_count", 1.0),
+    ] {
+        assert_eq!(samples.get(series), Some(&value), "{series}");
+    }
+}
+
+#[test]
+fn what_is_not_ready_says_so() {
+    let report = Report { state: "not ready".into(), ..report() };
+    assert_eq!(parse(&exposition(&report)).get("parkade_ready"), Some(&0.0));
+}

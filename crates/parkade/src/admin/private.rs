@@ -1,0 +1,192 @@
+//! The private Unix socket of each running parkade, in a folder that only its user can enter.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use socket2::{Domain, SockAddr, Socket, Type};
+
+/// A socket that listens. Its file goes when this is dropped.
+#[derive(Debug)]
+pub struct PrivateSocket {
+    listener: UnixListener,
+    file: SocketFile,
+}
+
+/// Removes the file when dropped.
+#[derive(Debug)]
+pub struct SocketFile(PathBuf);
+
+/// A parkade of this user that listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Running {
+    pub pid: u32,
+    pub socket: PathBuf,
+}
+
+/// Why there is no private socket.
+#[derive(Debug, thiserror::Error)]
+pub enum PrivateError {
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{} must be a folder that belongs to you and that nobody else can enter (mode 0700): remove it", .0.display())]
+    NotPrivate(PathBuf),
+}
+
+/// Where the sockets of this user are: the first that can be used is.
+#[must_use]
+pub fn folders() -> Vec<PathBuf> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let runtime = runtime.filter(|folder| folder.is_absolute()).map(|folder| folder.join("parkade"));
+    let user = rustix::process::getuid().as_raw();
+    runtime.into_iter().chain([PathBuf::from(format!("/tmp/parkade-{user}"))]).collect()
+}
+
+impl PrivateSocket {
+    /// Listens in the first of `folders` that can be used, and tidies up there after those that died.
+    pub fn open(folders: &[PathBuf]) -> Result<Self, PrivateError> {
+        let mut failure = PrivateError::NotPrivate(PathBuf::new());
+        for folder in folders {
+            match Self::open_in(folder) {
+                Ok(socket) => return Ok(socket),
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    fn open_in(folder: &Path) -> Result<Self, PrivateError> {
+        make_private(folder)?;
+        for (_, socket) in sockets(folder).filter(|(_, socket)| !is_alive(socket)) {
+            let _ = fs::remove_file(socket);
+        }
+        let path = folder.join(format!("{}.sock", std::process::id()));
+        let io = |source| PrivateError::Io { path: path.clone(), source };
+        let listener = UnixListener::bind(&path).map_err(io)?;
+        listener.set_nonblocking(true).map_err(io)?;
+        Ok(Self { listener, file: SocketFile(path) })
+    }
+
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.file.0
+    }
+
+    #[must_use]
+    pub fn into_parts(self) -> (UnixListener, SocketFile) {
+        (self.listener, self.file)
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Every parkade of this user that listens, by process id.
+#[must_use]
+pub fn running(folders: &[PathBuf]) -> Vec<Running> {
+    let safe = folders.iter().filter(|folder| is_private(folder));
+    let alive = safe.flat_map(|folder| sockets(folder)).filter(|(_, socket)| is_alive(socket));
+    let mut running: Vec<_> = alive.map(|(pid, socket)| Running { pid, socket }).collect();
+    running.sort_by_key(|running| running.pid);
+    running
+}
+
+fn make_private(folder: &Path) -> Result<(), PrivateError> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+            Err(PrivateError::Io { path: folder.into(), source })
+        }
+        _ if is_private(folder) => Ok(()),
+        _ => Err(PrivateError::NotPrivate(folder.into())),
+    }
+}
+
+/// Not a link, ours, and closed to everybody else: in `/tmp` anyone may have made it.
+fn is_private(folder: &Path) -> bool {
+    let ours = rustix::process::getuid().as_raw();
+    fs::symlink_metadata(folder).is_ok_and(|it| it.is_dir() && it.uid() == ours && it.mode() & 0o777 == 0o700)
+}
+
+fn sockets(folder: &Path) -> impl Iterator<Item = (u32, PathBuf)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| {
+        let name = entry.file_name();
+        Some((name.to_str()?.strip_suffix(".sock")?.parse().ok()?, entry.path()))
+    })
+}
+
+/// Whether anyone listens. Asked of the socket rather than of the process id, which may have been used again or belong to another namespace.
+fn is_alive(socket: &Path) -> bool {
+    let connect = || {
+        let probe = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        probe.set_nonblocking(true)?; // A full backlog must not keep us.
+        probe.connect(&SockAddr::unix(socket)?)
+    };
+    connect().map_or_else(|error| error.kind() == io::ErrorKind::WouldBlock, |()| true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A folder that is removed again.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("parkade-private-{name}-{}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn the_socket_is_found_while_it_listens_and_gone_afterwards() {
+        let scratch = Scratch::new("found");
+        let folders = [scratch.0.join("parkade")];
+        let socket = PrivateSocket::open(&folders).unwrap();
+        let expected = Running { pid: std::process::id(), socket: socket.path().into() };
+        assert_eq!(running(&folders), [expected]);
+        assert_eq!(fs::metadata(&folders[0]).unwrap().permissions().mode() & 0o777, 0o700);
+        drop(socket);
+        assert_eq!(running(&folders), []);
+        assert_eq!(fs::read_dir(&folders[0]).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn sockets_of_the_dead_are_removed_at_the_next_start() {
+        let scratch = Scratch::new("dead");
+        let folder = scratch.0.join("parkade");
+        make_private(&folder).unwrap();
+        drop(UnixListener::bind(folder.join("1.sock")).unwrap());
+        fs::write(folder.join("notes.txt"), "not a socket of ours").unwrap();
+        let _socket = PrivateSocket::open(std::slice::from_ref(&folder)).unwrap();
+        assert!(!folder.join("1.sock").exists() && folder.join("notes.txt").exists());
+    }
+
+    #[test]
+    fn a_folder_that_others_can_enter_is_not_used() {
+        let scratch = Scratch::new("open");
+        let folder = scratch.0.join("parkade");
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+        let refused = PrivateSocket::open(std::slice::from_ref(&folder)).unwrap_err();
+        assert!(matches!(refused, PrivateError::NotPrivate(_)));
+        let link = scratch.0.join("link");
+        std::os::unix::fs::symlink(&folder, &link).unwrap();
+        let other = PrivateSocket::open(&[link, scratch.0.join("good")]).unwrap();
+        assert!(other.path().starts_with(scratch.0.join("good")));
+    }
+}

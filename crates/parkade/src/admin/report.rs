@@ -1,0 +1,155 @@
+//! The status of the server as plain values: what `/status` answers, and what `parkade status` reads again.
+
+mod from_core;
+
+use std::collections::BTreeMap;
+
+pub use from_core::Shell;
+use serde::{Deserialize, Serialize};
+
+use super::ended::Ended;
+
+/// What is going on now. Times are seconds, sizes bytes; totals since the start stand in `counts`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    pub version: String,
+    pub pid: u32,
+    pub target: String,
+    pub uptime: f64,
+    /// `ready`, `not ready` or `draining`.
+    pub state: String,
+    pub code: Code,
+    pub lives: Lives,
+    /// By kind: `timer`, `next`, `stream`.
+    pub waits: BTreeMap<String, Wait>,
+    pub channels: Channels,
+    pub workers: Vec<Worker>,
+    pub connections: Connections,
+    pub memory: Memory,
+    pub log: Log,
+    pub limits: Limits,
+    pub counts: Totals,
+    /// Only for the metrics.
+    #[serde(skip)]
+    pub ended: Ended,
+}
+
+/// Which code serves; a reload makes the next generation.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Code {
+    pub generation: u32,
+    pub reloading: bool,
+    /// `done` or `given up`.
+    pub last_reload: Option<String>,
+}
+
+/// Requests by state.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lives {
+    pub accepted: usize,
+    pub queued: usize,
+    pub running: usize,
+    pub parked: usize,
+}
+
+/// What parked requests wait for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Wait {
+    pub count: usize,
+    /// How long the first has waited.
+    pub oldest: Option<f64>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Channels {
+    pub count: usize,
+    pub messages: usize,
+    pub bytes: usize,
+    /// Those with most waiters.
+    pub busiest: Vec<Channel>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Channel {
+    pub name: String,
+    /// Requests that wait for the next message.
+    pub next: usize,
+    pub stream: usize,
+    pub oldest: Option<f64>,
+    pub messages: usize,
+    pub bytes: usize,
+    pub cursor: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Worker {
+    pub id: u32,
+    pub pid: Option<u32>,
+    /// `starting`, `ready`, `busy`, `draining` or `stopping`.
+    pub state: String,
+    pub generation: u32,
+    pub concurrent: bool,
+    pub held: usize,
+    /// Coroutines in it that wait.
+    pub awaiting: usize,
+    pub credit: i64,
+    /// Requests that it has done.
+    pub requests: u64,
+    pub resident_bytes: Option<u64>,
+    pub age: f64,
+}
+
+/// Connections of clients, by protocol.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connections {
+    pub http1: usize,
+    pub http2: usize,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// Of the core; unknown where there is no `/proc`.
+    pub resident_bytes: Option<u64>,
+    pub parked_bytes: usize,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Log {
+    pub lines_dropped: u64,
+}
+
+/// At which numbers the server refuses.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    pub connections: usize,
+    pub queued: usize,
+    pub running: usize,
+    pub parked: usize,
+    pub channels: usize,
+    pub history_bytes: usize,
+    pub body_bytes: usize,
+    /// None: never.
+    pub deadline: Option<f64>,
+}
+
+/// Totals since the start: they only grow.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    pub accepted: u64,
+    pub answered: u64,
+    pub cancelled: BTreeMap<String, u64>,
+    pub refused: BTreeMap<String, u64>,
+    pub parked: u64,
+    pub published: u64,
+    pub delivered: u64,
+    pub gaps: u64,
+    pub unpublished: u64,
+    pub workers_started: u64,
+    pub workers_died: u64,
+    pub workers_killed: BTreeMap<String, u64>,
+    pub workers_recycled: u64,
+    pub reloads_done: u64,
+    pub reloads_given_up: u64,
+    pub refused_events: BTreeMap<String, u64>,
+    pub late_frames: u64,
+}

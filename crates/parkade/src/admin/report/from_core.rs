@@ -1,0 +1,245 @@
+//! From what the core and the shell know to a report.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use parkade_core::{ChannelStatus, Counts, LimitsStatus, Status, Tally, WaitStatus, WorkerId, WorkerStatus};
+
+use super::{Channel, Channels, Code, Connections, Limits, Lives, Log, Memory, Report, Totals, Wait, Worker};
+use crate::admin::Ended;
+use crate::words;
+
+/// What the shell knows beside the core.
+#[derive(Debug, Default)]
+pub struct Shell {
+    pub target: String,
+    pub uptime: Duration,
+    pub connections: Connections,
+    /// Bytes that are kept for parked requests.
+    pub parked_bytes: usize,
+    pub log_lines_dropped: u64,
+    pub worker_pids: HashMap<WorkerId, u32>,
+    pub ended: Ended,
+    pub connections_count_max: usize,
+    pub body_bytes_max: usize,
+}
+
+impl Report {
+    /// Puts together what the core and the shell know.
+    #[must_use]
+    pub fn new(status: Status, counts: &Counts, shell: Shell) -> Self {
+        let state = if status.draining {
+            "draining"
+        } else if status.ready {
+            "ready"
+        } else {
+            "not ready"
+        };
+        let last_reload = status.last_reload.map(|outcome| words::reload(outcome).into());
+        let lives = status.lives;
+        let channels = status.channels.into_iter().map(Channel::from).collect();
+        let pid = |worker: &WorkerStatus| shell.worker_pids.get(&worker.worker).copied();
+        Self {
+            version: env!("CARGO_PKG_VERSION").into(),
+            pid: std::process::id(),
+            target: shell.target,
+            uptime: seconds(shell.uptime),
+            state: state.into(),
+            code: Code { generation: status.generation, reloading: status.reloading, last_reload },
+            lives: Lives {
+                accepted: lives.accepted,
+                queued: lives.routed,
+                running: lives.running,
+                parked: lives.parked,
+            },
+            waits: status.waits.into_iter().map(|wait| (words::wait(wait.kind).into(), wait.into())).collect(),
+            channels: Channels {
+                count: status.channels_count,
+                messages: status.messages_held,
+                bytes: status.history_bytes,
+                busiest: channels,
+            },
+            workers: status.workers.into_iter().map(|worker| Worker { pid: pid(&worker), ..worker.into() }).collect(),
+            connections: shell.connections,
+            memory: Memory { resident_bytes: resident_bytes(), parked_bytes: shell.parked_bytes },
+            log: Log { lines_dropped: shell.log_lines_dropped },
+            limits: Limits {
+                connections: shell.connections_count_max,
+                body_bytes: shell.body_bytes_max,
+                ..status.limits.into()
+            },
+            counts: counts.into(),
+            ended: shell.ended,
+        }
+    }
+}
+
+impl From<WaitStatus> for Wait {
+    fn from(wait: WaitStatus) -> Self {
+        Self { count: wait.count, oldest: wait.oldest.map(seconds) }
+    }
+}
+
+impl From<ChannelStatus> for Channel {
+    fn from(channel: ChannelStatus) -> Self {
+        Self {
+            name: channel.name.to_string(),
+            next: channel.waiters,
+            stream: channel.streams,
+            oldest: channel.oldest.map(seconds),
+            messages: channel.history_count,
+            bytes: channel.history_bytes,
+            cursor: channel.cursor.to_string(),
+        }
+    }
+}
+
+impl From<WorkerStatus> for Worker {
+    fn from(worker: WorkerStatus) -> Self {
+        Self {
+            id: worker.worker.0,
+            pid: None,
+            state: words::worker(worker.state).into(),
+            generation: worker.generation,
+            concurrent: worker.concurrent,
+            held: worker.held,
+            awaiting: worker.awaiting,
+            credit: worker.credit,
+            requests: worker.done,
+            resident_bytes: worker.resident_bytes,
+            age: seconds(worker.age),
+        }
+    }
+}
+
+impl From<LimitsStatus> for Limits {
+    fn from(limits: LimitsStatus) -> Self {
+        Self {
+            queued: limits.queued_count_max,
+            running: limits.running_count_max,
+            parked: limits.parked_count_max,
+            channels: limits.channels_count_max,
+            history_bytes: limits.history_bytes_max,
+            deadline: limits.deadline.map(seconds),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<&Counts> for Totals {
+    fn from(counts: &Counts) -> Self {
+        Self {
+            accepted: counts.accepted,
+            answered: counts.answered,
+            cancelled: tally(&counts.cancelled, words::reason),
+            refused: tally(&counts.refused, words::refusal),
+            parked: counts.parked,
+            published: counts.published,
+            delivered: counts.delivered,
+            gaps: counts.gaps,
+            unpublished: counts.unpublished,
+            workers_started: counts.workers_started,
+            workers_died: counts.workers_died,
+            workers_killed: tally(&counts.workers_killed, words::kill),
+            workers_recycled: counts.workers_recycled,
+            reloads_done: counts.reloads_done,
+            reloads_given_up: counts.reloads_given_up,
+            refused_events: tally(&counts.refused_events, words::refused_event),
+            late_frames: counts.late_frames,
+        }
+    }
+}
+
+fn tally<K: Copy + PartialEq>(tally: &Tally<K>, word: fn(K) -> &'static str) -> BTreeMap<String, u64> {
+    tally.iter().map(|(key, count)| (word(key).to_owned(), count)).collect()
+}
+
+/// To the millisecond: more is noise on a status page.
+#[expect(clippy::cast_precision_loss, reason = "exact up to 285,000 years")]
+fn seconds(duration: Duration) -> f64 {
+    duration.as_millis() as f64 / 1_000.0
+}
+
+/// Of this process; unknown where there is no `/proc`.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parkade_core::{ChannelName, Config, Cursor, LivesStatus, ReloadOutcome, WaitKind, WorkerState};
+
+    fn status() -> Status {
+        let waited = Some(Duration::from_millis(1_250));
+        Status {
+            lives: LivesStatus { accepted: 1, routed: 2, running: 3, parked: 4 },
+            waits: vec![WaitStatus { kind: WaitKind::Next, count: 4, oldest: waited }],
+            workers: vec![WorkerStatus {
+                worker: WorkerId(7),
+                state: WorkerState::Busy,
+                generation: 2,
+                concurrent: false,
+                done: 99,
+                held: 3,
+                awaiting: 0,
+                credit: 1,
+                resident_bytes: Some(1 << 20),
+                age: Duration::from_secs(60),
+            }],
+            channels: vec![ChannelStatus {
+                name: ChannelName::parse("auction/7").unwrap(),
+                waiters: 4,
+                streams: 0,
+                oldest: waited,
+                history_count: 5,
+                history_bytes: 500,
+                cursor: Cursor { epoch: 26, sequence: 5 },
+            }],
+            channels_count: 1,
+            history_bytes: 500,
+            messages_held: 5,
+            alarms: 0,
+            ready: true,
+            draining: false,
+            generation: 2,
+            reloading: false,
+            last_reload: Some(ReloadOutcome::GivenUp),
+            limits: LimitsStatus::from(&Config::default()),
+        }
+    }
+
+    fn report(status: Status) -> Report {
+        let shell = Shell {
+            target: "shop:app".into(),
+            worker_pids: HashMap::from([(WorkerId(7), 4242)]),
+            parked_bytes: 640,
+            ..Shell::default()
+        };
+        Report::new(status, &Counts { published: 5, ..Counts::default() }, shell)
+    }
+
+    #[test]
+    fn a_report_tells_what_the_core_and_the_shell_know() {
+        let report = report(status());
+        assert_eq!((report.pid, &*report.target, &*report.state), (std::process::id(), "shop:app", "ready"));
+        assert_eq!(report.code, Code { generation: 2, reloading: false, last_reload: Some("given up".into()) });
+        assert_eq!(report.lives, Lives { accepted: 1, queued: 2, running: 3, parked: 4 });
+        assert_eq!(report.waits["next"], Wait { count: 4, oldest: Some(1.25) });
+        let worker = &report.workers[0];
+        assert_eq!((worker.id, worker.pid, &*worker.state, worker.requests), (7, Some(4242), "busy", 99));
+        let channel = &report.channels.busiest[0];
+        assert_eq!((&*channel.name, channel.next, &*channel.cursor), ("auction/7", 4, "1a.5"));
+        assert_eq!((report.limits.deadline, report.counts.published, report.memory.parked_bytes), (Some(30.0), 5, 640));
+        assert!(report.memory.resident_bytes.is_some_and(|bytes| bytes > 100_000));
+    }
+
+    #[test]
+    fn a_drain_outranks_readiness() {
+        assert_eq!(report(Status { draining: true, ..status() }).state, "draining");
+        assert_eq!(report(Status { ready: false, ..status() }).state, "not ready");
+    }
+}

@@ -1,0 +1,155 @@
+//! The command line: what `parkade` was asked to do.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::config::{self, Layers, Settings};
+
+const ABOUT_SETTINGS: &str = "Every setting can also stand in parkade.toml (deadline = \"30s\") \
+     or in the environment (PARKADE_DEADLINE=30s). A flag beats the environment, which beats the file.";
+
+/// The commands that take settings.
+const SETTINGS_COMMANDS: [&str; 3] = ["serve", "dev", "routes"];
+
+/// The application server that does the waiting itself
+#[derive(Debug, Parser)]
+#[command(name = "parkade", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What `parkade` was asked to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve an application
+    #[command(after_help = ABOUT_SETTINGS)]
+    Serve {
+        #[command(flatten)]
+        application: Box<Application>,
+        /// Only find out whether it would start: read the settings, load the application, exit
+        #[arg(long)]
+        check: bool,
+    },
+    /// Serve while you write: reload on change, show errors as pages
+    #[command(after_help = ABOUT_SETTINGS)]
+    Dev(Box<Application>),
+    /// Print the routes of an application
+    Routes(Box<Application>),
+    /// Show what a running parkade is doing: who waits for what, and how long
+    Status(StatusArgs),
+    /// Publish a message on a channel of a running parkade
+    Publish(PublishArgs),
+    /// Print the table of all settings
+    #[command(hide = true)]
+    Settings,
+}
+
+/// An application, how to serve it.
+#[derive(Debug, Args)]
+pub struct Application {
+    /// The application: module:name, or the path of a file
+    pub target: String,
+    #[command(flatten)]
+    pub settings: Settings,
+}
+
+/// Which running parkade is meant. By default the only one of this user.
+#[derive(Debug, Clone, Args)]
+pub struct Whom {
+    /// The process id, when several are running
+    #[arg(long, conflicts_with = "admin")]
+    pub pid: Option<u32>,
+    /// The address of its --admin
+    #[arg(long, value_name = "ADDR")]
+    pub admin: Option<SocketAddr>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct StatusArgs {
+    #[command(flatten)]
+    pub whom: Whom,
+    /// Print it once and exit; so it does when the output is no terminal
+    #[arg(long)]
+    pub once: bool,
+    /// Print it once as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct PublishArgs {
+    /// The channel
+    pub channel: String,
+    /// The message; - reads it from standard input
+    #[arg(default_value = "-", allow_hyphen_values = true)]
+    pub value: String,
+    /// What the message is
+    #[arg(long, value_name = "TYPE", default_value = "text/plain; charset=utf-8")]
+    pub content_type: String,
+    #[command(flatten)]
+    pub whom: Whom,
+}
+
+/// Reads the command line, the environment and the settings file. Prints what is wrong with them and exits, if something is.
+#[must_use]
+pub fn parse() -> Command {
+    let variables =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    parse_from(std::env::args_os(), variables).unwrap_or_else(|error| error.exit())
+}
+
+/// All settings as Markdown.
+#[must_use]
+pub fn settings_table() -> String {
+    config::settings_table(&serve_command())
+}
+
+fn parse_from(
+    arguments: impl IntoIterator<Item = impl Into<OsString>>,
+    variables: impl IntoIterator<Item = (String, String)>,
+) -> Result<Command, clap::Error> {
+    let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    let layers = Layers::read(&serve_command(), variables, chosen_file(&arguments))
+        .map_err(|error| clap::Error::raw(ErrorKind::InvalidValue, format!("{error}\n")))?;
+    let command = SETTINGS_COMMANDS.iter().fold(with_development_defaults(Cli::command()), |cli, name| {
+        cli.mut_subcommand(name, |command| layers.lay_under(command))
+    });
+    let matches = command.try_get_matches_from(arguments).map_err(|error| layers.explain(error))?;
+    let mut command = Cli::from_arg_matches(&matches)?.command;
+    if let Command::Dev(application) = &mut command {
+        application.settings.dev = true;
+    }
+    Ok(command)
+}
+
+/// While you write you want to see each request.
+fn with_development_defaults(cli: clap::Command) -> clap::Command {
+    cli.mut_subcommand("dev", |dev| dev.mut_arg("access_log", |arg| arg.default_value("text")))
+}
+
+fn serve_command() -> clap::Command {
+    let cli = Cli::command();
+    cli.find_subcommand("serve").expect("serve is a command of the command line").clone()
+}
+
+/// The file after `--config`, which must be read before the flags can be.
+fn chosen_file(arguments: &[OsString]) -> Option<PathBuf> {
+    let mut arguments = arguments.iter().take_while(|argument| *argument != "--");
+    while let Some(argument) = arguments.next() {
+        let argument = argument.to_str().unwrap_or_default();
+        match argument.strip_prefix("--config") {
+            Some("") => return arguments.next().map(PathBuf::from),
+            Some(value) => return value.strip_prefix('=').map(PathBuf::from),
+            None => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,202 @@
+//! Every setting, declared once: its flag, its environment variable and its key in `parkade.toml` have one name and one parser.
+
+mod address;
+mod layers;
+mod nearest;
+mod table;
+mod values;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+pub use address::{Bind, Trust};
+pub use layers::Layers;
+pub use table::settings_table;
+pub use values::OrNone;
+use values::{
+    count, count_or_none, duration, duration_or_none, percent, positive_duration, size, size_or_none, whole, workers,
+};
+
+/// What the operator has decided, parsed.
+#[derive(Debug, Clone, Args)]
+pub struct Settings {
+    /// The settings file; parkade.toml, if there is one
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Change to this folder before the application is loaded
+    #[arg(long, value_name = "FOLDER")]
+    pub directory: Option<PathBuf>,
+    #[command(flatten)]
+    pub listen: ListenSettings,
+    #[command(flatten)]
+    pub workers: WorkerSettings,
+    #[command(flatten)]
+    pub http: HttpSettings,
+    #[command(flatten)]
+    pub limits: CoreSettings,
+    #[command(flatten)]
+    pub log: LogSettings,
+    /// Whether this is `parkade dev`: reload on change, show errors as pages.
+    #[arg(skip)]
+    pub dev: bool,
+}
+
+/// Where connections come in.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Listening")]
+pub struct ListenSettings {
+    /// Where to listen: host:port, :port or unix:FILE; may be given many times
+    #[arg(long, value_name = "ADDR", value_delimiter = ',', default_value = "127.0.0.1:8000")]
+    pub bind: Vec<Bind>,
+    /// Believe Forwarded and X-Forwarded-* of these peers: a network, an address, unix or *; may be given many times
+    #[arg(long, value_name = "PEER", value_delimiter = ',')]
+    pub trust: Vec<Trust>,
+    /// Serve health, status, metrics and publishing at this host:port too; may be given many times
+    #[arg(long, value_name = "ADDR", value_delimiter = ',', value_parser = address::admin)]
+    pub admin: Vec<SocketAddr>,
+}
+
+/// The processes that run the application.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Workers")]
+pub struct WorkerSettings {
+    /// How many workers; auto is the number of cores
+    #[arg(long = "workers", id = "workers", value_name = "COUNT", value_parser = workers, default_value = "auto")]
+    pub count: usize,
+    /// The Python interpreter; python beside the parkade that runs, else python3
+    #[arg(long, value_name = "FILE")]
+    pub python: Option<PathBuf>,
+    /// A request must have ended after this time, else 504; 0 is never
+    #[arg(long, value_name = "TIME", value_parser = duration_or_none, default_value = "30s")]
+    pub deadline: OrNone<Duration>,
+    /// A worker that does not come back this long after a deadline is killed
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    pub kill_grace: Duration,
+    /// At SIGTERM and reload, requests have this time to end
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
+    pub grace: Duration,
+    /// A worker must have loaded the application after this time
+    #[arg(long, value_name = "TIME", value_parser = positive_duration, default_value = "60s")]
+    pub start_timeout: Duration,
+    /// Replace a worker after this many requests; 0 is never
+    #[arg(long, value_name = "COUNT", value_parser = count_or_none, default_value = "0")]
+    pub max_requests: OrNone<usize>,
+    /// Replace a worker at this age; 0 is never
+    #[arg(long, value_name = "TIME", value_parser = duration_or_none, default_value = "0")]
+    pub max_age: OrNone<Duration>,
+    /// Replace a worker when its resident memory exceeds this; 0 is never
+    #[arg(long, value_name = "SIZE", value_parser = size_or_none, default_value = "0")]
+    pub max_memory: OrNone<usize>,
+    /// Spread --max-requests and --max-age by up to this share, so that workers are not replaced together
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "10%")]
+    pub recycle_jitter: u8,
+}
+
+/// What a client may send, and how slowly.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "HTTP")]
+pub struct HttpSettings {
+    /// Connections at a time; more are not accepted until one ends
+    #[arg(long, value_name = "COUNT", value_parser = count, default_value = "100000")]
+    pub connections_limit: usize,
+    /// The largest request body; more is 413
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16MiB")]
+    pub body_limit: usize,
+    /// The largest request head; more is 431
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "32KiB")]
+    pub header_limit: usize,
+    /// Header lines in a request; more is 431
+    #[arg(long, value_name = "COUNT", value_parser = count, default_value = "100")]
+    pub header_count: usize,
+    /// A request head must have come after this time, else 408
+    #[arg(long, value_name = "TIME", value_parser = positive_duration, default_value = "10s")]
+    pub header_timeout: Duration,
+    /// A request body may stall this long, else 408
+    #[arg(long, value_name = "TIME", value_parser = positive_duration, default_value = "30s")]
+    pub body_timeout: Duration,
+    /// An idle connection is kept this long
+    #[arg(long, value_name = "TIME", value_parser = positive_duration, default_value = "75s")]
+    pub keep_alive: Duration,
+    /// A client that takes nothing of its answer for this long is cut off
+    #[arg(long, value_name = "TIME", value_parser = positive_duration, default_value = "30s")]
+    pub stall_timeout: Duration,
+}
+
+/// How much the core keeps.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Core")]
+pub struct CoreSettings {
+    /// Requests queued for a worker; more are 503
+    #[arg(long, value_name = "COUNT", value_parser = count, default_value = "10000")]
+    pub queue_limit: usize,
+    /// Requests parked; more are 503
+    #[arg(long, value_name = "COUNT", value_parser = count, default_value = "1000000")]
+    pub parked_limit: usize,
+    /// Messages that a channel keeps for clients that come back; 0 keeps none
+    #[arg(long, value_name = "COUNT", value_parser = whole, default_value = "100")]
+    pub history_count: usize,
+    /// Bytes of messages that a channel keeps
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "1MiB")]
+    pub history_bytes: usize,
+    /// How long a channel keeps a message
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5m")]
+    pub history_age: Duration,
+}
+
+/// What is written down.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Logs")]
+pub struct LogSettings {
+    /// What the log tells, to standard error
+    #[arg(long, value_name = "LEVEL", value_enum, default_value = "info")]
+    pub log_level: LogLevel,
+    /// How the log is written
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
+    pub log_format: LogFormat,
+    /// A line for each request
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "off")]
+    pub access_log: AccessFormat,
+    /// Where the access log goes: a file, or - for standard output
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    pub access_log_file: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AccessFormat {
+    Off,
+    Text,
+    Json,
+}
+
+impl WorkerSettings {
+    /// The interpreter to start workers with.
+    #[must_use]
+    pub fn interpreter(&self) -> PathBuf {
+        let beside = || {
+            // The name it was called by comes first: in a virtual environment `parkade` may be a link to elsewhere.
+            let called = std::env::args_os().next().map(PathBuf::from);
+            let called = called.filter(|path| path.components().count() > 1);
+            let mut paths = called.into_iter().chain(std::env::current_exe().ok());
+            paths.find_map(|path| Some(path.parent()?.join("python")).filter(|python| python.is_file()))
+        };
+        self.python.clone().or_else(beside).unwrap_or_else(|| "python3".into())
+    }
+}

@@ -1,0 +1,131 @@
+//! Addresses: where to listen, and whom to trust.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use ipnet::IpNet;
+
+/// Where the server listens.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Bind {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+/// A peer whose `Forwarded` and `X-Forwarded-*` are believed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Trust {
+    Everyone,
+    /// Whoever comes over a Unix socket.
+    Unix,
+    Network(IpNet),
+}
+
+impl FromStr for Bind {
+    type Err = String;
+
+    /// `host:port`, `:port` (every IPv4 interface) or `unix:/path`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("unix:") {
+            Some("") => Err("the path is missing: write unix:/run/parkade.sock".into()),
+            Some(path) => Ok(Self::Unix(path.into())),
+            None => tcp(text, Some(Ipv4Addr::UNSPECIFIED.into())).map(Self::Tcp),
+        }
+    }
+}
+
+impl fmt::Display for Bind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(f, "http://{address}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// Where the admin endpoints listen. The host must be spelt out: whoever reaches them may publish.
+pub fn admin(text: &str) -> Result<SocketAddr, String> {
+    if text.starts_with(':') {
+        return Err("name the interface: 127.0.0.1:9000 for this machine, 0.0.0.0:9000 to let in every other".into());
+    }
+    tcp(text, None)
+}
+
+impl FromStr for Trust {
+    type Err = String;
+
+    /// `10.0.0.0/8`, one address, `unix` or `*`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "*" => Ok(Self::Everyone),
+            "unix" => Ok(Self::Unix),
+            network => network
+                .parse()
+                .or_else(|_| network.parse::<IpAddr>().map(IpNet::from))
+                .map(Self::Network)
+                .map_err(|_| "write a network (10.0.0.0/8), an address (127.0.0.1), unix or *".into()),
+        }
+    }
+}
+
+fn tcp(text: &str, every_interface: Option<IpAddr>) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let advice = || "write 127.0.0.1:8000, [::1]:8000, localhost:8000, :8000 or unix:/path".to_owned();
+    let (host, port) = text.rsplit_once(':').ok_or_else(advice)?;
+    let port = port.parse().map_err(|_| "write a port between 0 and 65535 after the colon".to_owned())?;
+    let host = match host {
+        "localhost" => Some(Ipv4Addr::LOCALHOST.into()),
+        "" | "*" => every_interface,
+        _ => None,
+    };
+    host.map(|host| SocketAddr::new(host, port)).ok_or_else(advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_to_listen_is_tcp_or_unix() {
+        for (text, shown) in [
+            ("127.0.0.1:8000", "http://127.0.0.1:8000"),
+            ("[::1]:80", "http://[::1]:80"),
+            (":8000", "http://0.0.0.0:8000"),
+            ("localhost:0", "http://127.0.0.1:0"),
+            ("unix:/run/p.sock", "unix:/run/p.sock"),
+        ] {
+            assert_eq!(text.parse::<Bind>().unwrap().to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn a_bad_address_says_what_to_write() {
+        let bind = |text: &str| text.parse::<Bind>().unwrap_err();
+        let advice = "write 127.0.0.1:8000, [::1]:8000, localhost:8000, :8000 or unix:/path";
+        assert_eq!(bind("8000"), advice);
+        assert_eq!(bind("example.org:80"), advice);
+        assert_eq!(bind(":80000"), "write a port between 0 and 65535 after the colon");
+        assert_eq!(bind("unix:"), "the path is missing: write unix:/run/parkade.sock");
+        assert_eq!(
+            admin(":9000").unwrap_err(),
+            "name the interface: 127.0.0.1:9000 for this machine, 0.0.0.0:9000 to let in every other"
+        );
+        assert_eq!(
+            "10.0.0.0/40".parse::<Trust>().unwrap_err(),
+            "write a network (10.0.0.0/8), an address (127.0.0.1), unix or *"
+        );
+    }
+
+    #[test]
+    fn a_peer_to_trust_is_a_network_an_address_unix_or_everyone() {
+        let trust = |text: &str| text.parse::<Trust>().unwrap();
+        assert_eq!(trust("10.0.0.0/8"), Trust::Network("10.0.0.0/8".parse().unwrap()));
+        assert_eq!(trust("127.0.0.1"), Trust::Network("127.0.0.1/32".parse().unwrap()));
+        assert_eq!(trust("unix"), Trust::Unix);
+        assert_eq!(trust("*"), Trust::Everyone);
+    }
+}

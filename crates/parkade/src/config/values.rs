@@ -1,0 +1,156 @@
+//! Values of settings from their text: durations, sizes, counts. Every refusal says what to write instead.
+
+use std::time::Duration;
+
+/// Zero, as text, means that there is none.
+///
+/// An alias, because clap takes a field that is spelt `Option` for a flag that may be left out.
+pub type OrNone<T> = Option<T>;
+
+/// Longer than any wait that makes sense, and short enough that no sum of moments overflows.
+const DURATION_DAYS_MAX: u64 = 365; // then: refused at start
+
+const HOW_TO_WRITE_A_DURATION: &str = "write a duration as 30, 30s, 500ms, 2m, 1h or 7d";
+const HOW_TO_WRITE_A_SIZE: &str = "write a size as 65536, 64KiB, 16MiB or 1GiB";
+
+/// `30` and `30s` are seconds; also `500ms`, `2m`, `1h`, `7d`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = split_unit(text);
+    let seconds: f64 = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3_600.0,
+        "d" => 86_400.0,
+        _ => return Err(HOW_TO_WRITE_A_DURATION.into()),
+    };
+    let number: f64 = number.parse().map_err(|_| "write a duration as 30, 30s, 500ms, 2m, 1h or 7d")?;
+    let longest = Duration::from_secs(DURATION_DAYS_MAX * 86_400);
+    Duration::try_from_secs_f64(number * seconds)
+        .ok()
+        .filter(|duration| *duration <= longest)
+        .ok_or_else(|| format!("the longest duration is {DURATION_DAYS_MAX}d"))
+}
+
+/// A duration that cannot be zero.
+pub fn positive_duration(text: &str) -> Result<Duration, String> {
+    duration_or_none(text)?
+        .ok_or_else(|| "zero would leave no time at all: write a duration such as 500ms or 10s".into())
+}
+
+/// A duration; 0 means that there is none.
+pub fn duration_or_none(text: &str) -> Result<OrNone<Duration>, String> {
+    duration(text).map(|duration| (!duration.is_zero()).then_some(duration))
+}
+
+/// Bytes: `65536`, `64KiB`, `16MiB`, `1GiB`, or the decimal `kB`, `MB`, `GB`.
+pub fn size(text: &str) -> Result<usize, String> {
+    let (number, unit) = split_unit(text);
+    let bytes: usize = match unit {
+        "" | "B" => 1,
+        "kB" | "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return Err(HOW_TO_WRITE_A_SIZE.into()),
+    };
+    let number: usize = number.parse().map_err(|_| "write a size as 65536, 64KiB, 16MiB or 1GiB")?;
+    number.checked_mul(bytes).ok_or_else(|| "that is more memory than can be addressed: write a smaller size".into())
+}
+
+/// A size; 0 means that there is no limit.
+pub fn size_or_none(text: &str) -> Result<OrNone<usize>, String> {
+    size(text).map(|size| (size > 0).then_some(size))
+}
+
+/// A whole number from 1 upwards.
+pub fn count(text: &str) -> Result<usize, String> {
+    count_or_none(text)?.ok_or_else(|| "write a whole number, 1 or more".into())
+}
+
+/// A whole number; 0 means that there is none.
+pub fn count_or_none(text: &str) -> Result<OrNone<usize>, String> {
+    whole(text).map(|number| (number > 0).then_some(number))
+}
+
+/// A whole number from 0 upwards.
+pub fn whole(text: &str) -> Result<usize, String> {
+    text.trim().replace('_', "").parse().map_err(|_| "write a whole number such as 1000".into())
+}
+
+/// How many workers; `auto` is the number of cores.
+pub fn workers(text: &str) -> Result<usize, String> {
+    const WORKERS_MAX: usize = 1_024; // A process each. Then: refused at start.
+    let workers = match text.trim() {
+        "auto" => std::thread::available_parallelism().map_or(1, Into::into),
+        number => {
+            number.parse().ok().filter(|workers| *workers > 0).ok_or("write `auto` or a whole number, 1 or more")?
+        }
+    };
+    if workers > WORKERS_MAX { Err(format!("at most {WORKERS_MAX} workers: each is a process")) } else { Ok(workers) }
+}
+
+/// A share of a hundred: `10` or `10%`.
+pub fn percent(text: &str) -> Result<u8, String> {
+    let number = text.trim().trim_end_matches('%').parse().ok();
+    number.filter(|percent| *percent <= 100).ok_or_else(|| "write a share between 0% and 100%".into())
+}
+
+fn split_unit(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    (&text[..end], text[end..].trim_start())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        for (text, milliseconds) in
+            [("30", 30_000), ("30s", 30_000), ("500ms", 500), ("2m", 120_000), ("1.5", 1_500), ("1 h", 3_600_000)]
+        {
+            assert_eq!(duration(text), Ok(Duration::from_millis(milliseconds)), "{text}");
+        }
+        assert_eq!(duration_or_none("0"), Ok(None));
+        assert_eq!(duration_or_none("0ms"), Ok(None));
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, bytes) in [("65536", 65_536), ("64KiB", 65_536), ("300MiB", 300 << 20), ("16 MB", 16_000_000)] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        assert_eq!(size_or_none("0"), Ok(None));
+    }
+
+    #[test]
+    fn every_bad_value_says_what_to_write() {
+        let check = |refusal: Result<(), String>, advice: &str| assert_eq!(refusal.unwrap_err(), advice);
+        let units = "write a duration as 30, 30s, 500ms, 2m, 1h or 7d";
+        check(duration("3 weeks").map(drop), units);
+        check(duration("-5").map(drop), units);
+        check(duration("").map(drop), units);
+        check(duration("1.2.3s").map(drop), units);
+        check(duration("9000d").map(drop), "the longest duration is 365d");
+        check(duration("99999999999999999999999999d").map(drop), "the longest duration is 365d");
+        check(
+            positive_duration("0").map(drop),
+            "zero would leave no time at all: write a duration such as 500ms or 10s",
+        );
+        check(size("300megs").map(drop), "write a size as 65536, 64KiB, 16MiB or 1GiB");
+        check(size("1.5MiB").map(drop), "write a size as 65536, 64KiB, 16MiB or 1GiB");
+        check(
+            size("99999999999999999GiB").map(drop),
+            "that is more memory than can be addressed: write a smaller size",
+        );
+        check(count("0").map(drop), "write a whole number, 1 or more");
+        check(count("many").map(drop), "write a whole number such as 1000");
+        check(workers("0").map(drop), "write `auto` or a whole number, 1 or more");
+        check(workers("5000").map(drop), "at most 1024 workers: each is a process");
+        check(percent("101%").map(drop), "write a share between 0% and 100%");
+    }
+}

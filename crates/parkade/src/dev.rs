@@ -1,0 +1,239 @@
+//! `parkade dev`: tells when the code of the application has changed.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use notify::event::{EventKind, ModifyKind};
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+
+/// An editor writes a file in several steps, a checkout many files. Then: they are one change.
+const QUIET_TIME: Duration = Duration::from_millis(100);
+/// The kernel allows some 8,000 watches to a user. Then: the folders beyond are not watched, and a warning says so.
+const FOLDERS_COUNT_MAX: usize = 2_000;
+
+/// Folders with much in them and nothing of the application's own.
+const IGNORED_FOLDERS: [&str; 4] = ["__pycache__", "node_modules", "site-packages", "venv"];
+/// Code, settings, templates.
+const WATCHED_ENDINGS: [&str; 9] = ["py", "toml", "html", "htm", "jinja", "jinja2", "j2", "txt", "sql"];
+
+/// A folder that cannot be watched.
+#[derive(Debug, thiserror::Error)]
+pub enum DevError {
+    #[error("cannot watch {} for changes: {source}; use `parkade serve` where that is impossible", folder.display())]
+    Watch { folder: PathBuf, source: notify::Error },
+    #[error("cannot start the thread that watches for changes: {0}")]
+    Thread(io::Error),
+}
+
+/// Watches until dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct Watch(mpsc::Sender<Told>);
+
+enum Told {
+    Seen(notify::Result<notify::Event>),
+    Stop,
+}
+
+/// Sends a unit to `changed` after each change in the folder of the application. Give it a capacity of 1: what is waiting already need
+/// not wait twice.
+pub fn watch(target: &str, changed: tokio::sync::mpsc::Sender<()>) -> Result<Watch, DevError> {
+    watch_folder(&folder(target), changed)
+}
+
+fn watch_folder(folder: &Path, changed: tokio::sync::mpsc::Sender<()>) -> Result<Watch, DevError> {
+    let error = |source| DevError::Watch { folder: folder.into(), source };
+    let (tell, told) = mpsc::channel();
+    let seen = tell.clone();
+    // It stops hearing when nobody listens any more; then there is nothing to tell.
+    let watcher = notify::recommended_watcher(move |event| drop(seen.send(Told::Seen(event)))).map_err(error)?;
+    let mut folders = Folders { watcher, count: 0 };
+    folders.add(folder).map_err(error)?;
+    let thread = std::thread::Builder::new().name("dev".into());
+    thread.spawn(move || listen(&told, folders, &changed)).map_err(DevError::Thread)?;
+    Ok(Watch(tell))
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.0.send(Told::Stop);
+    }
+}
+
+fn listen(told: &mpsc::Receiver<Told>, mut folders: Folders, changed: &tokio::sync::mpsc::Sender<()>) {
+    let mut pending = false;
+    loop {
+        let next = if pending { told.recv_timeout(QUIET_TIME) } else { told.recv().map_err(Into::into) };
+        match next {
+            Ok(Told::Seen(Ok(event))) => pending |= folders.note(&event),
+            Ok(Told::Seen(Err(error))) => tracing::warn!("a change may have been missed: {error}"),
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                pending = false;
+                let _ = changed.try_send(());
+            }
+            Ok(Told::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// The folders that are watched, each for itself: watched recursively, a virtual environment would use up the kernel's watches.
+struct Folders {
+    watcher: RecommendedWatcher,
+    count: usize,
+}
+
+impl Folders {
+    fn add(&mut self, folder: &Path) -> notify::Result<()> {
+        self.count += 1;
+        if self.count > FOLDERS_COUNT_MAX {
+            if self.count == FOLDERS_COUNT_MAX + 1 {
+                tracing::warn!("more than {FOLDERS_COUNT_MAX} folders: changes in {} are not seen", folder.display());
+            }
+            return Ok(());
+        }
+        self.watcher.watch(folder, RecursiveMode::NonRecursive)?;
+        // Links to folders are not followed: they may lead round in a circle.
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+            if !is_ignored(&entry.path()) {
+                self.add_below(&entry.path());
+            }
+        }
+        Ok(())
+    }
+
+    /// A folder that has gone again, or is closed to us, is no reason to stop.
+    fn add_below(&mut self, folder: &Path) {
+        if let Err(error) = self.add(folder) {
+            tracing::debug!("changes in {} are not seen: {error}", folder.display());
+        }
+    }
+
+    /// Whether the event is a change of the application. New folders are watched from here on.
+    fn note(&mut self, event: &notify::Event) -> bool {
+        if !is_change(event.kind) {
+            return false;
+        }
+        let is_new = matches!(event.kind, EventKind::Create(_) | EventKind::Modify(ModifyKind::Name(_)));
+        let mut noted = false;
+        for path in event.paths.iter().filter(|path| !is_ignored(path)) {
+            let is_folder = is_new && path.is_dir();
+            if is_folder {
+                self.add_below(path);
+            }
+            // What was put into a new folder before it was watched was not seen.
+            noted |= is_folder || is_watched(path);
+        }
+        noted
+    }
+}
+
+/// Of a file it is the folder it lies in; a module is looked for from the present folder on.
+fn folder(target: &str) -> PathBuf {
+    let file = Path::new(target.rsplit_once(':').map_or(target, |(file, _)| file));
+    let parent =
+        file.parent().filter(|parent| file.extension() == Some(OsStr::new("py")) && !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new(".")).into()
+}
+
+/// Reading a file is none. A change of its times is: `touch` asks for a reload.
+fn is_change(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) | EventKind::Any => true,
+        EventKind::Access(_) | EventKind::Other => false,
+    }
+}
+
+/// By its last name only: what lies in an ignored folder is not watched.
+fn is_ignored(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    name.starts_with('.') || IGNORED_FOLDERS.contains(&name)
+}
+
+fn is_watched(path: &Path) -> bool {
+    path.extension().and_then(OsStr::to_str).is_some_and(|ending| WATCHED_ENDINGS.contains(&ending))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A folder that is removed again.
+    struct Scratch(PathBuf);
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn scratch(name: &str) -> Scratch {
+        let folder = std::env::temp_dir().join(format!("parkade-dev-{name}-{}", std::process::id()));
+        fs::create_dir_all(folder.join(".venv")).unwrap();
+        fs::create_dir_all(folder.join("shop")).unwrap();
+        Scratch(folder)
+    }
+
+    #[test]
+    fn only_what_belongs_to_the_application_counts() {
+        for (path, counts) in [
+            ("shop/app.py", true),
+            ("parkade.toml", true),
+            ("templates/page.html", true),
+            ("shop/app.pyc", false),
+            ("shop/.app.py.swp", false),
+            ("shop/.#app.py", false),
+            ("shop.log", false),
+            ("data.sqlite", false),
+        ] {
+            assert_eq!(is_watched(Path::new(path)) && !is_ignored(Path::new(path)), counts, "{path}");
+        }
+        for folder in [".venv", ".git", "__pycache__", "node_modules"] {
+            assert!(is_ignored(&Path::new("shop").join(folder)), "{folder}");
+        }
+    }
+
+    #[test]
+    fn the_folder_of_a_target_is_that_of_its_file() {
+        for (target, expected) in [
+            ("shop:app", "."),
+            ("shop.web:app", "."),
+            ("app.py", "."),
+            ("examples/hola/app.py", "examples/hola"),
+            ("/srv/shop/app.py:application", "/srv/shop"),
+        ] {
+            assert_eq!(folder(target), Path::new(expected), "{target}");
+        }
+    }
+
+    #[test]
+    fn a_change_is_told_once_and_what_is_ignored_never() {
+        let scratch = scratch("change");
+        let (sender, mut changed) = tokio::sync::mpsc::channel(1);
+        let watch = watch_folder(&scratch.0, sender).unwrap();
+        fs::write(scratch.0.join(".venv/library.py"), "").unwrap();
+        fs::write(scratch.0.join("shop.log"), "").unwrap();
+        for step in ["a", "b", "c"] {
+            fs::write(scratch.0.join("shop/app.py"), step).unwrap();
+        }
+        assert_eq!(changed.blocking_recv(), Some(()));
+        drop(watch);
+        // The thread ends, and with it the sender.
+        assert_eq!(changed.blocking_recv(), None);
+    }
+
+    #[test]
+    fn a_new_folder_is_watched_too() {
+        let scratch = scratch("new");
+        let (sender, mut changed) = tokio::sync::mpsc::channel(1);
+        let _watch = watch_folder(&scratch.0, sender).unwrap();
+        fs::create_dir(scratch.0.join("views")).unwrap();
+        assert_eq!(changed.blocking_recv(), Some(()));
+        fs::write(scratch.0.join("views/page.py"), "").unwrap();
+        assert_eq!(changed.blocking_recv(), Some(()));
+    }
+}

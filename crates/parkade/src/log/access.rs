@@ -1,0 +1,167 @@
+//! The access log: one line for each request, with the time it queued, ran and was parked told apart.
+
+use std::fmt::Write;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use parkade_core::Ending;
+use serde::Serialize;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+
+use super::writer::LineWriter;
+use crate::config::AccessFormat;
+use crate::words;
+
+/// The access log. Cheap to clone; each thread has one.
+#[derive(Debug, Clone)]
+pub struct AccessLog {
+    writer: LineWriter,
+    format: AccessFormat,
+    line: String,
+}
+
+/// A request that has ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry<'a> {
+    /// Nothing when it came over a Unix socket from nobody known.
+    pub client: Option<IpAddr>,
+    pub method: &'a str,
+    /// The target as it came, with its query.
+    pub path: &'a str,
+    /// Zero when the client left before an answer began.
+    pub status: u16,
+    /// Bytes of the answer's body that were written.
+    pub bytes: u64,
+    pub queue: Duration,
+    pub run: Duration,
+    pub park: Duration,
+    pub total: Duration,
+    pub ending: Ending,
+    pub user_agent: Option<&'a [u8]>,
+}
+
+impl AccessLog {
+    pub(super) fn new(writer: LineWriter, format: AccessFormat) -> Self {
+        Self { writer, format, line: String::new() }
+    }
+
+    /// Writes a line, or drops it. Never waits.
+    pub fn write(&mut self, entry: &Entry<'_>) {
+        let mut now = String::with_capacity(32);
+        // A clock before 1970 leaves the time out.
+        let _ = SystemTime.format_time(&mut Writer::new(&mut now));
+        self.line.clear();
+        match self.format {
+            AccessFormat::Json => write_json(&mut self.line, &now, entry),
+            AccessFormat::Text | AccessFormat::Off => write_text(&mut self.line, &now, entry),
+        }
+        self.writer.put(self.line.as_bytes());
+    }
+}
+
+/// Control characters, quotes and backslashes are escaped: a client can forge no line and no field.
+fn write_text(line: &mut String, now: &str, entry: &Entry<'_>) {
+    let client = entry.client.map_or_else(|| "unix".into(), |address| address.to_string());
+    let target = entry.path.as_bytes().escape_ascii();
+    let _ = write!(line, "{now} {client} \"{} {target}\"", entry.method.as_bytes().escape_ascii());
+    let _ = write!(line, " {} {}", entry.status, entry.bytes);
+    let [queue, run, park, total] = [entry.queue, entry.run, entry.park, entry.total].map(milliseconds);
+    let _ = write!(line, " queue={queue:.3}ms run={run:.3}ms park={park:.3}ms total={total:.3}ms");
+    let _ = write!(line, " \"{}\"", words::ending(entry.ending));
+    if let Some(agent) = entry.user_agent {
+        let _ = write!(line, " \"{}\"", agent.escape_ascii());
+    }
+    line.push('\n');
+}
+
+fn write_json(line: &mut String, now: &str, entry: &Entry<'_>) {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        timestamp: &'a str,
+        client: Option<IpAddr>,
+        method: &'a str,
+        path: &'a str,
+        status: u16,
+        bytes: u64,
+        queue_ms: f64,
+        run_ms: f64,
+        park_ms: f64,
+        total_ms: f64,
+        ending: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        user_agent: Option<String>,
+    }
+    let told = serde_json::to_string(&Line {
+        timestamp: now,
+        client: entry.client,
+        method: entry.method,
+        path: entry.path,
+        status: entry.status,
+        bytes: entry.bytes,
+        queue_ms: milliseconds(entry.queue),
+        run_ms: milliseconds(entry.run),
+        park_ms: milliseconds(entry.park),
+        total_ms: milliseconds(entry.total),
+        ending: words::ending(entry.ending),
+        user_agent: entry.user_agent.map(|agent| String::from_utf8_lossy(agent).into_owned()),
+    });
+    line.push_str(&told.expect("numbers and texts can always be written as JSON"));
+    line.push('\n');
+}
+
+/// To the microsecond: more is noise.
+#[expect(clippy::cast_precision_loss, reason = "exact up to 285 years")]
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_micros() as f64 / 1_000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parkade_core::Reason;
+
+    const ENTRY: Entry<'static> = Entry {
+        client: None,
+        method: "GET",
+        path: "/echo?field=\"a\nb",
+        status: 200,
+        bytes: 512,
+        queue: Duration::from_micros(12),
+        run: Duration::from_micros(480),
+        park: Duration::from_millis(2_002),
+        total: Duration::from_micros(2_002_700),
+        ending: Ending::Cancelled(Reason::ClientLeft),
+        user_agent: Some(b"curl/8\x1b[31m\xff"),
+    };
+
+    fn line(write: fn(&mut String, &str, &Entry<'_>), entry: &Entry<'_>) -> String {
+        let mut line = String::new();
+        write(&mut line, "NOW", entry);
+        line
+    }
+
+    #[test]
+    fn a_text_line_tells_the_times_apart_and_cannot_be_forged() {
+        assert_eq!(
+            line(write_text, &ENTRY),
+            "NOW unix \"GET /echo?field=\\\"a\\nb\" 200 512 queue=0.012ms run=0.480ms park=2002.000ms total=2002.700ms \
+             \"client left\" \"curl/8\\x1b[31m\\xff\"\n"
+        );
+    }
+
+    #[test]
+    fn a_json_line_is_one_object() {
+        let line = line(write_json, &Entry { client: "192.0.2.1".parse().ok(), ..ENTRY });
+        assert_eq!(line.matches('\n').count(), 1);
+        let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(
+            told,
+            serde_json::json!({
+                "timestamp": "NOW", "client": "192.0.2.1", "method": "GET", "path": "/echo?field=\"a\nb", "status": 200,
+                "bytes": 512, "queue_ms": 0.012, "run_ms": 0.48, "park_ms": 2002.0, "total_ms": 2002.7,
+                "ending": "client left", "user_agent": "curl/8\u{1b}[31m\u{fffd}",
+            })
+        );
+    }
+}

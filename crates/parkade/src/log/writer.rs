@@ -1,0 +1,238 @@
+//! A writer that never makes its callers wait: a bounded buffer, which a thread of its own empties.
+//!
+//! `tracing-appender` does nearly this, but it forgets lines that fail to be written, and at the end prints to standard output, which
+//! may be the very pipe that is blocked.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Some 10,000 lines: a tenth of a second of the access log at full speed.
+const WAITING_BYTES_MAX: usize = 1 << 20; // then: the line is dropped and counted
+/// Long enough for a disk, short enough for an operator.
+const FLUSH_SECONDS_MAX: u64 = 1; // then: the rest is lost
+
+/// How many lines were lost.
+#[derive(Debug, Clone, Default)]
+pub struct Dropped(Arc<AtomicU64>);
+
+/// The near end: takes lines at once.
+#[derive(Debug, Clone)]
+pub struct LineWriter {
+    queue: Arc<Queue>,
+    dropped: Dropped,
+}
+
+/// Waits, when dropped, until everything is written.
+#[derive(Debug)]
+#[must_use]
+pub struct Flush(Arc<Queue>);
+
+#[derive(Debug, Default)]
+struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: Vec<u8>,
+    writing: bool,
+}
+
+/// Starts the thread that writes to `destination`. It ends with the process.
+pub fn start(name: &str, destination: impl Write + Send + 'static, dropped: Dropped) -> (LineWriter, Flush) {
+    let queue = Arc::new(Queue::default());
+    let (emptied, counted) = (Arc::clone(&queue), dropped.clone());
+    let thread = std::thread::Builder::new().name(name.into());
+    // Without the thread the lines are counted as dropped: the server goes on.
+    let _ = thread.spawn(move || emptied.empty_into(destination, &counted));
+    (LineWriter { queue: Arc::clone(&queue), dropped }, Flush(queue))
+}
+
+impl Dropped {
+    /// Lines lost so far.
+    #[must_use]
+    pub fn lines(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, lines: u64) {
+        self.0.fetch_add(lines, Ordering::Relaxed);
+    }
+}
+
+impl LineWriter {
+    /// Takes whole lines, or drops them. Never waits.
+    pub fn put(&self, lines: &[u8]) {
+        let mut state = self.queue.lock();
+        if state.waiting.len() + lines.len() > WAITING_BYTES_MAX {
+            self.dropped.add(count_lines(lines));
+        } else {
+            state.waiting.extend_from_slice(lines);
+            drop(state);
+            self.queue.changed.notify_all();
+        }
+    }
+}
+
+impl Write for LineWriter {
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        self.put(lines);
+        Ok(lines.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for LineWriter {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+impl Drop for Flush {
+    fn drop(&mut self) {
+        let busy = |state: &mut State| state.writing || !state.waiting.is_empty();
+        let _ = self.0.changed.wait_timeout_while(self.0.lock(), Duration::from_secs(FLUSH_SECONDS_MAX), busy);
+    }
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it holds the lock, and bytes cannot be half right.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn empty_into(&self, mut destination: impl Write, dropped: &Dropped) {
+        let mut batch = Vec::new();
+        let mut torn = false;
+        loop {
+            let mut state = self.lock();
+            state.writing = false;
+            self.changed.notify_all();
+            let idle = |state: &mut State| state.waiting.is_empty();
+            let mut state = self.changed.wait_while(state, idle).unwrap_or_else(PoisonError::into_inner);
+            state.writing = true;
+            std::mem::swap(&mut batch, &mut state.waiting);
+            drop(state);
+            if torn {
+                torn = !write_what_goes(&mut destination, b"\n").is_empty();
+            }
+            let lost = write_what_goes(&mut destination, &batch);
+            dropped.add(count_lines(lost));
+            if let Some(last) = batch[..batch.len() - lost.len()].last() {
+                torn = *last != b'\n';
+            }
+            batch.clear();
+        }
+    }
+}
+
+/// Writes the batch and returns what could not be written.
+fn write_what_goes<'a>(destination: &mut impl Write, mut batch: &'a [u8]) -> &'a [u8] {
+    while !batch.is_empty() {
+        match destination.write(batch) {
+            Ok(0) => break,
+            Ok(written) => batch = &batch[written..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // Someone who shares the pipe has made it non-blocking.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(Duration::from_millis(10)),
+            Err(_) => break,
+        }
+    }
+    batch
+}
+
+fn count_lines(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    /// Takes as many bytes as it is told to by each allowance, and fails when that is used up.
+    struct Disk {
+        room: mpsc::Receiver<usize>,
+        taken: Arc<Mutex<Vec<u8>>>,
+    }
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            // Blocks like a pipe that nobody reads until the test allows something.
+            let room = self.room.recv().unwrap_or(0).min(bytes.len());
+            self.taken.lock().unwrap().extend_from_slice(&bytes[..room]);
+            if room == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(room) }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    struct Fixture {
+        allow: mpsc::Sender<usize>,
+        taken: Arc<Mutex<Vec<u8>>>,
+        writer: LineWriter,
+        flush: Flush,
+        dropped: Dropped,
+    }
+
+    fn disk() -> Fixture {
+        let (allow, room) = mpsc::channel();
+        let taken = Arc::<Mutex<Vec<u8>>>::default();
+        let dropped = Dropped::default();
+        let (writer, flush) = start("test", Disk { room, taken: Arc::clone(&taken) }, dropped.clone());
+        Fixture { allow, taken, writer, flush, dropped }
+    }
+
+    fn settle(writer: &LineWriter) {
+        let busy = |state: &mut State| state.writing || !state.waiting.is_empty();
+        drop(writer.queue.changed.wait_while(writer.queue.lock(), busy).unwrap());
+    }
+
+    #[test]
+    fn a_blocked_pipe_never_blocks_its_writer_and_the_lost_lines_are_counted() {
+        let Fixture { allow, taken: _, writer, flush: _flush, dropped } = disk();
+        let line = [b"x".repeat(1023), vec![b'\n']].concat();
+        for _ in 0..3 * 1024 {
+            writer.put(&line);
+        }
+        // One MiB waits, at most another is in the hands of the thread.
+        assert!((1024..=2048).contains(&dropped.lines()), "{}", dropped.lines());
+        drop(allow);
+    }
+
+    #[test]
+    fn a_full_disk_counts_the_lost_lines_and_the_next_line_begins_afresh() {
+        let Fixture { allow, taken, writer, flush: _flush, dropped } = disk();
+        for room in [3, 0, 1, 100] {
+            allow.send(room).unwrap();
+        }
+        writer.put(b"lost\n");
+        settle(&writer);
+        assert_eq!(dropped.lines(), 1);
+        writer.put(b"kept\n");
+        settle(&writer);
+        assert_eq!(*taken.lock().unwrap(), b"los\nkept\n");
+        assert_eq!(dropped.lines(), 1);
+    }
+
+    #[test]
+    fn the_guard_waits_for_what_is_written() {
+        let Fixture { allow, taken, writer, flush, .. } = disk();
+        writer.put(b"last words\n");
+        allow.send(100).unwrap();
+        drop(flush);
+        assert_eq!(*taken.lock().unwrap(), b"last words\n");
+    }
+}

@@ -1,0 +1,87 @@
+//! `parkade status`: what a running parkade is doing, live in a terminal. It changes nothing.
+//!
+//! Beside it `parkade publish`, which asks the same way.
+
+mod client;
+mod page;
+mod screen;
+
+use std::fmt::Write;
+use std::io::{self, IsTerminal, Read};
+
+use crate::admin::Report;
+use crate::cli::{PublishArgs, StatusArgs};
+pub use client::{Address, AskError};
+
+/// Why the command ended without what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    #[error("the terminal does not do as it is told: {0}; try --once")]
+    Terminal(io::Error),
+    #[error("cannot read the message from standard input: {0}")]
+    Message(io::Error),
+    #[error("the content type {0:?} must be plain ASCII such as application/json")]
+    ContentType(String),
+}
+
+/// `parkade status`.
+pub fn status(args: &StatusArgs) -> Result<(), CommandError> {
+    let address = Address::find(&args.whom)?;
+    if args.json {
+        print(&String::from_utf8_lossy(&address.ask("GET", "/status", "", b"")?))
+    } else if args.once || !io::stdout().is_terminal() {
+        print(&page::text(&report(&address)?))
+    } else {
+        screen::live(|| report(&address))
+    }
+}
+
+/// `parkade publish`: prints the cursor of the message.
+pub fn publish(args: &PublishArgs) -> Result<(), CommandError> {
+    let address = Address::find(&args.whom)?;
+    if !args.content_type.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+        return Err(CommandError::ContentType(args.content_type.clone()));
+    }
+    let mut message = args.value.clone().into_bytes();
+    if args.value == "-" {
+        message.clear();
+        io::stdin().read_to_end(&mut message).map_err(CommandError::Message)?;
+    }
+    let path = format!("/publish/{}", percent_encoded(&args.channel));
+    let answer = address.ask("POST", &path, &args.content_type, &message)?;
+    let told: Option<serde_json::Value> = serde_json::from_slice(&answer).ok();
+    let cursor = told.as_ref().and_then(|told| told.get("cursor")?.as_str());
+    print(cursor.ok_or_else(|| AskError::NoSense { place: address.to_string() })?)
+}
+
+fn report(address: &Address) -> Result<Report, AskError> {
+    let body = address.ask("GET", "/status", "", b"")?;
+    serde_json::from_slice(&body).map_err(|_| AskError::NoSense { place: address.to_string() })
+}
+
+/// Whoever reads may have enough of it: a closed pipe is no error.
+fn print(text: &str) -> Result<(), CommandError> {
+    let printed = io::Write::write_all(&mut io::stdout(), format!("{}\n", text.trim_end()).as_bytes());
+    match printed {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CommandError::Terminal(error)),
+        _ => Ok(()),
+    }
+}
+
+/// RFC 3986, section 2.1: everything but the unreserved and the slash.
+fn percent_encoded(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut encoded, byte| {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => encoded.push(byte.into()),
+            _ => {
+                let _ = write!(encoded, "%{byte:02X}");
+            }
+        }
+        encoded
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! A small client of the admin endpoints: one request, one answer, then the connection closes.
+
+use std::fmt::Write as _;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::admin::private::{self, Running};
+use crate::cli::Whom;
+
+/// The core answers within milliseconds; one that is stopped or swapped out gets this long.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(5); // then: an error that says so
+/// A status page with a thousand channels has some 300 KB.
+const ANSWER_BYTES_MAX: u64 = 16 << 20; // then: an error
+
+/// Where a parkade listens for its operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    Private(PathBuf),
+    Tcp(SocketAddr),
+}
+
+/// What came back.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    pub body: Vec<u8>,
+}
+
+/// Why a running parkade cannot be asked: the operator's to mend.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    #[error("no parkade of this user is running here; start one, run this as its user, or give --admin ADDR")]
+    Nobody,
+    #[error("no parkade with the process id {pid} is running here{}", others(running))]
+    NotThisOne { pid: u32, running: Vec<Running> },
+    #[error("several are running: choose one with --pid{}", others(running))]
+    Several { running: Vec<Running> },
+    #[error("cannot reach parkade at {place}: {source}; is it running?")]
+    Unreachable { place: String, source: io::Error },
+    #[error("parkade at {place} answers nothing that can be read; is this its --admin address?")]
+    NoSense { place: String },
+    #[error("parkade refuses ({status}): {error}")]
+    Refused { status: u16, error: String },
+}
+
+impl Address {
+    /// The parkade that is meant.
+    pub fn find(whom: &Whom) -> Result<Self, AskError> {
+        match whom.admin {
+            Some(address) => Ok(Self::Tcp(address)),
+            None => choose(private::running(&private::folders()), whom.pid),
+        }
+    }
+
+    /// Asks, and gives back the body of an answer that is a success.
+    pub fn ask(&self, method: &str, path: &str, content_type: &str, body: &[u8]) -> Result<Vec<u8>, AskError> {
+        let unreachable = |source| AskError::Unreachable { place: self.to_string(), source };
+        let raw = self.exchange(method, path, content_type, body).map_err(unreachable)?;
+        let answer = parse(raw).ok_or_else(|| AskError::NoSense { place: self.to_string() })?;
+        if (200..300).contains(&answer.status) {
+            return Ok(answer.body);
+        }
+        let told: Option<serde_json::Value> = serde_json::from_slice(&answer.body).ok();
+        let error = told.as_ref().and_then(|told| told.get("error")?.as_str());
+        Err(AskError::Refused { status: answer.status, error: error.unwrap_or("no reason is given").into() })
+    }
+
+    fn exchange(&self, method: &str, path: &str, content_type: &str, body: &[u8]) -> io::Result<Vec<u8>> {
+        let length = body.len();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: parkade\r\nConnection: close\r\n\
+             Content-Type: {content_type}\r\nContent-Length: {length}\r\n\r\n"
+        );
+        let whole = [head.as_bytes(), body].concat();
+        match self {
+            Self::Private(path) => {
+                let stream = UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(ANSWER_TIME_MAX))?;
+                stream.set_write_timeout(Some(ANSWER_TIME_MAX))?;
+                converse(stream, &whole)
+            }
+            Self::Tcp(address) => {
+                let stream = TcpStream::connect_timeout(address, ANSWER_TIME_MAX)?;
+                stream.set_read_timeout(Some(ANSWER_TIME_MAX))?;
+                stream.set_write_timeout(Some(ANSWER_TIME_MAX))?;
+                converse(stream, &whole)
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Private(path) => write!(f, "{}", path.display()),
+            Self::Tcp(address) => write!(f, "{address}"),
+        }
+    }
+}
+
+fn choose(running: Vec<Running>, pid: Option<u32>) -> Result<Address, AskError> {
+    let of = |running: &Running| Address::Private(running.socket.clone());
+    match (pid, &*running) {
+        (_, []) => Err(AskError::Nobody),
+        (None, [only]) => Ok(of(only)),
+        (None, _) => Err(AskError::Several { running }),
+        (Some(pid), some) => match some.iter().find(|one| one.pid == pid) {
+            Some(one) => Ok(of(one)),
+            None => Err(AskError::NotThisOne { pid, running }),
+        },
+    }
+}
+
+fn others(running: &[Running]) -> String {
+    running.iter().fold(String::new(), |mut told, one| {
+        let _ = write!(told, "\n  --pid {}  ({})", one.pid, one.socket.display());
+        told
+    })
+}
+
+fn converse(mut stream: impl Read + Write, whole: &[u8]) -> io::Result<Vec<u8>> {
+    // A refusal may come, and the connection close, before a long body is sent.
+    let written = stream.write_all(whole);
+    let mut answer = Vec::new();
+    let read = stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer);
+    if answer.is_empty() {
+        written?;
+        read?;
+    }
+    Ok(answer)
+}
+
+fn parse(mut raw: Vec<u8>) -> Option<Answer> {
+    let mut fields = [httparse::EMPTY_HEADER; 32];
+    let mut head = httparse::Response::new(&mut fields);
+    let httparse::Status::Complete(length) = head.parse(&raw).ok()? else { return None };
+    let status = head.code?;
+    let announced = head.headers.iter().find(|field| field.name.eq_ignore_ascii_case("content-length"));
+    let announced: Option<usize> = announced.and_then(|field| std::str::from_utf8(field.value).ok()?.parse().ok());
+    let body = raw.split_off(length);
+    announced.is_none_or(|announced| announced == body.len()).then_some(Answer { status, body })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn running(pids: &[u32]) -> Vec<Running> {
+        pids.iter().map(|pid| Running { pid: *pid, socket: format!("/run/{pid}.sock").into() }).collect()
+    }
+
+    #[test]
+    fn the_only_one_is_meant_and_among_several_one_must_be_chosen() {
+        let refused = |pids, pid| choose(running(pids), pid).unwrap_err().to_string();
+        assert_eq!(choose(running(&[7]), None).unwrap(), Address::Private("/run/7.sock".into()));
+        assert_eq!(choose(running(&[7, 8]), Some(8)).unwrap(), Address::Private("/run/8.sock".into()));
+        assert_eq!(
+            refused(&[], None),
+            "no parkade of this user is running here; start one, run this as its user, or give --admin ADDR"
+        );
+        assert_eq!(
+            refused(&[7, 8], None),
+            "several are running: choose one with --pid\n  --pid 7  (/run/7.sock)\n  --pid 8  (/run/8.sock)"
+        );
+        assert_eq!(
+            refused(&[7], Some(9)),
+            "no parkade with the process id 9 is running here\n  --pid 7  (/run/7.sock)"
+        );
+    }
+
+    #[test]
+    fn an_answer_must_be_whole() {
+        let parse = |text: &str| parse(text.as_bytes().to_vec());
+        let whole = Some(Answer { status: 202, body: b"{}".to_vec() });
+        assert_eq!(parse("HTTP/1.1 202 Accepted\r\ncontent-length: 2\r\n\r\n{}"), whole);
+        assert_eq!(parse("HTTP/1.1 202 Accepted\r\ncontent-length: 9\r\n\r\n{}"), None);
+        assert_eq!(parse("SSH-2.0-OpenSSH\r\n"), None);
+        assert_eq!(parse(""), None);
+    }
+}

@@ -1,0 +1,162 @@
+//! A report as text: the words of `/status`, in its order.
+
+use std::fmt::Write;
+
+use crate::admin::Report;
+use crate::admin::report::{Channel, Worker};
+
+/// Channels that are shown; the others are only counted.
+const CHANNELS_SHOWN_MAX: usize = 10;
+
+/// The whole page.
+#[must_use]
+pub fn text(report: &Report) -> String {
+    [
+        line("parkade", &head(report)),
+        line("code", &code(report)),
+        line("lives", &lives(report)),
+        line("waits", &waits(report)),
+        line("channels", &channels(report)),
+        table(
+            &["name", "next", "stream", "oldest", "messages", "bytes", "cursor"],
+            report.channels.busiest.iter().take(CHANNELS_SHOWN_MAX).map(channel),
+        ),
+        line("workers", &report.workers.len().to_string()),
+        table(
+            &["id", "pid", "state", "generation", "held", "awaiting", "requests", "resident", "age"],
+            report.workers.iter().map(worker),
+        ),
+        line("connections", &connections(report)),
+        line("memory", &memory(report)),
+        line("log", &format!("lines dropped {}", report.log.lines_dropped)),
+        line("counts", &counts(report)),
+    ]
+    .concat()
+}
+
+fn line(name: &str, told: &str) -> String {
+    format!("{name:<12}  {told}\n")
+}
+
+fn head(report: &Report) -> String {
+    let (version, pid, target, state) = (&report.version, report.pid, &report.target, &report.state);
+    format!("{version}   pid {pid}   {target}   up {}   {state}", time(report.uptime))
+}
+
+fn code(report: &Report) -> String {
+    let code = &report.code;
+    let reloading = if code.reloading { "   reloading" } else { "" };
+    let last = code.last_reload.as_ref().map(|outcome| format!("   last reload {outcome}")).unwrap_or_default();
+    format!("generation {}{reloading}{last}", code.generation)
+}
+
+fn lives(report: &Report) -> String {
+    let (lives, limits) = (&report.lives, &report.limits);
+    let queued = format!("queued {} of {}", lives.queued, limits.queued);
+    let running = format!("running {} of {}", lives.running, limits.running);
+    let parked = format!("parked {} of {}", lives.parked, limits.parked);
+    format!("accepted {}   {queued}   {running}   {parked}", lives.accepted)
+}
+
+fn waits(report: &Report) -> String {
+    let waits = report.waits.iter().map(|(kind, wait)| {
+        let oldest = wait.oldest.map(|oldest| format!(" (oldest {})", time(oldest))).unwrap_or_default();
+        format!("{kind} {}{oldest}", wait.count)
+    });
+    let waits: Vec<_> = waits.collect();
+    if waits.is_empty() { "none".into() } else { waits.join("   ") }
+}
+
+fn channels(report: &Report) -> String {
+    let (channels, limits) = (&report.channels, &report.limits);
+    let [bytes, bytes_max] = [channels.bytes, limits.history_bytes].map(|bytes| size(bytes as u64));
+    let (count, messages) = (channels.count, channels.messages);
+    format!("{count} of {}   messages {messages}   bytes {bytes} of {bytes_max}", limits.channels)
+}
+
+fn connections(report: &Report) -> String {
+    let connections = &report.connections;
+    format!("http1 {}   http2 {} of {}", connections.http1, connections.http2, report.limits.connections)
+}
+
+fn memory(report: &Report) -> String {
+    let resident = report.memory.resident_bytes.map_or_else(|| "?".into(), size);
+    format!("resident {resident}   parked {}", size(report.memory.parked_bytes as u64))
+}
+
+fn counts(report: &Report) -> String {
+    let counts = &report.counts;
+    let [cancelled, refused, killed] =
+        [&counts.cancelled, &counts.refused, &counts.workers_killed].map(|tally| tally.values().sum::<u64>());
+    let (accepted, answered, parked) = (counts.accepted, counts.answered, counts.parked);
+    let (published, delivered, died) = (counts.published, counts.delivered, counts.workers_died);
+    format!(
+        "accepted {accepted}   answered {answered}   cancelled {cancelled}   refused {refused}   parked {parked}\n\
+         {:<12}  published {published}   delivered {delivered}   workers died {died}   killed {killed}",
+        ""
+    )
+}
+
+fn channel(channel: &Channel) -> Vec<String> {
+    let oldest = channel.oldest.map(time).unwrap_or_default();
+    let [next, stream, messages] = [channel.next, channel.stream, channel.messages].map(|count| count.to_string());
+    vec![channel.name.clone(), next, stream, oldest, messages, size(channel.bytes as u64), channel.cursor.clone()]
+}
+
+fn worker(worker: &Worker) -> Vec<String> {
+    let pid = worker.pid.map(|pid| pid.to_string()).unwrap_or_default();
+    let resident = worker.resident_bytes.map(size).unwrap_or_default();
+    let [held, awaiting] = [worker.held, worker.awaiting].map(|count| count.to_string());
+    let [id, generation] = [worker.id, worker.generation].map(|number| number.to_string());
+    vec![
+        id,
+        pid,
+        worker.state.clone(),
+        generation,
+        held,
+        awaiting,
+        worker.requests.to_string(),
+        resident,
+        time(worker.age),
+    ]
+}
+
+/// Columns as wide as their widest cell; nothing when there are no rows.
+fn table(names: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let rows: Vec<_> = std::iter::once(names.iter().map(ToString::to_string).collect()).chain(rows).collect();
+    if rows.len() == 1 {
+        return String::new();
+    }
+    let width = |column: usize| rows.iter().map(|row: &Vec<String>| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<_> = (0..names.len()).map(width).collect();
+    rows.iter().fold(String::new(), |mut table, row| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("  {cell:<width$}"));
+        let _ = writeln!(table, "{:<12}{}", "", cells.collect::<String>().trim_end());
+        table
+    })
+}
+
+/// Seconds for people.
+fn time(seconds: f64) -> String {
+    match seconds {
+        ..10.0 => format!("{seconds:.1} s"),
+        ..120.0 => format!("{seconds:.0} s"),
+        ..7_200.0 => format!("{:.0} min", (seconds / 60.0).floor()),
+        ..172_800.0 => format!("{:.0} h", (seconds / 3_600.0).floor()),
+        _ => format!("{:.0} d", (seconds / 86_400.0).floor()),
+    }
+}
+
+/// Bytes for people.
+#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_024 => format!("{bytes} B"),
+        1_024..1_048_576 => format!("{:.0} KiB", bytes as f64 / 1_024.0),
+        1_048_576..1_073_741_824 => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+        _ => format!("{:.1} GiB", bytes as f64 / 1_073_741_824.0),
+    }
+}
+
+#[cfg(test)]
+mod tests;

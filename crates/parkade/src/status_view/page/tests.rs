@@ -1,0 +1,70 @@
+//! The page as an operator sees it.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::admin::report::{Code, Connections, Lives, Memory, Wait};
+
+fn report() -> Report {
+    let mut report = Report {
+        version: "0.1.0".into(),
+        pid: 4242,
+        target: "shop:app".into(),
+        uptime: 7_300.0,
+        state: "ready".into(),
+        code: Code { generation: 2, reloading: true, last_reload: Some("given up".into()) },
+        lives: Lives { accepted: 0, queued: 0, running: 1, parked: 201 },
+        waits: BTreeMap::from([
+            ("next".into(), Wait { count: 1, oldest: Some(31.2) }),
+            ("timer".into(), Wait { count: 200, oldest: Some(1.94) }),
+        ]),
+        connections: Connections { http1: 201, http2: 0 },
+        memory: Memory { resident_bytes: Some(7 << 20), parked_bytes: 100_000 },
+        ..Report::default()
+    };
+    report.channels.busiest = vec![Channel {
+        name: "auction/7".into(),
+        next: 1,
+        oldest: Some(31.2),
+        cursor: "1a.3".into(),
+        ..Channel::default()
+    }];
+    report.workers = vec![Worker {
+        id: 1,
+        pid: Some(4243),
+        state: "busy".into(),
+        generation: 2,
+        held: 1,
+        requests: 99,
+        ..Worker::default()
+    }];
+    report
+}
+
+#[test]
+fn the_page_has_the_words_of_the_status_in_their_order() {
+    let expected = "\
+parkade       0.1.0   pid 4242   shop:app   up 2 h   ready
+code          generation 2   reloading   last reload given up
+lives         accepted 0   queued 0 of 0   running 1 of 0   parked 201 of 0
+waits         next 1 (oldest 31 s)   timer 200 (oldest 1.9 s)
+channels      0 of 0   messages 0   bytes 0 B of 0 B
+              name       next  stream  oldest  messages  bytes  cursor
+              auction/7  1     0       31 s    0         0 B    1a.3
+workers       1
+              id  pid   state  generation  held  awaiting  requests  resident  age
+              1   4243  busy   2           1     0         99                  0.0 s
+connections   http1 201   http2 0 of 0
+memory        resident 7.0 MiB   parked 98 KiB
+log           lines dropped 0
+counts        accepted 0   answered 0   cancelled 0   refused 0   parked 0
+              published 0   delivered 0   workers died 0   killed 0
+";
+    assert_eq!(text(&report()), expected);
+}
+
+#[test]
+fn a_server_with_nothing_to_do_has_a_short_page() {
+    assert_eq!(text(&Report::default()).lines().count(), 11);
+    assert!(text(&Report::default()).contains("waits         none\n"));
+}

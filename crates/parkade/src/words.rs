@@ -1,0 +1,98 @@
+//! How what the core decides is called wherever people read it: in the logs, on the status page, in the metrics.
+
+use parkade_core::{Ending, KillReason, Reason, Refusal, Refused, ReloadOutcome, WaitKind, WorkerState};
+
+/// How a request ended.
+#[must_use]
+pub fn ending(ending: Ending) -> &'static str {
+    match ending {
+        Ending::Done => "done",
+        Ending::Cancelled(why) => reason(why),
+    }
+}
+
+/// Why a request ended without its answer.
+#[must_use]
+pub fn reason(reason: Reason) -> &'static str {
+    match reason {
+        Reason::ClientLeft => "client left",
+        Reason::Deadline => "deadline",
+        Reason::Operator => "operator",
+        Reason::Stopping => "stopping",
+        Reason::WorkerDied => "worker died",
+    }
+}
+
+/// What the core answered by itself.
+#[must_use]
+pub fn refusal(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::NotFound => "not found",
+        Refusal::MethodNotAllowed => "method not allowed",
+        Refusal::ApplicationFailed => "application failed",
+        Refusal::BadAnswer => "bad answer",
+        Refusal::WorkerDied => "worker died",
+        Refusal::QueueFull => "queue full",
+        Refusal::ParkedFull => "parked full",
+        Refusal::ChannelsFull => "channels full",
+        Refusal::WorkerOverloaded => "worker overloaded",
+        Refusal::QueuedTooLong => "queued too long",
+        Refusal::NoApplication => "no application",
+        Refusal::Stopping => "stopping",
+        Refusal::CancelledByOperator => "operator",
+        Refusal::DeadlinePassed => "deadline",
+    }
+}
+
+/// Why a worker was killed.
+#[must_use]
+pub fn kill(reason: KillReason) -> &'static str {
+    match reason {
+        KillReason::Deadline => "deadline",
+        KillReason::Stuck => "stuck",
+        KillReason::StartedTooSlowly => "started too slowly",
+        KillReason::Violation => "violation",
+        KillReason::GraceOver => "grace over",
+        KillReason::NotNeeded => "not needed",
+    }
+}
+
+/// Why an event changed nothing.
+#[must_use]
+pub fn refused_event(refused: Refused) -> &'static str {
+    match refused {
+        Refused::Unknown => "unknown",
+        Refused::Ended => "ended",
+        Refused::OutOfTurn => "out of turn",
+        Refused::NotHeld => "not held",
+        Refused::SlotTaken => "slot taken",
+    }
+}
+
+#[must_use]
+pub fn reload(outcome: ReloadOutcome) -> &'static str {
+    match outcome {
+        ReloadOutcome::Done => "done",
+        ReloadOutcome::GivenUp => "given up",
+    }
+}
+
+#[must_use]
+pub fn wait(kind: WaitKind) -> &'static str {
+    match kind {
+        WaitKind::Timer => "timer",
+        WaitKind::Next => "next",
+        WaitKind::Stream => "stream",
+    }
+}
+
+#[must_use]
+pub fn worker(state: WorkerState) -> &'static str {
+    match state {
+        WorkerState::Starting => "starting",
+        WorkerState::Ready => "ready",
+        WorkerState::Busy => "busy",
+        WorkerState::Draining => "draining",
+        WorkerState::Stopping => "stopping",
+    }
+}
