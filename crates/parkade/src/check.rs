@@ -1,0 +1,78 @@
+//! `parkade routes` and `serve --check`: loads the application in one worker, says what it found, and ends it.
+
+use std::process::ExitCode;
+
+use parkade_core::WorkerId;
+use parkade_wire::{Application as Told, RouteKind};
+
+use crate::cli::Application;
+use crate::error::Error;
+use crate::serve;
+use crate::workers::{WorkerEvent, Workers};
+
+/// What is printed when the application loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Show {
+    Outcome,
+    Routes,
+}
+
+/// Fails when the application does not load in time, with its traceback above.
+pub fn check(application: &Application, show: Show) -> Result<ExitCode, Error> {
+    serve::enter_directory(&application.settings)?;
+    let _guard = crate::log::init(&application.settings.log)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let told = runtime.block_on(async {
+        let time = application.settings.workers.start_timeout;
+        tokio::time::timeout(time, load(application)).await.map_err(|_| Error::StartedTooSlowly { after: time })?
+    })?;
+    match show {
+        Show::Routes => print_routes(&told),
+        Show::Outcome => println!("{} loads: {} routes", application.target, told.routes.len()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn load(application: &Application) -> Result<Told, Error> {
+    let mut workers = Workers::new(serve::launch(application))?;
+    workers.start(WorkerId(1))?;
+    loop {
+        workers.flush();
+        workers.ready().await?;
+        let mut events = Vec::new();
+        workers.turn(&mut events)?;
+        for event in events {
+            match event {
+                WorkerEvent::Ready { application, .. } => {
+                    workers.kill(WorkerId(1));
+                    return Ok(*application);
+                }
+                WorkerEvent::Failed { text, .. } => {
+                    eprintln!("{}", text.trim_end());
+                    return Err(Error::ApplicationFailed);
+                }
+                WorkerEvent::Violated { why, .. } => return Err(Error::Worker { why }),
+                WorkerEvent::Exited { how, .. } => return Err(Error::Worker { why: how }),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn print_routes(told: &Told) {
+    let rows: Vec<[String; 3]> = told.routes.iter().map(|route| [route.methods.join(","), route.path.clone(), kind(&route.kind).into()]).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let (methods, paths) = (width(0), width(1));
+    for [method, path, kind] in &rows {
+        println!("{method:methods$}  {path:paths$}  {kind}");
+    }
+}
+
+fn kind(kind: &RouteKind) -> &'static str {
+    match kind {
+        RouteKind::Sync => "def",
+        RouteKind::Async => "async def",
+        RouteKind::Wait { .. } => "wait, no worker",
+        RouteKind::Constant(_) => "constant, no worker",
+    }
+}

@@ -1,0 +1,27 @@
+//! The one place that reads the clock for the core.
+
+use std::time::Instant;
+
+use parkade_core::Moment;
+
+/// The monotonic clock, as moments since the server began. A jump of the wall clock does not touch it.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    began: Instant,
+}
+
+impl Clock {
+    pub fn start() -> Self {
+        Self { began: Instant::now() }
+    }
+
+    pub fn now(&self) -> Moment {
+        Moment::from_nanos(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    pub fn instant(&self, moment: Moment) -> tokio::time::Instant {
+        // A moment past what the clock can say is far enough away.
+        let far = std::time::Duration::from_secs(86_400 * 365);
+        tokio::time::Instant::from_std(self.began + std::time::Duration::from_nanos(moment.as_nanos()).min(far + self.began.elapsed()))
+    }
+}

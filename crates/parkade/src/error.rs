@@ -1,0 +1,36 @@
+//! Why `parkade` ends with an error. Each says what the operator can do about it.
+
+use std::io;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot listen on {address}: {source}{}", advice(source))]
+    Listen { address: String, source: io::Error },
+    #[error("{0}")]
+    Log(#[from] crate::log::LogError),
+    #[error("cannot change to the folder {folder}: {source}")]
+    Directory { folder: String, source: io::Error },
+    #[error("the application does not load; its error stands above")]
+    ApplicationFailed,
+    #[error("the application did not load within {after:?}: mend it, or give a longer --start-timeout")]
+    StartedTooSlowly { after: std::time::Duration },
+    #[error("the worker ended before the application was loaded: {why}")]
+    Worker { why: String },
+    #[error("{0}")]
+    Admin(#[from] crate::admin::AdminError),
+    #[error("{0}")]
+    Dev(#[from] crate::dev::DevError),
+    #[error("{0}")]
+    Command(#[from] crate::status_view::CommandError),
+    #[error("the server failed: {0}")]
+    Io(#[from] io::Error),
+}
+
+fn advice(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::AddrInUse => "; another server has it: stop that one or give another --bind",
+        io::ErrorKind::PermissionDenied => "; take a port above 1023, or have systemd pass the socket",
+        io::ErrorKind::AddrNotAvailable => "; this machine has no such address",
+        _ => "",
+    }
+}

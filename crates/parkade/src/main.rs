@@ -1,0 +1,43 @@
+//! `parkade`: the application server that does the waiting itself.
+
+mod admin;
+mod check;
+mod cli;
+mod clock;
+mod config;
+mod dev;
+mod error;
+mod http;
+mod log;
+mod poll;
+mod serve;
+mod server;
+mod status_view;
+mod words;
+mod workers;
+
+use std::process::ExitCode;
+
+use cli::Command;
+
+fn main() -> ExitCode {
+    let outcome = match cli::parse() {
+        Command::Serve { application, check: false } => serve::serve(&application),
+        Command::Serve { application, check: true } => check::check(&application, check::Show::Outcome),
+        Command::Routes(application) => check::check(&application, check::Show::Routes),
+        Command::Dev(application) => serve::serve(&application),
+        Command::Status(arguments) => status_view::status(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into),
+        Command::Publish(arguments) => status_view::publish(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into),
+        Command::Settings => {
+            println!("{}", cli::settings_table());
+            return ExitCode::SUCCESS;
+        }
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("parkade: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

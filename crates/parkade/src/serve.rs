@@ -1,0 +1,236 @@
+//! `parkade serve` and `parkade dev`: from settings to a running server.
+
+use std::io;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use parkade_core::{Config, ExitReason, HistoryLimits, Recycle};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+use crate::admin::{self, AdminDoor};
+use crate::cli::Application;
+use crate::config::{Bind, Settings, Trust as TrustSetting};
+use crate::error::Error;
+use crate::http::forwarded::Trust;
+use crate::http::limits::Limits;
+use crate::http::listen::Listener;
+use crate::http::{Http, Setup};
+use crate::server::{About, Input, Parts, Server};
+use crate::workers::{Launch, Workers};
+use crate::{dev, log};
+
+/// Descriptors that are not connections: logs, links, the admin socket, the runtime.
+const DESCRIPTORS_RESERVED: u64 = 64;
+/// And some for every worker: its link, its output, its process.
+const DESCRIPTORS_PER_WORKER: u64 = 8;
+/// Inputs that wait for the server, which takes one each turn. Then: whoever has one waits.
+const INPUTS_COUNT_MAX: usize = 64;
+
+/// Serves until everything has ended.
+pub fn serve(application: &Application) -> Result<ExitCode, Error> {
+    let settings = &application.settings;
+    enter_directory(settings)?;
+    let guard = log::init(&settings.log)?;
+    let connections_count_max = settings.http.connections_limit.min(descriptors_for_connections(settings.workers.count));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let exit = runtime.block_on(async {
+        let setup = Setup { limits: limits(settings, connections_count_max), trust: trust(&settings.listen.trust) };
+        let http = Http::new(listen(&settings.listen.bind)?, setup)?;
+        announce(application, &http);
+        let (inputs, heard) = mpsc::channel(INPUTS_COUNT_MAX);
+        let (door, asks) = AdminDoor::new();
+        let _admin = admin::serve(&settings.listen.admin, door)?;
+        tokio::spawn(forward_asks(asks, inputs.clone()));
+        tokio::spawn(forward_signals(signals()?, inputs.clone()));
+        let _watch = if settings.dev { Some(watch(application, inputs)?) } else { None };
+        let about = About {
+            target: application.target.clone(),
+            dropped: guard.dropped(),
+            connections_count_max,
+            body_bytes_max: settings.http.body_limit,
+        };
+        let workers = Workers::new(launch(application))?;
+        let parts = Parts { config: config(settings), http, workers, grace: settings.workers.grace, access_log: guard.access(), about };
+        Server::new(parts).run(heard).await.map_err(Error::from)
+    })?;
+    match exit {
+        ExitReason::Drained => Ok(ExitCode::SUCCESS),
+        ExitReason::GraceOver => {
+            tracing::warn!("the grace was over before every request had ended");
+            Ok(ExitCode::SUCCESS)
+        }
+        ExitReason::ApplicationFailed => {
+            drop(guard);
+            Err(Error::ApplicationFailed)
+        }
+    }
+}
+
+pub fn enter_directory(settings: &Settings) -> Result<(), Error> {
+    let Some(folder) = &settings.directory else { return Ok(()) };
+    std::env::set_current_dir(folder).map_err(|source| Error::Directory { folder: folder.display().to_string(), source })
+}
+
+/// Raises the soft limit of descriptors to the hard one and says how many connections fit under it.
+fn descriptors_for_connections(workers: usize) -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // If it cannot be raised, what there is has to do.
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    let descriptors = if raised.is_ok() { limit.maximum } else { limit.current };
+    let others = DESCRIPTORS_RESERVED + DESCRIPTORS_PER_WORKER * workers as u64;
+    descriptors.map_or(usize::MAX, |descriptors| usize::try_from(descriptors.saturating_sub(others).max(1)).unwrap_or(usize::MAX))
+}
+
+fn listen(addresses: &[Bind]) -> Result<Vec<Listener>, Error> {
+    let passed = Listener::from_systemd()?;
+    if !passed.is_empty() {
+        return Ok(passed);
+    }
+    let bind = |address: &Bind| {
+        let bound = match address {
+            Bind::Tcp(address) => Listener::tcp(*address),
+            Bind::Unix(path) => Listener::unix(path),
+        };
+        bound.map_err(|source| Error::Listen { address: address.to_string(), source })
+    };
+    addresses.iter().map(bind).collect()
+}
+
+fn announce(application: &Application, http: &Http) {
+    let settings = &application.settings;
+    for name in http.names() {
+        tracing::info!("parkade {} serves {} at {name}", env!("CARGO_PKG_VERSION"), application.target);
+    }
+    for address in &settings.listen.admin {
+        tracing::info!("health, status and metrics at http://{address}");
+    }
+    tracing::info!(workers = settings.workers.count, python = %settings.workers.interpreter().display(), "workers start");
+}
+
+fn limits(settings: &Settings, connection_count_max: usize) -> Limits {
+    let http = &settings.http;
+    Limits {
+        head_bytes_max: http.header_limit,
+        header_count_max: http.header_count,
+        body_bytes_max: http.body_limit,
+        connection_count_max,
+        head_time: http.header_timeout,
+        body_stall: http.body_timeout,
+        idle_time: http.keep_alive,
+        write_stall: http.stall_timeout,
+    }
+}
+
+fn trust(peers: &[TrustSetting]) -> Trust {
+    let mut trust = Trust::default();
+    for peer in peers {
+        match peer {
+            TrustSetting::Everyone => {
+                trust.unix = true;
+                trust.networks.extend([IpNet::from(Ipv4Net::default()), IpNet::from(Ipv6Net::default())]);
+            }
+            TrustSetting::Unix => trust.unix = true,
+            TrustSetting::Network(network) => trust.networks.push(*network),
+        }
+    }
+    trust
+}
+
+fn config(settings: &Settings) -> Config {
+    let workers = &settings.workers;
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Config {
+        workers: u32::try_from(workers.count).unwrap_or(u32::MAX),
+        seed: fastrand::u64(..),
+        // Microseconds: two servers started one after the other never share an epoch.
+        epoch: u64::try_from(since_1970.as_micros()).unwrap_or(1),
+        queued_count_max: settings.limits.queue_limit,
+        parked_count_max: settings.limits.parked_limit,
+        deadline: workers.deadline,
+        kill_grace: workers.kill_grace,
+        start_timeout: workers.start_timeout,
+        reload_grace: workers.grace,
+        recycle: Recycle {
+            requests: workers.max_requests.map(|count| count as u64),
+            age: workers.max_age,
+            resident_bytes: workers.max_memory.map(|bytes| bytes as u64),
+            jitter_percent: workers.recycle_jitter,
+        },
+        history: HistoryLimits {
+            count: settings.limits.history_count,
+            bytes: settings.limits.history_bytes,
+            age: settings.limits.history_age,
+        },
+        exit_when_the_first_start_fails: !settings.dev,
+        ..Config::default()
+    }
+}
+
+pub fn launch(application: &Application) -> Launch {
+    let settings = &application.settings;
+    Launch {
+        python: settings.workers.interpreter(),
+        target: application.target.clone(),
+        dev: settings.dev,
+        directory: None,
+        core_version: env!("CARGO_PKG_VERSION"),
+    }
+}
+
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    quit: tokio::signal::unix::Signal,
+    hang_up: tokio::signal::unix::Signal,
+}
+
+fn signals() -> io::Result<Signals> {
+    Ok(Signals {
+        terminate: signal(SignalKind::terminate())?,
+        interrupt: signal(SignalKind::interrupt())?,
+        quit: signal(SignalKind::quit())?,
+        hang_up: signal(SignalKind::hangup())?,
+    })
+}
+
+/// SIGTERM and SIGINT drain, a second of them stops at once, and so does SIGQUIT; SIGHUP reloads.
+async fn forward_signals(mut signals: Signals, inputs: mpsc::Sender<Input>) {
+    let mut is_stopping = false;
+    loop {
+        let input = tokio::select! {
+            _ = signals.terminate.recv() => if is_stopping { Input::Stop } else { Input::Drain },
+            _ = signals.interrupt.recv() => if is_stopping { Input::Stop } else { Input::Drain },
+            _ = signals.quit.recv() => Input::Stop,
+            _ = signals.hang_up.recv() => Input::Reload,
+        };
+        is_stopping |= matches!(input, Input::Drain | Input::Stop);
+        if inputs.send(input).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn forward_asks(mut asks: mpsc::Receiver<admin::Ask>, inputs: mpsc::Sender<Input>) {
+    while let Some(ask) = asks.recv().await {
+        if inputs.send(Input::Ask(ask)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Reloads when the application's files change.
+fn watch(application: &Application, inputs: mpsc::Sender<Input>) -> Result<dev::Watch, Error> {
+    let (changes, mut changed) = mpsc::channel(1);
+    let watch = dev::watch(&application.target, changes)?;
+    tokio::spawn(async move {
+        while changed.recv().await.is_some() {
+            if inputs.send(Input::Reload).await.is_err() {
+                return;
+            }
+        }
+    });
+    Ok(watch)
+}

@@ -1,0 +1,286 @@
+//! What the core asks for, done.
+
+use bytes::Bytes;
+use parkade_core::{
+    Cursor, Effect, Ending, KillReason, MessageId, Outcome, Refusal, ReloadOutcome, RequestId, RouteId, Times, WorkerId,
+};
+use parkade_wire::Outcome as WireOutcome;
+use parkade_wire::encode::RequestHead;
+
+use super::exchange::Kept;
+use super::messages::Event as StreamEvent;
+use super::tables::Standing;
+use super::{Hand, Server, refusal};
+use crate::http::answer::Field;
+use crate::http::{Purpose, error_body};
+use crate::log::Entry;
+
+/// Clients of streams that end come back after a moment drawn from this range, so that they do not all come at once.
+const RETRY_MILLISECONDS: std::ops::Range<u32> = 1_000..5_000;
+
+impl Server {
+    pub(super) fn act(&mut self, effect: Effect) {
+        match effect {
+            Effect::Route { request, table } => self.route_again(request, table),
+            Effect::Refuse { request, refusal } => self.refuse(request, refusal),
+            Effect::Constant { request, route } => self.answer_standing(request, route),
+            Effect::Relay { request, whole } => self.relay(request, whole),
+            Effect::End { request } => {
+                if !self.http.finish(request) {
+                    tracing::error!("the application's answer is shorter than its Content-Length: the connection is broken off");
+                }
+            }
+            Effect::Abort { request } => self.http.abort(request),
+            Effect::Keep { request } => self.keep(request),
+            Effect::Release { request } => self.release(request),
+            Effect::Deliver { message, cursor, gap, requests } => self.deliver(message, cursor, gap, &requests),
+            Effect::Empty { request, cursor } => self.empty(request, cursor),
+            Effect::OpenStream { request, cursor, gap } => self.open_stream(request, cursor, gap),
+            Effect::Feed { message, cursor, requests } => self.feed(message, cursor, &requests),
+            Effect::EndStream { request } => {
+                let event = StreamEvent::new(&format!("retry: {}\n", fastrand::u32(RETRY_MILLISECONDS)), None);
+                self.http.event(request, &event.chunked, &event.plain);
+                self.http.finish(request);
+            }
+            Effect::Forget { request, ending, times } => self.forget(request, ending, times),
+            Effect::Assign { request, worker, route } => self.assign(request, worker, route),
+            Effect::Call { request, worker, outcome } => self.call(request, worker, outcome),
+            Effect::Resume { worker, outcome, requests } => {
+                if let Some(outcome) = wire_outcome(&self.messages, outcome) {
+                    self.workers.resume(worker, &outcome, &requests);
+                }
+            }
+            Effect::Cancel { request, worker, reason } => self.workers.cancel(worker, request, reason),
+            Effect::StartWorker { worker } => self.start_worker(worker),
+            Effect::DrainWorker { worker, within } => self.workers.drain(worker, within),
+            Effect::DismissWorker { worker } => self.workers.dismiss(worker),
+            Effect::KillWorker { worker, why } => {
+                tracing::warn!(worker = worker.0, pid = self.workers.pid(worker), "a worker is killed: {}", kill_reason(why));
+                self.workers.kill(worker);
+            }
+            Effect::DumpStack { worker, why } => {
+                tracing::warn!(worker = worker.0, pid = self.workers.pid(worker), "a worker's stack follows: {}", kill_reason(why));
+                self.workers.dump_stack(worker);
+            }
+            Effect::Ping { worker, token } => self.workers.ping(worker, token),
+            Effect::DropMessage { message } => self.messages.drop(message),
+            Effect::Reloaded { outcome: ReloadOutcome::Done } => tracing::info!("reloaded: new workers serve, the old ones end"),
+            Effect::Reloaded { outcome: ReloadOutcome::GivenUp } => {
+                tracing::error!("the reload is given up: the new code does not start, the old goes on");
+            }
+            Effect::StopAccepting => self.http.drain(),
+            Effect::Exit { reason } => self.exit = Some(reason),
+        }
+    }
+
+    fn refuse(&mut self, request: RequestId, refused: Refusal) {
+        let (status, fault, detail, retry_after) = refusal::explain(refused);
+        let allow = self.exchanges.of(request).and_then(|exchange| exchange.arrival.as_mut()).and_then(|arrival| arrival.allow.take());
+        let mut fields: Vec<Field<'_>> = vec![(b"content-type", b"application/json")];
+        fields.extend(retry_after.map(|seconds| (&b"retry-after"[..], seconds)));
+        fields.extend(allow.as_ref().map(|allow| (&b"allow"[..], allow.as_bytes())));
+        let body = error_body(status, fault, detail);
+        self.exchanges.note_answer(request, Some(status), body.len());
+        let outcome = self.http_answer(request, status, &fields, &body.into());
+        self.sent(outcome);
+    }
+
+    fn http_answer(&mut self, request: RequestId, status: u16, fields: &[Field<'_>], body: &Bytes) -> Result<(), crate::http::answer::BadAnswer> {
+        self.http.answer(request, status, fields.iter().copied(), body)
+    }
+
+    /// Answers were checked before the core was told of them.
+    fn sent(&self, outcome: Result<(), crate::http::answer::BadAnswer>) {
+        if let Err(fault) = outcome {
+            tracing::error!("a bug in parkade: an answer was checked and could not be sent: {fault}");
+        }
+    }
+
+    fn relay(&mut self, request: RequestId, whole: bool) {
+        let Hand::Response(response) = std::mem::replace(&mut self.hand, Hand::Empty) else { return };
+        self.exchanges.note_answer(request, Some(response.status), response.body.len());
+        if whole {
+            let outcome = self.http.answer(request, response.status, response.headers.iter(), &response.body);
+            self.sent(outcome);
+            return;
+        }
+        let begun = self.http.begin(request, response.status, response.headers.iter(), Purpose::Body);
+        self.sent(begun);
+        if !response.body.is_empty() {
+            let inline = self.http.piece(request, &response.body).map(|_| ());
+            self.sent(inline);
+        }
+        if let Some(exchange) = self.exchanges.of(request) {
+            exchange.arrival = None;
+        }
+    }
+
+    fn keep(&mut self, request: RequestId) {
+        let Hand::Kept(kept) = std::mem::replace(&mut self.hand, Hand::Empty) else { return };
+        if let Some(exchange) = self.exchanges.of(request) {
+            // Nobody will run the request itself again: only what was kept goes on.
+            exchange.arrival = None;
+            exchange.kept = kept.map(Box::new);
+        }
+    }
+
+    fn release(&mut self, request: RequestId) {
+        let Some(exchange) = self.exchanges.of(request) else { return };
+        match (exchange.kept.take().map(|kept| *kept), exchange.route) {
+            (Some(Kept::Response(response)), _) => self.send(request, &response),
+            (None, Some(route)) => self.answer_standing(request, route),
+            (Some(Kept::Function { .. }) | None, _) => self.answer_nothing(request),
+        }
+    }
+
+    fn answer_standing(&mut self, request: RequestId, route: RouteId) {
+        if let Standing::Answer(response) = self.tables.standing(route) {
+            let response = response.clone();
+            self.send(request, &response);
+        } else {
+            self.answer_nothing(request);
+        }
+    }
+
+    /// A timer without a response: 204.
+    fn answer_nothing(&mut self, request: RequestId) {
+        self.exchanges.note_answer(request, Some(204), 0);
+        let outcome = self.http_answer(request, 204, &[], &Bytes::new());
+        self.sent(outcome);
+    }
+
+    fn send(&mut self, request: RequestId, response: &parkade_wire::Response) {
+        self.exchanges.note_answer(request, Some(response.status), response.body.len());
+        let outcome = self.http.answer(request, response.status, response.headers.iter(), &response.body);
+        self.sent(outcome);
+    }
+
+    fn deliver(&mut self, message: MessageId, cursor: Cursor, gap: bool, requests: &[RequestId]) {
+        match self.messages.answer(message, cursor, gap, self.http.date()) {
+            Some(Ok(prepared)) => {
+                for request in requests {
+                    self.exchanges.note_answer(*request, Some(200), prepared.body.len());
+                    self.http.answer_prepared(*request, &prepared);
+                }
+            }
+            Some(Err(fault)) => self.sent(Err(fault)),
+            None => tracing::error!("a bug in parkade: a message was dropped before it was delivered"),
+        }
+    }
+
+    fn empty(&mut self, request: RequestId, cursor: Cursor) {
+        let etag = format!("\"{cursor}\"");
+        let fields: [Field<'_>; 2] = [(b"etag", etag.as_bytes()), (b"cache-control", b"no-store")];
+        self.exchanges.note_answer(request, Some(204), 0);
+        let outcome = self.http_answer(request, 204, &fields, &Bytes::new());
+        self.sent(outcome);
+    }
+
+    fn open_stream(&mut self, request: RequestId, cursor: Cursor, gap: bool) {
+        let fields: [Field<'_>; 3] =
+            [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache, no-transform"), (b"x-accel-buffering", b"no")];
+        self.exchanges.note_answer(request, Some(200), 0);
+        let begun = self.http.begin(request, 200, fields.iter().copied(), Purpose::Events);
+        self.sent(begun);
+        let mut opening = format!("retry: {}\nid: {cursor}\n", fastrand::u32(RETRY_MILLISECONDS));
+        if gap {
+            opening.push_str("event: gap\n");
+        }
+        let told = format!("{{\"cursor\":\"{cursor}\"}}");
+        let event = StreamEvent::new(&opening, gap.then_some(told.as_bytes()));
+        self.http.event(request, &event.chunked, &event.plain);
+    }
+
+    fn feed(&mut self, message: MessageId, cursor: Cursor, requests: &[RequestId]) {
+        let Some(event) = self.messages.event(message, cursor) else { return };
+        for request in requests {
+            self.exchanges.note_answer(*request, None, event.plain.len());
+            self.http.event(*request, &event.chunked, &event.plain);
+        }
+    }
+
+    fn forget(&mut self, request: RequestId, ending: Ending, times: Times) {
+        self.http.forget(request);
+        let status = self.exchanges.of(request).map_or(0, |exchange| exchange.status);
+        self.ended.record(status, times);
+        let Some(exchange) = self.exchanges.remove(request) else { return };
+        if let (Some(log), Some(note)) = (&mut self.access_log, &exchange.note) {
+            log.write(&Entry {
+                client: note.origin.client,
+                method: &note.method,
+                path: &note.path,
+                status,
+                bytes: note.bytes,
+                queue: times.queued,
+                run: times.running,
+                park: times.parked,
+                total: times.queued + times.running + times.parked,
+                ending,
+                user_agent: note.user_agent.as_deref(),
+            });
+        }
+    }
+
+    fn assign(&mut self, request: RequestId, worker: WorkerId, route: Option<RouteId>) {
+        let Some(arrival) = self.exchanges.of(request).and_then(|exchange| exchange.arrival.as_ref()) else { return };
+        let client = arrival.origin.client.map(|address| address.to_string()).unwrap_or_default();
+        let head = RequestHead {
+            route: route.map(|route| route.index),
+            parameters: arrival.parameters.iter().map(String::as_str),
+            method: arrival.head.method(),
+            path: arrival.head.path(),
+            query: arrival.head.query(),
+            headers: arrival.head.fields(),
+            client: &client,
+            scheme: if arrival.origin.is_https { "https" } else { "http" },
+            version: arrival.head.version.as_str(),
+            deadline: arrival.deadline.map(|deadline| deadline.as_secs_f64()),
+            body: None,
+            more: false,
+        };
+        self.workers.request(worker, request, head, &arrival.body);
+    }
+
+    fn call(&mut self, request: RequestId, worker: WorkerId, outcome: Outcome) {
+        let Some(outcome) = wire_outcome(&self.messages, outcome) else { return };
+        let Some(exchange) = self.exchanges.of(request) else { return };
+        let (name, state) = match (exchange.kept.as_deref(), exchange.route) {
+            (Some(Kept::Function { name, state }), _) => (name.as_str(), &state[..]),
+            (_, Some(route)) => match self.tables.standing(route) {
+                Standing::Function { name, state } => (name.as_str(), &state[..]),
+                Standing::None | Standing::Answer(_) => return,
+            },
+            (Some(Kept::Response(_)) | None, None) => return,
+        };
+        self.workers.call(worker, &outcome, name, &[(request, state)]);
+    }
+
+    fn start_worker(&mut self, worker: WorkerId) {
+        if let Err(error) = self.workers.start(worker) {
+            tracing::error!(worker = worker.0, "a worker cannot be started: {error}");
+            self.failed_starts.push(worker);
+        }
+    }
+}
+
+fn wire_outcome(messages: &super::Messages, outcome: Outcome) -> Option<WireOutcome<'_>> {
+    match outcome {
+        Outcome::Elapsed => Some(WireOutcome::Elapsed),
+        Outcome::Message { message, cursor, gap } => messages.outcome(message, cursor, gap),
+        Outcome::TimedOut { cursor } => Some(WireOutcome::Timeout { cursor: cursor.to_string().into() }),
+        Outcome::Refused { refusal } => Some(WireOutcome::Refused { text: refusal::explain(refusal).2.into() }),
+    }
+}
+
+/// For the log: what the operator should know.
+fn kill_reason(why: KillReason) -> &'static str {
+    match why {
+        KillReason::Deadline => "it ran a request past its deadline and did not come back",
+        KillReason::Stuck => "its event loop is blocked",
+        KillReason::StartedTooSlowly => "it did not say ready within --start-timeout",
+        KillReason::Violation => "it broke the protocol",
+        KillReason::GraceOver => "the grace is over",
+        KillReason::NotNeeded => "it is needed no longer",
+    }
+}
+

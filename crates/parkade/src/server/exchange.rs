@@ -1,0 +1,117 @@
+//! What the shell keeps for a request, beside the life that the core keeps.
+//!
+//! A parked request has one of these, so what it no longer needs goes at once.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use parkade_core::{Cursor, RequestId, RouteId};
+use parkade_wire::Response;
+
+use crate::http::forwarded::Origin;
+use crate::http::Head;
+
+#[derive(Debug, Default)]
+pub struct Exchange {
+    /// Until a worker has answered or parked the request: it may have to be given to another worker.
+    pub arrival: Option<Box<Arrival>>,
+    /// What a worker parked with it.
+    pub kept: Option<Box<Kept>>,
+    /// For the access log, when there is one.
+    pub note: Option<Box<Note>>,
+    /// The route that answers a wait route or a constant.
+    pub route: Option<RouteId>,
+    /// Of the answer, once it has begun; 0 before.
+    pub status: u16,
+    /// Bytes of a streamed answer that the client has not taken.
+    pub untaken_bytes: u64,
+}
+
+/// A request as it came.
+#[derive(Debug)]
+pub struct Arrival {
+    pub head: Head,
+    pub body: Bytes,
+    pub origin: Origin,
+    pub parameters: Vec<String>,
+    pub allow: Option<String>,
+    pub deadline: Option<Duration>,
+}
+
+/// What goes on when a wait is over.
+#[derive(Debug)]
+pub enum Kept {
+    Response(Response),
+    Function { name: String, state: Bytes },
+}
+
+/// What the access log will say.
+#[derive(Debug)]
+pub struct Note {
+    pub origin: Origin,
+    pub method: Box<str>,
+    pub path: Box<str>,
+    pub user_agent: Option<Box<[u8]>>,
+    pub bytes: u64,
+}
+
+impl Arrival {
+    /// The cursor that the client came back with: `Last-Event-ID`, else `If-None-Match`.
+    pub fn cursor(&self) -> Option<Cursor> {
+        let given = self.head.field("last-event-id").or_else(|| self.head.field("if-none-match"))?;
+        given.trim_start_matches("W/").trim_matches('"').parse().ok()
+    }
+
+    pub fn note(&self) -> Note {
+        let path = match self.head.query() {
+            "" => self.head.path().into(),
+            query => format!("{}?{query}", self.head.path()).into(),
+        };
+        let user_agent = self.head.field("user-agent").map(|agent| agent.as_bytes().into());
+        Note { origin: self.origin, method: self.head.method().into(), path, user_agent, bytes: 0 }
+    }
+}
+
+/// All of them, by the slot of their request.
+#[derive(Debug, Default)]
+pub struct Exchanges {
+    slots: Vec<Option<Exchange>>,
+}
+
+impl Exchanges {
+    pub fn insert(&mut self, request: RequestId, exchange: Exchange) {
+        let slot = request.slot as usize;
+        if slot >= self.slots.len() {
+            self.slots.resize_with(slot + 1, || None);
+        }
+        self.slots[slot] = Some(exchange);
+    }
+
+    pub fn of(&mut self, request: RequestId) -> Option<&mut Exchange> {
+        self.slots.get_mut(request.slot as usize)?.as_mut()
+    }
+
+    pub fn remove(&mut self, request: RequestId) -> Option<Exchange> {
+        self.slots.get_mut(request.slot as usize)?.take()
+    }
+
+    /// Bytes that are kept for parked requests: what workers gave with them.
+    pub fn kept_bytes(&self) -> usize {
+        let kept = self.slots.iter().flatten().filter_map(|exchange| exchange.kept.as_deref());
+        kept.map(|kept| match kept {
+            Kept::Response(response) => response.body.len(),
+            Kept::Function { name, state } => name.len() + state.len(),
+        })
+        .sum()
+    }
+
+    /// Notes for the metrics and the access log that an answer has begun, or gone on.
+    pub fn note_answer(&mut self, request: RequestId, status: Option<u16>, bytes: usize) {
+        let Some(exchange) = self.of(request) else { return };
+        exchange.status = status.unwrap_or(exchange.status);
+        if let Some(note) = &mut exchange.note {
+            note.bytes += bytes as u64;
+        }
+    }
+}
+

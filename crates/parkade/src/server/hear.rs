@@ -1,0 +1,252 @@
+//! What clients, workers and operators say, in the words of the core.
+
+use std::time::Duration;
+
+use parkade_core::{ChannelName, Cursor, Destination, Event, Found, RequestId, Then, Wait, WorkerError, WorkerId};
+use parkade_wire::{Application, ErrorReason, Response, Then as WireThen, Wait as WireWait};
+
+use super::exchange::{Arrival, Exchange};
+use super::{Hand, HttpEvent, Input, Server, WorkerEvent, tables};
+use crate::admin::PublishRefused;
+use crate::http::{answer, routable};
+
+/// What a message costs in a history beside its bytes: its entry, its map node, its content type.
+const MESSAGE_OVERHEAD_BYTES: usize = 256;
+
+impl Server {
+    pub(super) fn hear_input(&mut self, input: Input) {
+        match input {
+            Input::Ask(ask) => self.reply(ask),
+            Input::Reload => {
+                tracing::info!("reloading: new workers start");
+                self.tell(Event::Reload);
+            }
+            Input::Drain => {
+                tracing::info!(grace = ?self.grace, "stopping: what runs may end");
+                self.tell(Event::Drain { grace: self.grace });
+            }
+            Input::Stop => {
+                tracing::info!("stopping at once");
+                self.tell(Event::Drain { grace: Duration::ZERO });
+            }
+        }
+    }
+
+    pub(super) fn hear_http(&mut self, event: HttpEvent) {
+        match event {
+            HttpEvent::Arrived { request, head, body, origin } => {
+                let found = self.core.find(head.method(), &routable(head.path()));
+                let arrival = Arrival { head, body, origin, parameters: found.parameters, allow: found.allow, deadline: None };
+                let note = self.access_log.is_some().then(|| Box::new(arrival.note()));
+                self.exchanges.insert(request, Exchange { arrival: Some(Box::new(arrival)), note, ..Exchange::default() });
+                let destination = self.directed(request, found.destination);
+                self.tell(Event::Arrived { request, destination });
+            }
+            HttpEvent::Taken { request, bytes } => self.client_took(request, bytes),
+            HttpEvent::Left { request } => self.tell(Event::Left { request }),
+        }
+    }
+
+    /// Finds a request's place in a route table that has changed since it came.
+    pub(super) fn route_again(&mut self, request: RequestId, table: parkade_core::TableId) {
+        let Some(arrival) = self.exchanges.of(request).and_then(|exchange| exchange.arrival.as_mut()) else { return };
+        let Found { destination, parameters, allow } = self.core.find_in(table, arrival.head.method(), &routable(arrival.head.path()));
+        arrival.parameters = parameters;
+        arrival.allow = allow;
+        let destination = self.directed(request, destination);
+        self.tell(Event::Routed { request, destination });
+    }
+
+    /// Notes what the shell will need of a destination, and gives a wait the cursor that its client came back with.
+    fn directed(&mut self, request: RequestId, destination: Destination) -> Destination {
+        let Some(exchange) = self.exchanges.of(request) else { return destination };
+        match destination {
+            Destination::Handler { deadline, .. } => {
+                if let Some(arrival) = &mut exchange.arrival {
+                    arrival.deadline = deadline;
+                }
+                destination
+            }
+            Destination::Constant { route } => {
+                exchange.route = Some(route);
+                destination
+            }
+            Destination::Wait { route, wait, then, deadline } => {
+                exchange.route = Some(route);
+                // The core parks it at once: nobody will run it, so nothing else of it is kept.
+                let cursor = exchange.arrival.take().and_then(|arrival| arrival.cursor());
+                Destination::Wait { route, wait: with_cursor(wait, cursor), then, deadline }
+            }
+            Destination::Fallback { .. } | Destination::NotFound | Destination::MethodNotAllowed | Destination::Unknown => destination,
+        }
+    }
+
+    pub(super) fn hear_worker(&mut self, event: WorkerEvent) {
+        match event {
+            WorkerEvent::Ready { worker, credit, application } => self.worker_ready(worker, credit, *application),
+            WorkerEvent::Failed { worker, text } => {
+                tracing::error!(worker = worker.0, "the application does not load:\n{}", text.trim_end());
+                self.tell(Event::WorkerFailed { worker });
+            }
+            WorkerEvent::Violated { worker, why } => {
+                tracing::error!(worker = worker.0, "a worker broke the protocol and is ended: {why}");
+                self.tell(Event::WorkerViolated { worker });
+            }
+            WorkerEvent::Exited { worker, how } => {
+                tracing::info!(worker = worker.0, pid = self.workers.pid(worker), "a worker has ended: {how}");
+                self.tell(Event::WorkerExited { worker });
+            }
+            WorkerEvent::Response { worker, request, response, more } => self.worker_answered(worker, request, response, more),
+            WorkerEvent::Data { worker, request, bytes, more } => self.worker_went_on(worker, request, &bytes, more),
+            WorkerEvent::Errored { worker, request, error, text } => {
+                if error == ErrorReason::Application {
+                    tracing::error!(worker = worker.0, "the application failed: {}", text.trim_end());
+                }
+                self.tell(Event::Errored { worker, request, error: worker_error(error) });
+            }
+            WorkerEvent::Parked { worker, request, wait, then } => self.worker_parked(worker, request, wait, then),
+            // Its credit comes back; that is all anybody wants to know of it.
+            WorkerEvent::Closed { worker, request } => self.tell(Event::Errored { worker, request, error: WorkerError::Cancelled }),
+            WorkerEvent::Published { worker, channel, content_type, body } => {
+                self.worker_published(worker, &channel, content_type, body);
+            }
+            WorkerEvent::Credit { worker, delta } => self.tell(Event::Credit { worker, delta: delta.into() }),
+            WorkerEvent::Pong { worker, token } => self.tell(Event::Pong { worker, token }),
+        }
+    }
+
+    fn worker_ready(&mut self, worker: WorkerId, credit: u32, application: Application) {
+        let concurrent = application.concurrent;
+        for (pattern, options) in &application.channels {
+            let limits = tables::history(*options, self.standard_history);
+            self.tell(Event::ChannelConfigured { pattern: pattern.clone(), limits });
+        }
+        match self.tables.learn(&mut self.core, application) {
+            Ok(table) => {
+                tracing::info!(worker = worker.0, pid = self.workers.pid(worker), "a worker is ready");
+                self.tell(Event::WorkerReady { worker, table, credit: credit.into(), concurrent });
+            }
+            Err(fault) => {
+                tracing::error!(worker = worker.0, "the application cannot be served: {fault}");
+                self.tell(Event::WorkerFailed { worker });
+                self.workers.kill(worker);
+            }
+        }
+    }
+
+    fn worker_answered(&mut self, worker: WorkerId, request: RequestId, response: Response, more: bool) {
+        if let Err(fault) = tables::check(&response, !more) {
+            self.bad_answer(worker, request, fault, more);
+            return;
+        }
+        self.hand = Hand::Response(response);
+        self.tell(Event::Answered { worker, request, whole: !more });
+        self.hand = Hand::Empty;
+    }
+
+    fn worker_went_on(&mut self, worker: WorkerId, request: RequestId, bytes: &bytes::Bytes, more: bool) {
+        if let Some(exchange) = self.exchanges.of(request) {
+            exchange.untaken_bytes += bytes.len() as u64;
+            self.exchanges.note_answer(request, None, bytes.len());
+            match self.http.piece(request, bytes) {
+                Ok(taken) => self.client_took(request, taken),
+                Err(fault) => {
+                    self.bad_answer(worker, request, fault, more);
+                    return;
+                }
+            }
+        }
+        if !more {
+            self.tell(Event::AnswerEnded { worker, request });
+        }
+    }
+
+    /// The worker may send as many bytes more. What the socket counts includes the framing, which was never in the worker's window.
+    fn client_took(&mut self, request: RequestId, bytes: usize) {
+        let Some(exchange) = self.exchanges.of(request) else { return };
+        let bytes = exchange.untaken_bytes.min(bytes as u64);
+        exchange.untaken_bytes -= bytes;
+        if bytes > 0 {
+            self.workers.grant(request, usize::try_from(bytes).unwrap_or(usize::MAX));
+        }
+    }
+
+    fn bad_answer(&mut self, worker: WorkerId, request: RequestId, fault: answer::BadAnswer, more: bool) {
+        tracing::error!(worker = worker.0, "the application gave an answer that cannot be sent: {fault}");
+        if more {
+            // The rest of it is on its way: it is read over until the worker closes the stream.
+            self.workers.cancel(worker, request, parkade_core::Reason::Operator);
+        }
+        self.tell(Event::Errored { worker, request, error: WorkerError::BadAnswer });
+    }
+
+    fn worker_parked(&mut self, worker: WorkerId, request: RequestId, wait: WireWait, then: WireThen) {
+        if let WireThen::Answer(Some(response)) = &then
+            && let Err(fault) = tables::check(response, true)
+        {
+            self.bad_answer(worker, request, fault, false);
+            return;
+        }
+        let wait = match tables::wait(wait) {
+            Ok(wait) => wait,
+            Err(why) => {
+                tracing::error!(worker = worker.0, "the application waits for something that there is not: {why}");
+                self.tell(Event::Errored { worker, request, error: WorkerError::BadAnswer });
+                return;
+            }
+        };
+        let (then, kept) = tables::kept(then);
+        let cursor = match (then, self.exchanges.of(request)) {
+            (Then::Answer, Some(exchange)) => exchange.arrival.as_ref().and_then(|arrival| arrival.cursor()),
+            _ => None,
+        };
+        self.hand = Hand::Kept(kept);
+        self.tell(Event::Parked { worker, request, wait: with_cursor(wait, cursor), then });
+        self.hand = Hand::Empty;
+    }
+
+    fn worker_published(&mut self, worker: WorkerId, channel: &str, content_type: String, body: bytes::Bytes) {
+        let fault = match ChannelName::parse(channel) {
+            Err(error) => error.to_string(),
+            Ok(_) if answer::check(200, [(&b"content-type"[..], content_type.as_bytes())].into_iter()).is_err() => {
+                "its content type is no header value".to_owned()
+            }
+            Ok(name) => match self.publish(name, content_type, body) {
+                Ok(_) => return,
+                Err(refused) => refused.to_string(),
+            },
+        };
+        tracing::error!(worker = worker.0, channel, "a message is not published: {fault}");
+    }
+
+    /// Publishes a message. Answers the channel's cursor behind it.
+    pub(super) fn publish(&mut self, channel: ChannelName, content_type: String, body: bytes::Bytes) -> Result<Cursor, PublishRefused> {
+        let bytes = body.len() + content_type.len() + channel.as_str().len() + MESSAGE_OVERHEAD_BYTES;
+        let message = self.messages.keep(content_type, body);
+        let refused = self.core.counts().unpublished;
+        self.tell(Event::Published { channel: channel.clone(), message, bytes });
+        if self.core.counts().unpublished > refused {
+            return Err(PublishRefused::ChannelsFull);
+        }
+        // A channel that keeps nothing, and on which nobody waits, is forgotten at once: no cursor finds anything in it.
+        Ok(self.core.cursor(&channel).unwrap_or(Cursor { epoch: 0, sequence: 0 }))
+    }
+}
+
+fn worker_error(reason: ErrorReason) -> WorkerError {
+    match reason {
+        ErrorReason::Application => WorkerError::Application,
+        ErrorReason::Cancelled => WorkerError::Cancelled,
+        ErrorReason::Overloaded => WorkerError::Overloaded,
+    }
+}
+
+/// The wait, with the client's cursor where the application named none.
+fn with_cursor(wait: Wait, cursor: Option<Cursor>) -> Wait {
+    match wait {
+        Wait::Next { channel, timeout, since } => Wait::Next { channel, timeout, since: since.or(cursor) },
+        Wait::Stream { channel, since } => Wait::Stream { channel, since: since.or(cursor) },
+        Wait::Timer { .. } => wait,
+    }
+}
+

@@ -1,0 +1,118 @@
+//! The bytes of published messages, serialised once for everybody who waits for them.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use parkade_core::{Cursor, MessageId};
+use parkade_wire::Outcome as WireOutcome;
+
+use crate::http::answer::{BadAnswer, Prepared};
+
+#[derive(Debug)]
+pub struct Message {
+    pub content_type: String,
+    pub body: Bytes,
+    event: Option<Event>,
+}
+
+/// A message as a server-sent event: in a chunk of HTTP/1.1, and plain.
+#[derive(Debug, Clone)]
+pub struct Event {
+    pub chunked: Bytes,
+    pub plain: Bytes,
+}
+
+#[derive(Debug, Default)]
+pub struct Messages {
+    held: HashMap<MessageId, Message>,
+    minted: u64,
+}
+
+impl Messages {
+    pub fn keep(&mut self, content_type: String, body: Bytes) -> MessageId {
+        self.minted += 1;
+        let id = MessageId(self.minted);
+        self.held.insert(id, Message { content_type, body, event: None });
+        id
+    }
+
+    pub fn drop(&mut self, id: MessageId) {
+        self.held.remove(&id);
+    }
+
+    pub fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    pub fn of(&self, id: MessageId) -> Option<&Message> {
+        self.held.get(&id)
+    }
+
+    /// The message as the answer of a long poll.
+    pub fn answer(&self, id: MessageId, cursor: Cursor, gap: bool, date: &[u8]) -> Option<Result<Rc<Prepared>, BadAnswer>> {
+        let message = self.of(id)?;
+        let mut fields = vec![
+            (b"content-type".to_vec(), message.content_type.clone().into_bytes()),
+            (b"etag".to_vec(), format!("\"{cursor}\"").into_bytes()),
+            (b"cache-control".to_vec(), b"no-store".to_vec()),
+        ];
+        if gap {
+            fields.push((b"parkade-gap".to_vec(), b"true".to_vec()));
+        }
+        Some(Prepared::new(200, fields, message.body.clone(), date).map(Rc::new))
+    }
+
+    /// The message as a server-sent event.
+    pub fn event(&mut self, id: MessageId, cursor: Cursor) -> Option<Event> {
+        let message = self.held.get_mut(&id)?;
+        let body = &message.body;
+        Some(message.event.get_or_insert_with(|| Event::new(&format!("id: {cursor}\n"), Some(body))).clone())
+    }
+
+    /// The outcome of a wait, for a worker.
+    pub fn outcome(&self, id: MessageId, cursor: Cursor, gap: bool) -> Option<WireOutcome<'_>> {
+        let message = self.of(id)?;
+        Some(WireOutcome::Message {
+            cursor: cursor.to_string().into(),
+            content_type: message.content_type.as_str().into(),
+            body: message.body[..].into(),
+            gap,
+        })
+    }
+}
+
+impl Event {
+    /// `fields` are whole lines; each line of `data` becomes a `data` field (HTML, section 9.2.5).
+    pub fn new(fields: &str, data: Option<&[u8]>) -> Self {
+        let mut plain = fields.as_bytes().to_vec();
+        if let Some(data) = data {
+            // CR, LF and CR LF all end a line there, so each has to begin a field of its own.
+            let text = String::from_utf8_lossy(data).replace("\r\n", "\n").replace('\r', "\n");
+            for line in text.split('\n') {
+                plain.extend_from_slice(b"data: ");
+                plain.extend_from_slice(line.as_bytes());
+                plain.push(b'\n');
+            }
+        }
+        plain.push(b'\n');
+        let mut chunked = format!("{:x}\r\n", plain.len()).into_bytes();
+        chunked.extend_from_slice(&plain);
+        chunked.extend_from_slice(b"\r\n");
+        Self { chunked: chunked.into(), plain: plain.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_a_message_is_a_field_of_its_event() {
+        for (data, plain) in [("a", "id: 1\ndata: a\n\n"), ("a\nb\r\nc\rd", "id: 1\ndata: a\ndata: b\ndata: c\ndata: d\n\n"), ("", "id: 1\ndata: \n\n")] {
+            let event = Event::new("id: 1\n", Some(data.as_bytes()));
+            assert_eq!(event.plain, plain, "{data:?}");
+            assert_eq!(event.chunked, format!("{:x}\r\n{plain}\r\n", plain.len()), "{data:?}");
+        }
+    }
+}

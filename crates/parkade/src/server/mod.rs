@@ -1,0 +1,215 @@
+//! The server task: the one owner of everything that changes. It carries events to the core, and effects to whoever does them.
+
+mod act;
+mod exchange;
+mod hear;
+mod messages;
+mod refusal;
+mod report;
+mod tables;
+
+use std::io;
+use std::time::Duration;
+
+use parkade_core::{Core, Effect, Event, ExitReason, Moment, WorkerId};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior};
+
+use crate::admin::{Ask, Ended};
+use crate::clock::Clock;
+use crate::http::{Http, HttpEvent, SWEEP_INTERVAL};
+use crate::log::AccessLog;
+use crate::workers::{WorkerEvent, Workers};
+use exchange::{Exchanges, Kept};
+use messages::Messages;
+use parkade_wire::Response;
+use tables::Tables;
+
+/// Turns between two looks at what else the runtime has to do (admin, HTTP/2, signals).
+const TURNS_WITHOUT_YIELD: u32 = 8;
+/// How often the memory of workers is measured.
+const MEASURE_INTERVAL: Duration = Duration::from_secs(1);
+/// When everything has ended, answers that are still in the sockets' buffers have this long to leave.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What comes from neither clients nor workers.
+#[derive(Debug)]
+pub enum Input {
+    Ask(Ask),
+    Reload,
+    /// SIGTERM, or the first SIGINT.
+    Drain,
+    /// The second SIGINT, or SIGQUIT.
+    Stop,
+}
+
+/// What a worker said that the core is deciding about: whoever carries out the decision finds it here.
+#[derive(Debug)]
+enum Hand {
+    Empty,
+    Response(Response),
+    Kept(Option<Kept>),
+}
+
+pub struct Server {
+    core: Core,
+    http: Http,
+    workers: Workers,
+    exchanges: Exchanges,
+    messages: Messages,
+    tables: Tables,
+    hand: Hand,
+    effects: Vec<Effect>,
+    clock: Clock,
+    grace: Duration,
+    access_log: Option<AccessLog>,
+    ended: Ended,
+    /// Workers that could not be started: the core is told when it has said all it has to say.
+    failed_starts: Vec<WorkerId>,
+    about: About,
+    standard_history: parkade_core::HistoryLimits,
+    exit: Option<ExitReason>,
+}
+
+/// What the status page says of the server itself.
+#[derive(Debug, Clone)]
+pub struct About {
+    pub target: String,
+    pub dropped: crate::log::Dropped,
+    pub connections_count_max: usize,
+    pub body_bytes_max: usize,
+}
+
+/// What a server is made of.
+pub struct Parts {
+    pub config: parkade_core::Config,
+    pub http: Http,
+    pub workers: Workers,
+    pub grace: Duration,
+    pub access_log: Option<AccessLog>,
+    pub about: About,
+}
+
+impl Server {
+    pub fn new(parts: Parts) -> Self {
+        Self {
+            standard_history: parts.config.history,
+            core: Core::new(parts.config),
+            http: parts.http,
+            workers: parts.workers,
+            exchanges: Exchanges::default(),
+            messages: Messages::default(),
+            tables: Tables::default(),
+            hand: Hand::Empty,
+            effects: Vec::new(),
+            clock: Clock::start(),
+            grace: parts.grace,
+            access_log: parts.access_log,
+            ended: Ended::default(),
+            failed_starts: Vec::new(),
+            about: parts.about,
+            exit: None,
+        }
+    }
+
+    /// Serves until everything has ended. The reason is the process's exit status.
+    pub async fn run(mut self, mut inputs: mpsc::Receiver<Input>) -> io::Result<ExitReason> {
+        let mut effects = std::mem::take(&mut self.effects);
+        self.core.begin(self.clock.now(), &mut effects);
+        self.carry_out(effects);
+        let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
+        let mut measure = tokio::time::interval(MEASURE_INTERVAL);
+        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        measure.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut turns = 0;
+        while self.exit.is_none() {
+            let due = self.core.next_due();
+            tokio::select! {
+                ready = self.http.ready() => ready?,
+                ready = self.workers.ready() => ready?,
+                Some(input) = inputs.recv() => self.hear_input(input),
+                () = sleep_until(self.clock, due) => {}
+                _ = sweep.tick() => self.sweep(),
+                _ = measure.tick() => self.measure(),
+            }
+            self.turn()?;
+            turns += 1;
+            if turns % TURNS_WITHOUT_YIELD == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        self.farewell().await?;
+        Ok(self.exit.unwrap_or(ExitReason::Drained))
+    }
+
+    /// Everything that can be done without waiting: whoever was ready, the others are asked too, so that work comes in batches.
+    fn turn(&mut self) -> io::Result<()> {
+        let mut said = Vec::new();
+        self.http.turn(&mut said)?;
+        for event in said {
+            self.hear_http(event);
+        }
+        let mut told = Vec::new();
+        self.workers.turn(&mut told)?;
+        for event in told {
+            self.hear_worker(event);
+        }
+        if self.core.next_due().is_some_and(|due| due <= self.clock.now()) {
+            self.tell(Event::Tick);
+        }
+        for worker in std::mem::take(&mut self.failed_starts) {
+            self.tell(Event::WorkerExited { worker });
+        }
+        self.workers.flush();
+        Ok(())
+    }
+
+    fn sweep(&mut self) {
+        let mut said = Vec::new();
+        self.http.sweep(&mut said);
+        for event in said {
+            self.hear_http(event);
+        }
+    }
+
+    fn measure(&mut self) {
+        let workers: Vec<_> = self.core.status(self.clock.now()).workers.iter().map(|worker| worker.worker).collect();
+        for worker in workers {
+            if let Some(resident_bytes) = self.workers.resident_bytes(worker) {
+                self.tell(Event::Measured { worker, resident_bytes });
+            }
+        }
+    }
+
+    /// Tells the core and does what it asks for.
+    fn tell(&mut self, event: Event) {
+        let mut effects = std::mem::take(&mut self.effects);
+        self.core.handle(self.clock.now(), event, &mut effects);
+        self.carry_out(effects);
+    }
+
+    fn carry_out(&mut self, mut effects: Vec<Effect>) {
+        for effect in effects.drain(..) {
+            self.act(effect);
+        }
+        self.effects = effects;
+    }
+
+    /// Answers that have been written may still lie in buffers of ours.
+    async fn farewell(&mut self) -> io::Result<()> {
+        let end = Instant::now() + FAREWELL;
+        while !self.http.is_idle() && Instant::now() < end {
+            let _ = tokio::time::timeout_at(end.min(Instant::now() + SWEEP_INTERVAL), self.http.ready()).await;
+            self.http.turn(&mut Vec::new())?;
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+}
+
+async fn sleep_until(clock: Clock, due: Option<Moment>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(clock.instant(due)).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,23 @@
+//! The one table from a refusal of the core to what the client is told: status, whose fault, what to do.
+
+use parkade_core::Refusal;
+
+/// Status, whose fault it is, detail, and after how many seconds to try again.
+pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Option<&'static [u8]>) {
+    match refusal {
+        Refusal::NotFound => (404, "client", "no route matches this path", None),
+        Refusal::MethodNotAllowed => (405, "client", "this path has no such method; see Allow", None),
+        Refusal::ApplicationFailed => (500, "application", "the application failed; its log says why", None),
+        Refusal::BadAnswer => (500, "application", "the application gave an answer that cannot be sent; the log says why", None),
+        Refusal::WorkerDied => (502, "worker", "the worker that ran this request died", None),
+        Refusal::QueueFull => (503, "server", "too many requests are queued", Some(b"1")),
+        Refusal::ParkedFull => (503, "server", "too many requests are parked", Some(b"5")),
+        Refusal::ChannelsFull => (503, "server", "too many channels are in use", Some(b"5")),
+        Refusal::WorkerOverloaded => (503, "application", "the application is overloaded", Some(b"1")),
+        Refusal::QueuedTooLong => (503, "server", "no worker was free before the deadline", Some(b"1")),
+        Refusal::NoApplication => (503, "application", "the application does not start; its log says why", Some(b"5")),
+        Refusal::Stopping => (503, "server", "the server is stopping", Some(b"1")),
+        Refusal::CancelledByOperator => (503, "operator", "an operator ended this request", None),
+        Refusal::DeadlinePassed => (504, "application", "the deadline passed before the application answered", None),
+    }
+}

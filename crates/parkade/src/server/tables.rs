@@ -1,0 +1,139 @@
+//! What routes answer without a worker, and how an application is told to the core.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use parkade_core::{ChannelName, Core, Cursor, HistoryLimits, RouteId, RouteSpec, TableId, Then, Wait};
+use parkade_wire::{Application, Response, Route, RouteKind, Then as WireThen, Wait as WireWait};
+
+use super::exchange::Kept;
+use crate::http::answer;
+
+/// What goes with a route that needs no worker.
+#[derive(Debug)]
+pub enum Standing {
+    /// The route has a handler: nothing stands ready.
+    None,
+    Answer(Response),
+    Function { name: String, state: bytes::Bytes },
+}
+
+/// For each route table, what its routes answer, by their number.
+#[derive(Debug, Default)]
+pub struct Tables {
+    standing: HashMap<TableId, Vec<Standing>>,
+}
+
+/// The application told something that cannot be served. The text is for the operator's log.
+#[derive(Debug, thiserror::Error)]
+pub enum BadApplication {
+    #[error("{0}")]
+    Routes(#[from] parkade_core::RouteError),
+    #[error("the answer of the route {path:?} cannot be sent: {fault}")]
+    Answer { path: String, fault: answer::BadAnswer },
+    #[error("the route {path:?} cannot wait for that: {why}")]
+    Wait { path: String, why: String },
+}
+
+impl Tables {
+    /// Tells the core the routes of an application. Tables that are equal have one id; what they answer is what was told last.
+    pub fn learn(&mut self, core: &mut Core, application: Application) -> Result<TableId, BadApplication> {
+        let mut specs = Vec::with_capacity(application.routes.len());
+        let mut standing = Vec::with_capacity(application.routes.len());
+        for route in application.routes {
+            let (spec, stands) = route_spec(route)?;
+            specs.push(spec);
+            standing.push(stands);
+        }
+        let table = core.learn_routes(application.fallback, specs)?;
+        self.standing.insert(table, standing);
+        // Old tables stay for requests that were routed by them; a handful is kept.
+        if self.standing.len() > TABLES_KEPT {
+            let oldest = self.standing.keys().min().copied();
+            oldest.map(|oldest| self.standing.remove(&oldest));
+        }
+        Ok(table)
+    }
+
+    pub fn standing(&self, route: RouteId) -> &Standing {
+        self.standing.get(&route.table).and_then(|routes| routes.get(route.index as usize)).unwrap_or(&Standing::None)
+    }
+}
+
+/// Reloads during which a parked request may still be answered by the route that parked it.
+const TABLES_KEPT: usize = 64;
+
+fn route_spec(route: Route) -> Result<(RouteSpec, Standing), BadApplication> {
+    let path = route.path;
+    let (kind, standing) = match route.kind {
+        RouteKind::Sync => (parkade_core::RouteKind::Sync, Standing::None),
+        RouteKind::Async => (parkade_core::RouteKind::Async, Standing::None),
+        RouteKind::Constant(response) => (parkade_core::RouteKind::Constant, Standing::Answer(sendable(&path, response)?)),
+        RouteKind::Wait { wait: told, then } => {
+            let wait = wait(told).map_err(|why| BadApplication::Wait { path: path.clone(), why })?;
+            let (then, standing) = match then {
+                WireThen::Answer(Some(response)) => (Then::Answer, Standing::Answer(sendable(&path, response)?)),
+                WireThen::Answer(None) => (Then::Answer, Standing::None),
+                WireThen::Call { function, state } => (Then::Call, Standing::Function { name: function, state }),
+                WireThen::Await => (Then::Await, Standing::None),
+            };
+            (parkade_core::RouteKind::Wait { wait, then }, standing)
+        }
+    };
+    let deadline = route.deadline.map(|seconds| (seconds > 0.0).then(|| duration(seconds)));
+    Ok((RouteSpec { methods: route.methods, path, kind, deadline }, standing))
+}
+
+fn sendable(path: &str, response: Response) -> Result<Response, BadApplication> {
+    match check(&response, true) {
+        Ok(()) => Ok(response),
+        Err(fault) => Err(BadApplication::Answer { path: path.to_owned(), fault }),
+    }
+}
+
+/// Whether an answer can be sent. `is_whole`: its body is all there.
+pub fn check(response: &Response, is_whole: bool) -> Result<(), answer::BadAnswer> {
+    let announced = answer::check(response.status, response.headers.iter())?;
+    let is_short = announced.is_some_and(|length| length != response.body.len() as u64);
+    // The answer to HEAD announces a body that it does not have.
+    if is_whole && is_short && !response.body.is_empty() { Err(answer::BadAnswer::Length) } else { Ok(()) }
+}
+
+/// A wait as the core understands it; else why not.
+pub fn wait(told: WireWait) -> Result<Wait, String> {
+    let channel = |name: &str| ChannelName::parse(name).map_err(|error| error.to_string());
+    // A cursor that is none is from before some restart: what it stood for is lost, which a gap tells.
+    let cursor = |text: Option<String>| text.map(|text| text.parse().unwrap_or(Cursor { epoch: 0, sequence: 0 }));
+    match told {
+        WireWait::Timer { seconds } => Ok(Wait::Timer { after: duration(seconds) }),
+        WireWait::Next { channel: name, timeout, since } => {
+            Ok(Wait::Next { channel: channel(&name)?, timeout: timeout.map(duration), since: cursor(since) })
+        }
+        WireWait::Stream { channel: name, since } => Ok(Wait::Stream { channel: channel(&name)?, since: cursor(since) }),
+        WireWait::Unaccepted { name, why } => Err(format!("{name:?}: {why}")),
+    }
+}
+
+/// Seconds that the protocol has checked to be finite and not negative.
+pub fn duration(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+}
+
+/// The history limits of a channel: what the application does not say is the server's.
+pub fn history(options: parkade_wire::ChannelOptions, standard: HistoryLimits) -> HistoryLimits {
+    let size = |told: Option<u64>, standard: usize| told.map_or(standard, |told| usize::try_from(told).unwrap_or(usize::MAX));
+    HistoryLimits {
+        count: size(options.count, standard.count),
+        bytes: size(options.bytes, standard.bytes),
+        age: options.age.map_or(standard.age, duration),
+    }
+}
+
+/// What is kept with a request that parks.
+pub fn kept(then: WireThen) -> (Then, Option<Kept>) {
+    match then {
+        WireThen::Answer(response) => (Then::Answer, response.map(Kept::Response)),
+        WireThen::Call { function, state } => (Then::Call, Some(Kept::Function { name: function, state })),
+        WireThen::Await => (Then::Await, None),
+    }
+}
