@@ -1,0 +1,64 @@
+"""A worker: `python -m parkade TARGET`, started by the core with the link as file descriptor 0."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from socket import socket
+
+from ._link import blocking, concurrent, process
+from ._link.greeting import Stopped, greet, still_wanted
+from ._session import Session
+from .errors import LoadError
+from .handling import Handling
+from .loading import load
+from .pages import log
+
+
+def main(arguments: list[str]) -> int:
+    """Serves until the core says stop. 0 at an orderly end, 1 when the application cannot be started or the core broke
+    the protocol, 2 for wrong arguments.
+    """
+    if len(arguments) != 1:
+        log("usage: python -m parkade TARGET (a worker; the core starts it: parkade serve TARGET)")
+        return 2
+    try:
+        link = process.take_link()
+    except OSError:
+        log("file descriptor 0 is no link to a core: start the server with `parkade serve TARGET`")
+        return 2
+    process.die_with_the_core(link)
+    process.leave_signals_to_the_core()
+    process.write_lines_at_once()
+    session = Session()
+    try:
+        info = greet(link, session)
+        try:
+            application = Handling(load(arguments[0]), dev=bool(info.get("dev")))
+            still_wanted(link, session)
+            # What was loaded lives as long as the worker: the collector need not look at it again.
+            gc.collect()
+            gc.freeze()
+            run = concurrent.run if application.concurrent else blocking.run
+            why = run(link, session, application)
+        except LoadError as error:
+            return _failed(link, session, str(error))
+    except Stopped as stopped:
+        why = str(stopped)
+    except ConnectionError:
+        return 0  # the core has gone
+    if why:
+        log(f"parkade worker: {why}")
+        return 1
+    return 0
+
+
+def _failed(link: socket, session: Session, text: str) -> int:
+    link.setblocking(True)
+    link.sendall(session.failed(text) + session.goodbye("stopping", ""))
+    return 1
+
+
+if __name__ == "__main__":
+    # Threads that the application started must not keep a worker alive that the core has dismissed.
+    process.leave(main(sys.argv[1:]))

@@ -1,0 +1,79 @@
+"""What an application gives for a request, as the link needs it: encoded as far as it can be."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from typing import Protocol, TypeAlias
+
+from msgspec import Struct
+
+from ._wire import payloads as p
+from ._wire.ready import Application as ReadyApplication
+
+
+FAULTS = (Exception, SystemExit)
+"""What the application's code may raise. A handler that calls `sys.exit` ends its request, not the worker."""
+
+
+class Chunks(Iterator[bytes]):
+    """The pieces of a streamed body. `close` ends it before its end, which is told to the application's generator."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+
+class AsyncChunks(AsyncIterator[bytes]):
+    """As `Chunks`, of a coroutine."""
+
+    @abstractmethod
+    async def aclose(self) -> None: ...
+
+
+class Streamed(Struct, frozen=True):
+    """A response whose body follows: `head` is a RESPONSE with nil for its body."""
+
+    head: bytes
+    chunks: Chunks | AsyncChunks
+
+
+class Parked(Struct, frozen=True, gc=False):
+    """A PARK that the core answers, or calls a function for."""
+
+    park: bytes
+
+
+Answer: TypeAlias = bytes | Streamed | Parked
+"""Bytes are a whole RESPONSE."""
+
+
+class Application(Protocol):
+    """What a link runs. Its methods do not raise: a fault of the application's code is an answer too."""
+
+    @property
+    def concurrent(self) -> bool:
+        """Whether it needs an event loop."""
+
+    def ready(self) -> ReadyApplication:
+        """What READY tells of it."""
+
+    def request(self, request: p.Request) -> Answer | Awaitable[Answer]:
+        """Answers a request. Awaitable only when concurrent."""
+
+    def call(self, function: str, state: bytes, outcome: p.Outcome) -> Answer | Awaitable[Answer]:
+        """Answers for a wait that is over. Awaitable only when concurrent."""
+
+    def failed(self, error: BaseException) -> str:
+        """Logs what was raised in the middle of a streamed answer; gives one line for ERROR."""
+
+    def start(self) -> None:
+        """Runs the start-up hooks, unless concurrent. Raises `LoadError`."""
+
+    def stop(self) -> None:
+        """Runs the shut-down hooks, unless concurrent."""
+
+    async def start_concurrent(self) -> None:
+        """Runs the start-up hooks in the event loop. Raises `LoadError`."""
+
+    async def stop_concurrent(self) -> None:
+        """Runs the shut-down hooks in the event loop."""

@@ -1,0 +1,140 @@
+"""The link of an application that has only plain functions: one request at a time, each answer written at once."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import cast
+
+from .._answers import FAULTS, Answer, Application, Chunks, Parked, Streamed
+from .._session import Called, Cancelled, Ended, Opened, Pinged, Reply, Session, Writable
+from ..limits import CREDIT_BLOCKING, RECEIVE_SIZE, SUSPENDED_MAX
+from . import port
+
+
+def run(link: socket.socket, session: Session, application: Application) -> str:
+    """Serves until the core says goodbye or is gone; gives the reason where that is a fault, else an empty text.
+
+    Raises what a start-up hook raises, before READY.
+    """
+    blocking = Blocking(link, session, application)
+    port.connect(blocking)
+    application.start()
+    blocking.write(session.ready(CREDIT_BLOCKING, application.ready()))
+    ended = blocking.serve()
+    if ended is None:
+        return ""
+    if ended.code == "stopping":
+        application.stop()
+        return ""
+    return f"{ended.code}: {ended.text}"
+
+
+class Blocking:
+    """Reads, runs, writes.
+
+    Answers are never written several at a time: that a stream is unanswered tells the core that it is untouched.
+    """
+
+    def __init__(self, link: socket.socket, session: Session, application: Application) -> None:
+        self._link = link
+        self._session = session
+        self._application = application
+        self._suspended: dict[int, Chunks] = {}  # answers whose client reads more slowly than we write
+        self._writing = threading.Lock()  # a thread of the application may publish
+
+    def publish(self, channel: str, content_type: str, body: bytes) -> None:
+        self.write(self._session.publish(channel, content_type, body))
+
+    def write(self, data: bytes) -> None:
+        with self._writing:
+            self._link.sendall(data)
+
+    def serve(self) -> Ended | None:
+        """Serves until the core says goodbye, or is gone (None)."""
+        session, application, receive = self._session, self._application, self._link.recv
+        while data := receive(RECEIVE_SIZE):
+            for event in session.receive(data):
+                if type(event) is not Opened:
+                    if type(event) is Ended:
+                        return event
+                    self._other(event)
+                elif session.cancelled and event.stream in session.cancelled:
+                    self.write(session.error(event.stream, "cancelled"))
+                else:
+                    self._answer(event.stream, cast(Answer, application.request(event.request)))
+        return None
+
+    def _other(self, event: object) -> None:
+        session = self._session
+        match event:
+            case Reply(data=data):
+                self.write(data)
+            case Called(stream=stream) if stream in session.cancelled:
+                self.write(session.error(stream, "cancelled"))
+            case Called(stream=stream, function=function, state=state, outcome=outcome):
+                self._answer(stream, cast(Answer, self._application.call(function, state, outcome)))
+            case Writable(stream=stream) if stream in self._suspended and stream not in session.cancelled:
+                self._go_on(stream, self._suspended[stream])
+            case Cancelled(stream=stream) if stream in self._suspended:
+                self._close(self._suspended[stream])
+                self.write(session.error(stream, "cancelled"))
+                self._unsuspend(stream)
+            case Pinged(token=token):
+                self.write(session.pong(token))
+            case _:
+                pass  # DRAIN changes nothing here; a request that is cancelled before it began is met above
+
+    def _answer(self, stream: int, answer: Answer) -> None:
+        session = self._session
+        if type(answer) is bytes:
+            self.write(session.respond(stream, answer))
+            return
+        match answer:
+            case Parked(park=park):
+                self.write(session.park(stream, park))
+            case Streamed(head=head, chunks=chunks):
+                self.write(session.begin(stream, head))
+                self._go_on(stream, cast(Chunks, chunks))
+
+    def _go_on(self, stream: int, chunks: Chunks) -> None:
+        """Writes an answer until its end, or until the client has to read first: then others are served meanwhile."""
+        session = self._session
+        while True:
+            try:
+                chunk = next(chunks, None)
+            except FAULTS as error:
+                self.write(session.error(stream, "application", self._application.failed(error)))
+                break
+            if chunk is None:
+                self.write(session.finish(stream))
+                break
+            self.write(session.data(stream, chunk))
+            if session.blocked(stream):
+                self._suspend(stream, chunks)
+                return
+        self._unsuspend(stream)
+
+    def _suspend(self, stream: int, chunks: Chunks) -> None:
+        if stream in self._suspended:
+            return
+        if len(self._suspended) == SUSPENDED_MAX:
+            self._close(chunks)
+            self.write(
+                self._session.error(stream, "overloaded", f"{SUSPENDED_MAX} answers wait for their clients to read")
+            )
+            return
+        self._suspended[stream] = chunks
+        self.write(
+            self._session.credit(1)
+        )  # which says, too, that the order of answers no longer holds (PROTOCOL.md, Credit)
+
+    def _unsuspend(self, stream: int) -> None:
+        if self._suspended.pop(stream, None) is not None:
+            self.write(self._session.credit(-1))
+
+    def _close(self, chunks: Chunks) -> None:
+        try:
+            chunks.close()
+        except FAULTS as error:
+            self._application.failed(error)

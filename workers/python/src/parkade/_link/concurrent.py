@@ -1,0 +1,311 @@
+"""The link of an application with coroutines: many requests at once, on an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+import threading
+from collections.abc import Awaitable, Coroutine
+from typing import Any, cast
+
+from .._answers import FAULTS, Answer, Application, AsyncChunks, Chunks, Parked, Streamed
+from .._session import Called, Cancelled, Ended, Event, Opened, Pinged, Reply, Resumed, Session, Writable
+from .._wire import payloads as p
+from ..errors import WaitError
+from ..limits import CREDIT_CONCURRENT
+from . import port
+
+_EAGER = sys.version_info >= (3, 12)
+
+
+def run(link: socket.socket, session: Session, application: Application) -> str:
+    """As `blocking.run`, on uvloop where it is installed."""
+    return _loop_of_choice().run_until_complete(_run(link, session, application))
+
+
+async def _run(link: socket.socket, session: Session, application: Application) -> str:
+    loop = asyncio.get_running_loop()
+    concurrent = Concurrent(loop, session, application)
+    port.connect(concurrent)
+    link.setblocking(False)
+    await application.start_concurrent()
+    await loop.create_unix_connection(lambda: concurrent, sock=link)
+    concurrent.write(session.ready(CREDIT_CONCURRENT, application.ready()))
+    ended = await concurrent.over
+    if ended is None:
+        return ""
+    if ended.code == "stopping":
+        await application.stop_concurrent()
+        return ""
+    await concurrent.close()
+    return f"{ended.code}: {ended.text}"
+
+
+def _loop_of_choice() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return cast(asyncio.AbstractEventLoop, uvloop.new_event_loop())
+
+
+class Exchange:
+    """One stream that a coroutine answers. `waiting` is whether some part of it awaits a wait now; `waiters` hear of RESUME."""
+
+    __slots__ = ("_link", "stream", "task", "waiters", "waiting", "writable")
+
+    def __init__(self, link: Concurrent, stream: int) -> None:
+        self._link = link
+        self.stream = stream
+        self.waiting = False
+        self.waiters: list[asyncio.Future[p.Outcome]] | None = None  # None: it was never parked
+        self.task: asyncio.Task[None] | None = None
+        self.writable: asyncio.Future[None] | None = None
+
+    async def wait(self, park: bytes) -> p.Outcome:
+        """See `port.Exchange`."""
+        if self.waiting:
+            raise WaitError("this request waits already: a request waits for one thing at a time")
+        await self.held_again()
+        self._link.park(self.stream, park)
+        self.waiting = True
+        try:
+            return await self._resumed()
+        finally:
+            self.waiting = False
+
+    async def held_again(self) -> None:
+        """Waits for a wait that the coroutine gave up, by a timeout of its own: the request stays parked until RESUME."""
+        if self._link.awaiting(self.stream):
+            await self._resumed()
+
+    def _resumed(self) -> asyncio.Future[p.Outcome]:
+        """A future of one's own: whoever is cancelled cancels nobody else's."""
+        future: asyncio.Future[p.Outcome] = self._link.loop.create_future()
+        self.waiters = [*(self.waiters or []), future]
+        return future
+
+    def resume(self, outcome: p.Outcome) -> None:
+        """Wakes whoever still waits."""
+        for future in self.waiters or []:
+            if not future.done():
+                future.set_result(outcome)
+        self.waiters = []
+
+
+class Concurrent(asyncio.Protocol):
+    """Reads, starts tasks, writes what they answered once for each batch that was read."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, session: Session, application: Application) -> None:
+        self.loop = loop
+        self.over: asyncio.Future[Ended | None] = loop.create_future()  # None when the core is gone
+        self._session = session
+        self._application = application
+        self._transport: asyncio.Transport | None = None
+        self._thread = threading.get_ident()
+        self._exchanges: dict[int, Exchange] = {}
+        self._out: list[bytes] = []
+        self._flush_is_due = False
+        self._closed: asyncio.Future[None] = loop.create_future()
+
+    # The port
+
+    def publish(self, channel: str, content_type: str, body: bytes) -> None:
+        data = self._session.publish(channel, content_type, body)
+        if threading.get_ident() == self._thread:
+            self.write(data)
+        else:
+            self.loop.call_soon_threadsafe(self.write, data)
+
+    def park(self, stream: int, park: bytes) -> None:
+        """Parks a held stream with `await`. Raises `WaitError` when its answer has begun or was given."""
+        if not self._session.may_await(stream):
+            raise WaitError("a wait is awaited while its request is being answered, before the answer has begun")
+        self.write(self._session.park_awaiting(stream, park))
+
+    def awaiting(self, stream: int) -> bool:
+        """Whether the stream is parked with `await`."""
+        return self._session.awaiting(stream)
+
+    def write(self, data: bytes) -> None:
+        """Writes with the rest of this turn of the loop."""
+        self._out.append(data)
+        if not self._flush_is_due:
+            self._flush_is_due = True
+            self.loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flush_is_due = False
+        if self._out and self._transport is not None:
+            self._transport.write(b"".join(self._out))
+            self._out.clear()
+
+    async def close(self) -> None:
+        """Writes what is left and closes this end."""
+        self._flush()
+        if self._transport is not None:
+            self._transport.close()
+        await self._closed
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def pause_writing(self) -> None:
+        """The core reads more slowly than we write: nothing new is begun until it has caught up, so what is kept is
+        bounded by the credit.
+        """
+        cast(asyncio.Transport, self._transport).pause_reading()
+
+    def resume_writing(self) -> None:
+        cast(asyncio.Transport, self._transport).resume_reading()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self._closed.done():
+            self._closed.set_result(None)
+        self._end(None)
+
+    def data_received(self, data: bytes) -> None:
+        scheduled = self._flush_is_due
+        self._flush_is_due = True  # nothing below needs a turn of its own: it is written at the end
+        for event in self._session.receive(data):
+            self._take(event)
+        if _EAGER:
+            self._flush()
+            self._flush_is_due = scheduled
+        else:
+            self.loop.call_soon(self._flush)  # behind the first steps of the tasks just made
+
+    # Events
+
+    def _take(self, event: Event) -> None:
+        session = self._session
+        match event:
+            case Opened(stream=stream) | Called(stream=stream) if stream in session.cancelled:
+                self._out.append(session.error(stream, "cancelled"))
+            case Opened(stream=stream, request=request):
+                self._begin(stream, self._application.request(request))
+            case Called(stream=stream, function=function, state=state, outcome=outcome):
+                self._begin(stream, self._application.call(function, state, outcome))
+            case Resumed(streams=streams, outcome=outcome):
+                for stream in streams:
+                    self._resume(stream, outcome)
+            case Reply(data=data):
+                self._out.append(data)
+            case Writable(stream=stream):
+                _resolve(self._exchanges[stream].writable)
+            case Cancelled(stream=stream):
+                self._cancel(stream)
+            case Pinged(token=token):
+                self._out.append(session.pong(token))
+            case Ended():
+                self._end(event)
+            case _:
+                pass  # DRAIN changes nothing here
+
+    def _begin(self, stream: int, answer: Answer | Awaitable[Answer]) -> None:
+        if type(answer) is bytes:
+            self._out.append(self._session.respond(stream, answer))
+        elif type(answer) is Parked:
+            self._out.append(self._session.park(stream, answer.park))
+        else:
+            exchange = Exchange(self, stream)
+            self._exchanges[stream] = exchange
+            port.exchange.set(exchange)  # the task copies the context it is made in
+            coming = _at_once(answer) if type(answer) is Streamed else answer
+            exchange.task = _task(self.loop, self._finish(exchange, coming))  # type: ignore[arg-type]
+            port.exchange.set(None)  # what a plain function begins in the background belongs to no request
+
+    def _resume(self, stream: int, outcome: p.Outcome) -> None:
+        if (exchange := self._exchanges.get(stream)) is not None:
+            exchange.resume(outcome)
+        else:  # its task was cancelled by the application itself, and is gone
+            self.write(self._session.error(stream, "application", "the request's own task was cancelled"))
+
+    def _cancel(self, stream: int) -> None:
+        exchange = self._exchanges.get(stream)
+        if exchange is not None and exchange.task is not None:
+            exchange.task.cancel("the request was cancelled")
+
+    def _end(self, ended: Ended | None) -> None:
+        if not self.over.done():
+            self.over.set_result(ended)
+
+    # Answers
+
+    async def _finish(self, exchange: Exchange, coming: Awaitable[Answer]) -> None:
+        session, stream = self._session, exchange.stream
+        try:
+            answer = await coming
+            if exchange.waiters is not None:
+                await exchange.held_again()
+            if not session.held(stream):
+                pass  # it was cancelled while it was parked
+            elif type(answer) is bytes:
+                self.write(session.respond(stream, answer))
+            elif type(answer) is Streamed:
+                await self._stream(exchange, answer)
+            elif type(answer) is Parked:
+                self.write(session.park(stream, answer.park))
+        except asyncio.CancelledError:
+            if session.held(stream):
+                self.write(session.error(stream, "cancelled"))
+        finally:
+            del self._exchanges[stream]
+
+    async def _stream(self, exchange: Exchange, answer: Streamed) -> None:
+        session, stream = self._session, exchange.stream
+        self.write(session.begin(stream, answer.head))
+        try:
+            if isinstance(answer.chunks, AsyncChunks):
+                async for chunk in answer.chunks:
+                    await self._send(exchange, chunk)
+            else:
+                for chunk in answer.chunks:
+                    await self._send(exchange, chunk)
+            self.write(session.finish(stream))
+        except FAULTS as error:
+            self.write(session.error(stream, "application", self._application.failed(error)))
+        finally:
+            await self._close(answer.chunks)
+
+    async def _close(self, chunks: Chunks | AsyncChunks) -> None:
+        """An answer that was broken off ends its generator too, whose `finally` may raise."""
+        try:
+            if isinstance(chunks, AsyncChunks):
+                await chunks.aclose()
+            else:
+                chunks.close()
+        except FAULTS as error:
+            self._application.failed(error)
+
+    async def _send(self, exchange: Exchange, chunk: bytes) -> None:
+        if exchange.stream in self._session.cancelled:
+            raise asyncio.CancelledError  # an endless iterator that never suspends would not meet the task's own
+        self.write(self._session.data(exchange.stream, chunk))
+        if self._session.blocked(exchange.stream):
+            exchange.writable = self.loop.create_future()
+            await exchange.writable
+
+
+if sys.version_info >= (3, 12):
+
+    def _task(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Begins at once: a coroutine that never suspends costs no turn of the loop."""
+        return asyncio.Task(coroutine, loop=loop, eager_start=True)
+
+else:
+
+    def _task(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return asyncio.Task(coroutine, loop=loop)
+
+
+async def _at_once(answer: Answer) -> Answer:
+    return answer
+
+
+def _resolve(future: asyncio.Future[None] | None) -> None:
+    if future is not None and not future.done():
+        future.set_result(None)

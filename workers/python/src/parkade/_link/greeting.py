@@ -1,0 +1,56 @@
+"""The beginning of a link, up to the point where the application is known: HELLO, and what comes before READY."""
+
+from __future__ import annotations
+
+import select
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+from .._session import Draining, Ended, Greeted, Pinged, Reply, Session
+from ..limits import RECEIVE_SIZE
+
+
+class Stopped(Exception):
+    """The link ended, or is to end, before the worker was ready. The text says why; empty when that is no fault."""
+
+
+def greet(link: socket.socket, session: Session) -> Mapping[str, Any]:
+    """Exchanges HELLO; gives what the core tells of itself (`core`, `target`, perhaps `dev`). Raises `Stopped`."""
+    while True:
+        info = _receive(link, session)
+        if info is not None:
+            return info
+
+
+def still_wanted(link: socket.socket, session: Session) -> None:
+    """Reads what came while the application was loading. Raises `Stopped` when the core wants the worker no longer."""
+    poll = select.poll()
+    poll.register(link, select.POLLIN)
+    while poll.poll(0):
+        _receive(link, session)
+
+
+def _receive(link: socket.socket, session: Session) -> Mapping[str, Any] | None:
+    data = link.recv(RECEIVE_SIZE)
+    if not data:
+        raise Stopped("")
+    info = None
+    for event in session.receive(data):
+        match event:
+            case Reply(data=reply):
+                link.sendall(reply)
+            case Greeted(info=told):
+                info = told
+            case Pinged(token=token):
+                link.sendall(session.pong(token))
+            case Draining():
+                link.sendall(session.goodbye("stopping", ""))
+                raise Stopped("")
+            case Ended(code="stopping"):
+                raise Stopped("")
+            case Ended(code=code, text=text):
+                raise Stopped(f"{code}: {text}")
+            case _:
+                pass
+    return info

@@ -1,0 +1,71 @@
+"""Makes a process a worker: its link, its end with the core, its signals."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import faulthandler
+import os
+import select
+import signal
+import socket
+import sys
+
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+
+
+def take_link() -> socket.socket:
+    """The link, which the core left as file descriptor 0.
+
+    Its place is taken by /dev/null: the application must not read frames as its input.
+
+    Raises `OSError` when descriptor 0 is no socket.
+    """
+    link = os.dup(0)  # not inheritable (PEP 446): a program that the application starts must not keep the link open
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    return socket.socket(fileno=link)
+
+
+def die_with_the_core(link: socket.socket) -> None:
+    """Has the kernel end this process when the core ends, even if it is stuck; ends it now when the core has gone
+    already.
+
+    Whether the core has gone is asked of the link, not of getppid(): in a container the core may well be process 1.
+    """
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):  # without prctl the end of the link has to do
+            ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    poll = select.poll()
+    poll.register(link, select.POLLHUP)
+    if any(happened & (select.POLLHUP | select.POLLERR) for _, happened in poll.poll(0)):
+        leave(0)
+
+
+def leave_signals_to_the_core() -> None:
+    """SIGUSR1 dumps the stacks to stderr, even in an endless loop; a terminal's signals are for the core, which tells
+    its workers.
+
+    The handlers do nothing, rather than being SIG_IGN: that would be inherited by every program that the application
+    starts.
+    """
+    if sys.stderr is not None:
+        faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True)
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ignored, lambda number, frame: None)
+
+
+def write_lines_at_once() -> None:
+    """Output appears when it is written, though it goes to a pipe, and survives a killed process."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError):
+            stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+
+
+def leave(code: int) -> None:
+    """Ends the process at once, without waiting for the application's threads and exit handlers."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(code)

@@ -1,0 +1,144 @@
+"""The core's part in a test: channels with their histories in memory, and which waits are over when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ._wire import payloads as p
+from ._wire.ready import ChannelOptions, ChannelPattern
+
+EPOCH = "7e57"
+HISTORY_COUNT = 1_000  # where the application says nothing
+
+
+class Channels:
+    """Histories, and the cursor of each channel."""
+
+    def __init__(self, patterns: Iterable[ChannelPattern]) -> None:
+        self._patterns = list(patterns)
+        self._histories: dict[str, list[tuple[int, p.Message]]] = {}
+        self._sequences: dict[str, int] = {}
+
+    def publish(self, name: str, content_type: str, body: bytes) -> p.Message:
+        """Appends a message; gives it with its cursor."""
+        sequence = self._sequences.get(name, 0) + 1
+        self._sequences[name] = sequence
+        message = p.Message(_cursor(sequence), content_type, body, False)
+        history = self._histories.setdefault(name, [])
+        history.append((sequence, message))
+        del history[: max(0, len(history) - self._count(name))]
+        return message
+
+    def cursor(self, name: str) -> str:
+        """Where the channel is now."""
+        return _cursor(self._sequences.get(name, 0))
+
+    def since(self, name: str, cursor: str | None) -> list[p.Message]:
+        """The messages behind a cursor, the first marked when some between are no longer held; none without a cursor.
+        """
+        if cursor is None:
+            return []
+        epoch, _, sequence = cursor.partition(".")
+        known = int(sequence, 16) if epoch == EPOCH and sequence else 0
+        held = [(number, message) for number, message in self._histories.get(name, []) if number > known]
+        if not held:
+            return []
+        first, message = held[0]
+        gap = epoch != EPOCH or first > known + 1
+        return [
+            p.Message(message.cursor, message.content_type, message.body, gap),
+            *(message for _, message in held[1:]),
+        ]
+
+    def _count(self, name: str) -> int:
+        options = _longest(self._patterns, name)
+        return HISTORY_COUNT if options is None or options.count is None else options.count
+
+
+class Parking:
+    """One parked request: what it waits for, and what to do with the outcome. `messages` is a stream's."""
+
+    def __init__(self, wait: p.Wait, due: float | None, over: Callable[[p.Outcome], None]) -> None:
+        self.wait = wait
+        self.due = due
+        self.over = over
+        self.messages: list[p.Message] = []
+
+
+class Rehearsal:
+    """A clock that moves when it is told to, the channels, and everything that is parked, in the order it came."""
+
+    def __init__(self, patterns: Iterable[ChannelPattern]) -> None:
+        self.now = 0.0
+        self.channels = Channels(patterns)
+        self.parked: list[Parking] = []
+        self._published: list[tuple[str, p.Message]] = []
+
+    def park(self, wait: p.Wait, over: Callable[[p.Outcome], None], own_cursor: str | None = None) -> Parking:
+        """Parks. A message behind the wait's cursor (or the request's own) is there with the next `settle`."""
+        seconds = (
+            wait.seconds if isinstance(wait, p.Timer) else wait.options.timeout if isinstance(wait, p.Next) else None
+        )
+        parking = Parking(wait, None if seconds is None else self.now + seconds, over)
+        self.parked.append(parking)
+        if not isinstance(wait, p.Timer):
+            missed = self.channels.since(wait.channel, wait.options.since or own_cursor)
+            if isinstance(wait, p.Stream):
+                parking.messages.extend(missed)
+            elif missed:
+                self._end(parking, missed[0])
+        return parking
+
+    def leave(self, parking: Parking) -> None:
+        """Nobody waits any more."""
+        if parking in self.parked:
+            self.parked.remove(parking)
+
+    def publish(self, name: str, content_type: str, body: bytes) -> None:
+        """Publishes; who waits is woken by the next `settle`, since the code that publishes is still running."""
+        message = self.channels.publish(name, content_type, body)
+        for parking in self.parked:
+            if isinstance(parking.wait, p.Stream) and parking.wait.channel == name:
+                parking.messages.append(message)
+        self._published.append((name, message))
+
+    def settle(self) -> None:
+        """Wakes everybody who waited for what was published."""
+        while self._published:
+            name, message = self._published.pop(0)
+            for parking in [
+                parking for parking in self.parked if isinstance(parking.wait, p.Next) and parking.wait.channel == name
+            ]:
+                self._end(parking, message)
+
+    def advance(self, seconds: float) -> None:
+        """Moves the clock; whatever is due on the way ends in its order, and what it parks anew may end too."""
+        until = self.now + seconds
+        while due := [parking for parking in self.parked if parking.due is not None and parking.due <= until]:
+            first = min(due, key=lambda parking: parking.due or 0.0)
+            self.now = max(self.now, first.due or 0.0)
+            timer = isinstance(first.wait, p.Timer)
+            self._end(first, p.Elapsed() if timer else p.Timeout(self.channels.cursor(_channel(first.wait))))
+            self.settle()
+        self.now = until
+
+    def _end(self, parking: Parking, outcome: p.Outcome) -> None:
+        self.parked.remove(parking)
+        parking.over(outcome)
+
+
+def _cursor(sequence: int) -> str:
+    return f"{EPOCH}.{sequence:x}"
+
+
+def _channel(wait: p.Wait) -> str:
+    return "" if isinstance(wait, p.Timer) else wait.channel
+
+
+def _longest(patterns: list[ChannelPattern], name: str) -> ChannelOptions | None:
+    fits = [
+        pattern
+        for pattern in patterns
+        if pattern.pattern == name or (pattern.pattern.endswith("*") and name.startswith(pattern.pattern[:-1]))
+    ]
+    return max(fits, key=lambda pattern: len(pattern.pattern)).options if fits else None

@@ -1,0 +1,447 @@
+"""The worker's end of a link without the link: bytes in, events out; methods give the bytes to write (PROTOCOL.md,
+sections 2 to 4).
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import platform
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from ._wire import frames as f
+from ._wire import payloads as p
+from ._wire.codec import FROM_CORE, encode_payload, read
+from ._wire.frames import frame
+from ._wire.ready import Application, Ready
+from .errors import Violation
+from .limits import FAILED_TEXT_MAX, INLINE_MAX, WINDOW
+
+VERSION = 1
+
+
+class Reply(Struct, frozen=True, gc=False):
+    """Bytes that the session itself has to say: write them."""
+
+    data: bytes
+
+
+class Greeted(Struct, frozen=True):
+    """The core's HELLO, with what it tells: `core`, `target`, perhaps `dev`."""
+
+    info: Mapping[str, Any]
+
+
+class Opened(Struct, frozen=True, gc=False):
+    """A request to answer, its body complete."""
+
+    stream: int
+    request: p.Request
+
+
+class Called(Struct, frozen=True, gc=False):
+    """A wait is over; call the function with its state, and answer."""
+
+    stream: int
+    function: str
+    state: bytes
+    outcome: p.Outcome
+
+
+class Resumed(Struct, frozen=True, gc=False):
+    """These streams, which were awaiting, are held again."""
+
+    streams: list[int]
+    outcome: p.Outcome
+
+
+class Cancelled(Struct, frozen=True, gc=False):
+    """Nobody wants the answer any more.
+
+    If the stream is still held, one closing frame is due all the same: `error(stream, "cancelled")`.
+    """
+
+    stream: int
+    reason: str
+
+
+class Writable(Struct, frozen=True, gc=False):
+    """What was kept back of a streamed answer has gone: more may be sent."""
+
+    stream: int
+
+
+class Pinged(Struct, frozen=True, gc=False):
+    """Answer with `pong(token)` from the thread that runs the application."""
+
+    token: int
+
+
+class Draining(Struct, frozen=True, gc=False):
+    """A notice: the worker's time ends in so many seconds. It goes on; the core says goodbye when nothing is left."""
+
+    seconds: float
+
+
+class Ended(Struct, frozen=True, gc=False):
+    """The link is over: the core said goodbye (`stopping`: nothing is left to do), or broke a rule (`violation`).
+
+    Where this end has to say goodbye itself, a `Reply` came before.
+    """
+
+    code: str
+    text: str
+
+
+Event: TypeAlias = Reply | Greeted | Opened | Called | Resumed | Cancelled | Writable | Pinged | Draining | Ended
+
+
+class _Phase(enum.Enum):
+    NEW = enum.auto()
+    GREETED = enum.auto()
+    READY = enum.auto()
+    OVER = enum.auto()
+
+
+class _Held:
+    """The worker owes this stream a closing frame, and has written nothing of its answer."""
+
+
+class _Awaiting:
+    """Parked, and a coroutine of this worker goes on with it."""
+
+
+class _Collecting:
+    """A request whose body is still coming.
+
+    `window` is what the core may still send, `consumed` what has not been granted again.
+    """
+
+    __slots__ = ("chunks", "consumed", "request", "window")
+
+    def __init__(self, request: p.Request) -> None:
+        self.request = request
+        self.chunks: list[bytes] = []
+        self.window = WINDOW
+        self.consumed = 0
+
+
+class _Responding:
+    """An answer whose body follows its head. `rest` is what the window kept back."""
+
+    __slots__ = ("rest", "window")
+
+    def __init__(self) -> None:
+        self.window = WINDOW
+        self.rest = memoryview(b"")
+
+
+_Stream: TypeAlias = _Held | _Awaiting | _Collecting | _Responding
+
+_REQUEST = f.REQUEST
+_READY: _Phase = _Phase.READY
+_OVER: _Phase = _Phase.OVER
+_HELD = _Held()
+_AWAITING = _Awaiting()
+
+
+class Session:
+    """One link's state.
+
+    `concurrent` workers may hold answers back and await; others are given what they run in the order of arrival.
+    """
+
+    def __init__(self) -> None:
+        self._decoder = f.Decoder()
+        self._phase = _Phase.NEW
+        self._concurrent = False
+        self._streams: dict[int, _Stream] = {}
+        self._highest = 0
+        self._collecting: deque[int] = deque()  # in the order of arrival; used when not concurrent
+        self._behind: deque[Opened | Called] = deque()  # what must not begin before a body is complete
+        self.cancelled: set[int] = set()  # held streams whose answer nobody wants
+
+    def held(self, stream: int) -> bool:
+        """Whether a closing frame is due on the stream."""
+        return isinstance(self._streams.get(stream), _Held | _Responding)
+
+    def awaiting(self, stream: int) -> bool:
+        """Whether the stream is parked, and a coroutine of this worker goes on with it."""
+        return self._streams.get(stream) is _AWAITING
+
+    def may_await(self, stream: int) -> bool:
+        """Whether the stream is held, wanted, and nothing of its answer was written: only then can it be parked with
+        `await`.
+        """
+        return self._streams.get(stream) is _HELD and stream not in self.cancelled
+
+    # In
+
+    def receive(self, data: bytes) -> list[Event]:
+        """What `data` means, in order. After an `Ended` nothing more comes."""
+        events: list[Event] = []
+        if self._phase is _OVER:
+            return events
+        try:
+            for kind, flags, stream, payload in self._decoder.feed(data):
+                value = read(FROM_CORE, kind, stream, payload)
+                if kind == _REQUEST and self._phase is _READY:  # nine frames in ten
+                    self._request(flags, stream, value, events)
+                elif value is not None:
+                    self._take(kind, flags, stream, value, events)
+                if self._phase is _OVER:
+                    break
+        except Violation as violation:
+            self._phase = _Phase.OVER
+            events.append(Reply(self.goodbye("violation", str(violation))))
+            events.append(Ended("violation", str(violation)))
+        return events
+
+    def _take(self, kind: int, flags: int, stream: int, value: Any, events: list[Event]) -> None:
+        if self._phase is not _READY and kind not in _BEFORE_READY:
+            raise Violation(f"{f.NAMES[kind]} before its time")
+        match kind:
+            case f.RESUME:
+                self._resume(value, events)
+            case f.DATA:
+                self._data(flags, stream, value, events)
+            case f.WINDOW:
+                self._window(stream, value.bytes, events)
+            case f.CANCEL:
+                self._cancel(stream, value.text, events)
+            case f.PING:
+                events.append(Pinged(value.token))
+            case f.DRAIN:
+                events.append(Draining(value.seconds))
+            case f.GOODBYE:
+                self._phase = _Phase.OVER
+                events.append(Ended(value.code, value.text))
+            case f.HELLO:
+                self._hello(value, events)
+            case _:
+                raise Violation(f"{f.NAMES[kind]} was not agreed upon")
+
+    def _hello(self, hello: p.Hello, events: list[Event]) -> None:
+        if self._phase is not _Phase.NEW:
+            raise Violation("a second HELLO")
+        self._phase = _Phase.GREETED
+        info = {"language": "python", "runtime": platform.python_version(), "pid": os.getpid()}
+        events.append(Reply(frame(f.HELLO, 0, encode_payload(p.Hello(VERSION, VERSION, 0, info)))))
+        if not hello.version_min <= VERSION <= hello.version_max:
+            self._phase = _Phase.OVER
+            text = f"this end speaks {VERSION} to {VERSION}"
+            events.append(Reply(self.goodbye("version", text)))
+            events.append(Ended("version", f"{text}, the core {hello.version_min} to {hello.version_max}"))
+            return
+        events.append(Greeted(hello.info))
+
+    def _request(self, flags: int, stream: int, request: p.Request, events: list[Event]) -> None:
+        if flags & f.MORE:
+            self._open(stream, _Collecting(request))
+            self._collecting.append(stream)
+            return
+        self._begin(stream, Opened(stream, request), events)
+
+    def _resume(self, resume: p.Resume, events: list[Event]) -> None:
+        if resume.function is not None and resume.states is not None:
+            for stream, state in zip(resume.streams, resume.states, strict=True):
+                self._begin(stream, Called(stream, resume.function, state, resume.outcome), events)
+            return
+        for stream in resume.streams:
+            if self._streams.get(stream) is not _AWAITING:
+                raise Violation(f"RESUME of stream {stream}, which awaits nothing")
+            self._streams[stream] = _HELD
+        events.append(Resumed(resume.streams, resume.outcome))
+
+    def _open(self, stream: int, state: _Stream) -> None:
+        if stream <= self._highest:
+            raise Violation(f"stream {stream} is opened behind stream {self._highest}")
+        self._highest = stream
+        self._streams[stream] = state
+
+    def _begin(self, stream: int, event: Opened | Called, events: list[Event]) -> None:
+        self._open(stream, _HELD)
+        if self._collecting and not self._concurrent:
+            self._behind.append(event)
+        else:
+            events.append(event)
+
+    def _data(self, flags: int, stream: int, data: bytes, events: list[Event]) -> None:
+        self._known(stream, "DATA")
+        collecting = self._streams.get(stream)
+        if collecting is None:
+            return  # it crossed the closing frame
+        if not isinstance(collecting, _Collecting):
+            raise Violation(f"DATA on stream {stream}, which has none to come")
+        collecting.window -= len(data)
+        if collecting.window < 0:
+            raise Violation(f"DATA beyond the window of stream {stream}")
+        collecting.chunks.append(data)
+        if not flags & f.MORE:
+            self._complete(stream, collecting, events)
+            return
+        collecting.consumed += len(data)
+        if collecting.consumed >= WINDOW // 2:  # not for every DATA: half as many frames as bytes allow
+            events.append(Reply(frame(f.WINDOW, stream, encode_payload([collecting.consumed]))))
+            collecting.window += collecting.consumed
+            collecting.consumed = 0
+
+    def _complete(self, stream: int, collecting: _Collecting, events: list[Event]) -> None:
+        body = b"".join([collecting.request.body or b"", *collecting.chunks])
+        request = msgspec.structs.replace(collecting.request, body=body)
+        self._streams[stream] = _HELD
+        self._uncollect(stream, Opened(stream, request), events)
+
+    def _uncollect(self, stream: int, opened: Opened | None, events: list[Event]) -> None:
+        """A body is complete, or will never be: what waited behind it may begin, up to the next body that is still
+        coming.
+        """
+        self._collecting.remove(stream)
+        if opened is not None:
+            self._behind.append(opened)
+        first = self._collecting[0] if self._collecting and not self._concurrent else self._highest + 1
+        in_order = sorted(self._behind, key=lambda event: event.stream)
+        events.extend(event for event in in_order if event.stream < first)
+        self._behind = deque(event for event in in_order if event.stream > first)
+
+    def _window(self, stream: int, grant: int, events: list[Event]) -> None:
+        self._known(stream, "WINDOW")
+        responding = self._streams.get(stream)
+        if not isinstance(responding, _Responding):
+            return  # it crossed the end of the answer
+        if stream in self.cancelled:
+            return
+        responding.window += grant
+        if not responding.rest:
+            return
+        if data := self._flush(stream, responding):
+            events.append(Reply(data))
+        if not responding.rest:
+            events.append(Writable(stream))
+
+    def _cancel(self, stream: int, reason: str, events: list[Event]) -> None:
+        self._known(stream, "CANCEL")
+        match self._streams.get(stream):
+            case None:
+                return  # it crossed the closing frame
+            case _Awaiting():
+                del self._streams[stream]
+            case _Collecting():
+                events.append(Reply(self.error(stream, "cancelled")))
+                self._uncollect(stream, None, events)
+                return
+            case _:
+                self.cancelled.add(stream)
+        events.append(Cancelled(stream, reason))
+
+    def _known(self, stream: int, name: str) -> None:
+        if stream > self._highest:
+            raise Violation(f"{name} on stream {stream}, which was never opened")
+
+    # Out
+
+    def ready(self, credit: int, application: Application) -> bytes:
+        """READY: from here on the core gives requests."""
+        self._phase = _Phase.READY
+        self._concurrent = application.concurrent
+        return frame(f.READY, 0, encode_payload(Ready(credit, application)))
+
+    def failed(self, text: str) -> bytes:
+        """FAILED, with the end of `text` when it is too long: a traceback says its reason last."""
+        end = text.encode("utf-8", "replace")[-FAILED_TEXT_MAX:].decode("utf-8", "ignore")
+        return frame(f.FAILED, 0, encode_payload([end]))
+
+    def respond(self, stream: int, response: bytes) -> bytes:
+        """A whole response, encoded; it closes the stream."""
+        if self.cancelled and stream in self.cancelled:
+            return self.error(stream, "cancelled")
+        del self._streams[stream]
+        return frame(f.RESPONSE, stream, response)
+
+    def begin(self, stream: int, head: bytes) -> bytes:
+        """The head of a response, encoded with nil for its body; `data` follows, and `finish`."""
+        if stream in self.cancelled:
+            return b""
+        self._streams[stream] = _Responding()
+        return frame(f.RESPONSE, stream, head, f.MORE)
+
+    def data(self, stream: int, chunk: bytes) -> bytes:
+        """As much of the chunk as the window lets through; the rest is kept and goes with WINDOW.
+
+        Not while `blocked`.
+        """
+        responding = self._streams[stream]
+        if stream in self.cancelled or not isinstance(responding, _Responding):
+            return b""
+        if responding.rest:
+            raise RuntimeError(f"more data on stream {stream} while its window is used up")
+        responding.rest = memoryview(chunk)
+        return self._flush(stream, responding)
+
+    def blocked(self, stream: int) -> bool:
+        """Whether something of the answer is kept back until the client has read more."""
+        responding = self._streams.get(stream)
+        return isinstance(responding, _Responding) and len(responding.rest) > 0 and stream not in self.cancelled
+
+    def finish(self, stream: int) -> bytes:
+        """The end of a streamed answer; it closes the stream. Not while `blocked`."""
+        if stream in self.cancelled:
+            return self.error(stream, "cancelled")
+        del self._streams[stream]
+        return frame(f.DATA, stream, b"")
+
+    def park(self, stream: int, park: bytes) -> bytes:
+        """PARK, encoded, with another `then` than `await`; it closes the stream."""
+        if stream in self.cancelled:
+            return self.error(stream, "cancelled")
+        del self._streams[stream]
+        return frame(f.PARK, stream, park)
+
+    def park_awaiting(self, stream: int, park: bytes) -> bytes:
+        """PARK, encoded, with `await`: `Resumed` or `Cancelled` will name the stream.
+
+        It must be held, its answer not begun.
+        """
+        if self._streams.get(stream) is not _HELD or stream in self.cancelled:
+            raise RuntimeError(f"stream {stream} cannot be parked now")
+        self._streams[stream] = _AWAITING
+        return frame(f.PARK, stream, park)
+
+    def error(self, stream: int, reason: str, text: str = "") -> bytes:
+        """ERROR: `application`, `cancelled` or `overloaded`, with a text for the log; it closes the stream."""
+        del self._streams[stream]
+        self.cancelled.discard(stream)
+        return frame(f.ERROR, stream, encode_payload([reason, text]))
+
+    def publish(self, channel: str, content_type: str, body: bytes) -> bytes:
+        """PUBLISH on the link's own stream. The three are checked by whoever made them."""
+        return frame(f.PUBLISH, 0, encode_payload([channel, content_type, body]))
+
+    def credit(self, delta: int) -> bytes:
+        """CREDIT: so many streams more, or fewer."""
+        return frame(f.CREDIT, 0, encode_payload([delta]))
+
+    def pong(self, token: int) -> bytes:
+        """The answer to a PING."""
+        return frame(f.PONG, 0, encode_payload([token]))
+
+    def goodbye(self, code: str, text: str) -> bytes:
+        """GOODBYE: nothing is written behind it."""
+        return frame(f.GOODBYE, 0, encode_payload([code, text]))
+
+    def _flush(self, stream: int, responding: _Responding) -> bytes:
+        out = []
+        while responding.rest and responding.window:
+            size = min(len(responding.rest), responding.window, INLINE_MAX)
+            out.append(frame(f.DATA, stream, bytes(responding.rest[:size]), f.MORE))
+            responding.rest = responding.rest[size:]
+            responding.window -= size
+        return b"".join(out)
+
+
+_BEFORE_READY = {f.HELLO, f.PING, f.DRAIN, f.GOODBYE}

@@ -1,0 +1,81 @@
+"""A frame: a header of 12 bytes, then its payload (PROTOCOL.md, section 1)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from ..errors import Violation
+from ..limits import FRAME_MAX
+
+HELLO = 0x01
+READY = 0x02
+FAILED = 0x03
+REQUEST = 0x10
+RESPONSE = 0x11
+DATA = 0x12
+WINDOW = 0x13
+ERROR = 0x14
+PARK = 0x20
+RESUME = 0x21
+PUBLISH = 0x22
+CANCEL = 0x23
+CREDIT = 0x30
+DRAIN = 0x31
+PING = 0x32
+PONG = 0x33
+GOODBYE = 0x34
+MESSAGE = 0x40
+CLOSE = 0x41
+
+NAMES = {
+    number: name
+    for name, number in list(globals().items())
+    if name.isupper() and isinstance(number, int) and number < 0x80
+}
+
+MORE = 1
+TEXT = 2
+
+Frame: TypeAlias = tuple[int, int, int, bytes]  # kind, flags, stream, payload
+
+_header = struct.Struct(">IBBHI")
+_pack = _header.pack
+_unpack = _header.unpack_from
+_HEADER_SIZE = _header.size
+
+
+def frame(kind: int, stream: int, payload: bytes, flags: int = 0) -> bytes:
+    """One frame as bytes. `payload` is at most `FRAME_MAX` bytes: whoever makes it sees to that."""
+    return _pack(len(payload), kind, flags, 0, stream) + payload
+
+
+class Decoder:
+    """Takes bytes as they come and gives the whole frames in them, of known and unknown kinds."""
+
+    __slots__ = ("_rest",)
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """The frames that are whole with `data`, in order. Exhaust it before feeding more.
+
+        Raises `Violation` at a length over `FRAME_MAX`, as soon as the header is there; frames before it have been
+        given.
+        """
+        if self._rest:
+            data = self._rest + data
+        position = 0
+        size = len(data)
+        while size - position >= _HEADER_SIZE:
+            length, kind, flags, _, stream = _unpack(data, position)
+            if length > FRAME_MAX:
+                raise Violation(f"a length of {length} bytes is over {FRAME_MAX}")
+            end = position + _HEADER_SIZE + length
+            if end > size:
+                break
+            yield kind, flags, stream, data[position + _HEADER_SIZE : end]
+            position = end
+        self._rest = data[position:] if position < size else b""

@@ -1,0 +1,241 @@
+"""What the payloads hold: one struct for each array of PROTOCOL.md, section 3, named as the page names the frame."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+from ..limits import CHANNEL_NAME_MAX, CREDIT_MAX, INLINE_MAX, MESSAGE_MAX, NAME_MAX
+
+# A year of 10^15 seconds is no time anybody waits: the bound is there because it refuses infinity and NaN.
+Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=1e15)]
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
+StreamId: TypeAlias = Annotated[int, Meta(ge=1, le=0xFFFF_FFFF)]
+Status: TypeAlias = Annotated[int, Meta(ge=200, le=599)]
+State: TypeAlias = Annotated[bytes, Meta(max_length=INLINE_MAX)]
+
+
+class _Array(Struct, array_like=True, frozen=True, gc=False):
+    """A payload: an array whose further elements, from a later version, are ignored."""
+
+
+class _Map(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A map: unknown keys are ignored, missing ones have their default."""
+
+
+class Hello(_Array, frozen=True):
+    version_min: Count
+    version_max: Count
+    features: Count
+    info: dict[str, Any]
+
+
+class Request(_Array, frozen=True):
+    """`headers` stays encoded until somebody asks: see `read_headers`."""
+
+    route: Count | None
+    parameters: list[str]
+    method: str
+    path: str
+    query: str
+    headers: Raw
+    client: str
+    scheme: str
+    version: str
+    deadline: Seconds | None
+    body: Annotated[bytes, Meta(max_length=INLINE_MAX)] | None
+
+
+class Response(_Array, frozen=True):
+    status: Status
+    headers: list[Any] | None  # str, then str or bytes: msgspec has no such union, so they are checked below
+    body: Any  # bytes, str or None
+
+    def __post_init__(self) -> None:
+        _check_headers(self.headers or [])
+        if self.body is not None and byte_length(self.body) > INLINE_MAX:
+            raise ValueError("a longer body follows")
+
+
+class Window(_Array, frozen=True):
+    bytes: Count
+
+
+class Error(_Array, frozen=True):
+    reason: Literal["application", "cancelled", "overloaded"]
+    text: str
+
+
+class Timer(_Array, frozen=True, tag="timer"):
+    seconds: Seconds
+
+
+class NextOptions(_Map, frozen=True):
+    timeout: Seconds | None = None
+    since: str | None = None
+
+
+class Next(_Array, frozen=True, tag="next"):
+    channel: str
+    options: NextOptions
+
+
+class StreamOptions(_Map, frozen=True):
+    since: str | None = None
+
+
+class Stream(_Array, frozen=True, tag="stream"):
+    channel: str
+    options: StreamOptions
+
+
+Wait: TypeAlias = Timer | Next | Stream
+
+
+class Answer(_Array, frozen=True, tag="answer"):
+    response: Response | None
+
+
+class Call(_Array, frozen=True, tag="call"):
+    function: str
+    state: State
+
+    def __post_init__(self) -> None:
+        if byte_length(self.function) > NAME_MAX:
+            raise ValueError(f"a function's name has at most {NAME_MAX} bytes")
+
+
+class Await(_Array, frozen=True, tag="await"):
+    pass
+
+
+Then: TypeAlias = Answer | Call | Await
+
+
+class Elapsed(_Array, frozen=True, tag="elapsed"):
+    pass
+
+
+class Message(_Array, frozen=True, tag="message"):
+    cursor: str
+    content_type: str
+    body: bytes
+    gap: bool
+
+
+class Timeout(_Array, frozen=True, tag="timeout"):
+    cursor: str
+
+
+class Refused(_Array, frozen=True, tag="refused"):
+    text: str
+
+
+Outcome: TypeAlias = Elapsed | Message | Timeout | Refused
+
+
+class Resume(_Array, frozen=True):
+    """`function` and `states` are there together, one state for each stream, or neither is: then the streams are
+    awaiting.
+    """
+
+    outcome: Outcome
+    streams: list[StreamId]
+    function: str | None = None
+    states: list[State] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.function is None) != (self.states is None):
+            raise ValueError("function and states come together")
+        if self.states is not None and len(self.states) != len(self.streams):
+            raise ValueError("one state for each stream")
+
+
+class Publish(_Array, frozen=True):
+    channel: str
+    content_type: str
+    body: Any  # bytes or str
+
+    def __post_init__(self) -> None:
+        if (reason := fault_of_channel(self.channel)) is not None:
+            raise ValueError(reason)
+        if byte_length(self.content_type) > NAME_MAX:
+            raise ValueError(f"a content type has at most {NAME_MAX} bytes")
+        if byte_length(self.body) > MESSAGE_MAX:
+            raise ValueError(f"a message has at most {MESSAGE_MAX} bytes")
+
+
+class Text(_Array, frozen=True):
+    """FAILED's text, and CANCEL's reason."""
+
+    text: str
+
+
+class Credit(_Array, frozen=True):
+    delta: Annotated[int, Meta(ge=-CREDIT_MAX, le=CREDIT_MAX)]
+
+
+class Drain(_Array, frozen=True):
+    seconds: Seconds
+
+
+class Token(_Array, frozen=True):
+    """PING's and PONG's."""
+
+    token: Count
+
+
+class Goodbye(_Array, frozen=True):
+    code: str
+    text: str
+
+
+class Close(_Array, frozen=True):
+    code: Count
+    text: str
+
+
+def read_headers(raw: Raw) -> list[Any]:
+    """The headers of a `Request`: name (str), value (bytes), name, value… Raises `ValueError` when they are no such
+    array.
+    """
+    headers = _decode_headers(raw)
+    _check_headers(headers)
+    return headers
+
+
+def byte_length(body: object) -> int:
+    """How long a body is on the wire; text stands for its UTF-8 bytes.
+
+    Raises `ValueError` when it is neither bytes nor text.
+    """
+    match body:
+        case bytes():
+            return len(body)
+        case str():
+            return len(body.encode())
+        case _:
+            raise ValueError("a body is bytes or text")
+
+
+def fault_of_channel(name: str) -> str | None:
+    """Why no core accepts this name of a channel, or None (PROTOCOL.md, `PARK`)."""
+    if not 1 <= len(name.encode("utf-8", "replace")) <= CHANNEL_NAME_MAX:
+        return "a channel's name has 1 to 200 bytes"
+    if any(character < " " or "\x7f" <= character <= "\x9f" for character in name):
+        return "a channel's name has no control character"
+    return None
+
+
+_decode_headers = msgspec.msgpack.Decoder(list[Any]).decode
+
+
+def _check_headers(headers: list[Any]) -> None:
+    if len(headers) % 2:
+        raise ValueError("headers are pairs")
+    if not all(isinstance(name, str) for name in headers[::2]):
+        raise ValueError("a header's name is text")
+    if not all(isinstance(value, bytes | str) for value in headers[1::2]):
+        raise ValueError("a header's value is bytes or text")

@@ -1,0 +1,99 @@
+"""The payloads of READY and PARK, which hold waits: a wait that the reader does not accept is no violation."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from ..limits import CREDIT_MAX
+from .payloads import Answer, Await, Call, Count, Next, Response, Seconds, Stream, Then, Timer, Wait
+
+Kind = Literal["sync", "async", "wait", "constant"]
+
+
+class Park(Struct, array_like=True, frozen=True):
+    """`wait` is as it came, see `read_wait`."""
+
+    wait: list[Any]
+    then: Then
+
+    def __post_init__(self) -> None:
+        check_wait(self.wait, self.then)
+
+
+class Route(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A route as READY tells it. `name` is for people (`parkade routes`)."""
+
+    methods: list[str]
+    path: str
+    kind: Kind
+    deadline: Seconds | None = None
+    answer: Response | None = None
+    wait: list[Any] | None = None
+    then: Then | None = None
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind == "constant" and self.answer is None:
+            raise ValueError("answer is missing")
+        if self.kind == "wait":
+            if self.wait is None or self.then is None:
+                raise ValueError("wait and then go with a route that waits")
+            if isinstance(self.then, Await):
+                raise ValueError("then of a route is answer or call")
+            check_wait(self.wait, self.then)
+
+
+class ChannelOptions(Struct, frozen=True, omit_defaults=True):
+    """The bounds of a channel's history: messages, bytes, seconds. None is the core's default."""
+
+    count: Count | None = None
+    bytes: Count | None = None
+    age: Seconds | None = None
+
+
+class ChannelPattern(Struct, array_like=True, frozen=True):
+    pattern: str
+    options: ChannelOptions
+
+
+class Application(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    interface: str
+    concurrent: bool = False
+    fallback: bool = False
+    routes: list[Route] = []
+    channels: list[ChannelPattern] = []
+
+
+class Ready(Struct, array_like=True, frozen=True):
+    credit: Annotated[int, Meta(ge=0, le=CREDIT_MAX)]
+    application: Application
+
+
+def read_wait(wait: list[Any]) -> Wait | list[Any]:
+    """The wait in a PARK or a route: typed when it is one of this version's, else as it came.
+
+    Raises `ValueError` when it is no wait at all.
+    """
+    if not wait or not isinstance(wait[0], str):
+        raise ValueError("a wait is an array that begins with its name")
+    try:
+        typed: Wait = msgspec.convert(wait, Wait)
+    except msgspec.ValidationError:
+        return wait
+    return typed
+
+
+def check_wait(wait: list[Any], then: Then) -> None:
+    """Raises `ValueError` where a wait does not go with its then."""
+    match read_wait(wait), then:
+        case (Timer(), Answer(response=None)) | (["timer", *_], Answer(response=None)):
+            raise ValueError("a timer's answer is a response")
+        case (Next() | Stream(), Answer(response=Response())):
+            raise ValueError("a channel's answer is nil")
+        case (Stream(), Call() | Await()):
+            raise ValueError("a stream has only answer nil")
+        case _:
+            pass

@@ -1,0 +1,202 @@
+"""The application: routes, hooks, error handlers, channels. Everything is checked when it is registered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeVar, overload
+
+from ._wire.payloads import fault_of_channel
+from ._wire.ready import Application, ChannelOptions, ChannelPattern
+from .errors import HTTPError
+from .hooks import ErrorHandlers, ErrorHook, Hook, make_hook
+from .patterns import parse
+from .routes import Route, make_route
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_MISSING: Any = object()
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+class App:
+    """A Parkade application.
+
+    Where all handlers are plain functions a worker runs one request at a time; with one `async def` among handlers and
+    hooks, or with `concurrent=True`, it runs many at once on an event loop, plain functions then too in the loop's
+    thread.
+    """
+
+    def __init__(self, *, concurrent: bool = False) -> None:
+        self.routes: list[Route] = []
+        self.before_hooks: list[Hook] = []
+        self.after_hooks: list[Hook] = []
+        self.start_hooks: list[Hook] = []
+        self.stop_hooks: list[Hook] = []
+        self.error_handlers = ErrorHandlers()
+        self._channels: list[ChannelPattern] = []
+        self._concurrent = concurrent
+
+    # Routes
+
+    @overload
+    def get(self, path: str, *, deadline: float | None = None, name: str | None = None) -> Callable[[F], F]: ...
+    @overload
+    def get(self, path: str, target: Any, *, deadline: float | None = None, name: str | None = None) -> None: ...
+    def get(self, path: str, target: Any = _MISSING, *, deadline: float | None = None, name: str | None = None) -> Any:
+        """Registers a handler for GET: as a decorator, or given as `target`, which may also be a wait or a constant;
+        then no worker takes part.
+
+        `path` as in `/auction/{lot:int}/bids`. `deadline`: seconds that a request may be queued or running (0 for none,
+        None for the server's). `name` for `app.path` and `request.route`, by default the function's. Raises
+        `SignatureError`.
+        """
+        return self.route(path, target, methods=["GET"], deadline=deadline, name=name)
+
+    def post(self, path: str, target: Any = _MISSING, *, deadline: float | None = None, name: str | None = None) -> Any:
+        """As `get`, for POST."""
+        return self.route(path, target, methods=["POST"], deadline=deadline, name=name)
+
+    def put(self, path: str, target: Any = _MISSING, *, deadline: float | None = None, name: str | None = None) -> Any:
+        """As `get`, for PUT."""
+        return self.route(path, target, methods=["PUT"], deadline=deadline, name=name)
+
+    def patch(
+        self, path: str, target: Any = _MISSING, *, deadline: float | None = None, name: str | None = None
+    ) -> Any:
+        """As `get`, for PATCH."""
+        return self.route(path, target, methods=["PATCH"], deadline=deadline, name=name)
+
+    def delete(
+        self, path: str, target: Any = _MISSING, *, deadline: float | None = None, name: str | None = None
+    ) -> Any:
+        """As `get`, for DELETE."""
+        return self.route(path, target, methods=["DELETE"], deadline=deadline, name=name)
+
+    def route(
+        self,
+        path: str,
+        target: Any = _MISSING,
+        *,
+        methods: Sequence[str] = ("GET",),
+        deadline: float | None = None,
+        name: str | None = None,
+    ) -> Any:
+        """As `get`, for several methods."""
+        told = tuple(method.upper() for method in methods)
+        if unknown := sorted(set(told) - _METHODS):
+            raise ValueError(f"{path}: no method {', '.join(unknown)}")
+        pattern = parse(path)
+
+        def register(handler: F) -> F:
+            self.routes.append(make_route(told, pattern, handler, deadline, name))
+            return handler
+
+        if target is _MISSING:
+            return register
+        register(target)
+        return None
+
+    def path(self, name: str, **parameters: object) -> str:
+        """The path of the route of that name with these parameters, encoded.
+
+        Raises `KeyError` for an unknown name or a missing parameter.
+        """
+        for route in self.routes:
+            if route.name == name:
+                return route.pattern.fill(parameters)
+        raise KeyError(f"no route has the name {name!r}")
+
+    # Hooks
+
+    def before(self, function: F) -> F:
+        """Runs before every handler with the request; what it returns, unless None, is the answer, and the handler does
+        not run.
+        """
+        self.before_hooks.append(make_hook(function, 1, "a before hook takes the request"))
+        return function
+
+    def after(self, function: F) -> F:
+        """Runs behind every handler with (request, response), error answers included; it may change the response or
+        return another.
+
+        It does not see what the core gives alone: the messages of a channel and the response of a timer. With an after
+        or before hook, constants and waits that are routes are given by a worker.
+        """
+        self.after_hooks.append(make_hook(function, 2, "an after hook takes the request and the response"))
+        return function
+
+    def on_start(self, function: F) -> F:
+        """Runs in each worker before it takes requests. If it raises, the worker has not started."""
+        self.start_hooks.append(make_hook(function, 0, "a start-up hook takes nothing"))
+        return function
+
+    def on_stop(self, function: F) -> F:
+        """Runs in each worker that is told to stop, when its requests are finished."""
+        self.stop_hooks.append(make_hook(function, 0, "a shut-down hook takes nothing"))
+        return function
+
+    def error(self, key: int | type[Exception]) -> Callable[[F], F]:
+        """Registers a handler for a status (400 to 599) or a type of exception: `@app.error(404)`,
+        `@app.error(KeyError)`.
+
+        It may take the request (named `request` or annotated so) and the error. What it returns has the error's status
+        unless it says another.
+        """
+
+        def register(function: F) -> F:
+            if isinstance(key, int):
+                HTTPError(key)  # refuses other statuses
+            self.error_handlers.add(key, function)
+            return function
+
+        return register
+
+    # Channels
+
+    def channel(
+        self, pattern: str, *, count: int | None = None, bytes: int | None = None, age: float | None = None
+    ) -> None:
+        """Bounds the history of a channel, or of all whose name begins with what stands before a final `*`: messages,
+        bytes, seconds.
+
+        The longest pattern that fits a name counts. Raises `ValueError` for a name that no channel has.
+        """
+        if (reason := fault_of_channel(pattern)) is not None:
+            raise ValueError(f"{pattern!r}: {reason}")
+        if any(value is not None and value < 0 for value in (count, bytes, age)):
+            raise ValueError(f"{pattern!r}: a bound is not negative")
+        self._channels.append(ChannelPattern(pattern, ChannelOptions(count, bytes, age)))
+
+    # For workers
+
+    @property
+    def concurrent(self) -> bool:
+        """Whether workers run many requests at once."""
+        hooks: tuple[Hook | ErrorHook, ...] = (
+            *self.before_hooks,
+            *self.after_hooks,
+            *self.start_hooks,
+            *self.stop_hooks,
+            *self.error_handlers.hooks(),
+        )
+        return (
+            self._concurrent
+            or any(route.asynchronous for route in self.routes)
+            or any(hook.asynchronous for hook in hooks)
+        )
+
+    def told(self) -> Application:
+        """What READY tells of it.
+
+        Requests that match no route come here only when there is a handler for 404 or 405.
+        """
+        interface: Literal["native"] = "native"
+        hooked = bool(self.before_hooks or self.after_hooks)
+        fallback = (
+            any(status in self.error_handlers.by_status for status in (404, 405))
+            or HTTPError in self.error_handlers.by_type
+        )
+        routes = [route.told(hooked) for route in self.routes]
+        return Application(
+            interface=interface, concurrent=self.concurrent, fallback=fallback, routes=routes, channels=self._channels
+        )

@@ -1,0 +1,124 @@
+"""Text to what an annotation asks for: one function for each type, found once when the application loads."""
+
+from __future__ import annotations
+
+import enum
+import math
+import types
+import typing
+from collections.abc import Callable
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any, Literal, Union
+from uuid import UUID
+
+import msgspec
+
+Convert = Callable[[str], Any]
+
+
+def converter(annotation: Any) -> Convert | None:
+    """Makes text into a value of that type; the function raises `ValueError` with a reason for people.
+
+    None when text cannot become one.
+    """
+    if annotation in (str, Any):
+        return str
+    if annotation in _OWN:
+        return _OWN[annotation]
+    if annotation in _BY_MSGSPEC or _is_enum(annotation) or typing.get_origin(annotation) is Literal:
+        return _by_msgspec(annotation)
+    return None
+
+
+def without_none(annotation: Any) -> tuple[Any, bool]:
+    """`X` and whether None was allowed: (X, True) for `X | None`."""
+    if typing.get_origin(annotation) not in (Union, types.UnionType):
+        return annotation, False
+    kinds = [kind for kind in typing.get_args(annotation) if kind is not type(None)]
+    if len(kinds) == len(typing.get_args(annotation)):
+        return annotation, False
+    return (kinds[0] if len(kinds) == 1 else Union[tuple(kinds)]), True  # noqa: UP007 (made of values)
+
+
+def item_of_list(annotation: Any) -> Any | None:
+    """`X` for `list[X]` (Any for a bare list), else None."""
+    if annotation is list:
+        return Any
+    if typing.get_origin(annotation) is list:
+        return typing.get_args(annotation)[0]
+    return None
+
+
+_BY_MSGSPEC = frozenset({UUID, datetime, date, time, Decimal})
+
+_TRUE = frozenset({"true", "1", "on", "yes"})  # "on" is what a browser sends for a checkbox
+_FALSE = frozenset({"false", "0", "off", "no"})
+
+
+def _bool(text: str) -> bool:
+    if text.lower() in _TRUE:
+        return True
+    if text.lower() in _FALSE:
+        return False
+    raise ValueError("true or false is expected")
+
+
+# int and float are stricter than Python's, which take "1_000", " 7 " and "nan"; msgspec's are too strict, they refuse
+# the "007" that a path may have.
+
+
+def _int(text: str) -> int:
+    if not (
+        text.isascii() and text.removeprefix("-").isdigit() and len(text) <= 4_000
+    ):  # CPython refuses to parse 4,300 digits
+        raise ValueError("an integer is expected")
+    return int(text)
+
+
+def _float(text: str) -> float:
+    if text and _NUMERIC.issuperset(text):
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.inf
+        if math.isfinite(value):
+            return value
+    raise ValueError("a number is expected")
+
+
+_OWN: dict[Any, Convert] = {bool: _bool, int: _int, float: _float}
+_NUMERIC = frozenset("0123456789+-.eE")
+
+
+def _by_msgspec(annotation: Any) -> Convert:
+    name = _name(annotation)
+
+    def convert(text: str) -> Any:
+        try:
+            return msgspec.convert(text, annotation, strict=False)
+        except msgspec.ValidationError as error:
+            raise ValueError(f"{name} is expected") from error
+
+    return convert
+
+
+def _name(annotation: Any) -> str:
+    if _is_enum(annotation):
+        return "one of " + ", ".join(str(member.value) for member in annotation)
+    if typing.get_origin(annotation) is Literal:
+        return "one of " + ", ".join(str(value) for value in typing.get_args(annotation))
+    return _WORDS[annotation]
+
+
+_WORDS: dict[Any, str] = {
+    Decimal: "a decimal number",
+    UUID: "a UUID",
+    datetime: "a date and time (RFC 3339)",
+    date: "a date (RFC 3339)",
+    time: "a time (RFC 3339)",
+}
+
+
+def _is_enum(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, enum.Enum)

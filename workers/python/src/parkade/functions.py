@@ -1,0 +1,135 @@
+"""Functions that are called after a wait: named so that any worker finds them, their state as MessagePack."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, get_type_hints
+
+import msgspec
+from msgspec import Raw
+
+from ._wire import payloads as p
+from .errors import SignatureError
+from .limits import INLINE_MAX, NAME_MAX
+from .request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """What is known of such a function.
+
+    `outcome` is the parameter that gets the outcome, `request` the one that gets the request.
+    """
+
+    name: str  # module:qualname
+    call: Callable[..., Any]
+    asynchronous: bool
+    outcome: str | None
+    request: str | None
+    decoders: Mapping[str, Callable[[Raw], Any]]
+
+
+@lru_cache(maxsize=1_024)
+def describe(function: Callable[..., Any], state: frozenset[str]) -> Function:
+    """A function to be called with `state` by name. Its first parameter gets the outcome unless the state names it.
+
+    Raises `SignatureError` when no worker could import it, or when it does not take that state.
+    """
+    name = _name(function)
+    hints = _hints(function)
+    parameters = inspect.signature(function).parameters
+    request = next((key for key in parameters if hints.get(key) is Request), None)
+    first = next(iter(parameters), None)
+    outcome = first if first is not None and first not in state and first != request else None
+    named = frozenset(parameters) - {outcome, request}
+    takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
+    if not takes_any and (unknown := sorted(state - named)):
+        raise SignatureError(f"{name}{inspect.signature(function)} takes no {', '.join(unknown)}")
+    required = frozenset(
+        key
+        for key in named
+        if parameters[key].default is inspect.Parameter.empty and parameters[key].kind not in _VARIADIC
+    )
+    if missing := sorted(required - state):
+        raise SignatureError(
+            f"{name}{inspect.signature(function)} needs {', '.join(missing)}, which the state does not have"
+        )
+    decoders = {key: _decoder(hints.get(key, Any)) for key in named}
+    return Function(name, function, inspect.iscoroutinefunction(function), outcome, request, decoders)
+
+
+def find(name: str, state: frozenset[str]) -> Function:
+    """The function that `module:qualname` names, described.
+
+    Raises `LookupError` when there is none, `SignatureError` as `describe`.
+    """
+    module_name, _, qualname = name.partition(":")
+    try:
+        value: Any = importlib.import_module(module_name)
+        for part in qualname.split("."):
+            value = getattr(value, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise LookupError(f"no function {name}: it was there when the request parked ({error})") from error
+    return describe(value, state)
+
+
+def encode_state(function: str, state: Mapping[str, Any], request: p.Request | None) -> bytes:
+    """State for PARK: `[state, request]`.
+
+    Raises `TypeError` for what is not MessagePack-able, `ValueError` when it is too long.
+    """
+    try:
+        encoded = msgspec.msgpack.encode([state, request])
+    except TypeError as error:
+        raise TypeError(f"the state of {function} goes to another worker as MessagePack: {error}") from error
+    if len(encoded) > INLINE_MAX:
+        raise ValueError(f"the state of {function} has {len(encoded)} bytes, the most are {INLINE_MAX}")
+    return encoded
+
+
+def decode_state(state: bytes) -> tuple[dict[str, Raw], p.Request | None]:
+    """What `encode_state` made; the values stay encoded until the function's annotations say what they are."""
+    return _decode_state(state)
+
+
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_decode_state = msgspec.msgpack.Decoder(tuple[dict[str, Raw], p.Request | None]).decode
+
+
+def _name(function: Callable[..., Any]) -> str:
+    module = getattr(function, "__module__", None)
+    qualname = getattr(function, "__qualname__", None)
+    if module is None or qualname is None or "<" in qualname:
+        raise SignatureError(
+            f"{qualname or function!r} cannot be called after a wait: "
+            "any worker must find it, so it stands at the top of a module"
+        )
+    if len(f"{module}:{qualname}".encode()) > NAME_MAX:
+        raise SignatureError(f"{qualname} has too long a name: at most {NAME_MAX} bytes with its module's")
+    found: Any = sys.modules.get(module)
+    for part in qualname.split("."):
+        found = getattr(found, part, None)
+    if found is not function:
+        raise SignatureError(
+            f"{module}:{qualname} cannot be called after a wait: that name means something else in its module"
+        )
+    return f"{module}:{qualname}"
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(function)
+    except NameError as error:
+        raise SignatureError(f"{function.__qualname__}: {error}") from error
+
+
+def _decoder(annotation: Any) -> Callable[[Raw], Any]:
+    try:
+        return msgspec.msgpack.Decoder(annotation).decode
+    except TypeError:  # a type that MessagePack cannot tell: the value comes as it was written
+        return msgspec.msgpack.Decoder().decode

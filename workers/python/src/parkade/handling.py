@@ -1,0 +1,308 @@
+"""Runs the application's code for a request: hooks, handler, error handlers. What comes out is always an answer."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ._answers import FAULTS, Answer, Parked
+from ._wire import payloads as p
+from ._wire.ready import Application as ReadyApplication
+from .errors import HTTPError, LoadError
+from .functions import Function, decode_state, find
+from .hooks import ErrorHandlers, ErrorHook, Hook
+from .pages import error_response, failure_response, format_error, log, log_error
+from .parameters import Call
+from .patterns import Router
+from .request import Request
+from .response import Nonsense, Response, encode, encode_async, encode_text, normalise
+from .routes import Route, park
+from .waits import Wait, value_of_outcome
+
+if TYPE_CHECKING:
+    from .app import App
+
+Run = Callable[[p.Request], Any]
+
+
+class Handling:
+    """An `App` as a link runs it (`_answers.Application`). `dev` shows tracebacks to the client."""
+
+    def __init__(self, app: App, dev: bool = False) -> None:
+        self._app = app
+        self._dev = dev
+        self._before: list[Hook] = app.before_hooks
+        self._after: list[Hook] = app.after_hooks
+        self._errors: ErrorHandlers = app.error_handlers
+        self._router = Router((route.methods, route.pattern) for route in app.routes)
+        hooks: tuple[Hook | ErrorHook, ...] = (*self._before, *self._after, *self._errors.hooks())
+        self._all_async = any(hook.asynchronous for hook in hooks)
+        self.concurrent: bool = app.concurrent
+        self._runs: list[Run] = [self._compile(route) for route in app.routes]
+
+    def ready(self) -> ReadyApplication:
+        """What READY tells."""
+        return self._app.told()
+
+    def request(self, request: p.Request) -> Answer | Awaitable[Answer]:
+        """Runs the request's route."""
+        if request.route is None:
+            return self._unmatched(request)
+        answer: Answer | Awaitable[Answer] = self._runs[request.route](request)
+        return answer
+
+    def call(self, function: str, state: bytes, outcome: p.Outcome) -> Answer | Awaitable[Answer]:
+        """Calls a function for a wait that is over."""
+        request = None
+        try:
+            values, raw = decode_state(state)
+            if raw is not None:
+                request = self._request(raw)
+            found = find(function, frozenset(values))
+            if found.asynchronous and not self.concurrent:
+                raise TypeError(
+                    f"{function} is an async def, and this application has no other: write App(concurrent=True)"
+                )
+            arguments = {name: found.decoders[name](value) for name, value in values.items()}
+            arguments |= _given(found, outcome, request)
+        except FAULTS as error:
+            return self._fail_now(error, request)
+        if found.asynchronous or self._all_async:
+            return self._call_async(found, arguments, raw, request)
+        try:
+            return self._finish(found.call(**arguments), 200, raw, request)
+        except FAULTS as error:
+            return self._fail(error, raw, request)
+
+    def failed(self, error: BaseException) -> str:
+        """Logs what was raised in the middle of a streamed answer."""
+        log_error("while an answer was being streamed:", error)
+        return f"{type(error).__name__}: {error}"
+
+    def start(self) -> None:
+        for hook in self._app.start_hooks:
+            with _starting():
+                hook.function()
+
+    def stop(self) -> None:
+        for hook in self._app.stop_hooks:
+            with _stopping(hook):
+                hook.function()
+
+    async def start_concurrent(self) -> None:
+        for hook in self._app.start_hooks:
+            with _starting():
+                await _settle(hook, hook.function())
+
+    async def stop_concurrent(self) -> None:
+        for hook in self._app.stop_hooks:
+            with _stopping(hook):
+                await _settle(hook, hook.function())
+
+    # Compiling a route into one function
+
+    def _compile(self, route: Route) -> Run:
+        call = route.call
+        if call is None:
+            call = _constant(route.target)
+        if route.asynchronous or self._all_async:
+            return self._compile_async(route, call)
+        if self._before or self._after:
+            return self._compile_hooked(route, call)
+
+        def run(raw: p.Request) -> Answer:
+            try:
+                result = call(raw, None)
+                if type(result) is str and (answer := encode_text(result)) is not None:
+                    return answer
+                return self._finish(result, 200, raw, None)
+            except FAULTS as error:
+                return self._fail(error, raw, route.request(raw))
+
+        return run
+
+    def _compile_hooked(self, route: Route, call: Call) -> Run:
+        def run(raw: p.Request) -> Answer:
+            request = route.request(raw)
+            try:
+                for hook in self._before:
+                    if (early := hook.function(request)) is not None:
+                        return self._finish(early, 200, raw, request)
+                return self._finish(call(raw, request), 200, raw, request)
+            except FAULTS as error:
+                return self._fail(error, raw, request)
+
+        return run
+
+    def _compile_async(self, route: Route, call: Call) -> Run:
+        awaited = inspect.iscoroutinefunction(route.target)
+        if self._before or self._after:
+            return self._compile_async_hooked(route, call, awaited)
+
+        async def run(raw: p.Request) -> Answer:
+            try:
+                result = await call(raw, None) if awaited else call(raw, None)
+                if type(result) is str and (answer := encode_text(result)) is not None:
+                    return answer
+                return await self._finish_async(result, 200, raw, None)
+            except FAULTS as error:
+                return await self._fail_async(error, raw, route.request(raw))
+
+        return run
+
+    def _compile_async_hooked(self, route: Route, call: Call, awaited: bool) -> Run:
+        async def run(raw: p.Request) -> Answer:
+            request = route.request(raw)
+            try:
+                for hook in self._before:
+                    if (early := await _settle(hook, hook.function(request))) is not None:
+                        return await self._finish_async(early, 200, raw, request)
+                result = await call(raw, request) if awaited else call(raw, request)
+                return await self._finish_async(result, 200, raw, request)
+            except FAULTS as error:
+                return await self._fail_async(error, raw, request)
+
+        return run
+
+    async def _call_async(
+        self, found: Function, arguments: dict[str, Any], raw: p.Request | None, request: Request | None
+    ) -> Answer:
+        try:
+            result = found.call(**arguments)
+            return await self._finish_async(await result if found.asynchronous else result, 200, raw, request)
+        except FAULTS as error:
+            return await self._fail_async(error, raw, request)
+
+    # From a result to an answer
+
+    def _finish(self, result: object, status: int, raw: p.Request | None, request: Request | None) -> Answer:
+        made = normalise(result, status)
+        if isinstance(made, Wait):
+            return self._park(made, raw, request)
+        for hook in self._after:
+            made = _changed(hook.function(request, made), made)
+        return encode(made)
+
+    async def _finish_async(
+        self, result: object, status: int, raw: p.Request | None, request: Request | None
+    ) -> Answer:
+        made = normalise(result, status)
+        if isinstance(made, Wait):
+            return self._park(made, raw, request)
+        for hook in self._after:
+            made = _changed(await _settle(hook, hook.function(request, made)), made)
+        return await encode_async(made)
+
+    def _park(self, wait: Wait, raw: p.Request | None, request: Request | None) -> Parked:
+        function = wait.function
+        if function is None:
+            return Parked(park(wait, None))
+        if raw is None or not (function.request or self._after or self._errors):
+            return Parked(park(wait, None))
+        return Parked(park(wait, (request or self._request(raw)).carried()))
+
+    # From an error to an answer
+
+    def _fail(self, error: BaseException, raw: p.Request | None, request: Request | None) -> Answer:
+        try:
+            status = self._told(error, request)
+            hook = self._errors.find(error, status)
+            result = self._default(error, request) if hook is None else hook.call(request, error)
+            return self._finish(result, status, raw, request)
+        except FAULTS as another:
+            return self._fail_now(another, request)
+
+    async def _fail_async(self, error: BaseException, raw: p.Request | None, request: Request | None) -> Answer:
+        try:
+            status = self._told(error, request)
+            hook = self._errors.find(error, status)
+            result = self._default(error, request) if hook is None else await _settle(hook, hook.call(request, error))
+            return await self._finish_async(result, status, raw, request)
+        except FAULTS as another:
+            return self._fail_now(another, request)
+
+    def _fail_now(self, error: BaseException, request: Request | None) -> Answer:
+        """When even the error handler, or a hook behind it, raised."""
+        self._told(error, request)
+        return encode(self._default(error, request))
+
+    def _told(self, error: BaseException, request: Request | None) -> int:
+        """Logs what is the application's fault, gives the status."""
+        if isinstance(error, HTTPError):
+            return error.status
+        what = f"{request.method} {request.path}" if request is not None else "after a wait"
+        if isinstance(error, Nonsense):
+            log(f"{what}: the handler {error}" if str(error).startswith("returned") else f"{what}: {error}")
+        else:
+            log_error(f"{what}:", error)
+        return 500
+
+    def _default(self, error: BaseException, request: Request | None) -> Response:
+        return (
+            error_response(error, request)
+            if isinstance(error, HTTPError)
+            else failure_response(error, request, self._dev)
+        )
+
+    def _unmatched(self, raw: p.Request) -> Answer | Awaitable[Answer]:
+        allowed = self._router.allowed(raw.path)
+        error = HTTPError(405, headers={"allow": ", ".join(allowed)}) if allowed else HTTPError(404)
+        fail = self._fail_async if self._all_async else self._fail
+        return fail(error, raw, Request(raw))
+
+    def _request(self, raw: p.Request) -> Request:
+        return (
+            Request(raw)
+            if raw.route is None or raw.route >= len(self._app.routes)
+            else self._app.routes[raw.route].request(raw)
+        )
+
+
+@contextmanager
+def _starting() -> Iterator[None]:
+    try:
+        yield
+    except FAULTS as error:
+        raise LoadError(format_error(error)) from error
+
+
+@contextmanager
+def _stopping(hook: Hook) -> Iterator[None]:
+    """One that raises does not keep the others from running."""
+    try:
+        yield
+    except FAULTS as error:
+        log_error(f"the shut-down hook {getattr(hook.function, '__qualname__', hook.function)}:", error)
+
+
+async def _settle(hook: Hook | ErrorHook, result: Any) -> Any:
+    return await result if hook.asynchronous else result
+
+
+def _changed(result: object, response: Response) -> Response:
+    """What an after hook gave: None leaves the response as it was."""
+    if result is None:
+        return response
+    made = normalise(result, response.status or 200)
+    if isinstance(made, Wait):
+        raise Nonsense("returned a wait from an after hook: the answer is there already")
+    return made
+
+
+def _constant(target: Wait | Response) -> Call:
+    if isinstance(target, Wait):
+        return lambda raw, request: target
+    # A copy for each answer: after hooks may change it.
+    return lambda raw, request: Response(target.body, target.status, target.headers.pairs())
+
+
+def _given(found: Function, outcome: p.Outcome, request: Request | None) -> dict[str, Any]:
+    value = value_of_outcome(outcome)  # raises when the wait was refused, whether or not the function asks
+    given: dict[str, Any] = {}
+    if found.outcome is not None:
+        given[found.outcome] = value
+    if found.request is not None:
+        given[found.request] = request
+    return given

@@ -1,0 +1,100 @@
+"""Functions of the application that run around its handlers."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from .errors import SignatureError
+from .request import Request
+from .routes import is_asynchronous
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A hook, and whether it is an async def."""
+
+    function: Callable[..., Any]
+    asynchronous: bool
+
+
+def make_hook(function: Callable[..., Any], arguments: int, what: str) -> Hook:
+    """Checks that the function takes so many arguments. Raises `SignatureError`."""
+    try:
+        inspect.signature(function).bind(*[None] * arguments)
+    except TypeError as error:
+        raise SignatureError(f"{_name(function)}{inspect.signature(function)}: {what}") from error
+    return Hook(function, is_asynchronous(function))
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorHook:
+    """An error handler; `takes` says, for each parameter, whether it wants the request or the error."""
+
+    function: Callable[..., Any]
+    asynchronous: bool
+    takes: tuple[str, ...]
+
+    def call(self, request: Request | None, error: BaseException) -> Any:
+        """Runs it; it may be a coroutine that comes back."""
+        return self.function(*(request if wanted == "request" else error for wanted in self.takes))
+
+
+@dataclass(slots=True)
+class ErrorHandlers:
+    """Error handlers by status and by type of exception."""
+
+    by_status: dict[int, ErrorHook] = field(default_factory=dict)
+    by_type: dict[type[BaseException], ErrorHook] = field(default_factory=dict)
+
+    def add(self, key: int | type[BaseException], function: Callable[..., Any]) -> None:
+        """Registers `function` for a status or a type.
+
+        Raises `SignatureError` for parameters that are neither request nor error.
+        """
+        hook = ErrorHook(function, is_asynchronous(function), tuple(_takes(function)))
+        if isinstance(key, int):
+            self.by_status[key] = hook
+        elif isinstance(key, type) and issubclass(key, Exception):
+            self.by_type[key] = hook
+        else:
+            raise SignatureError(f"app.error takes a status of 400 to 599 or a type of exception, not {key!r}")
+
+    def find(self, error: BaseException, status: int) -> ErrorHook | None:
+        """The handler of the nearest type, else of the status."""
+        for kind in type(error).__mro__:
+            if kind in self.by_type:
+                return self.by_type[kind]
+        return self.by_status.get(status)
+
+    def hooks(self) -> Iterator[ErrorHook]:
+        """All of them."""
+        yield from self.by_status.values()
+        yield from self.by_type.values()
+
+    def __bool__(self) -> bool:
+        return bool(self.by_status or self.by_type)
+
+
+def _takes(function: Callable[..., Any]) -> Iterator[str]:
+    try:
+        hints = typing.get_type_hints(function)
+    except NameError as error:
+        raise SignatureError(f"{_name(function)}: {error}") from error
+    for name in inspect.signature(function).parameters:
+        kind = hints.get(name)
+        if kind is Request or (kind is None and name == "request"):
+            yield "request"
+        elif kind is None or (isinstance(kind, type) and issubclass(kind, BaseException)):
+            yield "error"
+        else:
+            raise SignatureError(
+                f"{_name(function)}: an error handler takes the request and the error, not {name}: {kind}"
+            )
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", repr(function))

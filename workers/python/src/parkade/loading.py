@@ -1,0 +1,101 @@
+"""Finds the application that TARGET names: `module:name`, `module`, or `path/to/file.py`, with `:name` if it is not
+`app`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from .app import App
+from .errors import LoadError
+from .pages import format_error
+
+
+def load(target: str) -> App:
+    """Imports the target; the folder of the file, or else the working directory, comes first on `sys.path`.
+
+    Raises `LoadError`, with the traceback of the application's own frames when its code raised.
+    """
+    place, name = _split(target)
+    module = _import_file(Path(place)) if _is_path(place) else _import_module(place)
+    found = module
+    for part in name.split("."):
+        if not _has(found, part):
+            raise LoadError(f"{place} has no {part!r}{_nearest(part, found)}")
+        found = getattr(found, part)
+    if not isinstance(found, App):
+        raise LoadError(f"{place}:{name} is a {type(found).__name__}, not a parkade.App")
+    return found
+
+
+def _split(target: str) -> tuple[str, str]:
+    place, colon, name = target.rpartition(":")
+    return (place, name or "app") if colon else (name, "app")
+
+
+def _is_path(place: str) -> bool:
+    return place.endswith(".py") or os.sep in place
+
+
+def _import_module(name: str) -> ModuleType:
+    _put_first(Path.cwd())
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
+            raise LoadError(f"there is no module {error.name!r} in {Path.cwd()} or on the path") from error
+        raise LoadError(format_error(error, loading=True)) from error
+    except BaseException as error:  # an application may well call sys.exit while it is imported
+        raise LoadError(format_error(error, loading=True)) from error
+
+
+def _import_file(path: Path) -> ModuleType:
+    """Imports a file under its own name, so that the functions in it can be found by any worker (`.then`)."""
+    path = path.resolve()
+    if not path.is_file():
+        raise LoadError(f"there is no file {path}")
+    name = path.stem
+    if not name.isidentifier() or (name in sys.modules and getattr(sys.modules[name], "__file__", None) != str(path)):
+        raise LoadError(
+            f"{path} cannot be imported as {name!r}: rename it, that is no name of a module or another module's"
+        )
+    _put_first(path.parent)
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise LoadError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[name]
+        raise LoadError(format_error(error, loading=True)) from error
+    return module
+
+
+def _put_first(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+
+
+def _has(value: object, name: str) -> bool:
+    try:
+        getattr(value, name)
+    except AttributeError:
+        return False
+    return True
+
+
+def _nearest(name: str, module: object) -> str:
+    apps = (
+        [key for key, value in vars(module).items() if isinstance(value, App)] if isinstance(module, ModuleType) else []
+    )
+    near = difflib.get_close_matches(name, [key for key in dir(module) if not key.startswith("_")], 1)
+    guess = apps[:1] or near
+    return f"; did you mean {guess[0]!r}?" if guess else ""

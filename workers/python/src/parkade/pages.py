@@ -1,0 +1,109 @@
+"""The answers to errors where the application has none of its own."""
+
+from __future__ import annotations
+
+import html as markup
+import importlib
+import linecache
+import sys
+import traceback
+from pathlib import Path
+from types import TracebackType
+
+from .errors import HTTPError, InvalidParameter, phrase
+from .request import Request
+from .response import JSON, Response, html, json_encode
+
+_HERE = str(Path(__file__).parent)
+_IMPORTING = ("<frozen importlib", str(Path(importlib.__file__).parent))
+
+
+def error_response(error: HTTPError, request: Request | None) -> Response:
+    """An `HTTPError` as JSON, when the client asks for that or parameters are told, else as text."""
+    content: dict[str, object] = {"error": error.detail}
+    if isinstance(error, InvalidParameter):
+        content["parameters"] = error.parameters
+    elif request is None or not request.accepts_json:
+        return Response(error.detail, error.status, error.headers)
+    return Response(json_encode(content), error.status, {"content-type": JSON} | error.headers)
+
+
+def failure_response(error: BaseException, request: Request | None, dev: bool) -> Response:
+    """What the client is told of a fault of the application: nothing, but the whole traceback where a developer looks.
+    """
+    if dev and request is not None and "html" in request.headers.get("accept", ""):
+        return _traceback_page(error, request)
+    told = format_error(error) if dev else phrase(500)
+    return error_response(HTTPError(500, told), request)
+
+
+def format_error(error: BaseException, loading: bool = False) -> str:
+    """A traceback with the application's own frames only, in each cause and context likewise.
+
+    Where there are none, Parkade's stay, since the fault is ours then; not while `loading`, when it is a file that is no Python.
+    """
+    told = traceback.TracebackException.from_exception(error, compact=True)
+    _trim(told, loading)
+    return "".join(told.format()).rstrip("\n") + "\n"
+
+
+def log_error(what: str, error: BaseException) -> None:
+    """Writes a traceback to stderr in one piece, so that those of several workers do not mix."""
+    log(f"{what}\n{format_error(error)}")
+
+
+def log(text: str) -> None:
+    """Writes lines to stderr, which the core takes into its log."""
+    sys.stderr.write(text if text.endswith("\n") else text + "\n")
+    sys.stderr.flush()
+
+
+def _trim(told: traceback.TracebackException, loading: bool) -> None:
+    frames = [frame for frame in told.stack if not frame.filename.startswith(_IMPORTING)]
+    own = [frame for frame in frames if not frame.filename.startswith(_HERE)]
+    told.stack = traceback.StackSummary.from_list(own if own or loading else frames)
+    for other in (told.__cause__, told.__context__):
+        if other is not None:
+            _trim(other, loading)
+
+
+def _traceback_page(error: BaseException, request: Request) -> Response:
+    escape = markup.escape
+    title = f"{type(error).__name__}: {error}"
+    page = _PAGE.format(
+        title=escape(title),
+        request=escape(
+            f"{request.method} {request.raw_path}{'?' + request.query_string if request.query_string else ''}"
+        ),
+        source=_source(error.__traceback__),
+        traceback=escape(format_error(error)),
+        headers="".join(f"<tr><th>{escape(name)}<td>{escape(value)}" for name, value in request.headers.pairs()),
+    )
+    return html(page, 500)
+
+
+def _source(trace: TracebackType | None) -> str:
+    """The lines around the one that raised, in the innermost frame of the application."""
+    frames = [
+        (frame, line) for frame, line in traceback.walk_tb(trace) if not frame.f_code.co_filename.startswith(_HERE)
+    ]
+    if not frames:
+        return ""
+    frame, number = frames[-1]
+    lines = []
+    for at in range(max(1, number - 5), number + 6):
+        line = markup.escape(linecache.getline(frame.f_code.co_filename, at).rstrip("\n"))
+        lines.append(f"<b>{at:5} {line}</b>" if at == number else f"{at:5} {line}")
+    return f"<h2>{markup.escape(frame.f_code.co_filename)}:{number}</h2><pre>{chr(10).join(lines)}</pre>"
+
+
+_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
+<style>
+body {{ font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem;
+  color-scheme: light dark }}
+h1 {{ font-size: 1.4rem }} h2 {{ font-size: 1rem }}
+pre {{ overflow-x: auto; padding: 1rem; background: #8882; border-radius: 6px }}
+pre b {{ background: #f004 }} th {{ text-align: left; padding-right: 1rem; font-weight: normal; opacity: .7 }}
+</style>
+<h1>{title}</h1><p>{request}</p>{source}<h2>Traceback</h2><pre>{traceback}</pre><h2>Headers</h2><table>{headers}</table></html>
+"""

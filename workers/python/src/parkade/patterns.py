@@ -1,0 +1,165 @@
+"""Path patterns, and which route a path takes: the rules of PROTOCOL.md, section 2, which the core has too.
+
+A worker needs them only where the core does not decide: for `fallback`, in `parkade.testing`, and to check patterns
+when the application loads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, unquote_to_bytes
+from uuid import UUID
+
+from .errors import SignatureError
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter in a pattern: its name, and its kind (`str`, `int`, `float`, `uuid`, `path`)."""
+
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A parsed pattern: a text for each fixed segment, a `Parameter` for each other."""
+
+    path: str
+    segments: tuple[str | Parameter, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters' names in order."""
+        return tuple(segment.name for segment in self.segments if isinstance(segment, Parameter))
+
+    @property
+    def types(self) -> tuple[type, ...]:
+        """What each parameter is for a handler that does not annotate it."""
+        return tuple(_TYPES.get(segment.kind, str) for segment in self.segments if isinstance(segment, Parameter))
+
+    def fill(self, values: Mapping[str, object]) -> str:
+        """A path with these values, encoded. Raises `KeyError` for a missing one."""
+        return "/" + "/".join(
+            quote(segment, safe="")
+            if isinstance(segment, str)
+            else quote(str(values[segment.name]), safe="/" if segment.kind == "path" else "")
+            for segment in self.segments
+        )
+
+
+def parse(path: str) -> Pattern:
+    """Parses a pattern as `/auction/{lot:int}/bids`. Raises `SignatureError` for a malformed one."""
+    if not path.startswith("/"):
+        raise SignatureError(f"the path {path!r} does not begin with a slash")
+    texts = path[1:].split("/")
+    segments = tuple(_segment(path, text) for text in texts)
+    if any(isinstance(segment, Parameter) and segment.kind == "path" for segment in segments[:-1]):
+        raise SignatureError(f"in {path!r}, only the last segment can take all that is left")
+    pattern = Pattern(path, segments)
+    if len(set(pattern.names)) != len(pattern.names):
+        raise SignatureError(f"{path!r} has two parameters of one name")
+    return pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A route's number and its path parameters, decoded, in order."""
+
+    route: int
+    parameters: tuple[str, ...]
+
+
+class Router:
+    """Finds the route for a method and a path as sent."""
+
+    def __init__(self, routes: Iterable[tuple[Sequence[str], Pattern]]) -> None:
+        self._root = _Node()
+        for number, (methods, pattern) in enumerate(routes):
+            self._root.add(pattern.segments, frozenset(methods), number)
+
+    def match(self, method: str, path: str) -> Match | None:
+        """The route, or None: then `allowed` tells 404 from 405."""
+        found = self._first(method, path)
+        return self._first("GET", path) if found is None and method == "HEAD" else found
+
+    def allowed(self, path: str) -> list[str]:
+        """The methods under which the path has a route; empty means 404."""
+        methods = {method for end, _ in self._ends(path) for told, _ in end.routes for method in told}
+        return sorted(methods | ({"HEAD"} if "GET" in methods else set()))
+
+    def _first(self, method: str, path: str) -> Match | None:
+        for end, parameters in self._ends(path):
+            for methods, number in end.routes:
+                if method in methods:
+                    return Match(number, parameters)
+        return None
+
+    def _ends(self, path: str) -> Iterator[tuple[_Node, tuple[str, ...]]]:
+        segments = _split(path)
+        return iter(()) if segments is None else self._root.ends(segments, ())
+
+
+class _Node:
+    """A place in the tree of patterns: what may follow, and the routes that end here, in the order they were told."""
+
+    __slots__ = ("fixed", "parameters", "routes")
+
+    def __init__(self) -> None:
+        self.fixed: dict[str, _Node] = {}
+        self.parameters: dict[str, _Node] = {}  # by kind: whatever their names, those of one kind are one place
+        self.routes: list[tuple[frozenset[str], int]] = []
+
+    def add(self, segments: Sequence[str | Parameter], methods: frozenset[str], number: int) -> None:
+        if not segments:
+            self.routes.append((methods, number))
+            return
+        first, *rest = segments
+        followers, key = (self.fixed, first) if isinstance(first, str) else (self.parameters, first.kind)
+        followers.setdefault(key, _Node()).add(rest, methods, number)
+
+    def ends(self, segments: Sequence[str], parameters: tuple[str, ...]) -> Iterator[tuple[_Node, tuple[str, ...]]]:
+        """Every place that the segments lead to, the best first: fixed before parameters, those in the order told."""
+        if not segments:
+            yield self, parameters
+            return
+        first, *rest = segments
+        if first in self.fixed:
+            yield from self.fixed[first].ends(rest, parameters)
+        for kind, node in self.parameters.items():
+            if kind == "path":
+                if all_left := "/".join(segments):
+                    yield node, (*parameters, all_left)
+            elif _ACCEPTS[kind].fullmatch(first):
+                yield from node.ends(rest, (*parameters, first))
+
+
+_TYPES: dict[str, type] = {"int": int, "float": float, "uuid": UUID}
+_KINDS = {"": "str", "str": "str", "int": "int", "float": "float", "uuid": "uuid", "path": "path", "rest": "path"}
+_ACCEPTS = {
+    "str": re.compile(r".+", re.DOTALL),
+    "int": re.compile(r"-?[0-9]{1,18}", re.ASCII),
+    "float": re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII),
+    "uuid": re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII),
+}
+
+
+def _segment(path: str, text: str) -> str | Parameter:
+    if not text.startswith("{"):
+        if "{" in text or "}" in text:
+            raise SignatureError(f"in {path!r}, a parameter is a whole segment")
+        return text
+    name, _, kind = text[1:-1].partition(":")
+    if not text.endswith("}") or not name.isidentifier() or kind not in _KINDS or text.count("{") > 1:
+        raise SignatureError(f"{path!r}: {text!r} is no parameter; write {{name}}, or {{name:int}}, float, uuid, path")
+    return Parameter(name, _KINDS[kind])
+
+
+def _split(path: str) -> list[str] | None:
+    """The segments, decoded one by one, so that an encoded slash does not separate; None when they are no UTF-8."""
+    try:
+        return [unquote_to_bytes(segment).decode() for segment in path[1:].split("/")]
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,163 @@
+"""The request as a handler sees it. Nothing is decoded before it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from http.cookies import CookieError, SimpleCookie
+from typing import Any, TypeVar, overload
+from urllib.parse import unquote
+
+import msgspec
+
+from ._wire import payloads as p
+from .errors import HTTPError
+from .forms import FormValue, parse_content_type, parse_form, parse_query
+from .mappings import Fields, Headers
+
+T = TypeVar("T")
+
+_NO_BODY = b""
+
+
+class Request:
+    """One HTTP request.
+
+    `method` is upper case; `path` decoded, `raw_path` as sent; `client` the client's address, empty for a Unix socket;
+    `scheme` `http` or `https`; `http_version` `1.0`, `1.1` or `2`; `deadline` the seconds that were left when the
+    request came, or None; `route` the name of its route, or None; `parameters` the path parameters as text; `state` is
+    the hooks' own, to hand things to the handler.
+    """
+
+    def __init__(self, raw: p.Request, route: str | None = None, names: tuple[str, ...] = ()) -> None:
+        self._raw = raw
+        self.method = raw.method
+        self.raw_path = raw.path
+        self.query_string = raw.query
+        self.client = raw.client
+        self.scheme = raw.scheme
+        self.http_version = raw.version
+        self.deadline = raw.deadline
+        self.route = route
+        self.parameters: Mapping[str, str] = dict(zip(names, raw.parameters, strict=False))
+
+    @cached_property
+    def state(self) -> dict[str, Any]:
+        """Empty at first."""
+        return {}
+
+    @cached_property
+    def path(self) -> str:
+        """Percent-decoded; bytes that are no UTF-8 become U+FFFD."""
+        return unquote(self.raw_path)
+
+    @cached_property
+    def headers(self) -> Headers:
+        """Case does not matter; `getlist` has every value."""
+        return Headers.of_request(p.read_headers(self._raw.headers))
+
+    @cached_property
+    def query(self) -> Fields[str]:
+        """The fields behind `?`."""
+        return Fields(parse_query(self.query_string))
+
+    @cached_property
+    def cookies(self) -> Mapping[str, str]:
+        """Name to value; what cannot be read as cookies is left out (RFC 6265, section 5.4)."""
+        cookies: dict[str, str] = {}
+        for line in self.headers.getlist("cookie"):
+            for piece in line.split(";"):
+                name, _, value = piece.strip().partition("=")
+                if name:
+                    cookies.setdefault(name, _cookie_value(value))
+        return cookies
+
+    @property
+    def body(self) -> bytes:
+        """The whole body."""
+        return self._raw.body or _NO_BODY
+
+    @cached_property
+    def text(self) -> str:
+        """The body as text, by the charset of its content type, else UTF-8.
+
+        Raises `HTTPError` 400 when it is not that.
+        """
+        _, parameters = parse_content_type(self.content_type)
+        try:
+            return self.body.decode(parameters.get("charset", "utf-8"))
+        except (LookupError, UnicodeDecodeError) as error:
+            raise HTTPError(400, "the body is not text in its charset") from error
+
+    @overload
+    def json(self) -> Any: ...
+    @overload
+    def json(self, type: type[T]) -> T: ...
+    def json(self, type: Any = Any) -> Any:
+        """The body decoded from JSON, as `type` when given (a dataclass, `msgspec.Struct`, …).
+
+        Raises `HTTPError`: 400 not JSON, 422 not of that type.
+        """
+        try:
+            return msgspec.json.decode(self.body, type=type)
+        except msgspec.ValidationError as error:
+            raise HTTPError(422, str(error)) from error
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise HTTPError(400, f"the body is not JSON: {error}") from error
+
+    @cached_property
+    def form(self) -> Fields[FormValue]:
+        """The fields of a form, text or `Upload`.
+
+        Raises `HTTPError`: 415 when the body is no form, 400 when it is broken.
+        """
+        return parse_form(self.content_type, self.body)
+
+    @property
+    def content_type(self) -> str:
+        """The header's value, or empty."""
+        return self.headers.get("content-type", "")
+
+    @cached_property
+    def cursor(self) -> str | None:
+        """Where the client's copy of a channel ends: its `Last-Event-ID`, else its `If-None-Match` without the quotes;
+        None without either.
+        """
+        if (last := self.headers.get("last-event-id")) is not None:
+            return last or None
+        tag = self.headers.get("if-none-match", "").partition(",")[0].strip().removeprefix("W/").strip('"')
+        return tag if tag not in ("", "*") else None
+
+    @property
+    def accepts_json(self) -> bool:
+        """Whether the client asks for JSON by name."""
+        return "json" in self.headers.get("accept", "")
+
+    def carried(self) -> p.Request:
+        """What goes with a wait to the function that is called after it: everything but the body."""
+        raw = self._raw
+        return p.Request(
+            raw.route,
+            raw.parameters,
+            raw.method,
+            raw.path,
+            raw.query,
+            raw.headers,
+            raw.client,
+            raw.scheme,
+            raw.version,
+            None,
+            b"",
+        )
+
+    def __repr__(self) -> str:
+        return f"<Request {self.method} {self.path}>"
+
+
+def _cookie_value(value: str) -> str:
+    if not value.startswith('"'):
+        return value
+    try:
+        return SimpleCookie(f"x={value}")["x"].value
+    except (CookieError, KeyError):
+        return value.strip('"')

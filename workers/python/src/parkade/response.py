@@ -1,0 +1,230 @@
+"""What a handler returns, turned into what goes over the link."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from ._answers import AsyncChunks, Chunks, Streamed
+from ._wire import payloads as p
+from ._wire.codec import encode_payload
+from .limits import INLINE_MAX
+from .mappings import Headers
+from .waits import Message, Wait, encode_message
+
+TEXT = "text/plain; charset=utf-8"
+HTML = "text/html; charset=utf-8"
+BYTES = "application/octet-stream"
+JSON = "application/json"
+
+
+class Response:
+    """An answer with its status and headers.
+
+    `body` is anything a handler may return but a wait: str, bytes, None, what JSON can say, an iterator of str or bytes
+    (also an asynchronous one). `status` is 200 to 599; None is 200, in an error handler the error's own. `headers` are
+    a mapping or pairs; `content-type` there replaces the body's own.
+    """
+
+    __slots__ = ("body", "headers", "status")
+
+    def __init__(
+        self,
+        body: Any = None,
+        status: int | None = None,
+        headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
+    ) -> None:
+        if status is not None and not 200 <= status <= 599:
+            raise ValueError(f"a status is 200 to 599, not {status}")
+        self.body = body
+        self.status = None if status is None else int(status)
+        self.headers = Headers(headers)
+
+    def __repr__(self) -> str:
+        return f"Response({self.body!r}, {self.status}, {self.headers.pairs()!r})"
+
+
+def html(text: str, status: int | None = None, headers: Mapping[str, str] | None = None) -> Response:
+    """Text as text/html. It is not escaped: use `html.escape` of the standard library on what comes from outside."""
+    return Response(text, status, {"content-type": HTML} | dict(headers or {}))
+
+
+class Nonsense(TypeError):
+    """A handler returned what is no answer. The text says what it was and what may be."""
+
+
+def normalise(result: object, status: int) -> Response | Wait:
+    """A handler's result as one of two things; `status` is for a result that says none. Raises `Nonsense`."""
+    match result:
+        case Response():
+            if result.status is None:
+                result.status = status
+            return result
+        case Wait():
+            return result
+        case None:
+            return Response(None, 204 if status == 200 else status)
+        case bool():
+            return Response(result, status)
+        case int():
+            if not 200 <= result <= 599:
+                raise Nonsense(f"returned {result!r}: a number is a status, 200 to 599")
+            return Response(None, result)
+        case Message():
+            return Response(result.body, status, {"content-type": result.content_type, "etag": f'"{result.cursor}"'})
+        case tuple():
+            raise Nonsense(
+                f"returned a tuple: {_short(result)}; write Response(body, status, headers), or a list for JSON"
+            )
+        case _:
+            return Response(result, status)
+
+
+def encode_text(text: str) -> bytes | None:
+    """A RESPONSE of 200 with a short text: nine answers in ten, so it takes no `Response`. None for a longer text."""
+    if len(text) <= INLINE_MAX // 4:  # no character has more than four bytes
+        return _TEXT_HEAD + _encode(text)
+    return None
+
+
+def encode(response: Response) -> bytes | Streamed:
+    """A whole RESPONSE, or one whose body follows: a long body, or an iterator, whose first piece is asked for here.
+
+    Raises `Nonsense`.
+    """
+    body = response.body
+    if isinstance(body, Iterator):
+        first = next(body, None)
+        return Streamed(_head(response, _type_of_piece(first)), _Pieces(first, body))
+    if isinstance(body, AsyncIterator):
+        raise Nonsense("returned an asynchronous iterator from a plain function: write async def")
+    content, content_type = _content(body)
+    if content is not None and p.byte_length(content) > INLINE_MAX:
+        content = content.encode() if isinstance(content, str) else content
+        response.headers.setdefault("content-length", str(len(content)))
+        return Streamed(_head(response, content_type), _Pieces(content, iter(())))
+    return encode_payload(_flat(response, content, content_type))
+
+
+async def encode_async(response: Response) -> bytes | Streamed:
+    """As `encode`, and an asynchronous iterator may be the body."""
+    body = response.body
+    if not isinstance(body, AsyncIterator):
+        return encode(response)
+    first = await anext(body, None)
+    return Streamed(_head(response, _type_of_piece(first)), _PiecesAsync(first, body))
+
+
+def inline(response: Response) -> p.Response:
+    """A response that the core keeps, for a timer or a constant route.
+
+    Raises `Nonsense` for one that does not fit into a frame.
+    """
+    if isinstance(response.body, Iterator | AsyncIterator):
+        raise Nonsense("an iterator cannot be kept for later: use .then and return it there")
+    content, content_type = _content(response.body)
+    if content is not None and p.byte_length(content) > INLINE_MAX:
+        raise Nonsense(f"an answer that is kept for later has at most {INLINE_MAX} bytes: use .then and make it there")
+    return _flat(response, content, content_type)
+
+
+def json_encode(value: object) -> bytes:
+    """JSON as Parkade writes it: by msgspec, a `Message` as its value. Raises `TypeError`."""
+    return _json(value)
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_json = msgspec.json.Encoder(enc_hook=encode_message).encode
+_TEXT_HEAD = b"\x93" + _encode(200) + _encode(["content-type", TEXT])  # an array of three, whose third is the text
+
+
+def _content(body: object) -> tuple[bytes | str | None, str | None]:
+    match body:
+        case None:
+            return None, None
+        case str():
+            return body, TEXT
+        case bytes():
+            return body, BYTES
+        case bytearray() | memoryview():
+            return bytes(body), BYTES
+        case _:
+            try:
+                return _json(body), JSON
+            except (TypeError, ValueError, RecursionError) as error:
+                raise Nonsense(f"returned {_short(body)}, which is no answer ({error}); {_MAY_BE}") from error
+
+
+_MAY_BE = "it may be str, bytes, None, a status, JSON, Response, html(...), an iterator of str or bytes, or a wait"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 100 else text[:100] + '…'}"
+
+
+def _flat(response: Response, content: bytes | str | None, content_type: str | None) -> p.Response:
+    headers = response.headers
+    flat = headers.flat()
+    if content_type is not None and "content-type" not in headers:
+        flat[:0] = ["content-type", content_type]
+    return p.Response(response.status or 200, flat or None, content)
+
+
+def _head(response: Response, content_type: str | None) -> bytes:
+    return encode_payload(_flat(response, None, content_type))
+
+
+def _type_of_piece(piece: object) -> str:
+    return BYTES if isinstance(piece, bytes | bytearray | memoryview) else TEXT
+
+
+def _piece(piece: object) -> bytes:
+    match piece:
+        case str():
+            return piece.encode()
+        case bytes():
+            return piece
+        case bytearray() | memoryview():
+            return bytes(piece)
+        case _:
+            raise Nonsense(f"a streamed answer consists of str or bytes, not {_short(piece)}")
+
+
+class _Pieces(Chunks):
+    """A class rather than a generator: closing it must reach the application's generator even when it was never begun.
+    """
+
+    def __init__(self, first: object, rest: Iterator[Any]) -> None:
+        self._first = first
+        self._rest = rest
+
+    def __next__(self) -> bytes:
+        if self._first is not None:
+            first, self._first = self._first, None
+            return _piece(first)
+        return _piece(next(self._rest))
+
+    def close(self) -> None:
+        close = getattr(self._rest, "close", None)
+        if close is not None:
+            close()
+
+
+class _PiecesAsync(AsyncChunks):
+    def __init__(self, first: object, rest: AsyncIterator[Any]) -> None:
+        self._first = first
+        self._rest = rest
+
+    async def __anext__(self) -> bytes:
+        if self._first is not None:
+            first, self._first = self._first, None
+            return _piece(first)
+        return _piece(await anext(self._rest))
+
+    async def aclose(self) -> None:
+        close = getattr(self._rest, "aclose", None)
+        if close is not None:
+            await close()

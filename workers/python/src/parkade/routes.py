@@ -1,0 +1,118 @@
+"""A route: what the application registered, and how it is told to the core."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from ._wire import payloads as p
+from ._wire.codec import encode_payload
+from ._wire.ready import Route as ReadyRoute
+from .functions import encode_state
+from .parameters import Call, bind
+from .patterns import Pattern
+from .request import Request
+from .response import Nonsense, Response, inline, normalise
+from .waits import Wait
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """`target` is a function, a wait, or a constant; `call` is the function, bound to its parameters (None for the
+    others).
+    """
+
+    methods: tuple[str, ...]
+    pattern: Pattern
+    target: Any
+    deadline: float | None
+    name: str
+    call: Call | None
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether the target is a coroutine function or an asynchronous generator."""
+        return self.call is not None and is_asynchronous(self.target)
+
+    def request(self, raw: p.Request) -> Request:
+        """The request as this route's handler sees it."""
+        return Request(raw, self.name, self.pattern.names)
+
+    def told(self, hooked: bool) -> ReadyRoute:
+        """For READY.
+
+        A constant or a wait is given by the core itself unless `hooked`: hooks run in a worker, for every route.
+        """
+        methods, path, name, deadline = list(self.methods), self.pattern.path, self.name, self.deadline
+        plain = ReadyRoute(
+            methods=methods, path=path, name=name, deadline=deadline, kind="async" if self.asynchronous else "sync"
+        )
+        if self.call is not None or hooked:
+            return plain
+        if isinstance(self.target, Wait):
+            wait = msgspec.to_builtins(self.target.wait)
+            return ReadyRoute(
+                methods=methods, path=path, name=name, kind="wait", wait=wait, then=then_of(self.target, None)
+            )
+        try:
+            answer = inline(_response(self.target))
+        except Nonsense:  # too long for the core to keep: a worker gives it
+            return plain
+        return ReadyRoute(methods=methods, path=path, name=name, kind="constant", answer=answer)
+
+
+def make_route(
+    methods: tuple[str, ...], pattern: Pattern, target: Any, deadline: float | None, name: str | None
+) -> Route:
+    """Checks and compiles.
+
+    Raises `SignatureError` for a handler that cannot be bound, `Nonsense` for a constant that is no answer.
+    """
+    if not is_handler(target):
+        made = target if isinstance(target, Wait) else _response(target)
+        return Route(methods, pattern, made, deadline, name or pattern.path, None)
+    name = name or str(getattr(target, "__name__", pattern.path))
+    call = bind(target, pattern.names, pattern.types, partial(Request, route=name, names=pattern.names))
+    return Route(methods, pattern, target, deadline, name, call)
+
+
+def park(wait: Wait, request: p.Request | None) -> bytes:
+    """A PARK, encoded.
+
+    `request` goes along with a function that wants it. Raises `Nonsense` for an answer that the core cannot keep.
+    """
+    return encode_payload([wait.wait, then_of(wait, request)])
+
+
+def then_of(wait: Wait, request: p.Request | None) -> p.Answer | p.Call:
+    """What the core does when the wait is over."""
+    if wait.function is not None:
+        return p.Call(wait.function.name, encode_state(wait.function.name, wait.state, request))
+    if isinstance(wait.wait, p.Timer):
+        return p.Answer(inline(_response(wait.response)))
+    return p.Answer(None)
+
+
+def is_handler(target: Any) -> bool:
+    """Functions, and objects that are called like one; a class is a constant that nobody meant."""
+    return callable(target) and not isinstance(target, Wait | Response)
+
+
+def is_asynchronous(function: Callable[..., Any]) -> bool:
+    """Whether calling it gives a coroutine or an asynchronous generator."""
+    if isinstance(function, partial):
+        return is_asynchronous(function.func)
+    called = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004 (the method itself is wanted)
+    return inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called)
+
+
+def _response(value: object) -> Response:
+    made = normalise(value, 200)
+    if isinstance(made, Wait):
+        raise Nonsense("a wait cannot answer with another wait: use .then, and return it there")
+    return made

@@ -1,0 +1,462 @@
+"""Runs an application in a test without processes and sockets, its waits included, on a clock that the test moves.
+
+with Client(app) as client:
+    parked = client.get("/echo", params={"field": "hi"})
+    assert parked.parked
+    client.advance(2)
+    assert parked.text == "You said: hi"
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, cast
+from urllib.parse import quote, urlencode
+
+import msgspec
+from msgspec import Raw
+
+from ._answers import Answer, AsyncChunks, Chunks, Streamed
+from ._answers import Parked as ParkedAnswer
+from ._link import port
+from ._rehearsal import Parking, Rehearsal
+from ._wire import payloads as p
+from ._wire.ready import Park, read_wait
+from ._wire.ready import Route as ReadyRoute
+from .app import App
+from .errors import HTTPError, WaitError
+from .handling import Handling
+from .mappings import Headers
+from .pages import error_response
+from .patterns import Router
+from .request import Request
+from .response import inline
+from .waits import Message, Wait, channel
+
+BODY_MAX = 64 * 1024 * 1024  # bytes of a streamed answer; then: AssertionError, since a test would never end
+
+
+class Response:
+    """An answer: `status`, `headers`, `body`. `parked` is whether it is still to come, `done` whether it came."""
+
+    def __init__(self, whole: p.Response | None = None) -> None:
+        self._whole = whole
+
+    @property
+    def status(self) -> int:
+        return self._answer().status
+
+    @property
+    def headers(self) -> Headers:
+        return Headers.of_request(self._answer().headers or [])
+
+    @property
+    def body(self) -> bytes:
+        body = self._answer().body
+        return body.encode() if isinstance(body, str) else body or b""
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+    def json(self) -> Any:
+        """The body decoded from JSON."""
+        return msgspec.json.decode(self.body)
+
+    @property
+    def parked(self) -> bool:
+        return False
+
+    @property
+    def done(self) -> bool:
+        return self._whole is not None
+
+    @property
+    def wait(self) -> Wait | None:
+        """What it waits for, to compare: `parked.wait.wait.seconds == 2`; None when it waits for nothing."""
+        return None
+
+    def response(self) -> Response:
+        """The answer. Raises `AssertionError` when there is none yet."""
+        self._answer()
+        return self
+
+    @property
+    def messages(self) -> list[Message]:
+        """What a stream of server-sent events has brought so far."""
+        return []
+
+    def read(self) -> Message | None:
+        """The next message of a stream, or None when there is none yet."""
+        return None
+
+    def _answer(self) -> p.Response:
+        if self._whole is None:
+            raise AssertionError("there is no answer: the client left")
+        return self._whole
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._whole.status if self._whole is not None else 'without an answer'}>"
+
+
+class Parked(Response):
+    """A request that was parked when its worker let go of it. It becomes an answer when what it waits for happens."""
+
+    def __init__(self, request: p.Request) -> None:
+        super().__init__()
+        self._request = request
+        self._parking: Parking | None = None
+        self._read = 0
+        self._task: asyncio.Task[Answer] | None = None
+        self._gone = False
+
+    @property
+    def parked(self) -> bool:
+        return self._parking is not None
+
+    @property
+    def wait(self) -> Wait | None:
+        return Wait(self._parking.wait) if self._parking is not None else None
+
+    @property
+    def messages(self) -> list[Message]:
+        found = self._parking.messages if self._parking is not None else []
+        return [Message(message.body, message.content_type, message.cursor, message.gap) for message in found]
+
+    def read(self) -> Message | None:
+        messages = self.messages[self._read : self._read + 1]
+        self._read += len(messages)
+        return messages[0] if messages else None
+
+    def _answer(self) -> p.Response:
+        if self._whole is None and not self._gone:
+            raise AssertionError(f"still parked: {self.wait}")
+        return super()._answer()
+
+
+class Client:
+    """Sends requests to an application.
+
+    With `with`, the start-up and shut-down hooks run and the test itself may publish.
+
+    An application with coroutines runs in an event loop of the client's own, so a test that is itself a coroutine
+    cannot use it.
+    """
+
+    def __init__(self, app: App, headers: Mapping[str, str] | None = None) -> None:
+        self._handling = Handling(app)
+        self._told = app.told()
+        self._router = Router((route.methods, route.pattern) for route in app.routes)
+        self._rehearsal = Rehearsal(self._told.channels)
+        self._headers = dict(headers or {})
+        self._loop = asyncio.new_event_loop() if self._handling.concurrent else None
+        self._outside: port.Port | None = None
+
+    # Requests
+
+    def get(self, path: str, **options: Any) -> Response:
+        """As `request`."""
+        return self.request("GET", path, **options)
+
+    def post(self, path: str, **options: Any) -> Response:
+        """As `request`."""
+        return self.request("POST", path, **options)
+
+    def put(self, path: str, **options: Any) -> Response:
+        """As `request`."""
+        return self.request("PUT", path, **options)
+
+    def patch(self, path: str, **options: Any) -> Response:
+        """As `request`."""
+        return self.request("PATCH", path, **options)
+
+    def delete(self, path: str, **options: Any) -> Response:
+        """As `request`."""
+        return self.request("DELETE", path, **options)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None,
+        headers: Mapping[str, str] | None = None,
+        json: Any = None,
+        data: Mapping[str, Any] | None = None,
+        content: bytes | str | None = None,
+        client: str = "127.0.0.1",
+    ) -> Response:
+        """Sends a request; gives its answer, or a `Parked` for one that waits.
+
+        `params` are added to the query (a list is a repeated field); the body is `json`, `data` (a form) or `content`.
+        """
+        body, content_type = _body(json, data, content)
+        pairs = (
+            {"host": "testserver"}
+            | ({"content-type": content_type} if content_type else {})
+            | _lower(self._headers)
+            | _lower(headers or {})
+        )
+        path, _, query = path.partition("?")
+        query = "&".join(part for part in (query, urlencode(list(_fields(params)), doseq=True)) if part)
+        flat = [text for name, value in pairs.items() for text in (name, value.encode("latin-1"))]
+        encoded = Raw(msgspec.msgpack.encode(flat))
+        raw = p.Request(
+            None,
+            [],
+            method.upper(),
+            quote(path, safe="/%:@!$&'()*+,;=-._~"),
+            query,
+            encoded,
+            client,
+            "http",
+            "1.1",
+            None,
+            body,
+        )
+        with self._connected():
+            response = self._route(raw)
+            self._rehearsal.settle()
+        return response
+
+    # What happens meanwhile
+
+    def advance(self, seconds: float) -> None:
+        """Moves the clock: timers and timeouts that are due end, in their order."""
+        with self._connected():
+            self._rehearsal.advance(seconds)
+
+    def publish(self, name: str, value: object, content_type: str | None = None) -> None:
+        """Publishes as `channel(name).publish` does, and wakes who waits."""
+        with self._connected():
+            channel(name).publish(value, content_type)
+            self._rehearsal.settle()
+
+    def leave(self, response: Response) -> None:
+        """The client of a parked request goes away; a coroutine that waits is cancelled."""
+        if not isinstance(response, Parked) or response._parking is None:
+            raise AssertionError("only a parked request can be left")
+        self._rehearsal.leave(response._parking)
+        response._parking = None
+        response._gone = True
+        if response._task is not None and self._loop is not None:
+            with self._connected():
+                response._task.cancel("client_left")
+                self._loop.run_until_complete(asyncio.wait([response._task]))
+
+    @property
+    def parked(self) -> int:
+        """How many requests are parked."""
+        return len(self._rehearsal.parked)
+
+    def __enter__(self) -> Client:
+        self._outside = port.connect(_TestPort(self._rehearsal))
+        if self._loop is not None:
+            self._loop.run_until_complete(self._handling.start_concurrent())
+        else:
+            self._handling.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        try:
+            if self._loop is not None:
+                self._loop.run_until_complete(self._handling.stop_concurrent())
+                self._loop.run_until_complete(_cancel_all(self._loop))
+                self._loop.close()
+            else:
+                self._handling.stop()
+        finally:
+            port.connect(self._outside)
+
+    # The core's part
+
+    def _route(self, raw: p.Request) -> Response:
+        match = self._router.match(raw.method, raw.path)
+        if match is None:
+            if self._told.fallback:
+                return self._run(raw, lambda: self._handling.request(raw))
+            allowed = self._router.allowed(raw.path)
+            error = HTTPError(405, headers={"allow": ", ".join(allowed)}) if allowed else HTTPError(404)
+            return Response(inline(error_response(error, Request(raw))))
+        raw = msgspec.structs.replace(raw, route=match.route, parameters=list(match.parameters))
+        told = self._told.routes[match.route]
+        if told.kind == "constant":
+            return Response(told.answer)
+        if told.kind == "wait":
+            return self._parked_route(raw, told)
+        return self._run(raw, lambda: self._handling.request(raw))
+
+    def _parked_route(self, raw: p.Request, told: ReadyRoute) -> Response:
+        response = Parked(raw)
+        self._park(response, cast(p.Wait, read_wait(told.wait or [])), cast(p.Then, told.then))
+        return response
+
+    def _run(self, raw: p.Request, function: Callable[[], Answer | Awaitable[Answer]]) -> Response:
+        response = Parked(raw)
+        self._take(response, function)
+        if response.done and not response.parked:
+            return Response(response._whole)
+        return response
+
+    def _take(self, response: Parked, function: Callable[[], Answer | Awaitable[Answer]]) -> None:
+        answer = function()
+        if isinstance(answer, Awaitable):
+            loop = self._running_loop()
+            token = port.exchange.set(_TestExchange(self, response))
+            response._task = loop.create_task(cast(Any, answer))
+            port.exchange.reset(token)
+            self._go_on(response)
+        else:
+            self._finish(response, answer)
+
+    def _go_on(self, response: Parked) -> None:
+        """Runs the loop until the coroutine has ended or waits."""
+        task = cast("asyncio.Task[Answer]", response._task)
+        self._running_loop().run_until_complete(_until(task, lambda: response._parking is not None))
+        if task.done():
+            response._task = None
+            self._finish(response, task.result())
+
+    def _finish(self, response: Parked, answer: Answer) -> None:
+        match answer:
+            case bytes():
+                response._whole = msgspec.msgpack.decode(answer, type=p.Response)
+            case Streamed(head=head, chunks=chunks):
+                whole = msgspec.msgpack.decode(head, type=p.Response)
+                response._whole = _Whole(whole.status, whole.headers, self._collect(chunks))
+            case ParkedAnswer(park=encoded):
+                park = msgspec.msgpack.decode(encoded, type=Park)
+                self._park(response, cast(p.Wait, read_wait(park.wait)), park.then)
+
+    def _park(self, response: Parked, wait: p.Wait, then: p.Then) -> None:
+        def over(outcome: p.Outcome) -> None:
+            response._parking = None
+            match then:
+                case p.Call(function=function, state=state):
+                    self._take(response, lambda: self._handling.call(function, state, outcome))
+                case _:
+                    response._whole = _answer_of(outcome, cast(p.Answer, then))
+
+        own = Request(response._request).cursor if isinstance(then, p.Answer) else None
+        ended: list[p.Outcome] = []
+        response._parking = self._rehearsal.park(wait, ended.append, own)
+        if ended:
+            over(ended[0])
+        else:
+            response._parking.over = over
+
+    def _await(self, response: Parked, wait: p.Wait) -> asyncio.Future[p.Outcome]:
+        future: asyncio.Future[p.Outcome] = self._running_loop().create_future()
+
+        def over(outcome: p.Outcome) -> None:
+            response._parking = None
+            future.set_result(outcome)
+            self._go_on(response)
+
+        parking = self._rehearsal.park(wait, future.set_result)
+        if not future.done():
+            parking.over = over
+            response._parking = parking
+        return future
+
+    def _collect(self, chunks: Chunks | AsyncChunks) -> bytes:
+        body = bytearray()
+        pieces = _drain(self._running_loop(), chunks) if isinstance(chunks, AsyncChunks) else chunks
+        for chunk in pieces:
+            body += chunk
+            if len(body) > BODY_MAX:
+                raise AssertionError(f"a streamed answer has more than {BODY_MAX} bytes: is it endless?")
+        return bytes(body)
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            raise WaitError("this application has no coroutines")
+        return self._loop
+
+    @contextmanager
+    def _connected(self) -> Iterator[None]:
+        before = port.connect(_TestPort(self._rehearsal))
+        try:
+            yield
+        finally:
+            port.connect(before)
+
+
+class _Whole(p.Response, array_like=True, frozen=True):
+    """A response put together from a stream: it may be longer than what goes into a frame."""
+
+    def __post_init__(self) -> None:
+        pass
+
+
+class _TestPort:
+    def __init__(self, rehearsal: Rehearsal) -> None:
+        self._rehearsal = rehearsal
+
+    def publish(self, channel: str, content_type: str, body: bytes) -> None:
+        self._rehearsal.publish(channel, content_type, body)
+
+
+class _TestExchange:
+    def __init__(self, client: Client, response: Parked) -> None:
+        self._client = client
+        self._response = response
+
+    async def wait(self, park: bytes) -> p.Outcome:
+        if self._response._parking is not None:
+            raise WaitError("this request waits already: a request waits for one thing at a time")
+        wait = cast(p.Wait, read_wait(msgspec.msgpack.decode(park, type=Park).wait))
+        return await self._client._await(self._response, wait)
+
+
+def _answer_of(outcome: p.Outcome, then: p.Answer) -> p.Response:
+    match outcome:
+        case p.Message(cursor=cursor, content_type=content_type, body=body):
+            return _Whole(200, ["content-type", content_type, "etag", f'"{cursor}"'], body)
+        case p.Elapsed():
+            return cast(p.Response, then.response)
+        case p.Timeout():
+            return p.Response(204, None, None)
+        case _:
+            return p.Response(503, None, None)
+
+
+async def _until(task: asyncio.Task[Any], parked: Callable[[], bool]) -> None:
+    """Turns the loop until the task has ended or its request is parked."""
+    while not task.done() and not parked():
+        await asyncio.sleep(0)
+
+
+async def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    tasks = [task for task in asyncio.all_tasks(loop) if task is not asyncio.current_task()]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _drain(loop: asyncio.AbstractEventLoop, chunks: AsyncChunks) -> Iterator[bytes]:
+    while True:
+        try:
+            yield loop.run_until_complete(cast(Any, chunks.__anext__()))
+        except StopAsyncIteration:
+            return
+
+
+def _body(json: Any, data: Mapping[str, Any] | None, content: bytes | str | None) -> tuple[bytes, str | None]:
+    if content is not None:
+        return (content.encode() if isinstance(content, str) else content), None
+    if data is not None:
+        return urlencode(list(_fields(data)), doseq=True).encode(), "application/x-www-form-urlencoded"
+    if json is not None:
+        return msgspec.json.encode(json), "application/json"
+    return b"", None
+
+
+def _fields(given: Mapping[str, Any] | Iterable[tuple[str, Any]] | None) -> Iterable[tuple[str, Any]]:
+    return given.items() if isinstance(given, Mapping) else given or ()
+
+
+def _lower(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}

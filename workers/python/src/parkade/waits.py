@@ -1,0 +1,213 @@
+"""What an answer may wait for: a timer, a channel.
+
+One object, used in three ways: returned, returned with `.then`, awaited.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Mapping
+from typing import Any
+
+import msgspec
+
+from ._link import port
+from ._wire import payloads as p
+from ._wire.codec import encode_payload
+from .errors import InvalidChannel, Refused, WaitError
+from .functions import Function, describe
+from .limits import MESSAGE_MAX, NAME_MAX
+
+
+def after(seconds: float, response: object = None) -> Wait:
+    """Until `seconds` have passed.
+
+    Returned, the answer is then `response`, anything that a handler may return (204 for None); awaited, it gives None.
+
+    Raises `ValueError` for seconds that are negative or not finite.
+    """
+    return Wait(p.Timer(_seconds(seconds)), response)
+
+
+def channel(name: str) -> Channel:
+    """The channel of that name: 1 to 200 bytes of UTF-8 without control characters.
+
+    Raises `InvalidChannel` for another.
+    """
+    if (reason := p.fault_of_channel(name)) is not None:
+        raise InvalidChannel(reason)
+    return Channel(name)
+
+
+class Message:
+    """What was published on a channel.
+
+    `gap` says that messages between the wait's cursor and this one are no longer held.
+    """
+
+    # Not a dataclass, as the two below: msgspec would write those into JSON field by field, where a message stands for
+    # its value.
+    __slots__ = ("_value", "body", "content_type", "cursor", "gap")
+
+    def __init__(self, body: bytes, content_type: str, cursor: str, gap: bool = False) -> None:
+        self.body = body
+        self.content_type = content_type
+        self.cursor = cursor
+        self.gap = gap
+
+    @property
+    def value(self) -> Any:
+        """What was published: decoded JSON, text, or bytes, by the content type."""
+        try:
+            return self._value
+        except AttributeError:
+            self._value: Any = _value_of(self.body, self.content_type)
+            return self._value
+
+    @property
+    def text(self) -> str:
+        """The body as UTF-8; what is none becomes U+FFFD."""
+        return self.body.decode("utf-8", "replace")
+
+    def __repr__(self) -> str:
+        return f"<Message {self.cursor} {self.content_type} {len(self.body)} bytes>"
+
+
+class Channel:
+    """A named stream of messages that requests wait for. Make it with `channel(name)`."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"channel({self.name!r})"
+
+    def next(self, timeout: float | None = None, since: str | None = None) -> Wait:
+        """Until the next message, or for `timeout` seconds.
+
+        `since` is a cursor: the first message behind it, at once if there is one.
+
+        Returned, the message is the answer, its cursor the ETag, 204 when the time is up; without `since` the client's
+        own cursor counts (`request.cursor`). With `.then` and awaited, it gives a `Message`, or None when the time is
+        up; without `since` it begins now.
+        """
+        return Wait(p.Next(self.name, p.NextOptions(None if timeout is None else _seconds(timeout), since)))
+
+    def stream(self, since: str | None = None) -> Wait:
+        """Every message from now on, as server-sent events, until the client leaves. Only to be returned."""
+        return Wait(p.Stream(self.name, p.StreamOptions(since)))
+
+    def publish(self, value: object, content_type: str | None = None) -> None:
+        """Publishes a message to everybody who waits. It has happened before the answer that is given after it.
+
+        str goes as text/plain, bytes as application/octet-stream, all else as JSON; a `content_type` of your own
+        replaces that. Raises `TypeError` for what is not JSON-able, `ValueError` over 524,288 bytes, `WaitError` where
+        there is no core.
+        """
+        body, usual = _encode(value)
+        if len(body) > MESSAGE_MAX:
+            raise ValueError(f"a message has at most {MESSAGE_MAX} bytes, not {len(body)}")
+        content_type = content_type or usual
+        if len(content_type.encode()) > NAME_MAX:
+            raise ValueError(f"a content type has at most {NAME_MAX} bytes")
+        port.port().publish(self.name, content_type, body)
+
+
+class Wait:
+    """What a request waits for, and what happens then. Make it with `after` or `channel`. It does not change."""
+
+    __slots__ = ("function", "response", "state", "wait")
+
+    def __init__(
+        self,
+        wait: p.Wait,
+        response: object = None,
+        function: Function | None = None,
+        state: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.wait = wait
+        self.response = response  # a timer's
+        self.function = function
+        self.state = state or {}
+
+    def then(self, function: Callable[..., Any], /, **state: Any) -> Wait:
+        """Returned, this has any worker call `function` when the wait is over; what it returns is the answer, and may
+        be another wait.
+
+        The function stands at the top of a module. Its first parameter gets the outcome (None for a timer; a `Message`,
+        or None when the time is up) unless `state` names it; a parameter annotated `Request` gets the request, without
+        its body; `state` comes by name, by MessagePack and the annotations. Raises `SignatureError` for a function that
+        is nested, a lambda, or does not take this state.
+        """
+        if isinstance(self.wait, p.Stream):
+            raise WaitError("a stream of messages goes to the client as it is: it has no then")
+        return Wait(self.wait, self.response, describe(function, frozenset(state)), state)
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._outcome().__await__()
+
+    async def _outcome(self) -> Any:
+        if self.function is not None:
+            raise WaitError("a wait with .then is returned, not awaited")
+        if isinstance(self.wait, p.Stream):
+            raise WaitError("a stream is returned, not awaited: await channel(name).next(since=cursor) again and again")
+        exchange = port.exchange.get()
+        if exchange is None:
+            raise WaitError("a wait is awaited in the async def that answers a request")
+        outcome = await exchange.wait(encode_payload([self.wait, p.Await()]))
+        return self.response if isinstance(outcome, p.Elapsed) else value_of_outcome(outcome)
+
+    def __repr__(self) -> str:
+        then = f".then({self.function.name})" if self.function is not None else ""
+        return f"<Wait {self.wait}{then}>"
+
+
+def value_of_outcome(outcome: p.Outcome) -> Message | None:
+    """What a wait gives to who waited: a `Message`; None for a timer, and when the time is up.
+
+    Raises `Refused` when there was no wait.
+    """
+    match outcome:
+        case p.Message(cursor=cursor, content_type=content_type, body=body, gap=gap):
+            return Message(body, content_type, cursor, gap)
+        case p.Refused(text=text):
+            raise Refused(text)
+        case _:
+            return None
+
+
+def encode_message(value: object) -> Any:
+    """For JSON encoders: a message inside an answer stands for its value."""
+    if isinstance(value, Message):
+        return value.text if isinstance(value.value, bytes) else value.value
+    raise TypeError(f"{type(value).__name__} is not JSON-able")
+
+
+_json = msgspec.json.Encoder(enc_hook=encode_message).encode
+
+
+def _encode(value: object) -> tuple[bytes, str]:
+    match value:
+        case str():
+            return value.encode(), "text/plain; charset=utf-8"
+        case bytes() | bytearray() | memoryview():
+            return bytes(value), "application/octet-stream"
+        case Message():
+            return value.body, value.content_type
+        case _:
+            return _json(value), "application/json"
+
+
+def _value_of(body: bytes, content_type: str) -> Any:
+    media = content_type.partition(";")[0].strip().lower()
+    if media == "application/json" or media.endswith("+json"):
+        return msgspec.json.decode(body)
+    return body.decode("utf-8", "replace") if media.startswith("text/") else body
+
+
+def _seconds(seconds: float) -> float:
+    if not (isinstance(seconds, int | float) and math.isfinite(seconds) and 0 <= seconds <= 1e15):
+        raise ValueError(f"seconds are a finite number, not negative: {seconds!r}")
+    return seconds

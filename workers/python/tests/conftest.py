@@ -1,0 +1,118 @@
+"""The fixtures: a scripted core, and workers under it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from parkade._wire import frames as f
+from parkade._wire.codec import FROM_WORKER, read
+
+PACKAGE = Path(__file__).parents[1] / "src"
+SECONDS = 20  # a worker that says nothing for so long is broken
+
+
+class Core:
+    """A core that does what the test says. Frames of the worker are told as (name, stream, payload)."""
+
+    def __init__(self, target: str, folder: Path, info: dict[str, Any]) -> None:
+        self.link, worker = socket.socketpair()
+        self.link.settimeout(SECONDS)
+        self._decoder = f.Decoder()
+        self._frames: list[tuple[str, int, Any]] = []
+        self._stream = 0
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "parkade", target],
+            stdin=worker,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            text=True,
+            env=os.environ | {"PYTHONPATH": str(PACKAGE)},
+        )
+        worker.close()
+        self.send(f.HELLO, 0, [1, 1, 0, {"core": "test", "target": target} | info])
+
+    def send(self, kind: int, stream: int, payload: Any, flags: int = 0) -> None:
+        data = payload if isinstance(payload, bytes) else msgspec.msgpack.encode(payload)
+        self.link.sendall(f.frame(kind, stream, data, flags))
+
+    def next(self) -> tuple[str, int, Any]:
+        """The worker's next frame; ("END", 0, None) at the end of the link."""
+        while not self._frames:
+            data = self.link.recv(65_536)
+            if not data:
+                return "END", 0, None
+            for kind, flags, stream, payload in self._decoder.feed(data):
+                name = f.NAMES[kind] + ("+" if flags & f.MORE else "")
+                self._frames.append((name, stream, read(FROM_WORKER, kind, stream, payload)))
+        return self._frames.pop(0)
+
+    def names(self, count: int) -> list[str]:
+        """The next frames, told shortly: `RESPONSE 1`."""
+        return [f"{name} {stream}" for name, stream, _ in (self.next() for _ in range(count))]
+
+    def ready(self) -> Any:
+        """What READY tells."""
+        assert self.next()[0] == "HELLO"
+        name, _, ready = self.next()
+        assert name == "READY", ready
+        return ready
+
+    def request(self, route: int | None, *parameters: str, **more: Any) -> int:
+        """Opens a stream with a request; gives its number."""
+        stream = self.number()
+        headers = [text for pair in more.get("headers", {}).items() for text in (pair[0], pair[1].encode())]
+        head = [route, list(parameters), more.get("method", "GET"), more.get("path", "/"), more.get("query", ""), headers]
+        payload = [*head, "127.0.0.1", "http", "1.1", None, more.get("body", b"")]
+        self.send(f.REQUEST, stream, payload, more.get("flags", 0))
+        return stream
+
+    def number(self) -> int:
+        self._stream += 1
+        return self._stream
+
+    def answer(self, route: int | None, *parameters: str, **more: Any) -> Any:
+        """The RESPONSE to a request."""
+        stream = self.request(route, *parameters, **more)
+        name, at, payload = self.next()
+        assert (name, at) == ("RESPONSE", stream), payload
+        return payload
+
+    def end(self) -> tuple[int, str, str]:
+        """Says goodbye; gives the worker's exit code, output and errors."""
+        self.send(f.GOODBYE, 0, ["stopping", ""])
+        return self.ended()
+
+    def ended(self) -> tuple[int, str, str]:
+        output, errors = self.process.communicate(timeout=SECONDS)
+        return self.process.returncode, output, errors
+
+
+StartCore = Callable[..., Core]
+
+
+@pytest.fixture
+def core(tmp_path: Path) -> Iterator[StartCore]:
+    """Starts a worker with this source as its application, under a scripted core."""
+    started: list[Core] = []
+
+    def start(source: str, target: str = "application", **info: Any) -> Core:
+        (tmp_path / "application.py").write_text(source)
+        started.append(Core(target, tmp_path, info))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.link.close()
+        if one.process.poll() is None:
+            one.process.kill()
+        one.process.communicate()

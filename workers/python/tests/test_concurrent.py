@@ -1,0 +1,215 @@
+"""A worker with coroutines, as a process under a scripted core."""
+
+from __future__ import annotations
+
+import msgspec
+from conftest import StartCore
+
+from parkade._wire import frames as f
+from parkade.limits import CREDIT_CONCURRENT, WINDOW
+
+SOURCE = """
+import asyncio
+from parkade import App, after, channel
+
+app = App()
+
+@app.on_start
+async def start(): print("started")
+
+@app.on_stop
+async def stop(): print("stopped")
+
+@app.get("/hola/{name}")
+async def hola(name: str): return f"Hola {name}"
+
+@app.get("/plain/{name}")
+def plain(name: str): return f"Hola {name}"
+
+@app.get("/compare")
+async def compare():
+    await after(0.5)
+    return {"bid": await channel("auction/7").next(timeout=5)}
+
+@app.get("/cancelled")
+async def cancelled():
+    try:
+        await channel("never").next()
+    except asyncio.CancelledError:
+        print("cancelled")
+        raise
+
+@app.get("/own")
+async def own():
+    waiting = asyncio.ensure_future(_wait())
+    for _ in range(3):
+        await asyncio.sleep(0)  # until it has parked
+    waiting.cancel()
+    return "gave up"
+
+@app.get("/twice")
+async def twice():
+    try:
+        await asyncio.gather(_wait(), _wait())
+    except Exception as error:
+        return f"{type(error).__name__}"
+
+async def _wait(): await after(1)
+
+@app.get("/stream")
+async def stream():
+    try:
+        while True:
+            yield b"x" * 65_536
+    finally:
+        print("closed")
+
+@app.get("/late")
+async def late():
+    yield "a"
+    await after(1)
+
+@app.get("/forever")
+async def forever():
+    await asyncio.Event().wait()
+
+@app.get("/then")
+def then(): return after(1).then(done, n=7)
+
+async def done(n: int):
+    await after(n)
+    return str(n)
+"""
+HOLA, PLAIN, COMPARE, CANCELLED, OWN, TWICE, STREAM, LATE, FOREVER, THEN = range(10)
+
+
+def test_coroutines_and_plain_functions_are_answered(core: StartCore) -> None:
+    worker = core(SOURCE)
+    ready = worker.ready()
+    kinds = {route.name: route.kind for route in ready.application.routes}
+    assert (ready.credit, ready.application.concurrent) == (CREDIT_CONCURRENT, True)
+    assert (kinds["hola"], kinds["plain"], kinds["stream"]) == ("async", "sync", "async")
+    assert worker.answer(HOLA, "Anna").body == "Hola Anna"
+    assert worker.answer(PLAIN, "Anna").body == "Hola Anna"
+    assert worker.end() == (0, "started\nstopped\n", "")
+
+
+def test_a_wait_that_is_awaited_parks_and_goes_on(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    stream = worker.request(COMPARE)
+    name, _, park = worker.next()
+    assert (name, park.wait) == ("PARK", ["timer", 0.5])
+    assert worker.answer(HOLA, "meanwhile").body == "Hola meanwhile"
+    worker.send(f.RESUME, 0, [["elapsed"], [stream]])
+    name, _, park = worker.next()
+    assert (name, park.wait) == ("PARK", ["next", "auction/7", {"timeout": 5}])
+    worker.send(f.RESUME, 0, [["message", "a.1", "application/json", b'{"amount": 5}', False], [stream]])
+    assert worker.next()[2].body == b'{"bid":{"amount":5}}'
+
+
+def test_one_resume_wakes_many_coroutines(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    streams = [worker.request(COMPARE) for _ in range(3)]
+    assert worker.names(3) == [f"PARK {stream}" for stream in streams]
+    worker.send(f.RESUME, 0, [["elapsed"], streams])
+    assert worker.names(3) == [f"PARK {stream}" for stream in streams]
+    worker.send(f.RESUME, 0, [["timeout", "a.0"], streams])
+    assert [worker.next()[2].body for _ in streams] == [b'{"bid":null}'] * 3
+
+
+def test_a_client_that_leaves_cancels_its_coroutine(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    parked, running = worker.request(CANCELLED), worker.request(FOREVER)
+    assert worker.names(1) == [f"PARK {parked}"]
+    worker.send(f.CANCEL, parked, ["client_left"])
+    worker.send(f.CANCEL, running, ["client_left"])
+    name, stream, error = worker.next()  # only the one that is held owes a closing frame
+    assert (name, stream, error.reason) == ("ERROR", running, "cancelled")
+    assert worker.answer(HOLA, "x").body == "Hola x"
+    assert worker.end()[1] == "started\ncancelled\nstopped\n"
+
+
+def test_a_wait_that_its_coroutine_gave_up_is_answered_when_it_is_over(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    stream = worker.request(OWN)
+    assert worker.names(1) == [f"PARK {stream}"]
+    assert worker.answer(HOLA, "x").body == "Hola x"
+    worker.send(f.RESUME, 0, [["elapsed"], [stream]])
+    assert worker.next()[2].body == "gave up"
+
+
+def test_a_request_waits_for_one_thing_at_a_time(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    stream = worker.request(TWICE)
+    assert worker.names(1) == [f"PARK {stream}"]
+    worker.send(f.RESUME, 0, [["elapsed"], [stream]])
+    assert worker.next()[2].body == "WaitError"
+
+
+def test_a_slow_reader_suspends_its_coroutine_only(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    stream = worker.request(STREAM)
+    received = 0
+    while received < WINDOW:
+        _, _, payload = worker.next()
+        received += len(payload) if isinstance(payload, bytes) else 0
+    assert worker.answer(HOLA, "x").body == "Hola x"
+    worker.send(f.WINDOW, stream, [1_000])
+    assert len(worker.next()[2]) == 1_000
+    worker.send(f.CANCEL, stream, ["client_left"])
+    assert worker.names(1) == [f"ERROR {stream}"]
+    assert worker.end()[1] == "started\nclosed\nstopped\n"
+
+
+def test_a_wait_cannot_be_awaited_when_the_answer_has_begun(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    worker.request(LATE)
+    frames = [worker.next() for _ in range(3)]
+    assert [name for name, _, _ in frames] == ["RESPONSE+", "DATA+", "ERROR"]
+    assert "WaitError" in frames[-1][2].text
+
+
+def test_a_function_behind_a_wait_may_be_a_coroutine(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    worker.request(THEN)
+    park = worker.next()[2]
+    stream = worker.number()
+    worker.send(f.RESUME, 0, [["elapsed"], [stream], park.then.function, [park.then.state]])
+    assert worker.next()[2].wait == ["timer", 7]
+    worker.send(f.RESUME, 0, [["elapsed"], [stream]])
+    assert worker.next()[2].body == "7"
+
+
+def test_a_request_cancelled_before_it_began_does_not_run(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    payload = msgspec.msgpack.encode([HOLA, ["x"], "GET", "/", "", [], "", "http", "1.1", None, b""])
+    cancel = f.frame(f.CANCEL, 1, msgspec.msgpack.encode(["client_left"]))
+    worker.link.sendall(f.frame(f.REQUEST, 1, payload) + cancel)
+    name, stream, error = worker.next()
+    assert (name, stream, error.reason) == ("ERROR", 1, "cancelled")
+
+
+def test_a_ping_is_answered_while_coroutines_wait(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    worker.request(FOREVER)
+    worker.send(f.PING, 0, [8])
+    name, _, payload = worker.next()
+    assert (name, payload.token) == ("PONG", 8)
+
+
+def test_the_end_of_the_link_ends_the_worker_at_once(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    worker.request(FOREVER)
+    worker.link.close()
+    assert worker.process.wait(20) == 0

@@ -1,0 +1,132 @@
+"""Starting a worker: what TARGET may be, and what is said when it cannot be loaded."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import PACKAGE, StartCore
+
+from parkade._wire import frames as f
+
+FINE = "from parkade import App\napp = other = App()\napp.get('/', 'fine')\n"
+
+
+@pytest.mark.parametrize("target", ["application", "application:app", "application:other", "application.py", "./application.py:other"])
+def test_a_target_is_a_module_or_a_file(core: StartCore, target: str) -> None:
+    worker = core(FINE, target)
+    assert worker.ready().application.routes[0].kind == "constant"
+    assert worker.end()[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "said"),
+    [
+        (FINE, "nowhere", "there is no module 'nowhere'"),
+        (FINE, "missing.py", "there is no file"),
+        (FINE, "application:ap", "application has no 'ap'; did you mean 'app'?"),
+        ("application = 1\n", "application", "application has no 'app'"),
+        ("from parkade import App\nserver = App()\n", "application", "did you mean 'server'?"),
+        ("app = 1\n", "application", "is a int, not a parkade.App"),
+        ("import nowhere\n", "application", "No module named 'nowhere'"),
+        ("from parkade import App\napp = App()\n1 / 0\n", "application", "ZeroDivisionError"),
+        ("raise SystemExit(3)\n", "application", "SystemExit"),
+        ("def f(:\n", "application", "SyntaxError"),
+        ("from parkade import App\napp = App()\n@app.get('/{x}')\ndef f(y: int): ...\n", "application", "lacks the path's parameter x"),
+        ("from parkade import App\napp = App()\n@app.on_start\ndef f(): 1 / 0\n", "application", "ZeroDivisionError"),
+        ("from parkade import App\napp = App()\n@app.on_start\nasync def f(): 1 / 0\n", "application", "ZeroDivisionError"),
+    ],
+)
+def test_an_application_that_cannot_be_loaded_says_why(core: StartCore, source: str, target: str, said: str) -> None:
+    worker = core(source, target)
+    assert worker.names(1) == ["HELLO 0"]
+    name, _, failed = worker.next()
+    assert name == "FAILED"
+    assert said in failed.text
+    assert "importlib" not in failed.text
+    assert "site-packages" not in failed.text
+    assert worker.ended()[0] == 1
+
+
+def test_a_developer_sees_the_traceback_and_others_do_not(core: StartCore) -> None:
+    source = "from parkade import App\napp = App()\n@app.get('/')\ndef f(): raise ValueError('<secret>')\n"
+    shown, hidden = core(source, dev=True), core(source)
+    shown.ready()
+    hidden.ready()
+    page = shown.answer(0, headers={"accept": "text/html"})
+    assert (page.status, "ValueError: &lt;secret&gt;" in page.body) == (500, True)
+    assert "<secret>" not in page.body
+    assert hidden.answer(0, headers={"accept": "text/html"}).body == "Internal Server Error"
+    assert hidden.answer(0, headers={"accept": "application/json"}).body == b'{"error":"Internal Server Error"}'
+    errors = hidden.end()[2]
+    assert "ValueError: <secret>" in errors
+    assert "handling.py" not in errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_for_the_core_leaves_the_worker_alone(core: StartCore, number: signal.Signals) -> None:
+    worker = core(FINE)
+    worker.ready()
+    worker.process.send_signal(number)
+    worker.send(f.PING, 0, [1])
+    assert worker.names(1) == ["PONG 0"]
+    assert worker.end()[0] == 0
+
+
+def test_the_stack_of_an_endless_loop_can_be_seen(core: StartCore) -> None:
+    worker = core("from parkade import App\napp = App()\n@app.get('/')\ndef loop():\n    print('in')\n    while True: pass\n")
+    worker.ready()
+    worker.request(0)
+    assert worker.process.stdout is not None
+    assert worker.process.stdout.readline() == "in\n"
+    worker.process.send_signal(signal.SIGUSR1)
+    assert worker.process.stderr is not None
+    assert any("in loop" in line for line in iter(worker.process.stderr.readline, ""))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux's")
+def test_a_worker_that_is_stuck_dies_with_its_core(tmp_path: Path) -> None:
+    (tmp_path / "application.py").write_text("print('loading', flush=True)\nwhile True: pass\n")
+    core = (
+        "import socket, subprocess, sys, os, time\n"
+        "ours, theirs = socket.socketpair()\n"
+        "worker = subprocess.Popen([sys.executable, '-m', 'parkade', 'application'], stdin=theirs, stdout=subprocess.PIPE)\n"
+        f"ours.sendall(bytes.fromhex({hello().hex()!r}))\n"
+        "worker.stdout.readline()\n"
+        "print(worker.pid, flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", core],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(PACKAGE)},
+    )
+    assert process.stdout is not None
+    worker = os.pidfd_open(int(process.stdout.readline()))
+    process.kill()
+    process.communicate()
+    import select
+
+    assert select.select([worker], [], [], 20)[0], "the worker outlived its core"
+
+
+def test_without_a_core_it_says_how_to_start() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "parkade", "x"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(PACKAGE)},
+    )
+    assert done.returncode == 2
+    assert "parkade serve TARGET" in done.stderr
+
+
+def hello() -> bytes:
+    return f.frame(f.HELLO, 0, b"\x94\x01\x01\x00\x80")

@@ -1,0 +1,246 @@
+"""The session against the protocol's conversations, and against itself where those do not lead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+import vectors
+
+from parkade._session import (
+    Called,
+    Ended,
+    Event,
+    Opened,
+    Pinged,
+    Reply,
+    Resumed,
+    Session,
+)
+from parkade._wire import frames as f
+from parkade._wire.codec import FROM_WORKER, read
+from parkade._wire.ready import Application
+from parkade.limits import INLINE_MAX, WINDOW
+
+OF_OTHER_WORKERS = {
+    "both bodies at the same time": "this worker has a body whole before it answers",
+    "DATA beyond the window": "this worker has granted more by then",
+}
+CONVERSATIONS = [
+    pytest.param(vector, id=name)
+    for name, vector in vectors.sessions()
+    if "by worker" not in vector["ends"] and vector["name"] not in OF_OTHER_WORKERS
+]
+
+
+@pytest.mark.parametrize("vector", CONVERSATIONS)
+@pytest.mark.parametrize("size", [None, 1], ids=["whole", "a byte at a time"])
+def test_the_session_follows_the_conversation(vector: dict[str, Any], size: int | None) -> None:
+    session = Session()
+    events: list[Event] = []
+    for step in vector["steps"]:
+        data = vectors.unhex(step["hex"])
+        if step["from"] == "core":
+            assert not any(isinstance(event, Ended) for event in events), "it ended too early"
+            events += fed(session, data, size)
+        else:
+            play(session, data)
+    ended = [event.code for event in events if isinstance(event, Ended)]
+    assert ended == expected_end(vector)
+
+
+def expected_end(vector: dict[str, Any]) -> list[str]:
+    """What the worker's end is told: nothing when it is the worker that says goodbye."""
+    match vector["ends"]:
+        case str(text) if text.startswith("violation by core"):
+            return ["violation"]
+        case "closed" if vector["name"] == "the core speaks only later versions":
+            return ["version"]
+        case "closed" if vector["steps"][-1]["from"] == "core":
+            return ["version" if "version" in vector["name"] or "later" in vector["name"] else "stopping"]
+        case _:
+            return []
+
+
+def fed(session: Session, data: bytes, size: int | None) -> list[Event]:
+    step = size or len(data)
+    if len(data) > 20_000:
+        step = 977 if size else step
+    return [event for at in range(0, len(data), step) for event in session.receive(data[at : at + step])]
+
+
+def play(session: Session, data: bytes) -> None:
+    """Has the session write what the worker of a conversation wrote."""
+    for kind, flags, stream, payload in f.Decoder().feed(data):
+        read(FROM_WORKER, kind, stream, payload)
+        match kind:
+            case f.READY:
+                ready = msgspec.msgpack.decode(payload)
+                session.ready(ready[0], Application(interface="native", concurrent=ready[1].get("concurrent", False)))
+            case f.RESPONSE if flags & f.MORE:
+                session.begin(stream, payload)
+            case f.RESPONSE if session.held(stream):
+                assert_written(session.respond(stream, payload), kind, stream)
+            case f.DATA if session.held(stream):
+                session.data(stream, payload)
+                if not flags & f.MORE:
+                    session.finish(stream)
+            case f.PARK if session.held(stream):
+                awaiting = msgspec.msgpack.decode(payload)[1] == ["await"] and session.may_await(stream)
+                (session.park_awaiting if awaiting else session.park)(stream, payload)
+            case f.ERROR if session.held(stream):
+                session.error(stream, *msgspec.msgpack.decode(payload))
+            case _:
+                pass
+
+
+def assert_written(data: bytes, kind: int, stream: int) -> None:
+    """A cancelled stream is closed by an ERROR instead."""
+    assert [(kind, stream) for kind, _, stream, _ in f.Decoder().feed(data)] in ([(kind, stream)], [(f.ERROR, stream)])
+
+
+# What the conversations leave open
+
+
+HEAD = msgspec.msgpack.encode([200, None, None])
+
+
+def ready(concurrent: bool = False) -> Session:
+    session = Session()
+    session.receive(f.frame(f.HELLO, 0, msgspec.msgpack.encode([1, 1, 0, {}])))
+    session.ready(8, Application(interface="native", concurrent=concurrent))
+    return session
+
+
+def request(stream: int, more: bool = False) -> bytes:
+    body = None if more else b""
+    payload = msgspec.msgpack.encode([0, [], "GET", "/", "", [], "", "http", "1.1", None, body])
+    return f.frame(f.REQUEST, stream, payload, f.MORE if more else 0)
+
+
+def data(stream: int, chunk: bytes, more: bool = True) -> bytes:
+    return f.frame(f.DATA, stream, chunk, f.MORE if more else 0)
+
+
+def cancel(stream: int) -> bytes:
+    return f.frame(f.CANCEL, stream, msgspec.msgpack.encode(["client_left"]))
+
+
+def window(stream: int, grant: int) -> bytes:
+    return f.frame(f.WINDOW, stream, msgspec.msgpack.encode([grant]))
+
+
+def told(events: list[Event]) -> list[str]:
+    return [f"{type(event).__name__} {getattr(event, 'stream', '')}".strip() for event in events]
+
+
+@pytest.mark.parametrize(
+    ("concurrent", "received", "expected"),
+    [
+        (False, [request(1, True), request(2), data(1, b"a", False)], ["Opened 1", "Opened 2"]),
+        (True, [request(1, True), request(2), data(1, b"a", False)], ["Opened 2", "Opened 1"]),
+        (False, [request(1, True), request(2, True), request(3), data(2, b"", False)], []),
+        (
+            False,
+            [request(1, True), request(2, True), request(3), data(2, b"", False), data(1, b"", False)],
+            ["Opened 1", "Opened 2", "Opened 3"],
+        ),
+        (False, [request(1, True), request(2), cancel(1)], ["Reply", "Opened 2"]),
+    ],
+    ids=["in order", "as they come when concurrent", "two bodies, the later first", "then the earlier", "never"],
+)
+def test_what_stands_behind_a_body_waits_for_it(concurrent: bool, received: list[bytes], expected: list[str]) -> None:
+    assert told(ready(concurrent).receive(b"".join(received))) == expected
+
+
+def test_a_body_is_put_together_and_its_window_granted_again() -> None:
+    session, chunk = ready(), b"x" * INLINE_MAX
+    events = session.receive(request(1, True))
+    for _ in range(10):
+        events += session.receive(data(1, chunk))
+    events += session.receive(data(1, b"end", False))
+    granted = sum(
+        msgspec.msgpack.decode(payload)[0]
+        for event in events
+        if isinstance(event, Reply)
+        for _, _, _, payload in f.Decoder().feed(event.data)
+    )
+    (opened,) = [event for event in events if isinstance(event, Opened)]
+    assert opened.request.body == chunk * 10 + b"end"
+    assert 10 * INLINE_MAX - WINDOW <= granted <= 10 * INLINE_MAX
+
+
+def test_an_answer_is_kept_back_at_its_window_and_goes_on_with_it() -> None:
+    session = ready()
+    session.receive(request(1))
+    session.begin(1, HEAD)
+    body = bytes(range(256)) * 2_000  # 512,000 bytes
+    sent = session.data(1, body)
+    assert session.blocked(1)
+    events: list[Event] = []
+    while session.blocked(1):
+        events += session.receive(window(1, 100_000))
+    assert told(events)[-1] == "Writable 1"
+    sent += b"".join(event.data for event in events if isinstance(event, Reply))
+    sent += session.finish(1)
+    frames = list(f.Decoder().feed(sent))
+    assert b"".join(payload for _, _, _, payload in frames) == body
+    assert [flags for _, flags, _, _ in frames] == [f.MORE] * (len(frames) - 1) + [0]
+    assert max(len(payload) for _, _, _, payload in frames) == INLINE_MAX
+
+
+def test_a_cancelled_stream_is_closed_once_by_an_error() -> None:
+    session = ready()
+    events = session.receive(request(1) + cancel(1))
+    assert told(events) == ["Opened 1", "Cancelled 1"]
+    written = session.respond(1, HEAD)
+    assert [(f.NAMES[kind], stream) for kind, _, stream, _ in f.Decoder().feed(written)] == [("ERROR", 1)]
+    assert not session.held(1)
+    assert session.receive(cancel(1)) == []
+
+
+def test_a_cancelled_answer_takes_no_more_data() -> None:
+    session = ready()
+    session.receive(request(1))
+    session.begin(1, HEAD)
+    session.data(1, b"x" * (WINDOW + 1))
+    assert told(session.receive(cancel(1))) == ["Cancelled 1"]
+    assert not session.blocked(1)
+    assert session.data(1, b"more") == b""
+    assert session.finish(1)[4] == f.ERROR
+
+
+def test_events_before_a_violation_are_told() -> None:
+    assert told(ready().receive(request(1) + request(1))) == ["Opened 1", "Reply", "Ended"]
+
+
+def test_nothing_is_read_behind_the_end() -> None:
+    session = ready()
+    goodbye = f.frame(f.GOODBYE, 0, msgspec.msgpack.encode(["stopping", ""]))
+    assert told(session.receive(goodbye + request(1))) == ["Ended"]
+    assert session.receive(request(2)) == []
+
+
+def test_one_resume_wakes_many_or_opens_many() -> None:
+    session = ready(concurrent=True)
+    session.receive(request(1) + request(2))
+    for stream in (1, 2):
+        session.park_awaiting(stream, msgspec.msgpack.encode([["timer", 1], ["await"]]))
+    resume = f.frame(f.RESUME, 0, msgspec.msgpack.encode([["elapsed"], [2, 1]]))
+    call = f.frame(f.RESUME, 0, msgspec.msgpack.encode([["elapsed"], [3, 4], "m:f", [b"a", b"b"]]))
+    events = session.receive(resume + call)
+    assert [event.streams for event in events if isinstance(event, Resumed)] == [[2, 1]]
+    assert [(event.stream, event.state) for event in events if isinstance(event, Called)] == [(3, b"a"), (4, b"b")]
+
+
+def test_a_ping_is_told_and_answered_by_whoever_runs_the_code() -> None:
+    (event,) = ready().receive(f.frame(f.PING, 0, msgspec.msgpack.encode([7])))
+    assert event == Pinged(7)
+
+
+def test_a_traceback_that_is_too_long_keeps_its_end() -> None:
+    ((_, _, _, payload),) = f.Decoder().feed(Session().failed("x" * 100_000 + "ValueError: ü"))
+    (text,) = msgspec.msgpack.decode(payload)
+    assert text.endswith("ValueError: ü")
+    assert len(text.encode()) == 65_536

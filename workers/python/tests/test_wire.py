@@ -1,0 +1,102 @@
+"""The codec against the vectors of the protocol, whole and a byte at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+import vectors
+
+from parkade._wire import frames as f
+from parkade._wire import payloads as p
+from parkade._wire import ready as r
+from parkade._wire.codec import FROM_CORE, FROM_WORKER, encode_payload, read
+from parkade.errors import Violation
+
+INFO = {"core", "target", "language", "runtime", "pid"}
+
+ACCEPTED = [pytest.param(vector, id=name) for name, vector in vectors.frames() if "frame" in vector]
+REFUSED = [pytest.param(vector, id=name) for name, vector in vectors.frames() if "refused" in vector]
+WRITTEN = [
+    pytest.param(vector, id=name)
+    for name, vector in vectors.frames()
+    if "frame" in vector and not vector.get("reading")
+]
+
+
+@pytest.mark.parametrize("vector", ACCEPTED)
+@pytest.mark.parametrize("size", [None, 1], ids=["whole", "a byte at a time"])
+def test_a_frame_reads_as_its_vector_says(vector: dict[str, Any], size: int | None) -> None:
+    expected = vector["frame"]
+    kind, flags, stream, payload = received(vector, size)
+    assert f.NAMES[kind] == expected["kind"]
+    assert (flags & (f.MORE | f.TEXT), stream) == (expected["flags"], expected["stream"])
+    assert told(payload) == without_defaults(vectors.value(expected["payload"]))
+
+
+@pytest.mark.parametrize("vector", REFUSED)
+@pytest.mark.parametrize("size", [None, 1], ids=["whole", "a byte at a time"])
+def test_a_broken_frame_is_refused(vector: dict[str, Any], size: int | None) -> None:
+    with pytest.raises(Violation):
+        received(vector, size)
+
+
+@pytest.mark.parametrize("vector", WRITTEN)
+def test_a_frame_is_written_as_its_vector_says(vector: dict[str, Any]) -> None:
+    expected = vector["frame"]
+    payload = vectors.value(expected["payload"])
+    encoded = payload if isinstance(payload, bytes) else encode_payload(payload)
+    kind = {name: number for number, name in f.NAMES.items()}[expected["kind"]]
+    assert f.frame(kind, expected["stream"], encoded, expected["flags"]) == vectors.unhex(vector["hex"])
+
+
+def received(vector: dict[str, Any], size: int | None) -> tuple[int, int, int, Any]:
+    """The one known frame of a vector, read as production reads it; `Violation` when it is refused."""
+    rules = FROM_CORE if vector["from"] == "core" else FROM_WORKER
+    decoder = f.Decoder()
+    data = vectors.unhex(vector["hex"])
+    step = size or len(data)
+    if len(data) > 20_000 and size:
+        step = 977  # a long body a byte at a time takes minutes: its header is split often enough at a prime
+    found = []
+    for at in range(0, len(data), step):
+        for kind, flags, stream, payload in decoder.feed(data[at : at + step]):
+            value = read(rules, kind, stream, payload)
+            if isinstance(value, p.Request):
+                try:
+                    p.read_headers(value.headers)
+                except ValueError as error:
+                    raise Violation(str(error)) from error
+            if value is not None:
+                found.append((kind, flags, stream, value))
+    (frame,) = found
+    return frame
+
+
+def told(value: Any) -> Any:
+    """A payload in plain values, to compare with the vector's."""
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, p.Resume) and value.function is None:
+        return plain([value.outcome, value.streams])
+    if isinstance(value, r.Park):
+        return plain([r.read_wait(value.wait), value.then])
+    if isinstance(value, p.Hello):
+        return plain([*msgspec.structs.astuple(value)[:3], {key: value.info[key] for key in value.info if key in INFO}])
+    return plain(value)
+
+
+def plain(value: Any) -> Any:
+    return without_defaults(msgspec.msgpack.decode(msgspec.msgpack.encode(value)))
+
+
+def without_defaults(value: Any) -> Any:
+    """What says nothing in a map is left out, since a missing key means the same."""
+    match value:
+        case dict():
+            return {key: without_defaults(item) for key, item in value.items() if item not in (None, False, [])}
+        case list():
+            return [without_defaults(item) for item in value]
+        case _:
+            return value
