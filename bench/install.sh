@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Installs what the benchmarks need: the load generator and the peers. What cannot be had is named; its rows are skipped.
+# Safe to run again: each step looks first whether its result is already there.
+set -uo pipefail
+cd "$(dirname "$0")"
+
+missing=()
+lacks() { echo "  cannot be had: $1 ($2)"; missing+=("$1"); }
+runs() { command -v "$1" >/dev/null 2>&1; }
+
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; elif runs sudo; then sudo -n "$@"; else return 1; fi; }
+
+apt_package() { # apt_package PACKAGE: one at a time, so that one missing package costs one peer only
+  dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed' && return
+  if ! runs apt-get; then lacks "$1" "no apt-get here"; return; fi
+  if [ -z "${apt_updated:-}" ]; then as_root apt-get update -qq >/dev/null 2>&1; apt_updated=1; fi
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1" \
+    >/dev/null 2>&1 || lacks "$1" "apt-get install failed"
+}
+
+# While packages are installed, their services must not start: nginx would take port 80. See invoke-rc.d(8).
+policy=/usr/sbin/policy-rc.d
+if runs apt-get && [ ! -e $policy ] && printf '#!/bin/sh\nexit 101\n' | as_root tee $policy >/dev/null 2>&1; then
+  as_root chmod +x $policy
+  trap 'as_root rm -f $policy' EXIT
+fi
+
+echo "system packages"
+for package in wrk apache2-utils nginx libnginx-mod-nchan twiggy starman libev-perl; do apt_package "$package"; done
+
+echo "Python peers (bench/.venv)"
+[ -x .venv/bin/python ] || python3 -m venv .venv || lacks "bench/.venv" "python3 -m venv failed"
+.venv/bin/python -c 'import granian, uvicorn, uvloop, httptools' 2>/dev/null \
+  || .venv/bin/pip install --quiet --disable-pip-version-check -r peers/requirements.txt \
+  || lacks "granian, uvicorn" "pip install failed"
+
+echo "load generator and axum peer"
+for project in load peers/axum; do
+  if runs cargo; then
+    CARGO_TARGET_DIR="$PWD/$project/target" cargo build --quiet --release --locked --manifest-path "$project/Cargo.toml" \
+      || lacks "$project" "cargo build failed"
+  else
+    lacks "$project" "no cargo here"
+  fi
+done
+
+echo "Tomcat peer"
+if [ ! -d peers/tomcat/target/lib ] || [ ! -d peers/tomcat/target/classes ]; then
+  if runs mvn && runs javac; then
+    mvn --quiet --batch-mode --file peers/tomcat/pom.xml package || lacks "tomcat" "mvn package failed"
+  else
+    lacks "tomcat" "no mvn or no javac here"
+  fi
+fi
+
+if [ ${#missing[@]} -eq 0 ]; then echo "everything is installed"; else echo "without: ${missing[*]}"; fi
+# Only the load generator is indispensable: without it nothing can be measured.
+[ -x load/target/release/load ]

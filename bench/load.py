@@ -1,0 +1,89 @@
+"""Calls the load generator (bench/load), which opens its connections first."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from servers import Server, Unavailable
+from settings import LOAD
+
+PLAIN = os.environ | {"RUST_BACKTRACE": "0"}
+
+Found = dict[str, Any]
+"""What the generator printed; see load/src/report.rs."""
+
+
+def fire(server: Server, path: str, connections: int, timeout: float = 30) -> Found:
+    """One request on each connection, all at once."""
+    return _finished("fire", "--url", server.url(path), "--connections", connections, "--timeout", timeout)
+
+
+def release(server: Server, path: str, connections: int) -> Found:
+    """One long poll on each connection; once the server says that all wait, one publish."""
+    crowd = ("--url", server.url(path), "--connections", connections, "--timeout", 60)
+    with _running("release", *crowd, "--publish", server.publish_url, "--wait-for-line") as process:
+        _expect(process, "held")
+        server.until_waiting(connections)
+        return _ended(process, "publish\n")
+
+
+def rounds(server: Server, path: str, clients: int, count: int, every: float) -> Found:
+    """Each client polls again as soon as it is answered; a message every so many seconds."""
+    crowd = ("--url", server.url(path), "--connections", clients, "--rounds", count)
+    return _finished("rounds", *crowd, "--publish", server.publish_url, "--every", every)
+
+
+def rate(server: Server, per_second: int, seconds: float, mix: dict[str, int], spread: str) -> Found:
+    """Requests at a constant rate whatever the answers do; `mix` is a weight for each path."""
+    shares = [part for path, weight in mix.items() for part in ("--mix", f"{weight}={path}")]
+    plan = ("--url", server.url("/"), "--rate", per_second, "--seconds", seconds, "--spread", spread)
+    # None opened beforehand: a preforked worker that accepts a silent connection is held by it.
+    return _finished("rate", *plan, *shares, "--connections", 0, "--timeout", 30)
+
+
+@contextmanager
+def held(server: Server, path: str, connections: int, what: str) -> Iterator[None]:
+    """Connections that are `idle`, `answered` or `parked` while the block runs."""
+    crowd = ("--url", server.url(path), "--connections", connections, "--timeout", 60)
+    with _running("hold", *crowd, "--what", what) as process:
+        _expect(process, "held")
+        if what == "parked":
+            server.until_waiting(connections)
+        yield
+        found = _ended(process, "")
+    if lost := found["disturbed"] + sum(found["failures"].values()):
+        raise Unavailable(f"{lost} of {connections} connections did not stay {what}")
+
+
+def _finished(mode: str, *options: object) -> Found:
+    with _running(mode, *options) as process:
+        return _ended(process, "")
+
+
+@contextmanager
+def _running(mode: str, *options: object) -> Iterator["subprocess.Popen[str]"]:
+    command = [str(LOAD), mode, *map(str, options)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=PLAIN) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _expect(process: "subprocess.Popen[str]", line: str) -> None:
+    assert process.stdout is not None, "stdout is piped"
+    if process.stdout.readline().strip() != line:
+        _, complaint = process.communicate()
+        raise Unavailable(f"the load generator failed before {line!r}: {complaint.strip()}")
+
+
+def _ended(process: "subprocess.Popen[str]", last_words: str) -> Found:
+    output, complaint = process.communicate(last_words)
+    if process.returncode != 0:
+        raise Unavailable(f"the load generator failed: {complaint.strip()}")
+    found: Found = json.loads(output.strip().splitlines()[-1])
+    return found

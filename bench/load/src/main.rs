@@ -1,0 +1,101 @@
+//! A load generator for HTTP/1.1 that opens its connections first, then sends, then measures; the result is JSON on stdout.
+
+mod answer;
+mod clock;
+mod connect;
+mod crew;
+mod lead;
+mod publish;
+mod rate;
+mod report;
+mod target;
+
+use clap::{Args, Parser, ValueEnum};
+use serde::{Deserialize, Serialize};
+
+use crate::target::Target;
+
+#[derive(Parser)]
+#[command(about)]
+enum Command {
+    /// One GET on each connection, all at once: when is the first answered, when the last?
+    Fire(Crowd),
+    /// One GET on each connection, then one publish: how long until the last is answered?
+    Release {
+        #[command(flatten)]
+        crowd: Crowd,
+        /// Where to POST the message.
+        #[arg(long)]
+        publish: Target,
+        /// After printing "held", publish only when a line arrives on stdin (else after --settle seconds).
+        #[arg(long)]
+        wait_for_line: bool,
+    },
+    /// Each client sends its next GET as soon as the last one is answered, while a message is published at intervals.
+    Rounds {
+        #[command(flatten)]
+        crowd: Crowd,
+        #[arg(long, default_value_t = 10)]
+        rounds: u32,
+        #[arg(long)]
+        publish: Target,
+        /// Seconds between two messages; the first one comes this long after the first requests.
+        #[arg(long, default_value_t = 2.0)]
+        every: f64,
+    },
+    /// Holds connections until stdin closes; prints "held" when all are open, and sent if --what asks for it.
+    Hold {
+        #[command(flatten)]
+        crowd: Crowd,
+        #[arg(long, value_enum, default_value_t = Held::Parked)]
+        what: Held,
+    },
+    /// Requests at a constant rate whatever the answers do; latency counts from the moment each was due.
+    Rate(rate::Plan),
+    /// One of the processes that the modes above start (its order is JSON).
+    #[command(hide = true)]
+    Crew { order: String },
+}
+
+/// The clients of one run.
+#[derive(Args)]
+pub struct Crowd {
+    #[arg(long)]
+    pub url: Target,
+    #[arg(long, default_value_t = 100)]
+    pub connections: usize,
+    /// The clients are dealt out to this many processes; more when a process could not hold its share.
+    #[arg(long, default_value_t = 2)]
+    pub processes: usize,
+    /// The status that counts as an answer; any other is a failure.
+    #[arg(long, default_value_t = 200)]
+    pub expect: u16,
+    /// Seconds after which what is not answered is a failure.
+    #[arg(long, default_value_t = 30.0)]
+    pub timeout: f64,
+    /// Seconds between the last connection and the first request, so that the server has accepted them all.
+    #[arg(long, default_value_t = 0.3)]
+    pub settle: f64,
+}
+
+/// What a held connection has behind it.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+pub enum Held {
+    /// Nothing was sent.
+    Idle,
+    /// One GET was sent and answered.
+    Answered,
+    /// One GET was sent that is not answered yet.
+    Parked,
+}
+
+fn main() -> anyhow::Result<()> {
+    match Command::parse() {
+        Command::Fire(crowd) => lead::fire(&crowd),
+        Command::Release { crowd, publish, wait_for_line } => lead::release(&crowd, &publish, wait_for_line),
+        Command::Rounds { crowd, rounds, publish, every } => lead::rounds(&crowd, rounds, &publish, every),
+        Command::Hold { crowd, what } => lead::hold(&crowd, what),
+        Command::Rate(plan) => rate::run(&plan),
+        Command::Crew { order } => crew::run(&serde_json::from_str(&order)?),
+    }
+}

@@ -1,0 +1,8 @@
+"""Granian's own interface (RSGI): the fastest way to answer from Python that it has."""
+
+from typing import Any
+
+
+async def app(scope: Any, protocol: Any) -> None:
+    name = scope.path.removeprefix("/hola/")
+    protocol.response_str(200, [("content-type", "text/plain; charset=utf-8")], f"Hola {name}")

@@ -1,0 +1,17 @@
+"""What is measured: one module for each kind of work, each with its targets."""
+
+from collections.abc import Callable
+
+from report import Outcome
+from scenarios import constant, delayed, hola, mixed_sync, parked_memory, release, rounds
+from settings import Settings
+
+ALL: dict[str, Callable[[Settings], Outcome]] = {
+    "hola": hola.run,
+    "constant": constant.run,
+    "delayed": delayed.run,
+    "parked_memory": parked_memory.run,
+    "release": release.run,
+    "rounds": rounds.run,
+    "mixed_sync": mixed_sync.run,
+}

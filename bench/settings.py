@@ -1,0 +1,26 @@
+"""What one run of the benchmarks was asked to do, and where things are."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent
+ROOT = BENCH.parent
+PEERS = BENCH / "peers"
+RESULTS = BENCH / "results"
+TEMPORARY = RESULTS / "tmp"
+LOAD = BENCH / "load" / "target" / "release" / "load"
+VENV = BENCH / ".venv" / "bin"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    runs: int
+    """How often each server is measured, in turn with the others."""
+    seconds: float
+    """How long one run of constant load lasts."""
+    peers_only: bool
+
+
+def parkade_binary() -> Path:
+    return Path(os.environ.get("PARKADE_BIN") or ROOT / ".venv" / "bin" / "parkade")
