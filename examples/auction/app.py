@@ -1,0 +1,37 @@
+"""An auction: bids go to everybody who waits, in one order, and the order decides who leads."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from parkade import App, Request, Wait, channel, html
+
+BEGINNING = "0.0"  # a cursor that no channel has given: all that is held is behind it
+
+app = App()
+app.channel("auction/*", count=1_000, age=3_600)  # an hour of bids for those who come late
+app.get("/", html((Path(__file__).parent / "page.html").read_text()))
+
+
+@dataclass(frozen=True)
+class Bid:
+    bidder: Annotated[str, Meta(min_length=1, max_length=40)]
+    amount: Annotated[int, Meta(ge=1, le=1_000_000)]
+
+
+@app.post("/auction/{lot}")
+def bid(lot: str, body: Bid) -> int:
+    channel(f"auction/{lot}").publish(body)
+    return 202
+
+
+@app.get("/auction/{lot}/next")
+def next_bid(lot: str) -> Wait:
+    return channel(f"auction/{lot}").next(timeout=30)
+
+
+@app.get("/auction/{lot}/bids")
+def bids(lot: str, request: Request) -> Wait:
+    return channel(f"auction/{lot}").stream(since=request.cursor or BEGINNING)

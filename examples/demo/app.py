@@ -1,0 +1,115 @@
+"""What `make demo` serves: one page to try a delayed echo and an auction, with the core's own numbers beside them."""
+
+import json
+import os
+from dataclasses import dataclass
+from hashlib import sha256
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from parkade import App, HTTPError, Request, Response, Wait, after, channel, html
+
+ADMIN = os.environ.get("DEMO_ADMIN", "127.0.0.1:8001")  # where --admin listens
+ADMIN_SECONDS_MAX = 1.0  # then: 503, and the page says that it has no numbers
+WORD_LENGTH_MAX = 100  # then: 422
+BEGINNING = "0.0"  # a cursor that no channel has given: all that is held is behind it
+# The page is opened as 127.0.0.1 and sends its echoes to e1.localhost and so on, which are other origins.
+ANY_ORIGIN = {"access-control-allow-origin": "*", "cache-control": "no-store"}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self' http://*.localhost:*; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+app = App()
+
+# Delayed echo
+
+
+@app.get("/echo")
+def echo(word: str = "hola") -> Wait:
+    if len(word) > WORD_LENGTH_MAX:
+        raise HTTPError(422, f"word: at most {WORD_LENGTH_MAX} characters")
+    return after(2, Response(f"You said: {word}", headers=ANY_ORIGIN))
+
+
+app.get("/here", Response(None, 204, ANY_ORIGIN))  # asked under another name before echoes are sent there
+
+# Auction
+
+
+@dataclass(frozen=True)
+class Bid:
+    bidder: Annotated[str, Meta(min_length=1, max_length=24)]
+    amount: Annotated[int, Meta(ge=1, le=1_000_000)]
+
+
+app.channel("auction", count=500, age=3_600)
+
+
+@app.post("/auction")
+def bid(body: Bid) -> int:
+    channel("auction").publish(body)
+    return 202
+
+
+@app.get("/auction")
+def bids(request: Request, since: str = BEGINNING) -> Wait:
+    # After a lost connection the browser sends Last-Event-ID; a page that left on purpose comes back with `since`.
+    return channel("auction").stream(since=request.cursor or since)
+
+
+# The core's numbers
+
+
+@app.get("/numbers")
+def numbers() -> Response:
+    """From the core's status, without this request itself, which is running while it asks."""
+    status = _status()
+    workers = [
+        {"id": worker["id"], "busy": worker["held"] > (worker["pid"] == os.getpid())} for worker in status["workers"]
+    ]
+    told = {
+        "parked": status["lives"]["parked"],
+        "queued": status["lives"]["queued"],
+        "running": max(0, status["lives"]["running"] - 1),
+        "connections": status["connections"]["http1"] + status["connections"]["http2"],
+        "resident_bytes": status["memory"]["resident_bytes"],
+        "workers": workers,
+    }
+    return Response(told, headers={"cache-control": "no-store"})
+
+
+def _status() -> Any:
+    connection = HTTPConnection(ADMIN, timeout=ADMIN_SECONDS_MAX)
+    try:
+        connection.request("GET", "/status")
+        return json.load(connection.getresponse())
+    except (OSError, HTTPException, ValueError) as error:
+        raise HTTPError(503, f"no numbers: start parkade with --admin {ADMIN}") from error
+    finally:
+        connection.close()
+
+
+# The page: constants, so no worker ever sees these requests
+
+
+def _text(name: str) -> str:
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
+
+
+def _asset(name: str, content_type: str) -> str:
+    """The path of a file, which changes with its content, so that it may be cached for ever."""
+    text = _text(name)
+    path = f"/{sha256(text.encode()).hexdigest()[:12]}/{name}"
+    headers = {"content-type": content_type, "cache-control": "public, max-age=31536000, immutable"}
+    app.get(path, Response(text, headers=headers | {"x-content-type-options": "nosniff"}))
+    return path
+
+
+page = _text("page.html")
+page = page.replace("page.css", _asset("page.css", "text/css; charset=utf-8"))
+page = page.replace("page.js", _asset("page.js", "text/javascript; charset=utf-8"))
+app.get("/", html(page, headers={"cache-control": "no-cache", "content-security-policy": POLICY}))

@@ -1,0 +1,193 @@
+"""Plain functions: one request at a time in a worker."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+
+from gates import hold
+
+from parkade import App, HTTPError, Message, Request, Response, after, channel, html
+
+app = App()
+app.channel("short/*", count=3)
+app.channel("brief/*", age=0.3)
+app.channel("small/*", bytes=4_000)
+
+app.get("/constant", "constant")
+app.get("/constant-page", html("<p>page"))
+app.get("/standing-timer", after(0.2, "later"))
+app.get("/standing-next", channel("standing").next(timeout=30))
+app.get("/standing-stream", channel("standing").stream())
+
+
+@app.get("/hola/{name}")
+def hola(name: str) -> str:
+    return f"Hola {name}"
+
+
+@app.get("/pid")
+def pid() -> str:
+    return str(os.getpid())
+
+
+# What a request is
+
+
+@app.route("/echo", methods=["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+def echo(request: Request) -> dict[str, object]:
+    return {
+        "method": request.method,
+        "path": request.raw_path,
+        "query": request.query_string,
+        "headers": request.headers.pairs(),
+        "client": request.client,
+        "scheme": request.scheme,
+        "version": request.http_version,
+        "body": request.body.decode("latin-1"),
+    }
+
+
+@app.get("/echo/{rest:path}")
+def echo_path(rest: str) -> str:
+    return rest
+
+
+@app.post("/digest")
+def digest(request: Request) -> dict[str, object]:
+    return {"bytes": len(request.body), "sha256": hashlib.sha256(request.body).hexdigest()}
+
+
+# What an answer may be
+
+
+@app.get("/bytes/{count:int}")
+def some_bytes(count: int) -> bytes:
+    return b"x" * count
+
+
+@app.get("/stream/{count:int}/{size:int}")
+def stream(count: int, size: int) -> Iterator[bytes]:
+    return (b"%c" % (97 + at % 26) * size for at in range(count))
+
+
+@app.get("/gated-stream/{gate}")
+def gated_stream(gate: str) -> Iterator[str]:
+    yield "before"
+    hold(gate)
+    yield "behind"
+
+
+@app.get("/status/{code:int}")
+def status(code: int) -> int:
+    return code
+
+
+@app.get("/dated")
+def dated() -> Response:
+    return Response("then", headers={"Date": "Sun, 06 Nov 1994 08:49:37 GMT"})
+
+
+@app.get("/raise")
+def raise_error() -> str:
+    raise ValueError("the handler of /raise raises")
+
+
+@app.get("/teapot")
+def teapot() -> str:
+    raise HTTPError(418, "a teapot")
+
+
+# Handlers that take their time
+
+
+@app.get("/hold/{gate}")
+def hold_at(gate: str) -> str:
+    hold(gate)
+    return f"{os.getpid()}"
+
+
+@app.get("/hold-for-ever/{gate}", deadline=0)
+def hold_without_deadline(gate: str) -> str:
+    hold(gate)
+    return "held"
+
+
+# Waits
+
+
+@app.get("/after/{seconds:float}")
+def after_seconds(seconds: float) -> object:
+    return after(seconds, f"after {seconds}")
+
+
+@app.get("/after-then/{seconds:float}")
+def after_then(seconds: float) -> object:
+    return after(seconds).then(told, what="time")
+
+
+def told(outcome: Message | None, what: str) -> dict[str, object]:
+    return {"what": what, "outcome": None if outcome is None else outcome.value, "pid": os.getpid()}
+
+
+@app.get("/next/{name:path}")
+def next_message(name: str, timeout: float | None = None, since: str | None = None) -> object:
+    return channel(name).next(timeout=timeout, since=since)
+
+
+@app.get("/next-then/{name:path}")
+def next_then(name: str, timeout: float | None = None, since: str | None = None) -> object:
+    return channel(name).next(timeout=timeout, since=since).then(told_message, name=name)
+
+
+def told_message(message: Message | None, name: str, request: Request) -> dict[str, object]:
+    if message is None:
+        return {"name": name, "value": None, "path": request.path}
+    return {
+        "name": name,
+        "value": message.value,
+        "cursor": message.cursor,
+        "gap": message.gap,
+        "path": request.path,
+        "pid": os.getpid(),
+    }
+
+
+@app.get("/twice/{name:path}")
+def twice(name: str) -> object:
+    return channel(name).next().then(once_more, name=name)
+
+
+def once_more(message: Message | None, name: str) -> object:
+    assert message is not None
+    return channel(name).next(since=message.cursor).then(both, first=message.text)
+
+
+def both(message: Message | None, first: str) -> list[str]:
+    assert message is not None
+    return [first, message.text]
+
+
+@app.get("/events/{name:path}")
+def events(name: str, since: str | None = None) -> object:
+    return channel(name).stream(since=since)
+
+
+@app.post("/publish/{name:path}")
+def publish(name: str, request: Request) -> int:
+    channel(name).publish(request.body, request.content_type or None)
+    return 202
+
+
+@app.post("/publish-many/{count:int}/{name:path}")
+def publish_many(count: int, name: str) -> int:
+    for number in range(count):
+        channel(name).publish(f"{number}")
+    return 202
+
+
+@app.post("/publish-json/{name:path}")
+def publish_json(name: str, body: dict) -> int:
+    channel(name).publish(body)
+    return 202

@@ -1,0 +1,127 @@
+"""Coroutines: many requests at once in one worker."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator
+
+from gates import hold_async
+
+from parkade import App, Message, Request, after, channel
+
+app = App()
+
+
+@app.get("/hola/{name}")
+async def hola(name: str) -> str:
+    return f"Hola {name}"
+
+
+@app.get("/pid")
+async def pid() -> str:
+    return str(os.getpid())
+
+
+@app.get("/hold/{gate}")
+async def hold(gate: str) -> str:
+    try:
+        await hold_async(gate)
+    except asyncio.CancelledError:
+        print(f"cancelled while holding at {gate}", flush=True)
+        raise
+    return gate
+
+
+@app.get("/deaf/{gate}")
+async def deaf(gate: str) -> str:
+    """Ignores that it is cancelled."""
+    while True:
+        try:
+            await hold_async(gate)
+        except asyncio.CancelledError:
+            print("cancelled, and goes on", flush=True)
+            continue
+        return gate
+
+
+@app.get("/sleep/{seconds:float}")
+async def sleep(seconds: float) -> str:
+    await asyncio.sleep(seconds)
+    return f"slept {seconds}"
+
+
+@app.get("/block/{seconds:float}")
+async def block(seconds: float) -> str:
+    time.sleep(seconds)  # noqa: ASYNC251 (the mistake that is looked for)
+    return f"blocked {seconds}"
+
+
+@app.get("/after/{seconds:float}")
+async def after_seconds(seconds: float) -> str:
+    try:
+        await after(seconds)
+    except asyncio.CancelledError:
+        print("cancelled while awaiting a timer", flush=True)
+        raise
+    return f"after {seconds}"
+
+
+@app.get("/next/{name:path}")
+async def next_message(name: str, timeout: float | None = None) -> dict[str, object]:
+    message = await channel(name).next(timeout=timeout)
+    return told(message)
+
+
+@app.get("/two/{name:path}")
+async def two(name: str) -> list[dict[str, object]]:
+    first = await channel(name).next()
+    assert first is not None
+    return [told(first), told(await channel(name).next(since=first.cursor))]
+
+
+@app.get("/events/{name:path}")
+async def events(name: str) -> object:
+    return channel(name).stream()
+
+
+@app.get("/stream/{gate}")
+async def stream(gate: str) -> AsyncIterator[str]:
+    yield "before"
+    try:
+        await hold_async(gate)
+    except asyncio.CancelledError:
+        print("cancelled while streaming", flush=True)
+        raise
+    yield "behind"
+
+
+@app.get("/endless/{size:int}")
+async def endless(size: int) -> AsyncIterator[bytes]:
+    while True:
+        yield b"x" * size
+        await asyncio.sleep(0)
+
+
+@app.post("/publish/{name:path}")
+async def publish(name: str, request: Request) -> int:
+    channel(name).publish(request.body, request.content_type or None)
+    return 202
+
+
+@app.post("/echo")
+async def echo(request: Request) -> bytes:
+    return request.body
+
+
+@app.get("/kill")
+async def kill() -> str:
+    os.kill(os.getpid(), 9)
+    return "not reached"
+
+
+def told(message: Message | None) -> dict[str, object]:
+    if message is None:
+        return {"value": None}
+    return {"value": message.value, "cursor": message.cursor, "gap": message.gap}

@@ -1,0 +1,48 @@
+"""Fixtures of the black-box tests. See `tests/README.md`."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from .harness.server import Server
+
+Serve = Callable[..., Server]
+
+DESCRIPTORS = 16_384
+"""What the tests with thousands of clients need; more is left as it is."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "promise(number): proves a promise of the design (tests/README.md has the list)")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(DESCRIPTORS, hard)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _servers() -> Iterator[Serve]:
+    with ExitStack() as stack:
+
+        def start(*target: Any, is_ready: bool = True, **settings: Any) -> Server:
+            server = Server(*target, **settings)
+            stack.callback(server.dispose)
+            return server.ready(settings.get("workers")) if is_ready else server
+
+        yield start
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Starts servers, waits until they are ready, and ends them behind the test: `serve("basic", workers=2, deadline="300ms")`."""
+    yield from _servers()
+
+
+@pytest.fixture(scope="module")
+def serve_for_all() -> Iterator[Serve]:
+    """The same for all tests of a file."""
+    yield from _servers()

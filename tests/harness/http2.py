@@ -1,0 +1,177 @@
+"""A client of HTTP/2 over clear text, by prior knowledge. Frames are checked by the h2 library."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass, field
+
+import h2.config
+import h2.connection
+import h2.errors
+import h2.events
+import h2.settings
+
+from .client import SECONDS, Address, Answer, Broken, Closed
+
+
+@dataclass
+class _Stream:
+    head: Answer | None = None
+    pieces: list[bytes] = field(default_factory=list)
+    ended: bool = False
+    reset: int | None = None
+
+
+class Http2:
+    """One connection. A stream is named by its number."""
+
+    def __init__(self, address: Address, seconds: float = SECONDS, window: int | None = None, strict: bool = True) -> None:
+        family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
+        self.socket = socket.socket(family, socket.SOCK_STREAM)
+        self.socket.settimeout(seconds)
+        self.socket.connect(address)
+        config = h2.config.H2Configuration(
+            header_encoding="utf-8",
+            validate_outbound_headers=strict,
+            normalize_outbound_headers=strict,
+            split_outbound_cookies=False,
+        )
+        self.connection = h2.connection.H2Connection(config)
+        self.connection.initiate_connection()
+        if window is not None:
+            self.connection.update_settings({h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: window})
+        self.streams: dict[int, _Stream] = {}
+        self.goaway: h2.events.ConnectionTerminated | None = None
+        self.window_is_given_back = window is None
+        self.flush()
+
+    def __enter__(self) -> Http2:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Sending
+
+    def ask(
+        self,
+        method: str,
+        target: str,
+        *fields: tuple[str, str],
+        body: bytes | None = None,
+        end: bool = True,
+        authority: str | None = "test",
+    ) -> int:
+        """Sends a request, and its body as far as the window allows; gives the stream. `end`: nothing more will follow."""
+        stream: int = self.connection.get_next_available_stream_id()
+        self.streams[stream] = _Stream()
+        host = [] if authority is None else [(":authority", authority)]
+        head = [(":method", method), (":scheme", "http"), *host, (":path", target), *fields]
+        self.connection.send_headers(stream, head, end_stream=end and body is None)
+        self.flush()
+        if body is not None:
+            self.send(stream, body, end)
+        return stream
+
+    def send(self, stream: int, body: bytes, end: bool = True) -> None:
+        """Sends of a body, waiting for the window where it must."""
+        while body:
+            room = min(self.connection.local_flow_control_window(stream), self.connection.max_outbound_frame_size)
+            if room == 0:
+                if self.streams[stream].ended or self.streams[stream].reset is not None:
+                    return
+                self._receive()
+                continue
+            piece, body = body[:room], body[room:]
+            self.connection.send_data(stream, piece, end_stream=end and not body)
+            self.flush()
+
+    def reset(self, stream: int) -> None:
+        """The client wants no answer any more."""
+        self.connection.reset_stream(stream, h2.errors.ErrorCodes.CANCEL)
+        self.flush()
+
+    def flush(self) -> None:
+        """Writes what is to be written."""
+        self.socket.sendall(self.connection.data_to_send())
+
+    # Receiving
+
+    def get(self, target: str, *fields: tuple[str, str]) -> Answer:
+        """A request and its answer."""
+        return self.answer(self.ask("GET", target, *fields))
+
+    def answer(self, number: int) -> Answer:
+        """The whole answer of a stream."""
+        head = self.opening(number)
+        stream = self.streams[number]
+        while not stream.ended:
+            self._need(stream)
+        return Answer(head.version, head.status, head.fields, b"".join(stream.pieces))
+
+    def opening(self, number: int) -> Answer:
+        """Status and fields of a stream's answer."""
+        stream = self.streams[number]
+        while stream.head is None:
+            self._need(stream)
+        return stream.head
+
+    def piece(self, number: int) -> bytes:
+        """What comes next of a stream's body; empty at its end."""
+        stream = self.streams[number]
+        while not stream.pieces and not stream.ended:
+            self._need(stream)
+        return stream.pieces.pop(0) if stream.pieces else b""
+
+    def until_goaway(self) -> h2.events.ConnectionTerminated:
+        """Waits until the server says that it takes no more streams."""
+        while self.goaway is None:
+            self._receive()
+        return self.goaway
+
+    def ends(self) -> bool:
+        """Whether the server ends the connection, whatever it says before."""
+        try:
+            while self.socket.recv(65_536):
+                pass
+        except ConnectionError:
+            pass
+        except TimeoutError:
+            return False
+        return True
+
+    def _need(self, stream: _Stream) -> None:
+        if stream.reset is not None:
+            raise Broken(f"the stream was reset: {h2.errors.ErrorCodes(stream.reset)!r}")
+        self._receive()
+
+    def _receive(self) -> None:
+        data = self.socket.recv(65_536)
+        if not data:
+            raise Closed("the server closed the HTTP/2 connection")
+        for event in self.connection.receive_data(data):
+            self._take(event)
+        self.flush()
+
+    def _take(self, event: h2.events.Event) -> None:
+        match event:
+            case h2.events.ResponseReceived(stream_id=number, headers=headers):
+                fields = [(name, value) for name, value in headers if not name.startswith(":")]
+                status = next(int(value) for name, value in headers if name == ":status")
+                self.streams[number].head = Answer("HTTP/2", status, fields, b"")
+            case h2.events.DataReceived(stream_id=number, data=data, flow_controlled_length=length):
+                self.streams[number].pieces.append(data)
+                if self.window_is_given_back and length:
+                    self.connection.acknowledge_received_data(length, number)
+            case h2.events.StreamEnded(stream_id=number):
+                self.streams[number].ended = True
+            case h2.events.StreamReset(stream_id=number, error_code=code):
+                self.streams[number].reset = int(code)
+            case h2.events.ConnectionTerminated():
+                self.goaway = event
+            case _:
+                pass
+
+    def close(self) -> None:
+        """Leaves."""
+        self.socket.close()

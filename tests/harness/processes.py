@@ -1,0 +1,47 @@
+"""Processes as the kernel tells of them: whether they live, what they use, who belongs to whom."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+def is_alive(pid: int) -> bool:
+    """Whether it runs; one that has ended and was not waited for does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def resident_bytes(pid: int) -> int:
+    """Memory that it really has."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError(f"the kernel tells no memory of process {pid}")
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+
+
+def with_variable(name: str, value: str) -> list[int]:
+    """Living processes that were started with this environment variable: a server and everything it has started."""
+    wanted = f"{name}={value}".encode()
+    found = []
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            environment = (folder / "environ").read_bytes()
+        except OSError:
+            continue
+        if wanted in environment.split(b"\0") and is_alive(int(folder.name)):
+            found.append(int(folder.name))
+    return sorted(found)

@@ -1,0 +1,380 @@
+"""A running parkade: started on a free port, asked for its status, watched in its log, ended by its pid."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import processes
+from .client import Client
+from .http2 import Http2
+from .sse import Events
+from .until import SECONDS, until
+
+ROOT = Path(__file__).resolve().parents[2]
+APPS = ROOT / "tests" / "apps"
+PARKADE = ROOT / os.environ.get("PARKADE_BIN", ".venv/bin/parkade")
+"""The binary under test; `PARKADE_BIN` is absolute, or relative to the root of the repository."""
+
+PYTHON = PARKADE.parent / "python"
+"""The interpreter that workers run in."""
+
+MARK = "BLACK_BOX_SERVER"
+"""The environment variable by which everything that a server has started is found again."""
+
+Status = Mapping[str, Any]
+
+# A worker of the tests has nothing to tidy up for long.
+USUAL = {"bind": "127.0.0.1:0", "workers": 1, "grace": "2s"}
+
+
+def clean_environment(**more: str) -> dict[str, str]:
+    """Without settings of whoever runs the tests."""
+    ours = {name: value for name, value in os.environ.items() if not name.startswith(("PARKADE_", "LISTEN_"))}
+    return ours | {"PYTHONDONTWRITEBYTECODE": "1"} | more
+
+
+def arguments(settings: Mapping[str, object]) -> list[str]:
+    """`deadline="300ms"` as `--deadline 300ms`; a list repeats the flag, None leaves it out."""
+    told: list[str] = []
+    for name, value in settings.items():
+        values = value if isinstance(value, list | tuple) else [] if value is None else [value]
+        for one in values:
+            told += [f"--{name.replace('_', '-')}", str(one)]
+    return told
+
+
+def run(*words: str | Path, seconds: float = 20, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs `parkade` with these words to its end."""
+    return subprocess.run(
+        [PARKADE, *words],
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        env=clean_environment(**environment),
+        stdin=subprocess.DEVNULL,
+    )
+
+
+class Server:
+    """`parkade serve` with an application of `tests/apps`, or any target. Settings are the flags of the command line."""
+
+    def __init__(
+        self,
+        target: str | Path = "basic",
+        *,
+        command: str = "serve",
+        environment: Mapping[str, str] | None = None,
+        prefix: Sequence[str | Path] = (),
+        pass_fds: Sequence[int] = (),
+        stdout: int | None = None,
+        stderr: int | None = None,
+        folder: Path | None = None,
+        **settings: object,
+    ) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="pk-"))
+        self.gates = self.folder / "gates"
+        self.gates.mkdir()
+        self.mark = secrets.token_hex(8)
+        self.target = str(target) if "/" in str(target) or ":" in str(target) else str(APPS / f"{target}.py")
+        self._log = self.folder / "log"
+        self._printed = self.folder / "printed"
+        self._kept: list[Client | Http2 | Events] = []
+        # Unix sockets need short paths, so the private one gets a folder of its own.
+        environment = clean_environment(
+            **{MARK: self.mark, "XDG_RUNTIME_DIR": str(self.folder), "GATES": str(self.gates)} | dict(environment or {})
+        )
+        settings = {name: value for name, value in (USUAL | settings).items() if value is not None}
+        with self._log.open("wb") as log, self._printed.open("wb") as printed:
+            self.process = subprocess.Popen(
+                [*prefix, PARKADE, command, self.target, *arguments(settings)],
+                stdin=subprocess.DEVNULL,
+                stdout=printed if stdout is None else stdout,
+                stderr=log if stderr is None else stderr,
+                env=environment,
+                cwd=folder or self.folder,
+                pass_fds=tuple(pass_fds),
+            )
+
+    @property
+    def pid(self) -> int:
+        """Of the core."""
+        return self.process.pid
+
+    # Starting
+
+    def ready(self, workers: int | None = None) -> Server:
+        """Waits until it says that it is ready, and until so many workers are."""
+
+        def is_ready() -> bool:
+            assert self.process.poll() is None, f"the server ended with {self.process.returncode}:\n{self.log()}"
+            try:
+                status = self.status()
+            except (OSError, http.client.HTTPException):
+                return False
+            return status["state"] == "ready" and len(self.workers("ready", "busy")) >= (workers or 1)
+
+        until("the server is ready", is_ready, told=self.log)
+        return self
+
+    def fails(self, seconds: float = SECONDS) -> int:
+        """Waits until it has ended by itself; gives its exit code."""
+        code = self.process.wait(seconds)
+        self._check_remains()
+        return code
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The first TCP address that it listens at."""
+        return self.addresses[0]
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """All of them, as it tells them in its log."""
+        told = re.findall(r" at http://(?:([\d.]+)|\[([0-9a-f:]+)\]):(\d+)", self.log())
+        assert told, f"the server tells no address:\n{self.log()}"
+        return [(v4 or v6, int(port)) for v4, v6, port in told]
+
+    @property
+    def private(self) -> Path:
+        """Its private admin socket."""
+        return self.folder / "parkade" / f"{self.pid}.sock"
+
+    # Clients
+
+    def connect(self, **options: Any) -> Client:
+        """A connection; it is closed with the server."""
+        return self._keep(Client(self.address, **options))
+
+    def connect2(self, **options: Any) -> Http2:
+        """A connection of HTTP/2."""
+        return self._keep(Http2(self.address, **options))
+
+    def events(self, target: str, *fields: str) -> Events:
+        """A stream of server-sent events, opened."""
+        return self._keep(Events(self.address, target, *fields))
+
+    def get(self, target: str, *fields: str) -> Any:
+        """An answer over a connection of its own."""
+        with Client(self.address) as client:
+            return client.get(target, *fields)
+
+    def post(self, target: str, body: bytes = b"", *fields: str) -> Any:
+        """The same with POST."""
+        with Client(self.address) as client:
+            return client.post(target, body, *fields)
+
+    def waiting(self, target: str, count: int, *fields: str, method: str = "GET", body: bytes = b"") -> list[Client]:
+        """So many clients that have sent this request, each on a connection of its own, and read nothing yet."""
+        return [self.connect().ask(method, target, *fields, body=body) for _ in range(count)]
+
+    def _keep(self, client: Any) -> Any:
+        self._kept.append(client)
+        return client
+
+    def _leave(self) -> None:
+        for client in self._kept:
+            client.close()
+        self._kept.clear()
+
+    # What it says of itself
+
+    def admin(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
+        """Asks its private socket; gives status and body."""
+        connection = http.client.HTTPConnection("private", timeout=SECONDS)
+        connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.sock.settimeout(SECONDS)
+        try:
+            connection.sock.connect(str(self.private))
+            connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def status(self) -> Status:
+        """What `/status` tells."""
+        code, body = self.admin("GET", "/status")
+        assert code == 200, f"{code} {body!r}"
+        status: Status = json.loads(body)
+        return status
+
+    def until(self, look: Callable[[Status], object], seconds: float = SECONDS) -> Status:
+        """Waits until the status is so."""
+
+        def seen() -> Status | None:
+            status = self.status()
+            return status if look(status) else None
+
+        found = until("the status", seen, seconds, told=lambda: f"{json.dumps(self.status())}\n{self.log()[-4000:]}")
+        assert found is not None
+        return found
+
+    def until_parked(self, count: int, seconds: float = SECONDS) -> Status:
+        """Waits until so many requests are parked."""
+        return self.until(lambda status: status["lives"]["parked"] == count, seconds)
+
+    def until_running(self, count: int) -> Status:
+        """Waits until so many requests are running."""
+        return self.until(lambda status: status["lives"]["running"] == count)
+
+    def until_zero(self, seconds: float = SECONDS) -> Status:
+        """Waits until no request is anywhere: not in the core, not in a worker."""
+        return self.until(is_zero, seconds)
+
+    def until_logged(self, pattern: str, seconds: float = SECONDS, times: int = 1) -> re.Match[str]:
+        """Waits until the log has so many matches of this regular expression; gives the last."""
+        found = until(
+            f"{times} times {pattern!r} in the log",
+            lambda: list(re.finditer(pattern, self.log()))[times - 1 :],
+            seconds,
+            told=self.log,
+        )
+        return found[-1]
+
+    def still_serves(self) -> None:
+        """It answers, and nothing is left of what was before."""
+        assert self.get("/hola/you").body == b"Hola you"
+        self.until_zero()
+
+    def cleared(self) -> None:
+        """Behind a test that shares its server: its clients leave, and the server is as it was."""
+        self._leave()
+        self.until_zero()
+        self.still_serves()
+
+    def log(self) -> str:
+        """What it has written to standard error."""
+        return self._log.read_text(errors="replace")
+
+    def printed(self) -> str:
+        """What it has written to standard output."""
+        return self._printed.read_text(errors="replace")
+
+    def metrics(self) -> str:
+        """The page of `/metrics`."""
+        code, body = self.admin("GET", "/metrics")
+        assert code == 200
+        return body.decode()
+
+    def workers(self, *states: str) -> list[Mapping[str, Any]]:
+        """The workers in these states, or all."""
+        return [worker for worker in self.status()["workers"] if not states or worker["state"] in states]
+
+    def worker_pids(self) -> list[int]:
+        """Of the workers that serve."""
+        return [worker["pid"] for worker in self.workers("ready", "busy")]
+
+    @property
+    def resident_bytes(self) -> int:
+        """Memory of the core."""
+        return processes.resident_bytes(self.pid)
+
+    # Acting on it
+
+    def publish(self, channel: str, body: bytes = b"", content_type: str = "text/plain") -> str:
+        """Publishes by its private socket; gives the cursor."""
+        code, told = self.admin("POST", f"/publish/{channel}", body, Content_Type=content_type)
+        assert code == 202, f"{code} {told!r}"
+        cursor: str = json.loads(told)["cursor"]
+        return cursor
+
+    def open_gate(self, name: str) -> None:
+        """Lets the handlers go on that wait at this gate (see `apps/gates.py`)."""
+        (self.gates / name).touch()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal to the core."""
+        os.kill(self.pid, number)
+
+    def reload(self) -> Status:
+        """SIGHUP, and waits until it is over, well or badly."""
+        before = self.status()["counts"]
+        self.signal(signal.SIGHUP)
+        done = ("reloads_done", "reloads_given_up")
+        return self.until(
+            lambda status: (
+                sum(status["counts"][name] for name in done) > sum(before[name] for name in done)
+                and not status["code"]["reloading"]
+            )
+        )
+
+    # Ending
+
+    def stop(self, seconds: float = SECONDS) -> int:
+        """SIGTERM, and waits; gives the exit code."""
+        if self.process.poll() is None:
+            self.signal(signal.SIGTERM)
+        return self.ended(seconds)
+
+    def ended(self, seconds: float = SECONDS) -> int:
+        """Waits until it has ended; nothing that it started may be left."""
+        code = self.process.wait(seconds)
+        self._check_remains()
+        return code
+
+    def kill(self) -> None:
+        """SIGKILL to the core alone."""
+        self.process.kill()
+        self.process.wait(SECONDS)
+
+    def belongings(self) -> list[int]:
+        """Living processes that it has started, the core too."""
+        return processes.with_variable(MARK, self.mark)
+
+    def _check_remains(self) -> None:
+        until("no process of the server is left", lambda: not self.belongings(), 3.0, told=lambda: f"{self.belongings()}\n{self.log()[-4000:]}")
+
+    def dispose(self) -> None:
+        """Ends whatever is left, by pid, and says so if something had to be killed."""
+        self._leave()
+        try:
+            if self.process.poll() is None:
+                self.stop()
+            else:
+                self._check_remains()
+            log = self.log()
+            assert "a bug in parkade" not in log, log
+            assert "panicked" not in log, log
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the server did not stop:\n{self.log()[-4000:]}") from None
+        finally:
+            for pid in self.belongings():
+                os.kill(pid, signal.SIGKILL)
+            if self.process.poll() is None:
+                self.process.kill()
+            self.process.wait(SECONDS)
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def is_zero(status: Status) -> bool:
+    """Whether no request is anywhere."""
+    nowhere = not any(status["lives"].values()) and not any(wait["count"] for wait in status["waits"].values())
+    return nowhere and all(not worker["held"] and not worker["awaiting"] for worker in status["workers"])
+
+
+def free_port() -> int:
+    """A port that nobody has at this moment."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+if not PARKADE.exists() and "pytest" in sys.modules:
+    # Said once, clearly, rather than by four hundred failures.
+    import pytest
+
+    pytest.exit(f"there is no parkade at {PARKADE}: run `make setup`, or name one by PARKADE_BIN", 3)
