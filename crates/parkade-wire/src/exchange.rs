@@ -39,6 +39,16 @@ pub struct Headers {
     count: usize,
 }
 
+impl Response {
+    /// The same response in memory of its own: what is kept for long must not hold the buffer that it was read into.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        let elements = Bytes::copy_from_slice(&self.headers.elements);
+        let headers = Headers { elements, count: self.headers.count };
+        Self { status: self.status, headers, body: Bytes::copy_from_slice(&self.body) }
+    }
+}
+
 impl Headers {
     pub(crate) const fn checked(elements: Bytes, count: usize) -> Self {
         Headers { elements, count }

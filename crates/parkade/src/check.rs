@@ -60,7 +60,11 @@ async fn load(application: &Application) -> Result<Told, Error> {
 }
 
 fn print_routes(told: &Told) {
-    let rows: Vec<[String; 3]> = told.routes.iter().map(|route| [route.methods.join(","), route.path.clone(), kind(&route.kind).into()]).collect();
+    let rows: Vec<[String; 3]> = told
+        .routes
+        .iter()
+        .map(|route| [route.methods.join(","), route.path.clone(), kind(&route.kind).into()])
+        .collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let (methods, paths) = (width(0), width(1));
     for [method, path, kind] in &rows {

@@ -22,6 +22,8 @@ impl Clock {
     pub fn instant(&self, moment: Moment) -> tokio::time::Instant {
         // A moment past what the clock can say is far enough away.
         let far = std::time::Duration::from_secs(86_400 * 365);
-        tokio::time::Instant::from_std(self.began + std::time::Duration::from_nanos(moment.as_nanos()).min(far + self.began.elapsed()))
+        tokio::time::Instant::from_std(
+            self.began + std::time::Duration::from_nanos(moment.as_nanos()).min(far + self.began.elapsed()),
+        )
     }
 }

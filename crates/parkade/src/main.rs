@@ -22,10 +22,9 @@ use cli::Command;
 
 fn main() -> ExitCode {
     let outcome = match cli::parse() {
-        Command::Serve { application, check: false } => serve::serve(&application),
+        Command::Serve { application, check: false } | Command::Dev(application) => serve::serve(&application),
         Command::Serve { application, check: true } => check::check(&application, check::Show::Outcome),
         Command::Routes(application) => check::check(&application, check::Show::Routes),
-        Command::Dev(application) => serve::serve(&application),
         Command::Status(arguments) => status_view::status(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::Publish(arguments) => status_view::publish(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::Settings => {

@@ -28,7 +28,10 @@ pub struct PollSet {
 
 impl PollSet {
     /// `batch`: how many sockets are reported at a time.
-    #[expect(deprecated, reason = "the other constructor is `unsafe` because the descriptor must outlive it: here the set beside it owns it")]
+    #[expect(
+        deprecated,
+        reason = "the other constructor is `unsafe` because the descriptor must outlive it: here the set beside it owns it"
+    )]
     pub fn new(batch: usize) -> io::Result<Self> {
         let poll = Poll::new()?;
         let watched = AsyncFd::with_interest(Descriptor(poll.as_raw_fd()), tokio::io::Interest::READABLE)?;

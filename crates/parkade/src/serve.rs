@@ -33,7 +33,8 @@ pub fn serve(application: &Application) -> Result<ExitCode, Error> {
     let settings = &application.settings;
     enter_directory(settings)?;
     let guard = log::init(&settings.log)?;
-    let connections_count_max = settings.http.connections_limit.min(descriptors_for_connections(settings.workers.count));
+    let connections_count_max =
+        settings.http.connections_limit.min(descriptors_for_connections(settings.workers.count));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let exit = runtime.block_on(async {
         let setup = Setup { limits: limits(settings, connections_count_max), trust: trust(&settings.listen.trust) };
@@ -52,7 +53,14 @@ pub fn serve(application: &Application) -> Result<ExitCode, Error> {
             body_bytes_max: settings.http.body_limit,
         };
         let workers = Workers::new(launch(application))?;
-        let parts = Parts { config: config(settings), http, workers, grace: settings.workers.grace, access_log: guard.access(), about };
+        let parts = Parts {
+            config: config(settings),
+            http,
+            workers,
+            grace: settings.workers.grace,
+            access_log: guard.access(),
+            about,
+        };
         Server::new(parts).run(heard).await.map_err(Error::from)
     })?;
     match exit {
@@ -70,7 +78,8 @@ pub fn serve(application: &Application) -> Result<ExitCode, Error> {
 
 pub fn enter_directory(settings: &Settings) -> Result<(), Error> {
     let Some(folder) = &settings.directory else { return Ok(()) };
-    std::env::set_current_dir(folder).map_err(|source| Error::Directory { folder: folder.display().to_string(), source })
+    std::env::set_current_dir(folder)
+        .map_err(|source| Error::Directory { folder: folder.display().to_string(), source })
 }
 
 /// Raises the soft limit of descriptors to the hard one and says how many connections fit under it.
@@ -81,7 +90,9 @@ fn descriptors_for_connections(workers: usize) -> usize {
     let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
     let descriptors = if raised.is_ok() { limit.maximum } else { limit.current };
     let others = DESCRIPTORS_RESERVED + DESCRIPTORS_PER_WORKER * workers as u64;
-    descriptors.map_or(usize::MAX, |descriptors| usize::try_from(descriptors.saturating_sub(others).max(1)).unwrap_or(usize::MAX))
+    descriptors.map_or(usize::MAX, |descriptors| {
+        usize::try_from(descriptors.saturating_sub(others).max(1)).unwrap_or(usize::MAX)
+    })
 }
 
 fn listen(addresses: &[Bind]) -> Result<Vec<Listener>, Error> {
@@ -223,10 +234,10 @@ async fn forward_asks(mut asks: mpsc::Receiver<admin::Ask>, inputs: mpsc::Sender
 
 /// Reloads when the application's files change.
 fn watch(application: &Application, inputs: mpsc::Sender<Input>) -> Result<dev::Watch, Error> {
-    let (changes, mut changed) = mpsc::channel(1);
-    let watch = dev::watch(&application.target, changes)?;
+    let (tell, mut changes) = mpsc::channel(1);
+    let watch = dev::watch(&application.target, tell)?;
     tokio::spawn(async move {
-        while changed.recv().await.is_some() {
+        while changes.recv().await.is_some() {
             if inputs.send(Input::Reload).await.is_err() {
                 return;
             }

@@ -43,6 +43,11 @@ pub const fn is_bodiless(status: u16) -> bool {
     status == 204 || status == 304 || status < 200
 }
 
+/// Whether these bytes can be the name of a field.
+pub fn is_token(name: &[u8]) -> bool {
+    !name.is_empty() && name.iter().all(|byte| TOKEN[usize::from(*byte)])
+}
+
 /// A length that the application announced, when its fields are in order.
 pub fn check<'a>(status: u16, fields: impl Iterator<Item = Field<'a>>) -> Result<Option<u64>, BadAnswer> {
     if !(200..=599).contains(&status) {
@@ -50,14 +55,15 @@ pub fn check<'a>(status: u16, fields: impl Iterator<Item = Field<'a>>) -> Result
     }
     let mut announced = None;
     for (name, value) in fields {
-        if name.is_empty() || !name.iter().all(|byte| TOKEN[usize::from(*byte)]) {
+        if !is_token(name) {
             return Err(BadAnswer::Name);
         }
         if memchr::memchr3(b'\r', b'\n', 0, value).is_some() {
             return Err(BadAnswer::Value);
         }
         if name.len() == 14 && name.eq_ignore_ascii_case(b"content-length") {
-            let length = std::str::from_utf8(value).ok().and_then(|digits| digits.parse().ok()).ok_or(BadAnswer::Length)?;
+            let length =
+                std::str::from_utf8(value).ok().and_then(|digits| digits.parse().ok()).ok_or(BadAnswer::Length)?;
             if announced.replace(length).is_some_and(|before| before != length) {
                 return Err(BadAnswer::Length);
             }
@@ -159,7 +165,14 @@ impl Prepared {
         let serialise = |persistence| {
             let ending = if is_bodiless(status) { Ending::Bodiless } else { Ending::Length(body.len() as u64) };
             let mut out = Vec::with_capacity(256 + body.len());
-            write_head(&mut out, status, fields.iter().map(|(name, value)| (&name[..], &value[..])), ending, persistence, date);
+            write_head(
+                &mut out,
+                status,
+                fields.iter().map(|(name, value)| (&name[..], &value[..])),
+                ending,
+                persistence,
+                date,
+            );
             let head_bytes = out.len();
             if !is_bodiless(status) {
                 out.extend_from_slice(&body);
@@ -220,7 +233,11 @@ mod tests {
             (200, "a", "b\0", BadAnswer::Value),
             (200, "Content-Length", "x", BadAnswer::Length),
         ] {
-            assert_eq!(check(status, [(name.as_bytes(), value.as_bytes())].into_iter()), Err(fault), "{name:?}: {value:?}");
+            assert_eq!(
+                check(status, [(name.as_bytes(), value.as_bytes())].into_iter()),
+                Err(fault),
+                "{name:?}: {value:?}"
+            );
         }
     }
 
@@ -229,13 +246,23 @@ mod tests {
         let fields: [Field<'_>; 3] = [(b"Connection", b"x"), (b"Content-Length", b"9"), (b"X-A", b"1")];
         let mut out = Vec::new();
         write_head(&mut out, 200, fields.into_iter(), Ending::Length(2), Persistence::Close, b"now");
-        assert_eq!(String::from_utf8(out).unwrap(), "HTTP/1.1 200 OK\r\nX-A: 1\r\ndate: now\r\ncontent-length: 2\r\nconnection: close\r\n\r\n");
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "HTTP/1.1 200 OK\r\nX-A: 1\r\ndate: now\r\ncontent-length: 2\r\nconnection: close\r\n\r\n"
+        );
     }
 
     #[test]
     fn a_date_is_written_once() {
         let mut out = Vec::new();
-        write_head(&mut out, 204, [(&b"Date"[..], &b"then"[..])].into_iter(), Ending::Bodiless, Persistence::Keep, b"now");
+        write_head(
+            &mut out,
+            204,
+            [(&b"Date"[..], &b"then"[..])].into_iter(),
+            Ending::Bodiless,
+            Persistence::Keep,
+            b"now",
+        );
         assert_eq!(String::from_utf8(out).unwrap(), "HTTP/1.1 204 No Content\r\nDate: then\r\n\r\n");
     }
 }

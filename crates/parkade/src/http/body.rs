@@ -1,5 +1,6 @@
 //! A request's body as it comes: by its length, or in chunks, strictly (RFC 9112, section 7.1), without I/O.
 
+use super::answer::is_token;
 use super::fault::Fault;
 use super::head::Framing;
 
@@ -80,7 +81,7 @@ impl BodyDecoder {
                 *seen += line.len();
                 if line.is_empty() {
                     *self = Self::Complete;
-                } else if !line.contains(&b':') || line[0].is_ascii_whitespace() {
+                } else if !is_field(line) {
                     return Err(Fault::BadChunk);
                 }
                 Ok(Some(line.len() + 2))
@@ -110,10 +111,18 @@ fn line(input: &[u8], bytes_max: usize) -> Result<Option<&[u8]>, Fault> {
     }
 }
 
+/// Whether a trailer line is a field: as strict as a head, although it is only read over.
+fn is_field(line: &[u8]) -> bool {
+    let Some(colon) = memchr::memchr(b':', line) else { return false };
+    let (name, value) = line.split_at(colon);
+    is_token(name) && value.iter().all(|byte| !byte.is_ascii_control() || *byte == b'\t')
+}
+
 fn chunk_size(line: &[u8]) -> Result<u64, Fault> {
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let (size, extension) = line.split_at(digits);
-    let extension_is_one = extension.is_empty() || (extension[0] == b';' && extension.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' '));
+    let extension_is_one = extension.is_empty()
+        || (extension[0] == b';' && extension.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' '));
     if digits == 0 || digits > 15 || !extension_is_one {
         return Err(Fault::BadChunk);
     }
@@ -161,7 +170,27 @@ mod tests {
     #[test]
     fn a_malformed_chunk_is_refused() {
         let long = format!("1;{}\r\na\r\n", "x".repeat(300));
-        for input in ["\r\n", "x\r\n", "-1\r\n", "+1\r\n", "0x1\r\n", " 1\r\n", "1 \r\n", "1\na\r\n", "1\r\nab\r\n", "1\r\na\n", "1111111111111111\r\n", "1;\u{1}\r\n", "0\r\nno colon\r\n\r\n", "0\r\n folded: a\r\n\r\n", "0\r\na: b\n\r\n", &long] {
+        for input in [
+            "\r\n",
+            "x\r\n",
+            "-1\r\n",
+            "+1\r\n",
+            "0x1\r\n",
+            " 1\r\n",
+            "1 \r\n",
+            "1\na\r\n",
+            "1\r\nab\r\n",
+            "1\r\na\n",
+            "1111111111111111\r\n",
+            "1;\u{1}\r\n",
+            "0\r\nno colon\r\n\r\n",
+            "0\r\n folded: a\r\n\r\n",
+            "0\r\nX : y\r\n\r\n",
+            "0\r\nX: a\0b\r\n\r\n",
+            "0\r\n: y\r\n\r\n",
+            "0\r\na: b\n\r\n",
+            &long,
+        ] {
             assert_eq!(check(Framing::Chunked, input), Err(Fault::BadChunk), "{input:?}");
         }
     }
@@ -169,6 +198,9 @@ mod tests {
     #[test]
     fn a_chunk_that_would_pass_the_limit_is_refused_before_it_comes() {
         assert_eq!(check(Framing::Chunked, "65\r\n"), Err(Fault::BodyTooLarge));
-        assert_eq!(check(Framing::Chunked, "32\r\n12345678901234567890123456789012345678901234567890\r\n33\r\n"), Err(Fault::BodyTooLarge));
+        assert_eq!(
+            check(Framing::Chunked, "32\r\n12345678901234567890123456789012345678901234567890\r\n33\r\n"),
+            Err(Fault::BodyTooLarge)
+        );
     }
 }

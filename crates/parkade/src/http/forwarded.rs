@@ -44,7 +44,13 @@ pub fn origin(peer: Peer, head: &Head, trust: &Trust) -> Origin {
     }
     let hops = joined(head, "x-forwarded-for");
     let client = nearest_untrusted(hops.split(',').map(address), trust).or(peer);
-    Origin { client, is_https: joined(head, "x-forwarded-proto").rsplit(',').next().is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https")) }
+    Origin {
+        client,
+        is_https: joined(head, "x-forwarded-proto")
+            .rsplit(',')
+            .next()
+            .is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https")),
+    }
 }
 
 fn from_forwarded(peer: Peer, text: &str, trust: &Trust) -> Origin {
@@ -60,7 +66,8 @@ fn from_forwarded(peer: Peer, text: &str, trust: &Trust) -> Origin {
 }
 
 fn joined(head: &Head, name: &str) -> String {
-    let values = head.fields().filter(|(given, _)| *given == name).filter_map(|(_, value)| std::str::from_utf8(value).ok());
+    let values =
+        head.fields().filter(|(given, _)| *given == name).filter_map(|(_, value)| std::str::from_utf8(value).ok());
     values.collect::<Vec<_>>().join(",")
 }
 
@@ -80,7 +87,10 @@ fn nearest_untrusted(hops: impl DoubleEndedIterator<Item = Option<IpAddr>>, trus
 fn address(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let bare = text.strip_prefix('[').and_then(|rest| rest.split_once(']')).map_or(text, |(inside, _)| inside);
-    bare.parse().ok().or_else(|| bare.rsplit_once(':').and_then(|(host, _)| host.parse().ok()))
+    let parsed: Option<IpAddr> =
+        bare.parse().ok().or_else(|| bare.rsplit_once(':').and_then(|(host, _)| host.parse().ok()));
+    // An IPv4 address in IPv6 clothes is meant where networks are IPv4.
+    parsed.map(|address| address.to_canonical())
 }
 
 #[cfg(test)]
@@ -103,7 +113,12 @@ mod tests {
             ("10.0.0.1", "X-Forwarded-For: 6.6.6.6, 2.2.2.2, 10.0.0.2", "2.2.2.2", false),
             ("10.0.0.1", "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-For: 2.2.2.2", "2.2.2.2", false),
             ("10.0.0.1", "X-Forwarded-For: rubbish", "10.0.0.1", false),
-            ("10.0.0.1", "Forwarded: for=\"[2001:db8::1]:47\";proto=https\r\nX-Forwarded-For: 2.2.2.2", "2001:db8::1", true),
+            (
+                "10.0.0.1",
+                "Forwarded: for=\"[2001:db8::1]:47\";proto=https\r\nX-Forwarded-For: 2.2.2.2",
+                "2001:db8::1",
+                true,
+            ),
             ("10.0.0.1", "Forwarded: for=2.2.2.2:80, for=10.0.0.3;proto=http", "2.2.2.2", false),
             ("10.0.0.1", "X-A: b", "10.0.0.1", false),
         ] {

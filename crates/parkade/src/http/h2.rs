@@ -14,6 +14,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::sync::{mpsc, oneshot};
 
+use super::answer;
 use super::fault::Fault;
 use super::forwarded::{self, Origin};
 use super::head::{Builder, Head};
@@ -44,6 +45,8 @@ pub struct Answer {
 #[derive(Debug)]
 pub enum Body {
     Whole(Bytes),
+    /// For `HEAD`: the length that a body would have.
+    Announced(u64),
     Pieces(mpsc::UnboundedReceiver<Piece>),
 }
 
@@ -69,8 +72,8 @@ impl Exchange {
     }
 
     pub fn answer(&mut self, status: u16, fields: Vec<(Vec<u8>, Vec<u8>)>, body: Bytes) {
-        let body = if self.is_head { Bytes::new() } else { body };
-        self.reply(Answer { status, fields, body: Body::Whole(body) });
+        let body = if self.is_head { Body::Announced(body.len() as u64) } else { Body::Whole(body) };
+        self.reply(Answer { status, fields, body });
     }
 
     pub fn begin(&mut self, status: u16, fields: Vec<(Vec<u8>, Vec<u8>)>) {
@@ -206,6 +209,13 @@ async fn stream(request: Request<Incoming>, peer: Peer, shared: Shared) -> Resul
             guard.has_ended = true;
             Outgoing::Whole(Some(bytes))
         }
+        Body::Announced(length) => {
+            guard.has_ended = true;
+            if !answer::is_bodiless(answer.status) {
+                response = response.header("content-length", length);
+            }
+            Outgoing::Whole(None)
+        }
         Body::Pieces(pieces) => Outgoing::Pieces { pieces, guard },
     };
     Ok(response.body(body).unwrap_or_else(|_| refused(Fault::BadSyntax)))
@@ -213,8 +223,11 @@ async fn stream(request: Request<Incoming>, peer: Peer, shared: Shared) -> Resul
 
 async fn receive(request: Request<Incoming>, setup: &Setup) -> Result<(Head, Bytes), Fault> {
     let (parts, mut incoming) = request.into_parts();
-    let host = parts.headers.get("host").and_then(|host| host.to_str().ok());
+    let host = one_host(&parts.headers)?;
     let authority = parts.uri.authority().map(hyper::http::uri::Authority::as_str).or(host);
+    if host.is_some_and(|host| Some(host) != authority) {
+        return Err(Fault::BadHost);
+    }
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     if parts.headers.len() > setup.limits.header_count_max {
         return Err(Fault::TooManyHeaders);
@@ -240,6 +253,16 @@ async fn receive(request: Request<Incoming>, setup: &Setup) -> Result<(Head, Byt
         if body.len() > setup.limits.body_bytes_max {
             return Err(Fault::BodyTooLarge);
         }
+    }
+}
+
+/// The `Host` field, which a client may send beside `:authority`, once, if it says the same (RFC 9113, section 8.3.1).
+fn one_host(fields: &hyper::HeaderMap) -> Result<Option<&str>, Fault> {
+    let mut hosts = fields.get_all("host").iter();
+    match (hosts.next(), hosts.next()) {
+        (None, _) => Ok(None),
+        (Some(host), None) => host.to_str().map(Some).map_err(|_| Fault::BadHost),
+        (Some(_), Some(_)) => Err(Fault::BadHost),
     }
 }
 
@@ -269,7 +292,9 @@ impl hyper::body::Body for Outgoing {
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         match self.get_mut() {
-            Self::Whole(bytes) => Poll::Ready(bytes.take().filter(|bytes| !bytes.is_empty()).map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Whole(bytes) => {
+                Poll::Ready(bytes.take().filter(|bytes| !bytes.is_empty()).map(|bytes| Ok(Frame::data(bytes))))
+            }
             Self::Pieces { pieces, guard } => pieces.poll_recv(context).map(|piece| match piece {
                 Some(Piece::Data(bytes)) => {
                     let _ = guard.inbox.send(FromStream::Taken { key: guard.key, bytes: bytes.len() });

@@ -103,6 +103,7 @@ pub fn end_of_head(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, F
 
 /// What the fields say that the server itself heeds.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one header field, said or not; no combination is a state")]
 struct Heeded<'a> {
     host: Option<&'a [u8]>,
     length: Option<u64>,
@@ -119,10 +120,9 @@ pub fn parse(raw: &[u8], header_count_max: usize) -> Result<Head, Fault> {
     let mut request = httparse::Request::new(&mut slots);
     match request.parse(raw) {
         Ok(httparse::Status::Complete(_)) => {}
-        Ok(httparse::Status::Partial) => return Err(Fault::BadSyntax),
         Err(httparse::Error::TooManyHeaders) => return Err(Fault::TooManyHeaders),
         Err(httparse::Error::Version) => return Err(Fault::UnknownVersion),
-        Err(_) => return Err(Fault::BadSyntax),
+        Ok(httparse::Status::Partial) | Err(_) => return Err(Fault::BadSyntax),
     }
     if request.headers.len() > header_count_max {
         return Err(Fault::TooManyHeaders);
@@ -151,7 +151,11 @@ pub fn parse(raw: &[u8], header_count_max: usize) -> Result<Head, Fault> {
         fields,
         version,
         framing,
-        keep_alive: if version == Version::Http11 { !heeded.connection_close } else { heeded.connection_keep_alive && !heeded.connection_close },
+        keep_alive: if version == Version::Http11 {
+            !heeded.connection_close
+        } else {
+            heeded.connection_keep_alive && !heeded.connection_close
+        },
         expects_continue: heeded.expects_continue && version == Version::Http11,
         raw: owned.into(),
     })
@@ -184,11 +188,7 @@ fn heed<'a>(headers: &[httparse::Header<'a>]) -> Result<Heeded<'a>, Fault> {
     for header in headers {
         // The lengths sort out most fields before a name is compared.
         match header.name.len() {
-            4 if header.name.eq_ignore_ascii_case("host") => {
-                if heeded.host.replace(header.value).is_some() {
-                    return Err(Fault::BadHost);
-                }
-            }
+            4 if header.name.eq_ignore_ascii_case("host") => heed_host(&mut heeded, header.value)?,
             6 if header.name.eq_ignore_ascii_case("expect") => {
                 if !header.value.eq_ignore_ascii_case(b"100-continue") {
                     return Err(Fault::UnknownExpectation);
@@ -218,6 +218,10 @@ fn heed<'a>(headers: &[httparse::Header<'a>]) -> Result<Heeded<'a>, Fault> {
         }
     }
     Ok(heeded)
+}
+
+fn heed_host<'a>(heeded: &mut Heeded<'a>, value: &'a [u8]) -> Result<(), Fault> {
+    if heeded.host.replace(value).is_some() { Err(Fault::BadHost) } else { Ok(()) }
 }
 
 fn decimal(value: &[u8]) -> Option<u64> {
@@ -333,7 +337,10 @@ mod tests {
             ("POST / HTTP/1.1\nHost: a\nContent-Length: 1, 1", Fault::BadContentLength),
             ("POST / HTTP/1.1\nHost: a\nContent-Length: 99999999999999999999", Fault::BadContentLength),
             ("POST / HTTP/1.1\nHost: a\nTransfer-Encoding: gzip, chunked", Fault::UnknownTransferCoding),
-            ("POST / HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\nTransfer-Encoding: chunked", Fault::UnknownTransferCoding),
+            (
+                "POST / HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\nTransfer-Encoding: chunked",
+                Fault::UnknownTransferCoding,
+            ),
             ("POST / HTTP/1.0\nTransfer-Encoding: chunked", Fault::CodingNeedsHttp11),
             ("POST / HTTP/1.1\nHost: a\nUpgrade: x\nContent-Length: 1", Fault::UpgradeWithBody),
             ("GET / HTTP/1.1\nHost: a\nExpect: more", Fault::UnknownExpectation),

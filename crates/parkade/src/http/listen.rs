@@ -21,7 +21,10 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 pub enum Listener {
     Tcp(TcpListener),
     /// Its file is removed when it closes, unless systemd owns it.
-    Unix { listener: UnixListener, file: Option<PathBuf> },
+    Unix {
+        listener: UnixListener,
+        file: Option<PathBuf>,
+    },
 }
 
 impl Listener {
@@ -40,7 +43,9 @@ impl Listener {
         // Linux hands these down to every accepted socket, which saves three calls for each connection.
         socket.set_tcp_nodelay(true)?;
         socket.set_keepalive(true)?;
-        socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE_IDLE).with_interval(KEEPALIVE_INTERVAL).with_retries(3))?;
+        socket.set_tcp_keepalive(
+            &TcpKeepalive::new().with_time(KEEPALIVE_IDLE).with_interval(KEEPALIVE_INTERVAL).with_retries(3),
+        )?;
         socket.listen(BACKLOG)?;
         socket.set_nonblocking(true)?;
         Ok(Self::Tcp(TcpListener::from_std(socket.into())))
@@ -92,7 +97,9 @@ impl Listener {
     /// Where it can be reached, as a person would type it.
     pub fn name(&self) -> String {
         match self {
-            Self::Tcp(listener) => listener.local_addr().map_or_else(|_| "tcp".into(), |address| format!("http://{address}")),
+            Self::Tcp(listener) => {
+                listener.local_addr().map_or_else(|_| "tcp".into(), |address| format!("http://{address}"))
+            }
             Self::Unix { listener, .. } => {
                 let address = listener.local_addr().ok();
                 let path = address.as_ref().and_then(|address| address.as_pathname());

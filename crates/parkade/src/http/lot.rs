@@ -10,8 +10,6 @@ use bytes::Bytes;
 use mio::{Interest, Token};
 use slab::Slab;
 
-use parkade_core::RequestId;
-
 use super::answer::DateLine;
 use super::connection::{Connection, Step, Turn};
 use super::forwarded;
@@ -42,7 +40,9 @@ enum Accepting {
     /// Somebody may be waiting.
     Due,
     /// Descriptors or places had run out.
-    Paused { until: Instant },
+    Paused {
+        until: Instant,
+    },
     Stopped,
 }
 
@@ -101,10 +101,6 @@ impl Lot {
         self.connections.len()
     }
 
-    pub fn occupied_count(&self) -> usize {
-        self.connections.iter().filter(|(_, connection)| connection.is_occupied()).count()
-    }
-
     /// Waits until there is something to do. Cancel safe.
     pub async fn ready(&self) -> io::Result<()> {
         if !self.again.is_empty() || self.accepting == Accepting::Due {
@@ -114,7 +110,12 @@ impl Lot {
     }
 
     /// Does what can be done without waiting, for a bounded number of connections.
-    pub fn turn(&mut self, roll: &mut Roll, events: &mut Vec<HttpEvent>, departures: &mut Vec<Departure>) -> io::Result<()> {
+    pub fn turn(
+        &mut self,
+        roll: &mut Roll,
+        events: &mut Vec<HttpEvent>,
+        departures: &mut Vec<Departure>,
+    ) -> io::Result<()> {
         self.tell_time();
         // First those from the last turn: no slot of theirs can have been taken by another connection.
         for slot in std::mem::take(&mut self.again) {
@@ -155,7 +156,14 @@ impl Lot {
         self.step(slot, step, roll, events, departures);
     }
 
-    fn step(&mut self, slot: usize, step: Step, roll: &mut Roll, events: &mut Vec<HttpEvent>, departures: &mut Vec<Departure>) {
+    fn step(
+        &mut self,
+        slot: usize,
+        step: Step,
+        roll: &mut Roll,
+        events: &mut Vec<HttpEvent>,
+        departures: &mut Vec<Departure>,
+    ) {
         match step {
             Step::Stay => self.look_again(slot),
             Step::Arrived(head, body) => events.push(self.arrived(slot, head, body, roll)),
@@ -275,7 +283,8 @@ impl Lot {
         use std::io::Write;
         self.spare = None;
         if let Ok((socket, _)) = self.listeners[index].accept() {
-            let answer = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+            let answer =
+                b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
             let _ = match socket {
                 Socket::Tcp(mut stream) => stream.write(answer),
                 Socket::Unix(mut stream) => stream.write(answer),
@@ -317,16 +326,11 @@ impl Lot {
 
 /// Errors of `accept` that concern one client only.
 fn is_passing(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted)
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted
+    )
 }
 
 /// How long the sweep may be away.
 pub const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
-
-/// The connection slot of a request, where it has one.
-pub fn slot_of(roll: &mut Roll, request: RequestId) -> Option<usize> {
-    match roll.client(request)? {
-        Client::H1(slot) => Some(*slot),
-        Client::H2(_) | Client::Gone => None,
-    }
-}

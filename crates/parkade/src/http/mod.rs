@@ -85,7 +85,15 @@ impl Http {
             connection_count: Arc::new(AtomicUsize::new(0)),
             draining: watched,
         };
-        Ok(Self { lot: Lot::new(listeners, setup)?, roll: Roll::default(), shared, inbox, first: None, streams: HashMap::new(), draining })
+        Ok(Self {
+            lot: Lot::new(listeners, setup)?,
+            roll: Roll::default(),
+            shared,
+            inbox,
+            first: None,
+            streams: HashMap::new(),
+            draining,
+        })
     }
 
     /// Where clients can connect.
@@ -94,7 +102,10 @@ impl Http {
     }
 
     pub fn counts(&self) -> ConnectionCounts {
-        ConnectionCounts { http1: self.lot.connection_count(), http2: self.shared.connection_count.load(Ordering::Relaxed) }
+        ConnectionCounts {
+            http1: self.lot.connection_count(),
+            http2: self.shared.connection_count.load(Ordering::Relaxed),
+        }
     }
 
     /// Whether every answer has reached its socket, so that the process may end.
@@ -167,7 +178,13 @@ impl Http {
     }
 
     /// Answers a request, whole. Nothing is sent when the answer breaks HTTP.
-    pub fn answer<'a>(&mut self, request: RequestId, status: u16, fields: impl Iterator<Item = Field<'a>> + Clone, body: &Bytes) -> Result<(), BadAnswer> {
+    pub fn answer<'a>(
+        &mut self,
+        request: RequestId,
+        status: u16,
+        fields: impl Iterator<Item = Field<'a>> + Clone,
+        body: &Bytes,
+    ) -> Result<(), BadAnswer> {
         match self.roll.client(request) {
             Some(Client::H1(slot)) => {
                 let slot = *slot;
@@ -175,7 +192,10 @@ impl Http {
             }
             Some(Client::H2(exchange)) => {
                 let announced = answer::check(status, fields.clone())?;
-                if !exchange.is_head && !answer::is_bodiless(status) && announced.is_some_and(|length| length != body.len() as u64) {
+                if !exchange.is_head
+                    && !answer::is_bodiless(status)
+                    && announced.is_some_and(|length| length != body.len() as u64)
+                {
                     return Err(BadAnswer::Length);
                 }
                 exchange.answer(status, h2_fields(fields, self.lot.date()), body.clone());
@@ -201,7 +221,13 @@ impl Http {
     }
 
     /// Begins an answer whose body follows in pieces.
-    pub fn begin<'a>(&mut self, request: RequestId, status: u16, fields: impl Iterator<Item = Field<'a>> + Clone, purpose: Purpose) -> Result<(), BadAnswer> {
+    pub fn begin<'a>(
+        &mut self,
+        request: RequestId,
+        status: u16,
+        fields: impl Iterator<Item = Field<'a>> + Clone,
+        purpose: Purpose,
+    ) -> Result<(), BadAnswer> {
         match self.roll.client(request) {
             Some(Client::H1(slot)) => {
                 let slot = *slot;
@@ -252,7 +278,7 @@ impl Http {
         match self.roll.client(request) {
             Some(Client::H1(slot)) => {
                 let slot = *slot;
-                let is_whole = self.lot.act(slot, |connection, turn| connection.finish(turn)).unwrap_or(true);
+                let is_whole = self.lot.act(slot, connection::Connection::finish).unwrap_or(true);
                 if !is_whole {
                     self.lot.abort(slot);
                 }
@@ -302,8 +328,10 @@ impl Http {
 }
 
 fn h2_fields<'a>(fields: impl Iterator<Item = Field<'a>>, date: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut owned: Vec<_> =
-        fields.filter(|(name, _)| !answer::is_the_servers(name)).map(|(name, value)| (name.to_ascii_lowercase(), value.to_vec())).collect();
+    let mut owned: Vec<_> = fields
+        .filter(|(name, _)| !answer::is_the_servers(name))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_vec()))
+        .collect();
     if !owned.iter().any(|(name, _)| name == b"date") {
         owned.push((b"date".to_vec(), date.to_vec()));
     }

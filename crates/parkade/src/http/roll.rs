@@ -65,6 +65,8 @@ impl Roll {
     }
 
     fn entry(&mut self, request: RequestId) -> Option<&mut Entry> {
-        self.entries.get_mut(request.slot as usize).filter(|entry| entry.is_taken && entry.generation == request.generation)
+        self.entries
+            .get_mut(request.slot as usize)
+            .filter(|entry| entry.is_taken && entry.generation == request.generation)
     }
 }

@@ -15,14 +15,21 @@ pub struct Target<'a> {
 
 impl<'a> Target<'a> {
     pub fn parse(raw: &'a str, method: &str) -> Result<Self, Fault> {
-        if raw.bytes().any(|byte| !byte.is_ascii_graphic() || matches!(byte, b'#' | b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}')) {
+        if raw.bytes().any(|byte| {
+            !byte.is_ascii_graphic()
+                || matches!(byte, b'#' | b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}')
+        }) {
             return Err(Fault::BadTarget);
         }
         if method == "CONNECT" {
             return Err(Fault::ConnectUnsupported);
         }
         if raw == "*" {
-            return if method == "OPTIONS" { Ok(Self { authority: None, path: raw, query: "" }) } else { Err(Fault::BadTarget) };
+            return if method == "OPTIONS" {
+                Ok(Self { authority: None, path: raw, query: "" })
+            } else {
+                Err(Fault::BadTarget)
+            };
         }
         let (authority, rest) = if raw.starts_with('/') { (None, raw) } else { absolute(raw)? };
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -68,7 +75,9 @@ fn decode(text: &str, wanted: fn(u8) -> bool) -> Option<Vec<u8>> {
             rest = behind;
             continue;
         }
-        let digits = std::str::from_utf8(behind.get(..2)?).ok().filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
+        let digits = std::str::from_utf8(behind.get(..2)?)
+            .ok()
+            .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
         let octet = u8::from_str_radix(digits, 16).ok()?;
         if wanted(octet) {
             decoded.push(octet);
@@ -95,7 +104,9 @@ pub fn is_authority(text: &str) -> bool {
         None => return false,
     };
     let port_is_one = digits.len() <= 5 && digits.bytes().all(|byte| byte.is_ascii_digit());
-    let host_is_one = !host.is_empty() && host.len() <= 255 && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%".contains(&byte));
+    let host_is_one = !host.is_empty()
+        && host.len() <= 255
+        && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%".contains(&byte));
     port_is_one && host_is_one
 }
 
@@ -105,7 +116,13 @@ mod tests {
 
     #[test]
     fn a_target_has_a_path_and_a_query() {
-        for (raw, path, query) in [("/", "/", ""), ("/a?b=c?d", "/a", "b=c?d"), ("http://h:80/x?y", "/x", "y"), ("http://h", "/", ""), ("http://h?q", "/", "q")] {
+        for (raw, path, query) in [
+            ("/", "/", ""),
+            ("/a?b=c?d", "/a", "b=c?d"),
+            ("http://h:80/x?y", "/x", "y"),
+            ("http://h", "/", ""),
+            ("http://h?q", "/", "q"),
+        ] {
             let target = Target::parse(raw, "GET").unwrap();
             assert_eq!((target.path, target.query), (path, query), "{raw}");
         }
@@ -120,14 +137,30 @@ mod tests {
 
     #[test]
     fn an_encoded_slash_never_separates() {
-        for (path, routed) in [("/a%2Fb", "/a%2Fb"), ("/a%2fb", "/a%2fb"), ("/a%62", "/ab"), ("/%C3%B1", "/ñ"), ("/%2541", "/%2541")] {
+        for (path, routed) in
+            [("/a%2Fb", "/a%2Fb"), ("/a%2fb", "/a%2fb"), ("/a%62", "/ab"), ("/%C3%B1", "/ñ"), ("/%2541", "/%2541")]
+        {
             assert_eq!(routable(path), routed, "{path}");
         }
     }
 
     #[test]
     fn an_authority_is_a_host_with_an_optional_port() {
-        for (text, valid) in [("a", true), ("a:80", true), ("a:", true), ("[::1]:80", true), ("[::1]", true), ("", false), ("a:b", false), ("a:1:2", false), ("u@a", false), ("a/b", false), ("[x]", false), ("[::1]x", false), ("a b", false)] {
+        for (text, valid) in [
+            ("a", true),
+            ("a:80", true),
+            ("a:", true),
+            ("[::1]:80", true),
+            ("[::1]", true),
+            ("", false),
+            ("a:b", false),
+            ("a:1:2", false),
+            ("u@a", false),
+            ("a/b", false),
+            ("[x]", false),
+            ("[::1]x", false),
+            ("a b", false),
+        ] {
             assert_eq!(is_authority(text), valid, "{text}");
         }
     }

@@ -7,11 +7,11 @@ use parkade_core::{
 use parkade_wire::Outcome as WireOutcome;
 use parkade_wire::encode::RequestHead;
 
-use super::exchange::Kept;
+use super::exchange::{Exchange, Kept};
 use super::messages::Event as StreamEvent;
-use super::tables::Standing;
+use super::tables::{Standing, Tables};
 use super::{Hand, Server, refusal};
-use crate::http::answer::Field;
+use crate::http::answer::{BadAnswer, Field};
 use crate::http::{Purpose, error_body};
 use crate::log::Entry;
 
@@ -27,7 +27,9 @@ impl Server {
             Effect::Relay { request, whole } => self.relay(request, whole),
             Effect::End { request } => {
                 if !self.http.finish(request) {
-                    tracing::error!("the application's answer is shorter than its Content-Length: the connection is broken off");
+                    tracing::error!(
+                        "the application's answer is shorter than its Content-Length: the connection is broken off"
+                    );
                 }
             }
             Effect::Abort { request } => self.http.abort(request),
@@ -44,7 +46,7 @@ impl Server {
             }
             Effect::Forget { request, ending, times } => self.forget(request, ending, times),
             Effect::Assign { request, worker, route } => self.assign(request, worker, route),
-            Effect::Call { request, worker, outcome } => self.call(request, worker, outcome),
+            Effect::Call { request, worker, outcome } => self.call(worker, outcome, &[request]),
             Effect::Resume { worker, outcome, requests } => {
                 if let Some(outcome) = wire_outcome(&self.messages, outcome) {
                     self.workers.resume(worker, &outcome, &requests);
@@ -55,16 +57,28 @@ impl Server {
             Effect::DrainWorker { worker, within } => self.workers.drain(worker, within),
             Effect::DismissWorker { worker } => self.workers.dismiss(worker),
             Effect::KillWorker { worker, why } => {
-                tracing::warn!(worker = worker.0, pid = self.workers.pid(worker), "a worker is killed: {}", kill_reason(why));
+                tracing::warn!(
+                    worker = worker.0,
+                    pid = self.workers.pid(worker),
+                    "a worker is killed: {}",
+                    kill_reason(why)
+                );
                 self.workers.kill(worker);
             }
             Effect::DumpStack { worker, why } => {
-                tracing::warn!(worker = worker.0, pid = self.workers.pid(worker), "a worker's stack follows: {}", kill_reason(why));
+                tracing::warn!(
+                    worker = worker.0,
+                    pid = self.workers.pid(worker),
+                    "a worker's stack follows: {}",
+                    kill_reason(why)
+                );
                 self.workers.dump_stack(worker);
             }
             Effect::Ping { worker, token } => self.workers.ping(worker, token),
             Effect::DropMessage { message } => self.messages.drop(message),
-            Effect::Reloaded { outcome: ReloadOutcome::Done } => tracing::info!("reloaded: new workers serve, the old ones end"),
+            Effect::Reloaded { outcome: ReloadOutcome::Done } => {
+                tracing::info!("reloaded: new workers serve, the old ones end");
+            }
             Effect::Reloaded { outcome: ReloadOutcome::GivenUp } => {
                 tracing::error!("the reload is given up: the new code does not start, the old goes on");
             }
@@ -75,25 +89,28 @@ impl Server {
 
     fn refuse(&mut self, request: RequestId, refused: Refusal) {
         let (status, fault, detail, retry_after) = refusal::explain(refused);
-        let allow = self.exchanges.of(request).and_then(|exchange| exchange.arrival.as_mut()).and_then(|arrival| arrival.allow.take());
+        let allow = self
+            .exchanges
+            .of(request)
+            .and_then(|exchange| exchange.arrival.as_mut())
+            .and_then(|arrival| arrival.allow.take());
         let mut fields: Vec<Field<'_>> = vec![(b"content-type", b"application/json")];
         fields.extend(retry_after.map(|seconds| (&b"retry-after"[..], seconds)));
         fields.extend(allow.as_ref().map(|allow| (&b"allow"[..], allow.as_bytes())));
         let body = error_body(status, fault, detail);
         self.exchanges.note_answer(request, Some(status), body.len());
         let outcome = self.http_answer(request, status, &fields, &body.into());
-        self.sent(outcome);
+        sent(outcome);
     }
 
-    fn http_answer(&mut self, request: RequestId, status: u16, fields: &[Field<'_>], body: &Bytes) -> Result<(), crate::http::answer::BadAnswer> {
+    fn http_answer(
+        &mut self,
+        request: RequestId,
+        status: u16,
+        fields: &[Field<'_>],
+        body: &Bytes,
+    ) -> Result<(), BadAnswer> {
         self.http.answer(request, status, fields.iter().copied(), body)
-    }
-
-    /// Answers were checked before the core was told of them.
-    fn sent(&self, outcome: Result<(), crate::http::answer::BadAnswer>) {
-        if let Err(fault) = outcome {
-            tracing::error!("a bug in parkade: an answer was checked and could not be sent: {fault}");
-        }
     }
 
     fn relay(&mut self, request: RequestId, whole: bool) {
@@ -101,14 +118,14 @@ impl Server {
         self.exchanges.note_answer(request, Some(response.status), response.body.len());
         if whole {
             let outcome = self.http.answer(request, response.status, response.headers.iter(), &response.body);
-            self.sent(outcome);
+            sent(outcome);
             return;
         }
         let begun = self.http.begin(request, response.status, response.headers.iter(), Purpose::Body);
-        self.sent(begun);
+        sent(begun);
         if !response.body.is_empty() {
             let inline = self.http.piece(request, &response.body).map(|_| ());
-            self.sent(inline);
+            sent(inline);
         }
         if let Some(exchange) = self.exchanges.of(request) {
             exchange.arrival = None;
@@ -146,13 +163,13 @@ impl Server {
     fn answer_nothing(&mut self, request: RequestId) {
         self.exchanges.note_answer(request, Some(204), 0);
         let outcome = self.http_answer(request, 204, &[], &Bytes::new());
-        self.sent(outcome);
+        sent(outcome);
     }
 
     fn send(&mut self, request: RequestId, response: &parkade_wire::Response) {
         self.exchanges.note_answer(request, Some(response.status), response.body.len());
         let outcome = self.http.answer(request, response.status, response.headers.iter(), &response.body);
-        self.sent(outcome);
+        sent(outcome);
     }
 
     fn deliver(&mut self, message: MessageId, cursor: Cursor, gap: bool, requests: &[RequestId]) {
@@ -163,7 +180,7 @@ impl Server {
                     self.http.answer_prepared(*request, &prepared);
                 }
             }
-            Some(Err(fault)) => self.sent(Err(fault)),
+            Some(Err(fault)) => sent(Err(fault)),
             None => tracing::error!("a bug in parkade: a message was dropped before it was delivered"),
         }
     }
@@ -173,15 +190,18 @@ impl Server {
         let fields: [Field<'_>; 2] = [(b"etag", etag.as_bytes()), (b"cache-control", b"no-store")];
         self.exchanges.note_answer(request, Some(204), 0);
         let outcome = self.http_answer(request, 204, &fields, &Bytes::new());
-        self.sent(outcome);
+        sent(outcome);
     }
 
     fn open_stream(&mut self, request: RequestId, cursor: Cursor, gap: bool) {
-        let fields: [Field<'_>; 3] =
-            [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache, no-transform"), (b"x-accel-buffering", b"no")];
+        let fields: [Field<'_>; 3] = [
+            (b"content-type", b"text/event-stream"),
+            (b"cache-control", b"no-cache, no-transform"),
+            (b"x-accel-buffering", b"no"),
+        ];
         self.exchanges.note_answer(request, Some(200), 0);
         let begun = self.http.begin(request, 200, fields.iter().copied(), Purpose::Events);
-        self.sent(begun);
+        sent(begun);
         let mut opening = format!("retry: {}\nid: {cursor}\n", fastrand::u32(RETRY_MILLISECONDS));
         if gap {
             opening.push_str("event: gap\n");
@@ -241,18 +261,16 @@ impl Server {
         self.workers.request(worker, request, head, &arrival.body);
     }
 
-    fn call(&mut self, request: RequestId, worker: WorkerId, outcome: Outcome) {
+    pub(super) fn call(&mut self, worker: WorkerId, outcome: Outcome, requests: &[RequestId]) {
         let Some(outcome) = wire_outcome(&self.messages, outcome) else { return };
-        let Some(exchange) = self.exchanges.of(request) else { return };
-        let (name, state) = match (exchange.kept.as_deref(), exchange.route) {
-            (Some(Kept::Function { name, state }), _) => (name.as_str(), &state[..]),
-            (_, Some(route)) => match self.tables.standing(route) {
-                Standing::Function { name, state } => (name.as_str(), &state[..]),
-                Standing::None | Standing::Answer(_) => return,
-            },
-            (Some(Kept::Response(_)) | None, None) => return,
-        };
-        self.workers.call(worker, &outcome, name, &[(request, state)]);
+        let (exchanges, tables) = (&self.exchanges, &self.tables);
+        let functions =
+            requests.iter().filter_map(|request| Some((*request, function(exchanges.peek(*request)?, tables)?)));
+        let functions: Vec<_> = functions.collect();
+        for same in functions.chunk_by(|(_, (name, _)), (_, (next, _))| name == next) {
+            let calls: Vec<_> = same.iter().map(|(request, (_, state))| (*request, *state)).collect();
+            self.workers.call(worker, &outcome, same[0].1.0, &calls);
+        }
     }
 
     fn start_worker(&mut self, worker: WorkerId) {
@@ -260,6 +278,25 @@ impl Server {
             tracing::error!(worker = worker.0, "a worker cannot be started: {error}");
             self.failed_starts.push(worker);
         }
+    }
+}
+
+/// Answers were checked before the core was told of them.
+fn sent(outcome: Result<(), BadAnswer>) {
+    if let Err(fault) = outcome {
+        tracing::error!("a bug in parkade: an answer was checked and could not be sent: {fault}");
+    }
+}
+
+/// The function that a request waits to have called, and its state.
+fn function<'a>(exchange: &'a Exchange, tables: &'a Tables) -> Option<(&'a str, &'a [u8])> {
+    match (exchange.kept.as_deref(), exchange.route) {
+        (Some(Kept::Function { name, state }), _) => Some((name, state)),
+        (None, Some(route)) => match tables.standing(route) {
+            Standing::Function { name, state } => Some((name, state)),
+            Standing::None | Standing::Answer(_) => None,
+        },
+        (Some(Kept::Response(_)) | None, _) => None,
     }
 }
 
@@ -283,4 +320,3 @@ fn kill_reason(why: KillReason) -> &'static str {
         KillReason::NotNeeded => "it is needed no longer",
     }
 }
-

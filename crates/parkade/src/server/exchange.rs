@@ -8,8 +8,8 @@ use bytes::Bytes;
 use parkade_core::{Cursor, RequestId, RouteId};
 use parkade_wire::Response;
 
-use crate::http::forwarded::Origin;
 use crate::http::Head;
+use crate::http::forwarded::Origin;
 
 #[derive(Debug, Default)]
 pub struct Exchange {
@@ -42,7 +42,7 @@ pub struct Arrival {
 #[derive(Debug)]
 pub enum Kept {
     Response(Response),
-    Function { name: String, state: Bytes },
+    Function { name: Box<str>, state: Bytes },
 }
 
 /// What the access log will say.
@@ -91,6 +91,10 @@ impl Exchanges {
         self.slots.get_mut(request.slot as usize)?.as_mut()
     }
 
+    pub fn peek(&self, request: RequestId) -> Option<&Exchange> {
+        self.slots.get(request.slot as usize)?.as_ref()
+    }
+
     pub fn remove(&mut self, request: RequestId) -> Option<Exchange> {
         self.slots.get_mut(request.slot as usize)?.take()
     }
@@ -114,4 +118,3 @@ impl Exchanges {
         }
     }
 }
-

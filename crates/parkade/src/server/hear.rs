@@ -36,9 +36,11 @@ impl Server {
         match event {
             HttpEvent::Arrived { request, head, body, origin } => {
                 let found = self.core.find(head.method(), &routable(head.path()));
-                let arrival = Arrival { head, body, origin, parameters: found.parameters, allow: found.allow, deadline: None };
+                let arrival =
+                    Arrival { head, body, origin, parameters: found.parameters, allow: found.allow, deadline: None };
                 let note = self.access_log.is_some().then(|| Box::new(arrival.note()));
-                self.exchanges.insert(request, Exchange { arrival: Some(Box::new(arrival)), note, ..Exchange::default() });
+                self.exchanges
+                    .insert(request, Exchange { arrival: Some(Box::new(arrival)), note, ..Exchange::default() });
                 let destination = self.directed(request, found.destination);
                 self.tell(Event::Arrived { request, destination });
             }
@@ -50,7 +52,8 @@ impl Server {
     /// Finds a request's place in a route table that has changed since it came.
     pub(super) fn route_again(&mut self, request: RequestId, table: parkade_core::TableId) {
         let Some(arrival) = self.exchanges.of(request).and_then(|exchange| exchange.arrival.as_mut()) else { return };
-        let Found { destination, parameters, allow } = self.core.find_in(table, arrival.head.method(), &routable(arrival.head.path()));
+        let Found { destination, parameters, allow } =
+            self.core.find_in(table, arrival.head.method(), &routable(arrival.head.path()));
         arrival.parameters = parameters;
         arrival.allow = allow;
         let destination = self.directed(request, destination);
@@ -77,7 +80,10 @@ impl Server {
                 let cursor = exchange.arrival.take().and_then(|arrival| arrival.cursor());
                 Destination::Wait { route, wait: with_cursor(wait, cursor), then, deadline }
             }
-            Destination::Fallback { .. } | Destination::NotFound | Destination::MethodNotAllowed | Destination::Unknown => destination,
+            Destination::Fallback { .. }
+            | Destination::NotFound
+            | Destination::MethodNotAllowed
+            | Destination::Unknown => destination,
         }
     }
 
@@ -96,7 +102,9 @@ impl Server {
                 tracing::info!(worker = worker.0, pid = self.workers.pid(worker), "a worker has ended: {how}");
                 self.tell(Event::WorkerExited { worker });
             }
-            WorkerEvent::Response { worker, request, response, more } => self.worker_answered(worker, request, response, more),
+            WorkerEvent::Response { worker, request, response, more } => {
+                self.worker_answered(worker, request, response, more);
+            }
             WorkerEvent::Data { worker, request, bytes, more } => self.worker_went_on(worker, request, &bytes, more),
             WorkerEvent::Errored { worker, request, error, text } => {
                 if error == ErrorReason::Application {
@@ -106,9 +114,11 @@ impl Server {
             }
             WorkerEvent::Parked { worker, request, wait, then } => self.worker_parked(worker, request, wait, then),
             // Its credit comes back; that is all anybody wants to know of it.
-            WorkerEvent::Closed { worker, request } => self.tell(Event::Errored { worker, request, error: WorkerError::Cancelled }),
+            WorkerEvent::Closed { worker, request } => {
+                self.tell(Event::Errored { worker, request, error: WorkerError::Cancelled });
+            }
             WorkerEvent::Published { worker, channel, content_type, body } => {
-                self.worker_published(worker, &channel, content_type, body);
+                self.worker_published(worker, &channel, &content_type, &body);
             }
             WorkerEvent::Credit { worker, delta } => self.tell(Event::Credit { worker, delta: delta.into() }),
             WorkerEvent::Pong { worker, token } => self.tell(Event::Pong { worker, token }),
@@ -191,6 +201,10 @@ impl Server {
             Ok(wait) => wait,
             Err(why) => {
                 tracing::error!(worker = worker.0, "the application waits for something that there is not: {why}");
+                if then == WireThen::Await {
+                    // Its coroutine would wait for ever.
+                    self.workers.cancel(worker, request, parkade_core::Reason::Operator);
+                }
                 self.tell(Event::Errored { worker, request, error: WorkerError::BadAnswer });
                 return;
             }
@@ -205,13 +219,13 @@ impl Server {
         self.hand = Hand::Empty;
     }
 
-    fn worker_published(&mut self, worker: WorkerId, channel: &str, content_type: String, body: bytes::Bytes) {
+    fn worker_published(&mut self, worker: WorkerId, channel: &str, content_type: &str, body: &[u8]) {
         let fault = match ChannelName::parse(channel) {
             Err(error) => error.to_string(),
             Ok(_) if answer::check(200, [(&b"content-type"[..], content_type.as_bytes())].into_iter()).is_err() => {
                 "its content type is no header value".to_owned()
             }
-            Ok(name) => match self.publish(name, content_type, body) {
+            Ok(name) => match self.publish(&name, content_type, body) {
                 Ok(_) => return,
                 Err(refused) => refused.to_string(),
             },
@@ -220,7 +234,12 @@ impl Server {
     }
 
     /// Publishes a message. Answers the channel's cursor behind it.
-    pub(super) fn publish(&mut self, channel: ChannelName, content_type: String, body: bytes::Bytes) -> Result<Cursor, PublishRefused> {
+    pub(super) fn publish(
+        &mut self,
+        channel: &ChannelName,
+        content_type: &str,
+        body: &[u8],
+    ) -> Result<Cursor, PublishRefused> {
         let bytes = body.len() + content_type.len() + channel.as_str().len() + MESSAGE_OVERHEAD_BYTES;
         let message = self.messages.keep(content_type, body);
         let refused = self.core.counts().unpublished;
@@ -229,7 +248,7 @@ impl Server {
             return Err(PublishRefused::ChannelsFull);
         }
         // A channel that keeps nothing, and on which nobody waits, is forgotten at once: no cursor finds anything in it.
-        Ok(self.core.cursor(&channel).unwrap_or(Cursor { epoch: 0, sequence: 0 }))
+        Ok(self.core.cursor(channel).unwrap_or(Cursor { epoch: 0, sequence: 0 }))
     }
 }
 
@@ -249,4 +268,3 @@ fn with_cursor(wait: Wait, cursor: Option<Cursor>) -> Wait {
         Wait::Timer { .. } => wait,
     }
 }
-

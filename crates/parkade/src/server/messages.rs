@@ -11,7 +11,7 @@ use crate::http::answer::{BadAnswer, Prepared};
 
 #[derive(Debug)]
 pub struct Message {
-    pub content_type: String,
+    pub content_type: Box<str>,
     pub body: Bytes,
     event: Option<Event>,
 }
@@ -30,10 +30,12 @@ pub struct Messages {
 }
 
 impl Messages {
-    pub fn keep(&mut self, content_type: String, body: Bytes) -> MessageId {
+    /// In memory of its own: the buffer that it was read into holds many frames more.
+    pub fn keep(&mut self, content_type: &str, body: &[u8]) -> MessageId {
+        let body = Bytes::copy_from_slice(body);
         self.minted += 1;
         let id = MessageId(self.minted);
-        self.held.insert(id, Message { content_type, body, event: None });
+        self.held.insert(id, Message { content_type: content_type.into(), body, event: None });
         id
     }
 
@@ -41,19 +43,21 @@ impl Messages {
         self.held.remove(&id);
     }
 
-    pub fn len(&self) -> usize {
-        self.held.len()
-    }
-
     pub fn of(&self, id: MessageId) -> Option<&Message> {
         self.held.get(&id)
     }
 
     /// The message as the answer of a long poll.
-    pub fn answer(&self, id: MessageId, cursor: Cursor, gap: bool, date: &[u8]) -> Option<Result<Rc<Prepared>, BadAnswer>> {
+    pub fn answer(
+        &self,
+        id: MessageId,
+        cursor: Cursor,
+        gap: bool,
+        date: &[u8],
+    ) -> Option<Result<Rc<Prepared>, BadAnswer>> {
         let message = self.of(id)?;
         let mut fields = vec![
-            (b"content-type".to_vec(), message.content_type.clone().into_bytes()),
+            (b"content-type".to_vec(), message.content_type.as_bytes().to_vec()),
             (b"etag".to_vec(), format!("\"{cursor}\"").into_bytes()),
             (b"cache-control".to_vec(), b"no-store".to_vec()),
         ];
@@ -75,7 +79,7 @@ impl Messages {
         let message = self.of(id)?;
         Some(WireOutcome::Message {
             cursor: cursor.to_string().into(),
-            content_type: message.content_type.as_str().into(),
+            content_type: (&*message.content_type).into(),
             body: message.body[..].into(),
             gap,
         })
@@ -109,7 +113,11 @@ mod tests {
 
     #[test]
     fn every_line_of_a_message_is_a_field_of_its_event() {
-        for (data, plain) in [("a", "id: 1\ndata: a\n\n"), ("a\nb\r\nc\rd", "id: 1\ndata: a\ndata: b\ndata: c\ndata: d\n\n"), ("", "id: 1\ndata: \n\n")] {
+        for (data, plain) in [
+            ("a", "id: 1\ndata: a\n\n"),
+            ("a\nb\r\nc\rd", "id: 1\ndata: a\ndata: b\ndata: c\ndata: d\n\n"),
+            ("", "id: 1\ndata: \n\n"),
+        ] {
             let event = Event::new("id: 1\n", Some(data.as_bytes()));
             assert_eq!(event.plain, plain, "{data:?}");
             assert_eq!(event.chunked, format!("{:x}\r\n{plain}\r\n", plain.len()), "{data:?}");

@@ -189,9 +189,22 @@ impl Server {
     }
 
     fn carry_out(&mut self, mut effects: Vec<Effect>) {
-        for effect in effects.drain(..) {
-            self.act(effect);
+        let mut rest = effects.drain(..).peekable();
+        while let Some(effect) = rest.next() {
+            if let Effect::Call { request, worker, outcome } = effect {
+                // Whatever woke many calls is written once.
+                let mut requests = vec![request];
+                while let Some(Effect::Call { request, .. }) =
+                    rest.next_if(|next| matches!(next, Effect::Call { worker: same, outcome: alike, .. } if *same == worker && *alike == outcome))
+                {
+                    requests.push(request);
+                }
+                self.call(worker, outcome, &requests);
+            } else {
+                self.act(effect);
+            }
         }
+        drop(rest);
         self.effects = effects;
     }
 

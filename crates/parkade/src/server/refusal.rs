@@ -8,7 +8,9 @@ pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Opti
         Refusal::NotFound => (404, "client", "no route matches this path", None),
         Refusal::MethodNotAllowed => (405, "client", "this path has no such method; see Allow", None),
         Refusal::ApplicationFailed => (500, "application", "the application failed; its log says why", None),
-        Refusal::BadAnswer => (500, "application", "the application gave an answer that cannot be sent; the log says why", None),
+        Refusal::BadAnswer => {
+            (500, "application", "the application gave an answer that cannot be sent; the log says why", None)
+        }
         Refusal::WorkerDied => (502, "worker", "the worker that ran this request died", None),
         Refusal::QueueFull => (503, "server", "too many requests are queued", Some(b"1")),
         Refusal::ParkedFull => (503, "server", "too many requests are parked", Some(b"5")),

@@ -10,9 +10,15 @@ impl Server {
     pub(super) fn reply(&mut self, ask: Ask) {
         // Whoever asked may have given up: then there is nobody to tell.
         match ask {
-            Ask::Ready { reply } => drop(reply.send(self.readiness())),
-            Ask::Status { reply } => drop(reply.send(Box::new(self.report()))),
-            Ask::Publish { channel, content_type, body, reply } => drop(reply.send(self.publish(channel, content_type, body))),
+            Ask::Ready { reply } => {
+                let _ = reply.send(self.readiness());
+            }
+            Ask::Status { reply } => {
+                let _ = reply.send(Box::new(self.report()));
+            }
+            Ask::Publish { channel, content_type, body, reply } => {
+                let _ = reply.send(self.publish(&channel, &content_type, &body));
+            }
         }
     }
 
@@ -23,13 +29,16 @@ impl Server {
         } else if status.draining {
             Readiness::NotReady { reason: "the server is stopping".into() }
         } else {
-            Readiness::NotReady { reason: "no worker is ready: the log says why, if the application does not start".into() }
+            Readiness::NotReady {
+                reason: "no worker is ready: the log says why, if the application does not start".into(),
+            }
         }
     }
 
     fn report(&mut self) -> Report {
         let status = self.core.status(self.clock.now());
-        let pids: HashMap<_, _> = status.workers.iter().filter_map(|known| Some((known.worker, self.workers.pid(known.worker)?))).collect();
+        let pids: HashMap<_, _> =
+            status.workers.iter().filter_map(|known| Some((known.worker, self.workers.pid(known.worker)?))).collect();
         let connections = self.http.counts();
         let shell = Shell {
             target: self.about.target.clone(),

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use bytes::Bytes;
 use parkade_core::{ChannelName, Core, Cursor, HistoryLimits, RouteId, RouteSpec, TableId, Then, Wait};
 use parkade_wire::{Application, Response, Route, RouteKind, Then as WireThen, Wait as WireWait};
 
@@ -15,7 +16,10 @@ pub enum Standing {
     /// The route has a handler: nothing stands ready.
     None,
     Answer(Response),
-    Function { name: String, state: bytes::Bytes },
+    Function {
+        name: Box<str>,
+        state: Bytes,
+    },
 }
 
 /// For each route table, what its routes answer, by their number.
@@ -68,13 +72,15 @@ fn route_spec(route: Route) -> Result<(RouteSpec, Standing), BadApplication> {
     let (kind, standing) = match route.kind {
         RouteKind::Sync => (parkade_core::RouteKind::Sync, Standing::None),
         RouteKind::Async => (parkade_core::RouteKind::Async, Standing::None),
-        RouteKind::Constant(response) => (parkade_core::RouteKind::Constant, Standing::Answer(sendable(&path, response)?)),
+        RouteKind::Constant(response) => {
+            (parkade_core::RouteKind::Constant, Standing::Answer(sendable(&path, response)?))
+        }
         RouteKind::Wait { wait: told, then } => {
             let wait = wait(told).map_err(|why| BadApplication::Wait { path: path.clone(), why })?;
             let (then, standing) = match then {
                 WireThen::Answer(Some(response)) => (Then::Answer, Standing::Answer(sendable(&path, response)?)),
                 WireThen::Answer(None) => (Then::Answer, Standing::None),
-                WireThen::Call { function, state } => (Then::Call, Standing::Function { name: function, state }),
+                WireThen::Call { function, state } => (Then::Call, Standing::Function { name: function.into(), state }),
                 WireThen::Await => (Then::Await, Standing::None),
             };
             (parkade_core::RouteKind::Wait { wait, then }, standing)
@@ -109,7 +115,9 @@ pub fn wait(told: WireWait) -> Result<Wait, String> {
         WireWait::Next { channel: name, timeout, since } => {
             Ok(Wait::Next { channel: channel(&name)?, timeout: timeout.map(duration), since: cursor(since) })
         }
-        WireWait::Stream { channel: name, since } => Ok(Wait::Stream { channel: channel(&name)?, since: cursor(since) }),
+        WireWait::Stream { channel: name, since } => {
+            Ok(Wait::Stream { channel: channel(&name)?, since: cursor(since) })
+        }
         WireWait::Unaccepted { name, why } => Err(format!("{name:?}: {why}")),
     }
 }
@@ -121,7 +129,8 @@ pub fn duration(seconds: f64) -> Duration {
 
 /// The history limits of a channel: what the application does not say is the server's.
 pub fn history(options: parkade_wire::ChannelOptions, standard: HistoryLimits) -> HistoryLimits {
-    let size = |told: Option<u64>, standard: usize| told.map_or(standard, |told| usize::try_from(told).unwrap_or(usize::MAX));
+    let size =
+        |told: Option<u64>, standard: usize| told.map_or(standard, |told| usize::try_from(told).unwrap_or(usize::MAX));
     HistoryLimits {
         count: size(options.count, standard.count),
         bytes: size(options.bytes, standard.bytes),
@@ -129,11 +138,13 @@ pub fn history(options: parkade_wire::ChannelOptions, standard: HistoryLimits) -
     }
 }
 
-/// What is kept with a request that parks.
+/// What is kept with a request that parks, in memory of its own: the buffer it was read into holds many frames more.
 pub fn kept(then: WireThen) -> (Then, Option<Kept>) {
     match then {
-        WireThen::Answer(response) => (Then::Answer, response.map(Kept::Response)),
-        WireThen::Call { function, state } => (Then::Call, Some(Kept::Function { name: function, state })),
+        WireThen::Answer(response) => (Then::Answer, response.map(|response| Kept::Response(response.detached()))),
+        WireThen::Call { function, state } => {
+            (Then::Call, Some(Kept::Function { name: function.into(), state: Bytes::copy_from_slice(&state) }))
+        }
         WireThen::Await => (Then::Await, None),
     }
 }

@@ -55,8 +55,6 @@ pub struct Workers {
     ending: Vec<WorkerId>,
     /// Workers whose exit has been told; until the next turn they can still be asked about.
     gone: Vec<WorkerId>,
-    /// Frames of cancelled streams that those which are gone had sent.
-    dropped: u64,
     piece: Box<[u8]>,
     reports: Receiver<Report>,
     post: Post,
@@ -77,7 +75,6 @@ impl Workers {
             sending: Vec::new(),
             ending: Vec::new(),
             gone: Vec::new(),
-            dropped: 0,
             piece: vec![0; limits::READ_BYTES].into(),
             reports,
             post,
@@ -205,11 +202,6 @@ impl Workers {
     /// The process; known for as long as the events of the turn that told its exit are looked at.
     pub fn pid(&self, worker: WorkerId) -> Option<u32> {
         Some(self.crew.get(&worker)?.process.pid())
-    }
-
-    /// Frames of cancelled streams that came all the same.
-    pub fn dropped_frames(&self) -> u64 {
-        self.crew.values().map(|worker| worker.session.dropped()).sum::<u64>() + self.dropped
     }
 
     /// Has something written to a worker whose link is open.

@@ -24,8 +24,9 @@ impl Workers {
 
     fn forget(&mut self) {
         for id in self.gone.drain(..) {
-            let gone = self.crew.remove(&id);
-            self.dropped += gone.map_or(0, |worker| worker.session.dropped());
+            if let Some(worker) = self.crew.remove(&id) {
+                tracing::debug!(worker = id.0, late_frames = worker.session.dropped(), "a worker is forgotten");
+            }
         }
     }
 

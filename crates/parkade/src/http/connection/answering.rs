@@ -10,10 +10,17 @@ use crate::http::tick::Tick;
 
 impl Connection {
     /// Writes a whole answer. Nothing is written when it breaks HTTP.
-    pub fn answer<'a>(&mut self, status: u16, fields: impl Iterator<Item = Field<'a>> + Clone, body: &Bytes, turn: &mut Turn<'_>) -> Result<(), BadAnswer> {
+    pub fn answer<'a>(
+        &mut self,
+        status: u16,
+        fields: impl Iterator<Item = Field<'a>> + Clone,
+        body: &Bytes,
+        turn: &mut Turn<'_>,
+    ) -> Result<(), BadAnswer> {
         let Phase::Waiting { terms, .. } = self.phase else { return Ok(()) };
         let announced = answer::check(status, fields.clone())?;
-        if !terms.is_head && !answer::is_bodiless(status) && announced.is_some_and(|length| length != body.len() as u64) {
+        if !terms.is_head && !answer::is_bodiless(status) && announced.is_some_and(|length| length != body.len() as u64)
+        {
             return Err(BadAnswer::Length);
         }
         let length = if terms.is_head && body.is_empty() { announced.unwrap_or(0) } else { body.len() as u64 };
@@ -54,7 +61,13 @@ impl Connection {
     }
 
     /// Begins an answer whose body follows in pieces.
-    pub fn begin<'a>(&mut self, status: u16, fields: impl Iterator<Item = Field<'a>> + Clone, purpose: Purpose, turn: &mut Turn<'_>) -> Result<(), BadAnswer> {
+    pub fn begin<'a>(
+        &mut self,
+        status: u16,
+        fields: impl Iterator<Item = Field<'a>> + Clone,
+        purpose: Purpose,
+        turn: &mut Turn<'_>,
+    ) -> Result<(), BadAnswer> {
         let Phase::Waiting { request, terms } = self.phase else { return Ok(()) };
         let announced = answer::check(status, fields.clone())?;
         let ending = match announced {

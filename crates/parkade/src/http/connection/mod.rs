@@ -22,16 +22,29 @@ enum Phase {
     /// Between requests.
     Quiet,
     /// A part of a head has come.
-    Head { scanned: usize },
+    Head {
+        scanned: usize,
+    },
     Body(Box<Receiving>),
     /// The request is handed on and nothing of its answer written.
-    Waiting { request: RequestId, terms: Terms },
+    Waiting {
+        request: RequestId,
+        terms: Terms,
+    },
     /// A streamed answer has begun.
-    Answering { request: RequestId, terms: Terms, ending: Ending, left: u64, purpose: Purpose },
+    Answering {
+        request: RequestId,
+        terms: Terms,
+        ending: Ending,
+        left: u64,
+        purpose: Purpose,
+    },
     /// The last answer is on its way.
     Closing,
     /// It is gone; what the client still sends is read over.
-    Lingering { left: usize },
+    Lingering {
+        left: usize,
+    },
 }
 
 /// What an answer has to know of its request.
@@ -92,7 +105,15 @@ pub enum Step {
 
 impl Connection {
     pub fn new(socket: Socket, peer: Peer, now: Tick) -> Self {
-        Self { socket, peer, phase: Phase::Quiet, input: Vec::new(), output: Output::default(), since: now, readiness: Readiness::default() }
+        Self {
+            socket,
+            peer,
+            phase: Phase::Quiet,
+            input: Vec::new(),
+            output: Output::default(),
+            since: now,
+            readiness: Readiness::default(),
+        }
     }
 
     pub fn note(&mut self, readable: bool, gone: bool) {
@@ -127,14 +148,18 @@ impl Connection {
     /// Goes on as far as the bytes that are there allow.
     pub fn advance(&mut self, turn: &mut Turn<'_>) -> Step {
         match &self.phase {
-            Phase::Waiting { request, .. } | Phase::Answering { request, .. } if self.readiness.gone => Step::Left(*request),
+            Phase::Waiting { request, .. } | Phase::Answering { request, .. } if self.readiness.gone => {
+                Step::Left(*request)
+            }
             Phase::Waiting { .. } | Phase::Answering { .. } => Step::Stay,
             Phase::Closing | Phase::Lingering { .. } => self.linger(turn),
             Phase::Quiet | Phase::Head { .. } | Phase::Body(_) if !self.output.is_empty() => {
                 // A client that does not read its answers gets no further request in.
                 if self.readiness.gone { Step::Close } else { Step::Stay }
             }
-            Phase::Quiet | Phase::Head { .. } | Phase::Body(_) => self.receive(turn).unwrap_or_else(|fault| self.refuse(fault, turn)),
+            Phase::Quiet | Phase::Head { .. } | Phase::Body(_) => {
+                self.receive(turn).unwrap_or_else(|fault| self.refuse(fault, turn))
+            }
         }
     }
 
@@ -152,7 +177,14 @@ impl Connection {
         let fields: [Field<'_>; 2] = [(b"content-type", b"application/json"), (b"retry-after", b"1")];
         let used = if status == 503 { &fields[..] } else { &fields[..1] };
         turn.out.clear();
-        answer::write_head(turn.out, status, used.iter().copied(), Ending::Length(body.len() as u64), Persistence::Close, turn.date.as_bytes());
+        answer::write_head(
+            turn.out,
+            status,
+            used.iter().copied(),
+            Ending::Length(body.len() as u64),
+            Persistence::Close,
+            turn.date.as_bytes(),
+        );
         turn.out.extend_from_slice(&body);
         self.input = Vec::new();
         self.phase = Phase::Closing;
@@ -236,9 +268,13 @@ impl Connection {
         match &self.phase {
             Phase::Quiet if quiet_for > turn.limits.idle_time => Step::Close,
             Phase::Head { .. } if quiet_for > turn.limits.head_time => self.refuse(Fault::HeadTooSlow, turn),
-            Phase::Body(receiving) if quiet_for > turn.limits.body_stall || receiving.is_too_slow(turn) => self.refuse(Fault::BodyTooSlow, turn),
+            Phase::Body(receiving) if quiet_for > turn.limits.body_stall || receiving.is_too_slow(turn) => {
+                self.refuse(Fault::BodyTooSlow, turn)
+            }
             Phase::Lingering { .. } if quiet_for > LINGER_TIME => Step::Close,
-            Phase::Answering { purpose: Purpose::Events, .. } if quiet_for >= HEARTBEAT_INTERVAL && self.output.is_empty() => {
+            Phase::Answering { purpose: Purpose::Events, .. }
+                if quiet_for >= HEARTBEAT_INTERVAL && self.output.is_empty() =>
+            {
                 self.framed_piece(&Bytes::from_static(b"3\r\n:\n\n\r\n"), &Bytes::from_static(b":\n\n"), turn.now);
                 if self.readiness.gone { self.advance(turn) } else { Step::Stay }
             }

@@ -123,7 +123,9 @@ impl Connection {
                 }
                 self.take_head(bytes, scanned, turn)
             }
-            Phase::Waiting { .. } | Phase::Answering { .. } | Phase::Closing | Phase::Lingering { .. } => Ok((0, Took::NotEnough)),
+            Phase::Waiting { .. } | Phase::Answering { .. } | Phase::Closing | Phase::Lingering { .. } => {
+                Ok((0, Took::NotEnough))
+            }
         }
     }
 
@@ -134,7 +136,11 @@ impl Connection {
         }
         let Some(end) = head::end_of_head(bytes, &mut scanned)? else {
             self.phase = Phase::Head { scanned };
-            return if bytes.len() > turn.limits.head_bytes_max { Err(Fault::HeadTooLarge) } else { Ok((0, Took::NotEnough)) };
+            return if bytes.len() > turn.limits.head_bytes_max {
+                Err(Fault::HeadTooLarge)
+            } else {
+                Ok((0, Took::NotEnough))
+            };
         };
         if end > turn.limits.head_bytes_max {
             return Err(Fault::HeadTooLarge);
@@ -151,7 +157,8 @@ impl Connection {
         };
         let expects_continue = head.expects_continue;
         let body = Vec::with_capacity(announced.min(turn.scratch.len().max(4096)));
-        self.phase = Phase::Body(Box::new(Receiving { decoder: BodyDecoder::new(head.framing), head, body, began: turn.now }));
+        self.phase =
+            Phase::Body(Box::new(Receiving { decoder: BodyDecoder::new(head.framing), head, body, began: turn.now }));
         let (used, took) = self.take_in(&bytes[end..], turn)?;
         if expects_continue && used == 0 {
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n", turn.now);
@@ -161,7 +168,9 @@ impl Connection {
 
     fn whole_body(&mut self) -> Took {
         match std::mem::replace(&mut self.phase, Phase::Quiet) {
-            Phase::Body(receiving) if receiving.decoder.is_complete() => Took::Request(receiving.head, receiving.body.into()),
+            Phase::Body(receiving) if receiving.decoder.is_complete() => {
+                Took::Request(receiving.head, receiving.body.into())
+            }
             unfinished => {
                 self.phase = unfinished;
                 Took::NotEnough
