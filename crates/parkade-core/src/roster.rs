@@ -78,8 +78,8 @@ impl Roster {
 }
 
 fn suits(worker: &Worker, now: Moment, table: Option<TableId>) -> Option<Suits> {
-    let ahead = worker.occupying > 0;
-    if worker.credit <= 0 || ahead && worker.occupying >= worker.pace.depth(now) {
+    let ahead = worker.busy() > 0;
+    if worker.credit <= 0 || ahead && worker.busy() >= worker.pace.depth(now) {
         return None;
     }
     Some(Suits {

@@ -137,13 +137,20 @@ impl Worker {
 
     pub(crate) fn hold(&mut self, now: Moment, request: RequestId, occupies: bool) -> Place {
         if occupies {
-            if self.occupying == 0 {
+            if self.busy() == 0 {
                 self.pace.begin(now);
             }
             self.occupying += 1;
         }
         self.credit -= 1;
         self.held.push_back(Held { request, occupies, ghost: None })
+    }
+
+    /// How many requests keep it busy. A credit that it granted while it holds one says that it has put that one aside (its client does
+    /// not read) and would take another.
+    pub(crate) fn busy(&self) -> u64 {
+        let aside = self.ready.map_or(0, |ready| ready.granted.max(0));
+        self.occupying.saturating_sub(aside.unsigned_abs())
     }
 
     /// The closing frame has come.

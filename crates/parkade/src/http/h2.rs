@@ -22,6 +22,7 @@ use super::limits::{H2_PENDING_RESET_COUNT_MAX, H2_SEND_BYTES_MAX, H2_STREAM_COU
 use super::lot::Departure;
 use super::rewind::Rewind;
 use super::socket::{Peer, Socket};
+use super::tick::Tick;
 use super::{Setup, error_body};
 
 /// What a stream says to the server.
@@ -64,11 +65,13 @@ pub struct Exchange {
     answer: Option<oneshot::Sender<Answer>>,
     pieces: Option<mpsc::UnboundedSender<Piece>>,
     waiting_bytes: usize,
+    /// When the client last took something of what waits for it.
+    since: Tick,
 }
 
 impl Exchange {
     pub fn new(key: StreamKey, is_head: bool, answer: oneshot::Sender<Answer>) -> Self {
-        Self { key, is_head, answer: Some(answer), pieces: None, waiting_bytes: 0 }
+        Self { key, is_head, answer: Some(answer), pieces: None, waiting_bytes: 0, since: Tick::default() }
     }
 
     pub fn answer(&mut self, status: u16, fields: Vec<(Vec<u8>, Vec<u8>)>, body: Bytes) {
@@ -90,7 +93,10 @@ impl Exchange {
     }
 
     /// False when the client has let too much pile up.
-    pub fn piece(&mut self, bytes: Bytes, backlog_bytes_max: usize) -> bool {
+    pub fn piece(&mut self, bytes: Bytes, backlog_bytes_max: usize, now: Tick) -> bool {
+        if self.waiting_bytes == 0 {
+            self.since = now;
+        }
         self.waiting_bytes += bytes.len();
         if let Some(pieces) = &self.pieces {
             let _ = pieces.send(Piece::Data(bytes));
@@ -98,8 +104,14 @@ impl Exchange {
         self.waiting_bytes <= backlog_bytes_max
     }
 
-    pub fn taken(&mut self, bytes: usize) {
+    pub fn taken(&mut self, bytes: usize, now: Tick) {
+        self.since = now;
         self.waiting_bytes = self.waiting_bytes.saturating_sub(bytes);
+    }
+
+    /// Whether the client has left bytes waiting for so long.
+    pub fn is_stalled(&self, now: Tick, stall: Duration) -> bool {
+        self.waiting_bytes > 0 && now.since(self.since) > stall
     }
 
     pub fn finish(&mut self) {

@@ -97,6 +97,10 @@ impl Lot {
         self.date.as_bytes()
     }
 
+    pub fn now(&self) -> Tick {
+        self.now
+    }
+
     pub fn connection_count(&self) -> usize {
         self.connections.len()
     }

@@ -163,7 +163,7 @@ impl Http {
             FromStream::Taken { key, bytes } => {
                 if let Some(request) = self.streams.get(&key) {
                     if let Some(Client::H2(exchange)) = self.roll.client(*request) {
-                        exchange.taken(bytes);
+                        exchange.taken(bytes, self.lot.now());
                     }
                     events.push(HttpEvent::Taken { request: *request, bytes });
                 }
@@ -250,7 +250,7 @@ impl Http {
                 self.lot.act(slot, |connection, turn| connection.piece(bytes, turn.now)).unwrap_or(Ok(0))
             }
             Some(Client::H2(exchange)) => {
-                exchange.piece(bytes.clone(), usize::MAX);
+                exchange.piece(bytes.clone(), usize::MAX, self.lot.now());
                 Ok(0)
             }
             Some(Client::Gone) | None => Ok(0),
@@ -265,7 +265,7 @@ impl Http {
                 self.lot.act(slot, |connection, turn| connection.framed_piece(chunked, plain, turn.now));
             }
             Some(Client::H2(exchange)) => {
-                if !exchange.piece(plain.clone(), EVENTS_BACKLOG_BYTES_MAX) {
+                if !exchange.piece(plain.clone(), EVENTS_BACKLOG_BYTES_MAX, self.lot.now()) {
                     exchange.abort();
                 }
             }
@@ -318,6 +318,22 @@ impl Http {
     /// Ends what has taken too long. To be called every [`SWEEP_INTERVAL`].
     pub fn sweep(&mut self, events: &mut Vec<HttpEvent>) {
         self.lot.sweep(&mut self.roll, events);
+        self.sweep_streams(events);
+    }
+
+    /// Breaks off the HTTP/2 streams whose clients take nothing of their answers.
+    fn sweep_streams(&mut self, events: &mut Vec<HttpEvent>) {
+        let (now, stall) = (self.lot.now(), self.shared.setup.limits.write_stall);
+        let Self { streams, roll, .. } = self;
+        streams.retain(|_, request| match roll.client(*request) {
+            Some(Client::H2(exchange)) if exchange.is_stalled(now, stall) => {
+                exchange.abort();
+                roll.leave(*request);
+                events.push(HttpEvent::Left { request: *request });
+                false
+            }
+            _ => true,
+        });
     }
 
     /// Takes no new connection, closes idle ones, and has every answer say that its connection closes.
