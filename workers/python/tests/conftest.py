@@ -71,7 +71,14 @@ class Core:
         """Opens a stream with a request; gives its number."""
         stream = self.number()
         headers = [text for pair in more.get("headers", {}).items() for text in (pair[0], pair[1].encode())]
-        head = [route, list(parameters), more.get("method", "GET"), more.get("path", "/"), more.get("query", ""), headers]
+        head = [
+            route,
+            list(parameters),
+            more.get("method", "GET"),
+            more.get("path", "/"),
+            more.get("query", ""),
+            headers,
+        ]
         payload = [*head, "127.0.0.1", "http", "1.1", None, more.get("body", b"")]
         self.send(f.REQUEST, stream, payload, more.get("flags", 0))
         return stream

@@ -169,7 +169,9 @@ def test_any_worker_runs_the_function_behind_a_wait(core: StartCore) -> None:
     first.request(WAIT)
     name, _, park = first.next()
     assert (name, park.wait, park.then.function) == ("PARK", ["timer", 1], "application:done")
-    second.send(f.RESUME, 0, [["elapsed"], [second.number(), second.number()], "application:done", [park.then.state] * 2])
+    second.send(
+        f.RESUME, 0, [["elapsed"], [second.number(), second.number()], "application:done", [park.then.state] * 2]
+    )
     assert [(stream, response.body) for _, stream, response in (second.next(), second.next())] == [
         (1, b'{"n":7}'),
         (2, b'{"n":7}'),

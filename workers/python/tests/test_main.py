@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -16,7 +17,9 @@ from parkade._wire import frames as f
 FINE = "from parkade import App\napp = other = App()\napp.get('/', 'fine')\n"
 
 
-@pytest.mark.parametrize("target", ["application", "application:app", "application:other", "application.py", "./application.py:other"])
+@pytest.mark.parametrize(
+    "target", ["application", "application:app", "application:other", "application.py", "./application.py:other"]
+)
 def test_a_target_is_a_module_or_a_file(core: StartCore, target: str) -> None:
     worker = core(FINE, target)
     assert worker.ready().application.routes[0].kind == "constant"
@@ -36,9 +39,17 @@ def test_a_target_is_a_module_or_a_file(core: StartCore, target: str) -> None:
         ("from parkade import App\napp = App()\n1 / 0\n", "application", "ZeroDivisionError"),
         ("raise SystemExit(3)\n", "application", "SystemExit"),
         ("def f(:\n", "application", "SyntaxError"),
-        ("from parkade import App\napp = App()\n@app.get('/{x}')\ndef f(y: int): ...\n", "application", "lacks the path's parameter x"),
+        (
+            "from parkade import App\napp = App()\n@app.get('/{x}')\ndef f(y: int): ...\n",
+            "application",
+            "lacks the path's parameter x",
+        ),
         ("from parkade import App\napp = App()\n@app.on_start\ndef f(): 1 / 0\n", "application", "ZeroDivisionError"),
-        ("from parkade import App\napp = App()\n@app.on_start\nasync def f(): 1 / 0\n", "application", "ZeroDivisionError"),
+        (
+            "from parkade import App\napp = App()\n@app.on_start\nasync def f(): 1 / 0\n",
+            "application",
+            "ZeroDivisionError",
+        ),
     ],
 )
 def test_an_application_that_cannot_be_loaded_says_why(core: StartCore, source: str, target: str, said: str) -> None:
@@ -78,7 +89,9 @@ def test_a_signal_for_the_core_leaves_the_worker_alone(core: StartCore, number: 
 
 
 def test_the_stack_of_an_endless_loop_can_be_seen(core: StartCore) -> None:
-    worker = core("from parkade import App\napp = App()\n@app.get('/')\ndef loop():\n    print('in')\n    while True: pass\n")
+    worker = core(
+        "from parkade import App\napp = App()\n@app.get('/')\ndef loop():\n    print('in')\n    while True: pass\n"
+    )
     worker.ready()
     worker.request(0)
     assert worker.process.stdout is not None
@@ -94,7 +107,8 @@ def test_a_worker_that_is_stuck_dies_with_its_core(tmp_path: Path) -> None:
     core = (
         "import socket, subprocess, sys, os, time\n"
         "ours, theirs = socket.socketpair()\n"
-        "worker = subprocess.Popen([sys.executable, '-m', 'parkade', 'application'], stdin=theirs, stdout=subprocess.PIPE)\n"
+        "command = [sys.executable, '-m', 'parkade', 'application']\n"
+        "worker = subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE)\n"
         f"ours.sendall(bytes.fromhex({hello().hex()!r}))\n"
         "worker.stdout.readline()\n"
         "print(worker.pid, flush=True)\n"
@@ -111,8 +125,6 @@ def test_a_worker_that_is_stuck_dies_with_its_core(tmp_path: Path) -> None:
     worker = os.pidfd_open(int(process.stdout.readline()))
     process.kill()
     process.communicate()
-    import select
-
     assert select.select([worker], [], [], 20)[0], "the worker outlived its core"
 
 

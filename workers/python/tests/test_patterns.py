@@ -27,7 +27,9 @@ def test_a_path_takes_the_route_that_its_vector_says(routes: list[dict[str, Any]
     assert allowed == request_.get("allow", [])
 
 
-@pytest.mark.parametrize("path", [refused["path"] for refused in vectors.routes()["refused"]] + ["/a{b}", "/{b}c", "/{b"])
+@pytest.mark.parametrize(
+    "path", [refused["path"] for refused in vectors.routes()["refused"]] + ["/a{b}", "/{b}c", "/{b"]
+)
 def test_a_malformed_pattern_is_refused(path: str) -> None:
     with pytest.raises(SignatureError):
         parse(path)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import vectors
 
-from parkade._session import (
+from parkade._events import (
     Called,
     Ended,
     Event,
@@ -16,8 +16,8 @@ from parkade._session import (
     Pinged,
     Reply,
     Resumed,
-    Session,
 )
+from parkade._session import Session
 from parkade._wire import frames as f
 from parkade._wire.codec import FROM_WORKER, read
 from parkade._wire.ready import Application

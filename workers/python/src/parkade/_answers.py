@@ -11,7 +11,6 @@ from msgspec import Struct
 from ._wire import payloads as p
 from ._wire.ready import Application as ReadyApplication
 
-
 FAULTS = (Exception, SystemExit)
 """What the application's code may raise. A handler that calls `sys.exit` ends its request, not the worker."""
 

@@ -34,8 +34,7 @@ class Channels:
         return _cursor(self._sequences.get(name, 0))
 
     def since(self, name: str, cursor: str | None) -> list[p.Message]:
-        """The messages behind a cursor, the first marked when some between are no longer held; none without a cursor.
-        """
+        """The messages behind a cursor, the first marked when some are no longer held; none without a cursor."""
         if cursor is None:
             return []
         epoch, _, sequence = cursor.partition(".")

@@ -8,97 +8,32 @@ import enum
 import os
 import platform
 from collections import deque
-from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import msgspec
-from msgspec import Struct
 
+from ._events import (
+    Called,
+    Cancelled,
+    Draining,
+    Ended,
+    Event,
+    Greeted,
+    Opened,
+    Pinged,
+    Reply,
+    Resumed,
+    Writable,
+)
 from ._wire import frames as f
 from ._wire import payloads as p
 from ._wire.codec import FROM_CORE, encode_payload, read
 from ._wire.frames import frame
 from ._wire.ready import Application, Ready
 from .errors import Violation
-from .limits import FAILED_TEXT_MAX, INLINE_MAX, WINDOW
+from .limits import INLINE_MAX, LOG_TEXT_MAX, WINDOW
 
 VERSION = 1
-
-
-class Reply(Struct, frozen=True, gc=False):
-    """Bytes that the session itself has to say: write them."""
-
-    data: bytes
-
-
-class Greeted(Struct, frozen=True):
-    """The core's HELLO, with what it tells: `core`, `target`, perhaps `dev`."""
-
-    info: Mapping[str, Any]
-
-
-class Opened(Struct, frozen=True, gc=False):
-    """A request to answer, its body complete."""
-
-    stream: int
-    request: p.Request
-
-
-class Called(Struct, frozen=True, gc=False):
-    """A wait is over; call the function with its state, and answer."""
-
-    stream: int
-    function: str
-    state: bytes
-    outcome: p.Outcome
-
-
-class Resumed(Struct, frozen=True, gc=False):
-    """These streams, which were awaiting, are held again."""
-
-    streams: list[int]
-    outcome: p.Outcome
-
-
-class Cancelled(Struct, frozen=True, gc=False):
-    """Nobody wants the answer any more.
-
-    If the stream is still held, one closing frame is due all the same: `error(stream, "cancelled")`.
-    """
-
-    stream: int
-    reason: str
-
-
-class Writable(Struct, frozen=True, gc=False):
-    """What was kept back of a streamed answer has gone: more may be sent."""
-
-    stream: int
-
-
-class Pinged(Struct, frozen=True, gc=False):
-    """Answer with `pong(token)` from the thread that runs the application."""
-
-    token: int
-
-
-class Draining(Struct, frozen=True, gc=False):
-    """A notice: the worker's time ends in so many seconds. It goes on; the core says goodbye when nothing is left."""
-
-    seconds: float
-
-
-class Ended(Struct, frozen=True, gc=False):
-    """The link is over: the core said goodbye (`stopping`: nothing is left to do), or broke a rule (`violation`).
-
-    Where this end has to say goodbye itself, a `Reply` came before.
-    """
-
-    code: str
-    text: str
-
-
-Event: TypeAlias = Reply | Greeted | Opened | Called | Resumed | Cancelled | Writable | Pinged | Draining | Ended
 
 
 class _Phase(enum.Enum):
@@ -353,8 +288,7 @@ class Session:
 
     def failed(self, text: str) -> bytes:
         """FAILED, with the end of `text` when it is too long: a traceback says its reason last."""
-        end = text.encode("utf-8", "replace")[-FAILED_TEXT_MAX:].decode("utf-8", "ignore")
-        return frame(f.FAILED, 0, encode_payload([end]))
+        return frame(f.FAILED, 0, encode_payload([_end_of(text)]))
 
     def respond(self, stream: int, response: bytes) -> bytes:
         """A whole response, encoded; it closes the stream."""
@@ -416,7 +350,7 @@ class Session:
         """ERROR: `application`, `cancelled` or `overloaded`, with a text for the log; it closes the stream."""
         del self._streams[stream]
         self.cancelled.discard(stream)
-        return frame(f.ERROR, stream, encode_payload([reason, text]))
+        return frame(f.ERROR, stream, encode_payload([reason, _end_of(text)]))
 
     def publish(self, channel: str, content_type: str, body: bytes) -> bytes:
         """PUBLISH on the link's own stream. The three are checked by whoever made them."""
@@ -445,3 +379,7 @@ class Session:
 
 
 _BEFORE_READY = {f.HELLO, f.PING, f.DRAIN, f.GOODBYE}
+
+
+def _end_of(text: str) -> str:
+    return text.encode("utf-8", "replace")[-LOG_TEXT_MAX:].decode("utf-8", "ignore")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeVar, overload
+from functools import partial
+from typing import Any, Literal, Protocol, TypeVar, cast, overload
 
-from ._wire.payloads import fault_of_channel
+from ._wire.payloads import byte_length, fault_of_channel
 from ._wire.ready import Application, ChannelOptions, ChannelPattern
 from .errors import HTTPError
 from .hooks import ErrorHandlers, ErrorHook, Hook, make_hook
+from .limits import CONSTANTS_MAX
 from .patterns import parse
 from .routes import Route, make_route
 
@@ -16,6 +18,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _MISSING: Any = object()
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+class Register(Protocol):
+    """How a handler is registered for one method: `app.get`, `app.post`, …"""
+
+    @overload
+    def __call__(self, path: str, *, deadline: float | None = ..., name: str | None = ...) -> Callable[[F], F]: ...
+    @overload
+    def __call__(self, path: str, target: Any, *, deadline: float | None = ..., name: str | None = ...) -> None: ...
+    def __call__(self, path: str, target: Any = _MISSING, **options: Any) -> Any:
+        """As a decorator, or with the handler as `target`, which may also be a wait or a constant: without a worker
+        then.
+
+        `path` as in `/auction/{lot:int}/bids`. `deadline`: seconds that a request may be queued or running (0 for none,
+        None for the server's). `name` for `app.path` and `request.route`, by default the function's. Raises
+        `SignatureError` for a handler that asks for what no request has.
+        """
 
 
 class App:
@@ -35,43 +54,28 @@ class App:
         self.error_handlers = ErrorHandlers()
         self._channels: list[ChannelPattern] = []
         self._concurrent = concurrent
+        self.get: Register = self._register("GET")
+        self.post: Register = self._register("POST")
+        self.put: Register = self._register("PUT")
+        self.patch: Register = self._register("PATCH")
+        self.delete: Register = self._register("DELETE")
 
     # Routes
 
     @overload
-    def get(self, path: str, *, deadline: float | None = None, name: str | None = None) -> Callable[[F], F]: ...
+    def route(
+        self, path: str, *, methods: Sequence[str] = ..., deadline: float | None = ..., name: str | None = ...
+    ) -> Callable[[F], F]: ...
     @overload
-    def get(self, path: str, target: Any, *, deadline: float | None = None, name: str | None = None) -> None: ...
-    def get(self, path: str, target: Any = _MISSING, *, deadline: float | None = None, name: str | None = None) -> Any:
-        """Registers a handler for GET: as a decorator, or given as `target`, which may also be a wait or a constant;
-        then no worker takes part.
-
-        `path` as in `/auction/{lot:int}/bids`. `deadline`: seconds that a request may be queued or running (0 for none,
-        None for the server's). `name` for `app.path` and `request.route`, by default the function's. Raises
-        `SignatureError`.
-        """
-        return self.route(path, target, methods=["GET"], deadline=deadline, name=name)
-
-    def post(self, path: str, target: Any = _MISSING, *, deadline: float | None = None, name: str | None = None) -> Any:
-        """As `get`, for POST."""
-        return self.route(path, target, methods=["POST"], deadline=deadline, name=name)
-
-    def put(self, path: str, target: Any = _MISSING, *, deadline: float | None = None, name: str | None = None) -> Any:
-        """As `get`, for PUT."""
-        return self.route(path, target, methods=["PUT"], deadline=deadline, name=name)
-
-    def patch(
-        self, path: str, target: Any = _MISSING, *, deadline: float | None = None, name: str | None = None
-    ) -> Any:
-        """As `get`, for PATCH."""
-        return self.route(path, target, methods=["PATCH"], deadline=deadline, name=name)
-
-    def delete(
-        self, path: str, target: Any = _MISSING, *, deadline: float | None = None, name: str | None = None
-    ) -> Any:
-        """As `get`, for DELETE."""
-        return self.route(path, target, methods=["DELETE"], deadline=deadline, name=name)
-
+    def route(
+        self,
+        path: str,
+        target: Any,
+        *,
+        methods: Sequence[str] = ...,
+        deadline: float | None = ...,
+        name: str | None = ...,
+    ) -> None: ...
     def route(
         self,
         path: str,
@@ -80,7 +84,7 @@ class App:
         methods: Sequence[str] = ("GET",),
         deadline: float | None = None,
         name: str | None = None,
-    ) -> Any:
+    ) -> Callable[[F], F] | None:
         """As `get`, for several methods."""
         told = tuple(method.upper() for method in methods)
         if unknown := sorted(set(told) - _METHODS):
@@ -96,7 +100,10 @@ class App:
         register(target)
         return None
 
-    def path(self, name: str, **parameters: object) -> str:
+    def _register(self, method: str) -> Register:
+        return cast(Register, partial(self.route, methods=(method,)))
+
+    def path(self, name: str, /, **parameters: object) -> str:
         """The path of the route of that name with these parameters, encoded.
 
         Raises `KeyError` for an unknown name or a missing parameter.
@@ -143,9 +150,10 @@ class App:
         unless it says another.
         """
 
+        if isinstance(key, int):
+            HTTPError(key)  # refuses other statuses
+
         def register(function: F) -> F:
-            if isinstance(key, int):
-                HTTPError(key)  # refuses other statuses
             self.error_handlers.add(key, function)
             return function
 
@@ -196,7 +204,12 @@ class App:
             any(status in self.error_handlers.by_status for status in (404, 405))
             or HTTPError in self.error_handlers.by_type
         )
-        routes = [route.told(hooked) for route in self.routes]
+        routes = []
+        left = CONSTANTS_MAX
+        for route in self.routes:
+            told = route.told(hooked)
+            left -= byte_length(told.answer.body or b"") if told.answer is not None else 0
+            routes.append(told if told.answer is None or left >= 0 else route.told(hooked=True))
         return Application(
             interface=interface, concurrent=self.concurrent, fallback=fallback, routes=routes, channels=self._channels
         )

@@ -7,7 +7,7 @@ broken boundaries and re-encodes line ends, all of which turns a wrong body into
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import unquote
 
 from .errors import HTTPError
 from .limits import FIELDS_MAX, PART_HEADER_MAX
@@ -30,13 +30,20 @@ def parse_query(text: str) -> list[tuple[str, str]]:
     """Fields of a query or an urlencoded body (WHATWG URL, section 5.1).
 
     Raises `HTTPError` 400 for more than `FIELDS_MAX`.
+
+    What is no UTF-8 becomes U+FFFD, as browsers have it.
     """
     if not text:
         return []
-    try:
-        return parse_qsl(text, keep_blank_values=True, max_num_fields=FIELDS_MAX, separator="&")
-    except ValueError as error:
-        raise HTTPError(400, f"more than {FIELDS_MAX} fields") from error
+    pieces = text.split("&")
+    if len(pieces) > FIELDS_MAX:
+        raise HTTPError(400, f"more than {FIELDS_MAX} fields")
+    fields = []
+    for piece in pieces:
+        if piece:
+            name, _, value = piece.partition("=")
+            fields.append((_decode(name), _decode(value)))
+    return fields
 
 
 def parse_form(content_type: str, body: bytes) -> Fields[FormValue]:
@@ -76,6 +83,12 @@ def parse_content_type(value: str) -> tuple[str, dict[str, str]]:
         if equals:
             parameters[name.strip().lower()] = _unquote(text.strip())
     return first.strip().lower(), parameters
+
+
+def _decode(text: str) -> str:
+    if "+" in text:
+        text = text.replace("+", " ")
+    return unquote(text) if "%" in text else text
 
 
 def _split_quoted(value: str) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from .errors import SignatureError
+from .errors import HTTPError, SignatureError
 from .request import Request
 from .routes import is_asynchronous
 
@@ -64,9 +64,12 @@ class ErrorHandlers:
             raise SignatureError(f"app.error takes a status of 400 to 599 or a type of exception, not {key!r}")
 
     def find(self, error: BaseException, status: int) -> ErrorHook | None:
-        """The handler of the nearest type, else of the status."""
+        """The handler of the nearest type, else of the status.
+
+        One for `Exception` is for what went wrong, not for an `HTTPError`, which is an answer that was meant.
+        """
         for kind in type(error).__mro__:
-            if kind in self.by_type:
+            if kind in self.by_type and not (kind is Exception and isinstance(error, HTTPError)):
                 return self.by_type[kind]
         return self.by_status.get(status)
 

@@ -9,7 +9,9 @@ MESSAGE_MAX = 524_288  # bytes of a published message; then: ValueError
 CHANNEL_NAME_MAX = 200  # bytes; then: InvalidChannel
 NAME_MAX = 1_024  # bytes of a function's name and of a content type; then: SignatureError, ValueError
 CREDIT_MAX = 65_536
-FAILED_TEXT_MAX = 65_536  # bytes of a traceback in FAILED; then: its end is kept, where the reason stands
+LOG_TEXT_MAX = 65_536  # bytes of an ERROR's text and of FAILED's; then: the end is kept, where the reason stands
+HEADERS_MAX = 65_536  # characters of an answer's headers: more than any client takes; then: 500
+CONSTANTS_MAX = 524_288  # bytes of constants in READY, half a frame; then: a worker gives the others
 
 # The core reads frames about 50 at a time under load (design.md, section 2), and sends ahead no more than a worker
 # clears in about a millisecond; at some 5 µs a request this many are never what holds it back.
@@ -17,13 +19,11 @@ CREDIT_BLOCKING = 64
 # A held stream costs a task, some 3 KB; a coroutine that awaits a wait gives its credit back.
 CREDIT_CONCURRENT = 1_024
 
-# Answers whose client reads slowly, put aside by a worker that runs one request at a time. Each costs a generator and a
-# credit.
+# Answers whose client reads slowly, put aside by a worker that runs one request at a time; each costs a generator.
 SUSPENDED_MAX = 1_024  # then: the next one is broken off as overloaded
 
-RECEIVE_SIZE = (
-    65_536  # bytes asked of one recv: larger buffers come from mmap each time, which costs more than a second recv
-)
+# Bytes asked of one recv: larger buffers come from mmap each time, which costs more than a second recv.
+RECEIVE_SIZE = 65_536
 
 FIELDS_MAX = 1_000  # fields of a query or a form, parts of a multipart body; then: 400
 PART_HEADER_MAX = 8_192  # bytes of one part's header; then: 400

@@ -29,8 +29,7 @@ def error_response(error: HTTPError, request: Request | None) -> Response:
 
 
 def failure_response(error: BaseException, request: Request | None, dev: bool) -> Response:
-    """What the client is told of a fault of the application: nothing, but the whole traceback where a developer looks.
-    """
+    """What the client is told of a fault of the application: nothing, but everything where a developer looks."""
     if dev and request is not None and "html" in request.headers.get("accept", ""):
         return _traceback_page(error, request)
     told = format_error(error) if dev else phrase(500)
@@ -40,7 +39,8 @@ def failure_response(error: BaseException, request: Request | None, dev: bool) -
 def format_error(error: BaseException, loading: bool = False) -> str:
     """A traceback with the application's own frames only, in each cause and context likewise.
 
-    Where there are none, Parkade's stay, since the fault is ours then; not while `loading`, when it is a file that is no Python.
+    Where there are none, Parkade's stay, since the fault is ours then; not while `loading`, when it is a file that is
+    no Python.
     """
     told = traceback.TracebackException.from_exception(error, compact=True)
     _trim(told, loading)

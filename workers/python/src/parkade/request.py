@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
 from http.cookies import CookieError, SimpleCookie
-from typing import Any, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 from urllib.parse import unquote
 
 import msgspec
@@ -20,6 +19,28 @@ T = TypeVar("T")
 _NO_BODY = b""
 
 
+class _once(Generic[T]):
+    """A property that is worked out at its first use.
+
+    `functools.cached_property` takes a lock for that, before Python 3.12.
+    """
+
+    def __init__(self, function: Callable[[Any], T]) -> None:
+        self._function = function
+        self._name = function.__name__
+        self.__doc__ = function.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> _once[T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> T | _once[T]:
+        if instance is None:
+            return self
+        value = instance.__dict__[self._name] = self._function(instance)
+        return value
+
+
 class Request:
     """One HTTP request.
 
@@ -31,37 +52,63 @@ class Request:
 
     def __init__(self, raw: p.Request, route: str | None = None, names: tuple[str, ...] = ()) -> None:
         self._raw = raw
-        self.method = raw.method
-        self.raw_path = raw.path
-        self.query_string = raw.query
-        self.client = raw.client
-        self.scheme = raw.scheme
-        self.http_version = raw.version
-        self.deadline = raw.deadline
         self.route = route
-        self.parameters: Mapping[str, str] = dict(zip(names, raw.parameters, strict=False))
+        self._names = names
 
-    @cached_property
+    @property
+    def method(self) -> str:
+        return self._raw.method
+
+    @property
+    def raw_path(self) -> str:
+        return self._raw.path
+
+    @property
+    def query_string(self) -> str:
+        return self._raw.query
+
+    @property
+    def client(self) -> str:
+        return self._raw.client
+
+    @property
+    def scheme(self) -> str:
+        return self._raw.scheme
+
+    @property
+    def http_version(self) -> str:
+        return self._raw.version
+
+    @property
+    def deadline(self) -> float | None:
+        return self._raw.deadline
+
+    @_once
+    def parameters(self) -> Mapping[str, str]:
+        """The path parameters by name."""
+        return dict(zip(self._names, self._raw.parameters, strict=False))
+
+    @_once
     def state(self) -> dict[str, Any]:
         """Empty at first."""
         return {}
 
-    @cached_property
+    @_once
     def path(self) -> str:
         """Percent-decoded; bytes that are no UTF-8 become U+FFFD."""
         return unquote(self.raw_path)
 
-    @cached_property
+    @_once
     def headers(self) -> Headers:
         """Case does not matter; `getlist` has every value."""
         return Headers.of_request(p.read_headers(self._raw.headers))
 
-    @cached_property
+    @_once
     def query(self) -> Fields[str]:
         """The fields behind `?`."""
         return Fields(parse_query(self.query_string))
 
-    @cached_property
+    @_once
     def cookies(self) -> Mapping[str, str]:
         """Name to value; what cannot be read as cookies is left out (RFC 6265, section 5.4)."""
         cookies: dict[str, str] = {}
@@ -77,7 +124,7 @@ class Request:
         """The whole body."""
         return self._raw.body or _NO_BODY
 
-    @cached_property
+    @_once
     def text(self) -> str:
         """The body as text, by the charset of its content type, else UTF-8.
 
@@ -105,7 +152,7 @@ class Request:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise HTTPError(400, f"the body is not JSON: {error}") from error
 
-    @cached_property
+    @_once
     def form(self) -> Fields[FormValue]:
         """The fields of a form, text or `Upload`.
 
@@ -118,7 +165,7 @@ class Request:
         """The header's value, or empty."""
         return self.headers.get("content-type", "")
 
-    @cached_property
+    @_once
     def cursor(self) -> str | None:
         """Where the client's copy of a channel ends: its `Last-Event-ID`, else its `If-None-Match` without the quotes;
         None without either.

@@ -10,7 +10,7 @@ import msgspec
 from ._answers import AsyncChunks, Chunks, Streamed
 from ._wire import payloads as p
 from ._wire.codec import encode_payload
-from .limits import INLINE_MAX
+from .limits import HEADERS_MAX, INLINE_MAX
 from .mappings import Headers
 from .waits import Message, Wait, encode_message
 
@@ -59,9 +59,8 @@ def normalise(result: object, status: int) -> Response | Wait:
     """A handler's result as one of two things; `status` is for a result that says none. Raises `Nonsense`."""
     match result:
         case Response():
-            if result.status is None:
-                result.status = status
-            return result
+            # A copy: the application may return the same object again, and after hooks change what they are given.
+            return Response(result.body, result.status or status, result.headers.pairs())
         case Wait():
             return result
         case None:
@@ -168,6 +167,8 @@ def _short(value: object) -> str:
 def _flat(response: Response, content: bytes | str | None, content_type: str | None) -> p.Response:
     headers = response.headers
     flat = headers.flat()
+    if flat and sum(map(len, flat)) > HEADERS_MAX:
+        raise Nonsense(f"returned headers of more than {HEADERS_MAX} characters")
     if content_type is not None and "content-type" not in headers:
         flat[:0] = ["content-type", content_type]
     return p.Response(response.status or 200, flat or None, content)
@@ -194,8 +195,7 @@ def _piece(piece: object) -> bytes:
 
 
 class _Pieces(Chunks):
-    """A class rather than a generator: closing it must reach the application's generator even when it was never begun.
-    """
+    """A class rather than a generator: closing it must reach the application's one even when it was never begun."""
 
     def __init__(self, first: object, rest: Iterator[Any]) -> None:
         self._first = first

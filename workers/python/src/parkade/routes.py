@@ -74,7 +74,9 @@ def make_route(
     Raises `SignatureError` for a handler that cannot be bound, `Nonsense` for a constant that is no answer.
     """
     if not is_handler(target):
-        made = target if isinstance(target, Wait) else _response(target)
+        made = _response(target) if not isinstance(target, Wait) else target
+        if isinstance(made, Wait):
+            park(made, None)  # refuses an answer that the core cannot keep, now rather than at the first request
         return Route(methods, pattern, made, deadline, name or pattern.path, None)
     name = name or str(getattr(target, "__name__", pattern.path))
     call = bind(target, pattern.names, pattern.types, partial(Request, route=name, names=pattern.names))

@@ -1,4 +1,4 @@
-"""Runs an application in a test without processes and sockets, its waits included, on a clock that the test moves.
+"""Runs an application in a test without processes and sockets, its waits included, on a clock that the test moves:
 
 with Client(app) as client:
     parked = client.get("/echo", params={"field": "hi"})
@@ -21,119 +21,23 @@ from msgspec import Raw
 from ._answers import Answer, AsyncChunks, Chunks, Streamed
 from ._answers import Parked as ParkedAnswer
 from ._link import port
-from ._rehearsal import Parking, Rehearsal
+from ._rehearsal import Rehearsal
+from ._test_response import Parked, Response
 from ._wire import payloads as p
 from ._wire.ready import Park, read_wait
 from ._wire.ready import Route as ReadyRoute
 from .app import App
 from .errors import HTTPError, WaitError
 from .handling import Handling
-from .mappings import Headers
 from .pages import error_response
 from .patterns import Router
 from .request import Request
 from .response import inline
-from .waits import Message, Wait, channel
+from .waits import channel
+
+__all__ = ["Client", "Parked", "Response"]
 
 BODY_MAX = 64 * 1024 * 1024  # bytes of a streamed answer; then: AssertionError, since a test would never end
-
-
-class Response:
-    """An answer: `status`, `headers`, `body`. `parked` is whether it is still to come, `done` whether it came."""
-
-    def __init__(self, whole: p.Response | None = None) -> None:
-        self._whole = whole
-
-    @property
-    def status(self) -> int:
-        return self._answer().status
-
-    @property
-    def headers(self) -> Headers:
-        return Headers.of_request(self._answer().headers or [])
-
-    @property
-    def body(self) -> bytes:
-        body = self._answer().body
-        return body.encode() if isinstance(body, str) else body or b""
-
-    @property
-    def text(self) -> str:
-        return self.body.decode()
-
-    def json(self) -> Any:
-        """The body decoded from JSON."""
-        return msgspec.json.decode(self.body)
-
-    @property
-    def parked(self) -> bool:
-        return False
-
-    @property
-    def done(self) -> bool:
-        return self._whole is not None
-
-    @property
-    def wait(self) -> Wait | None:
-        """What it waits for, to compare: `parked.wait.wait.seconds == 2`; None when it waits for nothing."""
-        return None
-
-    def response(self) -> Response:
-        """The answer. Raises `AssertionError` when there is none yet."""
-        self._answer()
-        return self
-
-    @property
-    def messages(self) -> list[Message]:
-        """What a stream of server-sent events has brought so far."""
-        return []
-
-    def read(self) -> Message | None:
-        """The next message of a stream, or None when there is none yet."""
-        return None
-
-    def _answer(self) -> p.Response:
-        if self._whole is None:
-            raise AssertionError("there is no answer: the client left")
-        return self._whole
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._whole.status if self._whole is not None else 'without an answer'}>"
-
-
-class Parked(Response):
-    """A request that was parked when its worker let go of it. It becomes an answer when what it waits for happens."""
-
-    def __init__(self, request: p.Request) -> None:
-        super().__init__()
-        self._request = request
-        self._parking: Parking | None = None
-        self._read = 0
-        self._task: asyncio.Task[Answer] | None = None
-        self._gone = False
-
-    @property
-    def parked(self) -> bool:
-        return self._parking is not None
-
-    @property
-    def wait(self) -> Wait | None:
-        return Wait(self._parking.wait) if self._parking is not None else None
-
-    @property
-    def messages(self) -> list[Message]:
-        found = self._parking.messages if self._parking is not None else []
-        return [Message(message.body, message.content_type, message.cursor, message.gap) for message in found]
-
-    def read(self) -> Message | None:
-        messages = self.messages[self._read : self._read + 1]
-        self._read += len(messages)
-        return messages[0] if messages else None
-
-    def _answer(self) -> p.Response:
-        if self._whole is None and not self._gone:
-            raise AssertionError(f"still parked: {self.wait}")
-        return super()._answer()
 
 
 class Client:
@@ -236,15 +140,15 @@ class Client:
 
     def leave(self, response: Response) -> None:
         """The client of a parked request goes away; a coroutine that waits is cancelled."""
-        if not isinstance(response, Parked) or response._parking is None:
+        if not isinstance(response, Parked) or response.parking is None:
             raise AssertionError("only a parked request can be left")
-        self._rehearsal.leave(response._parking)
-        response._parking = None
-        response._gone = True
-        if response._task is not None and self._loop is not None:
+        self._rehearsal.leave(response.parking)
+        response.parking = None
+        response.gone = True
+        if response.task is not None and self._loop is not None:
             with self._connected():
-                response._task.cancel("client_left")
-                self._loop.run_until_complete(asyncio.wait([response._task]))
+                response.task.cancel("client_left")
+                self._loop.run_until_complete(asyncio.wait([response.task]))
 
     @property
     def parked(self) -> int:
@@ -297,7 +201,7 @@ class Client:
         response = Parked(raw)
         self._take(response, function)
         if response.done and not response.parked:
-            return Response(response._whole)
+            return Response(response.whole)
         return response
 
     def _take(self, response: Parked, function: Callable[[], Answer | Awaitable[Answer]]) -> None:
@@ -305,7 +209,7 @@ class Client:
         if isinstance(answer, Awaitable):
             loop = self._running_loop()
             token = port.exchange.set(_TestExchange(self, response))
-            response._task = loop.create_task(cast(Any, answer))
+            response.task = loop.create_task(cast(Any, answer))
             port.exchange.reset(token)
             self._go_on(response)
         else:
@@ -313,52 +217,52 @@ class Client:
 
     def _go_on(self, response: Parked) -> None:
         """Runs the loop until the coroutine has ended or waits."""
-        task = cast("asyncio.Task[Answer]", response._task)
-        self._running_loop().run_until_complete(_until(task, lambda: response._parking is not None))
+        task = cast("asyncio.Task[Answer]", response.task)
+        self._running_loop().run_until_complete(_until(task, lambda: response.parking is not None))
         if task.done():
-            response._task = None
+            response.task = None
             self._finish(response, task.result())
 
     def _finish(self, response: Parked, answer: Answer) -> None:
         match answer:
             case bytes():
-                response._whole = msgspec.msgpack.decode(answer, type=p.Response)
+                response.whole = msgspec.msgpack.decode(answer, type=p.Response)
             case Streamed(head=head, chunks=chunks):
                 whole = msgspec.msgpack.decode(head, type=p.Response)
-                response._whole = _Whole(whole.status, whole.headers, self._collect(chunks))
+                response.whole = _Whole(whole.status, whole.headers, self._collect(chunks))
             case ParkedAnswer(park=encoded):
                 park = msgspec.msgpack.decode(encoded, type=Park)
                 self._park(response, cast(p.Wait, read_wait(park.wait)), park.then)
 
     def _park(self, response: Parked, wait: p.Wait, then: p.Then) -> None:
         def over(outcome: p.Outcome) -> None:
-            response._parking = None
+            response.parking = None
             match then:
                 case p.Call(function=function, state=state):
                     self._take(response, lambda: self._handling.call(function, state, outcome))
                 case _:
-                    response._whole = _answer_of(outcome, cast(p.Answer, then))
+                    response.whole = _answer_of(outcome, cast(p.Answer, then))
 
-        own = Request(response._request).cursor if isinstance(then, p.Answer) else None
+        own = Request(response.requested).cursor if isinstance(then, p.Answer) else None
         ended: list[p.Outcome] = []
-        response._parking = self._rehearsal.park(wait, ended.append, own)
+        response.parking = self._rehearsal.park(wait, ended.append, own)
         if ended:
             over(ended[0])
         else:
-            response._parking.over = over
+            response.parking.over = over
 
     def _await(self, response: Parked, wait: p.Wait) -> asyncio.Future[p.Outcome]:
         future: asyncio.Future[p.Outcome] = self._running_loop().create_future()
 
         def over(outcome: p.Outcome) -> None:
-            response._parking = None
+            response.parking = None
             future.set_result(outcome)
             self._go_on(response)
 
         parking = self._rehearsal.park(wait, future.set_result)
         if not future.done():
             parking.over = over
-            response._parking = parking
+            response.parking = parking
         return future
 
     def _collect(self, chunks: Chunks | AsyncChunks) -> bytes:
@@ -405,7 +309,7 @@ class _TestExchange:
         self._response = response
 
     async def wait(self, park: bytes) -> p.Outcome:
-        if self._response._parking is not None:
+        if self._response.parking is not None:
             raise WaitError("this request waits already: a request waits for one thing at a time")
         wait = cast(p.Wait, read_wait(msgspec.msgpack.decode(park, type=Park).wait))
         return await self._client._await(self._response, wait)

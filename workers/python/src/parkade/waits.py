@@ -133,13 +133,12 @@ class Wait:
         self.state = state or {}
 
     def then(self, function: Callable[..., Any], /, **state: Any) -> Wait:
-        """Returned, this has any worker call `function` when the wait is over; what it returns is the answer, and may
-        be another wait.
+        """Returned, this has any worker call `function` when the wait is over; what that returns is the answer.
 
-        The function stands at the top of a module. Its first parameter gets the outcome (None for a timer; a `Message`,
-        or None when the time is up) unless `state` names it; a parameter annotated `Request` gets the request, without
-        its body; `state` comes by name, by MessagePack and the annotations. Raises `SignatureError` for a function that
-        is nested, a lambda, or does not take this state.
+        It may return another wait. It stands at the top of a module. Its first parameter gets the outcome (None for a
+        timer; a `Message`, or None when the time is up) unless `state` names it; a parameter annotated `Request` gets
+        the request, without its body; `state` comes by name, by MessagePack and the annotations. Raises
+        `SignatureError` for a function that is nested, a lambda, or does not take this state.
         """
         if isinstance(self.wait, p.Stream):
             raise WaitError("a stream of messages goes to the client as it is: it has no then")

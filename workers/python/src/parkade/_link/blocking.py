@@ -7,7 +7,8 @@ import threading
 from typing import cast
 
 from .._answers import FAULTS, Answer, Application, Chunks, Parked, Streamed
-from .._session import Called, Cancelled, Ended, Opened, Pinged, Reply, Session, Writable
+from .._events import Called, Cancelled, Ended, Opened, Pinged, Reply, Writable
+from .._session import Session
 from ..limits import CREDIT_BLOCKING, RECEIVE_SIZE, SUSPENDED_MAX
 from . import port
 

@@ -10,11 +10,13 @@ from collections.abc import Awaitable, Coroutine
 from typing import Any, cast
 
 from .._answers import FAULTS, Answer, Application, AsyncChunks, Chunks, Parked, Streamed
-from .._session import Called, Cancelled, Ended, Event, Opened, Pinged, Reply, Resumed, Session, Writable
+from .._events import Called, Cancelled, Ended, Event, Opened, Pinged, Reply, Resumed, Writable
+from .._session import Session
 from .._wire import payloads as p
 from ..errors import WaitError
 from ..limits import CREDIT_CONCURRENT
 from . import port
+from .exchange import Exchange
 
 _EAGER = sys.version_info >= (3, 12)
 
@@ -48,50 +50,6 @@ def _loop_of_choice() -> asyncio.AbstractEventLoop:
     except ImportError:
         return asyncio.new_event_loop()
     return cast(asyncio.AbstractEventLoop, uvloop.new_event_loop())
-
-
-class Exchange:
-    """One stream that a coroutine answers. `waiting` is whether some part of it awaits a wait now; `waiters` hear of RESUME."""
-
-    __slots__ = ("_link", "stream", "task", "waiters", "waiting", "writable")
-
-    def __init__(self, link: Concurrent, stream: int) -> None:
-        self._link = link
-        self.stream = stream
-        self.waiting = False
-        self.waiters: list[asyncio.Future[p.Outcome]] | None = None  # None: it was never parked
-        self.task: asyncio.Task[None] | None = None
-        self.writable: asyncio.Future[None] | None = None
-
-    async def wait(self, park: bytes) -> p.Outcome:
-        """See `port.Exchange`."""
-        if self.waiting:
-            raise WaitError("this request waits already: a request waits for one thing at a time")
-        await self.held_again()
-        self._link.park(self.stream, park)
-        self.waiting = True
-        try:
-            return await self._resumed()
-        finally:
-            self.waiting = False
-
-    async def held_again(self) -> None:
-        """Waits for a wait that the coroutine gave up, by a timeout of its own: the request stays parked until RESUME."""
-        if self._link.awaiting(self.stream):
-            await self._resumed()
-
-    def _resumed(self) -> asyncio.Future[p.Outcome]:
-        """A future of one's own: whoever is cancelled cancels nobody else's."""
-        future: asyncio.Future[p.Outcome] = self._link.loop.create_future()
-        self.waiters = [*(self.waiters or []), future]
-        return future
-
-    def resume(self, outcome: p.Outcome) -> None:
-        """Wakes whoever still waits."""
-        for future in self.waiters or []:
-            if not future.done():
-                future.set_result(outcome)
-        self.waiters = []
 
 
 class Concurrent(asyncio.Protocol):

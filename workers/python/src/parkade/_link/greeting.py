@@ -7,7 +7,8 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
-from .._session import Draining, Ended, Greeted, Pinged, Reply, Session
+from .._events import Draining, Ended, Greeted, Pinged, Reply
+from .._session import Session
 from ..limits import RECEIVE_SIZE
 
 

@@ -1,5 +1,4 @@
-"""What a handler reaches of the link it runs under: publishing from anywhere, awaiting from the coroutine of a request.
-"""
+"""What a handler reaches of the link it runs under: publishing from anywhere, awaiting in a request's coroutine."""
 
 from __future__ import annotations
 

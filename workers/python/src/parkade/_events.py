@@ -1,0 +1,86 @@
+"""What a link has to say to a worker: the events that a session makes of the bytes it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from ._wire import payloads as p
+
+
+class Reply(Struct, frozen=True, gc=False):
+    """Bytes that the session itself has to say: write them."""
+
+    data: bytes
+
+
+class Greeted(Struct, frozen=True):
+    """The core's HELLO, with what it tells: `core`, `target`, perhaps `dev`."""
+
+    info: Mapping[str, Any]
+
+
+class Opened(Struct, frozen=True, gc=False):
+    """A request to answer, its body complete."""
+
+    stream: int
+    request: p.Request
+
+
+class Called(Struct, frozen=True, gc=False):
+    """A wait is over; call the function with its state, and answer."""
+
+    stream: int
+    function: str
+    state: bytes
+    outcome: p.Outcome
+
+
+class Resumed(Struct, frozen=True, gc=False):
+    """These streams, which were awaiting, are held again."""
+
+    streams: list[int]
+    outcome: p.Outcome
+
+
+class Cancelled(Struct, frozen=True, gc=False):
+    """Nobody wants the answer any more.
+
+    If the stream is still held, one closing frame is due all the same: `error(stream, "cancelled")`.
+    """
+
+    stream: int
+    reason: str
+
+
+class Writable(Struct, frozen=True, gc=False):
+    """What was kept back of a streamed answer has gone: more may be sent."""
+
+    stream: int
+
+
+class Pinged(Struct, frozen=True, gc=False):
+    """Answer with `pong(token)` from the thread that runs the application."""
+
+    token: int
+
+
+class Draining(Struct, frozen=True, gc=False):
+    """A notice: the worker's time ends in so many seconds. It goes on; the core says goodbye when nothing is left."""
+
+    seconds: float
+
+
+class Ended(Struct, frozen=True, gc=False):
+    """The link is over: the core said goodbye (`stopping`: nothing is left to do), or broke a rule (`violation`).
+
+    Where this end has to say goodbye itself, a `Reply` came before.
+    """
+
+    code: str
+    text: str
+
+
+Event: TypeAlias = Reply | Greeted | Opened | Called | Resumed | Cancelled | Writable | Pinged | Draining | Ended

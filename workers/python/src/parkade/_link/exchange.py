@@ -1,0 +1,68 @@
+"""One request that a coroutine is answering: what it waits for, and what it may not do meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from .._wire import payloads as p
+from ..errors import WaitError
+
+
+class Link(Protocol):
+    """What an exchange needs of its link."""
+
+    loop: asyncio.AbstractEventLoop
+
+    def park(self, stream: int, park: bytes) -> None:
+        """Parks a held stream with `await`. Raises `WaitError` when its answer has begun or was given."""
+
+    def awaiting(self, stream: int) -> bool:
+        """Whether the stream is parked with `await`."""
+
+
+class Exchange:
+    """One stream that a coroutine answers.
+
+    `waiting` is whether some part of it awaits a wait now; `waiters` hear of RESUME.
+    """
+
+    __slots__ = ("_link", "stream", "task", "waiters", "waiting", "writable")
+
+    def __init__(self, link: Link, stream: int) -> None:
+        self._link = link
+        self.stream = stream
+        self.waiting = False
+        self.waiters: list[asyncio.Future[p.Outcome]] | None = None  # None: it was never parked
+        self.task: asyncio.Task[None] | None = None
+        self.writable: asyncio.Future[None] | None = None
+
+    async def wait(self, park: bytes) -> p.Outcome:
+        """See `port.Exchange`."""
+        if self.waiting:
+            raise WaitError("this request waits already: a request waits for one thing at a time")
+        await self.held_again()
+        self._link.park(self.stream, park)
+        self.waiting = True
+        try:
+            return await self._resumed()
+        finally:
+            self.waiting = False
+
+    async def held_again(self) -> None:
+        """Waits for a wait that the coroutine gave up, by its own timeout: the request stays parked until RESUME."""
+        if self._link.awaiting(self.stream):
+            await self._resumed()
+
+    def _resumed(self) -> asyncio.Future[p.Outcome]:
+        """A future of one's own: whoever is cancelled cancels nobody else's."""
+        future: asyncio.Future[p.Outcome] = self._link.loop.create_future()
+        self.waiters = [*(self.waiters or []), future]
+        return future
+
+    def resume(self, outcome: p.Outcome) -> None:
+        """Wakes whoever still waits."""
+        for future in self.waiters or []:
+            if not future.done():
+                future.set_result(outcome)
+        self.waiters = []

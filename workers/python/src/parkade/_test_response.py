@@ -1,0 +1,112 @@
+"""What a test client gives for a request: an answer, or a request that is parked and becomes one."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from ._answers import Answer
+from ._rehearsal import Parking
+from ._wire import payloads as p
+from .mappings import Headers
+from .waits import Message, Wait
+
+
+class Response:
+    """An answer: `status`, `headers`, `body`. `parked` is whether it is still to come, `done` whether it came."""
+
+    def __init__(self, whole: p.Response | None = None) -> None:
+        self.whole = whole
+
+    @property
+    def status(self) -> int:
+        return self._answer().status
+
+    @property
+    def headers(self) -> Headers:
+        return Headers.of_request(self._answer().headers or [])
+
+    @property
+    def body(self) -> bytes:
+        body = self._answer().body
+        return body.encode() if isinstance(body, str) else body or b""
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+    def json(self) -> Any:
+        """The body decoded from JSON."""
+        return msgspec.json.decode(self.body)
+
+    @property
+    def parked(self) -> bool:
+        return False
+
+    @property
+    def done(self) -> bool:
+        return self.whole is not None
+
+    @property
+    def wait(self) -> Wait | None:
+        """What it waits for, to compare: `parked.wait.wait.seconds == 2`; None when it waits for nothing."""
+        return None
+
+    def response(self) -> Response:
+        """The answer. Raises `AssertionError` when there is none yet."""
+        self._answer()
+        return self
+
+    @property
+    def messages(self) -> list[Message]:
+        """What a stream of server-sent events has brought so far."""
+        return []
+
+    def read(self) -> Message | None:
+        """The next message of a stream, or None when there is none yet."""
+        return None
+
+    def _answer(self) -> p.Response:
+        if self.whole is None:
+            raise AssertionError("there is no answer: the client left")
+        return self.whole
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.whole.status if self.whole is not None else 'without an answer'}>"
+
+
+class Parked(Response):
+    """A request that was parked when its worker let go of it. It becomes an answer when what it waits for happens."""
+
+    def __init__(self, request: p.Request) -> None:
+        super().__init__()
+        self.requested = request
+        self.parking: Parking | None = None
+        self._read = 0
+        self.task: asyncio.Task[Answer] | None = None
+        self.gone = False
+
+    @property
+    def parked(self) -> bool:
+        return self.parking is not None
+
+    @property
+    def wait(self) -> Wait | None:
+        return Wait(self.parking.wait) if self.parking is not None else None
+
+    @property
+    def messages(self) -> list[Message]:
+        found = self.parking.messages if self.parking is not None else []
+        return [Message(message.body, message.content_type, message.cursor, message.gap) for message in found]
+
+    def read(self) -> Message | None:
+        messages = self.messages[self._read : self._read + 1]
+        self._read += len(messages)
+        return messages[0] if messages else None
+
+    def _answer(self) -> p.Response:
+        if self.whole is None and not self.gone:
+            raise AssertionError(f"still parked: {self.wait}")
+        return super()._answer()

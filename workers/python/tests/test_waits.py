@@ -1,0 +1,396 @@
+"""Waits: returned, with a function, awaited; timers and channels; on the test client's clock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from parkade import (
+    App,
+    InvalidChannel,
+    Message,
+    Request,
+    Response,
+    SignatureError,
+    Wait,
+    WaitError,
+    after,
+    channel,
+    html,
+)
+from parkade.testing import Client
+
+ID = UUID("6f1c2e34-9a0b-4c5d-8e7f-0123456789ab")
+
+
+@dataclass
+class Lot:
+    name: str
+    price: int
+
+
+# Functions that are called after a wait stand at the top of a module.
+
+
+def with_state(title: str, day: date, lot: Lot, identity: UUID) -> dict[str, Any]:
+    return {"title": title, "day": day, "lot": lot.name, "identity": identity}
+
+
+def with_message(message: Message | None, lot: str) -> str:
+    return f"{lot}: nothing" if message is None else f"{lot}: {message.value} at {message.cursor}"
+
+
+def with_request(request: Request, n: int) -> str:
+    return f"{n} {request.method} {request.path} {request.query['n']} {request.headers['x-a']} {request.route}"
+
+
+def nothing() -> None: ...
+
+
+def again(n: int) -> Wait | str:
+    return after(1).then(again, n=n - 1) if n else "done"
+
+
+def raising() -> None:
+    raise KeyError("x")
+
+
+def got(outcome: object) -> str:
+    return repr(outcome)
+
+
+def app_with(wait: Wait | Callable[[], Any]) -> Client:
+    app = App()
+    app.get("/", (lambda: wait) if isinstance(wait, Wait) else wait)
+    return Client(app)
+
+
+@pytest.mark.parametrize(
+    ("response", "status", "text"),
+    [("later", 200, "later"), (html("<p>"), 200, "<p>"), (None, 204, ""), (202, 202, ""), ({"a": 1}, 200, '{"a":1}')],
+)
+def test_a_timer_answers_when_its_time_has_passed(response: object, status: int, text: str) -> None:
+    client = app_with(after(2, response))
+    parked = client.get("/")
+    client.advance(1.999)
+    assert parked.parked
+    client.advance(0.001)
+    assert (parked.parked, parked.status, parked.text) == (False, status, text)
+
+
+def test_timers_end_in_their_order() -> None:
+    app = App()
+    ended: list[float] = []
+    app.get("/{n:float}", lambda n: after(n).then(note, n=n))
+    note.ended = ended  # type: ignore[attr-defined]
+    client = Client(app)
+    for seconds in (3, 1, 2):
+        client.get(f"/{seconds}")
+    client.advance(10)
+    assert ended == [1, 2, 3]
+
+
+def note(n: float) -> None:
+    note.ended.append(n)  # type: ignore[attr-defined]
+
+
+def test_the_next_message_is_the_answer_to_everybody_who_waits() -> None:
+    app = App()
+    app.get("/next", lambda: channel("a").next(timeout=30))
+    app.post("/", lambda body: channel("a").publish(body))
+
+    def publish(body: dict[str, int]) -> int:
+        channel("a").publish(body)
+        return 202
+
+    app.put("/", publish)
+    client = Client(app)
+    waiting = [client.get("/next") for _ in range(3)]
+    assert (client.parked, client.put("/", json={"amount": 5}).status, client.parked) == (3, 202, 0)
+    assert [response.json() for response in waiting] == [{"amount": 5}] * 3
+    assert waiting[0].headers["etag"].strip('"').endswith(".1")
+
+
+def test_a_wait_without_a_message_ends_with_204() -> None:
+    client = app_with(channel("a").next(timeout=30))
+    parked = client.get("/")
+    client.advance(30)
+    assert (parked.status, parked.text) == (204, "")
+
+
+def test_a_client_that_comes_back_with_its_cursor_misses_nothing() -> None:
+    client = app_with(channel("a").next())
+    first = client.get("/")
+    for text in ("one", "two", "three"):
+        client.publish("a", text)
+    second = client.get("/", headers={"if-none-match": first.headers["etag"]})
+    assert (first.text, second.text) == ("one", "two")
+    third = client.get("/", headers={"last-event-id": second.headers["etag"].strip('"')})
+    assert third.text == "three"
+    assert client.get("/").parked
+
+
+def test_what_is_no_longer_held_is_told_as_a_gap() -> None:
+    app = App()
+    app.channel("a*", count=2)
+    app.get("/", lambda: channel("ab").next(since="7e57.1").then(with_gap))
+    client = Client(app)
+    for n in range(5):
+        client.publish("ab", n)
+    assert client.get("/").json() == [3, True]
+
+
+def with_gap(message: Message) -> list[Any]:
+    return [message.value, message.gap]
+
+
+def test_a_stream_can_be_read_message_by_message() -> None:
+    client = app_with(channel("a").stream())
+    parked = client.get("/")
+    assert parked.read() is None
+    client.publish("a", {"n": 1})
+    client.publish("a", "two")
+    first, second = parked.read(), parked.read()
+    assert first is not None
+    assert second is not None
+    assert (first.value, second.text, parked.parked) == ({"n": 1}, "two", True)
+    again = client.get("/", headers={"last-event-id": first.cursor})
+    assert [message.text for message in again.messages] == ["two"]
+    client.leave(parked)
+    assert (client.parked, parked.parked) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("wait", "then", "text"),
+    [
+        (after(1).then(nothing), 1, ""),
+        (after(1).then(got), 1, "None"),
+        (after(1).then(again, n=3), 4, "done"),
+        (channel("a").next(timeout=5).then(with_message, lot="7"), 5, "7: nothing"),
+        (channel("a").next(timeout=5).then(got), 5, "None"),
+    ],
+)
+def test_a_function_is_called_with_the_outcome(wait: Wait, then: float, text: str) -> None:
+    client = app_with(wait)
+    parked = client.get("/")
+    client.advance(then - 0.5)
+    assert parked.parked
+    client.advance(0.5)
+    assert parked.text == text
+
+
+def test_a_function_gets_a_message() -> None:
+    client = app_with(channel("a").next().then(with_message, lot="7"))
+    parked = client.get("/")
+    client.publish("a", {"amount": 5})
+    assert parked.text == "7: {'amount': 5} at 7e57.1"
+
+
+def test_state_comes_back_as_the_annotations_say() -> None:
+    client = app_with(after(1).then(with_state, title="t", day=date(2024, 5, 6), lot=Lot("l", 1), identity=ID))
+    parked = client.get("/")
+    client.advance(1)
+    assert parked.json() == {"title": "t", "day": "2024-05-06", "lot": "l", "identity": str(ID)}
+
+
+def test_a_function_may_ask_for_the_request() -> None:
+    app = App()
+    app.get("/a b", lambda: after(1).then(with_request, n=1), name="spaced")
+    client = Client(app)
+    parked = client.get("/a b", params={"n": 7}, headers={"X-A": "b"})
+    client.advance(1)
+    assert parked.text == "1 GET /a b 7 b spaced"
+
+
+def test_hooks_and_error_handlers_are_there_for_functions_too() -> None:
+    app = App()
+    app.get("/{kind}", lambda kind: after(1).then(raising if kind == "bad" else nothing))
+
+    @app.after
+    def mark(request: Request, response: Response) -> None:
+        response.headers["x-path"] = request.path
+
+    @app.error(KeyError)
+    def missing(request: Request) -> str:
+        return f"no {request.path}"
+
+    client = Client(app)
+    good, bad = client.get("/good"), client.get("/bad")
+    client.advance(1)
+    assert (good.status, good.headers["x-path"]) == (204, "/good")
+    assert (bad.status, bad.text, bad.headers["x-path"]) == (500, "no /bad", "/bad")
+
+
+def test_a_function_that_no_worker_could_find_is_refused_at_once() -> None:
+    def nested() -> None: ...
+
+    for function in (nested, lambda: None, Client(App()).get):
+        with pytest.raises(SignatureError):
+            after(1).then(function)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "said"),
+    [
+        (lambda: after(1).then(with_message, other=1), SignatureError, "takes no other"),
+        (lambda: after(1).then(with_message), SignatureError, "needs lot"),
+        (lambda: channel("a").stream().then(nothing), WaitError, "no then"),
+        (lambda: after(-1), ValueError, "not negative"),
+        (lambda: after(float("nan")), ValueError, "finite"),
+        (lambda: channel("a").next(timeout=-1), ValueError, "not negative"),
+        (lambda: channel(""), InvalidChannel, "1 to 200 bytes"),
+        (lambda: channel("ü" * 101), InvalidChannel, "1 to 200 bytes"),
+        (lambda: channel("a\nb"), InvalidChannel, "control"),
+        (lambda: channel("a").publish("x"), WaitError, "no core here"),
+    ],
+)
+def test_a_wait_that_cannot_be_is_refused_at_once(make: Callable[[], Any], error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: after(1).then(got, outcome=object()), "goes to another worker as MessagePack"),
+        (lambda: after(1).then(got, outcome="x" * 70_000), "the most are 65536"),
+        (lambda: after(1, "x" * 70_000), "use .then"),
+        (lambda: after(1, iter("ab")), "use .then"),
+        (lambda: after(1, after(1)), "use .then"),
+    ],
+)
+def test_what_cannot_be_kept_is_500_with_the_reason_in_the_log(
+    make: Callable[[], Wait], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert app_with(make).get("/").status == 500
+    assert said in capsys.readouterr().err
+
+
+def test_a_channels_name_from_a_client_is_the_clients_fault() -> None:
+    app = App()
+    app.get("/{name}", lambda name: channel(name).next())
+    assert Client(app).get("/a%0Ab").status == 400
+
+
+@pytest.mark.parametrize(
+    ("value", "content_type", "told", "seen"),
+    [
+        ("ü", None, "text/plain; charset=utf-8", "ü"),
+        (b"\xff", None, "application/octet-stream", b"\xff"),
+        ({"a": 1}, None, "application/json", {"a": 1}),
+        (Lot("l", 1), None, "application/json", {"name": "l", "price": 1}),
+        ("<a/>", "text/xml", "text/xml", "<a/>"),
+        (b'{"a":1}', "application/vnd.x+json", "application/vnd.x+json", {"a": 1}),
+    ],
+)
+def test_a_message_carries_its_content_type(value: object, content_type: str | None, told: str, seen: object) -> None:
+    client = app_with(channel("a").stream())
+    parked = client.get("/")
+    client.publish("a", value, content_type)
+    (message,) = parked.messages
+    assert (message.content_type, message.value) == (told, seen)
+
+
+def test_a_message_that_is_too_long_is_refused() -> None:
+    with Client(App()), pytest.raises(ValueError, match="at most 524288"):
+        channel("a").publish(b"x" * 524_289)
+
+
+# Awaited
+
+
+def concurrent() -> App:
+    app = App()
+
+    @app.get("/compare")
+    async def compare() -> dict[str, Any]:
+        await after(0.5)
+        return {"bid": await channel("a").next(timeout=5)}
+
+    @app.get("/message")
+    async def message() -> Message | None:
+        found = await channel("a").next()
+        assert isinstance(found, Message)
+        return found
+
+    @app.get("/response")
+    async def response() -> Any:
+        return await after(1, "later")
+
+    @app.get("/left")
+    async def left() -> None:
+        try:
+            await channel("never").next()
+        except asyncio.CancelledError:
+            app.left = True  # type: ignore[attr-defined]
+            raise
+
+    @app.get("/wrong/{what}")
+    async def wrong(what: str) -> str:
+        wait = {"stream": channel("a").stream(), "then": after(1).then(nothing)}[what]
+        try:
+            await wait
+        except WaitError as error:
+            return str(error)
+        return "no error"
+
+    @app.get("/wait")
+    async def returned() -> Wait:
+        return after(1, "returned")
+
+    return app
+
+
+def test_an_awaited_wait_gives_its_outcome() -> None:
+    with Client(concurrent()) as client:
+        first, second = client.get("/compare"), client.get("/compare")
+        client.advance(0.5)
+        client.publish("a", {"amount": 5})
+        assert [first.json(), second.json()] == [{"bid": {"amount": 5}}] * 2
+        third = client.get("/compare")
+        client.advance(5.5)
+        assert third.json() == {"bid": None}
+
+
+def test_a_message_that_is_returned_is_the_answer() -> None:
+    with Client(concurrent()) as client:
+        parked = client.get("/message")
+        client.publish("a", "text")
+        assert (parked.text, parked.headers["etag"]) == ("text", '"7e57.1"')
+
+
+def test_an_awaited_timer_gives_its_response_and_a_returned_one_is_returned() -> None:
+    with Client(concurrent()) as client:
+        awaited, returned = client.get("/response"), client.get("/wait")
+        client.advance(1)
+        assert (awaited.text, returned.text) == ("later", "returned")
+
+
+def test_a_client_that_leaves_cancels_what_waits() -> None:
+    app = concurrent()
+    with Client(app) as client:
+        parked = client.get("/left")
+        client.leave(parked)
+        assert (app.left, client.parked) == (True, 0)  # type: ignore[attr-defined]
+        with pytest.raises(AssertionError, match="the client left"):
+            parked.response()
+
+
+@pytest.mark.parametrize("what", ["stream", "then"])
+def test_what_cannot_be_awaited_says_so(what: str) -> None:
+    with Client(concurrent()) as client:
+        assert "awaited" in client.get(f"/wrong/{what}").text
+
+
+def test_a_wait_cannot_be_awaited_outside_a_request() -> None:
+    async def outside() -> None:
+        await after(1)
+
+    with pytest.raises(WaitError, match="answers a request"):
+        asyncio.run(outside())
