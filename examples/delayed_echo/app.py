@@ -7,7 +7,9 @@ from parkade import App, HTTPError, Response, Wait, after, html
 FIELD_LENGTH_MAX = 1_000  # then: 422. The answer is kept in the core, which takes at most 64 KiB for one
 
 FORM = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Delayed echo</title>
-<form action="/echo"><label>Say something <input name="field" maxlength="1000" autofocus></label> <button>Echo</button></form>
+<form action="/echo">
+  <label>Say something <input name="field" maxlength="1000" autofocus></label> <button>Echo</button>
+</form>
 """
 
 app = App()

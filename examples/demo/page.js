@@ -170,6 +170,7 @@ function connect() {
     list();
   });
   stream.addEventListener("error", () => {
+    element("auction-told").textContent = "";
     link("reconnecting"); // by the browser, with its Last-Event-ID; only a refusal ends its patience
     if (own.readyState === EventSource.CLOSED) setTimeout(() => stream === own && connect(), RETRY);
   });
@@ -255,6 +256,7 @@ element("away").addEventListener("click", (event) => {
     stream.close();
     stream = null;
     missed = null;
+    element("auction-told").textContent = "";
     link("away");
   }
   event.target.textContent = stream === null ? "Connect again" : "Disconnect";
