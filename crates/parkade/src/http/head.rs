@@ -3,6 +3,7 @@
 //! httparse knows the syntax of a line. What this file adds is what it lets pass on purpose: bare line feeds, two framings,
 //! a missing or second `Host`, names with underscores. Each rule has its fault in [`Fault`].
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -116,9 +117,9 @@ struct Heeded<'a> {
 
 /// Parses a whole head (`end_of_head` has found its end).
 pub fn parse(raw: &[u8], header_count_max: usize) -> Result<Head, Fault> {
-    let mut slots = [httparse::EMPTY_HEADER; HEADER_SLOTS];
-    let mut request = httparse::Request::new(&mut slots);
-    match request.parse(raw) {
+    let mut slots = [const { MaybeUninit::uninit() }; HEADER_SLOTS];
+    let mut request = httparse::Request::new(&mut []);
+    match request.parse_with_uninit_headers(raw, &mut slots) {
         Ok(httparse::Status::Complete(_)) => {}
         Err(httparse::Error::TooManyHeaders) => return Err(Fault::TooManyHeaders),
         Err(httparse::Error::Version) => return Err(Fault::UnknownVersion),

@@ -1,5 +1,7 @@
 //! What the core asks for, done.
 
+use std::fmt::Write;
+
 use bytes::Bytes;
 use parkade_core::{
     Cursor, Effect, Ending, KillReason, MessageId, Outcome, Refusal, ReloadOutcome, RequestId, RouteId, Times, WorkerId,
@@ -243,7 +245,11 @@ impl Server {
 
     fn assign(&mut self, request: RequestId, worker: WorkerId, route: Option<RouteId>) {
         let Some(arrival) = self.exchanges.of(request).and_then(|exchange| exchange.arrival.as_ref()) else { return };
-        let client = arrival.origin.client.map(|address| address.to_string()).unwrap_or_default();
+        self.client.clear();
+        if let Some(address) = arrival.origin.client {
+            // Writing to a string cannot fail.
+            let _ = write!(self.client, "{address}");
+        }
         let head = RequestHead {
             route: route.map(|route| route.index),
             parameters: arrival.parameters.iter().map(String::as_str),
@@ -251,7 +257,7 @@ impl Server {
             path: arrival.head.path(),
             query: arrival.head.query(),
             headers: arrival.head.fields(),
-            client: &client,
+            client: &self.client,
             scheme: if arrival.origin.is_https { "https" } else { "http" },
             version: arrival.head.version.as_str(),
             deadline: arrival.deadline.map(|deadline| deadline.as_secs_f64()),

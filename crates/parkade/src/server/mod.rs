@@ -60,6 +60,11 @@ pub struct Server {
     tables: Tables,
     hand: Hand,
     effects: Vec<Effect>,
+    /// What clients and workers have said and the core has not been told: empty between turns, kept for their memory.
+    said: Vec<HttpEvent>,
+    told: Vec<WorkerEvent>,
+    /// The text of a client's address, while a request is given to a worker.
+    client: String,
     clock: Clock,
     grace: Duration,
     access_log: Option<AccessLog>,
@@ -102,6 +107,9 @@ impl Server {
             tables: Tables::default(),
             hand: Hand::Empty,
             effects: Vec::new(),
+            said: Vec::new(),
+            told: Vec::new(),
+            client: String::new(),
             clock: Clock::start(),
             grace: parts.grace,
             access_log: parts.access_log,
@@ -144,16 +152,18 @@ impl Server {
 
     /// Everything that can be done without waiting: whoever was ready, the others are asked too, so that work comes in batches.
     fn turn(&mut self) -> io::Result<()> {
-        let mut said = Vec::new();
+        let mut said = std::mem::take(&mut self.said);
         self.http.turn(&mut said)?;
-        for event in said {
+        for event in said.drain(..) {
             self.hear_http(event);
         }
-        let mut told = Vec::new();
+        self.said = said;
+        let mut told = std::mem::take(&mut self.told);
         self.workers.turn(&mut told)?;
-        for event in told {
+        for event in told.drain(..) {
             self.hear_worker(event);
         }
+        self.told = told;
         if self.core.next_due().is_some_and(|due| due <= self.clock.now()) {
             self.tell(Event::Tick);
         }

@@ -30,23 +30,17 @@ impl Workers {
         }
     }
 
-    /// Finds the links that can be read or written. A second look finds the set empty, nearly always, and so lets `ready` wait again.
+    /// Finds the links that can be read or written.
     fn notice(&mut self) -> io::Result<()> {
-        for _ in 0..2 {
-            let told = self.poll.take()?;
-            if told.is_empty() {
-                break;
+        for event in self.poll.take()?.iter().filter(|event| event.token() != REPORTS) {
+            let Ok(id) = u32::try_from(event.token().0).map(WorkerId) else { continue };
+            let Some(link) = self.crew.get_mut(&id).and_then(|worker| worker.link.as_mut()) else { continue };
+            let (readable, unblocked) = link.notice(event);
+            if readable && !self.readable.contains(&id) {
+                self.readable.push(id);
             }
-            for event in told.iter().filter(|event| event.token() != REPORTS) {
-                let Ok(id) = u32::try_from(event.token().0).map(WorkerId) else { continue };
-                let Some(link) = self.crew.get_mut(&id).and_then(|worker| worker.link.as_mut()) else { continue };
-                let (readable, unblocked) = link.notice(event);
-                if readable && !self.readable.contains(&id) {
-                    self.readable.push(id);
-                }
-                if unblocked {
-                    self.sending.push(id);
-                }
+            if unblocked {
+                self.sending.push(id);
             }
         }
         Ok(())
