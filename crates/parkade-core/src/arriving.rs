@@ -39,7 +39,7 @@ impl Core {
         // The request itself stands among the unrouted already.
         let queued_before = self.queue.count() + self.unrouted.count() - 1;
         if !self.staff.is_open() {
-            Some(Refusal::Stopping)
+            Some(if self.staff.verdict.is_some() { Refusal::NoApplication } else { Refusal::Stopping })
         } else if for_a_worker && self.lacks_an_application() {
             Some(Refusal::NoApplication)
         } else if for_a_worker && queued_before >= self.config.queued_count_max.max(1) {
@@ -60,7 +60,8 @@ impl Core {
             Destination::Wait { route: _, wait, then, deadline } => {
                 let mut journey = self.leave_unrouted(life).queued(self.now);
                 journey.set_patience(deadline.into());
-                self.park(request, journey, wait, then, None)
+                self.silence(&mut journey);
+                self.park_route(request, journey, wait, then)
             }
             Destination::Constant { route } => {
                 let journey = self.leave_unrouted(life).queued(self.now);
@@ -119,15 +120,24 @@ impl Core {
         Life::Accepted(life)
     }
 
-    /// Sets the alarm for the deadline of this spell, unless it is set for it already.
+    /// Sets the alarm for the deadline of this spell, unless it is set for it already. Another route may have another deadline: the spell began when it did.
     fn bound(&mut self, request: RequestId, journey: &mut Journey, patience: Patience) {
-        if journey.alarm.is_some() && patience == journey.patience() {
+        let before = journey.patience();
+        if journey.alarm.is_some() && patience == before {
             return;
         }
+        let began = match (journey.alarm, before.duration()) {
+            (Some(alarm), Some(before)) => self.timers.due(alarm) - before,
+            (Some(_) | None, _) => journey.since(),
+        };
+        self.silence(journey);
+        journey.alarm = patience.duration().map(|patience| self.timers.set(began + patience, Bell::Life(request)));
+    }
+
+    /// Clears the alarm, if one is set.
+    pub(crate) fn silence(&mut self, journey: &mut Journey) {
         if let Some(alarm) = journey.alarm.take() {
             self.timers.clear(alarm);
         }
-        journey.alarm =
-            patience.duration().map(|patience| self.timers.set(journey.since() + patience, Bell::Life(request)));
     }
 }

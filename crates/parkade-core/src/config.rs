@@ -32,6 +32,16 @@ pub struct Config {
     pub exit_when_the_first_start_fails: bool,
 }
 
+impl Config {
+    /// What is looked at again after no time at all would be looked at for ever.
+    pub(crate) fn sane(mut self) -> Self {
+        self.workers = self.workers.max(1);
+        self.kill_grace = self.kill_grace.max(TIME_MIN);
+        self.ping_interval = self.ping_interval.max(TIME_MIN);
+        self
+    }
+}
+
 /// When a worker is replaced by a fresh one. Each worker draws its own numbers, at most `jitter_percent` away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recycle {
@@ -41,6 +51,8 @@ pub struct Recycle {
     pub resident_bytes: Option<u64>,
     pub jitter_percent: u8,
 }
+
+const TIME_MIN: Duration = Duration::from_millis(1);
 
 impl Default for Recycle {
     fn default() -> Self {

@@ -48,6 +48,7 @@ pub struct Core {
 impl Core {
     #[must_use]
     pub fn new(config: Config) -> Self {
+        let config = config.sane();
         Self {
             now: Moment::default(),
             effects: Vec::new(),
@@ -195,7 +196,7 @@ impl Core {
     }
 
     /// One effect for all coroutines of a worker that go on with the same outcome.
-    fn tell_resumed(&mut self) {
+    pub(crate) fn tell_resumed(&mut self) {
         if self.resumed.is_empty() {
             return;
         }
@@ -208,7 +209,7 @@ impl Core {
         self.resumed = Vec::new();
     }
 
-    fn tell_dropped(&mut self) {
+    pub(crate) fn tell_dropped(&mut self) {
         let gone = self.dropped.drain(..).filter(|&message| self.messages.release(message));
         self.effects.extend(gone.map(|message| Effect::DropMessage { message }));
     }

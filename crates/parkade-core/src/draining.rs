@@ -96,8 +96,11 @@ impl Core {
         for request in left {
             self.turn(request, Happening::Cancelled(Reason::Stopping));
         }
-        for worker in self.ids_of(|worker| !matches!(worker.stage, Stage::Killed(_))) {
-            self.kill(worker, KillReason::GraceOver);
+        let why = if self.staff.verdict.is_some() { KillReason::NotNeeded } else { KillReason::GraceOver };
+        let says_itself =
+            |worker: &Worker| self.staff.verdict.is_some() && matches!(worker.stage, Stage::Leaving { .. });
+        for worker in self.ids_of(|worker| !matches!(worker.stage, Stage::Killed(_)) && !says_itself(worker)) {
+            self.kill(worker, why);
         }
         self.staff.service = Service::Ending(reason);
     }
@@ -109,6 +112,7 @@ impl Core {
             Service::Ending(reason) => reason,
         };
         self.staff.service = Service::Ended;
+        self.tell_dropped();
         self.effects.push(Effect::Exit { reason });
     }
 

@@ -112,7 +112,11 @@ impl Core {
 
     /// Somebody asks for a sign of life.
     pub(crate) fn ping(&mut self, worker: WorkerId) {
-        let Some(pinged) = self.roster.find_mut(worker).filter(|worker| worker.ping.sent.is_none()) else { return };
+        let Some(pinged) =
+            self.roster.find_mut(worker).filter(|worker| worker.is_at_work() && worker.ping.sent.is_none())
+        else {
+            return;
+        };
         pinged.ping.sent = Some(self.now);
         pinged.ping.token += 1;
         self.effects.push(Effect::Ping { worker, token: pinged.ping.token });

@@ -1,17 +1,10 @@
 //! How requests end: done, or on the one path for everything else, cancelled for a reason.
 
-use std::time::Duration;
-
-use crate::chain::Place;
 use crate::core::Core;
-use crate::effect::{Effect, Ending, KillReason, Reason, Refusal};
-use crate::id::{RequestId, WorkerId};
+use crate::effect::{Effect, Ending, Reason, Refusal};
+use crate::id::RequestId;
 use crate::journey::Journey;
-use crate::life::{Accepted, Bell, Cancelled, Done, Life, Parked, Routed, Running, Sequel, Watch};
-use crate::limits::GRACES_COUNT_MAX;
-use crate::moment::Moment;
-use crate::timers::Alarm;
-use crate::worker::{Ghost, Stage, Worker};
+use crate::life::{Accepted, Cancelled, Done, Life, Parked, Routed, Running, Sequel, Watch};
 
 impl Core {
     pub(crate) fn done(&mut self, request: RequestId, journey: Journey) -> Life {
@@ -27,10 +20,13 @@ impl Core {
     }
 
     fn forget(&mut self, request: RequestId, journey: Journey, ending: Ending) {
-        if let Some(alarm) = journey.alarm {
+        let (times, alarm) = journey.end();
+        if let Some(alarm) = alarm {
             self.timers.clear(alarm);
         }
-        self.effects.push(Effect::Forget { request, ending, times: journey.times() });
+        // The last one ends a drain.
+        self.staff.attention |= !self.staff.is_open();
+        self.effects.push(Effect::Forget { request, ending, times });
     }
 
     pub(crate) fn refuse_accepted(&mut self, request: RequestId, life: Accepted, refusal: Refusal) -> Life {
@@ -76,6 +72,8 @@ impl Core {
 
     /// The client is told; the worker is told and holds a ghost until its closing frame, unless it is gone.
     pub(crate) fn cancel_running(&mut self, request: RequestId, mut life: Running, reason: Reason) -> Life {
+        // It may have gone on a moment ago, in this very event: that must be told first.
+        self.tell_resumed();
         if let Some(refusal) = refusal_of(reason, Refusal::DeadlinePassed) {
             self.break_off(request, life.reply, refusal);
         }
@@ -108,66 +106,6 @@ impl Core {
         self.cancelled(request, journey, reason)
     }
 
-    /// Leaves a ghost with the worker: its deadline holds on, or nobody would ever end what runs for nobody.
-    fn haunt(&mut self, life: &mut Running, reason: Reason) {
-        let bell = Bell::Ghost(life.worker, life.place);
-        let mut ghost = Ghost { alarm: None, overdue: None };
-        if let Some(alarm) = life.journey.alarm.take() {
-            let due = self.timers.due(alarm);
-            self.timers.clear(alarm);
-            ghost.alarm = Some(self.timers.set(due, bell));
-        }
-        if reason == Reason::Deadline {
-            ghost = self.overdue(life.worker, life.place);
-        }
-        self.holder(life.worker).held.value_mut(life.place).ghost = Some(ghost);
-        self.staff.attention |= self.holder(life.worker).stage != Stage::Ready;
-    }
-
-    /// The deadline of what a worker holds has passed: from self.now it has the grace.
-    fn overdue(&mut self, worker: WorkerId, place: Place) -> Ghost {
-        let alarm = self.timers.set(self.now + self.config.kill_grace, Bell::Ghost(worker, place));
-        let holder = self.holder(worker);
-        if holder.is_concurrent() {
-            self.ping(worker);
-        } else if holder.touches(place) {
-            self.effects.push(Effect::DumpStack { worker, why: KillReason::Deadline });
-        }
-        Ghost { alarm: Some(alarm), overdue: Some(self.now) }
-    }
-
-    /// The alarm of a ghost rang.
-    pub(crate) fn ghost_due(&mut self, worker: WorkerId, place: Place) {
-        let holder = self.holder(worker);
-        let ghost = holder.held.value(place).ghost.expect("only ghosts have such alarms");
-        let ghost = match ghost.overdue {
-            None => self.overdue(worker, place),
-            Some(since) => Ghost { alarm: self.judge(worker, place, since), ..ghost },
-        };
-        self.holder(worker).held.value_mut(place).ghost = Some(ghost);
-    }
-
-    /// Its grace is over as well. What stands in the way of others is killed; what only cleans up slowly beside them is not, for they would die with it:
-    /// after ten graces its worker is replaced as one that is worn. Returns the alarm for the next look.
-    fn judge(&mut self, worker: WorkerId, place: Place, since: Moment) -> Option<Alarm> {
-        let (now, grace) = (self.now, self.config.kill_grace);
-        let holder = self.holder(worker);
-        let verdict = if holder.is_concurrent() {
-            judge_loop(holder, now, since, grace)
-        } else {
-            judge_turn(holder, now, place, grace)
-        };
-        match verdict {
-            Verdict::LookAgain(due) => return Some(self.timers.set(due, Bell::Ghost(worker, place))),
-            Verdict::Worn => {
-                holder.worn.at = Some(now);
-                self.staff.attention = true;
-            }
-            Verdict::Stuck => self.kill(worker, KillReason::Deadline),
-        }
-        None
-    }
-
     fn tell_client(&mut self, request: RequestId, reason: Reason, late: Refusal) {
         if let Some(refusal) = refusal_of(reason, late) {
             self.refuse(request, refusal);
@@ -184,31 +122,4 @@ fn refusal_of(reason: Reason, late: Refusal) -> Option<Refusal> {
         Reason::Stopping => Some(Refusal::Stopping),
         Reason::WorkerDied => Some(Refusal::WorkerDied),
     }
-}
-
-/// What is to be done about a worker that holds a cancelled request for too long.
-enum Verdict {
-    LookAgain(Moment),
-    Worn,
-    Stuck,
-}
-
-/// An event loop is stuck when it does not answer; a coroutine in it may take its time, within bounds.
-fn judge_loop(worker: &Worker, now: Moment, since: Moment, grace: Duration) -> Verdict {
-    if worker.ping.sent.is_some_and(|sent| now - sent >= grace) {
-        Verdict::Stuck
-    } else if now - since >= grace * GRACES_COUNT_MAX {
-        Verdict::Worn
-    } else {
-        Verdict::LookAgain(now + grace)
-    }
-}
-
-/// A worker that runs one at a time is stuck when this one has had its turn for the whole grace. Before its turn it is not to blame.
-fn judge_turn(worker: &Worker, now: Moment, place: Place, grace: Duration) -> Verdict {
-    if !worker.touches(place) {
-        return Verdict::LookAgain(now + grace);
-    }
-    let over = worker.pace.since() + grace;
-    if over > now { Verdict::LookAgain(over) } else { Verdict::Stuck }
 }

@@ -7,7 +7,7 @@ use crate::moment::Moment;
 use crate::timers::Alarm;
 
 /// What a request carries from state to state.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Journey {
     /// Since when it is in its present state.
     since: Moment,
@@ -41,6 +41,11 @@ impl Journey {
         self.patience = patience;
     }
 
+    pub(crate) const fn ending_with(mut self, alarm: Option<Alarm>) -> Self {
+        self.alarm = alarm;
+        self
+    }
+
     pub(crate) fn queued(mut self, now: Moment) -> Self {
         self.queued_micros = self.queued_micros.saturating_add(clamp((now - self.since).as_micros()));
         self.since = now;
@@ -59,12 +64,14 @@ impl Journey {
         self
     }
 
-    pub(crate) fn times(&self) -> Times {
-        Times {
+    /// Where the time went, and the alarm that is still set.
+    pub(crate) fn end(self) -> (Times, Option<Alarm>) {
+        let times = Times {
             queued: Duration::from_micros(self.queued_micros.into()),
             running: Duration::from_micros(self.running_micros.into()),
             parked: Duration::from_millis(self.parked_millis.into()),
-        }
+        };
+        (times, self.alarm)
     }
 }
 
@@ -94,7 +101,7 @@ mod tests {
         let at = |millis: u64| Moment::from_nanos(millis * 1_000_000);
         let journey =
             Journey::new(at(1), Patience::from(None), None).queued(at(3)).ran(at(10)).waited(at(100)).queued(at(101));
-        let times = journey.times();
+        let (times, _) = journey.end();
         assert_eq!((times.queued.as_millis(), times.running.as_millis(), times.parked.as_millis()), (3, 7, 90));
     }
 

@@ -8,7 +8,7 @@
 //! | what comes in, what goes out | `event`, `effect`, `id`, `moment` |
 //! | the door: one method for each event | `core` |
 //! | where a request is, which happening moves it | `life`, `machine`, `reply`, `journey`, `lives` |
-//! | the moves: arriving, given to a worker, answered, parked, woken, ended | `arriving`, `dispatching`, `answering`, `parking`, `publishing`, `ending` |
+//! | the moves: arriving, given to a worker, answered, parked, woken, ended | `arriving`, `dispatching`, `answering`, `parking`, `publishing`, `waking`, `ending`; what a worker does not let go: `ghosts` |
 //! | workers: each one, all, which one is picked | `worker`, `pace`, `roster` |
 //! | what they say and how they end; what is due for them; how many there should be; the end | `employing`, `tending`, `staffing`, `draining`, `staff` |
 //! | routes | `routes` |
@@ -32,6 +32,7 @@ mod effect;
 mod employing;
 mod ending;
 mod event;
+mod ghosts;
 mod id;
 mod journey;
 mod life;
@@ -53,6 +54,7 @@ mod staffing;
 mod status;
 mod tending;
 mod timers;
+mod waking;
 mod worker;
 
 pub use channels::{ChannelName, ChannelNameError, Cursor, CursorError, HistoryLimits};

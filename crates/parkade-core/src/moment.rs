@@ -34,6 +34,15 @@ impl Add<Duration> for Moment {
     }
 }
 
+impl Sub<Duration> for Moment {
+    type Output = Self;
+
+    /// Stops at the beginning.
+    fn sub(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
 impl Sub for Moment {
     type Output = Duration;
 

@@ -1,13 +1,31 @@
-//! Waits: how a request begins one, and how it goes on afterwards.
+//! How a request begins to wait.
+//!
+//! Who waits for a channel is put on it and told what it missed in one step, so no message falls between the two.
 
-use crate::channels::{Began, ChannelName, Cursor};
+use std::time::Duration;
+
+use crate::channels::{Began, ChannelName, ChannelsFull, Cursor};
 use crate::core::Core;
 use crate::effect::{Effect, Outcome, Reason, Refusal};
 use crate::event::{Then, Wait};
 use crate::id::{RequestId, WorkerId};
 use crate::journey::Journey;
-use crate::life::{Bell, Life, Parked, Routed, Running, Sequel, Watch, Work};
+use crate::life::{Bell, Life, Parked, Running, Sequel, State, Watch};
 use crate::reply::Reply;
+use crate::timers::Alarm;
+
+/// A request that is about to wait: its journey has no alarm, nobody watches for it yet.
+pub(crate) struct Parking {
+    pub(crate) request: RequestId,
+    pub(crate) journey: Journey,
+    pub(crate) sequel: Sequel,
+}
+
+impl Parking {
+    fn park(self, watch: Watch, alarm: Option<Alarm>) -> Parked {
+        Parked { journey: self.journey.ending_with(alarm), watch, sequel: self.sequel }
+    }
+}
 
 impl Core {
     /// `PARK`. Behind a head it makes no sense: the client's connection is broken off.
@@ -19,183 +37,108 @@ impl Core {
         let worker = life.worker;
         self.release(worker, life.place);
         let (mut journey, work) = life.close(self.now);
-        if let Some(alarm) = journey.alarm.take() {
-            self.timers.clear(alarm);
-        }
+        self.silence(&mut journey);
         self.let_go(work);
-        if then == Then::Call || then == Then::Answer && matches!(wait, Wait::Timer { .. }) {
+        if brings_something(&wait, then) {
             self.effects.push(Effect::Keep { request });
         }
-        self.park(request, journey, wait, then, Some(worker))
+        let sequel = self.sequel(then, worker, request);
+        self.park(Parking { request, journey, sequel }, wait)
     }
 
-    /// `worker`: whose coroutine it is, if any. The journey has no alarm.
-    pub(crate) fn park(
-        &mut self,
-        request: RequestId,
-        mut journey: Journey,
-        wait: Wait,
-        then: Then,
-        worker: Option<WorkerId>,
-    ) -> Life {
-        let sequel = match (then, worker) {
-            (Then::Answer, _) => Sequel::Answer,
-            (Then::Call, _) => Sequel::Call,
-            (Then::Await, Some(worker)) => {
-                Sequel::Await { worker, place: self.holder(worker).awaiting.push_back(request) }
+    /// A route that is only a wait: there is no worker and no coroutine.
+    pub(crate) fn park_route(&mut self, request: RequestId, journey: Journey, wait: Wait, then: Then) -> Life {
+        let sequel = match then {
+            Then::Answer => Sequel::Answer,
+            Then::Call => Sequel::Call,
+            Then::Await => {
+                self.refuse(request, Refusal::BadAnswer);
+                return self.done(request, journey);
             }
-            (Then::Await, None) => return self.wait_refused(request, journey, Sequel::Answer, Refusal::BadAnswer),
         };
-        if self.lives.count_of(crate::State::Parked) >= self.config.parked_count_max {
-            return self.wait_refused(request, journey, sequel, Refusal::ParkedFull);
+        self.park(Parking { request, journey, sequel }, wait)
+    }
+
+    fn park(&mut self, parking: Parking, wait: Wait) -> Life {
+        if self.lives.count_of(State::Parked) >= self.config.parked_count_max {
+            return self.wait_refused(parking, Refusal::ParkedFull);
         }
         self.counts.parked += 1;
         match wait {
-            Wait::Timer { after } => {
-                journey.alarm = Some(self.timers.set(self.now + after, Bell::Life(request)));
-                Life::Parked(Parked { journey, watch: Watch::Timer, sequel })
-            }
-            Wait::Next { channel, timeout, since } => {
-                let began = self.channels.wait(self.now, request, &channel, since, &mut self.dropped);
-                match began {
-                    Err(_) => self.wait_refused(request, journey, sequel, Refusal::ChannelsFull),
-                    Ok(Began::Missed { message, cursor, gap }) => {
-                        if matches!(sequel, Sequel::Answer) {
-                            self.effects.push(Effect::Deliver { message, cursor, gap, requests: vec![request] });
-                        }
-                        self.go_on(request, journey, sequel, Outcome::Message { message, cursor, gap })
-                    }
-                    Ok(Began::Waiting { channel, place }) => {
-                        journey.alarm = timeout.map(|timeout| self.timers.set(self.now + timeout, Bell::Life(request)));
-                        let parked = Parked { journey, watch: Watch::Next { channel, place }, sequel };
-                        if self.staff.is_open() {
-                            return Life::Parked(parked);
-                        }
-                        let cursor = self.channels.cursor(channel);
-                        self.wake(request, parked, Outcome::TimedOut { cursor })
-                    }
+            Wait::Timer { after } => self.park_timer(parking, after),
+            Wait::Next { channel, timeout, since } => self.park_next(parking, &channel, timeout, since),
+            Wait::Stream { channel, since } => self.park_stream(parking, &channel, since),
+        }
+    }
+
+    fn park_timer(&mut self, parking: Parking, after: Duration) -> Life {
+        let alarm = self.timers.set(self.now + after, Bell::Life(parking.request));
+        Life::Parked(parking.park(Watch::Timer, Some(alarm)))
+    }
+
+    fn park_next(
+        &mut self,
+        parking: Parking,
+        channel: &ChannelName,
+        timeout: Option<Duration>,
+        since: Option<Cursor>,
+    ) -> Life {
+        let request = parking.request;
+        match self.channels.wait(self.now, request, channel, since, &mut self.dropped) {
+            Err(ChannelsFull) => self.wait_refused(parking, Refusal::ChannelsFull),
+            Ok(Began::Missed { message, cursor, gap }) => {
+                if matches!(parking.sequel, Sequel::Answer) {
+                    self.effects.push(Effect::Deliver { message, cursor, gap, requests: vec![request] });
                 }
+                self.go_on(parking, Outcome::Message { message, cursor, gap })
             }
-            Wait::Stream { channel, since } => self.park_stream(request, journey, sequel, &channel, since),
+            Ok(Began::Waiting { channel, place }) => {
+                let alarm = timeout.map(|timeout| self.timers.set(self.now + timeout, Bell::Life(request)));
+                let parked = parking.park(Watch::Next { channel, place }, alarm);
+                if self.staff.is_open() {
+                    return Life::Parked(parked);
+                }
+                let cursor = self.channels.cursor(channel);
+                self.wake(request, parked, Outcome::TimedOut { cursor })
+            }
         }
     }
 
     /// The head, what was missed, then whatever comes.
-    fn park_stream(
-        &mut self,
-        request: RequestId,
-        journey: Journey,
-        sequel: Sequel,
-        channel: &ChannelName,
-        since: Option<Cursor>,
-    ) -> Life {
-        if !matches!(sequel, Sequel::Answer) {
-            return self.wait_refused(request, journey, sequel, Refusal::BadAnswer);
+    fn park_stream(&mut self, parking: Parking, channel: &ChannelName, since: Option<Cursor>) -> Life {
+        let request = parking.request;
+        if !matches!(parking.sequel, Sequel::Answer) {
+            return self.wait_refused(parking, Refusal::BadAnswer);
         }
         let Ok(began) = self.channels.stream(self.now, request, channel, since, &mut self.dropped) else {
-            return self.wait_refused(request, journey, sequel, Refusal::ChannelsFull);
+            return self.wait_refused(parking, Refusal::ChannelsFull);
         };
         self.effects.push(Effect::OpenStream { request, cursor: began.cursor, gap: began.gap });
         self.counts.gaps += u64::from(began.gap);
         self.counts.delivered += began.missed.len() as u64;
         let feed = |(cursor, message)| Effect::Feed { message, cursor, requests: vec![request] };
         self.effects.extend(began.missed.into_iter().map(feed));
-        let watch = Watch::Stream { channel: began.channel, place: began.place };
-        let parked = Parked { journey, watch, sequel };
+        let parked = parking.park(Watch::Stream { channel: began.channel, place: began.place }, None);
         if self.staff.is_open() {
             return Life::Parked(parked);
         }
         self.cancel_parked(request, parked, Reason::Stopping)
     }
 
-    /// The alarm of a wait rang.
-    pub(crate) fn wait_over(&mut self, request: RequestId, mut life: Parked) -> Life {
-        life.journey.alarm = None;
-        let outcome = match life.watch {
-            Watch::Timer => Outcome::Elapsed,
-            Watch::Next { channel, .. } | Watch::Stream { channel, .. } => {
-                Outcome::TimedOut { cursor: self.channels.cursor(channel) }
-            }
-        };
-        self.wake(request, life, outcome)
-    }
-
-    pub(crate) fn wake(&mut self, request: RequestId, life: Parked, outcome: Outcome) -> Life {
-        self.unwatch(&life);
-        let (mut journey, sequel) = life.wake(self.now);
-        if let Some(alarm) = journey.alarm.take() {
-            self.timers.clear(alarm);
-        }
-        self.follow(request, journey, sequel, outcome)
-    }
-
-    /// Nobody watches for it any more. Its alarm is cleared by whoever ends the wait.
-    pub(crate) fn unwatch(&mut self, life: &Parked) {
-        match life.watch {
-            Watch::Timer => {}
-            Watch::Next { channel, place } => self.channels.leave_next(self.now, channel, place),
-            Watch::Stream { channel, place } => self.channels.leave_stream(self.now, channel, place),
-        }
-        self.leave_coroutine(life.sequel);
-    }
-
-    fn leave_coroutine(&mut self, sequel: Sequel) {
-        if let Sequel::Await { worker, place } = sequel {
-            self.holder(worker).awaiting.remove(place);
-            self.staff.attention |= self.holder(worker).stage != crate::worker::Stage::Ready;
+    fn sequel(&mut self, then: Then, worker: WorkerId, request: RequestId) -> Sequel {
+        match then {
+            Then::Answer => Sequel::Answer,
+            Then::Call => Sequel::Call,
+            Then::Await => Sequel::Await { worker, place: self.holder(worker).awaiting.push_back(request) },
         }
     }
+}
 
-    /// The wait is over before it began.
-    fn go_on(&mut self, request: RequestId, journey: Journey, sequel: Sequel, outcome: Outcome) -> Life {
-        self.leave_coroutine(sequel);
-        self.follow(request, journey, sequel, outcome)
-    }
-
-    fn wait_refused(&mut self, request: RequestId, journey: Journey, sequel: Sequel, refusal: Refusal) -> Life {
-        if matches!(sequel, Sequel::Await { .. }) {
-            return self.go_on(request, journey, sequel, Outcome::Refused { refusal });
-        }
-        self.refuse(request, refusal);
-        self.done(request, journey)
-    }
-
-    /// What comes after the wait. A message that is the answer has been told by whoever published it.
-    fn follow(&mut self, request: RequestId, mut journey: Journey, sequel: Sequel, outcome: Outcome) -> Life {
-        if let Outcome::Message { gap, .. } = outcome {
-            self.counts.delivered += 1;
-            self.counts.gaps += u64::from(gap);
-        }
-        match sequel {
-            Sequel::Answer => {
-                match outcome {
-                    Outcome::Elapsed => self.effects.push(Effect::Release { request }),
-                    Outcome::TimedOut { cursor } => self.effects.push(Effect::Empty { request, cursor }),
-                    Outcome::Refused { refusal } => self.refuse(request, refusal),
-                    Outcome::Message { .. } => {}
-                }
-                self.done(request, journey)
-            }
-            Sequel::Call => {
-                if let Outcome::Message { message, .. } = outcome {
-                    self.messages.hold(message);
-                }
-                self.start_spell(request, &mut journey);
-                let work = Work::Call { outcome: Box::new(outcome) };
-                Life::Routed(Routed { journey, place: self.queue.push_back(request), work })
-            }
-            Sequel::Await { worker, .. } => {
-                self.start_spell(request, &mut journey);
-                self.resumed.push((worker, outcome, request));
-                let place = self.entrust(worker, request, &Work::Coroutine);
-                Life::Running(Running { journey, place, worker, work: Work::Coroutine, reply: Reply::Awaited })
-            }
-        }
-    }
-
-    /// The clock of the deadline starts again.
-    fn start_spell(&mut self, request: RequestId, journey: &mut Journey) {
-        let patience = journey.patience().duration();
-        journey.alarm = patience.map(|patience| self.timers.set(self.now + patience, Bell::Life(request)));
+/// Whether the `PARK` came with a response or a function, to be kept until the wait is over.
+fn brings_something(wait: &Wait, then: Then) -> bool {
+    match then {
+        Then::Answer => matches!(wait, Wait::Timer { .. }),
+        Then::Call => true,
+        Then::Await => false,
     }
 }

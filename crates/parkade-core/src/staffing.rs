@@ -86,16 +86,12 @@ impl Core {
     /// One worn worker at a time: it works on until there are enough without it, then it drains.
     pub(crate) fn tend_recycling(&mut self) {
         let serving = self.staff.serving;
-        let goes_on = |worker: &Worker| {
-            worker.generation == serving && matches!(worker.stage, Stage::Ready | Stage::Draining { .. })
-        };
-        if let Some(old) = self.staff.recycling
-            && !self.roster.find(old).is_some_and(goes_on)
-        {
-            self.staff.recycling = None;
-        }
+        let here = |old: &WorkerId| self.roster.find(*old).is_some_and(|worker| worker.generation == serving);
+        self.staff.recycling = self.staff.recycling.filter(here);
         if self.staff.recycling.is_none() && self.staff.reload.is_none() {
-            let worn = |worker: &&Worker| goes_on(worker) && worker.stage == Stage::Ready && worker.is_worn(self.now);
+            let worn = |worker: &&Worker| {
+                worker.generation == serving && worker.stage == Stage::Ready && worker.is_worn(self.now)
+            };
             self.staff.recycling = self.roster.iter().find(worn).map(|worker| worker.id);
         }
         let Some(old) = self.staff.recycling else { return };
@@ -109,7 +105,7 @@ impl Core {
 
     /// When the worker will be worn by age, unless another one is being replaced: its end brings the next look.
     pub(crate) fn recycling_due(&self, worker: &Worker) -> Option<Moment> {
-        worker.worn.at.filter(|_| self.staff.recycling.is_none() && self.staff.reload.is_none())
+        worker.worn.at.filter(|_| self.staff.is_open() && self.staff.recycling.is_none() && self.staff.reload.is_none())
     }
 
     /// Starts what is missing, unless workers keep dying.
@@ -156,7 +152,7 @@ impl Core {
     }
 
     fn workers_wanted(&self) -> usize {
-        self.config.workers.max(1) as usize
+        self.config.workers as usize
     }
 
     pub(crate) fn count(&self, counts: impl Fn(&Worker) -> bool) -> usize {

@@ -1,5 +1,7 @@
 //! Routes: every case of `protocol/vectors/routes.json`, and what they do not say.
 
+#![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
+
 use std::time::Duration;
 
 use parkade_core::{ChannelName, Config, Core, Destination, RouteError, RouteKind, RouteSpec, TableId, Then, Wait};
@@ -94,7 +96,10 @@ fn a_deadline_is_the_routes_own_or_the_servers() {
         Destination::Handler { deadline, .. } => deadline,
         other => panic!("{other:?}"),
     };
-    assert_eq!((deadline("/own"), deadline("/none"), deadline("/servers")), (Some(own), None, Some(Duration::from_secs(9))));
+    assert_eq!(
+        (deadline("/own"), deadline("/none"), deadline("/servers")),
+        (Some(own), None, Some(Duration::from_secs(9)))
+    );
 }
 
 #[test]
@@ -106,7 +111,9 @@ fn a_route_cannot_have_a_wait_that_needs_a_worker_of_its_own() {
         let kind = RouteKind::Wait { wait: wait.clone(), then };
         Core::new(Config::default()).learn_routes(false, vec![RouteSpec { kind, ..spec(&["GET"], "/bids") }])
     };
-    assert!(learn(&next, Then::Answer).is_ok() && learn(&next, Then::Call).is_ok() && learn(&stream, Then::Answer).is_ok());
+    assert!(
+        learn(&next, Then::Answer).is_ok() && learn(&next, Then::Call).is_ok() && learn(&stream, Then::Answer).is_ok()
+    );
     assert_eq!(learn(&next, Then::Await), Err(RouteError::Wait("/bids".into())));
     assert_eq!(learn(&stream, Then::Call), Err(RouteError::Wait("/bids".into())));
 }

@@ -30,13 +30,21 @@ impl Rules {
         if self.rules.len() >= CHANNEL_RULES_COUNT_MAX {
             return false;
         }
-        let place = self.rules.partition_point(|rule| rule.pattern.len() >= pattern.len());
+        let place = self.rules.partition_point(|rule| length(&rule.pattern) >= length(&pattern));
         self.rules.insert(place, Rule { pattern, limits });
         true
     }
 
     pub(super) fn limits(&self, name: &str) -> HistoryLimits {
         self.rules.iter().find(|rule| matches(&rule.pattern, name)).map_or(self.otherwise, |rule| rule.limits)
+    }
+}
+
+/// How much of a name it fixes; a whole name is longer than the prefix of the same bytes.
+fn length(pattern: &str) -> (usize, bool) {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => (prefix.len(), false),
+        None => (pattern.len(), true),
     }
 }
 

@@ -33,7 +33,6 @@ pub struct Process {
     pub temper: Temper,
     pub concurrent: bool,
     pub table: Option<TableId>,
-    pub started: Moment,
     pub credit: i64,
     pub granted: i64,
     /// In the order in which it got them.
@@ -63,7 +62,6 @@ impl Process {
             temper: Temper::Quick,
             concurrent: false,
             table: None,
-            started: now,
             credit: 0,
             granted: 0,
             streams: VecDeque::new(),
@@ -83,12 +81,17 @@ impl Process {
         if self.concurrent { usize::MAX } else { usize::try_from(1 + self.granted.max(0)).unwrap() }
     }
 
+    /// What keeps it busy; a credit granted on top says that it has put one aside.
+    pub fn busy(&self) -> usize {
+        self.streams.len().saturating_sub(usize::try_from(self.granted.max(0)).unwrap())
+    }
+
     pub fn stream(&mut self, request: RequestId) -> Option<&mut Stream> {
         self.streams.iter_mut().find(|stream| stream.request == request)
     }
 
     pub fn hold(&mut self, now: Moment, request: RequestId, deadline_at: Option<Moment>) {
-        if self.streams.is_empty() {
+        if self.busy() == 0 {
             self.front_since = now;
         }
         self.credit -= 1;

@@ -14,11 +14,11 @@ use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::sync::{mpsc, oneshot};
 
-use super::answer;
+use super::answer::{self, BadAnswer};
 use super::fault::Fault;
 use super::forwarded::{self, Origin};
 use super::head::{Builder, Head};
-use super::limits::{H2_PENDING_RESET_COUNT_MAX, H2_SEND_BYTES_MAX, H2_STREAM_COUNT_MAX};
+use super::limits::{EVENTS_BACKLOG_BYTES_MAX, H2_PENDING_RESET_COUNT_MAX, H2_SEND_BYTES_MAX, H2_STREAM_COUNT_MAX};
 use super::lot::Departure;
 use super::rewind::Rewind;
 use super::socket::{Peer, Socket};
@@ -65,13 +65,15 @@ pub struct Exchange {
     answer: Option<oneshot::Sender<Answer>>,
     pieces: Option<mpsc::UnboundedSender<Piece>>,
     waiting_bytes: usize,
+    /// Bytes of a streamed answer that were announced and have not come.
+    left: Option<u64>,
     /// When the client last took something of what waits for it.
     since: Tick,
 }
 
 impl Exchange {
     pub fn new(key: StreamKey, is_head: bool, answer: oneshot::Sender<Answer>) -> Self {
-        Self { key, is_head, answer: Some(answer), pieces: None, waiting_bytes: 0, since: Tick::default() }
+        Self { key, is_head, answer: Some(answer), pieces: None, waiting_bytes: 0, left: None, since: Tick::default() }
     }
 
     pub fn answer(&mut self, status: u16, fields: Vec<(Vec<u8>, Vec<u8>)>, body: Bytes) {
@@ -79,9 +81,14 @@ impl Exchange {
         self.reply(Answer { status, fields, body });
     }
 
-    pub fn begin(&mut self, status: u16, fields: Vec<(Vec<u8>, Vec<u8>)>) {
+    /// `announced`: the length of the body, where the application gave one.
+    pub fn begin(&mut self, status: u16, mut fields: Vec<(Vec<u8>, Vec<u8>)>, announced: Option<u64>) {
         let (pieces, receiver) = mpsc::unbounded_channel();
         self.pieces = Some(pieces);
+        self.left = announced.filter(|_| !self.is_head && !answer::is_bodiless(status));
+        if let Some(length) = self.left {
+            fields.push((b"content-length".to_vec(), length.to_string().into_bytes()));
+        }
         self.reply(Answer { status, fields, body: Body::Pieces(receiver) });
     }
 
@@ -92,8 +99,25 @@ impl Exchange {
         }
     }
 
-    /// False when the client has let too much pile up.
-    pub fn piece(&mut self, bytes: Bytes, backlog_bytes_max: usize, now: Tick) -> bool {
+    /// A piece of a streamed answer, which must not be longer than was announced.
+    pub fn piece(&mut self, bytes: Bytes, now: Tick) -> Result<(), BadAnswer> {
+        if let Some(left) = &mut self.left {
+            *left = left.checked_sub(bytes.len() as u64).ok_or(BadAnswer::Length)?;
+        }
+        self.send(bytes, now);
+        Ok(())
+    }
+
+    /// An event. False when the client has let too many pile up.
+    pub fn event(&mut self, bytes: Bytes, now: Tick) -> bool {
+        self.send(bytes, now);
+        self.waiting_bytes <= EVENTS_BACKLOG_BYTES_MAX
+    }
+
+    fn send(&mut self, bytes: Bytes, now: Tick) {
+        if bytes.is_empty() || self.is_head {
+            return;
+        }
         if self.waiting_bytes == 0 {
             self.since = now;
         }
@@ -101,7 +125,6 @@ impl Exchange {
         if let Some(pieces) = &self.pieces {
             let _ = pieces.send(Piece::Data(bytes));
         }
-        self.waiting_bytes <= backlog_bytes_max
     }
 
     pub fn taken(&mut self, bytes: usize, now: Tick) {
@@ -114,8 +137,14 @@ impl Exchange {
         self.waiting_bytes > 0 && now.since(self.since) > stall
     }
 
-    pub fn finish(&mut self) {
+    /// The answer is complete. False when it is shorter than was announced: then it is broken off.
+    pub fn finish(&mut self) -> bool {
+        if self.left.is_some_and(|left| left > 0) {
+            self.abort();
+            return false;
+        }
         self.pieces = None;
+        true
     }
 
     pub fn abort(&mut self) {

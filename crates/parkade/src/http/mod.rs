@@ -29,7 +29,7 @@ use parkade_core::RequestId;
 use self::answer::{BadAnswer, Field, Prepared};
 use self::forwarded::{Origin, Trust};
 use self::h2::{FromStream, StreamKey};
-use self::limits::{EVENTS_BACKLOG_BYTES_MAX, Limits};
+use self::limits::Limits;
 use self::lot::Lot;
 use self::roll::{Client, Roll};
 
@@ -234,8 +234,8 @@ impl Http {
                 self.lot.act(slot, |connection, turn| connection.begin(status, fields, purpose, turn)).unwrap_or(Ok(()))
             }
             Some(Client::H2(exchange)) => {
-                answer::check(status, fields.clone())?;
-                exchange.begin(status, h2_fields(fields, self.lot.date()));
+                let announced = answer::check(status, fields.clone())?;
+                exchange.begin(status, h2_fields(fields, self.lot.date()), announced);
                 Ok(())
             }
             Some(Client::Gone) | None => Ok(()),
@@ -250,8 +250,8 @@ impl Http {
                 self.lot.act(slot, |connection, turn| connection.piece(bytes, turn.now)).unwrap_or(Ok(0))
             }
             Some(Client::H2(exchange)) => {
-                exchange.piece(bytes.clone(), usize::MAX, self.lot.now());
-                Ok(0)
+                exchange.piece(bytes.clone(), self.lot.now())?;
+                Ok(if exchange.is_head { bytes.len() } else { 0 })
             }
             Some(Client::Gone) | None => Ok(0),
         }
@@ -265,7 +265,7 @@ impl Http {
                 self.lot.act(slot, |connection, turn| connection.framed_piece(chunked, plain, turn.now));
             }
             Some(Client::H2(exchange)) => {
-                if !exchange.piece(plain.clone(), EVENTS_BACKLOG_BYTES_MAX, self.lot.now()) {
+                if !exchange.event(plain.clone(), self.lot.now()) {
                     exchange.abort();
                 }
             }
@@ -284,10 +284,7 @@ impl Http {
                 }
                 is_whole
             }
-            Some(Client::H2(exchange)) => {
-                exchange.finish();
-                true
-            }
+            Some(Client::H2(exchange)) => exchange.finish(),
             Some(Client::Gone) | None => true,
         }
     }

@@ -1,0 +1,102 @@
+//! Ghosts: cancelled requests that a worker still holds, and what happens when it does not let go.
+
+use std::time::Duration;
+
+use crate::chain::Place;
+use crate::core::Core;
+use crate::effect::{Effect, KillReason, Reason};
+use crate::id::WorkerId;
+use crate::life::{Bell, Running};
+use crate::limits::GRACES_COUNT_MAX;
+use crate::moment::Moment;
+use crate::timers::Alarm;
+use crate::worker::{Ghost, Stage, Worker};
+
+impl Core {
+    /// Leaves a ghost with the worker: its deadline holds on, or nobody would ever end what runs for nobody.
+    pub(crate) fn haunt(&mut self, life: &mut Running, reason: Reason) {
+        let bell = Bell::Ghost(life.worker, life.place);
+        let mut ghost = Ghost { alarm: None, overdue: None };
+        if let Some(alarm) = life.journey.alarm.take() {
+            let due = self.timers.due(alarm);
+            self.timers.clear(alarm);
+            ghost.alarm = Some(self.timers.set(due, bell));
+        }
+        if reason == Reason::Deadline {
+            ghost = self.overdue(life.worker, life.place);
+        }
+        self.holder(life.worker).held.value_mut(life.place).ghost = Some(ghost);
+        self.staff.attention |= self.holder(life.worker).stage != Stage::Ready;
+    }
+
+    /// The deadline of what a worker holds has passed: from now on it has the grace.
+    fn overdue(&mut self, worker: WorkerId, place: Place) -> Ghost {
+        let alarm = self.timers.set(self.now + self.config.kill_grace, Bell::Ghost(worker, place));
+        let holder = self.holder(worker);
+        if holder.is_concurrent() {
+            self.ping(worker);
+        } else if holder.is_at_work() && holder.touches(place) {
+            self.effects.push(Effect::DumpStack { worker, why: KillReason::Deadline });
+        }
+        Ghost { alarm: Some(alarm), overdue: Some(self.now) }
+    }
+
+    /// The alarm of a ghost rang.
+    pub(crate) fn ghost_due(&mut self, worker: WorkerId, place: Place) {
+        let holder = self.holder(worker);
+        let ghost = holder.held.value(place).ghost.expect("only ghosts have such alarms");
+        let ghost = match ghost.overdue {
+            None => self.overdue(worker, place),
+            Some(since) => Ghost { alarm: self.judge(worker, place, since), ..ghost },
+        };
+        self.holder(worker).held.value_mut(place).ghost = Some(ghost);
+    }
+
+    /// Its grace is over as well. What stands in the way of others is killed; what only cleans up slowly beside them is not, for they would die with it:
+    /// after ten graces its worker is replaced as one that is worn. Returns the alarm for the next look.
+    fn judge(&mut self, worker: WorkerId, place: Place, since: Moment) -> Option<Alarm> {
+        let (now, grace) = (self.now, self.config.kill_grace);
+        let holder = self.holder(worker);
+        let verdict = if holder.is_concurrent() {
+            judge_loop(holder, now, since, grace)
+        } else {
+            judge_turn(holder, now, place, grace)
+        };
+        match verdict {
+            Verdict::LookAgain(due) => return Some(self.timers.set(due, Bell::Ghost(worker, place))),
+            Verdict::Worn => {
+                holder.worn.at = Some(now);
+                self.staff.attention = true;
+            }
+            Verdict::Stuck => self.kill(worker, KillReason::Deadline),
+        }
+        None
+    }
+}
+
+/// What is to be done about a worker that holds a cancelled request for too long.
+enum Verdict {
+    LookAgain(Moment),
+    Worn,
+    Stuck,
+}
+
+/// An event loop is stuck when it does not answer; a coroutine in it may take its time, within bounds.
+fn judge_loop(worker: &Worker, now: Moment, since: Moment, grace: Duration) -> Verdict {
+    if worker.ping.sent.is_some_and(|sent| now - sent >= grace) {
+        Verdict::Stuck
+    } else if now - since >= grace * GRACES_COUNT_MAX {
+        Verdict::Worn
+    } else {
+        Verdict::LookAgain(now + grace)
+    }
+}
+
+/// A worker that runs one at a time is stuck when this one has had its turn for the whole grace. Before its turn it is not to blame.
+fn judge_turn(worker: &Worker, now: Moment, place: Place, grace: Duration) -> Verdict {
+    if !worker.touches(place) {
+        return Verdict::LookAgain(now + grace);
+    }
+    let over = worker.pace.since() + grace;
+    if over > now { Verdict::LookAgain(over) } else { Verdict::Stuck }
+}

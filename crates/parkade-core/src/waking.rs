@@ -1,0 +1,102 @@
+//! How a wait ends, and how its request goes on.
+
+use crate::core::Core;
+use crate::effect::{Effect, Outcome, Refusal};
+use crate::id::RequestId;
+use crate::journey::Journey;
+use crate::life::{Bell, Life, Parked, Routed, Running, Sequel, Watch, Work};
+use crate::parking::Parking;
+use crate::reply::Reply;
+use crate::worker::Stage;
+
+impl Core {
+    /// The alarm of a wait rang.
+    pub(crate) fn wait_over(&mut self, request: RequestId, mut life: Parked) -> Life {
+        life.journey.alarm = None;
+        let outcome = match life.watch {
+            Watch::Timer => Outcome::Elapsed,
+            Watch::Next { channel, .. } | Watch::Stream { channel, .. } => {
+                Outcome::TimedOut { cursor: self.channels.cursor(channel) }
+            }
+        };
+        self.wake(request, life, outcome)
+    }
+
+    pub(crate) fn wake(&mut self, request: RequestId, life: Parked, outcome: Outcome) -> Life {
+        self.unwatch(&life);
+        let (mut journey, sequel) = life.wake(self.now);
+        self.silence(&mut journey);
+        self.follow(request, journey, sequel, outcome)
+    }
+
+    /// Nobody watches for it any more. Its alarm is cleared by whoever ends the wait.
+    pub(crate) fn unwatch(&mut self, life: &Parked) {
+        match life.watch {
+            Watch::Timer => {}
+            Watch::Next { channel, place } => self.channels.leave_next(self.now, channel, place),
+            Watch::Stream { channel, place } => self.channels.leave_stream(self.now, channel, place),
+        }
+        self.leave_coroutine(life.sequel);
+    }
+
+    fn leave_coroutine(&mut self, sequel: Sequel) {
+        if let Sequel::Await { worker, place } = sequel {
+            self.holder(worker).awaiting.remove(place);
+            self.staff.attention |= self.holder(worker).stage != Stage::Ready;
+        }
+    }
+
+    /// The wait is over before it began.
+    pub(crate) fn go_on(&mut self, parking: Parking, outcome: Outcome) -> Life {
+        self.leave_coroutine(parking.sequel);
+        self.follow(parking.request, parking.journey, parking.sequel, outcome)
+    }
+
+    /// The wait cannot be had: a coroutine is told so, everybody else is refused.
+    pub(crate) fn wait_refused(&mut self, parking: Parking, refusal: Refusal) -> Life {
+        if matches!(parking.sequel, Sequel::Await { .. }) {
+            return self.go_on(parking, Outcome::Refused { refusal });
+        }
+        self.refuse(parking.request, refusal);
+        self.done(parking.request, parking.journey)
+    }
+
+    /// What comes after the wait. A message that is the answer has been told by whoever published it.
+    fn follow(&mut self, request: RequestId, mut journey: Journey, sequel: Sequel, outcome: Outcome) -> Life {
+        if let Outcome::Message { gap, .. } = outcome {
+            self.counts.delivered += 1;
+            self.counts.gaps += u64::from(gap);
+        }
+        match sequel {
+            Sequel::Answer => {
+                match outcome {
+                    Outcome::Elapsed => self.effects.push(Effect::Release { request }),
+                    Outcome::TimedOut { cursor } => self.effects.push(Effect::Empty { request, cursor }),
+                    Outcome::Refused { refusal } => self.refuse(request, refusal),
+                    Outcome::Message { .. } => {}
+                }
+                self.done(request, journey)
+            }
+            Sequel::Call => {
+                if let Outcome::Message { message, .. } = outcome {
+                    self.messages.hold(message);
+                }
+                self.start_spell(request, &mut journey);
+                let work = Work::Call { outcome: Box::new(outcome) };
+                Life::Routed(Routed { journey, place: self.queue.push_back(request), work })
+            }
+            Sequel::Await { worker, .. } => {
+                self.start_spell(request, &mut journey);
+                self.resumed.push((worker, outcome, request));
+                let place = self.entrust(worker, request, &Work::Coroutine);
+                Life::Running(Running { journey, place, worker, work: Work::Coroutine, reply: Reply::Awaited })
+            }
+        }
+    }
+
+    /// The clock of the deadline starts again.
+    fn start_spell(&mut self, request: RequestId, journey: &mut Journey) {
+        let patience = journey.patience().duration();
+        journey.alarm = patience.map(|patience| self.timers.set(self.now + patience, Bell::Life(request)));
+    }
+}

@@ -1,0 +1,113 @@
+//! Every bound, met. Those of time are met in `staff` and `channels`, the pace of workers beside `pace`.
+
+#![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
+
+mod script;
+
+use parkade_core::limits::{
+    CHANNEL_RULES_COUNT_MAX, CREDIT_MAX, REQUESTS_COUNT_MAX, ROUTES_COUNT_MAX, STATUS_CHANNELS_COUNT_MAX,
+};
+use parkade_core::{
+    ChannelName, Config, Core, Destination, Effect, Event, HistoryLimits, MessageId, Moment, Refusal, RequestId,
+    RouteError, RouteKind, RouteSpec,
+};
+use script::{Script, check_with, config};
+
+#[test]
+fn a_full_queue_refuses_who_needs_a_worker_and_nobody_else() {
+    let config = || Config { queued_count_max: 2, ..config() };
+    check_with(config(), "arrive:a arrive:b arrive:c", "refuse:c:QueueFull done:c");
+    check_with(config(), "ready:1:sync:1 arrive:x arrive:a arrive:b arrive:c", "refuse:c:QueueFull done:c");
+    check_with(config(), "ready:1:sync:1 arrive:x arrive:a arrive:b arrive:c:/constant", "constant:c done:c");
+    check_with(config(), "ready:1:sync:1 arrive:x arrive:a arrive:b left:a arrive:c", "");
+}
+
+#[test]
+fn calls_that_were_accepted_before_are_never_refused_by_a_full_queue() {
+    let config = Config { queued_count_max: 1, ..config() };
+    let parked = "ready:1:sync:1 arrive:a park:a:next:bids:call arrive:b park:b:next:bids:call arrive:x";
+    check_with(config.clone(), &format!("{parked} publish:bids"), "");
+    check_with(config, &format!("{parked} publish:bids arrive:c"), "refuse:c:QueueFull done:c");
+}
+
+#[test]
+fn no_more_run_than_may() {
+    let config = Config { running_count_max: 2, ..config() };
+    let three = "ready:1:concurrent:9 arrive:a:/async arrive:b:/async arrive:c:/async";
+    check_with(config.clone(), three, "");
+    check_with(config, &format!("{three} answer:a"), "relay:a done:a assign:c:1");
+}
+
+#[test]
+fn no_more_are_parked_than_may() {
+    let config = || Config { parked_count_max: 1, ..config() };
+    let parked = "ready:1:concurrent:9 arrive:a:/next arrive:b:/async";
+    check_with(config(), &format!("{parked} park:b:timer:1s:answer"), "keep:b refuse:b:ParkedFull done:b");
+    check_with(config(), &format!("{parked} park:b:next:bids:call"), "keep:b refuse:b:ParkedFull done:b");
+    check_with(config(), &format!("{parked} park:b:stream:bids:answer"), "refuse:b:ParkedFull done:b");
+    check_with(config(), &format!("{parked} park:b:timer:1s:await"), "resume:1:ParkedFull:b");
+    check_with(config(), &format!("{parked} left:a park:b:timer:1s:answer"), "keep:b");
+}
+
+#[test]
+fn no_more_channels_than_may_be() {
+    let config = || Config { channels_count_max: 2, ..config() };
+    let both = "ready:1:concurrent:9 arrive:a park:a:next:one:answer arrive:b park:b:next:two:answer arrive:c";
+    check_with(config(), &format!("{both} park:c:next:three:answer"), "refuse:c:ChannelsFull done:c");
+    check_with(config(), &format!("{both} park:c:next:three:await"), "resume:1:ChannelsFull:c");
+    check_with(config(), &format!("{both} park:c:stream:three:answer"), "refuse:c:ChannelsFull done:c");
+    check_with(config(), &format!("{both} publish:three"), "drop:m1");
+    check_with(config(), &format!("{both} left:a park:c:stream:three:answer"), "open:c:3.0");
+}
+
+#[test]
+fn a_credit_has_a_bound_whatever_is_granted() {
+    let mut script = Script::run(config(), "ready:1:concurrent:70000 credit:1:60000 credit:1:60000");
+    assert_eq!(script.core.status(script.now).workers[0].credit, CREDIT_MAX);
+    script.go_on("credit:1:-9223372036854775808 credit:1:-9223372036854775808");
+    assert_eq!(script.core.status(script.now).workers[0].credit, -CREDIT_MAX);
+}
+
+#[test]
+fn a_slot_beyond_all_bounds_is_refused_and_costs_nothing() {
+    let mut core = Core::new(Config::default());
+    let request = RequestId { slot: u32::try_from(REQUESTS_COUNT_MAX).unwrap(), generation: 1 };
+    let mut effects = Vec::new();
+    core.handle(Moment::default(), Event::Arrived { request, destination: Destination::Unknown }, &mut effects);
+    assert_eq!(effects[0], Effect::Refuse { request, refusal: Refusal::QueueFull });
+    assert!(matches!(effects[1], Effect::Forget { .. }) && effects.len() == 2 && core.is_idle());
+}
+
+#[test]
+fn an_application_has_so_many_routes_and_no_more() {
+    let route = |nth| RouteSpec { methods: Vec::new(), path: format!("/{nth}"), kind: RouteKind::Sync, deadline: None };
+    let learn = |count| Core::new(Config::default()).learn_routes(false, (0..count).map(route).collect());
+    assert!(learn(ROUTES_COUNT_MAX).is_ok());
+    assert_eq!(learn(ROUTES_COUNT_MAX + 1), Err(RouteError::TooMany));
+}
+
+#[test]
+fn rules_of_channels_beyond_the_bound_are_ignored() {
+    let mut script = Script::run(config(), "");
+    let limits = HistoryLimits { count: 1, ..HistoryLimits::default() };
+    for nth in 0..=CHANNEL_RULES_COUNT_MAX {
+        script.tell(Event::ChannelConfigured { pattern: format!("c{nth}"), limits });
+    }
+    script.go_on(&format!("publish:c{CHANNEL_RULES_COUNT_MAX} publish:c{CHANNEL_RULES_COUNT_MAX}"));
+    assert_eq!(script.core.status(script.now).channels[0].history_count, 2);
+}
+
+#[test]
+fn the_status_page_shows_the_busiest_channels() {
+    let mut script = Script::run(config(), "ready:1 arrive:a:/next");
+    for nth in 0..STATUS_CHANNELS_COUNT_MAX as u64 {
+        let channel = ChannelName::parse(&format!("c{nth}")).unwrap();
+        script.tell(Event::Published { channel, message: MessageId(nth), bytes: 1 });
+    }
+    let status = script.core.status(script.now);
+    assert_eq!(
+        (status.channels.len(), status.channels_count),
+        (STATUS_CHANNELS_COUNT_MAX, STATUS_CHANNELS_COUNT_MAX + 1)
+    );
+    assert_eq!(status.channels[0].name.as_str(), "bids");
+}

@@ -1,0 +1,316 @@
+//! A language for tests: events as words, effects as words.
+//!
+//! `ready:1` worker 1 is ready (`ready:1:concurrent`, `ready:1:sync:8` with a credit of 8, `ready:1:sync:3:b` with the routes of table b),
+//! `failed:1 exited:1 violated:1 credit:1:2 pong:1 measured:1:500`, `arrive:a` (`arrive:a:/async`), `left:a operator:a`,
+//! `answer:a begin:a end:a error:a` by whoever holds a (`answer:a:2`: by worker 2), `park:a:timer:2s:answer`, `park:a:next:bids:call`,
+//! `park:a:next:bids@1.0:await`, `park:a:stream:bids:answer`, `publish:bids`, `wait:2s`, `reload`, `drain:30s`,
+//! `deaf`: `Effect::Route` is not answered from now on, but by `routed:a:/sync`.
+
+#![allow(dead_code, reason = "no test uses all of the language")]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use parkade_core::{
+    ChannelName, Config, Core, Cursor, Effect, Ending, Event, MessageId, Moment, Outcome, RequestId, RouteKind,
+    RouteSpec, State, Then, Wait, WorkerError, WorkerId,
+};
+
+pub struct Script {
+    pub core: Core,
+    pub now: Moment,
+    /// What the last word led to.
+    pub told: Vec<String>,
+    names: BTreeMap<String, RequestId>,
+    holders: BTreeMap<RequestId, WorkerId>,
+    pings: BTreeMap<WorkerId, u64>,
+    messages: u64,
+    /// `Effect::Route` is not answered, until `routed:a:/sync` does.
+    deaf: bool,
+}
+
+/// The last word of `events` leads to `effects`.
+pub fn check(events: &str, effects: &str) {
+    check_with(config(), events, effects);
+}
+
+pub fn check_with(config: Config, events: &str, effects: &str) {
+    let told = Script::run(config, events).told.join(" ");
+    assert_eq!(told, effects, "after {events}");
+}
+
+/// One worker, a deadline of ten seconds, an epoch of 1.
+pub fn config() -> Config {
+    Config { deadline: Some(Duration::from_secs(10)), ..Config::default() }
+}
+
+impl Script {
+    pub fn run(config: Config, events: &str) -> Self {
+        let mut core = Core::new(config);
+        let mut effects = Vec::new();
+        core.begin(Moment::default(), &mut effects);
+        let mut script = Self {
+            core,
+            now: Moment::default(),
+            told: Vec::new(),
+            names: BTreeMap::new(),
+            holders: BTreeMap::new(),
+            pings: BTreeMap::new(),
+            messages: 0,
+            deaf: false,
+        };
+        script.follow(effects);
+        script.go_on(events);
+        script
+    }
+
+    pub fn go_on(&mut self, events: &str) {
+        for word in events.split_whitespace() {
+            self.told.clear();
+            self.word(word);
+        }
+    }
+
+    pub fn state(&self, name: &str) -> Option<State> {
+        self.core.state(self.names[name])
+    }
+
+    pub fn request(&mut self, name: &str) -> RequestId {
+        let slot = u32::try_from(self.names.len()).unwrap();
+        *self.names.entry(name.into()).or_insert(RequestId { slot, generation: 1 })
+    }
+
+    fn word(&mut self, word: &str) {
+        let parts: Vec<&str> = word.split(':').collect();
+        let event = match parts[..] {
+            ["deaf"] => return self.deaf = true,
+            ["routed", name, path] => return self.routed(name, path),
+            ["wait", time] => return self.wait(duration(time)),
+            ["arrive", name] => return self.arrive(name, "/sync"),
+            ["arrive", name, path] => return self.arrive(name, path),
+            ["ready", worker] => return self.ready(worker, "sync", "3", "a"),
+            ["ready", worker, kind] => return self.ready(worker, kind, "3", "a"),
+            ["ready", worker, kind, credit] => return self.ready(worker, kind, credit, "a"),
+            ["ready", worker, kind, credit, table] => return self.ready(worker, kind, credit, table),
+            ["failed", worker] => Event::WorkerFailed { worker: id(worker) },
+            ["exited", worker] => Event::WorkerExited { worker: id(worker) },
+            ["violated", worker] => Event::WorkerViolated { worker: id(worker) },
+            ["credit", worker, delta] => Event::Credit { worker: id(worker), delta: delta.parse().unwrap() },
+            ["pong", worker] => Event::Pong { worker: id(worker), token: self.pings[&id(worker)] },
+            ["measured", worker, bytes] => {
+                Event::Measured { worker: id(worker), resident_bytes: bytes.parse().unwrap() }
+            }
+            ["left", name] => Event::Left { request: self.request(name) },
+            ["operator", name] => Event::CancelledByOperator { request: self.request(name) },
+            ["publish", channel] => self.publish(channel),
+            ["reload"] => Event::Reload,
+            ["drain", grace] => Event::Drain { grace: duration(grace) },
+            ["tick"] => Event::Tick,
+            [verb, name, ref rest @ ..] => self.frame(verb, name, rest),
+            _ => panic!("no such word: {word}"),
+        };
+        self.tell(event);
+    }
+
+    fn frame(&mut self, verb: &str, name: &str, rest: &[&str]) -> Event {
+        let request = self.request(name);
+        let spoken = rest.last().and_then(|worker| worker.parse().ok()).map(WorkerId);
+        let worker = spoken.or_else(|| self.holders.get(&request).copied()).unwrap_or(WorkerId(1));
+        match (verb, rest) {
+            ("answer", _) => Event::Answered { worker, request, whole: true },
+            ("begin", _) => Event::Answered { worker, request, whole: false },
+            ("end", _) => Event::AnswerEnded { worker, request },
+            ("error", ["overloaded"]) => Event::Errored { worker, request, error: WorkerError::Overloaded },
+            ("error", ["bad"]) => Event::Errored { worker, request, error: WorkerError::BadAnswer },
+            ("error", ["cancelled"]) => Event::Errored { worker, request, error: WorkerError::Cancelled },
+            ("error", _) => Event::Errored { worker, request, error: WorkerError::Application },
+            ("park", [kind, of, then, ..]) => {
+                Event::Parked { worker, request, wait: wait(kind, of), then: sequel(then) }
+            }
+            _ => panic!("no such frame: {verb} {rest:?}"),
+        }
+    }
+
+    fn arrive(&mut self, name: &str, path: &str) {
+        let request = self.request(name);
+        let destination = self.core.find("GET", path).destination;
+        self.tell(Event::Arrived { request, destination });
+    }
+
+    fn ready(&mut self, worker: &str, kind: &str, credit: &str, table: &str) {
+        let table = self.core.learn_routes(false, routes(table)).unwrap();
+        let (credit, concurrent) = (credit.parse().unwrap(), kind == "concurrent");
+        self.tell(Event::WorkerReady { worker: id(worker), table, credit, concurrent });
+    }
+
+    fn publish(&mut self, channel: &str) -> Event {
+        self.messages += 1;
+        Event::Published {
+            channel: ChannelName::parse(channel).unwrap(),
+            message: MessageId(self.messages),
+            bytes: 100,
+        }
+    }
+
+    fn wait(&mut self, time: Duration) {
+        let until = self.now + time;
+        while let Some(due) = self.core.next_due().filter(|due| *due <= until) {
+            self.now = self.now.max(due);
+            self.tell(Event::Tick);
+        }
+        self.now = until;
+    }
+
+    pub fn tell(&mut self, event: Event) {
+        let mut effects = Vec::new();
+        self.core.handle(self.now, event, &mut effects);
+        self.follow(effects);
+    }
+
+    fn follow(&mut self, effects: Vec<Effect>) {
+        let mut routes = Vec::new();
+        for effect in effects {
+            let word = self.written(&effect);
+            self.told.push(word);
+            match effect {
+                Effect::Route { request, table } => routes.push((request, table)),
+                Effect::Assign { request, worker, .. } | Effect::Call { request, worker, .. } => {
+                    self.holders.insert(request, worker);
+                }
+                Effect::Ping { worker, token } => drop(self.pings.insert(worker, token)),
+                _ => {}
+            }
+        }
+        if self.deaf {
+            return;
+        }
+        for (request, table) in routes {
+            let destination = self.core.find_in(table, "GET", "/sync").destination;
+            self.tell(Event::Routed { request, destination });
+        }
+    }
+
+    fn routed(&mut self, name: &str, path: &str) {
+        let (request, destination) = (self.request(name), self.core.find("GET", path).destination);
+        self.tell(Event::Routed { request, destination });
+    }
+
+    fn name(&self, request: RequestId) -> &str {
+        self.names.iter().find(|(_, id)| **id == request).map_or("?", |(name, _)| name)
+    }
+
+    fn all(&self, requests: &[RequestId]) -> String {
+        requests.iter().map(|request| self.name(*request)).collect::<Vec<&str>>().join(",")
+    }
+
+    fn written(&self, effect: &Effect) -> String {
+        let gapped = |gap: bool| if gap { ":gap" } else { "" };
+        match effect {
+            Effect::Route { request, table } => format!("route:{}:{}", self.name(*request), table.0),
+            Effect::Refuse { request, refusal } => format!("refuse:{}:{refusal:?}", self.name(*request)),
+            Effect::Constant { request, .. } => format!("constant:{}", self.name(*request)),
+            Effect::Relay { request, whole: true } => format!("relay:{}", self.name(*request)),
+            Effect::Relay { request, whole: false } => format!("begin:{}", self.name(*request)),
+            Effect::End { request } => format!("end:{}", self.name(*request)),
+            Effect::Abort { request } => format!("abort:{}", self.name(*request)),
+            Effect::Keep { request } => format!("keep:{}", self.name(*request)),
+            Effect::Release { request } => format!("release:{}", self.name(*request)),
+            Effect::Deliver { message, gap, requests, .. } => {
+                format!("deliver:m{}:{}{}", message.0, self.all(requests), gapped(*gap))
+            }
+            Effect::Empty { request, cursor } => format!("empty:{}:{cursor}", self.name(*request)),
+            Effect::OpenStream { request, cursor, gap } => {
+                format!("open:{}:{cursor}{}", self.name(*request), gapped(*gap))
+            }
+            Effect::Feed { message, requests, .. } => format!("feed:m{}:{}", message.0, self.all(requests)),
+            Effect::EndStream { request } => format!("end_stream:{}", self.name(*request)),
+            Effect::Forget { request, ending: Ending::Done, .. } => format!("done:{}", self.name(*request)),
+            Effect::Forget { request, ending: Ending::Cancelled(reason), .. } => {
+                format!("cancelled:{}:{reason:?}", self.name(*request))
+            }
+            Effect::Assign { request, worker, .. } => format!("assign:{}:{}", self.name(*request), worker.0),
+            Effect::Call { request, worker, outcome } => {
+                format!("call:{}:{}:{}", self.name(*request), worker.0, outcome_of(*outcome))
+            }
+            Effect::Resume { worker, outcome, requests } => {
+                format!("resume:{}:{}:{}", worker.0, outcome_of(*outcome), self.all(requests))
+            }
+            Effect::Cancel { request, worker, reason } => {
+                format!("recall:{}:{}:{reason:?}", self.name(*request), worker.0)
+            }
+            Effect::StartWorker { worker } => format!("start:{}", worker.0),
+            Effect::DrainWorker { worker, within } => format!("drain:{}:{}s", worker.0, within.as_secs()),
+            Effect::DismissWorker { worker } => format!("dismiss:{}", worker.0),
+            Effect::KillWorker { worker, why } => format!("kill:{}:{why:?}", worker.0),
+            Effect::DumpStack { worker, why } => format!("dump:{}:{why:?}", worker.0),
+            Effect::Ping { worker, .. } => format!("ping:{}", worker.0),
+            Effect::DropMessage { message } => format!("drop:m{}", message.0),
+            Effect::Reloaded { outcome } => format!("reloaded:{outcome:?}"),
+            Effect::StopAccepting => "stop_accepting".into(),
+            Effect::Exit { reason } => format!("exit:{reason:?}"),
+        }
+    }
+}
+
+fn outcome_of(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Elapsed => "elapsed".into(),
+        Outcome::Message { message, gap, .. } => format!("m{}{}", message.0, if gap { "+gap" } else { "" }),
+        Outcome::TimedOut { .. } => "timed_out".into(),
+        Outcome::Refused { refusal } => format!("{refusal:?}"),
+    }
+}
+
+fn id(worker: &str) -> WorkerId {
+    WorkerId(worker.parse().unwrap())
+}
+
+fn duration(text: &str) -> Duration {
+    match text.strip_suffix("ms").or_else(|| text.strip_suffix("us")) {
+        Some(number) if text.ends_with("ms") => Duration::from_millis(number.parse().unwrap()),
+        Some(number) => Duration::from_micros(number.parse().unwrap()),
+        None => Duration::from_secs(text.trim_end_matches('s').parse().unwrap()),
+    }
+}
+
+fn wait(kind: &str, of: &str) -> Wait {
+    if kind == "timer" {
+        return Wait::Timer { after: duration(of) };
+    }
+    let (name, since) = of.split_once('@').map_or((of, None), |(name, since)| (name, Some(since)));
+    let (channel, since) = (ChannelName::parse(name).unwrap(), since.map(|since| since.parse::<Cursor>().unwrap()));
+    match kind {
+        "next" => Wait::Next { channel, timeout: Some(Duration::from_secs(5)), since },
+        _ => Wait::Stream { channel, since },
+    }
+}
+
+fn sequel(then: &str) -> Then {
+    match then {
+        "answer" => Then::Answer,
+        "call" => Then::Call,
+        _ => Then::Await,
+    }
+}
+
+/// Table a, or another with the same paths in another order.
+fn routes(table: &str) -> Vec<RouteSpec> {
+    let channel = |name| ChannelName::parse(name).unwrap();
+    let next = Wait::Next { channel: channel("bids"), timeout: Some(Duration::from_secs(5)), since: None };
+    let stream = Wait::Stream { channel: channel("bids"), since: None };
+    let route = |path: &str, kind| RouteSpec { methods: vec!["GET".into()], path: path.into(), kind, deadline: None };
+    let mut routes = vec![
+        route("/sync", RouteKind::Sync),
+        route("/async", RouteKind::Async),
+        route("/next", RouteKind::Wait { wait: next, then: Then::Answer }),
+        route("/stream", RouteKind::Wait { wait: stream, then: Then::Answer }),
+        route("/constant", RouteKind::Constant),
+        RouteSpec { deadline: Some(None), ..route("/endless", RouteKind::Sync) },
+    ];
+    match table {
+        "a" => {}
+        "without" => drop(routes.remove(0)),
+        _ => routes.rotate_left(1),
+    }
+    routes
+}

@@ -1,0 +1,129 @@
+//! Clients, operators and time: what the seed makes them do.
+
+use std::time::Duration;
+
+use parkade_core::{ChannelName, Cursor, Destination, Event, MessageId, RequestId, Wait};
+
+use crate::model::Request;
+use crate::settings::{self, CHANNELS, PATHS};
+use crate::world::World;
+
+impl World {
+    pub(crate) fn with_cursor(&mut self, mut destination: Destination) -> Destination {
+        let cursor = self.cursor();
+        if let Destination::Wait { wait: Wait::Next { since, .. } | Wait::Stream { since, .. }, .. } = &mut destination
+        {
+            *since = cursor;
+        }
+        destination
+    }
+
+    pub(crate) fn arrive(&mut self) {
+        let path = *self.one_of(&PATHS);
+        let destination = self.core.find("GET", path).destination;
+        let destination = self.with_cursor(destination);
+        let request = self.slot();
+        let mut arrived = Request::new(path, self.now);
+        arrived.deadline = self.core.config().deadline;
+        self.model.requests.insert(request, arrived);
+        self.model.now = self.now;
+        let default = self.core.config().deadline;
+        self.model.routed(request, &destination, default);
+        self.tell(Event::Arrived { request, destination });
+    }
+
+    pub(crate) fn slot(&mut self) -> RequestId {
+        let slot = self.vacant.pop().unwrap_or_else(|| {
+            self.slots.push(0);
+            u32::try_from(self.slots.len() - 1).unwrap()
+        });
+        self.slots[slot as usize] += 1;
+        RequestId { slot, generation: self.slots[slot as usize] }
+    }
+
+    pub(crate) fn client_leaves(&mut self) {
+        if let Some(request) = self.some_request() {
+            self.model.request(request).here = false;
+            self.tell(Event::Left { request });
+        }
+    }
+
+    pub(crate) fn all_clients_leave(&mut self) {
+        for request in self.model.requests.keys().copied().collect::<Vec<_>>() {
+            self.model.request(request).here = false;
+            self.tell(Event::Left { request });
+        }
+        assert!(self.model.requests.is_empty());
+    }
+
+    pub(crate) fn operator_cancels(&mut self) {
+        if let Some(request) = self.some_request() {
+            self.tell(Event::CancelledByOperator { request });
+        }
+    }
+
+    pub(crate) fn publish(&mut self) {
+        let channel = self.channel();
+        self.messages += 1;
+        let message = MessageId(self.messages);
+        self.model.messages.insert(message);
+        self.model.publishing = Some((channel.clone(), message));
+        let bytes = usize::try_from(self.random.below(300)).unwrap();
+        self.tell(Event::Published { channel, message, bytes });
+    }
+
+    pub(crate) fn configure(&mut self) {
+        let pattern = (*self.one_of(&["news/*", "a", "news/1", "*"])).to_owned();
+        let limits = settings::history(&mut self.random);
+        self.tell(Event::ChannelConfigured { pattern, limits });
+    }
+
+    /// The machine sleeps, or the core is stopped: nothing is told for a while.
+    pub(crate) fn pause(&mut self) {
+        self.now = self.now + Duration::from_secs(5 + self.random.below(60));
+        self.lenient_until = self.now + Duration::from_secs(5);
+        for process in self.model.processes.values_mut() {
+            process.ping = process.ping.map(|(token, _)| (token, self.now));
+        }
+        self.tell(Event::Tick);
+    }
+
+    pub(crate) fn time_passes(&mut self) {
+        let most = [100, 2_000, 100_000, 3_000_000][usize::try_from(self.random.below(4)).unwrap()];
+        let until = self.now + Duration::from_micros(self.random.below(most));
+        match self.core.next_due() {
+            Some(due) if due <= until => {
+                self.now = self.now.max(due);
+                self.tell(Event::Tick);
+                let later = self.core.next_due().is_none_or(|due| due > self.now);
+                assert!(later || self.model.exited.is_some(), "a tick that leaves something due");
+            }
+            Some(_) | None => self.now = until,
+        }
+    }
+
+    /// Of some channel: behind, present, ahead, or of another epoch.
+    pub(crate) fn cursor(&mut self) -> Option<Cursor> {
+        let channels = self.core.status(self.now).channels;
+        if channels.is_empty() || self.random.below(2) == 0 {
+            return None;
+        }
+        let Cursor { epoch, sequence } = self.one_of(&channels).cursor;
+        let sequence = (sequence + 1).saturating_sub(self.random.below(6));
+        Some(Cursor { epoch: epoch + self.random.below(8) / 7, sequence })
+    }
+
+    pub(crate) fn channel(&mut self) -> ChannelName {
+        let name = *self.one_of(&CHANNELS);
+        ChannelName::parse(name).unwrap()
+    }
+
+    pub(crate) fn some_request(&mut self) -> Option<RequestId> {
+        let count = self.model.requests.len() as u64;
+        self.model.requests.keys().nth(usize::try_from(self.random.below(count)).unwrap()).copied()
+    }
+
+    pub(crate) fn one_of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[usize::try_from(self.random.below(all.len() as u64)).unwrap()]
+    }
+}

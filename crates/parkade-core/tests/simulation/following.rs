@@ -1,0 +1,248 @@
+//! Each effect, followed: what it must find, what it changes.
+
+use parkade_core::{
+    Cursor, Ending, KillReason, MessageId, Moment, Outcome, Reason, Refusal, RequestId, TableId, Then, Wait, WorkerId,
+};
+
+use crate::model::{Answer, Model, Place, Waiting, Woken};
+use crate::process::{Phase, Process, Temper};
+
+impl Model {
+    /// Promise 1: one answer, to a client that is there.
+    pub(crate) fn answer(&mut self, request: RequestId, from: Answer, to: Answer) {
+        let request = self.request(request);
+        assert!(request.here, "a client that left is answered");
+        assert_eq!(request.answer, from, "answered out of turn");
+        request.answer = to;
+    }
+
+    pub(crate) fn refused(&mut self, id: RequestId, refusal: Refusal) {
+        let (now, drains) = (self.now, self.drains || self.may_fail);
+        let request = self.request(id);
+        match refusal {
+            Refusal::WorkerDied => self.note_death_of(id),
+            Refusal::QueuedTooLong | Refusal::DeadlinePassed => {
+                assert!(request.deadline_at().is_some_and(|at| at <= now), "refused before its deadline");
+            }
+            Refusal::Stopping => assert!(drains, "refused without a drain"),
+            _ => {}
+        }
+        self.answer(id, Answer::Awaited, Answer::Ended);
+    }
+
+    /// Promise 6: only what the dying worker may have begun is lost with it.
+    pub(crate) fn note_death_of(&mut self, id: RequestId) {
+        if let Some(dying) = self.dying {
+            let place = self.request(id).place.clone();
+            let its = match &place {
+                Place::Worker(worker) => *worker == dying,
+                Place::Waiting(waiting) => waiting.then == Then::Await && waiting.worker == Some(dying),
+                Place::Queue => false,
+            };
+            assert!(its, "lost with a worker that did not have it");
+            self.told_died.insert(id);
+        }
+    }
+
+    pub(crate) fn release(&mut self, id: RequestId) {
+        let now = self.now;
+        let waiting = self.request(id).waiting().expect("it waited").clone();
+        assert!(waiting.then == Then::Answer && matches!(waiting.wait, Wait::Timer { .. }));
+        assert!(waiting.due().is_some_and(|due| due <= now), "released too early");
+        self.answer(id, Answer::Awaited, Answer::Ended);
+    }
+
+    pub(crate) fn deliver(&mut self, id: RequestId, message: MessageId, cursor: Cursor, gap: bool) {
+        assert!(self.messages.contains(&message), "a dropped message is delivered");
+        let waiting = self.request(id).waiting().expect("it waited").clone();
+        assert_eq!(waiting.then, Then::Answer);
+        check_next(&waiting, cursor, gap);
+        self.delivered.insert((id, message));
+        self.answer(id, Answer::Awaited, Answer::Ended);
+    }
+
+    pub(crate) fn open_stream(&mut self, id: RequestId, cursor: Cursor, gap: bool) {
+        let request = self.request(id);
+        let Place::Waiting(waiting) = &mut request.place else { panic!("a stream that was not asked for") };
+        let Wait::Stream { since, .. } = &waiting.wait else { panic!("a stream that was not asked for") };
+        if let Some(since) = since.filter(|since| since.epoch == cursor.epoch && !gap) {
+            assert_eq!(since.sequence, cursor.sequence, "a stream skips messages silently");
+        }
+        waiting.fed = Some(cursor);
+        self.answer(id, Answer::Awaited, Answer::Begun);
+    }
+
+    /// Promise 5: in order, without a hole.
+    pub(crate) fn feed(&mut self, id: RequestId, message: MessageId, cursor: Cursor) {
+        assert!(self.messages.contains(&message), "a dropped message is fed");
+        let request = self.request(id);
+        assert!(request.here && request.answer == Answer::Begun, "fed out of turn");
+        let Place::Waiting(waiting) = &mut request.place else { panic!("fed elsewhere") };
+        let last = waiting.fed.expect("the stream is open");
+        assert_eq!((cursor.epoch, cursor.sequence), (last.epoch, last.sequence + 1), "a hole in a stream");
+        waiting.fed = Some(cursor);
+        self.delivered.insert((id, message));
+    }
+
+    pub(crate) fn forget(&mut self, id: RequestId, ending: Ending) {
+        let request = self.request(id);
+        match ending {
+            Ending::Done => assert_eq!(request.answer, Answer::Ended, "done without an answer"),
+            Ending::Cancelled(Reason::ClientLeft) => assert!(!request.here, "its client is still there"),
+            Ending::Cancelled(_) => assert_eq!(request.answer, Answer::Ended, "cancelled and not told"),
+        }
+        let request = self.requests.remove(&id).expect("it was just there");
+        // Promise 3: the worker has been told, unless it is the one that died.
+        let worker = match &request.place {
+            Place::Worker(worker) => Some(*worker),
+            Place::Waiting(Waiting { then: Then::Await, worker, .. }) => *worker,
+            Place::Waiting(_) | Place::Queue => None,
+        };
+        if let (Some(worker), Ending::Cancelled(reason)) = (worker, ending) {
+            assert!(request.cancelled || reason == Reason::WorkerDied, "the worker was not told");
+            assert!(reason != Reason::WorkerDied || self.dying == Some(worker));
+        }
+        self.ended.insert(id);
+        self.freed.push(id);
+    }
+
+    pub(crate) fn assign(&mut self, id: RequestId, worker: WorkerId, table: Option<TableId>) {
+        self.returned(id);
+        assert_eq!(self.request(id).place, Place::Queue, "assigned from elsewhere");
+        let known = self.process(worker).table;
+        assert!(table.is_none() || table == known, "assigned by routes that the worker does not know");
+        self.give(id, worker);
+    }
+
+    pub(crate) fn call(&mut self, id: RequestId, worker: WorkerId, outcome: Outcome) {
+        if let Outcome::Message { message, .. } = outcome {
+            assert!(self.messages.contains(&message), "called with a dropped message");
+        }
+        self.returned(id);
+        self.wake(id);
+        let request = self.request(id);
+        let woken = request.woken.clone().expect("called without a wait");
+        check_outcome(&woken.waiting, outcome, woken.at, woken.drains);
+        if let (Some(expected), Outcome::Message { message, .. }) = (woken.message, outcome) {
+            assert_eq!(expected, message, "called with another message");
+        }
+        assert_eq!(request.called.unwrap_or(outcome), outcome, "called again with another outcome");
+        request.called = Some(outcome);
+        self.give(id, worker);
+    }
+
+    /// Promise 4, the other half: only quick workers are sent requests ahead, and only when nobody is idle.
+    pub(crate) fn give(&mut self, id: RequestId, worker: WorkerId) {
+        let now = self.now;
+        let idle = |process: &Process| process.phase == Phase::Ready && !process.replaced && process.busy() == 0;
+        let chosen = &self.processes[&worker];
+        assert!(chosen.phase == Phase::Ready && !chosen.replaced, "given to a worker that takes nothing");
+        assert!(chosen.credit > 0, "given beyond its credit");
+        if !chosen.concurrent && chosen.busy() > 0 {
+            let table = chosen.table;
+            let serving = &self.serving;
+            let another = self
+                .processes
+                .values()
+                .find(|other| idle(other) && other.credit > 0 && other.table == table && serving.contains(&other.id));
+            assert!(another.is_none(), "sent ahead beside an idle worker");
+            assert_ne!(chosen.temper, Temper::Slow, "sent ahead to a slow worker");
+            assert!((now - chosen.front_since).as_micros() < 500, "sent ahead behind a slow request");
+        }
+        let request = self.request(id);
+        request.place = Place::Worker(worker);
+        let deadline_at = request.deadline_at();
+        self.process(worker).hold(now, id, deadline_at);
+    }
+
+    /// Its worker is just dying: it may be queued again, if it was not touched (`promises::bury` looks).
+    pub(crate) fn returned(&mut self, id: RequestId) {
+        let dying = self.dying;
+        let request = self.request(id);
+        if matches!(request.place, Place::Worker(worker) if Some(worker) == dying) {
+            request.place = Place::Queue;
+        }
+    }
+
+    /// Its wait ends in a call: from now on it is queued.
+    pub fn wake(&mut self, id: RequestId) {
+        let (now, drains) = (self.now, self.drains);
+        let publishing = self.publishing.clone();
+        let request = self.request(id);
+        let Place::Waiting(waiting) = &request.place else { return };
+        assert_eq!(waiting.then, Then::Call);
+        let waiting = waiting.clone();
+        let by_it = publishing.filter(|(channel, _)| waiting.channel() == Some(channel));
+        request.place = Place::Queue;
+        request.spell = now;
+        request.called = None;
+        request.woken = Some(Woken { waiting, at: now, drains, message: by_it.map(|(_, message)| message) });
+    }
+
+    pub(crate) fn resume(&mut self, id: RequestId, worker: WorkerId, outcome: Outcome) {
+        let (now, drains) = (self.now, self.drains);
+        let request = self.request(id);
+        let Place::Waiting(waiting) = &request.place else { panic!("resumed from elsewhere") };
+        assert!(waiting.then == Then::Await && waiting.worker == Some(worker), "resumed in another worker");
+        check_outcome(waiting, outcome, now, drains);
+        request.place = Place::Worker(worker);
+        request.spell = now;
+        request.called = Some(outcome);
+        let deadline_at = request.deadline_at();
+        let process = self.process(worker);
+        process.awaiting.retain(|awaiting| *awaiting != id);
+        process.hold(now, id, deadline_at);
+        if let Outcome::Message { message, .. } = outcome {
+            self.delivered.insert((id, message));
+        }
+    }
+
+    pub(crate) fn cancel(&mut self, id: RequestId, worker: WorkerId, reason: Reason) {
+        assert_ne!(reason, Reason::WorkerDied, "never told to a worker");
+        let request = self.request(id);
+        assert!(!std::mem::replace(&mut request.cancelled, true), "cancelled twice");
+        let awaiting = request.waiting().is_some();
+        let process = self.process(worker);
+        if awaiting {
+            assert!(process.awaiting.contains(&id), "cancelled in a worker that does not have it");
+            process.awaiting.retain(|awaiting| *awaiting != id);
+        } else {
+            process.stream(id).expect("cancelled in a worker that does not have it").ghost = true;
+        }
+    }
+
+    pub(crate) fn kill(&mut self, worker: WorkerId, why: KillReason) {
+        let process = self.process(worker);
+        assert!(!matches!(process.phase, Phase::Killed), "killed twice");
+        if why == KillReason::NotNeeded {
+            assert!(process.streams.is_empty() && process.awaiting.is_empty(), "killed with work that is wanted");
+        }
+        if process.phase != Phase::Cut {
+            process.phase = Phase::Killed;
+        }
+    }
+}
+
+fn check_outcome(waiting: &Waiting, outcome: Outcome, now: Moment, drains: bool) {
+    match outcome {
+        Outcome::Elapsed => {
+            assert!(matches!(waiting.wait, Wait::Timer { .. }) && waiting.due().is_some_and(|due| due <= now));
+        }
+        Outcome::TimedOut { .. } => {
+            assert!(matches!(waiting.wait, Wait::Next { .. }));
+            assert!(drains || waiting.due().is_some_and(|due| due <= now), "timed out too early");
+        }
+        Outcome::Message { cursor, gap, .. } => check_next(waiting, cursor, gap),
+        Outcome::Refused { .. } => {}
+    }
+}
+
+/// Promise 5: what a cursor missed is told, and nothing else is called a gap.
+fn check_next(waiting: &Waiting, cursor: Cursor, gap: bool) {
+    let Wait::Next { since, .. } = &waiting.wait else { panic!("a message for another wait") };
+    let Some(since) = since else { return assert!(!gap, "a gap without a cursor") };
+    if since.epoch != cursor.epoch || since.sequence >= cursor.sequence {
+        return assert!(gap, "a foreign cursor is no gap");
+    }
+    assert_eq!(gap, cursor.sequence > since.sequence + 1, "a gap that is none, or one that is not told");
+}

@@ -1,0 +1,252 @@
+//! What must hold after every step.
+
+use std::collections::BTreeMap;
+
+use parkade_core::{ChannelStatus, Event, MessageId, RequestId, State, Status, Then, Wait, WorkerId, WorkerState};
+
+use crate::model::Place;
+use crate::process::{Phase, Process, Temper};
+use crate::world::World;
+
+/// What a step promises, as it was before it.
+pub struct Before {
+    /// Who must get which message.
+    waiting: Vec<(RequestId, MessageId, Then)>,
+    lost: Vec<RequestId>,
+    untouched: Vec<RequestId>,
+    dying: Option<WorkerId>,
+    exited: bool,
+    published: Option<MessageId>,
+}
+
+pub fn before(world: &World, event: &Event) -> Before {
+    let (dying, resolved) = match event {
+        Event::WorkerExited { worker } => (Some(*worker), world.model.processes[worker].phase == Phase::Cut),
+        Event::WorkerViolated { worker } => (Some(*worker), false),
+        _ => (None, false),
+    };
+    let (mut lost, mut untouched) = (Vec::new(), Vec::new());
+    if let Some(process) = dying.filter(|_| !resolved).map(|worker| &world.model.processes[&worker]) {
+        for (nth, stream) in process.streams.iter().enumerate().filter(|(_, stream)| !stream.ghost) {
+            if nth < process.touched() { lost.push(stream.request) } else { untouched.push(stream.request) }
+        }
+        lost.extend(&process.awaiting);
+    }
+    let published = world.model.publishing.as_ref().map(|(_, message)| *message);
+    let exited = matches!(event, Event::WorkerExited { .. });
+    Before { waiting: waiting(world), lost, untouched, dying, exited, published }
+}
+
+fn waiting(world: &World) -> Vec<(RequestId, MessageId, Then)> {
+    let Some((channel, message)) = &world.model.publishing else { return Vec::new() };
+    let on_it = world.model.requests.iter().filter_map(|(id, request)| {
+        let waiting = request.waiting().filter(|waiting| waiting.channel() == Some(channel))?;
+        Some((*id, *message, waiting.then))
+    });
+    on_it.collect()
+}
+
+pub fn check(world: &mut World, before: &Before) {
+    bury(world, before);
+    if world.model.exited.is_some() {
+        return;
+    }
+    let status = world.core.status(world.now);
+    everybody_is_in_one_place(world, &status);
+    workers_are_as_told(world, &status);
+    nothing_queues_beside_an_idle_worker(world, &status);
+    a_publish_reached_all(world, before);
+    nobody_waits_on_a_channel_unknown(world, &status);
+    nobody_waits_for_what_is_held(world, &status);
+    bounds_hold(world, &status);
+    if world.ticked {
+        nothing_is_overdue(world);
+    }
+    if world.model.drains && world.model.requests.is_empty() {
+        let left =
+            world.model.processes.values().find(|process| process.phase == Phase::Ready && process.streams.is_empty());
+        assert!(left.is_none(), "nothing is left, and a worker is not dismissed: {left:?}");
+    }
+}
+
+/// Promise 6: what a dead worker had begun is lost, what it had not touched is queued again.
+fn bury(world: &mut World, before: &Before) {
+    let Some(dying) = before.dying else { return };
+    for request in &before.lost {
+        assert!(!world.model.requests.contains_key(request), "lost with its worker, and still there");
+    }
+    for request in &before.untouched {
+        let Some(returned) = world.model.requests.get_mut(request) else {
+            assert!(!world.model.told_died.contains(request), "502 for a request that was not touched");
+            continue;
+        };
+        let elsewhere = match &returned.place {
+            Place::Worker(worker) => *worker != dying,
+            Place::Queue | Place::Waiting(_) => true,
+        };
+        if !elsewhere {
+            returned.place = Place::Queue;
+        }
+        if returned.deadline.is_none() {
+            returned.spell = world.now;
+        }
+    }
+    let process = world.model.process(dying);
+    process.streams.clear();
+    process.awaiting.clear();
+    if before.exited {
+        world.model.processes.remove(&dying);
+    }
+}
+
+/// Promise 2.
+fn everybody_is_in_one_place(world: &World, status: &Status) {
+    for (id, request) in &world.model.requests {
+        let state = world.core.state(*id).expect("a request that has not ended has a state");
+        let place = match &request.place {
+            Place::Queue => matches!(state, State::Accepted | State::Routed),
+            Place::Worker(_) => state == State::Running,
+            Place::Waiting(_) => state == State::Parked,
+        };
+        assert!(place, "{id:?} is {state:?} for the core and {:?} for the world", request.place);
+    }
+    let lives = status.lives;
+    assert_eq!(lives.accepted + lives.routed + lives.running + lives.parked, world.model.requests.len());
+    let held =
+        world.model.processes.values().flat_map(|process| &process.streams).filter(|stream| !stream.ghost).count();
+    assert_eq!(lives.running, held, "running without a worker");
+}
+
+fn workers_are_as_told(world: &World, status: &Status) {
+    assert_eq!(status.workers.len(), world.model.processes.len());
+    for worker in &status.workers {
+        let process = &world.model.processes[&worker.worker];
+        assert_eq!(worker.held, process.streams.len(), "{process:?}");
+        assert_eq!(worker.awaiting, process.awaiting.len());
+        if matches!(process.phase, Phase::Ready) {
+            assert_eq!(worker.credit, process.credit, "the credit of {process:?}");
+        }
+    }
+}
+
+/// Promise 4.
+fn nothing_queues_beside_an_idle_worker(world: &World, status: &Status) {
+    if status.lives.routed == 0 || status.lives.running >= status.limits.running_count_max {
+        return;
+    }
+    let idle = status.workers.iter().find(|worker| {
+        let process = &world.model.processes[&worker.worker];
+        let ready = matches!(worker.state, WorkerState::Ready | WorkerState::Busy)
+            || worker.state == WorkerState::Draining && world.model.drains && !process.replaced;
+        ready
+            && worker.generation == status.generation
+            && (process.streams.is_empty() || !process.concurrent && process.busy() == 0)
+            && process.credit > 0
+    });
+    assert!(idle.is_none(), "queued beside an idle worker: {idle:?}");
+}
+
+/// Promise 5.
+fn a_publish_reached_all(world: &World, before: &Before) {
+    for (id, message, then) in &before.waiting {
+        let reached = world.model.delivered.contains(&(*id, *message));
+        let woken = world.model.requests.get(id).and_then(|request| request.woken.as_ref());
+        match then {
+            Then::Answer | Then::Await => assert!(reached, "{id:?} waited, and was not told"),
+            Then::Call => assert_eq!(woken.and_then(|woken| woken.message), Some(*message), "{id:?} waited"),
+        }
+    }
+    if let Some(message) = before.published {
+        let told = world.model.delivered.iter().filter(|(_, told)| *told == message).count();
+        let calls = before.waiting.iter().filter(|(_, _, then)| *then == Then::Call).count();
+        assert_eq!(told + calls, before.waiting.len(), "a message for somebody who did not wait");
+    }
+}
+
+/// Promise 3: who is on a channel is parked for it, and the other way round.
+fn nobody_waits_on_a_channel_unknown(world: &World, status: &Status) {
+    let mut told: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for waiting in world.model.requests.values().filter_map(|request| request.waiting()) {
+        match &waiting.wait {
+            Wait::Timer { .. } => {}
+            Wait::Next { channel, .. } => told.entry(channel.as_str()).or_default().0 += 1,
+            Wait::Stream { channel, .. } => told.entry(channel.as_str()).or_default().1 += 1,
+        }
+    }
+    let watched = |channel: &&ChannelStatus| channel.waiters + channel.streams > 0;
+    let watched: BTreeMap<&str, (usize, usize)> = status
+        .channels
+        .iter()
+        .filter(watched)
+        .map(|channel| (channel.name.as_str(), (channel.waiters, channel.streams)))
+        .collect();
+    assert_eq!(told, watched);
+}
+
+/// Promise 5: nobody waits for what is held already.
+fn nobody_waits_for_what_is_held(world: &World, status: &Status) {
+    for waiting in world.model.requests.values().filter_map(|request| request.waiting()) {
+        let Wait::Next { channel, since: Some(since), .. } = &waiting.wait else { continue };
+        let channel = status.channels.iter().find(|known| known.name == *channel).expect("its channel is there");
+        assert!(*since == channel.cursor || channel.history_count == 0, "waits behind {since} for {channel:?}");
+    }
+}
+
+/// Promise 8.
+fn bounds_hold(world: &World, status: &Status) {
+    let limits = status.limits;
+    let coming_back = world.model.processes.values().map(|process| process.streams.len()).sum::<usize>();
+    let calls = world.model.requests.values().filter(|request| request.woken.is_some()).count();
+    let queued = status.lives.accepted + status.lives.routed;
+    assert!(queued <= limits.queued_count_max + calls + coming_back + 64, "the queue has no end");
+    assert!(status.lives.parked <= limits.parked_count_max, "too many are parked");
+    assert!(status.channels_count <= limits.channels_count_max);
+    assert!(status.history_bytes <= limits.history_bytes_max);
+    let kept: usize = status.channels.iter().map(|channel| channel.history_count).sum();
+    assert!(status.messages_held <= kept + status.lives.routed + status.lives.running);
+    assert_eq!(status.messages_held, world.model.messages.len(), "messages that nobody needs are kept");
+    let ghosts =
+        world.model.processes.values().flat_map(|process| &process.streams).filter(|stream| stream.ghost).count();
+    assert!(status.alarms <= world.model.requests.len() + ghosts, "alarms for nobody");
+}
+
+fn nothing_is_overdue(world: &World) {
+    let now = world.now;
+    for (id, request) in &world.model.requests {
+        match &request.place {
+            Place::Queue | Place::Worker(_) => {
+                assert!(request.deadline_at().is_none_or(|at| at > now), "{id:?} is past its deadline: {request:?}");
+            }
+            Place::Waiting(waiting) => assert!(waiting.due().is_none_or(|due| due > now), "{id:?} waits for too long"),
+        }
+    }
+    if now > world.lenient_until {
+        world.model.processes.values().for_each(|process| a_stuck_one_is_killed(world, process));
+    }
+}
+
+/// Promise 6: whoever hangs is killed at the deadline, at the latest after half a minute of silence.
+fn a_stuck_one_is_killed(world: &World, process: &Process) {
+    if process.phase != Phase::Ready || process.temper != Temper::Stuck {
+        return;
+    }
+    let config = world.core.config();
+    let late = |since| world.now - since > config.kill_grace * 3;
+    if let Some(front) = process.streams.front().filter(|_| !process.concurrent)
+        && let Some(deadline_at) = front.deadline_at
+    {
+        assert!(!late(deadline_at.max(process.front_since)), "stuck past its deadline: {process:?}");
+    }
+    if let Some((_, sent)) = process.ping {
+        assert!(world.now - sent < parkade_core::limits::STUCK_MAX * 2, "silent for ever: {process:?}");
+    }
+}
+
+pub fn check_the_end(world: &World) {
+    let status = world.core.status(world.now);
+    assert_eq!(status.lives, parkade_core::LivesStatus::default());
+    assert_eq!((status.alarms, status.workers.len()), (0, 0));
+    let counts = world.core.counts();
+    assert_eq!(counts.accepted, counts.answered + counts.cancelled.total(), "every request ends once");
+    assert_eq!(status.messages_held, world.model.messages.len());
+}

@@ -1,0 +1,72 @@
+//! What differs from seed to seed: limits, histories, routes.
+
+use std::time::Duration;
+
+use parkade_core::{ChannelName, Config, HistoryLimits, Random, Recycle, RouteKind, RouteSpec, Then, Wait};
+
+pub const PATHS: [&str; 9] =
+    ["/sync", "/async", "/endless", "/next", "/next/call", "/stream", "/timer", "/constant", "/missing"];
+pub const CHANNELS: [&str; 4] = ["a", "b", "news/1", "news/2"];
+
+pub fn config(random: &mut Random, seed: u64) -> Config {
+    let tight = random.below(2) == 0;
+    let some = |random: &mut Random, value: u64| (random.below(2) == 0).then_some(value);
+    Config {
+        workers: u32::try_from(1 + random.below(4)).unwrap(),
+        seed,
+        epoch: 1 + random.below(1000),
+        queued_count_max: if tight { 5 } else { 1000 },
+        running_count_max: if tight { 8 } else { 1000 },
+        parked_count_max: if tight { 10 } else { 1000 },
+        deadline: some(random, 1000).map(Duration::from_millis),
+        recycle: Recycle {
+            requests: some(random, 30),
+            age: some(random, 20).map(Duration::from_secs),
+            resident_bytes: some(random, 1500),
+            jitter_percent: 10,
+        },
+        history: history(random),
+        history_bytes_max: if tight { 500 } else { 10_000 },
+        channels_count_max: if tight { 2 } else { 100 },
+        exit_when_the_first_start_fails: random.below(8) == 0,
+        ..Config::default()
+    }
+}
+
+pub fn history(random: &mut Random) -> HistoryLimits {
+    HistoryLimits {
+        count: usize::try_from(random.below(6)).unwrap(),
+        bytes: usize::try_from(random.below(1000)).unwrap(),
+        age: Duration::from_secs(random.below(20)),
+    }
+}
+
+/// Mostly the same routes; now and then those of newer code.
+pub fn routes(version: u64) -> (bool, Vec<RouteSpec>) {
+    let channel = |name| ChannelName::parse(name).unwrap();
+    let next = Wait::Next { channel: channel("a"), timeout: Some(Duration::from_secs(2)), since: None };
+    let route = |path: &str, kind| RouteSpec { methods: vec!["GET".into()], path: path.into(), kind, deadline: None };
+    let mut routes = vec![
+        route("/sync", RouteKind::Sync),
+        route("/async", RouteKind::Async),
+        RouteSpec { deadline: Some(None), ..route("/endless", RouteKind::Sync) },
+        route("/next", RouteKind::Wait { wait: next.clone(), then: Then::Answer }),
+        route("/next/call", RouteKind::Wait { wait: next, then: Then::Call }),
+        route(
+            "/stream",
+            RouteKind::Wait { wait: Wait::Stream { channel: channel("b"), since: None }, then: Then::Answer },
+        ),
+        route(
+            "/timer",
+            RouteKind::Wait { wait: Wait::Timer { after: Duration::from_millis(700) }, then: Then::Answer },
+        ),
+        route("/constant", RouteKind::Constant),
+    ];
+    match version {
+        0 => routes.reverse(),
+        1 => drop(routes.remove(1)),
+        2 => routes[0].deadline = Some(Some(Duration::from_millis(300))),
+        _ => {}
+    }
+    (version == 3, routes)
+}

@@ -1,0 +1,196 @@
+//! Workers: what the seed makes them do, and say.
+
+use std::time::Duration;
+
+use parkade_core::{Event, RequestId, Then, Wait, WorkerError, WorkerId};
+
+use crate::model::{Place, Waiting};
+use crate::process::{Phase, Process, Stream, Temper};
+use crate::settings::routes;
+use crate::world::World;
+
+impl World {
+    pub(crate) fn a_process_acts(&mut self) {
+        let all: Vec<WorkerId> = self.model.processes.keys().copied().collect();
+        if all.is_empty() {
+            return self.time_passes();
+        }
+        let chosen = *self.one_of(&all);
+        let process = self.model.processes[&chosen].clone();
+        match process.phase {
+            Phase::Starting => self.starting(&process),
+            Phase::Ready if process.temper == Temper::Stuck => {}
+            Phase::Ready => self.works(&process),
+            Phase::Killed if process.speaks() && self.random.below(3) == 0 => self.works(&process),
+            Phase::Failed | Phase::Dismissed | Phase::Killed | Phase::Cut if self.random.below(3) == 0 => {
+                self.exits(&process);
+            }
+            Phase::Failed | Phase::Dismissed | Phase::Killed | Phase::Cut => {}
+        }
+    }
+
+    pub(crate) fn starting(&mut self, process: &Process) {
+        match self.random.below(30) {
+            0 => {
+                self.model.process(process.id).phase = Phase::Failed;
+                self.tell(Event::WorkerFailed { worker: process.id });
+            }
+            1 => self.exits(process),
+            2..20 => self.ready(process),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn ready(&mut self, process: &Process) {
+        let concurrent = self.random.below(100) < self.concurrent_percent;
+        let (fallback, routes) = routes(self.random.below(12));
+        let table = self.core.learn_routes(fallback, routes).unwrap();
+        let credit = i64::try_from(1 + self.random.below(if concurrent { 20 } else { 5 })).unwrap();
+        let slow = self.random.below(3) == 0;
+        let now = self.now;
+        let ready = self.model.process(process.id);
+        (ready.phase, ready.concurrent, ready.table, ready.credit) = (Phase::Ready, concurrent, Some(table), credit);
+        ready.temper = if slow { Temper::Slow } else { Temper::Quick };
+        ready.front_since = now;
+        self.model.may_fail = false;
+        self.tell(Event::WorkerReady { worker: process.id, table, credit, concurrent });
+    }
+
+    pub(crate) fn exits(&mut self, process: &Process) {
+        self.model.dying = Some(process.id);
+        self.tell(Event::WorkerExited { worker: process.id });
+    }
+
+    pub(crate) fn works(&mut self, process: &Process) {
+        let worker = process.id;
+        match self.random.below(400) {
+            0 => self.exits(process),
+            1 if process.phase == Phase::Ready => {
+                self.model.process(worker).phase = Phase::Cut;
+                self.model.dying = Some(worker);
+                self.tell(Event::WorkerViolated { worker });
+            }
+            2 if process.phase == Phase::Ready => self.model.process(worker).temper = Temper::Stuck,
+            3..8 => {
+                let delta = i64::try_from(self.random.below(5)).unwrap() - 2;
+                let granter = self.model.process(worker);
+                granter.credit += delta;
+                granter.granted += delta;
+                self.tell(Event::Credit { worker, delta });
+            }
+            8..14 => self.speaks_for_another(process),
+            14..16 => {
+                let resident_bytes = self.random.below(2000);
+                self.tell(Event::Measured { worker, resident_bytes });
+            }
+            16..80 if process.ping.is_some() => {
+                let (token, _) = self.model.process(worker).ping.take().unwrap();
+                self.tell(Event::Pong { worker, token });
+            }
+            _ => self.works_on_a_stream(process),
+        }
+    }
+
+    /// A frame about a request that it does not hold: answered late, twice, or for somebody else.
+    pub(crate) fn speaks_for_another(&mut self, process: &Process) {
+        let ended = self.model.ended.iter().nth_back(usize::try_from(self.random.below(8)).unwrap()).copied();
+        let live = self.some_request();
+        let request = if self.random.below(2) == 0 { ended } else { live };
+        let Some(request) = request.filter(|id| process.streams.iter().all(|stream| stream.request != *id)) else {
+            return;
+        };
+        let worker = process.id;
+        let event = match self.random.below(4) {
+            0 => Event::Answered { worker, request, whole: true },
+            1 => Event::AnswerEnded { worker, request },
+            2 => Event::Errored { worker, request, error: WorkerError::Application },
+            _ => Event::Parked { worker, request, wait: self.wait(), then: Then::Answer },
+        };
+        let mut effects = Vec::new();
+        self.note(|| format!("rogue {event:?}"));
+        self.core.handle(self.now, event, &mut effects);
+        assert_eq!(effects, [], "a worker speaks for a request that it does not hold, and is heard");
+    }
+
+    pub(crate) fn works_on_a_stream(&mut self, process: &Process) {
+        let touched = process.touched().min(process.streams.len());
+        if touched == 0 {
+            return;
+        }
+        let stream = process.streams[usize::try_from(self.random.below(touched as u64)).unwrap()];
+        let spent = self.now - stream.since.max(process.front_since);
+        if process.temper == Temper::Slow && spent < Duration::from_millis(2) {
+            return self.time_passes();
+        }
+        let (worker, request) = (process.id, stream.request);
+        match (stream.begun, self.random.below(20)) {
+            (false, 0..9) => self.closes(process, Event::Answered { worker, request, whole: true }),
+            (false, 9..11) => {
+                self.model.process(worker).stream(request).unwrap().begun = true;
+                self.tell(Event::Answered { worker, request, whole: false });
+            }
+            (false, 11..13) => {
+                let error = *self.one_of(&[WorkerError::Application, WorkerError::Overloaded, WorkerError::BadAnswer]);
+                self.closes(process, Event::Errored { worker, request, error });
+            }
+            (false, 13..19) => self.parks(process, stream),
+            (false, _) | (true, 13..20) => self.publish(),
+            (true, 10) if !stream.ghost => self.answers_twice(worker, request),
+            (true, 0..11) => self.closes(process, Event::AnswerEnded { worker, request }),
+            (true, _) => self.closes(process, Event::Errored { worker, request, error: WorkerError::Application }),
+        }
+    }
+
+    /// A second `RESPONSE`.
+    fn answers_twice(&mut self, worker: WorkerId, request: RequestId) {
+        let event = Event::Answered { worker, request, whole: self.random.below(2) == 0 };
+        let mut effects = Vec::new();
+        self.note(|| format!("rogue {event:?}"));
+        self.core.handle(self.now, event, &mut effects);
+        assert_eq!(effects, [], "a second answer is heard");
+    }
+
+    pub(crate) fn closes(&mut self, process: &Process, event: Event) {
+        let (Event::Answered { request, .. } | Event::AnswerEnded { request, .. } | Event::Errored { request, .. }) =
+            event
+        else {
+            panic!("no closing frame")
+        };
+        let now = self.now;
+        self.model.process(process.id).close(now, request);
+        self.tell(event);
+    }
+
+    pub(crate) fn parks(&mut self, process: &Process, stream: Stream) {
+        let (worker, request, wait) = (process.id, stream.request, self.wait());
+        let stream_wait = matches!(wait, Wait::Stream { .. });
+        let then = match self.random.below(3) {
+            0 if process.concurrent && !stream_wait => Then::Await,
+            1 if !stream_wait => Then::Call,
+            _ => Then::Answer,
+        };
+        let now = self.now;
+        self.model.process(worker).close(now, request);
+        if !stream.ghost {
+            let parked = self.model.request(request);
+            parked.kept = false;
+            let (wait, worker) = (wait.clone(), Some(worker));
+            parked.place = Place::Waiting(Waiting { wait, then, worker, since: now, fed: None, gap: false });
+            if then == Then::Await {
+                self.model.process(process.id).awaiting.push(request);
+            }
+        }
+        self.tell(Event::Parked { worker, request, wait, then });
+    }
+
+    pub(crate) fn wait(&mut self) -> Wait {
+        match self.random.below(5) {
+            0 | 1 => Wait::Timer { after: Duration::from_millis(self.random.below(3000)) },
+            2 | 3 => {
+                let timeout = (self.random.below(4) > 0).then(|| Duration::from_millis(self.random.below(5000)));
+                Wait::Next { channel: self.channel(), timeout, since: self.cursor() }
+            }
+            _ => Wait::Stream { channel: self.channel(), since: self.cursor() },
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The shell: it tells the core what the actors do, and follows the effects.
+
+use std::time::Duration;
+
+use parkade_core::{Core, Effect, Event, Moment, Random, RequestId, State, TableId, Then};
+
+use crate::model::{Model, Request};
+use crate::promises;
+use crate::settings::config;
+
+pub struct World {
+    pub core: Core,
+    pub model: Model,
+    pub now: Moment,
+    pub trace: Vec<String>,
+    pub ticked: bool,
+    /// Nobody is judged for being late before this: the core itself was paused.
+    pub lenient_until: Moment,
+    traced: bool,
+    pub(crate) random: Random,
+    pub(crate) concurrent_percent: u64,
+    pub(crate) slots: Vec<u32>,
+    pub(crate) vacant: Vec<u32>,
+    pub(crate) messages: u64,
+}
+
+impl World {
+    pub fn new(seed: u64, traced: bool) -> Self {
+        let mut random = Random::new(seed);
+        let config = config(&mut random, seed);
+        let concurrent_percent = [0, 100, 50][usize::try_from(random.below(3)).unwrap()];
+        let mut world = Self {
+            core: Core::new(config),
+            model: Model::default(),
+            now: Moment::default(),
+            trace: Vec::new(),
+            ticked: false,
+            lenient_until: Moment::default(),
+            traced,
+            random,
+            concurrent_percent,
+            slots: Vec::new(),
+            vacant: Vec::new(),
+            messages: 0,
+        };
+        world.model.may_fail = world.core.config().exit_when_the_first_start_fails;
+        let mut effects = Vec::new();
+        world.core.begin(world.now, &mut effects);
+        world.follow(&effects);
+        world
+    }
+
+    pub fn step(&mut self) {
+        if self.model.exited.is_some() {
+            return;
+        }
+        match self.random.below(1000) {
+            0..250 => self.arrive(),
+            250..300 => self.client_leaves(),
+            300..305 => self.operator_cancels(),
+            305..380 => self.publish(),
+            380..383 => self.configure(),
+            383..388 => self.tell(Event::Reload),
+            388..390 => self.all_clients_leave(),
+            390..391 => self.pause(),
+            391..550 => self.time_passes(),
+            _ => self.a_process_acts(),
+        }
+    }
+
+    /// Drains, and lets everybody finish, or not.
+    pub fn end(&mut self) {
+        let grace = Duration::from_millis([0, 500, 30_000][usize::try_from(self.random.below(3)).unwrap()]);
+        self.model.drains = true;
+        self.tell(Event::Drain { grace });
+        let over = self.now + grace + Duration::from_secs(3);
+        for _ in 0..100_000 {
+            if self.model.exited.is_some() {
+                return promises::check_the_end(self);
+            }
+            match self.random.below(10) {
+                0 => self.arrive(),
+                1..3 => self.time_passes(),
+                _ => self.a_process_acts(),
+            }
+            assert!(self.now < over + Duration::from_secs(20) || self.model.exited.is_some(), "the drain does not end");
+        }
+        panic!("the drain does not end");
+    }
+
+    pub fn tell(&mut self, event: Event) {
+        self.model.now = self.now;
+        self.model.delivered.clear();
+        self.model.told_died.clear();
+        let before = promises::before(self, &event);
+        self.ticked = event == Event::Tick;
+        let status = self.core.status(self.now);
+        let serving = status.workers.iter().filter(|worker| worker.generation == status.generation);
+        self.model.serving = serving.map(|worker| worker.worker).collect();
+        let mut pending = vec![event];
+        while let Some(event) = pending.pop() {
+            let now = self.now.as_nanos() / 1000;
+            self.note(|| format!("{now} {event:?}"));
+            let mut effects = Vec::new();
+            self.core.handle(self.now, event, &mut effects);
+            self.follow(&effects);
+            pending.extend(self.routes().into_iter().rev());
+        }
+        self.sync_woken();
+        promises::check(self, &before);
+        self.model.dying = None;
+        self.model.publishing = None;
+    }
+
+    pub(crate) fn note(&mut self, line: impl FnOnce() -> String) {
+        if self.traced {
+            let line = line();
+            self.trace.push(line);
+        }
+    }
+
+    fn follow(&mut self, effects: &[Effect]) {
+        for effect in effects {
+            if self.traced {
+                self.trace.push(format!("    {effect:?}"));
+            }
+            self.model.apply(effect);
+        }
+        for ended in std::mem::take(&mut self.model.freed) {
+            self.vacant.push(ended.slot);
+        }
+    }
+
+    /// The shell's answers to `Effect::Route`, in their order.
+    fn routes(&mut self) -> Vec<Event> {
+        let asked = std::mem::take(&mut self.model.routes);
+        let answer = |(request, table): (RequestId, TableId)| {
+            let path = self.model.requests.get(&request)?.path;
+            let destination = self.core.find_in(table, "GET", path).destination;
+            Some((request, destination))
+        };
+        let answers: Vec<_> = asked.into_iter().filter_map(answer).collect();
+        let routed = answers.into_iter().map(|(request, destination)| {
+            let destination = self.with_cursor(destination);
+            let default = self.core.config().deadline;
+            self.model.routed(request, &destination, default);
+            Event::Routed { request, destination }
+        });
+        routed.collect()
+    }
+
+    /// Calls that are woken wait in the queue again.
+    fn sync_woken(&mut self) {
+        let call = |request: &Request| request.waiting().is_some_and(|waiting| waiting.then == Then::Call);
+        let calls: Vec<RequestId> =
+            self.model.requests.iter().filter(|(_, request)| call(request)).map(|(id, _)| *id).collect();
+        for id in calls {
+            if self.core.state(id) == Some(State::Routed) {
+                self.model.wake(id);
+            }
+        }
+    }
+}

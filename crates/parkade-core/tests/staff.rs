@@ -1,0 +1,301 @@
+//! Workers: started, watched, replaced, reloaded, dismissed. The words are explained in `script`.
+
+#![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
+
+mod script;
+
+use std::time::Duration;
+
+use parkade_core::{Config, Recycle};
+use script::{Script, check, check_with, config};
+
+fn workers(workers: u32) -> Config {
+    Config { workers, ..config() }
+}
+
+fn lenient() -> Config {
+    Config { exit_when_the_first_start_fails: false, ..config() }
+}
+
+fn recycled(recycle: Recycle) -> Config {
+    Config { recycle: Recycle { jitter_percent: 0, ..recycle }, ..config() }
+}
+
+#[test]
+fn as_many_are_started_as_are_wanted() {
+    assert_eq!(Script::run(workers(3), "").told, ["start:1", "start:2", "start:3"]);
+}
+
+#[test]
+fn the_first_death_is_made_good_at_once_and_later_ones_with_back_off() {
+    check("ready:1 exited:1", "start:2");
+    check("ready:1 exited:1 ready:2 exited:2", "");
+    check("ready:1 exited:1 ready:2 exited:2 wait:249ms", "");
+    check("ready:1 exited:1 ready:2 exited:2 wait:250ms", "start:3");
+    check("ready:1 exited:1 ready:2 exited:2 wait:250ms ready:3 exited:3 wait:499ms", "");
+    check("ready:1 exited:1 ready:2 exited:2 wait:250ms ready:3 exited:3 wait:500ms", "start:4");
+}
+
+#[test]
+fn a_steady_worker_ends_the_streak() {
+    check("ready:1 exited:1 ready:2 exited:2 wait:250ms ready:3 wait:10s exited:3", "start:4");
+}
+
+#[test]
+fn one_that_never_was_ready_is_started_again_after_a_second() {
+    check_with(lenient(), "exited:1 wait:999ms", "");
+    check_with(lenient(), "exited:1 wait:1s", "start:2");
+    check_with(lenient(), "failed:1 wait:1s", "start:2");
+    check_with(lenient(), "failed:1 exited:1 wait:1s failed:2 exited:2 wait:2s", "start:3");
+}
+
+#[test]
+fn the_first_start_that_fails_ends_the_server() {
+    check("failed:1", "");
+    check("failed:1 exited:1", "exit:ApplicationFailed");
+    check("exited:1", "exit:ApplicationFailed");
+    check("arrive:a failed:1", "refuse:a:Stopping cancelled:a:Stopping");
+    check_with(workers(2), "failed:1", "kill:2:NotNeeded");
+    check_with(workers(2), "ready:2 failed:1", "");
+}
+
+#[test]
+fn while_the_application_does_not_start_requests_are_refused() {
+    check_with(lenient(), "arrive:a failed:1", "refuse:a:NoApplication done:a");
+    check_with(lenient(), "failed:1 arrive:a", "refuse:a:NoApplication done:a");
+    check_with(lenient(), "failed:1 exited:1 wait:1s arrive:a", "");
+}
+
+#[test]
+fn one_that_starts_too_slowly_is_killed() {
+    check_with(lenient(), "wait:60s", "kill:1:StartedTooSlowly");
+    check_with(lenient(), "wait:60s exited:1 wait:1s", "start:2");
+}
+
+#[test]
+fn a_death_costs_only_what_it_ran() {
+    check_with(
+        workers(2),
+        "ready:1 ready:2 arrive:a arrive:b exited:1",
+        "refuse:a:WorkerDied cancelled:a:WorkerDied start:3",
+    );
+    check("ready:1 arrive:a begin:a exited:1", "abort:a cancelled:a:WorkerDied start:2");
+    check("ready:1 arrive:a park:a:timer:9s:call exited:1", "start:2");
+    let coroutine = "ready:1:concurrent arrive:a park:a:timer:9s:await exited:1";
+    check(coroutine, "refuse:a:WorkerDied cancelled:a:WorkerDied start:2");
+}
+
+#[test]
+fn what_was_sent_ahead_and_not_touched_goes_to_another_worker_first() {
+    let ahead = "ready:1:sync:9 arrive:x answer:x arrive:a arrive:b arrive:c arrive:d left:c";
+    check(&format!("{ahead} exited:1"), "refuse:a:WorkerDied cancelled:a:WorkerDied start:2");
+    check(&format!("{ahead} exited:1 arrive:e ready:2:sync:9"), "assign:b:2");
+    check(&format!("{ahead} exited:1 arrive:e ready:2:sync:9 answer:b"), "relay:b done:b assign:d:2 assign:e:2");
+}
+
+#[test]
+fn a_worker_that_was_granted_more_may_have_begun_more() {
+    let ahead = "ready:1:sync:9 arrive:x answer:x arrive:a arrive:b arrive:c credit:1:1 exited:1";
+    let lost = "refuse:a:WorkerDied cancelled:a:WorkerDied refuse:b:WorkerDied cancelled:b:WorkerDied start:2";
+    check(ahead, lost);
+}
+
+#[test]
+fn a_violation_is_an_end_at_once() {
+    let told = "kill:1:Violation refuse:a:WorkerDied cancelled:a:WorkerDied start:2";
+    check("ready:1 arrive:a violated:1", told);
+    check("ready:1 arrive:a violated:1 answer:a exited:1", "");
+}
+
+#[test]
+fn a_stuck_worker_is_killed_when_the_deadline_and_the_grace_are_over() {
+    check("ready:1 arrive:a wait:10s wait:999ms", "");
+    check("ready:1 arrive:a wait:10s wait:1s", "kill:1:Deadline start:2");
+    check("ready:1 arrive:a wait:10s answer:a wait:1s", "");
+    check("ready:1 arrive:a left:a wait:10s", "dump:1:Deadline");
+    check("ready:1 arrive:a left:a wait:10s wait:1s", "kill:1:Deadline start:2");
+}
+
+#[test]
+fn one_that_waits_its_turn_in_a_worker_is_not_the_one_to_blame() {
+    let behind = "ready:1:sync:9 arrive:x answer:x arrive:a:/endless arrive:b wait:10s";
+    check(behind, "refuse:b:DeadlinePassed recall:b:1:Deadline cancelled:b:Deadline");
+    check(&format!("{behind} wait:60s"), "");
+    check(&format!("{behind} wait:60s answer:a wait:999ms"), "");
+    check(&format!("{behind} wait:60s answer:a wait:2s"), "kill:1:Deadline start:2");
+}
+
+#[test]
+fn an_event_loop_that_does_not_answer_is_dumped_then_killed() {
+    check("ready:1:concurrent wait:1s", "ping:1");
+    check("ready:1:concurrent wait:1s pong:1 wait:1s", "ping:1");
+    check("ready:1:concurrent wait:1s wait:5s", "dump:1:Stuck");
+    check("ready:1:concurrent wait:1s wait:5s wait:24s", "");
+    check("ready:1:concurrent wait:1s wait:5s wait:25s", "kill:1:Stuck start:2");
+}
+
+#[test]
+fn an_event_loop_that_is_stuck_at_a_deadline_is_killed_then() {
+    let late = "ready:1:concurrent wait:1s pong:1 arrive:a:/async wait:1s pong:1 wait:9s";
+    check(&format!("{late} wait:1s"), "kill:1:Deadline start:2");
+    check(&format!("{late} pong:1 wait:1s"), "ping:1");
+}
+
+#[test]
+fn a_coroutine_that_cleans_up_slowly_does_not_kill_its_neighbours() {
+    let mut script = Script::run(config(), "ready:1:concurrent arrive:a:/async wait:1s pong:1");
+    let mut told = Vec::new();
+    for _ in 0..25 {
+        script.go_on("wait:1s");
+        told.extend(script.told.iter().filter(|word| !word.starts_with("ping")).cloned());
+        if script.told.iter().any(|word| word == "ping:1") {
+            script.go_on("pong:1");
+        }
+    }
+    assert_eq!(told, ["refuse:a:DeadlinePassed", "recall:a:1:Deadline", "cancelled:a:Deadline", "start:2"]);
+    script.go_on("ready:2:concurrent");
+    assert_eq!(script.told, ["drain:1:3600s"]);
+    script.go_on("wait:11s");
+    assert!(script.told.contains(&"dismiss:1".into()), "{:?}", script.told);
+}
+
+#[test]
+fn a_core_that_was_stopped_itself_blames_nobody() {
+    let mut script = Script::run(config(), "ready:1:concurrent wait:1s");
+    script.now = script.now + Duration::from_secs(40);
+    script.go_on("tick");
+    assert_eq!(script.told, [""; 0]);
+    script.go_on("wait:5s");
+    assert_eq!(script.told, ["dump:1:Stuck"]);
+}
+
+#[test]
+fn a_worn_worker_is_replaced_and_finishes_what_it_holds() {
+    let config = || recycled(Recycle { requests: Some(2), ..Recycle::default() });
+    let worn = "ready:1:concurrent arrive:a arrive:b answer:a answer:b";
+    check_with(config(), worn, "relay:b done:b start:2");
+    check_with(config(), &format!("{worn} arrive:c"), "assign:c:1");
+    check_with(config(), &format!("{worn} arrive:c ready:2:concurrent"), "drain:1:3600s");
+    check_with(config(), &format!("{worn} arrive:c ready:2:concurrent arrive:d"), "assign:d:2");
+    check_with(config(), &format!("{worn} arrive:c ready:2:concurrent answer:c"), "relay:c done:c dismiss:1");
+    check_with(config(), &format!("{worn} ready:2:concurrent"), "drain:1:3600s dismiss:1");
+    check_with(config(), &format!("{} ready:2 wait:2s", worn.replace(":concurrent", "")), "kill:1:GraceOver");
+}
+
+#[test]
+fn age_and_memory_wear_a_worker_too() {
+    let by_age = recycled(Recycle { age: Some(Duration::from_secs(60)), ..Recycle::default() });
+    check_with(by_age, "ready:1 wait:60s", "start:2");
+    let by_memory = recycled(Recycle { resident_bytes: Some(1000), ..Recycle::default() });
+    check_with(by_memory.clone(), "ready:1 measured:1:1000", "");
+    check_with(by_memory, "ready:1 measured:1:1001", "start:2");
+}
+
+#[test]
+fn one_worn_worker_is_replaced_at_a_time() {
+    let config = Config { workers: 2, ..recycled(Recycle { resident_bytes: Some(1000), ..Recycle::default() }) };
+    let both = "ready:1 ready:2 measured:1:2000 measured:2:2000";
+    check_with(config.clone(), both, "");
+    check_with(config.clone(), &format!("{both} ready:3"), "drain:1:3600s dismiss:1");
+    check_with(config, &format!("{both} ready:3 exited:1"), "start:4");
+}
+
+#[test]
+fn a_reload_probes_then_starts_then_switches() {
+    check_with(workers(2), "ready:1 ready:2 reload", "start:3");
+    check_with(workers(2), "ready:1 ready:2 reload ready:3", "start:4");
+    check_with(workers(2), "ready:1 ready:2 reload ready:3 arrive:a", "assign:a:1");
+    let switched = "reloaded:Done drain:1:30s drain:2:30s dismiss:2";
+    check_with(workers(2), "ready:1 ready:2 reload ready:3 arrive:a ready:4", switched);
+    check_with(workers(2), "ready:1 ready:2 reload ready:3 arrive:a ready:4 arrive:b", "assign:b:3");
+    check_with(workers(2), "ready:1 ready:2 reload ready:3 arrive:a ready:4 answer:a", "relay:a done:a dismiss:1");
+    check_with(
+        workers(2),
+        "ready:1 ready:2 reload ready:3 arrive:a:/endless ready:4 wait:30s",
+        "kill:2:GraceOver kill:1:GraceOver",
+    );
+}
+
+#[test]
+fn a_reload_that_fails_leaves_everything_as_it_was() {
+    check("ready:1 reload failed:2", "reloaded:GivenUp");
+    check_with(workers(2), "ready:1 ready:2 reload ready:3 failed:4", "kill:3:NotNeeded reloaded:GivenUp");
+    check("ready:1 reload failed:2 exited:2 arrive:a", "assign:a:1");
+    check("ready:1 reload wait:60s", "kill:2:StartedTooSlowly reloaded:GivenUp");
+}
+
+#[test]
+fn a_reload_during_a_reload_is_done_afterwards_once() {
+    check("ready:1 reload reload reload failed:2", "reloaded:GivenUp start:3");
+    check("ready:1 reload reload reload failed:2 ready:3", "reloaded:Done drain:1:30s dismiss:1");
+}
+
+#[test]
+fn a_coroutine_that_waits_keeps_its_old_worker() {
+    let parked = "ready:1:concurrent arrive:a park:a:timer:500ms:await reload ready:2:concurrent";
+    check(parked, "reloaded:Done drain:1:30s");
+    check(&format!("{parked} wait:500ms"), "resume:1:elapsed:a");
+    check(&format!("{parked} wait:500ms answer:a"), "relay:a done:a dismiss:1");
+}
+
+#[test]
+fn other_routes_route_the_queue_again() {
+    check("ready:1:sync:0 arrive:a deaf reload ready:2:sync:3:b", "reloaded:Done drain:1:30s route:a:2 dismiss:1");
+    let without = "reloaded:Done drain:1:30s route:a:2 dismiss:1 refuse:a:NotFound done:a";
+    check("ready:1:sync:0 arrive:a reload ready:2:sync:3:without", without);
+}
+
+#[test]
+fn a_request_is_run_by_the_routes_that_its_worker_knows() {
+    let mixed = "ready:1 ready:2:sync:3:b arrive:a";
+    check_with(workers(2), mixed, "assign:a:2");
+    check_with(workers(2), &format!("{mixed} arrive:b"), "route:b:1 assign:b:1");
+}
+
+#[test]
+fn a_drain_tells_the_workers_then_the_parked() {
+    let parked = "ready:1 arrive:a:/next arrive:b:/stream arrive:c park:c:timer:9s:answer arrive:d drain:30s";
+    let told = "stop_accepting drain:1:30s empty:a:1.0 done:a end_stream:b cancelled:b:Stopping";
+    check(parked, told);
+    check(&format!("{parked} arrive:e"), "refuse:e:Stopping cancelled:e:Stopping");
+    check(&format!("{parked} answer:d"), "relay:d done:d");
+    check(&format!("{parked} answer:d wait:9s"), "release:c done:c dismiss:1");
+    check(&format!("{parked} answer:d wait:9s exited:1"), "exit:Drained");
+}
+
+#[test]
+fn a_drain_goes_on_with_functions_and_coroutines() {
+    check("ready:1 arrive:a park:a:next:bids:call drain:30s", "stop_accepting drain:1:30s call:a:1:timed_out");
+    let coroutine = "ready:1:concurrent arrive:a park:a:next:bids:await drain:30s";
+    check(coroutine, "stop_accepting drain:1:30s resume:1:timed_out:a");
+    check("ready:1 arrive:a drain:30s park:a:next:bids:answer", "empty:a:1.0 done:a dismiss:1");
+}
+
+#[test]
+fn a_drain_ends_with_its_grace() {
+    let running = "ready:1 arrive:a:/endless drain:5s wait:5s";
+    check(running, "refuse:a:Stopping recall:a:1:Stopping cancelled:a:Stopping kill:1:GraceOver");
+    check(&format!("{running} exited:1"), "exit:GraceOver");
+    let told = "refuse:a:Stopping recall:a:1:Stopping cancelled:a:Stopping kill:1:GraceOver";
+    check("ready:1 arrive:a drain:30s drain:0", told);
+}
+
+#[test]
+fn a_dismissed_worker_has_two_seconds_for_its_hooks() {
+    check("ready:1 drain:30s", "stop_accepting drain:1:30s dismiss:1");
+    check("ready:1 drain:30s wait:1999ms", "");
+    check("ready:1 drain:30s wait:2s", "kill:1:GraceOver");
+}
+
+#[test]
+fn a_drain_starts_a_worker_only_for_those_that_are_queued() {
+    check("ready:1 arrive:a drain:30s exited:1", "refuse:a:WorkerDied cancelled:a:WorkerDied exit:Drained");
+    check("ready:1:sync:1 arrive:a arrive:b drain:30s exited:1", "refuse:a:WorkerDied cancelled:a:WorkerDied start:2");
+}
+
+#[test]
+fn readiness_tells_the_truth() {
+    let ready = |events| Script::run(lenient(), events).core.ready();
+    assert!(!ready("") && ready("ready:1") && !ready("ready:1 exited:1") && ready("ready:1 reload"));
+    assert!(!ready("ready:1 drain:30s") && !ready("ready:1 violated:1"));
+}
