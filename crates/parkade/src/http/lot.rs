@@ -39,10 +39,12 @@ enum Accepting {
     Idle,
     /// Somebody may be waiting.
     Due,
-    /// Descriptors or places had run out.
+    /// Descriptors had run out.
     Paused {
         until: Instant,
     },
+    /// As many connections as there may be: the next one that ends makes place.
+    Full,
     Stopped,
 }
 
@@ -62,6 +64,8 @@ pub struct Lot {
     began: Instant,
     bodies_left: usize,
     is_draining: bool,
+    refused: Vec<(Peer, u16)>,
+    warned: Option<Instant>,
     /// Given up for a moment to refuse a client politely when there is no other descriptor.
     spare: Option<std::fs::File>,
 }
@@ -89,6 +93,8 @@ impl Lot {
             began: Instant::now(),
             bodies_left: BODIES_BYTES_MAX,
             is_draining: false,
+            refused: Vec::new(),
+            warned: None,
             spare: std::fs::File::open("/dev/null").ok(),
         })
     }
@@ -143,11 +149,19 @@ impl Lot {
                 self.advance(token, roll, events, departures);
             }
         }
+        if self.accepting == Accepting::Full && self.connections.len() < self.setup.limits.connection_count_max {
+            self.accepting = Accepting::Due;
+        }
         // Last, so that a new connection gets no event that was meant for the one before it in its slot.
         if self.accepting == Accepting::Due {
             self.accept();
         }
+        self.tell_refused(events);
         Ok(())
+    }
+
+    fn tell_refused(&mut self, events: &mut Vec<HttpEvent>) {
+        events.extend(self.refused.drain(..).map(|(peer, status)| HttpEvent::Refused { peer, status }));
     }
 
     fn tell_time(&mut self) {
@@ -206,6 +220,7 @@ impl Lot {
             now: self.now,
             bodies_left: &mut self.bodies_left,
             is_draining: self.is_draining,
+            refused: &mut self.refused,
         };
         Some(act(connection, &mut turn))
     }
@@ -250,7 +265,8 @@ impl Lot {
                     return;
                 }
                 if self.connections.len() >= self.setup.limits.connection_count_max {
-                    self.pause("the limit of connections is reached");
+                    self.accepting = Accepting::Full;
+                    self.warn("the limit of connections is reached");
                     return;
                 }
                 match self.listeners[index].accept() {
@@ -259,7 +275,8 @@ impl Lot {
                     Err(error) if is_passing(&error) => {}
                     Err(_) => {
                         self.refuse_politely(index);
-                        self.pause("no descriptor is left");
+                        self.accepting = Accepting::Paused { until: Instant::now() + ACCEPT_PAUSE };
+                        self.warn("no descriptor is left");
                         return;
                     }
                 }
@@ -277,9 +294,12 @@ impl Lot {
         }
     }
 
-    fn pause(&mut self, why: &str) {
-        self.accepting = Accepting::Paused { until: Instant::now() + ACCEPT_PAUSE };
-        tracing::warn!(connections = self.connections.len(), "accepting pauses: {why}");
+    /// Once a second at most: whoever floods the server must not flood its log.
+    fn warn(&mut self, why: &str) {
+        if self.warned.is_none_or(|warned| warned.elapsed() >= Duration::from_secs(1)) {
+            self.warned = Some(Instant::now());
+            tracing::warn!(connections = self.connections.len(), "accepting pauses: {why}");
+        }
     }
 
     /// With the spare descriptor, tells one client that there is no place instead of letting it wait.
@@ -302,7 +322,6 @@ impl Lot {
         self.tell_time();
         if let Accepting::Paused { until } = self.accepting
             && Instant::now() >= until
-            && self.connections.len() < self.setup.limits.connection_count_max
         {
             self.accepting = Accepting::Due;
         }
@@ -313,6 +332,7 @@ impl Lot {
                 Some(step @ (Step::Left(_) | Step::Close)) => self.step(slot, step, roll, events, &mut Vec::new()),
             }
         }
+        self.tell_refused(events);
     }
 
     /// Closes the listeners and the connections that are between requests; the others close behind their answers.

@@ -32,6 +32,7 @@ use self::h2::{FromStream, StreamKey};
 use self::limits::Limits;
 use self::lot::Lot;
 use self::roll::{Client, Roll};
+use self::socket::Peer;
 
 pub use self::connection::Purpose;
 pub use self::head::Head;
@@ -54,6 +55,8 @@ pub enum HttpEvent {
     Taken { request: RequestId, bytes: usize },
     /// The client of a request that has no whole answer yet is gone.
     Left { request: RequestId },
+    /// A faulty request was answered: it never became one.
+    Refused { peer: Peer, status: u16 },
 }
 
 /// Connections by kind, for the status page.
@@ -168,6 +171,7 @@ impl Http {
                     events.push(HttpEvent::Taken { request: *request, bytes });
                 }
             }
+            FromStream::Refused { peer, status } => events.push(HttpEvent::Refused { peer, status }),
             FromStream::Left { key } => {
                 if let Some(request) = self.streams.remove(&key) {
                     self.roll.leave(request);

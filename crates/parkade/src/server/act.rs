@@ -243,6 +243,29 @@ impl Server {
         }
     }
 
+    /// A faulty request has no method, no path and no life; its line says who sent it and what it was told.
+    pub(super) fn log_refused(&mut self, client: Option<std::net::IpAddr>, status: u16) {
+        let Times { queued, running, parked } = Times::default();
+        self.ended.record(status, Times::default());
+        if let Some(log) = &mut self.access_log {
+            let (queue, run, park, total) = (queued, running, parked, queued);
+            let ending = Ending::Done;
+            log.write(&Entry {
+                client,
+                method: "-",
+                path: "-",
+                status,
+                bytes: 0,
+                queue,
+                run,
+                park,
+                total,
+                ending,
+                user_agent: None,
+            });
+        }
+    }
+
     fn assign(&mut self, request: RequestId, worker: WorkerId, route: Option<RouteId>) {
         let Some(arrival) = self.exchanges.of(request).and_then(|exchange| exchange.arrival.as_ref()) else { return };
         self.client.clear();

@@ -46,6 +46,7 @@ impl Server {
             }
             HttpEvent::Taken { request, bytes } => self.client_took(request, bytes),
             HttpEvent::Left { request } => self.tell(Event::Left { request }),
+            HttpEvent::Refused { peer, status } => self.log_refused(peer, status),
         }
     }
 

@@ -99,7 +99,11 @@ impl Connection {
                 let before = receiving.body.len();
                 let used = receiving.decoder.decode(bytes, &mut receiving.body, turn.limits.body_bytes_max)?;
                 let grown = receiving.body.len() - before;
-                *turn.bodies_left = turn.bodies_left.checked_sub(grown).ok_or(Fault::BodiesFull)?;
+                let Some(left) = turn.bodies_left.checked_sub(grown) else {
+                    receiving.body.truncate(before);
+                    return Err(Fault::BodiesFull);
+                };
+                *turn.bodies_left = left;
                 self.since = turn.now;
                 Ok((used, self.whole_body()))
             }

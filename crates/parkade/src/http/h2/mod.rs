@@ -1,28 +1,31 @@
 //! HTTP/2 in clear text, by hyper: each connection is a task, each stream a request like any other.
 
+mod exchange;
+mod outgoing;
+
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::body::{Body as _, Incoming};
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::sync::{mpsc, oneshot};
 
-use super::answer::{self, BadAnswer};
+pub use self::exchange::Exchange;
+use self::exchange::{Answer, Body};
+use self::outgoing::{Guard, Outgoing};
+use super::answer;
 use super::fault::Fault;
 use super::forwarded::{self, Origin};
 use super::head::{Builder, Head};
-use super::limits::{EVENTS_BACKLOG_BYTES_MAX, H2_PENDING_RESET_COUNT_MAX, H2_SEND_BYTES_MAX, H2_STREAM_COUNT_MAX};
+use super::limits::{H2_PENDING_RESET_COUNT_MAX, H2_SEND_BYTES_MAX, H2_STREAM_COUNT_MAX};
 use super::lot::Departure;
 use super::rewind::Rewind;
 use super::socket::{Peer, Socket};
-use super::tick::Tick;
 use super::{Setup, error_body};
 
 /// What a stream says to the server.
@@ -31,129 +34,11 @@ pub enum FromStream {
     Arrived { key: StreamKey, head: Head, body: Bytes, origin: Origin, answer: oneshot::Sender<Answer> },
     Taken { key: StreamKey, bytes: usize },
     Left { key: StreamKey },
+    Refused { peer: Peer, status: u16 },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StreamKey(u64);
-
-#[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub fields: Vec<(Vec<u8>, Vec<u8>)>,
-    pub body: Body,
-}
-
-#[derive(Debug)]
-pub enum Body {
-    Whole(Bytes),
-    /// For `HEAD`: the length that a body would have.
-    Announced(u64),
-    Pieces(mpsc::UnboundedReceiver<Piece>),
-}
-
-#[derive(Debug)]
-pub enum Piece {
-    Data(Bytes),
-    Aborted,
-}
-
-/// The server's end of a stream.
-#[derive(Debug)]
-pub struct Exchange {
-    pub key: StreamKey,
-    pub is_head: bool,
-    answer: Option<oneshot::Sender<Answer>>,
-    pieces: Option<mpsc::UnboundedSender<Piece>>,
-    waiting_bytes: usize,
-    /// Bytes of a streamed answer that were announced and have not come.
-    left: Option<u64>,
-    /// When the client last took something of what waits for it.
-    since: Tick,
-}
-
-impl Exchange {
-    pub fn new(key: StreamKey, is_head: bool, answer: oneshot::Sender<Answer>) -> Self {
-        Self { key, is_head, answer: Some(answer), pieces: None, waiting_bytes: 0, left: None, since: Tick::default() }
-    }
-
-    pub fn answer(&mut self, status: u16, fields: Vec<(Vec<u8>, Vec<u8>)>, body: Bytes) {
-        let body = if self.is_head { Body::Announced(body.len() as u64) } else { Body::Whole(body) };
-        self.reply(Answer { status, fields, body });
-    }
-
-    /// `announced`: the length of the body, where the application gave one.
-    pub fn begin(&mut self, status: u16, mut fields: Vec<(Vec<u8>, Vec<u8>)>, announced: Option<u64>) {
-        let (pieces, receiver) = mpsc::unbounded_channel();
-        self.pieces = Some(pieces);
-        self.left = announced.filter(|_| !self.is_head && !answer::is_bodiless(status));
-        if let Some(length) = self.left {
-            fields.push((b"content-length".to_vec(), length.to_string().into_bytes()));
-        }
-        self.reply(Answer { status, fields, body: Body::Pieces(receiver) });
-    }
-
-    fn reply(&mut self, answer: Answer) {
-        if let Some(sender) = self.answer.take() {
-            // The stream may just have been reset: then `Left` is on its way.
-            let _ = sender.send(answer);
-        }
-    }
-
-    /// A piece of a streamed answer, which must not be longer than was announced.
-    pub fn piece(&mut self, bytes: Bytes, now: Tick) -> Result<(), BadAnswer> {
-        if let Some(left) = &mut self.left {
-            *left = left.checked_sub(bytes.len() as u64).ok_or(BadAnswer::Length)?;
-        }
-        self.send(bytes, now);
-        Ok(())
-    }
-
-    /// An event. False when the client has let too many pile up.
-    pub fn event(&mut self, bytes: Bytes, now: Tick) -> bool {
-        self.send(bytes, now);
-        self.waiting_bytes <= EVENTS_BACKLOG_BYTES_MAX
-    }
-
-    fn send(&mut self, bytes: Bytes, now: Tick) {
-        if bytes.is_empty() || self.is_head {
-            return;
-        }
-        if self.waiting_bytes == 0 {
-            self.since = now;
-        }
-        self.waiting_bytes += bytes.len();
-        if let Some(pieces) = &self.pieces {
-            let _ = pieces.send(Piece::Data(bytes));
-        }
-    }
-
-    pub fn taken(&mut self, bytes: usize, now: Tick) {
-        self.since = now;
-        self.waiting_bytes = self.waiting_bytes.saturating_sub(bytes);
-    }
-
-    /// Whether the client has left bytes waiting for so long.
-    pub fn is_stalled(&self, now: Tick, stall: Duration) -> bool {
-        self.waiting_bytes > 0 && now.since(self.since) > stall
-    }
-
-    /// The answer is complete. False when it is shorter than was announced: then it is broken off.
-    pub fn finish(&mut self) -> bool {
-        if self.left.is_some_and(|left| left > 0) {
-            self.abort();
-            return false;
-        }
-        self.pieces = None;
-        true
-    }
-
-    pub fn abort(&mut self) {
-        if let Some(pieces) = self.pieces.take() {
-            let _ = pieces.send(Piece::Aborted);
-        }
-        self.answer = None;
-    }
-}
 
 /// What all HTTP/2 connections share.
 #[derive(Clone)]
@@ -215,25 +100,13 @@ where
     }
 }
 
-/// Tells the server that the client has left, unless the stream has come to its end.
-struct Guard {
-    key: StreamKey,
-    inbox: mpsc::UnboundedSender<FromStream>,
-    has_ended: bool,
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        if !self.has_ended {
-            let _ = self.inbox.send(FromStream::Left { key: self.key });
-        }
-    }
-}
-
 async fn stream(request: Request<Incoming>, peer: Peer, shared: Shared) -> Result<Response<Outgoing>, Infallible> {
     let (head, body) = match receive(request, &shared.setup).await {
         Ok(received) => received,
-        Err(fault) => return Ok(refused(fault)),
+        Err(fault) => {
+            let _ = shared.inbox.send(FromStream::Refused { peer, status: fault.explain().0 });
+            return Ok(refused(fault));
+        }
     };
     let key = StreamKey(shared.next_key.fetch_add(1, Ordering::Relaxed) as u64);
     let origin = forwarded::origin(peer, &head, &shared.setup.trust);
@@ -313,54 +186,4 @@ fn refused(fault: Fault) -> Response<Outgoing> {
     *response.status_mut() = hyper::StatusCode::from_u16(status).unwrap_or(hyper::StatusCode::BAD_REQUEST);
     response.headers_mut().insert("content-type", hyper::header::HeaderValue::from_static("application/json"));
     response
-}
-
-use hyper::body::Body as _;
-
-/// The body of an answer on its way to hyper.
-enum Outgoing {
-    Whole(Option<Bytes>),
-    Pieces { pieces: mpsc::UnboundedReceiver<Piece>, guard: Guard },
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("the answer was broken off")]
-struct BrokenOff;
-
-impl hyper::body::Body for Outgoing {
-    type Data = Bytes;
-    type Error = BrokenOff;
-
-    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
-        match self.get_mut() {
-            Self::Whole(bytes) => {
-                Poll::Ready(bytes.take().filter(|bytes| !bytes.is_empty()).map(|bytes| Ok(Frame::data(bytes))))
-            }
-            Self::Pieces { pieces, guard } => pieces.poll_recv(context).map(|piece| match piece {
-                Some(Piece::Data(bytes)) => {
-                    let _ = guard.inbox.send(FromStream::Taken { key: guard.key, bytes: bytes.len() });
-                    Some(Ok(Frame::data(bytes)))
-                }
-                Some(Piece::Aborted) => {
-                    guard.has_ended = true;
-                    Some(Err(BrokenOff))
-                }
-                None => {
-                    guard.has_ended = true;
-                    None
-                }
-            }),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Whole(bytes) if bytes.as_ref().is_none_or(Bytes::is_empty))
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Self::Pieces { .. } => SizeHint::default(),
-        }
-    }
 }

@@ -1,0 +1,130 @@
+//! The server's end of one stream: its answer, in one piece or in many.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+
+use super::StreamKey;
+use crate::http::answer::{self, BadAnswer};
+use crate::http::limits::EVENTS_BACKLOG_BYTES_MAX;
+use crate::http::tick::Tick;
+
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub fields: Vec<(Vec<u8>, Vec<u8>)>,
+    pub body: Body,
+}
+
+#[derive(Debug)]
+pub enum Body {
+    Whole(Bytes),
+    /// For `HEAD`: the length that a body would have.
+    Announced(u64),
+    Pieces(mpsc::UnboundedReceiver<Piece>),
+}
+
+#[derive(Debug)]
+pub enum Piece {
+    Data(Bytes),
+    Aborted,
+}
+
+/// The server's end of a stream.
+#[derive(Debug)]
+pub struct Exchange {
+    pub key: StreamKey,
+    pub is_head: bool,
+    answer: Option<oneshot::Sender<Answer>>,
+    pieces: Option<mpsc::UnboundedSender<Piece>>,
+    waiting_bytes: usize,
+    /// Bytes of a streamed answer that were announced and have not come.
+    left: Option<u64>,
+    /// When the client last took something of what waits for it.
+    since: Tick,
+}
+
+impl Exchange {
+    pub fn new(key: StreamKey, is_head: bool, answer: oneshot::Sender<Answer>) -> Self {
+        Self { key, is_head, answer: Some(answer), pieces: None, waiting_bytes: 0, left: None, since: Tick::default() }
+    }
+
+    pub fn answer(&mut self, status: u16, fields: Vec<(Vec<u8>, Vec<u8>)>, body: Bytes) {
+        let body = if self.is_head { Body::Announced(body.len() as u64) } else { Body::Whole(body) };
+        self.reply(Answer { status, fields, body });
+    }
+
+    /// `announced`: the length of the body, where the application gave one.
+    pub fn begin(&mut self, status: u16, mut fields: Vec<(Vec<u8>, Vec<u8>)>, announced: Option<u64>) {
+        let (pieces, receiver) = mpsc::unbounded_channel();
+        self.pieces = Some(pieces);
+        self.left = announced.filter(|_| !self.is_head && !answer::is_bodiless(status));
+        if let Some(length) = self.left {
+            fields.push((b"content-length".to_vec(), length.to_string().into_bytes()));
+        }
+        self.reply(Answer { status, fields, body: Body::Pieces(receiver) });
+    }
+
+    fn reply(&mut self, answer: Answer) {
+        if let Some(sender) = self.answer.take() {
+            // The stream may just have been reset: then `Left` is on its way.
+            let _ = sender.send(answer);
+        }
+    }
+
+    /// A piece of a streamed answer, which must not be longer than was announced.
+    pub fn piece(&mut self, bytes: Bytes, now: Tick) -> Result<(), BadAnswer> {
+        if let Some(left) = &mut self.left {
+            *left = left.checked_sub(bytes.len() as u64).ok_or(BadAnswer::Length)?;
+        }
+        self.send(bytes, now);
+        Ok(())
+    }
+
+    /// An event. False when the client has let too many pile up.
+    pub fn event(&mut self, bytes: Bytes, now: Tick) -> bool {
+        self.send(bytes, now);
+        self.waiting_bytes <= EVENTS_BACKLOG_BYTES_MAX
+    }
+
+    fn send(&mut self, bytes: Bytes, now: Tick) {
+        if bytes.is_empty() || self.is_head {
+            return;
+        }
+        if self.waiting_bytes == 0 {
+            self.since = now;
+        }
+        self.waiting_bytes += bytes.len();
+        if let Some(pieces) = &self.pieces {
+            let _ = pieces.send(Piece::Data(bytes));
+        }
+    }
+
+    pub fn taken(&mut self, bytes: usize, now: Tick) {
+        self.since = now;
+        self.waiting_bytes = self.waiting_bytes.saturating_sub(bytes);
+    }
+
+    /// Whether the client has left bytes waiting for so long.
+    pub fn is_stalled(&self, now: Tick, stall: Duration) -> bool {
+        self.waiting_bytes > 0 && now.since(self.since) > stall
+    }
+
+    /// The answer is complete. False when it is shorter than was announced: then it is broken off.
+    pub fn finish(&mut self) -> bool {
+        if self.left.is_some_and(|left| left > 0) {
+            self.abort();
+            return false;
+        }
+        self.pieces = None;
+        true
+    }
+
+    pub fn abort(&mut self) {
+        if let Some(pieces) = self.pieces.take() {
+            let _ = pieces.send(Piece::Aborted);
+        }
+        self.answer = None;
+    }
+}
