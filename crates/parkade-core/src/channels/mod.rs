@@ -7,6 +7,7 @@ mod cursor;
 mod history;
 mod name;
 mod rules;
+mod upkeep;
 
 use std::collections::HashMap;
 
@@ -18,7 +19,6 @@ pub use name::{ChannelName, ChannelNameError};
 use crate::chain::{Chain, Place};
 use crate::config::Config;
 use crate::id::{MessageId, RequestId};
-use crate::limits::{CHANNEL_LINGER, SWEEP_STEP};
 use crate::moment::Moment;
 use crate::status::ChannelStatus;
 use channel::Channel;
@@ -222,25 +222,6 @@ impl Channels {
         }
     }
 
-    /// Lets go what is too old.
-    pub(crate) fn sweep(&mut self, now: Moment, dropped: &mut Vec<MessageId>) {
-        if self.sweep_due.is_none_or(|due| due > now) {
-            return;
-        }
-        for id in self.ids() {
-            if self.channel(id).history.count() > 0 {
-                self.trim(now, id, dropped);
-                self.settle(now, id);
-            }
-        }
-        while let Some((id, since)) = self.idle.first()
-            && now.since(since) >= CHANNEL_LINGER
-        {
-            self.forget(id);
-        }
-        self.sweep_due = self.sweep_wanted().then(|| now + SWEEP_STEP);
-    }
-
     /// All requests that wait for the next message, and all streams.
     pub(crate) fn waiters(&self) -> (Vec<(ChannelId, RequestId)>, Vec<RequestId>) {
         let present = || self.ids().into_iter().map(|id| (id, self.channel(id)));
@@ -262,88 +243,5 @@ impl Channels {
             };
             (status, channel.nexts.first().map(|waiter| waiter.request).or_else(|| channel.streams.first()))
         })
-    }
-
-    /// Finds the channel, or makes it; lets go what it holds too long.
-    fn open(
-        &mut self,
-        now: Moment,
-        name: &ChannelName,
-        dropped: &mut Vec<MessageId>,
-    ) -> Result<ChannelId, ChannelsFull> {
-        if let Some(&id) = self.by_name.get(name) {
-            self.trim(now, id, dropped);
-            return Ok(id);
-        }
-        if self.by_name.len() >= self.count_max {
-            let (idle, _) = self.idle.first().ok_or(ChannelsFull)?;
-            self.forget(idle);
-        }
-        let channel = Channel::new(name.clone(), self.next_epoch, self.rules.limits(name.as_str()));
-        self.next_epoch += 1;
-        let id = self.vacant.pop().unwrap_or_else(|| {
-            self.slots.push(None);
-            ChannelId(u32::try_from(self.slots.len() - 1).expect("channels are bounded far below 2^32 by limits.rs"))
-        });
-        self.by_name.insert(name.clone(), id);
-        self.slots[id.0 as usize] = Some(channel);
-        Ok(id)
-    }
-
-    fn trim(&mut self, now: Moment, id: ChannelId, dropped: &mut Vec<MessageId>) {
-        while {
-            let channel = self.channel(id);
-            channel.history.exceeds(&channel.limits, now)
-        } {
-            self.drop_oldest(id, dropped);
-        }
-    }
-
-    fn drop_oldest(&mut self, id: ChannelId, dropped: &mut Vec<MessageId>) {
-        let Some(entry) = self.channel_mut(id).history.drop_oldest() else { return };
-        self.elders.remove(entry.elder);
-        self.bytes -= entry.bytes;
-        dropped.push(entry.message);
-    }
-
-    /// Puts the channel among the idle, or takes it from there, and sees to the next sweep.
-    fn settle(&mut self, now: Moment, id: ChannelId) {
-        let channel = self.slots[id.0 as usize].as_mut().expect("a channel with a number is there");
-        match (channel.is_idle(), channel.idle) {
-            (true, None) => channel.idle = Some(self.idle.push_back((id, now))),
-            (false, Some(place)) => {
-                self.idle.remove(place);
-                channel.idle = None;
-            }
-            (true, Some(_)) | (false, None) => {}
-        }
-        if self.sweep_due.is_none() && self.sweep_wanted() {
-            self.sweep_due = Some(now + SWEEP_STEP);
-        }
-    }
-
-    fn sweep_wanted(&self) -> bool {
-        !self.idle.is_empty() || !self.elders.is_empty()
-    }
-
-    fn forget(&mut self, id: ChannelId) {
-        let channel = self.slots[id.0 as usize].take().expect("a channel with a number is there");
-        if let Some(place) = channel.idle {
-            self.idle.remove(place);
-        }
-        self.by_name.remove(&channel.name);
-        self.vacant.push(id);
-    }
-
-    fn ids(&self) -> Vec<ChannelId> {
-        self.slots.iter().zip(0..).filter(|(channel, _)| channel.is_some()).map(|(_, id)| ChannelId(id)).collect()
-    }
-
-    fn channel(&self, id: ChannelId) -> &Channel {
-        self.slots[id.0 as usize].as_ref().expect("a channel with a number is there")
-    }
-
-    fn channel_mut(&mut self, id: ChannelId) -> &mut Channel {
-        self.slots[id.0 as usize].as_mut().expect("a channel with a number is there")
     }
 }

@@ -49,7 +49,8 @@ impl World {
     }
 
     pub(crate) fn all_clients_leave(&mut self) {
-        for request in self.model.requests.keys().copied().collect::<Vec<_>>() {
+        // One that leaves may make room for another, which is refused then: so each is looked for.
+        while let Some(request) = self.model.requests.keys().next().copied() {
             self.model.request(request).here = false;
             self.tell(Event::Left { request });
         }
