@@ -128,7 +128,8 @@ impl Core {
         self.counts.workers_died += 1;
         self.staff.attention = true;
         let Some(dead) = self.roster.find(worker) else { return };
-        let (generation, ready, drained) = (dead.generation, dead.ready, matches!(dead.stage, Stage::Draining { .. }));
+        let (generation, started, ready) = (dead.generation, dead.started, dead.ready);
+        let drained = matches!(dead.stage, Stage::Draining { .. });
         if let Some(reload) = self.staff.reload.as_mut().filter(|reload| reload.generation == generation) {
             reload.fate = Fate::Failed;
             return;
@@ -137,16 +138,16 @@ impl Core {
             return;
         }
         match ready {
-            Some(ready) => self.back_off(ready.at),
-            None => self.start_failed(),
+            Some(ready) => self.back_off(started, ready.at),
+            None => self.start_failed(started),
         }
     }
 
     /// At the very first start there is nobody to be served meanwhile: the operator is told by the exit.
-    fn start_failed(&mut self) {
+    fn start_failed(&mut self, started: Moment) {
         let first = matches!(self.staff.starts, Starts::Untried | Starts::NeverWorked);
         self.staff.starts = self.staff.starts.failed();
-        self.staff.back_off.failed_to_start(self.now);
+        self.staff.back_off.failed_to_start(self.now, started);
         if first && self.config.exit_when_the_first_start_fails && self.staff.is_open() {
             self.staff.service = Service::Draining { since: self.now, until: self.now };
             self.staff.verdict = Some(ExitReason::ApplicationFailed);
@@ -154,7 +155,7 @@ impl Core {
     }
 
     /// A streak ends with a worker that was steady: the dead one itself, or one that started after the last death.
-    fn back_off(&mut self, ready_at: Moment) {
+    fn back_off(&mut self, started: Moment, ready_at: Moment) {
         let steady = |ready_at: Moment| self.now - ready_at >= EARLY_DEATH;
         let another = self.roster.iter().any(|other| {
             self.staff.back_off.is_after_the_last_death(other.started)
@@ -164,7 +165,7 @@ impl Core {
             self.staff.back_off.reset();
         }
         if !steady(ready_at) {
-            self.staff.back_off.died_early(self.now);
+            self.staff.back_off.died_early(self.now, started);
         }
     }
 

@@ -33,10 +33,13 @@ impl Core {
     fn overdue(&mut self, worker: WorkerId, place: Place) -> Ghost {
         let alarm = self.timers.set(self.now + self.config.kill_grace, Bell::Ghost(worker, place));
         let holder = self.holder(worker);
-        if holder.is_concurrent() {
-            self.ping(worker);
-        } else if holder.is_at_work() && holder.touches(place) {
+        // Many coroutines may pass their deadlines together: their one stack is shown once, until the loop turns again.
+        let is_shown = holder.is_concurrent() && std::mem::replace(&mut holder.ping.dumped, true);
+        if holder.is_at_work() && holder.touches(place) && !is_shown {
             self.effects.push(Effect::DumpStack { worker, why: KillReason::Deadline });
+        }
+        if self.holder(worker).is_concurrent() {
+            self.ping(worker);
         }
         Ghost { alarm: Some(alarm), overdue: Some(self.now) }
     }

@@ -126,7 +126,10 @@ impl BackOff {
     }
 
     /// A worker died early that had been ready: the first time costs nothing, it may have been one bad request.
-    pub(crate) fn died_early(&mut self, now: Moment) {
+    pub(crate) fn died_early(&mut self, now: Moment, started: Moment) {
+        if self.is_one_with_the_last_death(started) {
+            return;
+        }
         self.ready_streak += 1;
         let pause =
             if self.ready_streak == 1 { Duration::ZERO } else { doubled(BACK_OFF_READY_MIN, self.ready_streak - 2) };
@@ -134,12 +137,19 @@ impl BackOff {
     }
 
     /// A worker never said ready: it would not the next moment either.
-    pub(crate) fn failed_to_start(&mut self, now: Moment) {
+    pub(crate) fn failed_to_start(&mut self, now: Moment, started: Moment) {
+        if self.is_one_with_the_last_death(started) {
+            return;
+        }
         self.start_streak += 1;
         self.pause(now, doubled(BACK_OFF_START_MIN, self.start_streak - 1));
     }
 
-    /// Workers that fail together count as one failure: their ends come while the next start is put off already.
+    /// Workers that fail together count as one failure: this one was running already when the last one died.
+    fn is_one_with_the_last_death(&self, started: Moment) -> bool {
+        self.last_death.is_some_and(|death| started < death)
+    }
+
     fn pause(&mut self, now: Moment, pause: Duration) {
         self.last_death = Some(now);
         self.until = self.until.max(Some(now + pause));
@@ -157,10 +167,10 @@ mod tests {
     #[test]
     fn back_off_doubles_up_to_half_a_minute() {
         let mut back_off = BackOff::default();
-        let mut pauses = |fail: fn(&mut BackOff, Moment), times: u64, begin: u64| {
+        let mut pauses = |fail: fn(&mut BackOff, Moment, Moment), times: u64, begin: u64| {
             let at = |second| Moment::from_nanos(second * 1_000_000_000);
             let paused = (0..times).map(|nth| {
-                fail(&mut back_off, at(begin + nth * 100));
+                fail(&mut back_off, at(begin + nth * 100), at(begin + nth * 100));
                 (back_off.until().unwrap() - at(begin + nth * 100)).as_millis()
             });
             paused.collect::<Vec<u128>>()

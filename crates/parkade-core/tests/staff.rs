@@ -37,6 +37,12 @@ fn the_first_death_is_made_good_at_once_and_later_ones_with_back_off() {
 }
 
 #[test]
+fn workers_that_die_together_are_one_failure() {
+    check_with(workers(3), "ready:1 ready:2 ready:3 wait:1s exited:1 exited:2 exited:3", "start:6");
+    check_with(workers(2), "ready:1 ready:2 wait:1s exited:1 ready:3 wait:1s exited:2 ready:4 exited:3", "");
+}
+
+#[test]
 fn a_steady_worker_ends_the_streak() {
     check("ready:1 exited:1 ready:2 exited:2 wait:250ms ready:3 wait:10s exited:3", "start:4");
 }
