@@ -1,22 +1,22 @@
 //! The core: events in, effects out.
 
-use crate::chain::Chain;
+use crate::channels::messages::Messages;
 use crate::channels::{ChannelName, Channels, Cursor};
 use crate::config::Config;
-use crate::counts::Counts;
 use crate::effect::{Effect, Outcome, Reason};
 use crate::event::Event;
 use crate::id::{MessageId, RequestId, TableId, WorkerId};
+use crate::life::lives::Lives;
+use crate::life::machine::Happening;
 use crate::life::{Bell, State};
-use crate::lives::Lives;
-use crate::machine::Happening;
-use crate::messages::Messages;
 use crate::moment::Moment;
-use crate::random::Random;
-use crate::roster::Roster;
+use crate::report::counts::Counts;
 use crate::routes::{Found, RouteError, RouteSpec, Routes};
 use crate::staff::Staff;
-use crate::timers::Timers;
+use crate::structures::chain::Chain;
+use crate::structures::random::Random;
+use crate::structures::timers::Timers;
+use crate::workers::roster::Roster;
 
 /// Everything that is decided. It is told the time, and never waits, reads or writes.
 #[derive(Debug)]

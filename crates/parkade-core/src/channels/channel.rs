@@ -2,8 +2,8 @@
 
 use super::history::{History, HistoryLimits};
 use super::{ChannelName, Cursor};
-use crate::chain::{Chain, Place};
 use crate::id::{MessageId, RequestId};
+use crate::structures::chain::{Chain, Place};
 
 #[derive(Debug)]
 pub(super) struct Channel {

@@ -5,6 +5,7 @@
 mod channel;
 mod cursor;
 mod history;
+pub(crate) mod messages;
 mod name;
 mod rules;
 mod upkeep;
@@ -16,11 +17,11 @@ pub use cursor::{Cursor, CursorError};
 pub use history::HistoryLimits;
 pub use name::{ChannelName, ChannelNameError};
 
-use crate::chain::{Chain, Place};
 use crate::config::Config;
 use crate::id::{MessageId, RequestId};
 use crate::moment::Moment;
-use crate::status::ChannelStatus;
+use crate::report::status::ChannelStatus;
+use crate::structures::chain::{Chain, Place};
 use channel::Channel;
 use history::Entry;
 use rules::Rules;

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Iterator
-from typing import Protocol, TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -45,6 +45,9 @@ class Parked(Struct, frozen=True, gc=False):
 Answer: TypeAlias = bytes | Streamed | Parked
 """Bytes are a whole RESPONSE."""
 
+Run: TypeAlias = Callable[[p.Request], Any]
+"""Answers a request: gives an `Answer`, or an awaitable of one."""
+
 
 class Application(Protocol):
     """What a link runs. Its methods do not raise: a fault of the application's code is an answer too."""
@@ -56,8 +59,9 @@ class Application(Protocol):
     def ready(self) -> ReadyApplication:
         """What READY tells of it."""
 
-    def request(self, request: p.Request) -> Answer | Awaitable[Answer]:
-        """Answers a request. Awaitable only when concurrent."""
+    @property
+    def runs(self) -> Mapping[int | None, Run]:
+        """What answers a request, by its route. Awaitable only when concurrent."""
 
     def call(self, function: str, state: bytes, outcome: p.Outcome) -> Answer | Awaitable[Answer]:
         """Answers for a wait that is over. Awaitable only when concurrent."""

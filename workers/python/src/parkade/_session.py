@@ -31,7 +31,7 @@ from ._wire.codec import FROM_CORE, encode_payload, read
 from ._wire.frames import frame
 from ._wire.ready import Application, Ready
 from .errors import Violation
-from .limits import INLINE_MAX, LOG_TEXT_MAX, WINDOW
+from .limits import FRAME_MAX, INLINE_MAX, LOG_TEXT_MAX, WINDOW
 
 VERSION = 1
 
@@ -78,11 +78,18 @@ class _Responding:
 
 _Stream: TypeAlias = _Held | _Awaiting | _Collecting | _Responding
 
-_REQUEST = f.REQUEST
 _READY: _Phase = _Phase.READY
 _OVER: _Phase = _Phase.OVER
 _HELD = _Held()
 _AWAITING = _Awaiting()
+
+# What every request needs, without the lookups on the way.
+_HEADER_SIZE = f.HEADER_SIZE
+_PLAIN_REQUEST = f.PLAIN_REQUEST
+_PLAIN_RESPONSE = f.PLAIN_RESPONSE
+_pack_plain = f.pack_plain
+_unpack_plain = f.unpack_plain
+_decode_request = FROM_CORE[f.REQUEST].decode
 
 
 class Session:
@@ -120,14 +127,44 @@ class Session:
     def receive(self, data: bytes) -> list[Event]:
         """What `data` means, in order. After an `Ended` nothing more comes."""
         events: list[Event] = []
-        if self._phase is _OVER:
+        if self._phase is _READY and not self._collecting:
+            data = self._plain_requests(self._decoder.joined(data), events)
+        elif self._phase is _OVER:
             return events
+        if data:
+            self._receive(data, events)
+        return events
+
+    def _plain_requests(self, data: bytes, events: list[Event]) -> bytes:
+        """Takes the whole requests at the beginning of `data`, nine frames in ten, and gives what is behind them.
+
+        This loop only knows what is right. Whatever it does not expect it leaves, unread, to the rules below, so that
+        each stands in one place. It costs two thirds of what they cost for each frame.
+        """
+        streams, highest, add = self._streams, self._highest, events.append
+        position, size = 0, len(data)
+        if size > FRAME_MAX:
+            return data
+        try:
+            while size - position >= _HEADER_SIZE:
+                length, kind, stream = _unpack_plain(data, position)
+                end = position + _HEADER_SIZE + length
+                if kind != _PLAIN_REQUEST or end > size or stream <= highest:
+                    break
+                add(Opened(stream, _decode_request(data[position + _HEADER_SIZE : end])))
+                streams[stream] = _HELD
+                highest = stream
+                position = end
+        except ValueError:  # broken: who reads it again says how
+            pass
+        self._highest = highest
+        return data[position:] if position else data
+
+    def _receive(self, data: bytes, events: list[Event]) -> None:
         try:
             for kind, flags, stream, payload in self._decoder.feed(data):
                 value = read(FROM_CORE, kind, stream, payload)
-                if kind == _REQUEST and self._phase is _READY:  # nine frames in ten
-                    self._request(flags, stream, value, events)
-                elif value is not None:
+                if value is not None:
                     self._take(kind, flags, stream, value, events)
                 if self._phase is _OVER:
                     break
@@ -135,12 +172,13 @@ class Session:
             self._phase = _Phase.OVER
             events.append(Reply(self.goodbye("violation", str(violation))))
             events.append(Ended("violation", str(violation)))
-        return events
 
     def _take(self, kind: int, flags: int, stream: int, value: Any, events: list[Event]) -> None:
         if self._phase is not _READY and kind not in _BEFORE_READY:
             raise Violation(f"{f.NAMES[kind]} before its time")
         match kind:
+            case f.REQUEST:
+                self._request(flags, stream, value, events)
             case f.RESUME:
                 self._resume(value, events)
             case f.DATA:
@@ -295,7 +333,7 @@ class Session:
         if self.cancelled and stream in self.cancelled:
             return self.error(stream, "cancelled")
         del self._streams[stream]
-        return frame(f.RESPONSE, stream, response)
+        return _pack_plain(len(response), _PLAIN_RESPONSE, stream) + response
 
     def begin(self, stream: int, head: bytes) -> bytes:
         """The head of a response, encoded with nil for its body; `data` follows, and `finish`."""

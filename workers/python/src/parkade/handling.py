@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ._answers import FAULTS, Answer, Parked
+from ._answers import FAULTS, Answer, Parked, Run
 from ._wire import payloads as p
 from ._wire.ready import Application as ReadyApplication
 from .errors import HTTPError, LoadError
@@ -17,15 +17,12 @@ from .pages import error_response, failure_response, format_error, log, log_erro
 from .parameters import Call
 from .patterns import Router
 from .request import Request
-from .response import Nonsense, Response, encode, encode_async, encode_text, normalise
+from .response import SHORT_TEXT, TEXT_HEAD, Nonsense, Response, encode, encode_async, encode_string, normalise
 from .routes import Route, park
 from .waits import Wait, value_of_outcome
 
 if TYPE_CHECKING:
     from .app import App
-
-Run = Callable[[p.Request], Any]
-
 
 class Handling:
     """An `App` as a link runs it (`_answers.Application`). `dev` shows tracebacks to the client."""
@@ -40,18 +37,12 @@ class Handling:
         hooks: tuple[Hook | ErrorHook, ...] = (*self._before, *self._after, *self._errors.hooks())
         self._all_async = any(hook.asynchronous for hook in hooks)
         self.concurrent: bool = app.concurrent
-        self._runs: list[Run] = [self._compile(route) for route in app.routes]
+        self.runs: dict[int | None, Run] = {None: self._unmatched}
+        self.runs |= {number: self._compile(route) for number, route in enumerate(app.routes)}
 
     def ready(self) -> ReadyApplication:
         """What READY tells."""
         return self._app.told()
-
-    def request(self, request: p.Request) -> Answer | Awaitable[Answer]:
-        """Runs the request's route."""
-        if request.route is None:
-            return self._unmatched(request)
-        answer: Answer | Awaitable[Answer] = self._runs[request.route](request)
-        return answer
 
     def call(self, function: str, state: bytes, outcome: p.Outcome) -> Answer | Awaitable[Answer]:
         """Calls a function for a wait that is over."""
@@ -115,8 +106,8 @@ class Handling:
         def run(raw: p.Request) -> Answer:
             try:
                 result = call(raw, None)
-                if type(result) is str and (answer := encode_text(result)) is not None:
-                    return answer
+                if type(result) is str and len(result) <= SHORT_TEXT:
+                    return TEXT_HEAD + encode_string(result)
                 return self._finish(result, 200, raw, None)
             except FAULTS as error:
                 return self._fail(error, raw, route.request(raw))
@@ -144,8 +135,8 @@ class Handling:
         async def run(raw: p.Request) -> Answer:
             try:
                 result = await call(raw, None) if awaited else call(raw, None)
-                if type(result) is str and (answer := encode_text(result)) is not None:
-                    return answer
+                if type(result) is str and len(result) <= SHORT_TEXT:
+                    return TEXT_HEAD + encode_string(result)
                 return await self._finish_async(result, 200, raw, None)
             except FAULTS as error:
                 return await self._fail_async(error, raw, route.request(raw))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -81,13 +81,6 @@ def normalise(result: object, status: int) -> Response | Wait:
             return Response(result, status)
 
 
-def encode_text(text: str) -> bytes | None:
-    """A RESPONSE of 200 with a short text: nine answers in ten, so it takes no `Response`. None for a longer text."""
-    if len(text) <= INLINE_MAX // 4:  # no character has more than four bytes
-        return _TEXT_HEAD + _encode(text)
-    return None
-
-
 def encode(response: Response) -> bytes | Streamed:
     """A whole RESPONSE, or one whose body follows: a long body, or an iterator, whose first piece is asked for here.
 
@@ -134,9 +127,13 @@ def json_encode(value: object) -> bytes:
     return _json(value)
 
 
-_encode = msgspec.msgpack.Encoder().encode
+encode_string: Callable[[str], bytes] = msgspec.msgpack.Encoder().encode
+
+# A RESPONSE of 200 with a short text is `TEXT_HEAD + encode_string(text)`: nine answers in ten, so it takes no `Response`.
+TEXT_HEAD = b"\x93" + encode_payload(200) + encode_payload(["content-type", TEXT])  # of an array of three
+SHORT_TEXT = INLINE_MAX // 4  # characters, of which none has more than four bytes
+
 _json = msgspec.json.Encoder(enc_hook=encode_message).encode
-_TEXT_HEAD = b"\x93" + _encode(200) + _encode(["content-type", TEXT])  # an array of three, whose third is the text
 
 
 def _content(body: object) -> tuple[bytes | str | None, str | None]:

@@ -180,7 +180,7 @@ class Client:
         match = self._router.match(raw.method, raw.path)
         if match is None:
             if self._told.fallback:
-                return self._run(raw, lambda: self._handling.request(raw))
+                return self._run(raw, lambda: self._handling.runs[raw.route](raw))
             allowed = self._router.allowed(raw.path)
             error = HTTPError(405, headers={"allow": ", ".join(allowed)}) if allowed else HTTPError(404)
             return Response(inline(error_response(error, Request(raw))))
@@ -190,7 +190,7 @@ class Client:
             return Response(told.answer)
         if told.kind == "wait":
             return self._parked_route(raw, told)
-        return self._run(raw, lambda: self._handling.request(raw))
+        return self._run(raw, lambda: self._handling.runs[raw.route](raw))
 
     def _parked_route(self, raw: p.Request, told: ReadyRoute) -> Response:
         response = Parked(raw)

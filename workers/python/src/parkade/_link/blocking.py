@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import threading
 from typing import cast
 
 from .._answers import FAULTS, Answer, Application, Chunks, Parked, Streamed
@@ -11,6 +10,7 @@ from .._events import Called, Cancelled, Ended, Opened, Pinged, Reply, Writable
 from .._session import Session
 from ..limits import CREDIT_BLOCKING, RECEIVE_SIZE, SUSPENDED_MAX
 from . import port
+from .writer import Writer
 
 
 def run(link: socket.socket, session: Session, application: Application) -> str:
@@ -42,28 +42,32 @@ class Blocking:
         self._session = session
         self._application = application
         self._suspended: dict[int, Chunks] = {}  # answers whose client reads more slowly than we write
-        self._writing = threading.Lock()  # a thread of the application may publish
+        self._writer = Writer(link)
+        self.write = self._writer.write
 
     def publish(self, channel: str, content_type: str, body: bytes) -> None:
-        self.write(self._session.publish(channel, content_type, body))
-
-    def write(self, data: bytes) -> None:
-        with self._writing:
-            self._link.sendall(data)
+        self._writer.write_from_any(self._session.publish(channel, content_type, body))
 
     def serve(self) -> Ended | None:
         """Serves until the core says goodbye, or is gone (None)."""
-        session, application, receive = self._session, self._application, self._link.recv
+        session, runs = self._session, self._application.runs
+        receive, respond, write, cancelled = self._link.recv, session.respond, self.write, session.cancelled
         while data := receive(RECEIVE_SIZE):
             for event in session.receive(data):
                 if type(event) is not Opened:
                     if type(event) is Ended:
                         return event
                     self._other(event)
-                elif session.cancelled and event.stream in session.cancelled:
-                    self.write(session.error(event.stream, "cancelled"))
+                    continue
+                stream, request = event.stream, event.request
+                if cancelled and stream in cancelled:
+                    write(session.error(stream, "cancelled"))
+                    continue
+                answer = runs[request.route](request)
+                if type(answer) is bytes:
+                    write(respond(stream, answer))
                 else:
-                    self._answer(event.stream, cast(Answer, application.request(event.request)))
+                    self._answer(stream, cast(Answer, answer))
         return None
 
     def _other(self, event: object) -> None:

@@ -144,7 +144,7 @@ class Concurrent(asyncio.Protocol):
             case Opened(stream=stream) | Called(stream=stream) if stream in session.cancelled:
                 self._out.append(session.error(stream, "cancelled"))
             case Opened(stream=stream, request=request):
-                self._begin(stream, self._application.request(request))
+                self._begin(stream, self._application.runs[request.route](request))
             case Called(stream=stream, function=function, state=state, outcome=outcome):
                 self._begin(stream, self._application.call(function, state, outcome))
             case Resumed(streams=streams, outcome=outcome):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from typing import Any, Protocol
+
+from msgspec import Struct
 
 from .._wire import payloads as p
 from ..errors import WaitError
@@ -21,21 +23,19 @@ class Link(Protocol):
         """Whether the stream is parked with `await`."""
 
 
-class Exchange:
+class Exchange(Struct, eq=False):
     """One stream that a coroutine answers.
 
-    `waiting` is whether some part of it awaits a wait now; `waiters` hear of RESUME.
+    `waiting` is whether some part of it awaits a wait now; `waiters` hear of RESUME (None: it was never parked);
+    `writable` is what a streamed answer waits for while its client reads. A `Struct`, since every request makes one.
     """
 
-    __slots__ = ("_link", "stream", "task", "waiters", "waiting", "writable")
-
-    def __init__(self, link: Link, stream: int) -> None:
-        self._link = link
-        self.stream = stream
-        self.waiting = False
-        self.waiters: list[asyncio.Future[p.Outcome]] | None = None  # None: it was never parked
-        self.task: asyncio.Task[None] | None = None
-        self.writable: asyncio.Future[None] | None = None
+    _link: Link
+    stream: int
+    task: asyncio.Task[Any]
+    waiting: bool = False
+    waiters: list[asyncio.Future[p.Outcome]] | None = None
+    writable: asyncio.Future[None] | None = None
 
     async def wait(self, park: bytes) -> p.Outcome:
         """See `port.Exchange`."""
@@ -50,7 +50,11 @@ class Exchange:
             self.waiting = False
 
     async def held_again(self) -> None:
-        """Waits for a wait that the coroutine gave up, by its own timeout: the request stays parked until RESUME."""
+        """Waits for a wait that the coroutine gave up, by `asyncio.timeout` for instance.
+
+        The protocol has no frame to take a PARK back: the request stays parked until RESUME, and so the answer, or the
+        next wait, is held up until the wait that nobody wants any more is over.
+        """
         if self._link.awaiting(self.stream):
             await self._resumed()
 

@@ -1,12 +1,12 @@
 //! One worker: how far it is in its own life, and what it holds.
 
-use crate::chain::{Chain, Place};
 use crate::effect::KillReason;
 use crate::id::{RequestId, TableId, WorkerId};
 use crate::limits::CREDIT_MAX;
 use crate::moment::Moment;
-use crate::pace::Pace;
-use crate::timers::Alarm;
+use crate::structures::chain::{Chain, Place};
+use crate::structures::timers::Alarm;
+use crate::workers::pace::Pace;
 
 #[derive(Debug)]
 pub(crate) struct Worker {

@@ -5,11 +5,11 @@ use std::time::Duration;
 use crate::core::Core;
 use crate::effect::{Effect, ExitReason, KillReason, Outcome, Reason};
 use crate::id::RequestId;
-use crate::machine::Happening;
+use crate::life::machine::Happening;
 use crate::moment::Moment;
 use crate::staff::Service;
-use crate::tending::may_go;
-use crate::worker::{Stage, Worker};
+use crate::staff::tending::may_go;
+use crate::workers::worker::{Stage, Worker};
 
 impl Core {
     /// SIGTERM. Workers hear of it before anybody else does; a second one can only shorten the grace.

@@ -4,11 +4,11 @@ use crate::core::Core;
 use crate::effect::{Effect, ExitReason, KillReason, Reason};
 use crate::id::{RequestId, TableId, WorkerId};
 use crate::life::Refused;
+use crate::life::machine::Happening;
 use crate::limits::{CREDIT_MAX, EARLY_DEATH, HOOKS_MAX};
-use crate::machine::Happening;
 use crate::moment::Moment;
 use crate::staff::{Fate, Service, Starts};
-use crate::worker::{Ready, Stage, Wear, Worker};
+use crate::workers::worker::{Ready, Stage, Wear, Worker};
 
 impl Core {
     pub(crate) fn worker_ready(&mut self, worker: WorkerId, table: TableId, credit: i64, concurrent: bool) {
@@ -184,7 +184,7 @@ impl Core {
             self.turn(request, Happening::Returned);
         }
         let dead = self.holder(worker);
-        dead.held = crate::chain::Chain::default();
+        dead.held = crate::structures::chain::Chain::default();
         dead.occupying = 0;
     }
 

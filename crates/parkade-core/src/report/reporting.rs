@@ -7,9 +7,9 @@ use crate::core::Core;
 use crate::life::{Life, State, Watch};
 use crate::limits::STATUS_CHANNELS_COUNT_MAX;
 use crate::moment::Moment;
+use crate::report::status::{ChannelStatus, LivesStatus, Status, WaitKind, WaitStatus, WorkerState, WorkerStatus};
 use crate::staff::Service;
-use crate::status::{ChannelStatus, LivesStatus, Status, WaitKind, WaitStatus, WorkerState, WorkerStatus};
-use crate::worker::{Stage, Worker};
+use crate::workers::worker::{Stage, Worker};
 
 impl Core {
     /// Looks at every request: for pages that people read, not for each request.

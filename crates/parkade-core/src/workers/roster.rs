@@ -2,7 +2,7 @@
 
 use crate::id::{TableId, WorkerId};
 use crate::moment::Moment;
-use crate::worker::{Stage, Worker};
+use crate::workers::worker::{Stage, Worker};
 
 #[derive(Debug, Default)]
 pub(crate) struct Roster {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use crate::core::Core;
 use crate::effect::{Effect, Ending, Reason, Refusal, Times};
 use crate::id::{RequestId, TableId};
-use crate::journey::{Journey, Patience};
+use crate::life::journey::{Journey, Patience};
+use crate::life::machine::Happening;
 use crate::life::{Accepted, Bell, Life, Routed, Turn, Work};
-use crate::machine::Happening;
 use crate::routes::Destination;
 
 impl Core {

@@ -1,11 +1,11 @@
 //! From the queue to a worker.
 
-use crate::chain::Place;
 use crate::core::Core;
 use crate::effect::Effect;
 use crate::id::{RequestId, WorkerId};
+use crate::life::machine::Happening;
 use crate::life::{Life, Routed, Running, State, Turn, Work};
-use crate::machine::Happening;
+use crate::structures::chain::Place;
 
 impl Core {
     /// Gives the queued requests to workers, in their order, as long as there is a worker for the first.

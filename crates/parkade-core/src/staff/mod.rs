@@ -1,5 +1,10 @@
 //! Which workers there should be: what is remembered about starts, deaths, reloads and the end of the server.
 
+pub(crate) mod draining;
+pub(crate) mod employing;
+pub(crate) mod staffing;
+pub(crate) mod tending;
+
 use std::time::Duration;
 
 use crate::effect::{ExitReason, ReloadOutcome};

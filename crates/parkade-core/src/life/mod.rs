@@ -2,14 +2,19 @@
 //!
 //! Which event moves which state is decided in one place, `machine.rs`. The diagram in `ARCHITECTURE.md` is printed from it by a test.
 
-use crate::chain::Place;
+pub(crate) mod journey;
+pub(crate) mod lives;
+pub(crate) mod machine;
+pub(crate) mod reply;
+
 use crate::channels::ChannelId;
 use crate::effect::Outcome;
 use crate::id::{RequestId, TableId, WorkerId};
-use crate::journey::{Journey, Patience};
+use crate::life::journey::{Journey, Patience};
+use crate::life::reply::Reply;
 use crate::moment::Moment;
-use crate::reply::Reply;
 use crate::routes::RouteId;
+use crate::structures::chain::Place;
 
 #[derive(Debug)]
 pub(crate) enum Life {

@@ -137,7 +137,7 @@ fn as_position(position: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::structures::random::Random;
 
     #[test]
     fn alarms_ring_in_order_whatever_was_cleared() {

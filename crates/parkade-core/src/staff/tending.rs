@@ -10,7 +10,7 @@ use crate::id::WorkerId;
 use crate::limits::{GRACES_COUNT_MAX, HOOKS_MAX, PAUSE_MAX, STUCK_MAX};
 use crate::moment::Moment;
 use crate::staff::Service;
-use crate::worker::{Stage, Worker};
+use crate::workers::worker::{Stage, Worker};
 
 impl Core {
     pub(crate) fn tend(&mut self) {

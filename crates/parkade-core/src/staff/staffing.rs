@@ -3,11 +3,11 @@
 use crate::core::Core;
 use crate::effect::{Effect, KillReason, Refusal, ReloadOutcome};
 use crate::id::{RequestId, WorkerId};
+use crate::life::machine::Happening;
 use crate::limits::RECYCLE_GRACE;
-use crate::machine::Happening;
 use crate::moment::Moment;
 use crate::staff::{Fate, Reload};
-use crate::worker::{Stage, Worker};
+use crate::workers::worker::{Stage, Worker};
 
 impl Core {
     /// SIGHUP. One that comes during another is remembered: what changed meanwhile is to be loaded too.

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use crate::chain::Place;
 use crate::core::Core;
 use crate::effect::{Effect, KillReason, Reason};
 use crate::id::WorkerId;
 use crate::life::{Bell, Running};
 use crate::limits::GRACES_COUNT_MAX;
 use crate::moment::Moment;
-use crate::timers::Alarm;
-use crate::worker::{Ghost, Stage, Worker};
+use crate::structures::chain::Place;
+use crate::structures::timers::Alarm;
+use crate::workers::worker::{Ghost, Stage, Worker};
 
 impl Core {
     /// Leaves a ghost with the worker: its deadline holds on, or nobody would ever end what runs for nobody.

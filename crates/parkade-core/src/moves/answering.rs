@@ -1,14 +1,14 @@
 //! Frames of workers about the requests that they hold.
 
-use crate::chain::Place;
 use crate::core::Core;
 use crate::effect::{Effect, Refusal};
 use crate::event::WorkerError;
 use crate::id::{RequestId, WorkerId};
+use crate::life::machine::Happening;
+use crate::life::reply::Reply;
 use crate::life::{Life, Refused, Running, Unmoved, Work};
-use crate::machine::Happening;
-use crate::reply::Reply;
-use crate::worker::{Held, Stage, Worker};
+use crate::structures::chain::Place;
+use crate::workers::worker::{Held, Stage, Worker};
 
 impl Core {
     /// A frame of `worker` about `request`: it counts only if the worker holds that.

@@ -4,8 +4,8 @@ use crate::channels::{ChannelName, Waiter};
 use crate::core::Core;
 use crate::effect::{Effect, Outcome};
 use crate::id::{MessageId, RequestId};
+use crate::life::machine::Happening;
 use crate::life::{Life, Parked, Sequel};
-use crate::machine::Happening;
 
 impl Core {
     /// One effect for all whose answer it is, one for all streams; the others go on with it.

@@ -3,7 +3,7 @@
 use crate::core::Core;
 use crate::effect::{Effect, Ending, Reason, Refusal};
 use crate::id::RequestId;
-use crate::journey::Journey;
+use crate::life::journey::Journey;
 use crate::life::{Accepted, Cancelled, Done, Life, Parked, Routed, Running, Sequel, Watch};
 
 impl Core {

@@ -3,11 +3,11 @@
 use crate::core::Core;
 use crate::effect::{Effect, Outcome, Refusal};
 use crate::id::RequestId;
-use crate::journey::Journey;
+use crate::life::journey::Journey;
+use crate::life::reply::Reply;
 use crate::life::{Bell, Life, Parked, Routed, Running, Sequel, Watch, Work};
-use crate::parking::Parking;
-use crate::reply::Reply;
-use crate::worker::Stage;
+use crate::moves::parking::Parking;
+use crate::workers::worker::Stage;
 
 impl Core {
     /// The alarm of a wait rang.

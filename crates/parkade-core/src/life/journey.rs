@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::effect::Times;
 use crate::moment::Moment;
-use crate::timers::Alarm;
+use crate::structures::timers::Alarm;
 
 /// What a request carries from state to state.
 #[derive(Debug)]

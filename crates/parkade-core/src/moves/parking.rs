@@ -9,10 +9,10 @@ use crate::core::Core;
 use crate::effect::{Effect, Outcome, Reason, Refusal};
 use crate::event::{Then, Wait};
 use crate::id::{RequestId, WorkerId};
-use crate::journey::Journey;
+use crate::life::journey::Journey;
+use crate::life::reply::Reply;
 use crate::life::{Bell, Life, Parked, Running, Sequel, State, Watch};
-use crate::reply::Reply;
-use crate::timers::Alarm;
+use crate::structures::timers::Alarm;
 
 /// A request that is about to wait: its journey has no alarm, nobody watches for it yet.
 pub(crate) struct Parking {

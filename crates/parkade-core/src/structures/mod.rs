@@ -1,0 +1,5 @@
+//! Plain structures that know nothing of requests.
+
+pub(crate) mod chain;
+pub(crate) mod random;
+pub(crate) mod timers;

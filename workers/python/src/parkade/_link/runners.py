@@ -1,0 +1,142 @@
+"""Runs the coroutines that answer requests: all that never wait in one task, each that waits in a task of its own.
+
+A task costs 2 to 3 µs, more than most coroutines that never wait. So a *runner*, which is a task, takes them from a queue
+and awaits one after another. As soon as one waits, the runner is that request's task, for good: its first step was made
+in it, and so will be all others. The rest of the queue is for another runner. A request is therefore alone in its task
+from its first suspension on, which is what a timeout, a task group, and a cancellation need; and its context variables
+are those that it set before.
+
+Requests that shared a task must not notice. One that has left a trace in it is the runner's last (`_is_marked`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import Context, copy_context
+from typing import Any, Protocol, TypeAlias
+
+from .._answers import Answer
+from .._session import Session
+from . import port
+from .exchange import Exchange
+from .exchange import Link as ExchangeLink
+
+Coming: TypeAlias = Coroutine[Any, Any, Answer]
+
+
+class Link(ExchangeLink, Protocol):
+    """What runners need of their link."""
+
+    def write(self, data: bytes) -> None:
+        """Writes with the rest of this turn of the loop."""
+
+    def flush(self) -> None:
+        """Writes now what this turn has brought so far."""
+
+
+class Runners:
+    """The queue, and whatever works on it.
+
+    `exchanges` are the requests that wait, or have waited: those that have a task of their own.
+    """
+
+    def __init__(self, link: Link, session: Session, finish: Callable[[Exchange, Answer], Awaitable[None]]) -> None:
+        self.exchanges: dict[int, Exchange] = {}
+        self._link = link
+        self._session = session
+        self._finish = finish
+        self._queue: deque[tuple[int, Coming]] = deque()
+        self._stepped: Exchange | None = None  # what a runner has begun and not ended in the step it is making, or made
+        self._spent = 0  # how many requests of this queue kept a runner for themselves
+
+    def add(self, stream: int, coming: Coming) -> None:
+        """Queues an answer; `start` begins it."""
+        self._queue.append((stream, coming))
+
+    if sys.version_info >= (3, 12):
+
+        def start(self) -> None:
+            """Begins all that is queued, and flushes what they answered at once."""
+            while self._queue:
+                asyncio.Task(self._run(), loop=self._link.loop, eager_start=True)
+                self._settle()
+            self._link.flush()
+
+    else:
+
+        def start(self) -> None:
+            """Begins all that is queued, and flushes what they answered at once. Takes another turn of the loop."""
+            expected, self._spent = self._spent, 0
+            self._start(expected)
+
+        def _start(self, expected: int) -> None:
+            # A task makes its first step in the loop's next turn. With one runner at a time, as many turns would pass
+            # as requests wait; so there are as many as were needed the last time.
+            for _ in range(min(max(expected, 1), len(self._queue))):
+                asyncio.Task(self._run(), loop=self._link.loop)
+            self._link.loop.call_soon(self._started)  # behind their first steps
+
+        def _started(self) -> None:
+            self._settle()
+            self._link.flush()
+            if self._queue:
+                self._start(2 * self._spent)
+
+    async def _run(self) -> None:
+        """A runner."""
+        self._settle()
+        task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]
+        queue, session, link = self._queue, self._session, self._link
+        while queue:
+            stream, coming = queue.popleft()
+            if stream in session.cancelled:
+                coming.close()
+                link.write(session.error(stream, "cancelled"))
+                continue
+            self._stepped = exchange = Exchange(link, stream, task)
+            port.exchange.set(exchange)
+            context = copy_context()
+            try:
+                answer = await coming
+                if type(answer) is bytes and self._stepped is exchange:
+                    link.write(session.respond(stream, answer))
+                else:
+                    await self._finish(exchange, answer)
+            except asyncio.CancelledError:
+                if session.held(stream):
+                    link.write(session.error(stream, "cancelled"))
+            finally:
+                waited = self._stepped is not exchange
+                if waited:
+                    del self.exchanges[stream]
+                else:
+                    self._stepped = None
+            if waited:
+                return
+            if _is_marked(task, context):
+                self._spent += 1
+                return
+
+    def _settle(self) -> None:
+        """Called when a runner's step is over, before another one's: a request that has not ended waits."""
+        if (exchange := self._stepped) is not None:
+            self._stepped = None
+            self.exchanges[exchange.stream] = exchange
+            self._spent += 1
+
+
+def _is_marked(task: Any, context: Context) -> bool:
+    """Whether a request that never waited has left something in its task that the next one would find.
+
+    A cancellation that is still to come, a callback that is due when the request ends, a context variable. Contexts
+    share what they hold until one of them is changed, so comparing two that are the same looks at nothing more.
+    """
+    if task._must_cancel or task._callbacks:
+        return True
+    try:
+        return copy_context() != context
+    except Exception:  # of the __eq__ of a value
+        return True
