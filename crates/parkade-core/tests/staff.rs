@@ -158,7 +158,10 @@ fn a_coroutine_that_cleans_up_slowly_does_not_kill_its_neighbours() {
             script.go_on("pong:1");
         }
     }
-    assert_eq!(told, ["refuse:a:DeadlinePassed", "recall:a:1:Deadline", "cancelled:a:Deadline", "start:2"]);
+    assert_eq!(
+        told,
+        ["refuse:a:DeadlinePassed", "recall:a:1:Deadline", "dump:1:Deadline", "cancelled:a:Deadline", "start:2"]
+    );
     script.go_on("ready:2:concurrent");
     assert_eq!(script.told, ["drain:1:3600s"]);
     script.go_on("wait:11s");

@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 
 use parkade_core::WorkerId;
-use parkade_wire::{Application as Told, RouteKind};
+use parkade_wire::{Application as Told, Route, RouteKind};
 
 use crate::cli::Application;
 use crate::error::Error;
 use crate::serve;
+use crate::terminal;
 use crate::workers::{WorkerEvent, Workers};
 
 /// What is printed when the application loads.
@@ -27,8 +28,8 @@ pub fn check(application: &Application, show: Show) -> Result<ExitCode, Error> {
         tokio::time::timeout(time, load(application)).await.map_err(|_| Error::StartedTooSlowly { after: time })?
     })?;
     match show {
-        Show::Routes => print_routes(&told),
-        Show::Outcome => println!("{} loads: {} routes", application.target, told.routes.len()),
+        Show::Routes => terminal::print(&routes(&told))?,
+        Show::Outcome => terminal::print(&format!("{} loads: {} routes", application.target, told.routes.len()))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -59,17 +60,13 @@ async fn load(application: &Application) -> Result<Told, Error> {
     }
 }
 
-fn print_routes(told: &Told) {
-    let rows: Vec<[String; 3]> = told
-        .routes
-        .iter()
-        .map(|route| [route.methods.join(","), route.path.clone(), kind(&route.kind).into()])
-        .collect();
+fn routes(told: &Told) -> String {
+    let row = |route: &Route| [route.methods.join(","), route.path.clone(), kind(&route.kind).into()];
+    let rows: Vec<[String; 3]> = told.routes.iter().map(row).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let (methods, paths) = (width(0), width(1));
-    for [method, path, kind] in &rows {
-        println!("{method:methods$}  {path:paths$}  {kind}");
-    }
+    let line = |[method, path, kind]: &[String; 3]| format!("{method:methods$}  {path:paths$}  {kind}\n");
+    rows.iter().map(line).collect()
 }
 
 fn kind(kind: &RouteKind) -> &'static str {

@@ -13,6 +13,7 @@ mod poll;
 mod serve;
 mod server;
 mod status_view;
+mod terminal;
 mod words;
 mod workers;
 
@@ -27,10 +28,7 @@ fn main() -> ExitCode {
         Command::Routes(application) => check::check(&application, check::Show::Routes),
         Command::Status(arguments) => status_view::status(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::Publish(arguments) => status_view::publish(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into),
-        Command::Settings => {
-            println!("{}", cli::settings_table());
-            return ExitCode::SUCCESS;
-        }
+        Command::Settings => terminal::print(&cli::settings_table()).map(|()| ExitCode::SUCCESS).map_err(Into::into),
     };
     match outcome {
         Ok(code) => code,

@@ -11,6 +11,7 @@ use std::io::{self, IsTerminal, Read};
 
 use crate::admin::Report;
 use crate::cli::{PublishArgs, StatusArgs};
+use crate::terminal;
 pub use client::{Address, AskError};
 
 /// Why the command ended without what it was asked for.
@@ -19,7 +20,7 @@ pub enum CommandError {
     #[error(transparent)]
     Ask(#[from] AskError),
     #[error("the terminal does not do as it is told: {0}; try --once")]
-    Terminal(io::Error),
+    Terminal(#[from] io::Error),
     #[error("cannot read the message from standard input: {0}")]
     Message(io::Error),
     #[error("the content type {0:?} must be plain ASCII such as application/json")]
@@ -30,9 +31,9 @@ pub enum CommandError {
 pub fn status(args: &StatusArgs) -> Result<(), CommandError> {
     let address = Address::find(&args.whom)?;
     if args.json {
-        print(&String::from_utf8_lossy(&address.ask("GET", "/status", "", b"")?))
+        Ok(terminal::print(&String::from_utf8_lossy(&address.ask("GET", "/status", "", b"")?))?)
     } else if args.once || !io::stdout().is_terminal() {
-        print(&page::text(&report(&address)?))
+        Ok(terminal::print(&page::text(&report(&address)?))?)
     } else {
         screen::live(|| report(&address))
     }
@@ -53,21 +54,12 @@ pub fn publish(args: &PublishArgs) -> Result<(), CommandError> {
     let answer = address.ask("POST", &path, &args.content_type, &message)?;
     let told: Option<serde_json::Value> = serde_json::from_slice(&answer).ok();
     let cursor = told.as_ref().and_then(|told| told.get("cursor")?.as_str());
-    print(cursor.ok_or_else(|| AskError::NoSense { place: address.to_string() })?)
+    Ok(terminal::print(cursor.ok_or_else(|| AskError::NoSense { place: address.to_string() })?)?)
 }
 
 fn report(address: &Address) -> Result<Report, AskError> {
     let body = address.ask("GET", "/status", "", b"")?;
     serde_json::from_slice(&body).map_err(|_| AskError::NoSense { place: address.to_string() })
-}
-
-/// Whoever reads may have enough of it: a closed pipe is no error.
-fn print(text: &str) -> Result<(), CommandError> {
-    let printed = io::Write::write_all(&mut io::stdout(), format!("{}\n", text.trim_end()).as_bytes());
-    match printed {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CommandError::Terminal(error)),
-        _ => Ok(()),
-    }
 }
 
 /// RFC 3986, section 2.1: everything but the unreserved and the slash.

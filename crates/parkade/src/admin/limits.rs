@@ -19,5 +19,7 @@ pub const BODY_TIME_MAX: Duration = Duration::from_secs(10);
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// A message, as in the protocol with the workers. Then: 413.
 pub const MESSAGE_BYTES_MAX: usize = 512 * 1024;
+/// Of a larger body so much is read before its 413 is sent. Then: the connection closes on the rest.
+pub const READ_OVER_BYTES_MAX: usize = 8 * MESSAGE_BYTES_MAX;
 /// How long accepting pauses when descriptors have run out.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(200);

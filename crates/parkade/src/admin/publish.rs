@@ -1,7 +1,9 @@
 //! `POST /publish/<channel>`: the body becomes a message.
 
+use std::pin::pin;
+
 use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use hyper::body::Body;
 use hyper::header::{CONTENT_TYPE, ORIGIN};
 use hyper::{HeaderMap, Request, StatusCode};
@@ -9,7 +11,7 @@ use parkade_core::ChannelName;
 
 use super::door::{AdminDoor, Ask};
 use super::endpoints::{Answer, fault, json, no_answer};
-use super::limits::{BODY_TIME_MAX, MESSAGE_BYTES_MAX};
+use super::limits::{BODY_TIME_MAX, MESSAGE_BYTES_MAX, READ_OVER_BYTES_MAX};
 
 /// What is said of a message that says nothing of itself.
 const CONTENT_TYPE_UNKNOWN: &str = "application/octet-stream";
@@ -20,15 +22,22 @@ where
     B: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static>,
 {
     let (head, body) = request.into_parts();
+    // First of all, whatever will be said of it: a connection that closes on unread bytes may lose the answer.
+    let body = match tokio::time::timeout(BODY_TIME_MAX, whole(body)).await {
+        Ok(body) => body,
+        Err(_) => Err(fault(StatusCode::REQUEST_TIMEOUT, "the body came too slowly")),
+    };
     match publish(encoded_channel, &head.headers, body, door).await {
         Ok(answer) | Err(answer) => answer,
     }
 }
 
-async fn publish<B>(encoded_channel: &str, headers: &HeaderMap, body: B, door: &AdminDoor) -> Result<Answer, Answer>
-where
-    B: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static>,
-{
+async fn publish(
+    encoded_channel: &str,
+    headers: &HeaderMap,
+    body: Result<Bytes, Answer>,
+    door: &AdminDoor,
+) -> Result<Answer, Answer> {
     // Browsers send it with every POST of a page, so no page that an operator visits can publish here.
     if headers.contains_key(ORIGIN) {
         return Err(fault(
@@ -42,7 +51,7 @@ where
         Some(Ok(text)) => text.to_owned(),
         Some(Err(_)) => return Err(fault(StatusCode::BAD_REQUEST, "the Content-Type must be plain ASCII")),
     };
-    let body = whole(body).await?;
+    let body = body?;
     match door.ask(|reply| Ask::Publish { channel, content_type, body, reply }).await {
         Ok(Ok(cursor)) => Ok(json(StatusCode::ACCEPTED, &serde_json::json!({ "cursor": cursor.to_string() }))),
         Ok(Err(refused)) => Err(fault(StatusCode::SERVICE_UNAVAILABLE, &refused.to_string())),
@@ -50,24 +59,28 @@ where
     }
 }
 
+/// The body, if it is a message. Of one that is too large as much is read over as a client may reasonably have sent.
 async fn whole<B>(body: B) -> Result<Bytes, Answer>
 where
     B: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static>,
 {
-    let too_large = || {
-        let error = format!("a message has at most {MESSAGE_BYTES_MAX} bytes: publish where the rest can be fetched");
-        fault(StatusCode::PAYLOAD_TOO_LARGE, &error)
-    };
-    if body.size_hint().lower() > MESSAGE_BYTES_MAX as u64 {
-        return Err(too_large());
+    let mut body = pin!(body);
+    let (mut message, mut count) = (Vec::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else { return Err(fault(StatusCode::BAD_REQUEST, "the body ended early")) };
+        let data = frame.data_ref().map_or(&[][..], |data| &data[..]);
+        count += data.len();
+        if count <= MESSAGE_BYTES_MAX {
+            message.extend_from_slice(data);
+        } else if count > READ_OVER_BYTES_MAX {
+            break;
+        }
     }
-    let collected = Box::pin(Limited::new(body, MESSAGE_BYTES_MAX).collect());
-    match tokio::time::timeout(BODY_TIME_MAX, collected).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(_)) => Err(fault(StatusCode::BAD_REQUEST, "the body ended early")),
-        Err(_) => Err(fault(StatusCode::REQUEST_TIMEOUT, "the body came too slowly")),
+    if count <= MESSAGE_BYTES_MAX {
+        return Ok(message.into());
     }
+    let error = format!("a message has at most {MESSAGE_BYTES_MAX} bytes: publish where the rest can be fetched");
+    Err(fault(StatusCode::PAYLOAD_TOO_LARGE, &error))
 }
 
 fn channel(encoded: &str) -> Result<ChannelName, String> {
