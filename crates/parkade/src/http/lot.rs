@@ -184,7 +184,11 @@ impl Lot {
     ) {
         match step {
             Step::Stay => self.look_again(slot),
-            Step::Arrived(head, body) => events.push(self.arrived(slot, head, body, roll)),
+            Step::Arrived(head, body) => {
+                events.push(self.arrived(slot, head, body, roll));
+                // A client that hung up behind its request was told of with its bytes, and will not be again.
+                self.look_again(slot);
+            }
             Step::Left(request) => {
                 roll.leave(request);
                 self.close(slot);
