@@ -196,7 +196,12 @@ struct Signals {
     interrupt: tokio::signal::unix::Signal,
     quit: tokio::signal::unix::Signal,
     hang_up: tokio::signal::unix::Signal,
+    /// Kept so that it is not left to its default, which ends the process: a log at the limit of its size is a write that fails.
+    _file_size: tokio::signal::unix::Signal,
 }
+
+/// SIGXFSZ, on every architecture of Linux but MIPS and PA-RISC.
+const FILE_SIZE: i32 = 25;
 
 fn signals() -> io::Result<Signals> {
     Ok(Signals {
@@ -204,6 +209,7 @@ fn signals() -> io::Result<Signals> {
         interrupt: signal(SignalKind::interrupt())?,
         quit: signal(SignalKind::quit())?,
         hang_up: signal(SignalKind::hangup())?,
+        _file_size: signal(SignalKind::from_raw(FILE_SIZE))?,
     })
 }
 

@@ -26,6 +26,11 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// Whose fault it is.
+    pub const fn whose(self) -> &'static str {
+        if matches!(self, Self::BodiesFull) { "server" } else { "client" }
+    }
+
     /// Status and what the client should change. Source of the rules: RFC 9110 and RFC 9112.
     pub const fn explain(self) -> (u16, &'static str) {
         match self {

@@ -11,7 +11,7 @@ use mio::{Interest, Token};
 use slab::Slab;
 
 use super::answer::DateLine;
-use super::connection::{Connection, Step, Turn};
+use super::connection::{Connection, FarEnd, Step, Turn};
 use super::forwarded;
 use super::head::Head;
 use super::limits::{ACCEPT_PAUSE, BODIES_BYTES_MAX, READ_BYTES_MAX, TURN_ACCEPTS_MAX, TURN_EVENTS_MAX};
@@ -55,7 +55,7 @@ pub struct Lot {
     accepting: Accepting,
     /// Connections that can go on although their sockets have nothing new to say.
     again: Vec<usize>,
-    told: Vec<(usize, bool, bool, bool)>,
+    told: Vec<(usize, bool, bool, FarEnd)>,
     setup: Setup,
     scratch: Box<[u8]>,
     out: Vec<u8>,
@@ -107,6 +107,10 @@ impl Lot {
         self.now
     }
 
+    pub fn is_head(&self, slot: usize) -> bool {
+        self.connections.get(slot).is_some_and(Connection::is_head)
+    }
+
     pub fn connection_count(&self) -> usize {
         self.connections.len()
     }
@@ -133,16 +137,20 @@ impl Lot {
         }
         self.told.clear();
         for event in self.poll.take()? {
-            let gone = event.is_read_closed() || event.is_write_closed() || event.is_error();
-            self.told.push((event.token().0, event.is_readable(), event.is_writable(), gone));
+            let far = match (event.is_write_closed() || event.is_error(), event.is_read_closed()) {
+                (true, _) => FarEnd::Gone,
+                (false, true) => FarEnd::SaidAll,
+                (false, false) => FarEnd::There,
+            };
+            self.told.push((event.token().0, event.is_readable(), event.is_writable(), far));
         }
-        for (token, readable, writable, gone) in std::mem::take(&mut self.told) {
+        for (token, readable, writable, far) in std::mem::take(&mut self.told) {
             if token >= LISTENER_TOKENS {
                 if self.accepting == Accepting::Idle {
                     self.accepting = Accepting::Due;
                 }
             } else if let Some(connection) = self.connections.get_mut(token) {
-                connection.note(readable, gone);
+                connection.note(readable, far);
                 if writable && let Some((request, bytes)) = connection.flush(self.now) {
                     events.push(HttpEvent::Taken { request, bytes });
                 }

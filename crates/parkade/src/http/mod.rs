@@ -181,6 +181,15 @@ impl Http {
         }
     }
 
+    /// Whether the client wants no body.
+    pub fn is_head(&mut self, request: RequestId) -> bool {
+        match self.roll.client(request) {
+            Some(Client::H1(slot)) => self.lot.is_head(*slot),
+            Some(Client::H2(exchange)) => exchange.is_head,
+            Some(Client::Gone) | None => false,
+        }
+    }
+
     /// Answers a request, whole. Nothing is sent when the answer breaks HTTP.
     pub fn answer<'a>(
         &mut self,

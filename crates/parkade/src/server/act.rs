@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use bytes::Bytes;
 use parkade_core::{
-    Cursor, Effect, Ending, KillReason, MessageId, Outcome, Refusal, ReloadOutcome, RequestId, RouteId, Times, WorkerId,
+    Cursor, Effect, Ending, Event, KillReason, MessageId, Outcome, Refusal, ReloadOutcome, RequestId, RouteId, Times,
+    WorkerId,
 };
 use parkade_wire::Outcome as WireOutcome;
 use parkade_wire::encode::RequestHead;
@@ -204,6 +205,12 @@ impl Server {
         self.exchanges.note_answer(request, Some(200), 0);
         let begun = self.http.begin(request, 200, fields.iter().copied(), Purpose::Events);
         sent(begun);
+        if self.http.is_head(request) {
+            // Its answer is complete: nobody watches the stream.
+            self.http.finish(request);
+            self.tell(Event::Left { request });
+            return;
+        }
         let mut opening = format!("retry: {}\nid: {cursor}\n", fastrand::u32(RETRY_MILLISECONDS));
         if gap {
             opening.push_str("event: gap\n");

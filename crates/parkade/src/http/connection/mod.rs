@@ -66,7 +66,17 @@ pub enum Purpose {
 #[derive(Debug, Clone, Copy, Default)]
 struct Readiness {
     readable: bool,
-    gone: bool,
+    far: FarEnd,
+}
+
+/// The client, as far as its socket tells. It never goes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum FarEnd {
+    #[default]
+    There,
+    /// It will send nothing more. Nearly always it has left; what has been answered already may still reach it.
+    SaidAll,
+    Gone,
 }
 
 #[derive(Debug)]
@@ -75,6 +85,8 @@ pub struct Connection {
     pub peer: Peer,
     phase: Phase,
     input: Vec<u8>,
+    /// Whether `input` holds bytes behind the last request that nobody has looked at.
+    has_leftover: bool,
     output: Output,
     since: Tick,
     readiness: Readiness,
@@ -112,20 +124,25 @@ impl Connection {
             peer,
             phase: Phase::Quiet,
             input: Vec::new(),
+            has_leftover: false,
             output: Output::default(),
             since: now,
             readiness: Readiness::default(),
         }
     }
 
-    pub fn note(&mut self, readable: bool, gone: bool) {
-        self.readiness.readable |= readable;
-        self.readiness.gone |= gone;
+    pub fn note(&mut self, readable: bool, far: FarEnd) {
+        self.readiness.readable |= readable || far == FarEnd::SaidAll;
+        self.readiness.far = self.readiness.far.max(far);
     }
 
-    /// Whether a request of this connection is on its way to its answer.
-    pub fn is_occupied(&self) -> bool {
-        matches!(self.phase, Phase::Waiting { .. } | Phase::Answering { .. })
+    fn is_gone(&self) -> bool {
+        self.readiness.far == FarEnd::Gone
+    }
+
+    /// Whether the request that is on its way wants no body.
+    pub fn is_head(&self) -> bool {
+        matches!(self.phase, Phase::Waiting { terms, .. } | Phase::Answering { terms, .. } if terms.is_head)
     }
 
     pub fn is_quiet(&self) -> bool {
@@ -134,8 +151,15 @@ impl Connection {
 
     /// Whether there is something to go on with that no event of the socket will tell of.
     pub fn has_more(&self) -> bool {
-        let is_closing = matches!(self.phase, Phase::Closing) && self.output.is_empty();
-        self.readiness.gone || is_closing || !self.is_occupied() && (self.readiness.readable || !self.input.is_empty())
+        match self.phase {
+            _ if self.is_gone() => true,
+            Phase::Waiting { .. } | Phase::Answering { .. } => self.readiness.far != FarEnd::There,
+            // Until the client has read its answers nothing goes on; the socket tells when it takes bytes.
+            _ if !self.output.is_empty() => false,
+            Phase::Quiet | Phase::Head { .. } | Phase::Body(_) => self.readiness.readable || self.has_leftover,
+            Phase::Closing => true,
+            Phase::Lingering { .. } => self.readiness.readable,
+        }
     }
 
     pub fn into_parts(self) -> (Socket, Vec<u8>, Peer) {
@@ -150,14 +174,16 @@ impl Connection {
     /// Goes on as far as the bytes that are there allow.
     pub fn advance(&mut self, turn: &mut Turn<'_>) -> Step {
         match &self.phase {
-            Phase::Waiting { request, .. } | Phase::Answering { request, .. } if self.readiness.gone => {
+            Phase::Waiting { request, .. } | Phase::Answering { request, .. }
+                if self.readiness.far != FarEnd::There =>
+            {
                 Step::Left(*request)
             }
             Phase::Waiting { .. } | Phase::Answering { .. } => Step::Stay,
             Phase::Closing | Phase::Lingering { .. } => self.linger(turn),
             Phase::Quiet | Phase::Head { .. } | Phase::Body(_) if !self.output.is_empty() => {
                 // A client that does not read its answers gets no further request in.
-                if self.readiness.gone { Step::Close } else { Step::Stay }
+                if self.is_gone() { Step::Close } else { Step::Stay }
             }
             Phase::Quiet | Phase::Head { .. } | Phase::Body(_) => {
                 self.receive(turn).unwrap_or_else(|fault| self.refuse(fault, turn))
@@ -176,7 +202,7 @@ impl Connection {
         let (status, detail) = fault.explain();
         tracing::debug!(status, detail, peer = ?self.peer, "a request is refused");
         turn.refused.push((self.peer, status));
-        let body = super::error_body(status, "client", detail);
+        let body = super::error_body(status, fault.whose(), detail);
         let fields: [Field<'_>; 2] = [(b"content-type", b"application/json"), (b"retry-after", b"1")];
         let used = if status == 503 { &fields[..] } else { &fields[..1] };
         turn.out.clear();
@@ -190,6 +216,7 @@ impl Connection {
         );
         turn.out.extend_from_slice(&body);
         self.input = Vec::new();
+        self.has_leftover = false;
         self.phase = Phase::Closing;
         let out = std::mem::take(turn.out);
         self.write(&out, turn.now);
@@ -198,12 +225,12 @@ impl Connection {
     }
 
     fn linger(&mut self, turn: &mut Turn<'_>) -> Step {
-        if self.readiness.gone && !self.readiness.readable {
+        if self.is_gone() && !self.readiness.readable {
             return Step::Close;
         }
         if matches!(self.phase, Phase::Closing) {
             if !self.output.is_empty() {
-                return if self.readiness.gone { Step::Close } else { Step::Stay };
+                return if self.is_gone() { Step::Close } else { Step::Stay };
             }
             self.socket.end_writing();
             self.since = turn.now;
@@ -213,7 +240,10 @@ impl Connection {
         loop {
             match self.socket.read(turn.scratch) {
                 Filled::Bytes(count) if count < *left => *left -= count,
-                Filled::Nothing => return Step::Stay,
+                Filled::Nothing => {
+                    self.readiness.readable = false;
+                    return Step::Stay;
+                }
                 Filled::Bytes(_) | Filled::End | Filled::Broken => return Step::Close,
             }
         }
@@ -235,7 +265,7 @@ impl Connection {
     }
 
     fn broken(&mut self) -> usize {
-        self.readiness.gone = true;
+        self.readiness.far = FarEnd::Gone;
         0
     }
 
@@ -262,7 +292,7 @@ impl Connection {
     pub fn expire(&mut self, turn: &mut Turn<'_>) -> Step {
         let quiet_for = turn.now.since(self.since);
         if !self.output.is_empty() && quiet_for > turn.limits.write_stall {
-            self.readiness.gone = true;
+            self.readiness.far = FarEnd::Gone;
             return match &self.phase {
                 Phase::Waiting { request, .. } | Phase::Answering { request, .. } => Step::Left(*request),
                 _ => Step::Close,
@@ -279,7 +309,7 @@ impl Connection {
                 if quiet_for >= HEARTBEAT_INTERVAL && self.output.is_empty() =>
             {
                 self.framed_piece(&Bytes::from_static(b"3\r\n:\n\n\r\n"), &Bytes::from_static(b":\n\n"), turn.now);
-                if self.readiness.gone { self.advance(turn) } else { Step::Stay }
+                if self.is_gone() { self.advance(turn) } else { Step::Stay }
             }
             _ => Step::Stay,
         }

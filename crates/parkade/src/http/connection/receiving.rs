@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Connection, PREFACE, Phase, Step, Turn};
+use super::{Connection, FarEnd, PREFACE, Phase, Step, Turn};
 use crate::http::body::BodyDecoder;
 use crate::http::fault::Fault;
 use crate::http::head::{self, Framing, Head};
@@ -36,7 +36,7 @@ impl Receiving {
 impl Connection {
     pub(super) fn receive(&mut self, turn: &mut Turn<'_>) -> Result<Step, Fault> {
         let mut input = std::mem::take(&mut self.input);
-        if !input.is_empty() && matches!(self.phase, Phase::Quiet) {
+        if std::mem::take(&mut self.has_leftover) {
             let (used, took) = self.take_in(&input, turn)?;
             input.drain(..used);
             if let Some(step) = self.stepped(took, &mut input) {
@@ -54,7 +54,7 @@ impl Connection {
                 Filled::End | Filled::Broken => return Ok(Step::Close),
             };
             // A short read has emptied the socket: what comes later is told by a new event.
-            self.readiness.readable = count == turn.scratch.len() || self.readiness.gone;
+            self.readiness.readable = count == turn.scratch.len() || self.readiness.far != FarEnd::There;
             let took = if input.is_empty() {
                 let scratch = std::mem::take(&mut turn.scratch);
                 let taken = self.take_in(&scratch[..count], turn);
@@ -74,7 +74,7 @@ impl Connection {
             }
         }
         self.keep_input(input);
-        Ok(if self.readiness.gone { Step::Close } else { Step::Stay })
+        Ok(if self.is_gone() { Step::Close } else { Step::Stay })
     }
 
     fn stepped(&mut self, took: Took, input: &mut Vec<u8>) -> Option<Step> {
@@ -83,6 +83,7 @@ impl Connection {
             Took::Request(head, body) => Step::Arrived(head, body),
             Took::Preface => Step::Http2,
         };
+        self.has_leftover = !input.is_empty();
         self.keep_input(std::mem::take(input));
         Some(step)
     }

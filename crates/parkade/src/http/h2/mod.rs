@@ -182,7 +182,7 @@ fn one_host(fields: &hyper::HeaderMap) -> Result<Option<&str>, Fault> {
 
 fn refused(fault: Fault) -> Response<Outgoing> {
     let (status, detail) = fault.explain();
-    let mut response = Response::new(Outgoing::Whole(Some(error_body(status, "client", detail).into())));
+    let mut response = Response::new(Outgoing::Whole(Some(error_body(status, fault.whose(), detail).into())));
     *response.status_mut() = hyper::StatusCode::from_u16(status).unwrap_or(hyper::StatusCode::BAD_REQUEST);
     response.headers_mut().insert("content-type", hyper::header::HeaderValue::from_static("application/json"));
     response
