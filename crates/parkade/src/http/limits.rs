@@ -29,8 +29,19 @@ pub const BODY_BYTES_PER_SECOND_MIN: u64 = 500;
 /// All bodies that are being received or wait for a worker, together. Then: 503 with `Retry-After`.
 pub const BODIES_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// A client of server-sent events that reads so slowly that this much waits is cut off; it can come back with its cursor.
+/// A client of server-sent events for which this much waits, and which has taken nothing for [`EVENTS_STALL`], is cut off; it can come
+/// back with its cursor. One that reads is not, or a long history could never be caught up with.
 pub const EVENTS_BACKLOG_BYTES_MAX: usize = 256 * 1024;
+pub const EVENTS_STALL: Duration = Duration::from_secs(1);
+
+/// For one that reads, but more slowly than messages come: then it is cut off as well. The bytes are shared by all who wait for them.
+pub const EVENTS_BACKLOG_BYTES_HARD_MAX: usize = 16 * 1024 * 1024;
+
+/// Whether a client of events is too far behind.
+pub fn is_too_far_behind(waiting_bytes: usize, untouched_for: Duration) -> bool {
+    waiting_bytes > EVENTS_BACKLOG_BYTES_HARD_MAX
+        || waiting_bytes > EVENTS_BACKLOG_BYTES_MAX && untouched_for >= EVENTS_STALL
+}
 
 /// Bytes and time that are read over behind an answer that closes, so that the reset which unread bytes cause does not destroy the answer.
 pub const LINGER_BYTES_MAX: usize = 1024 * 1024;

@@ -74,6 +74,8 @@ pub struct Http {
     /// Taken out of the inbox by `ready`, for `turn`.
     first: Option<FromStream>,
     streams: HashMap<StreamKey, RequestId>,
+    /// HTTP/2 clients that were cut off since the last turn.
+    cut_off: Vec<RequestId>,
     draining: watch::Sender<bool>,
 }
 
@@ -95,6 +97,7 @@ impl Http {
             inbox,
             first: None,
             streams: HashMap::new(),
+            cut_off: Vec::new(),
             draining,
         })
     }
@@ -122,7 +125,7 @@ impl Http {
 
     /// Waits until there is something to do. Cancel safe.
     pub async fn ready(&mut self) -> io::Result<()> {
-        if self.first.is_some() {
+        if self.first.is_some() || !self.cut_off.is_empty() {
             return Ok(());
         }
         tokio::select! {
@@ -141,6 +144,10 @@ impl Http {
         self.lot.turn(&mut self.roll, events, &mut departures)?;
         for departure in departures {
             tokio::spawn(h2::serve(departure, self.shared.clone()));
+        }
+        for request in std::mem::take(&mut self.cut_off) {
+            self.roll.leave(request);
+            events.push(HttpEvent::Left { request });
         }
         let mut left = limits::TURN_EVENTS_MAX;
         while let Some(said) = self.first.take().or_else(|| self.inbox.try_recv().ok()) {
@@ -280,6 +287,7 @@ impl Http {
             Some(Client::H2(exchange)) => {
                 if !exchange.event(plain.clone(), self.lot.now()) {
                     exchange.abort();
+                    self.cut_off.push(request);
                 }
             }
             Some(Client::Gone) | None => {}

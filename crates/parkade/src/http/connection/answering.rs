@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{Connection, Phase, Purpose, Terms, Turn};
 use crate::http::answer::{self, BadAnswer, Ending, Field, Persistence, Prepared};
 use crate::http::head::Version;
-use crate::http::limits::{COPIED_BODY_BYTES_MAX, EVENTS_BACKLOG_BYTES_MAX};
+use crate::http::limits::{COPIED_BODY_BYTES_MAX, is_too_far_behind};
 use crate::http::tick::Tick;
 
 impl Connection {
@@ -98,7 +98,7 @@ impl Connection {
             return Ok(bytes.len());
         }
         let (ending, purpose) = (*ending, *purpose);
-        if purpose == Purpose::Events && self.output.bytes() > EVENTS_BACKLOG_BYTES_MAX {
+        if purpose == Purpose::Events && is_too_far_behind(self.output.bytes(), now.since(self.since)) {
             return Ok(self.broken());
         }
         if ending == Ending::Chunked {
@@ -118,7 +118,7 @@ impl Connection {
         if terms.is_head {
             return;
         }
-        if self.output.bytes() > EVENTS_BACKLOG_BYTES_MAX {
+        if is_too_far_behind(self.output.bytes(), now.since(self.since)) {
             self.broken();
             return;
         }

@@ -98,11 +98,16 @@ impl Connection {
         match &mut self.phase {
             Phase::Body(receiving) => {
                 let before = receiving.body.len();
-                let used = receiving.decoder.decode(bytes, &mut receiving.body, turn.limits.body_bytes_max)?;
+                let decoded = receiving.decoder.decode(bytes, &mut receiving.body, turn.limits.body_bytes_max);
                 let grown = receiving.body.len() - before;
-                let Some(left) = turn.bodies_left.checked_sub(grown) else {
-                    receiving.body.truncate(before);
-                    return Err(Fault::BodiesFull);
+                let left = turn.bodies_left.checked_sub(grown).ok_or(Fault::BodiesFull);
+                let (used, left) = match (decoded, left) {
+                    (Ok(used), Ok(left)) => (used, left),
+                    (Err(fault), _) | (_, Err(fault)) => {
+                        // What was not taken from the budget must not be given back to it.
+                        receiving.body.truncate(before);
+                        return Err(fault);
+                    }
                 };
                 *turn.bodies_left = left;
                 self.since = turn.now;

@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::StreamKey;
 use crate::http::answer::{self, BadAnswer};
-use crate::http::limits::EVENTS_BACKLOG_BYTES_MAX;
+use crate::http::limits::is_too_far_behind;
 use crate::http::tick::Tick;
 
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl Exchange {
     /// An event. False when the client has let too many pile up.
     pub fn event(&mut self, bytes: Bytes, now: Tick) -> bool {
         self.send(bytes, now);
-        self.waiting_bytes <= EVENTS_BACKLOG_BYTES_MAX
+        !is_too_far_behind(self.waiting_bytes, now.since(self.since))
     }
 
     fn send(&mut self, bytes: Bytes, now: Tick) {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
+use hyper::header::{COOKIE, HeaderValue};
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::sync::{mpsc, oneshot};
@@ -150,8 +151,13 @@ async fn receive(request: Request<Incoming>, setup: &Setup) -> Result<(Head, Byt
     if let (None, Some(authority)) = (host, authority) {
         builder.field("host", authority.as_bytes());
     }
-    for (name, value) in &parts.headers {
+    for (name, value) in parts.headers.iter().filter(|(name, _)| *name != COOKIE) {
         builder.field(name.as_str(), value.as_bytes());
+    }
+    // HTTP/2 may send a cookie field in crumbs (RFC 9113, section 8.2.3).
+    let crumbs: Vec<&[u8]> = parts.headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if !crumbs.is_empty() {
+        builder.field(COOKIE.as_str(), &crumbs.join(&b"; "[..]));
     }
     if incoming.size_hint().lower() > setup.limits.body_bytes_max as u64 {
         return Err(Fault::BodyTooLarge);
