@@ -17,7 +17,8 @@ pub use layers::Layers;
 pub use table::settings_table;
 pub use values::OrNone;
 use values::{
-    count, count_or_none, duration, duration_or_none, percent, positive_duration, size, size_or_none, whole, workers,
+    count, count_or_none, duration, duration_or_none, head_size, header_count, percent, positive_duration, size,
+    size_or_none, whole, workers,
 };
 
 /// What the operator has decided, parsed.
@@ -106,10 +107,10 @@ pub struct HttpSettings {
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16MiB")]
     pub body_limit: usize,
     /// The largest request head; more is 431
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "32KiB")]
+    #[arg(long, value_name = "SIZE", value_parser = head_size, default_value = "32KiB")]
     pub header_limit: usize,
     /// Header lines in a request; more is 431
-    #[arg(long, value_name = "COUNT", value_parser = count, default_value = "100")]
+    #[arg(long, value_name = "COUNT", value_parser = header_count, default_value = "100")]
     pub header_count: usize,
     /// A request head must have come after this time, else 408
     #[arg(long, value_name = "TIME", value_parser = positive_duration, default_value = "10s")]

@@ -65,6 +65,26 @@ pub fn size_or_none(text: &str) -> Result<OrNone<usize>, String> {
     size(text).map(|size| (size > 0).then_some(size))
 }
 
+/// A request's head has to fit into one frame for its worker, which takes 1 MiB.
+const HEAD_BYTES_MAX: usize = 512 * 1024; // then: refused at start
+
+/// The size of a request's head.
+pub fn head_size(text: &str) -> Result<usize, String> {
+    size(text).and_then(|size| {
+        if size <= HEAD_BYTES_MAX {
+            Ok(size)
+        } else {
+            Err("write 512KiB or less: it has to fit into a worker's frame".into())
+        }
+    })
+}
+
+/// How many fields a head may have.
+pub fn header_count(text: &str) -> Result<usize, String> {
+    let most = crate::http::limits::HEADER_SLOTS;
+    count(text).and_then(|count| if count <= most { Ok(count) } else { Err(format!("write {most} or less")) })
+}
+
 /// A whole number from 1 upwards.
 pub fn count(text: &str) -> Result<usize, String> {
     count_or_none(text)?.ok_or_else(|| "write a whole number, 1 or more".into())

@@ -9,6 +9,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::fault::Fault;
+use super::limits::HEADER_SLOTS;
 use super::target::{Target, is_authority};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,9 +162,6 @@ pub fn parse(raw: &[u8], header_count_max: usize) -> Result<Head, Fault> {
         raw: owned.into(),
     })
 }
-
-/// A larger number of fields is refused whatever the settings say: they are parsed on the stack.
-pub const HEADER_SLOTS: usize = 256;
 
 fn span(raw: &[u8], part: &[u8]) -> Span {
     let start = (part.as_ptr() as usize).wrapping_sub(raw.as_ptr() as usize);

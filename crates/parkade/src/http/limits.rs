@@ -56,8 +56,15 @@ pub const TURN_EVENTS_MAX: usize = 512;
 /// Connections accepted in one turn, for the same reason.
 pub const TURN_ACCEPTS_MAX: usize = 256;
 
-/// One buffer for all reads: pipelined requests behind it stay in the kernel.
+/// Fields of a head are parsed on the stack, so no setting may ask for more. Then: refused at start.
+pub const HEADER_SLOTS: usize = 256;
+
+/// One buffer for all reads.
 pub const READ_BYTES_MAX: usize = 64 * 1024;
+
+/// Of it so much while a head is expected: what is read behind a request lies here for as long as that request is parked. The rest
+/// of what a client pipelines stays in the kernel.
+pub const HEAD_READ_BYTES_MAX: usize = 4 * 1024;
 
 /// An answer up to this size is copied behind its head and goes in one write.
 pub const COPIED_BODY_BYTES_MAX: usize = 16 * 1024;

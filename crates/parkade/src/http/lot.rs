@@ -4,6 +4,8 @@
 //! and the connection is a few words again.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -57,6 +59,7 @@ pub struct Lot {
     again: Vec<usize>,
     told: Vec<(usize, bool, bool, FarEnd)>,
     setup: Setup,
+    http2_count: Arc<AtomicUsize>,
     scratch: Box<[u8]>,
     out: Vec<u8>,
     date: DateLine,
@@ -71,7 +74,7 @@ pub struct Lot {
 }
 
 impl Lot {
-    pub fn new(mut listeners: Vec<Listener>, setup: Setup) -> io::Result<Self> {
+    pub fn new(mut listeners: Vec<Listener>, setup: Setup, http2_count: Arc<AtomicUsize>) -> io::Result<Self> {
         let poll = PollSet::new(TURN_EVENTS_MAX)?;
         for (index, listener) in listeners.iter_mut().enumerate() {
             poll.registry().register(listener.source(), Token(LISTENER_TOKENS + index), Interest::READABLE)?;
@@ -86,6 +89,7 @@ impl Lot {
             again: Vec::new(),
             told: Vec::new(),
             setup,
+            http2_count,
             scratch: vec![0; READ_BYTES_MAX].into(),
             out: Vec::with_capacity(4096),
             date,
@@ -109,6 +113,14 @@ impl Lot {
 
     pub fn is_head(&self, slot: usize) -> bool {
         self.connections.get(slot).is_some_and(Connection::is_head)
+    }
+
+    pub fn has_unsent(&self) -> bool {
+        self.connections.iter().any(|(_, connection)| connection.has_unsent())
+    }
+
+    pub fn is_closing(&self) -> bool {
+        self.connections.iter().any(|(_, connection)| connection.is_closing())
     }
 
     pub fn connection_count(&self) -> usize {
@@ -157,7 +169,7 @@ impl Lot {
                 self.advance(token, roll, events, departures);
             }
         }
-        if self.accepting == Accepting::Full && self.connections.len() < self.setup.limits.connection_count_max {
+        if self.accepting == Accepting::Full && !self.is_full() {
             self.accepting = Accepting::Due;
         }
         // Last, so that a new connection gets no event that was meant for the one before it in its slot.
@@ -199,7 +211,7 @@ impl Lot {
             }
             Step::Left(request) => {
                 roll.leave(request);
-                self.close(slot);
+                self.abort(slot);
                 events.push(HttpEvent::Left { request });
             }
             Step::Close => self.close(slot),
@@ -276,7 +288,7 @@ impl Lot {
                 if left == 0 {
                     return;
                 }
-                if self.connections.len() >= self.setup.limits.connection_count_max {
+                if self.is_full() {
                     self.accepting = Accepting::Full;
                     self.warn("the limit of connections is reached");
                     return;
@@ -296,6 +308,12 @@ impl Lot {
             }
         }
         self.accepting = Accepting::Idle;
+    }
+
+    /// HTTP/2 connections have left the slab, but not their descriptors.
+    fn is_full(&self) -> bool {
+        let elsewhere = self.http2_count.load(Ordering::Relaxed);
+        self.connections.len() + elsewhere >= self.setup.limits.connection_count_max
     }
 
     fn admit(&mut self, mut socket: Socket, peer: Peer) {

@@ -88,10 +88,11 @@ impl Http {
             inbox: sender,
             next_key: Arc::new(AtomicUsize::new(0)),
             connection_count: Arc::new(AtomicUsize::new(0)),
+            bodies_left: Arc::new(AtomicUsize::new(limits::BODIES_BYTES_MAX)),
             draining: watched,
         };
         Ok(Self {
-            lot: Lot::new(listeners, setup)?,
+            lot: Lot::new(listeners, setup, Arc::clone(&shared.connection_count))?,
             roll: Roll::default(),
             shared,
             inbox,
@@ -114,9 +115,14 @@ impl Http {
         }
     }
 
-    /// Whether every answer has reached its socket, so that the process may end.
-    pub fn is_idle(&self) -> bool {
-        self.lot.connection_count() == 0 && self.shared.connection_count.load(Ordering::Relaxed) == 0
+    /// Whether answers wait here for their clients to read.
+    pub fn has_unsent(&self) -> bool {
+        self.lot.has_unsent()
+    }
+
+    /// Whether connections are still on their way to their end.
+    pub fn is_closing(&self) -> bool {
+        self.lot.is_closing() || self.shared.connection_count.load(Ordering::Relaxed) > 0
     }
 
     pub fn date(&self) -> &[u8] {
@@ -163,9 +169,9 @@ impl Http {
 
     fn hear(&mut self, said: FromStream, events: &mut Vec<HttpEvent>) {
         match said {
-            FromStream::Arrived { key, head, body, origin, answer } => {
-                let exchange = h2::Exchange::new(key, head.method() == "HEAD", answer);
-                // HTTP/2 bodies are bounded by their windows, not by the budget of the lot.
+            FromStream::Arrived { key, head, body, origin, answer, reserved } => {
+                let exchange = h2::Exchange::new(key, head.method() == "HEAD", answer, reserved);
+                // Its body has a budget of its own: `reserved`.
                 let request = self.roll.enter(Client::H2(Box::new(exchange)), 0);
                 self.streams.insert(key, request);
                 events.push(HttpEvent::Arrived { request, head, body, origin });

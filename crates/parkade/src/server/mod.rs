@@ -29,7 +29,7 @@ use tables::Tables;
 const TURNS_WITHOUT_YIELD: u32 = 8;
 /// How often the memory of workers is measured.
 const MEASURE_INTERVAL: Duration = Duration::from_secs(1);
-/// When everything has ended, answers that are still in the sockets' buffers have this long to leave.
+/// When everything has ended, connections have this long to close properly.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// What comes from neither clients nor workers.
@@ -146,7 +146,7 @@ impl Server {
                 tokio::task::yield_now().await;
             }
         }
-        self.farewell().await?;
+        self.farewell(&mut inputs).await?;
         Ok(self.exit.unwrap_or(ExitReason::Drained))
     }
 
@@ -218,12 +218,17 @@ impl Server {
         self.effects = effects;
     }
 
-    /// Answers that have been written may still lie in buffers of ours.
-    async fn farewell(&mut self) -> io::Result<()> {
-        let end = Instant::now() + FAREWELL;
-        while !self.http.is_idle() && Instant::now() < end {
-            let _ = tokio::time::timeout_at(end.min(Instant::now() + SWEEP_INTERVAL), self.http.ready()).await;
+    /// Answers that wait for their clients to read have the grace for it, unless it is over; then a moment for connections to end.
+    async fn farewell(&mut self, inputs: &mut mpsc::Receiver<Input>) -> io::Result<()> {
+        let grace = if self.exit == Some(ExitReason::Drained) { self.grace } else { Duration::ZERO };
+        let (last, end) = (Instant::now() + grace, Instant::now() + FAREWELL);
+        while self.http.has_unsent() && Instant::now() < last || self.http.is_closing() && Instant::now() < end {
+            let _ = tokio::time::timeout(SWEEP_INTERVAL, self.http.ready()).await;
             self.http.turn(&mut Vec::new())?;
+            self.http.sweep(&mut Vec::new());
+            if matches!(inputs.try_recv(), Ok(Input::Stop)) {
+                break;
+            }
             tokio::task::yield_now().await;
         }
         Ok(())

@@ -145,6 +145,15 @@ impl Connection {
         matches!(self.phase, Phase::Waiting { terms, .. } | Phase::Answering { terms, .. } if terms.is_head)
     }
 
+    pub fn has_unsent(&self) -> bool {
+        !self.output.is_empty()
+    }
+
+    /// Whether its last answer is on its way, or has just gone.
+    pub fn is_closing(&self) -> bool {
+        matches!(self.phase, Phase::Closing | Phase::Lingering { .. })
+    }
+
     pub fn is_quiet(&self) -> bool {
         matches!(self.phase, Phase::Quiet) && self.output.is_empty()
     }

@@ -6,7 +6,7 @@ use super::{Connection, FarEnd, PREFACE, Phase, Step, Turn};
 use crate::http::body::BodyDecoder;
 use crate::http::fault::Fault;
 use crate::http::head::{self, Framing, Head};
-use crate::http::limits::BODY_BYTES_PER_SECOND_MIN;
+use crate::http::limits::{BODY_BYTES_PER_SECOND_MIN, HEAD_READ_BYTES_MAX};
 use crate::http::socket::Filled;
 use crate::http::tick::Tick;
 
@@ -44,7 +44,8 @@ impl Connection {
             }
         }
         while self.readiness.readable {
-            let count = match self.socket.read(turn.scratch) {
+            let room = if matches!(self.phase, Phase::Body(_)) { turn.scratch.len() } else { HEAD_READ_BYTES_MAX };
+            let count = match self.socket.read(&mut turn.scratch[..room]) {
                 Filled::Bytes(count) => count,
                 Filled::Nothing => {
                     self.readiness.readable = false;
@@ -54,7 +55,7 @@ impl Connection {
                 Filled::End | Filled::Broken => return Ok(Step::Close),
             };
             // A short read has emptied the socket: what comes later is told by a new event.
-            self.readiness.readable = count == turn.scratch.len() || self.readiness.far != FarEnd::There;
+            self.readiness.readable = count == room || self.readiness.far != FarEnd::There;
             let took = if input.is_empty() {
                 let scratch = std::mem::take(&mut turn.scratch);
                 let taken = self.take_in(&scratch[..count], turn);

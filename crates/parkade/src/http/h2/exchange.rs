@@ -6,6 +6,7 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
 use super::StreamKey;
+use super::budget::Reserved;
 use crate::http::answer::{self, BadAnswer};
 use crate::http::limits::is_too_far_behind;
 use crate::http::tick::Tick;
@@ -41,13 +42,24 @@ pub struct Exchange {
     waiting_bytes: usize,
     /// Bytes of a streamed answer that were announced and have not come.
     left: Option<u64>,
+    /// Gives the bytes of the request's body back to the budget, when this is dropped.
+    _reserved: Reserved,
     /// When the client last took something of what waits for it.
     since: Tick,
 }
 
 impl Exchange {
-    pub fn new(key: StreamKey, is_head: bool, answer: oneshot::Sender<Answer>) -> Self {
-        Self { key, is_head, answer: Some(answer), pieces: None, waiting_bytes: 0, left: None, since: Tick::default() }
+    pub fn new(key: StreamKey, is_head: bool, answer: oneshot::Sender<Answer>, reserved: Reserved) -> Self {
+        Self {
+            key,
+            is_head,
+            answer: Some(answer),
+            pieces: None,
+            waiting_bytes: 0,
+            left: None,
+            _reserved: reserved,
+            since: Tick::default(),
+        }
     }
 
     pub fn answer(&mut self, status: u16, fields: Vec<(Vec<u8>, Vec<u8>)>, body: Bytes) {

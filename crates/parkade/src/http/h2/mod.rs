@@ -1,5 +1,6 @@
 //! HTTP/2 in clear text, by hyper: each connection is a task, each stream a request like any other.
 
+mod budget;
 mod exchange;
 mod outgoing;
 
@@ -15,7 +16,9 @@ use hyper::header::{COOKIE, HeaderValue};
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
+use self::budget::Reserved;
 pub use self::exchange::Exchange;
 use self::exchange::{Answer, Body};
 use self::outgoing::{Guard, Outgoing};
@@ -23,7 +26,7 @@ use super::answer;
 use super::fault::Fault;
 use super::forwarded::{self, Origin};
 use super::head::{Builder, Head};
-use super::limits::{H2_PENDING_RESET_COUNT_MAX, H2_SEND_BYTES_MAX, H2_STREAM_COUNT_MAX};
+use super::limits::{BODY_BYTES_PER_SECOND_MIN, H2_PENDING_RESET_COUNT_MAX, H2_SEND_BYTES_MAX, H2_STREAM_COUNT_MAX};
 use super::lot::Departure;
 use super::rewind::Rewind;
 use super::socket::{Peer, Socket};
@@ -32,10 +35,25 @@ use super::{Setup, error_body};
 /// What a stream says to the server.
 #[derive(Debug)]
 pub enum FromStream {
-    Arrived { key: StreamKey, head: Head, body: Bytes, origin: Origin, answer: oneshot::Sender<Answer> },
-    Taken { key: StreamKey, bytes: usize },
-    Left { key: StreamKey },
-    Refused { peer: Peer, status: u16 },
+    Arrived {
+        key: StreamKey,
+        head: Head,
+        body: Bytes,
+        origin: Origin,
+        answer: oneshot::Sender<Answer>,
+        reserved: Reserved,
+    },
+    Taken {
+        key: StreamKey,
+        bytes: usize,
+    },
+    Left {
+        key: StreamKey,
+    },
+    Refused {
+        peer: Peer,
+        status: u16,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,6 +66,7 @@ pub struct Shared {
     pub inbox: mpsc::UnboundedSender<FromStream>,
     pub next_key: Arc<AtomicUsize>,
     pub connection_count: Arc<AtomicUsize>,
+    pub bodies_left: Arc<AtomicUsize>,
     pub draining: tokio::sync::watch::Receiver<bool>,
 }
 
@@ -102,7 +121,8 @@ where
 }
 
 async fn stream(request: Request<Incoming>, peer: Peer, shared: Shared) -> Result<Response<Outgoing>, Infallible> {
-    let (head, body) = match receive(request, &shared.setup).await {
+    let mut reserved = Reserved::new(&shared.bodies_left);
+    let (head, body) = match receive(request, &shared.setup, &mut reserved).await {
         Ok(received) => received,
         Err(fault) => {
             let _ = shared.inbox.send(FromStream::Refused { peer, status: fault.explain().0 });
@@ -113,7 +133,7 @@ async fn stream(request: Request<Incoming>, peer: Peer, shared: Shared) -> Resul
     let origin = forwarded::origin(peer, &head, &shared.setup.trust);
     let mut guard = Guard { key, inbox: shared.inbox.clone(), has_ended: false };
     let (answer, answered) = oneshot::channel();
-    let _ = shared.inbox.send(FromStream::Arrived { key, head, body, origin, answer });
+    let _ = shared.inbox.send(FromStream::Arrived { key, head, body, origin, answer, reserved });
     let Ok(answer) = answered.await else { return Ok(refused(Fault::BodyEndedEarly)) };
     let mut response = Response::builder().status(answer.status);
     for (name, value) in &answer.fields {
@@ -136,8 +156,8 @@ async fn stream(request: Request<Incoming>, peer: Peer, shared: Shared) -> Resul
     Ok(response.body(body).unwrap_or_else(|_| refused(Fault::BadSyntax)))
 }
 
-async fn receive(request: Request<Incoming>, setup: &Setup) -> Result<(Head, Bytes), Fault> {
-    let (parts, mut incoming) = request.into_parts();
+async fn receive(request: Request<Incoming>, setup: &Setup, reserved: &mut Reserved) -> Result<(Head, Bytes), Fault> {
+    let (parts, incoming) = request.into_parts();
     let host = one_host(&parts.headers)?;
     let authority = parts.uri.authority().map(hyper::http::uri::Authority::as_str).or(host);
     if host.is_some_and(|host| Some(host) != authority) {
@@ -162,17 +182,30 @@ async fn receive(request: Request<Incoming>, setup: &Setup) -> Result<(Head, Byt
     if incoming.size_hint().lower() > setup.limits.body_bytes_max as u64 {
         return Err(Fault::BodyTooLarge);
     }
+    let body = collect(incoming, setup, reserved).await?;
+    Ok((builder.finish(), body))
+}
+
+/// The whole body, which has to come at a minimum rate and within what bodies may take together.
+async fn collect(mut incoming: Incoming, setup: &Setup, reserved: &mut Reserved) -> Result<Bytes, Fault> {
+    let (began, stall) = (Instant::now(), setup.limits.body_stall);
     let mut body = Vec::new();
     loop {
-        match tokio::time::timeout(setup.limits.body_stall, incoming.frame()).await {
+        let earned = Duration::from_secs(body.len() as u64 / BODY_BYTES_PER_SECOND_MIN);
+        let until = (Instant::now() + stall).min(began + stall + earned);
+        let data = match tokio::time::timeout_at(until, incoming.frame()).await {
             Err(_) => return Err(Fault::BodyTooSlow),
-            Ok(None) => return Ok((builder.finish(), body.into())),
+            Ok(None) => return Ok(body.into()),
             Ok(Some(Err(_))) => return Err(Fault::BodyEndedEarly),
-            Ok(Some(Ok(frame))) => body.extend_from_slice(frame.data_ref().map_or(&[], |data| &data[..])),
-        }
-        if body.len() > setup.limits.body_bytes_max {
+            Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+        };
+        if body.len() + data.len() > setup.limits.body_bytes_max {
             return Err(Fault::BodyTooLarge);
         }
+        if !reserved.take(data.len()) {
+            return Err(Fault::BodiesFull);
+        }
+        body.extend_from_slice(&data);
     }
 }
 
