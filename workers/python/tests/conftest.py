@@ -67,6 +67,24 @@ class Core:
         assert name == "READY", ready
         return ready
 
+    def requests(self, *routes: int) -> list[int]:
+        """Opens streams with requests in one write, so that the worker reads them together; gives their numbers."""
+        streams = [self.number() for _ in routes]
+        requests = [[route, [], "GET", "/", "", [], "", "http", "1.1", None, b""] for route in routes]
+        frames = [
+            f.frame(f.REQUEST, stream, msgspec.msgpack.encode(request))
+            for stream, request in zip(streams, requests, strict=True)
+        ]
+        self.link.sendall(b"".join(frames))
+        return streams
+
+    def bodies(self, *routes: int) -> list[Any]:
+        """The bodies of the RESPONSEs to requests that are read together, in their order."""
+        streams = self.requests(*routes)
+        told = {stream: (name, payload) for name, stream, payload in (self.next() for _ in routes)}
+        assert [told[stream][0] for stream in streams] == ["RESPONSE"] * len(routes), told
+        return [told[stream][1].body for stream in streams]
+
     def request(self, route: int | None, *parameters: str, **more: Any) -> int:
         """Opens a stream with a request; gives its number."""
         stream = self.number()

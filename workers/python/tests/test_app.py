@@ -224,6 +224,24 @@ def test_an_error_handler_that_raises_is_a_plain_500(capsys: pytest.CaptureFixtu
     assert "again" in capsys.readouterr().err
 
 
+TRACEBACK = "ERROR: GET /other: ZeroDivisionError: division by zero\nTraceback"
+
+
+@pytest.mark.parametrize(
+    ("key", "logged"),
+    [(ZeroDivisionError, ""), (ArithmeticError, ""), (KeyError, TRACEBACK), (Exception, TRACEBACK), (500, TRACEBACK)],
+)
+def test_only_what_nobody_expected_is_in_the_log(
+    key: int | type[Exception], logged: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = failing()
+    app.error(key)(lambda error: "caught")
+    assert Client(app).get("/other").status == 500
+    errors = capsys.readouterr().err
+    assert errors.startswith(logged)
+    assert bool(errors) is bool(logged)
+
+
 # Hooks
 
 

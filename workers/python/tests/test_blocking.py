@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from conftest import StartCore
 
+from conftest import StartCore
 from parkade._wire import frames as f
 from parkade.limits import CREDIT_BLOCKING, WINDOW
 

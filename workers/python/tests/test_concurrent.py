@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import msgspec
-from conftest import StartCore
 
+from conftest import StartCore
 from parkade._wire import frames as f
 from parkade.limits import CREDIT_CONCURRENT, WINDOW
 

@@ -16,6 +16,7 @@ ORDER = [
     "_link",
     "mappings",
     "forms",
+    "records",
     "request",
     "functions",
     "waits",

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import PACKAGE, StartCore
 
+from conftest import PACKAGE, StartCore
 from parkade._wire import frames as f
 
 FINE = "from parkade import App\napp = other = App()\napp.get('/', 'fine')\n"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import vectors
 
+import vectors
 from parkade.errors import SignatureError
 from parkade.patterns import Router, parse
 

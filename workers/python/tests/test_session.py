@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 import pytest
-import vectors
 
+import vectors
 from parkade._events import (
     Called,
     Ended,

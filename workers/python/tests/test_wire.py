@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 import pytest
-import vectors
 
+import vectors
 from parkade._wire import frames as f
 from parkade._wire import payloads as p
 from parkade._wire import ready as r

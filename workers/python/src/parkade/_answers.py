@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -45,8 +45,11 @@ class Parked(Struct, frozen=True, gc=False):
 Answer: TypeAlias = bytes | Streamed | Parked
 """Bytes are a whole RESPONSE."""
 
+Coming: TypeAlias = Coroutine[Any, Any, Answer]
+"""An answer that a coroutine gives."""
+
 Run: TypeAlias = Callable[[p.Request], Any]
-"""Answers a request: gives an `Answer`, or an awaitable of one."""
+"""Answers a request: gives an `Answer`, or one that is `Coming` when concurrent."""
 
 
 class Application(Protocol):
@@ -61,10 +64,10 @@ class Application(Protocol):
 
     @property
     def runs(self) -> Mapping[int | None, Run]:
-        """What answers a request, by its route. Awaitable only when concurrent."""
+        """What answers a request, by its route."""
 
-    def call(self, function: str, state: bytes, outcome: p.Outcome) -> Answer | Awaitable[Answer]:
-        """Answers for a wait that is over. Awaitable only when concurrent."""
+    def call(self, function: str, state: bytes, outcome: p.Outcome) -> Answer | Coming:
+        """Answers for a wait that is over. Coming only when concurrent."""
 
     def failed(self, error: BaseException) -> str:
         """Logs what was raised in the middle of a streamed answer; gives one line for ERROR."""

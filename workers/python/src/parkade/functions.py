@@ -16,6 +16,7 @@ from msgspec import Raw
 from ._wire import payloads as p
 from .errors import SignatureError
 from .limits import INLINE_MAX, NAME_MAX
+from .records import whole
 from .request import Request
 
 
@@ -130,6 +131,6 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 def _decoder(annotation: Any) -> Callable[[Raw], Any]:
     try:
-        return msgspec.msgpack.Decoder(annotation).decode
+        return whole(msgspec.msgpack.Decoder(annotation).decode, annotation)
     except TypeError:  # a type that MessagePack cannot tell: the value comes as it was written
         return msgspec.msgpack.Decoder().decode

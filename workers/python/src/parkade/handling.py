@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ._answers import FAULTS, Answer, Parked, Run
+from ._answers import FAULTS, Answer, Coming, Parked, Run
 from ._wire import payloads as p
 from ._wire.ready import Application as ReadyApplication
 from .errors import HTTPError, LoadError
 from .functions import Function, decode_state, find
 from .hooks import ErrorHandlers, ErrorHook, Hook
-from .pages import error_response, failure_response, format_error, log, log_error
+from .pages import error_response, failure_response, format_error, log_error, log_fault
 from .parameters import Call
 from .patterns import Router
 from .request import Request
@@ -23,6 +23,7 @@ from .waits import Wait, value_of_outcome
 
 if TYPE_CHECKING:
     from .app import App
+
 
 class Handling:
     """An `App` as a link runs it (`_answers.Application`). `dev` shows tracebacks to the client."""
@@ -44,7 +45,7 @@ class Handling:
         """What READY tells."""
         return self._app.told()
 
-    def call(self, function: str, state: bytes, outcome: p.Outcome) -> Answer | Awaitable[Answer]:
+    def call(self, function: str, state: bytes, outcome: p.Outcome) -> Answer | Coming:
         """Calls a function for a wait that is over."""
         request = None
         try:
@@ -69,7 +70,7 @@ class Handling:
 
     def failed(self, error: BaseException) -> str:
         """Logs what was raised in the middle of a streamed answer."""
-        log_error("while an answer was being streamed:", error)
+        log_error("while an answer was being streamed", error)
         return f"{type(error).__name__}: {error}"
 
     def start(self) -> None:
@@ -198,8 +199,7 @@ class Handling:
 
     def _fail(self, error: BaseException, raw: p.Request | None, request: Request | None) -> Answer:
         try:
-            status = self._told(error, request)
-            hook = self._errors.find(error, status)
+            status, hook = self._judged(error, request)
             result = self._default(error, request) if hook is None else hook.call(request, error)
             return self._finish(result, status, raw, request)
         except FAULTS as another:
@@ -207,8 +207,7 @@ class Handling:
 
     async def _fail_async(self, error: BaseException, raw: p.Request | None, request: Request | None) -> Answer:
         try:
-            status = self._told(error, request)
-            hook = self._errors.find(error, status)
+            status, hook = self._judged(error, request)
             result = self._default(error, request) if hook is None else await _settle(hook, hook.call(request, error))
             return await self._finish_async(result, status, raw, request)
         except FAULTS as another:
@@ -216,19 +215,28 @@ class Handling:
 
     def _fail_now(self, error: BaseException, request: Request | None) -> Answer:
         """When even the error handler, or a hook behind it, raised."""
-        self._told(error, request)
+        if not isinstance(error, HTTPError):
+            self._log(error, request)
         return encode(self._default(error, request))
 
-    def _told(self, error: BaseException, request: Request | None) -> int:
-        """Logs what is the application's fault, gives the status."""
+    def _judged(self, error: BaseException, request: Request | None) -> tuple[int, ErrorHook | None]:
+        """The status, and the error handler. Logs what is the application's fault.
+
+        An exception for whose type there is a handler was expected: that is no fault, and what is to be logged of it
+        the handler knows. One for `Exception`, or for 500, makes the page for what nobody expected.
+        """
         if isinstance(error, HTTPError):
-            return error.status
+            return error.status, self._errors.find(error, error.status)
+        if not self._errors.expect(error):
+            self._log(error, request)
+        return 500, self._errors.find(error, 500)
+
+    def _log(self, error: BaseException, request: Request | None) -> None:
         what = f"{request.method} {request.path}" if request is not None else "after a wait"
         if isinstance(error, Nonsense):
-            log(f"{what}: the handler {error}" if str(error).startswith("returned") else f"{what}: {error}")
+            log_fault(f"{what}: the handler {error}" if str(error).startswith("returned") else f"{what}: {error}")
         else:
-            log_error(f"{what}:", error)
-        return 500
+            log_error(what, error)
 
     def _default(self, error: BaseException, request: Request | None) -> Response:
         return (
@@ -237,7 +245,7 @@ class Handling:
             else failure_response(error, request, self._dev)
         )
 
-    def _unmatched(self, raw: p.Request) -> Answer | Awaitable[Answer]:
+    def _unmatched(self, raw: p.Request) -> Answer | Coming:
         allowed = self._router.allowed(raw.path)
         error = HTTPError(405, headers={"allow": ", ".join(allowed)}) if allowed else HTTPError(404)
         fail = self._fail_async if self._all_async else self._fail
@@ -265,7 +273,7 @@ def _stopping(hook: Hook) -> Iterator[None]:
     try:
         yield
     except FAULTS as error:
-        log_error(f"the shut-down hook {getattr(hook.function, '__qualname__', hook.function)}:", error)
+        log_error(f"the shut-down hook {getattr(hook.function, '__qualname__', hook.function)}", error)
 
 
 async def _settle(hook: Hook | ErrorHook, result: Any) -> Any:

@@ -73,6 +73,10 @@ class ErrorHandlers:
                 return self.by_type[kind]
         return self.by_status.get(status)
 
+    def expect(self, error: BaseException) -> bool:
+        """Whether there is a handler for its type, or for one above it, other than `Exception`."""
+        return any(kind in self.by_type for kind in type(error).__mro__ if kind is not Exception)
+
     def hooks(self) -> Iterator[ErrorHook]:
         """All of them."""
         yield from self.by_status.values()

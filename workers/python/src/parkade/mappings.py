@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 V = TypeVar("V")
@@ -50,7 +51,9 @@ class Headers(MutableMapping[str, str]):
 
     def __init__(self, given: Mapping[str, str] | Iterable[tuple[str, str]] | None = None) -> None:
         self._pairs: list[tuple[str, str]] = []
-        pairs = given.items() if isinstance(given, Mapping) else given or ()
+        if not given:
+            return
+        pairs = given.items() if isinstance(given, (dict, Mapping)) else given
         for name, value in pairs:
             self.add(name, value)
 
@@ -67,12 +70,16 @@ class Headers(MutableMapping[str, str]):
 
     def add(self, name: str, value: str) -> None:
         """Adds a value, keeping those there are: for `Set-Cookie`, `Link` and the like."""
-        name, value = str(name).lower(), str(value)
-        if not name or not _TOKEN.issuperset(name):
-            raise ValueError(f"{name!r} is no name of a header")
-        if any(character in value for character in "\r\n\0"):
+        name, value = _checked(str(name)), str(value)
+        if "\n" in value or "\r" in value or "\0" in value:
             raise ValueError(f"the value of the header {name} has a line break: {value!r}")
         self._pairs.append((name, value))
+
+    def copied(self) -> Headers:
+        """Others with the same fields."""
+        copy = Headers()
+        copy._pairs = self._pairs.copy()
+        return copy
 
     def getlist(self, name: str) -> list[str]:
         """Every value of a name; empty when there is none."""
@@ -113,6 +120,15 @@ class Headers(MutableMapping[str, str]):
 
     def __repr__(self) -> str:
         return f"Headers({self._pairs!r})"
+
+
+@lru_cache(maxsize=1_024)
+def _checked(name: str) -> str:
+    """The name in lower case. There are few, and they come again and again."""
+    name = name.lower()
+    if not name or not _TOKEN.issuperset(name):
+        raise ValueError(f"{name!r} is no name of a header")
+    return name
 
 
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")  # RFC 9110, section 5.6.2, in lower case

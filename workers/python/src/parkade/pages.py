@@ -48,8 +48,17 @@ def format_error(error: BaseException, loading: bool = False) -> str:
 
 
 def log_error(what: str, error: BaseException) -> None:
-    """Writes a traceback to stderr in one piece, so that those of several workers do not mix."""
-    log(f"{what}\n{format_error(error)}")
+    """Writes a traceback to stderr in one piece, so that those of several workers do not mix.
+
+    Its first line says by itself what happened.
+    """
+    reason = "".join(f": {line}" for line in str(error).splitlines()[:1])
+    log_fault(f"{what}: {type(error).__name__}{reason}\n{format_error(error)}")
+
+
+def log_fault(text: str) -> None:
+    """Writes what is the application's fault. The core may tell it from all else that is printed by its first word."""
+    log(f"ERROR: {text}")
 
 
 def log(text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Generic, TypeVar, overload
 from urllib.parse import unquote
@@ -13,6 +14,7 @@ from ._wire import payloads as p
 from .errors import HTTPError
 from .forms import FormValue, parse_content_type, parse_form, parse_query
 from .mappings import Fields, Headers
+from .records import whole
 
 T = TypeVar("T")
 
@@ -146,7 +148,7 @@ class Request:
         Raises `HTTPError`: 400 not JSON, 422 not of that type.
         """
         try:
-            return msgspec.json.decode(self.body, type=type)
+            return _decoder(type)(self.body)
         except msgspec.ValidationError as error:
             raise HTTPError(422, str(error)) from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -199,6 +201,18 @@ class Request:
 
     def __repr__(self) -> str:
         return f"<Request {self.method} {self.path}>"
+
+
+def _decoder(kind: Any) -> Callable[[bytes], Any]:
+    try:
+        return _made_decoder(kind)
+    except TypeError:  # an annotation that cannot be a key, or none that JSON can become: that is said again
+        return _made_decoder.__wrapped__(kind)
+
+
+@lru_cache(maxsize=1_024)
+def _made_decoder(kind: Any) -> Callable[[bytes], Any]:
+    return whole(msgspec.json.Decoder(kind).decode, kind)
 
 
 def _cookie_value(value: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -16,6 +16,7 @@ from .waits import Message, Wait, encode_message
 
 TEXT = "text/plain; charset=utf-8"
 HTML = "text/html; charset=utf-8"
+_HTML_HEADERS = {"content-type": HTML}
 BYTES = "application/octet-stream"
 JSON = "application/json"
 
@@ -42,13 +43,19 @@ class Response:
         self.status = None if status is None else int(status)
         self.headers = Headers(headers)
 
+    def copied(self, status: int) -> Response:
+        """Another one with the same body and headers; what is right already is not checked again."""
+        copy: Response = object.__new__(type(self))
+        copy.body, copy.status, copy.headers = self.body, status, self.headers.copied()
+        return copy
+
     def __repr__(self) -> str:
         return f"Response({self.body!r}, {self.status}, {self.headers.pairs()!r})"
 
 
 def html(text: str, status: int | None = None, headers: Mapping[str, str] | None = None) -> Response:
     """Text as text/html. It is not escaped: use `html.escape` of the standard library on what comes from outside."""
-    return Response(text, status, {"content-type": HTML} | dict(headers or {}))
+    return Response(text, status, {"content-type": HTML, **headers} if headers else _HTML_HEADERS)
 
 
 class Nonsense(TypeError):
@@ -60,7 +67,7 @@ def normalise(result: object, status: int) -> Response | Wait:
     match result:
         case Response():
             # A copy: the application may return the same object again, and after hooks change what they are given.
-            return Response(result.body, result.status or status, result.headers.pairs())
+            return result.copied(result.status or status)
         case Wait():
             return result
         case None:
@@ -87,13 +94,14 @@ def encode(response: Response) -> bytes | Streamed:
     Raises `Nonsense`.
     """
     body = response.body
-    if isinstance(body, Iterator):
-        first = next(body, None)
-        return Streamed(_head(response, _type_of_piece(first)), _Pieces(first, body))
-    if isinstance(body, AsyncIterator):
-        raise Nonsense("returned an asynchronous iterator from a plain function: write async def")
+    if type(body) not in _WHOLE:
+        if isinstance(body, Iterator):
+            first = next(body, None)
+            return Streamed(_head(response, _type_of_piece(first)), _Pieces(first, body))
+        if isinstance(body, AsyncIterator):
+            raise Nonsense("returned an asynchronous iterator from a plain function: write async def")
     content, content_type = _content(body)
-    if content is not None and p.byte_length(content) > INLINE_MAX:
+    if content is not None and _is_long(content):
         content = content.encode() if isinstance(content, str) else content
         response.headers.setdefault("content-length", str(len(content)))
         return Streamed(_head(response, content_type), _Pieces(content, iter(())))
@@ -103,7 +111,7 @@ def encode(response: Response) -> bytes | Streamed:
 async def encode_async(response: Response) -> bytes | Streamed:
     """As `encode`, and an asynchronous iterator may be the body."""
     body = response.body
-    if not isinstance(body, AsyncIterator):
+    if type(body) in _WHOLE or not isinstance(body, AsyncIterator):
         return encode(response)
     first = await anext(body, None)
     return Streamed(_head(response, _type_of_piece(first)), _PiecesAsync(first, body))
@@ -114,10 +122,20 @@ def inline(response: Response) -> p.Response:
 
     Raises `Nonsense` for one that does not fit into a frame.
     """
-    if isinstance(response.body, Iterator | AsyncIterator):
+    return p.Response(*_kept(response))
+
+
+def encode_kept(response: Response) -> bytes:
+    """As `inline`, encoded."""
+    return encode_payload(_kept(response))
+
+
+def _kept(response: Response) -> _Flat:
+    body = response.body
+    if type(body) not in _WHOLE and isinstance(body, Iterator | AsyncIterator):
         raise Nonsense("an iterator cannot be kept for later: use .then and return it there")
-    content, content_type = _content(response.body)
-    if content is not None and p.byte_length(content) > INLINE_MAX:
+    content, content_type = _content(body)
+    if content is not None and _is_long(content):
         raise Nonsense(f"an answer that is kept for later has at most {INLINE_MAX} bytes: use .then and make it there")
     return _flat(response, content, content_type)
 
@@ -129,9 +147,11 @@ def json_encode(value: object) -> bytes:
 
 encode_string: Callable[[str], bytes] = msgspec.msgpack.Encoder().encode
 
-# A RESPONSE of 200 with a short text is `TEXT_HEAD + encode_string(text)`: nine answers in ten, so it takes no `Response`.
+# A RESPONSE of 200 with a short text is TEXT_HEAD + encode_string(text): nine answers in ten, so it takes no Response.
 TEXT_HEAD = b"\x93" + encode_payload(200) + encode_payload(["content-type", TEXT])  # of an array of three
 SHORT_TEXT = INLINE_MAX // 4  # characters, of which none has more than four bytes
+
+_WHOLE = frozenset({str, bytes, dict, list, type(None)})  # no iterators: to ask an abstract class takes 0.3 µs
 
 _json = msgspec.json.Encoder(enc_hook=encode_message).encode
 
@@ -161,14 +181,22 @@ def _short(value: object) -> str:
     return f"{type(value).__name__} {text if len(text) <= 100 else text[:100] + '…'}"
 
 
-def _flat(response: Response, content: bytes | str | None, content_type: str | None) -> p.Response:
-    headers = response.headers
-    flat = headers.flat()
+_Flat: TypeAlias = tuple[int, list[str] | None, bytes | str | None]
+"""A RESPONSE: what makes it here has checked what `payloads.Response` would."""
+
+
+def _is_long(content: bytes | str) -> bool:
+    """Whether it is too long for a frame; most are so short that nobody need count their bytes."""
+    return len(content) > SHORT_TEXT and p.byte_length(content) > INLINE_MAX
+
+
+def _flat(response: Response, content: bytes | str | None, content_type: str | None) -> _Flat:
+    flat = response.headers.flat()
     if flat and sum(map(len, flat)) > HEADERS_MAX:
         raise Nonsense(f"returned headers of more than {HEADERS_MAX} characters")
-    if content_type is not None and "content-type" not in headers:
+    if content_type is not None and "content-type" not in flat[::2]:
         flat[:0] = ["content-type", content_type]
-    return p.Response(response.status or 200, flat or None, content)
+    return response.status or 200, flat or None, content
 
 
 def _head(response: Response, content_type: str | None) -> bytes:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
+from msgspec import Raw
 
 from ._wire import payloads as p
 from ._wire.codec import encode_payload
@@ -17,7 +18,7 @@ from .functions import encode_state
 from .parameters import Call, bind
 from .patterns import Pattern
 from .request import Request
-from .response import Nonsense, Response, inline, normalise
+from .response import SHORT_TEXT, TEXT_HEAD, Nonsense, Response, encode_kept, encode_string, inline, normalise
 from .waits import Wait
 
 
@@ -56,9 +57,7 @@ class Route:
             return plain
         if isinstance(self.target, Wait):
             wait = msgspec.to_builtins(self.target.wait)
-            return ReadyRoute(
-                methods=methods, path=path, name=name, kind="wait", wait=wait, then=then_of(self.target, None)
-            )
+            return ReadyRoute(methods=methods, path=path, name=name, kind="wait", wait=wait, then=_then(self.target))
         try:
             answer = inline(_response(self.target))
         except Nonsense:  # too long for the core to keep: a worker gives it
@@ -88,16 +87,29 @@ def park(wait: Wait, request: p.Request | None) -> bytes:
 
     `request` goes along with a function that wants it. Raises `Nonsense` for an answer that the core cannot keep.
     """
-    return encode_payload([wait.wait, then_of(wait, request)])
-
-
-def then_of(wait: Wait, request: p.Request | None) -> p.Answer | p.Call:
-    """What the core does when the wait is over."""
     if wait.function is not None:
-        return p.Call(wait.function.name, encode_state(wait.function.name, wait.state, request))
+        name = wait.function.name
+        return encode_payload((wait.wait, ("call", name, encode_state(name, wait.state, request))))
+    if type(wait.wait) is not p.Timer:
+        return encode_payload((wait.wait, _ANSWER_MESSAGE))
+    response = wait.response
+    if type(response) is str and len(response) <= SHORT_TEXT:
+        encoded = TEXT_HEAD + encode_string(response)
+    else:
+        encoded = encode_kept(_response(response))
+    return encode_payload((wait.wait, ("answer", Raw(encoded))))
+
+
+def _then(wait: Wait) -> p.Answer | p.Call:
+    """What the core does when the wait of a route is over."""
+    if wait.function is not None:
+        return p.Call(wait.function.name, encode_state(wait.function.name, wait.state, None))
     if isinstance(wait.wait, p.Timer):
         return p.Answer(inline(_response(wait.response)))
     return p.Answer(None)
+
+
+_ANSWER_MESSAGE = p.Answer(None)
 
 
 def is_handler(target: Any) -> bool:

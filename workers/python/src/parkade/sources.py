@@ -13,6 +13,7 @@ import msgspec
 from .converters import Convert, converter, item_of_list, without_none
 from .errors import HTTPError, SignatureError
 from .forms import Upload, is_form
+from .records import whole
 from .request import Request
 
 Take = Callable[[Request], Any]
@@ -129,7 +130,7 @@ def _from_body(told: str, name: str, kind: Any, default: Any) -> Take:
     if kind is str:
         return lambda request: request.text if request.body or default is EMPTY else default
     try:
-        decode = msgspec.json.Decoder(kind).decode
+        decode = whole(msgspec.json.Decoder(kind).decode, kind)
     except TypeError as error:
         raise SignatureError(f"{told}: JSON cannot become {kind!r} (the parameter {name}): {error}") from error
 

@@ -5,7 +5,6 @@ One object, used in three ways: returned, returned with `.then`, awaited.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
@@ -92,6 +91,9 @@ class Channel:
         Returned, the message is the answer, its cursor the ETag, 204 when the time is up; without `since` the client's
         own cursor counts (`request.cursor`). With `.then` and awaited, it gives a `Message`, or None when the time is
         up; without `since` it begins now.
+
+        Say `timeout` here, not by `asyncio.timeout` around it: a request whose coroutine gives up its own wait stays
+        parked until that wait is over, and is answered, or waits again, only then.
         """
         return Wait(p.Next(self.name, p.NextOptions(None if timeout is None else _seconds(timeout), since)))
 
@@ -115,6 +117,9 @@ class Channel:
         port.port().publish(self.name, content_type, body)
 
 
+_NO_STATE: Mapping[str, Any] = {}
+
+
 class Wait:
     """What a request waits for, and what happens then. Make it with `after` or `channel`. It does not change."""
 
@@ -130,7 +135,7 @@ class Wait:
         self.wait = wait
         self.response = response  # a timer's
         self.function = function
-        self.state = state or {}
+        self.state: Mapping[str, Any] = state or _NO_STATE
 
     def then(self, function: Callable[..., Any], /, **state: Any) -> Wait:
         """Returned, this has any worker call `function` when the wait is over; what that returns is the answer.
@@ -207,6 +212,6 @@ def _value_of(body: bytes, content_type: str) -> Any:
 
 
 def _seconds(seconds: float) -> float:
-    if not (isinstance(seconds, int | float) and math.isfinite(seconds) and 0 <= seconds <= 1e15):
+    if not (isinstance(seconds, (int, float)) and 0 <= seconds <= 1e15):  # neither infinity nor NaN is in there
         raise ValueError(f"seconds are a finite number, not negative: {seconds!r}")
     return seconds

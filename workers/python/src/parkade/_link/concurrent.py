@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import sys
 import threading
-from collections.abc import Awaitable, Coroutine
-from typing import Any, cast
+from typing import cast
 
-from .._answers import FAULTS, Answer, Application, AsyncChunks, Chunks, Parked, Streamed
+from .._answers import FAULTS, Answer, Application, AsyncChunks, Chunks, Coming, Parked, Streamed
 from .._events import Called, Cancelled, Ended, Event, Opened, Pinged, Reply, Resumed, Writable
 from .._session import Session
 from .._wire import payloads as p
@@ -17,8 +15,7 @@ from ..errors import WaitError
 from ..limits import CREDIT_CONCURRENT
 from . import port
 from .exchange import Exchange
-
-_EAGER = sys.version_info >= (3, 12)
+from .runners import Runners
 
 
 def run(link: socket.socket, session: Session, application: Application) -> str:
@@ -60,12 +57,14 @@ class Concurrent(asyncio.Protocol):
         self.over: asyncio.Future[Ended | None] = loop.create_future()  # None when the core is gone
         self._session = session
         self._application = application
+        self._runs = application.runs
         self._transport: asyncio.Transport | None = None
         self._thread = threading.get_ident()
-        self._exchanges: dict[int, Exchange] = {}
         self._out: list[bytes] = []
         self._flush_is_due = False
         self._closed: asyncio.Future[None] = loop.create_future()
+        self._runners = Runners(self, session, self._finish)
+        self._exchanges = self._runners.exchanges
 
     # The port
 
@@ -91,9 +90,10 @@ class Concurrent(asyncio.Protocol):
         self._out.append(data)
         if not self._flush_is_due:
             self._flush_is_due = True
-            self.loop.call_soon(self._flush)
+            self.loop.call_soon(self.flush)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Writes now what this turn has brought so far."""
         self._flush_is_due = False
         if self._out and self._transport is not None:
             self._transport.write(b"".join(self._out))
@@ -101,7 +101,7 @@ class Concurrent(asyncio.Protocol):
 
     async def close(self) -> None:
         """Writes what is left and closes this end."""
-        self._flush()
+        self.flush()
         if self._transport is not None:
             self._transport.close()
         await self._closed
@@ -126,15 +126,14 @@ class Concurrent(asyncio.Protocol):
         self._end(None)
 
     def data_received(self, data: bytes) -> None:
-        scheduled = self._flush_is_due
-        self._flush_is_due = True  # nothing below needs a turn of its own: it is written at the end
+        self._flush_is_due = True  # nothing below needs a turn of its own: the runners flush behind their first steps
+        cancelled = self._session.cancelled
         for event in self._session.receive(data):
-            self._take(event)
-        if _EAGER:
-            self._flush()
-            self._flush_is_due = scheduled
-        else:
-            self.loop.call_soon(self._flush)  # behind the first steps of the tasks just made
+            if type(event) is Opened and event.stream not in cancelled:
+                self._begin(event.stream, self._runs[event.request.route](event.request))
+            else:
+                self._take(event)
+        self._runners.start()
 
     # Events
 
@@ -143,8 +142,6 @@ class Concurrent(asyncio.Protocol):
         match event:
             case Opened(stream=stream) | Called(stream=stream) if stream in session.cancelled:
                 self._out.append(session.error(stream, "cancelled"))
-            case Opened(stream=stream, request=request):
-                self._begin(stream, self._application.runs[request.route](request))
             case Called(stream=stream, function=function, state=state, outcome=outcome):
                 self._begin(stream, self._application.call(function, state, outcome))
             case Resumed(streams=streams, outcome=outcome):
@@ -163,18 +160,15 @@ class Concurrent(asyncio.Protocol):
             case _:
                 pass  # DRAIN changes nothing here
 
-    def _begin(self, stream: int, answer: Answer | Awaitable[Answer]) -> None:
+    def _begin(self, stream: int, answer: Answer | Coming) -> None:
         if type(answer) is bytes:
             self._out.append(self._session.respond(stream, answer))
         elif type(answer) is Parked:
             self._out.append(self._session.park(stream, answer.park))
+        elif type(answer) is Streamed:
+            self._runners.add(stream, _at_once(answer))
         else:
-            exchange = Exchange(self, stream)
-            self._exchanges[stream] = exchange
-            port.exchange.set(exchange)  # the task copies the context it is made in
-            coming = _at_once(answer) if type(answer) is Streamed else answer
-            exchange.task = _task(self.loop, self._finish(exchange, coming))  # type: ignore[arg-type]
-            port.exchange.set(None)  # what a plain function begins in the background belongs to no request
+            self._runners.add(stream, cast(Coming, answer))
 
     def _resume(self, stream: int, outcome: p.Outcome) -> None:
         if (exchange := self._exchanges.get(stream)) is not None:
@@ -184,7 +178,7 @@ class Concurrent(asyncio.Protocol):
 
     def _cancel(self, stream: int) -> None:
         exchange = self._exchanges.get(stream)
-        if exchange is not None and exchange.task is not None:
+        if exchange is not None:
             exchange.task.cancel("the request was cancelled")
 
     def _end(self, ended: Ended | None) -> None:
@@ -193,25 +187,18 @@ class Concurrent(asyncio.Protocol):
 
     # Answers
 
-    async def _finish(self, exchange: Exchange, coming: Awaitable[Answer]) -> None:
+    async def _finish(self, exchange: Exchange, answer: Answer) -> None:
         session, stream = self._session, exchange.stream
-        try:
-            answer = await coming
-            if exchange.waiters is not None:
-                await exchange.held_again()
-            if not session.held(stream):
-                pass  # it was cancelled while it was parked
-            elif type(answer) is bytes:
-                self.write(session.respond(stream, answer))
-            elif type(answer) is Streamed:
-                await self._stream(exchange, answer)
-            elif type(answer) is Parked:
-                self.write(session.park(stream, answer.park))
-        except asyncio.CancelledError:
-            if session.held(stream):
-                self.write(session.error(stream, "cancelled"))
-        finally:
-            del self._exchanges[stream]
+        if exchange.waiters is not None:
+            await exchange.held_again()
+        if not session.held(stream):
+            pass  # it was cancelled while it was parked
+        elif type(answer) is bytes:
+            self.write(session.respond(stream, answer))
+        elif type(answer) is Streamed:
+            await self._stream(exchange, answer)
+        elif type(answer) is Parked:
+            self.write(session.park(stream, answer.park))
 
     async def _stream(self, exchange: Exchange, answer: Streamed) -> None:
         session, stream = self._session, exchange.stream
@@ -246,18 +233,6 @@ class Concurrent(asyncio.Protocol):
         if self._session.blocked(exchange.stream):
             exchange.writable = self.loop.create_future()
             await exchange.writable
-
-
-if sys.version_info >= (3, 12):
-
-    def _task(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Begins at once: a coroutine that never suspends costs no turn of the loop."""
-        return asyncio.Task(coroutine, loop=loop, eager_start=True)
-
-else:
-
-    def _task(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        return asyncio.Task(coroutine, loop=loop)
 
 
 async def _at_once(answer: Answer) -> Answer:

@@ -1,10 +1,10 @@
 """Runs the coroutines that answer requests: all that never wait in one task, each that waits in a task of its own.
 
-A task costs 2 to 3 µs, more than most coroutines that never wait. So a *runner*, which is a task, takes them from a queue
-and awaits one after another. As soon as one waits, the runner is that request's task, for good: its first step was made
-in it, and so will be all others. The rest of the queue is for another runner. A request is therefore alone in its task
-from its first suspension on, which is what a timeout, a task group, and a cancellation need; and its context variables
-are those that it set before.
+A task costs 2 to 3 µs, more than most coroutines that never wait. So a *runner*, which is a task, takes them from a
+queue and awaits one after another. As soon as one waits, the runner is that request's task, for good: its first step
+was made in it, and so will be all others. The rest of the queue is for another runner. A request is therefore alone in
+its task from its first suspension on, which is what a timeout, a task group and a cancellation need; and its context
+variables are those that it set before.
 
 Requests that shared a task must not notice. One that has left a trace in it is the runner's last (`_is_marked`).
 """
@@ -14,17 +14,15 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from contextvars import Context, copy_context
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
-from .._answers import Answer
+from .._answers import Answer, Coming
 from .._session import Session
 from . import port
 from .exchange import Exchange
 from .exchange import Link as ExchangeLink
-
-Coming: TypeAlias = Coroutine[Any, Any, Answer]
 
 
 class Link(ExchangeLink, Protocol):
@@ -49,7 +47,7 @@ class Runners:
         self._session = session
         self._finish = finish
         self._queue: deque[tuple[int, Coming]] = deque()
-        self._stepped: Exchange | None = None  # what a runner has begun and not ended in the step it is making, or made
+        self._stepped: Exchange | None = None  # what the runner's step that is made, or was made last, has not ended
         self._spent = 0  # how many requests of this queue kept a runner for themselves
 
     def add(self, stream: int, coming: Coming) -> None:
@@ -101,7 +99,7 @@ class Runners:
             context = copy_context()
             try:
                 answer = await coming
-                if type(answer) is bytes and self._stepped is exchange:
+                if type(answer) is bytes and exchange.waiters is None:
                     link.write(session.respond(stream, answer))
                 else:
                     await self._finish(exchange, answer)
@@ -131,8 +129,9 @@ class Runners:
 def _is_marked(task: Any, context: Context) -> bool:
     """Whether a request that never waited has left something in its task that the next one would find.
 
-    A cancellation that is still to come, a callback that is due when the request ends, a context variable. Contexts
-    share what they hold until one of them is changed, so comparing two that are the same looks at nothing more.
+    A cancellation that is still to come, a callback that is due when the request ends, a context variable. For the
+    first `Task.cancelling` says too little: `uncancel` takes back the count but, before 3.13, not the cancellation.
+    Contexts share what they hold until one of them is changed, so that comparing two that are the same costs nothing.
     """
     if task._must_cancel or task._callbacks:
         return True

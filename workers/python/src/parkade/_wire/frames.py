@@ -70,7 +70,7 @@ class Decoder:
         self._rest = b""
 
     def joined(self, data: bytes) -> bytes:
-        """`data` behind what was no whole frame yet, which the decoder then forgets: what is left of it is fed again."""
+        """`data` behind what was no whole frame yet, which is forgotten here: feed it again."""
         if not self._rest:
             return data
         data, self._rest = self._rest + data, b""
