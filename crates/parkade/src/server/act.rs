@@ -90,7 +90,7 @@ impl Server {
         }
     }
 
-    fn refuse(&mut self, request: RequestId, refused: Refusal) {
+    pub(super) fn refuse(&mut self, request: RequestId, refused: Refusal) {
         let (status, fault, detail, retry_after) = refusal::explain(refused);
         let allow = self
             .exchanges

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use parkade_core::{ChannelName, Cursor, Destination, Event, Found, RequestId, Then, Wait, WorkerError, WorkerId};
+use parkade_core::{
+    ChannelName, Cursor, Destination, Event, Found, Refusal, RequestId, Then, Wait, WorkerError, WorkerId,
+};
 use parkade_wire::{Application, ErrorReason, Response, Then as WireThen, Wait as WireWait};
 
 use super::exchange::{Arrival, Exchange};
@@ -184,11 +186,17 @@ impl Server {
 
     fn bad_answer(&mut self, worker: WorkerId, request: RequestId, fault: answer::BadAnswer, more: bool) {
         tracing::error!(worker = worker.0, "the application gave an answer that cannot be sent: {fault}");
-        if more {
-            // The rest of it is on its way: it is read over until the worker closes the stream.
-            self.workers.cancel(worker, request, parkade_core::Reason::Operator);
+        if !more {
+            self.tell(Event::Errored { worker, request, error: WorkerError::BadAnswer });
+            return;
         }
-        self.tell(Event::Errored { worker, request, error: WorkerError::BadAnswer });
+        // The worker is not done with it: its client is told now, and for the core nobody waits for the rest any more.
+        if self.exchanges.of(request).is_some_and(|exchange| exchange.status == 0) {
+            self.refuse(request, Refusal::BadAnswer);
+        } else {
+            self.http.abort(request);
+        }
+        self.tell(Event::Left { request });
     }
 
     fn worker_parked(&mut self, worker: WorkerId, request: RequestId, wait: WireWait, then: WireThen) {

@@ -63,7 +63,13 @@ impl Exchange {
     }
 
     pub fn answer(&mut self, status: u16, fields: Vec<(Vec<u8>, Vec<u8>)>, body: Bytes) {
-        let body = if self.is_head { Body::Announced(body.len() as u64) } else { Body::Whole(body) };
+        let body = if answer::is_bodiless(status) {
+            Body::Whole(Bytes::new())
+        } else if self.is_head {
+            Body::Announced(body.len() as u64)
+        } else {
+            Body::Whole(body)
+        };
         self.reply(Answer { status, fields, body });
     }
 

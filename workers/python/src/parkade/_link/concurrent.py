@@ -206,10 +206,11 @@ class Concurrent(asyncio.Protocol):
         try:
             if isinstance(answer.chunks, AsyncChunks):
                 async for chunk in answer.chunks:
-                    await self._send(exchange, chunk)
+                    if self._send(exchange, chunk):
+                        await self._writable(exchange)
             else:
                 for chunk in answer.chunks:
-                    await self._send(exchange, chunk)
+                    await self._send_plain(exchange, chunk)
             self.write(session.finish(stream))
         except FAULTS as error:
             self.write(session.error(stream, "application", self._application.failed(error)))
@@ -226,13 +227,28 @@ class Concurrent(asyncio.Protocol):
         except FAULTS as error:
             self._application.failed(error)
 
-    async def _send(self, exchange: Exchange, chunk: bytes) -> None:
+    def _send(self, exchange: Exchange, chunk: bytes) -> bool:
+        """Whether the client has to read before more may be sent."""
         if exchange.stream in self._session.cancelled:
             raise asyncio.CancelledError  # an endless iterator that never suspends would not meet the task's own
         self.write(self._session.data(exchange.stream, chunk))
-        if self._session.blocked(exchange.stream):
-            exchange.writable = self.loop.create_future()
-            await exchange.writable
+        return self._session.blocked(exchange.stream)
+
+    async def _send_plain(self, exchange: Exchange, chunk: bytes) -> None:
+        """A piece of a plain iterator, which never suspends: it leaves, and others are heard, before the next is made."""
+        if self._send(exchange, chunk):
+            # Put aside until the client reads on: a plain handler occupies its worker, and does so no longer.
+            self.write(self._session.credit(1))
+            try:
+                await self._writable(exchange)
+            finally:
+                self.write(self._session.credit(-1))
+        self.flush()
+        await asyncio.sleep(0)
+
+    async def _writable(self, exchange: Exchange) -> None:
+        exchange.writable = self.loop.create_future()
+        await exchange.writable
 
 
 async def _at_once(answer: Answer) -> Answer:
