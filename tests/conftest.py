@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import resource
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,7 +40,10 @@ def _servers() -> Iterator[Serve]:
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Starts servers, waits until they are ready, and ends them behind the test: `serve("basic", workers=2, deadline="300ms")`."""
+    """Starts servers, waits until they are ready, and ends them behind the test.
+
+    `serve("basic", workers=2, deadline="300ms")`: an application of `tests/apps`, or any target, and flags.
+    """
     yield from _servers()
 
 
@@ -46,3 +51,10 @@ def serve() -> Iterator[Serve]:
 def serve_for_all() -> Iterator[Serve]:
     """The same for all tests of a file."""
     yield from _servers()
+
+
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """A folder whose path is short enough for a Unix socket, which pytest's own is not."""
+    with tempfile.TemporaryDirectory(prefix="pk-") as folder:
+        yield Path(folder)

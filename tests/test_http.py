@@ -40,7 +40,9 @@ def test_a_connection_carries_one_request_after_another(server: Server) -> None:
 @pytest.mark.promise(1)
 def test_pipelined_requests_are_answered_once_each_in_their_order(server: Server) -> None:
     client = server.connect()
-    client.send(*(request("GET", target) for target in ("/after/0.1", "/constant", "/hola/a", "/after/0.01", "/status/404")))
+    client.send(
+        *(request("GET", target) for target in ("/after/0.1", "/constant", "/hola/a", "/after/0.01", "/status/404"))
+    )
     answers = [client.answer() for _ in range(5)]
     assert [(answer.status, answer.text) for answer in answers] == [
         (200, "after 0.1"),
@@ -121,11 +123,12 @@ def test_a_streamed_answer_of_many_megabytes_arrives_whole(server: Server) -> No
 
 
 def test_the_pieces_of_a_streamed_answer_come_when_they_are_made(server: Server) -> None:
-    client = server.connect().ask("GET", "/gated-stream/pieces")
+    gate = server.new_gate()
+    client = server.connect().ask("GET", f"/gated-stream/{gate}")
     pieces = client.pieces(client.opening())
     assert next(pieces) == b"before"
     assert not client.is_readable()
-    server.open_gate("pieces")
+    server.open_gate(gate)
     assert list(pieces) == [b"behind"]
 
 
@@ -328,10 +331,11 @@ def test_http_2_carries_large_bodies_both_ways(server: Server, size: int) -> Non
 
 
 def test_http_2_streams_pieces_as_they_are_made(server: Server) -> None:
+    gate = server.new_gate()
     client = server.connect2()
-    stream = client.ask("GET", "/gated-stream/two")
+    stream = client.ask("GET", f"/gated-stream/{gate}")
     assert client.piece(stream) == b"before"
-    server.open_gate("two")
+    server.open_gate(gate)
     assert client.piece(stream) == b"behind"
     assert client.piece(stream) == b""
 

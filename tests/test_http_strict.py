@@ -1,7 +1,8 @@
-"""Requests that could be read in two ways are refused, and nothing behind them is read. See "Lessons of published vulnerabilities"."""
+"""Requests that could be read in two ways are refused, and nothing behind them is read."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import struct
@@ -42,7 +43,9 @@ def check(server: Server, raw: bytes, statuses: set[int]) -> None:
         assert client.ends(), "the connection goes on"
 
 
-def head(*lines: str, method: str = "POST", target: str = "/echo", version: str = "HTTP/1.1", host: bool = True) -> bytes:
+def head(
+    *lines: str, method: str = "POST", target: str = "/echo", version: str = "HTTP/1.1", host: bool = True
+) -> bytes:
     told = [f"{method} {target} {version}", *(["Host: test"] if host else []), *lines, "", ""]
     return "\r\n".join(told).encode("latin-1")
 
@@ -104,7 +107,24 @@ def test_a_transfer_coding_that_is_told_in_a_strange_way_is_refused(server: Serv
 
 @pytest.mark.parametrize(
     "length",
-    ["+5", "-5", "0x5", "5 5", "5, 5", "5,5", "", "five", "5.0", "5e0", "٥", "99999999999999999999999", "18446744073709551616", "5;", "_5", "5_0"],
+    [
+        "+5",
+        "-5",
+        "0x5",
+        "5 5",
+        "5, 5",
+        "5,5",
+        "",
+        "five",
+        "5.0",
+        "5e0",
+        "٥",
+        "99999999999999999999999",
+        "18446744073709551616",
+        "5;",
+        "_5",
+        "5_0",
+    ],
 )
 def test_a_content_length_that_is_no_number_is_refused(server: Server, length: str) -> None:
     raw = f"POST /echo HTTP/1.1\r\nHost: test\r\nContent-Length: {length}\r\n\r\n".encode()
@@ -194,7 +214,7 @@ def test_lines_that_are_not_quite_lines_are_refused(server: Server, raw: bytes) 
     [
         (b"GET /echo", {400, 505}),
         (b"GET  /echo HTTP/1.1", {400}),
-        (b"GET /echo  HTTP/1.1", {400}),
+        (b"GET /echo  HTTP/1.1", {400, 505}),
         (b" GET /echo HTTP/1.1", {400}),
         (b"GET\t/echo HTTP/1.1", {400}),
         (b"GET /echo HTTP/1.1 ", {400}),
@@ -215,10 +235,30 @@ def test_a_request_line_that_is_none_is_refused(server: Server, line: bytes, sta
 
 @pytest.mark.parametrize(
     "target",
-    ["echo", "", "*", "/echo#x", "/e cho", "/%", "/%4", "/%zz", "/%00", "/%ff", "/\x7f", "/\\", "/<x>", "/\xe4", "ftp://test/echo", "http://u@test/echo", "http:///echo", "//\x01", "http://te st/"],
+    [
+        "echo",
+        "",
+        "*",
+        "/echo#x",
+        "/e cho",
+        "/%",
+        "/%4",
+        "/%zz",
+        "/%00",
+        "/%ff",
+        "/\x7f",
+        "/\\",
+        "/<x>",
+        "/\xe4",
+        "ftp://test/echo",
+        "http://u@test/echo",
+        "http:///echo",
+        "//\x01",
+        "http://te st/",
+    ],
 )
 def test_a_malformed_target_is_refused(server: Server, target: str) -> None:
-    check(server, head(method="GET", target=target), {400})
+    check(server, head(method="GET", target=target), {400, 505} if " " in target else {400})
 
 
 def test_connect_is_refused(server: Server) -> None:
@@ -272,10 +312,8 @@ def test_http_2_without_an_authority_is_refused(server: Server) -> None:
 def test_http_2_with_an_invalid_authority_is_refused(server: Server, authority: str) -> None:
     with Http2(server.address, strict=False) as client:
         stream = client.ask("GET", "/hola/x", authority=authority)
-        try:
+        with contextlib.suppress(Broken):  # hyper resets the stream of some of them
             assert client.answer(stream).status == 400
-        except Broken:
-            pass  # hyper resets the stream of some of them
 
 
 # Upgrade and Expect
@@ -364,8 +402,9 @@ def test_a_channel_name_with_control_characters_or_too_long_is_400(server: Serve
 
 def test_what_a_client_sends_cannot_forge_lines_of_the_access_log(server: Server) -> None:
     lines = len(server.printed().splitlines())
-    assert server.get("/hola/x", 'User-Agent: a\x1b[31m"forged"\\').status in (200, 400)
+    assert server.get("/hola/x", 'User-Agent: "forged"\\ \xff').status == 200
     assert server.get("/hola/%0aforged").status == 200
+    assert server.get("/hola/x", "User-Agent: a\x1b[31m").status == 400
     until("two lines", lambda: len(server.printed().splitlines()) >= lines + 2)
     for line in server.printed().splitlines():
         json.loads(line)
@@ -450,7 +489,7 @@ def get(target: bytes) -> bytes:
 
 
 def flood(server: Server, frames: Iterator[bytes], mebibytes: int = 16) -> None:
-    """Sends until the server ends the connection, or until there is nothing more to send. The core must not grow by so much."""
+    """Sends until the server ends the connection, or there is nothing more. The core must not grow by so much."""
     before = server.resident_bytes
     with Client(server.address) as client:
         client.socket.settimeout(2)
@@ -498,11 +537,12 @@ def test_resets_that_the_server_is_made_to_send_are_cut_off_too(server: Server) 
 
 def test_slow_resets_cancel_their_work_one_by_one(server: Server) -> None:
     client = server.connect2()
-    for _ in range(300):
+    for _ in range(40):
         stream = client.ask("GET", "/next/slow")
+        server.until_parked(1)
         client.reset(stream)
-    server.until_zero()
-    assert client.get("/hola/x").status == 200 if client.goaway is None else True
+        server.until_zero()
+    assert client.get("/hola/x").status == 200, "who resets now and then is no attacker"
 
 
 def test_endless_continuations_end_the_connection(server: Server) -> None:
@@ -554,7 +594,9 @@ def test_too_many_or_too_long_fields_of_http_2_are_refused(server: Server) -> No
 )
 def test_a_flood_of_control_frames_grows_nothing(server: Server, what: str, piece: bytes) -> None:
     def frames() -> Iterator[bytes]:
-        yield frame(HEADERS, END_HEADERS, 1, b"\x83\x86" + literal(b":path", b"/echo") + literal(b":authority", b"test"))
+        yield frame(
+            HEADERS, END_HEADERS, 1, b"\x83\x86" + literal(b":path", b"/echo") + literal(b":authority", b"test")
+        )
         for _ in range(500):
             yield piece
 
@@ -565,7 +607,9 @@ def test_broken_frames_of_http_2_end_the_connection(server: Server) -> None:
     chance = random.Random(7)
     for _ in range(60):
         with Client(server.address) as client:
-            rubbish = frame(chance.randrange(12), chance.randrange(256), chance.randrange(4), chance.randbytes(chance.randrange(40)))
+            rubbish = frame(
+                chance.randrange(12), chance.randrange(256), chance.randrange(4), chance.randbytes(chance.randrange(40))
+            )
             client.send_what_goes(PREFACE + frame(SETTINGS, 0, 0) + rubbish)
             client.send_what_goes(chance.randbytes(60))
     server.still_serves()

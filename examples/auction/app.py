@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
+
 from parkade import App, Request, Wait, channel, html
 
 BEGINNING = "0.0"  # a cursor that no channel has given: all that is held is behind it

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from msgspec import Meta
+
 from parkade import App, HTTPError, Request, Response, Wait, after, channel, html
 
 ADMIN = os.environ.get("DEMO_ADMIN", "127.0.0.1:8001")  # where --admin listens

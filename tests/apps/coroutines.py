@@ -26,6 +26,7 @@ async def pid() -> str:
 
 @app.get("/hold/{gate}")
 async def hold(gate: str) -> str:
+    print(f"holds at {gate}", flush=True)
     try:
         await hold_async(gate)
     except asyncio.CancelledError:
@@ -54,12 +55,13 @@ async def sleep(seconds: float) -> str:
 
 @app.get("/block/{seconds:float}")
 async def block(seconds: float) -> str:
-    time.sleep(seconds)  # noqa: ASYNC251 (the mistake that is looked for)
+    time.sleep(seconds)
     return f"blocked {seconds}"
 
 
 @app.get("/after/{seconds:float}")
 async def after_seconds(seconds: float) -> str:
+    print("awaits a timer", flush=True)
     try:
         await after(seconds)
     except asyncio.CancelledError:
@@ -89,6 +91,7 @@ async def events(name: str) -> object:
 @app.get("/stream/{gate}")
 async def stream(gate: str) -> AsyncIterator[str]:
     yield "before"
+    print("streams", flush=True)
     try:
         await hold_async(gate)
     except asyncio.CancelledError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import time
 from collections.abc import Iterator
 
 from gates import hold
@@ -72,9 +73,10 @@ def loop_soon() -> None:
 
 
 @app.get("/leak/{mebibytes:int}")
-def leak(mebibytes: int) -> int:
+def leak(mebibytes: int) -> str:
     memory.append(bytearray(os.urandom(1 << 10)) * (mebibytes << 10))
-    return len(memory)
+    time.sleep(0.02)  # or a gigabyte would be gone before anybody can look
+    return f"{len(memory)}"
 
 
 # Answers that are none

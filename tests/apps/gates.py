@@ -1,4 +1,7 @@
-"""Where a handler waits until the test lets it go on: `server.open_gate(name)`. A file is the signal, for it crosses processes."""
+"""Where a handler waits until the test lets it go on: `server.open_gate(name)`.
+
+A file is the signal, for it crosses processes.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the black-box tests are made of: a running server, clients that send exact bytes, a worker that does as it is told."""
+"""What the tests are made of: a running server, clients that send exact bytes, a worker that does as it is told."""

@@ -72,7 +72,9 @@ class Client:
     """One connection. `sent` and `send` take bytes as they are."""
 
     def __init__(self, address: Address, seconds: float = SECONDS, receive_buffer: int | None = None) -> None:
-        family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        family = (
+            socket.AF_UNIX if isinstance(address, str) else socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        )
         self.socket = socket.socket(family, socket.SOCK_STREAM)
         if receive_buffer is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import socket
 from dataclasses import dataclass, field
+from typing import Any
 
 import h2.config
 import h2.connection
 import h2.errors
 import h2.events
 import h2.settings
+from hyperframe.frame import GoAwayFrame
 
 from .client import SECONDS, Address, Answer, Broken, Closed
 
@@ -25,7 +27,9 @@ class _Stream:
 class Http2:
     """One connection. A stream is named by its number."""
 
-    def __init__(self, address: Address, seconds: float = SECONDS, window: int | None = None, strict: bool = True) -> None:
+    def __init__(
+        self, address: Address, seconds: float = SECONDS, window: int | None = None, strict: bool = True
+    ) -> None:
         family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
         self.socket = socket.socket(family, socket.SOCK_STREAM)
         self.socket.settimeout(seconds)
@@ -37,11 +41,13 @@ class Http2:
             split_outbound_cookies=False,
         )
         self.connection = h2.connection.H2Connection(config)
+        # The library takes GOAWAY for the end of everything; it ends new streams only (RFC 9113, section 6.8).
+        self.connection._frame_dispatch_table[GoAwayFrame] = self._note_goaway
         self.connection.initiate_connection()
         if window is not None:
             self.connection.update_settings({h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: window})
         self.streams: dict[int, _Stream] = {}
-        self.goaway: h2.events.ConnectionTerminated | None = None
+        self.goaway: GoAwayFrame | None = None
         self.window_is_given_back = window is None
         self.flush()
 
@@ -62,7 +68,7 @@ class Http2:
         end: bool = True,
         authority: str | None = "test",
     ) -> int:
-        """Sends a request, and its body as far as the window allows; gives the stream. `end`: nothing more will follow."""
+        """Sends a request and its body, as the window allows; gives the stream. `end`: nothing follows."""
         stream: int = self.connection.get_next_available_stream_id()
         self.streams[stream] = _Stream()
         host = [] if authority is None else [(":authority", authority)]
@@ -76,10 +82,10 @@ class Http2:
     def send(self, stream: int, body: bytes, end: bool = True) -> None:
         """Sends of a body, waiting for the window where it must."""
         while body:
+            if self.streams[stream].ended or self.streams[stream].reset is not None:
+                return  # the server has heard enough
             room = min(self.connection.local_flow_control_window(stream), self.connection.max_outbound_frame_size)
             if room == 0:
-                if self.streams[stream].ended or self.streams[stream].reset is not None:
-                    return
                 self._receive()
                 continue
             piece, body = body[:room], body[room:]
@@ -123,7 +129,7 @@ class Http2:
             self._need(stream)
         return stream.pieces.pop(0) if stream.pieces else b""
 
-    def until_goaway(self) -> h2.events.ConnectionTerminated:
+    def until_goaway(self) -> GoAwayFrame:
         """Waits until the server says that it takes no more streams."""
         while self.goaway is None:
             self._receive()
@@ -167,10 +173,12 @@ class Http2:
                 self.streams[number].ended = True
             case h2.events.StreamReset(stream_id=number, error_code=code):
                 self.streams[number].reset = int(code)
-            case h2.events.ConnectionTerminated():
-                self.goaway = event
             case _:
                 pass
+
+    def _note_goaway(self, frame: GoAwayFrame) -> tuple[list[Any], list[Any]]:
+        self.goaway = frame
+        return [], []
 
     def close(self) -> None:
         """Leaves."""

@@ -31,6 +31,11 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
 
 
+def descriptors(pid: int) -> int:
+    """How many are open."""
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
 def with_variable(name: str, value: str) -> list[int]:
     """Living processes that were started with this environment variable: a server and everything it has started."""
     wanted = f"{name}={value}".encode()

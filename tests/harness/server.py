@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
+import contextlib
 import json
 import os
 import re
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from . import processes
-from .client import Client
+from .client import Client, Closed
 from .http2 import Http2
 from .sse import Events
 from .until import SECONDS, until
@@ -69,7 +69,7 @@ def run(*words: str | Path, seconds: float = 20, **environment: str) -> subproce
 
 
 class Server:
-    """`parkade serve` with an application of `tests/apps`, or any target. Settings are the flags of the command line."""
+    """`parkade serve` with an application of `tests/apps`, or any target. Settings are flags of the command line."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class Server:
             assert self.process.poll() is None, f"the server ended with {self.process.returncode}:\n{self.log()}"
             try:
                 status = self.status()
-            except (OSError, http.client.HTTPException):
+            except (OSError, Closed):
                 return False
             return status["state"] == "ready" and len(self.workers("ready", "busy")) >= (workers or 1)
 
@@ -184,25 +184,24 @@ class Server:
         self._kept.append(client)
         return client
 
-    def _leave(self) -> None:
-        for client in self._kept:
+    def leave(self, count: int | None = None) -> None:
+        """The last so many clients close their connections, or all."""
+        leaving = self._kept if count is None else self._kept[-count:]
+        for client in leaving:
             client.close()
-        self._kept.clear()
+        del self._kept[len(self._kept) - len(leaving) :]
 
     # What it says of itself
 
-    def admin(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
+    def admin(self, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, bytes]:
         """Asks its private socket; gives status and body."""
-        connection = http.client.HTTPConnection("private", timeout=SECONDS)
-        connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.sock.settimeout(SECONDS)
-        try:
-            connection.sock.connect(str(self.private))
-            connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
-            answer = connection.getresponse()
-            return answer.status, answer.read()
-        finally:
-            connection.close()
+        fields = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        with Client(str(self.private)) as client:
+            # Who is refused may be cut off while it still sends; the answer is there all the same.
+            with contextlib.suppress(BrokenPipeError):
+                client.ask(method, path, *fields, "Connection: close", body=body)
+            answer = client.answer(head=method == "HEAD")
+            return answer.status, answer.body
 
     def status(self) -> Status:
         """What `/status` tells."""
@@ -218,7 +217,7 @@ class Server:
             status = self.status()
             return status if look(status) else None
 
-        found = until("the status", seen, seconds, told=lambda: f"{json.dumps(self.status())}\n{self.log()[-4000:]}")
+        found = until("the status", seen, seconds, told=lambda: f"{json.dumps(self.status())}\n{self.log_tail()}")
         assert found is not None
         return found
 
@@ -240,7 +239,7 @@ class Server:
             f"{times} times {pattern!r} in the log",
             lambda: list(re.finditer(pattern, self.log()))[times - 1 :],
             seconds,
-            told=self.log,
+            told=self.log_tail,
         )
         return found[-1]
 
@@ -251,13 +250,17 @@ class Server:
 
     def cleared(self) -> None:
         """Behind a test that shares its server: its clients leave, and the server is as it was."""
-        self._leave()
+        self.leave()
         self.until_zero()
         self.still_serves()
 
     def log(self) -> str:
         """What it has written to standard error."""
         return self._log.read_text(errors="replace")
+
+    def log_tail(self) -> str:
+        """Its end, for the message of a test that fails."""
+        return self.log()[-2_500:]
 
     def printed(self) -> str:
         """What it has written to standard output."""
@@ -290,6 +293,10 @@ class Server:
         assert code == 202, f"{code} {told!r}"
         cursor: str = json.loads(told)["cursor"]
         return cursor
+
+    def new_gate(self) -> str:
+        """The name of a gate that is closed: for tests that share a server."""
+        return secrets.token_hex(4)
 
     def open_gate(self, name: str) -> None:
         """Lets the handlers go on that wait at this gate (see `apps/gates.py`)."""
@@ -335,11 +342,16 @@ class Server:
         return processes.with_variable(MARK, self.mark)
 
     def _check_remains(self) -> None:
-        until("no process of the server is left", lambda: not self.belongings(), 3.0, told=lambda: f"{self.belongings()}\n{self.log()[-4000:]}")
+        until(
+            "no process of the server is left",
+            lambda: not self.belongings(),
+            3.0,
+            told=lambda: f"{self.belongings()}\n{self.log_tail()}",
+        )
 
     def dispose(self) -> None:
         """Ends whatever is left, by pid, and says so if something had to be killed."""
-        self._leave()
+        self.leave()
         try:
             if self.process.poll() is None:
                 self.stop()
@@ -349,7 +361,7 @@ class Server:
             assert "a bug in parkade" not in log, log
             assert "panicked" not in log, log
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"the server did not stop:\n{self.log()[-4000:]}") from None
+            raise AssertionError(f"the server did not stop:\n{self.log_tail()}") from None
         finally:
             for pid in self.belongings():
                 os.kill(pid, signal.SIGKILL)
@@ -357,6 +369,12 @@ class Server:
                 self.process.kill()
             self.process.wait(SECONDS)
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def whom(server: Server) -> list[str]:
+    """For a command that finds its server: nothing where this is the only one of its user, else which one."""
+    others = list(Path(f"/tmp/parkade-{os.getuid()}").glob("*.sock"))
+    return ["--pid", str(server.pid)] if others else []
 
 
 def is_zero(status: Status) -> bool:

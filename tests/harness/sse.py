@@ -44,12 +44,12 @@ class Events:
         """The next event."""
         return next(self._events)
 
-    def data(self, count: int) -> list[str | None]:
-        """What the next so many events with data say."""
-        found: list[str | None] = []
+    def data(self, count: int) -> list[str]:
+        """What the next so many messages say; events with a name, such as `gap`, are none."""
+        found: list[str] = []
         while len(found) < count:
             event = self.next()
-            if event.data is not None:
+            if event.data is not None and event.event is None:
                 found.append(event.data)
         return found
 

@@ -1,4 +1,7 @@
-"""Waiting as these tests do it: a state is asked for again and again, until it is there or the time is up. Nothing sleeps and hopes."""
+"""Waiting as these tests do it: a state is asked for again and again, until it is there or the time is up.
+
+Nothing sleeps and hopes.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ PAUSE = 0.01
 
 
 def until(what: str, look: Callable[[], T], seconds: float = SECONDS, told: Callable[[], object] | None = None) -> T:
-    """Looks until what it sees is true, and gives that. At the deadline: AssertionError that says what was missing, and what `told` says."""
+    """Looks until what it sees is true, and gives that.
+
+    At the deadline: AssertionError with what was missing, and with what `told` tells.
+    """
     deadline = time.monotonic() + seconds
     while True:
         seen = look()

@@ -28,6 +28,11 @@ const DESCRIPTORS_PER_WORKER: u64 = 8;
 /// Inputs that wait for the server, which takes one each turn. Then: whoever has one waits.
 const INPUTS_COUNT_MAX: usize = 64;
 
+const _: () = assert!(
+    crate::config::HEADER_COUNT_MAX <= crate::http::limits::HEADER_SLOTS,
+    "no setting asks for more than is parsed"
+);
+
 /// Serves until everything has ended.
 pub fn serve(application: &Application) -> Result<ExitCode, Error> {
     let settings = &application.settings;

@@ -68,6 +68,9 @@ pub fn size_or_none(text: &str) -> Result<OrNone<usize>, String> {
 /// A request's head has to fit into one frame for its worker, which takes 1 MiB.
 const HEAD_BYTES_MAX: usize = 512 * 1024; // then: refused at start
 
+/// Heads are parsed on the stack.
+pub const HEADER_COUNT_MAX: usize = 256; // then: refused at start
+
 /// The size of a request's head.
 pub fn head_size(text: &str) -> Result<usize, String> {
     size(text).and_then(|size| {
@@ -81,8 +84,9 @@ pub fn head_size(text: &str) -> Result<usize, String> {
 
 /// How many fields a head may have.
 pub fn header_count(text: &str) -> Result<usize, String> {
-    let most = crate::http::limits::HEADER_SLOTS;
-    count(text).and_then(|count| if count <= most { Ok(count) } else { Err(format!("write {most} or less")) })
+    count(text).and_then(|count| {
+        if count <= HEADER_COUNT_MAX { Ok(count) } else { Err(format!("write {HEADER_COUNT_MAX} or less")) }
+    })
 }
 
 /// A whole number from 1 upwards.

@@ -1,4 +1,4 @@
-"""A worker that does as the test says: `python -m parkade SCENARIO`. Only the standard library, bytes written by hand."""
+"""A scripted worker for the tests: what it is told to load (the last argument) is the part that it plays."""
 
 import faulthandler
 import os

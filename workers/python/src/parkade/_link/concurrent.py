@@ -235,7 +235,7 @@ class Concurrent(asyncio.Protocol):
         return self._session.blocked(exchange.stream)
 
     async def _send_plain(self, exchange: Exchange, chunk: bytes) -> None:
-        """A piece of a plain iterator, which never suspends: it leaves, and others are heard, before the next is made."""
+        """A piece of a plain iterator, which never suspends: it leaves and others are heard before the next is made."""
         if self._send(exchange, chunk):
             # Put aside until the client reads on: a plain handler occupies its worker, and does so no longer.
             self.write(self._session.credit(1))

@@ -1,0 +1,274 @@
+"""Folders and imports are those of the design: who may know whom."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .harness.server import ROOT
+
+CRATES = ROOT / "crates"
+PYTHON = ROOT / "workers" / "python" / "src" / "parkade"
+
+STRANGERS = ("http", "workers", "admin", "status_view")
+"""Modules of `parkade` that speak to each other only through `server`, in events and effects."""
+
+# What they all may use: words for people, the clock, polling, limits.
+ALLOWED = {("status_view", "admin"): "the report that it reads again is the one that the admin endpoints write"}
+
+LAYERS = [
+    ["errors", "limits", "py"],
+    ["_wire", "mappings", "forms", "records"],
+    ["_session", "_answers", "_events"],
+    ["_link"],
+    [
+        "waits",
+        "functions",
+        "request",
+        "response",
+        "converters",
+        "sources",
+        "parameters",
+        "patterns",
+        "pages",
+        "hooks",
+        "routes",
+    ],
+    ["app", "handling", "loading"],
+    ["testing", "_test_response", "_rehearsal", "__init__", "__main__"],
+]
+"""Python: each may import what stands above it, and its neighbours."""
+
+
+def sources(folder: Path) -> Iterator[tuple[Path, str]]:
+    for path in sorted(folder.rglob("*.rs")):
+        yield path, without_tests(re.sub(r"//.*", "", path.read_text()))
+
+
+def without_tests(text: str) -> str:
+    return text.partition("#[cfg(test)]\nmod tests {")[0]
+
+
+# Folders
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "protocol/PROTOCOL.md",
+        "protocol/vectors/frames",
+        "protocol/vectors/sessions",
+        "crates/parkade-wire",
+        "crates/parkade-core",
+        "crates/parkade/src/http",
+        "crates/parkade/src/workers",
+        "workers/python/src/parkade",
+        "examples/delayed_echo/README.md",
+        "examples/auction/README.md",
+        "examples/hola/README.md",
+        "tests",
+        "bench",
+        "docs/guide.md",
+        "docs/operations.md",
+        "docs/decisions.md",
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "LICENSE",
+        "Makefile",
+        "Cargo.toml",
+        "clippy.toml",
+        "rustfmt.toml",
+        "pyproject.toml",
+    ],
+)
+def test_the_layout_is_that_of_the_design(path: str) -> None:
+    assert (ROOT / path).exists()
+
+
+# Rust
+
+
+def dependencies(crate: str) -> set[str]:
+    section = re.search(
+        r"^\[dependencies\]\n(.*?)(?=^\[|\Z)", (CRATES / crate / "Cargo.toml").read_text(), re.MULTILINE | re.DOTALL
+    )
+    return set(re.findall(r"^([\w-]+)\s*[=.]", section[1], re.MULTILINE)) if section else set()
+
+
+def test_wire_and_core_are_strangers() -> None:
+    assert not [name for name in dependencies("parkade-wire") if name.startswith("parkade")]
+    assert not [name for name in dependencies("parkade-core") if name.startswith("parkade")]
+    assert {"parkade-core", "parkade-wire"} <= dependencies("parkade")
+
+
+@pytest.mark.parametrize(
+    "forbidden",
+    [
+        r"\btokio\b",
+        r"\bmio\b",
+        r"\bhyper\b",
+        r"\bbytes::",
+        r"std::net\b",
+        r"std::fs\b",
+        r"std::io\b",
+        r"std::process\b",
+        r"std::thread\b",
+        r"std::env\b",
+        r"\bInstant\b",
+        r"\bSystemTime\b",
+        r"\brand\b",
+        r"\bfastrand\b",
+        r"\bprintln!",
+        r"\btracing\b",
+    ],
+)
+def test_the_core_knows_no_world(forbidden: str) -> None:
+    """No clock, no socket, no bytes, no SQL, no chance but its own."""
+    found = [path.name for path, text in sources(CRATES / "parkade-core" / "src") if re.search(forbidden, text)]
+    assert found == []
+
+
+def test_the_core_depends_on_nothing_that_touches_the_world() -> None:
+    harmless = {"matchit", "slab", "thiserror", "smallvec", "indexmap", "hashbrown", "rustc-hash", "foldhash"}
+    assert dependencies("parkade-core") <= harmless
+
+
+def test_the_wire_is_bytes_only() -> None:
+    for path, text in sources(CRATES / "parkade-wire" / "src"):
+        assert not re.search(r"\btokio\b|std::net|std::fs|std::process|std::thread|Instant|SystemTime", text), path
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(CRATES / "parkade" / "src").parts
+    return parts[0].removesuffix(".rs")
+
+
+def imports_of(text: str) -> set[str]:
+    """The modules of the crate that a source names: `crate::http::…` and `crate::{http, …}`."""
+    found = set(re.findall(r"\bcrate::(\w+)", text))
+    for group in re.findall(r"\bcrate::\{([^;]*)\}", text):
+        found |= set(re.findall(r"(?:^|,)\s*(\w+)", group))
+    return found
+
+
+@pytest.mark.parametrize("module", STRANGERS)
+def test_strangers_inside_parkade_do_not_import_each_other(module: str) -> None:
+    others = {other for other in STRANGERS if other != module and (module, other) not in ALLOWED}
+    forbidden = others | {"server", "serve", "cli"} - ({"cli"} if module == "status_view" else set())
+    for path, text in sources(CRATES / "parkade" / "src"):
+        if module_of(path) == module:
+            assert imports_of(text) & forbidden == set(), path.relative_to(ROOT)
+
+
+def test_configuration_and_logs_know_no_server() -> None:
+    for path, text in sources(CRATES / "parkade" / "src"):
+        if module_of(path) in ("config", "log", "clock", "poll", "words"):
+            known = imports_of(text) & {"http", "workers", "admin", "server", "serve", "status_view"}
+            assert known == set(), path.relative_to(ROOT)
+
+
+def test_nothing_is_unsafe() -> None:
+    for path, text in sources(CRATES):
+        assert not re.search(r"\bunsafe\s*(\{|fn|impl)", text), path
+    assert 'unsafe_code = "forbid"' in (ROOT / "Cargo.toml").read_text()
+
+
+def test_only_one_clippy_configuration() -> None:
+    found = [path for path in ROOT.rglob("clippy.toml") if not {"target", ".venv"} & set(path.parts)]
+    assert found == [ROOT / "clippy.toml"]
+
+
+# Python
+
+
+def layer(module: str) -> int:
+    for number, names in enumerate(LAYERS):
+        if module in names:
+            return number
+    raise AssertionError(f"{module} has no place in LAYERS: give it one")
+
+
+def python_imports(path: Path) -> Iterator[str]:
+    """Top-level modules of the package that a file imports, for types alone included."""
+    depth = len(path.relative_to(PYTHON).parts)
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level == depth:
+            yield from [node.module.split(".")[0]] if node.module else [name.name for name in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level > depth:
+            raise AssertionError(f"{path} imports from outside the package")
+
+
+def inside_type_checking(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.ImportFrom) and inner.module:
+                    found.add(inner.module.split(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(PYTHON.rglob("*.py")), ids=lambda path: str(path.relative_to(PYTHON)))
+def test_python_imports_only_what_stands_above(path: Path) -> None:
+    own = path.relative_to(PYTHON).parts[0].removesuffix(".py")
+    for imported in set(python_imports(path)) - inside_type_checking(path) - {own}:
+        assert layer(imported) <= layer(own), f"{own} imports {imported}"
+
+
+@pytest.mark.parametrize("layer_", ["_wire", "_session", "_answers"])
+def test_the_session_knows_no_socket(layer_: str) -> None:
+    files = [PYTHON / f"{layer_}.py"] if (PYTHON / f"{layer_}.py").exists() else sorted((PYTHON / layer_).rglob("*.py"))
+    for path in files:
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [name.name for name in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and node.level == 0 else []
+            forbidden = {"socket", "asyncio", "select", "selectors", "threading", "time", "subprocess", "io"}
+            assert not {name.split(".")[0] for name in names} & forbidden, path
+
+
+def test_skins_do_not_import_each_other() -> None:
+    for one, other in (("blocking", "concurrent"), ("concurrent", "blocking")):
+        text = (PYTHON / "_link" / f"{one}.py").read_text()
+        assert not re.search(rf"^\s*(from|import) .*\b{other}\b", text, re.MULTILINE)
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert (PYTHON / "py.typed").exists()
+
+
+# The tests themselves
+
+
+def test_these_tests_know_only_http() -> None:
+    """A black box: the application side of parkade is imported by `tests/apps` alone."""
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        if "apps" not in path.parts:
+            for node in ast.walk(ast.parse(path.read_text())):
+                names = [name.name for name in node.names] if isinstance(node, ast.Import) else []
+                names += [node.module or ""] if isinstance(node, ast.ImportFrom) and node.level == 0 else []
+                assert not [name for name in names if name.split(".")[0] == "parkade"], path
+
+
+def test_nothing_sleeps_as_an_answer() -> None:
+    """One place pauses between two looks (`harness/until.py`); applications may be slow, that is what they are for."""
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        if "apps" not in path.parts and path.name != "until.py":
+            called = [
+                ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)
+            ]
+            assert not [name for name in called if name.endswith("sleep")], path
+
+
+PROMISES = (1, 2, 3, 4, 5, 6, 7, 8, 10)
+
+
+def test_every_promise_has_a_black_box_test() -> None:
+    text = "".join(path.read_text() for path in sorted((ROOT / "tests").glob("test_*.py")))
+    proved = {int(number) for number in re.findall(r"^@pytest\.mark\.promise\((\d+)\)", text, re.MULTILINE)}
+    assert proved == set(PROMISES)

@@ -1,0 +1,86 @@
+"""What the documents say is so: the settings, and every application and test of the guide."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .harness.server import PYTHON, ROOT, clean_environment, run
+
+SETTINGS = re.compile(r"<!-- settings:begin -->\n(.*?)<!-- settings:end -->", re.DOTALL)
+BLOCK = re.compile(r"^```(?:python )?(app\.py|test_app\.py)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+GUIDE = ROOT / "docs" / "guide.md"
+
+
+def documents() -> list[Path]:
+    return [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if path.exists()]
+
+
+def test_the_table_of_settings_is_the_one_that_parkade_prints() -> None:
+    printed = run("settings").stdout.strip()
+    tables = [found.strip() for path in documents() for found in SETTINGS.findall(path.read_text())]
+    if not tables:
+        pytest.skip("no document has a table of settings yet")
+    for table in tables:
+        assert table == printed, "print it anew: parkade settings"
+
+
+def test_every_flag_that_a_document_names_exists() -> None:
+    known = set(
+        re.findall(r"--[a-z][a-z-]+", "".join(run(name, "--help").stdout for name in ("serve", "status", "publish")))
+    )
+    told = {
+        (path.name, flag)
+        for path in documents()
+        if path.name in ("README.md", "operations.md", "guide.md")
+        for line in re.findall(r"parkade (?:serve|dev|status|publish|routes)[^`\n|]*", path.read_text())
+        for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]+", line)
+    }
+    assert {(name, flag) for name, flag in told if flag not in known} == set()
+
+
+def blocks() -> list[tuple[str, str, str]]:
+    """Each block of the guide that is a whole file: a name, the application, and the test of it (or nothing)."""
+    if not GUIDE.exists():
+        return []
+    found: list[tuple[str, str, str]] = []
+    for number, match in enumerate(BLOCK.finditer(GUIDE.read_text())):
+        file, code = match.groups()
+        if file == "app.py":
+            found.append((f"{number}", code, ""))
+        else:
+            found.append((f"{number}-tests", found[-1][1], code))
+    return found
+
+
+@pytest.mark.parametrize(("application", "tests"), [pytest.param(*rest, id=name) for name, *rest in blocks()])
+def test_the_code_of_the_guide_runs(tmp_path: Path, application: str, tests: str) -> None:
+    (tmp_path / "app.py").write_text(application)
+    ended = run("serve", str(tmp_path / "app.py"), "--check")
+    assert ended.returncode == 0, ended.stderr
+    if tests:
+        (tmp_path / "test_app.py").write_text(tests)
+        words = [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", tmp_path, tmp_path]
+        tried = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, env=clean_environment(), timeout=60)
+        assert tried.returncode == 0, tried.stdout
+
+
+def test_the_guide_has_code() -> None:
+    if not GUIDE.exists():
+        pytest.skip("there is no guide yet")
+    assert len(blocks()) >= 5
+
+
+def test_no_document_names_a_machine_of_ours() -> None:
+    for path in documents():
+        assert not re.search(r"(?<![\w.])/(?:home|root|work|Users)/", path.read_text()), path
+
+
+@pytest.mark.parametrize("path", documents(), ids=lambda path: path.name)
+def test_every_link_between_documents_leads_somewhere(path: Path) -> None:
+    for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", path.read_text()):
+        if "://" not in link and not link.startswith("mailto:"):
+            assert (path.parent / link).exists(), f"{path.name}: {link}"

@@ -1,0 +1,148 @@
+"""Whatever happens to the logs, serving goes on; what could not be written is counted."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .conftest import Serve
+from .harness.client import Client
+from .harness.server import Server, free_port
+from .harness.until import Stopwatch, until
+
+LONG = "/hola/" + "x" * 1_000
+LIMITED = ["prlimit", f"--fsize={64 << 10}"]
+
+
+def ask(server: Server, count: int) -> None:
+    """Requests with long lines in the access log, none of them slow."""
+    with Client(server.address) as client:
+        watch = Stopwatch()
+        for _ in range(count):
+            assert client.get(LONG).status == 200
+        assert watch.seconds < 10
+
+
+def until_dropped(server: Server) -> None:
+    server.until(lambda status: status["log"]["lines_dropped"] > 0)
+    assert "parkade_log_lines_dropped_total 0\n" not in server.metrics()
+
+
+@pytest.fixture
+def full_disk() -> Iterator[Path]:
+    """A file system of 64 KiB, where this machine lets us make one."""
+    folder = Path(f"/tmp/pk-full-{os.getpid()}")
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], capture_output=True)
+    try:
+        if mounted.returncode != 0:
+            pytest.skip("only root may mount a small file system; /dev/full and RLIMIT_FSIZE stand in for it elsewhere")
+        yield folder
+    finally:
+        if mounted.returncode == 0:
+            subprocess.run(["umount", "-l", folder], check=True)
+        folder.rmdir()
+
+
+def test_a_full_disk_under_the_access_log_costs_lines_and_nothing_else(serve: Serve, full_disk: Path) -> None:
+    file = full_disk / "access.log"
+    server = serve("basic", access_log="text", access_log_file=file)
+    ask(server, 300)
+    until_dropped(server)
+    assert file.stat().st_size > 30_000, "what fitted was written"
+    file.write_bytes(b"")  # the operator makes room
+    ask(server, 1)
+    until("a line again", lambda: b"/hola/xxx" in file.read_bytes())
+    server.still_serves()
+
+
+def test_a_device_that_is_always_full_does_too(serve: Serve) -> None:
+    server = serve("basic", access_log="json", access_log_file="/dev/full")
+    ask(server, 20)
+    server.until(lambda status: status["log"]["lines_dropped"] >= 20)
+    server.still_serves()
+
+
+@pytest.mark.skipif(not Path("/usr/bin/prlimit").exists(), reason="there is no prlimit")
+def test_a_file_at_its_size_limit_does_too_and_ends_no_process(serve: Serve, tmp_path: Path) -> None:
+    server = serve("basic", access_log="text", access_log_file=tmp_path / "access.log", prefix=LIMITED)
+    ask(server, 200)
+    until_dropped(server)
+    server.still_serves()
+
+
+def test_an_access_log_that_nobody_reads_never_blocks(serve: Serve) -> None:
+    reader, writer = os.pipe()
+    try:
+        server = serve("basic", access_log="text", stdout=writer)
+        ask(server, 4_000)
+        until_dropped(server)
+        assert server.resident_bytes < 64 << 20
+        server.still_serves()
+        assert server.stop() == 0, "not even the end"
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def test_a_log_that_nobody_reads_never_blocks(serve: Serve) -> None:
+    port = free_port()
+    reader, writer = os.pipe()
+    try:
+        server = serve("faulty", stderr=writer, bind=f"127.0.0.1:{port}")
+        with Client(("127.0.0.1", port)) as client:
+            while server.status()["log"]["lines_dropped"] == 0:
+                assert client.get("/raise").status == 500
+            assert client.get("/hola/x").status == 200
+        assert server.stop() == 0
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def test_a_reader_of_the_log_that_goes_away_ends_nothing(serve: Serve) -> None:
+    reader, writer = os.pipe()
+    server = serve("basic", access_log="text", stdout=writer)
+    os.close(writer)
+    ask(server, 1)
+    os.close(reader)
+    ask(server, 50)
+    until_dropped(server)
+    server.still_serves()
+
+
+def test_an_access_log_that_cannot_be_opened_is_said_at_the_start(serve: Serve, tmp_path: Path) -> None:
+    server = serve("basic", access_log="text", access_log_file=tmp_path / "no folder" / "access.log", is_ready=False)
+    assert server.fails() == 1
+    assert "access.log" in server.log()
+
+
+def test_a_worker_that_prints_without_end_delays_nobody(serve: Serve, tmp_path: Path) -> None:
+    file = tmp_path / "chatty.py"
+    file.write_text(
+        "import threading\n"
+        "from parkade import App\n"
+        "app = App()\n"
+        "app.get('/constant', 'constant')\n"
+        "@app.get('/hola/{name}')\n"
+        "def hola(name: str): return f'Hola {name}'\n"
+        "@app.on_start\n"
+        "def start():\n"
+        "    def chat():\n"
+        "        while True: print('chatter ' * 200)\n"
+        "    threading.Thread(target=chat, daemon=True).start()\n"
+    )
+    port = free_port()
+    server = serve(file, log_level="warn", bind=f"127.0.0.1:{port}")
+    with Client(("127.0.0.1", port)) as client:
+        times = []
+        for _ in range(50):
+            watch = Stopwatch()
+            assert client.get("/constant").status == 200
+            times.append(watch.seconds)
+    assert sorted(times)[45] < 0.1
+    assert server.resident_bytes < 64 << 20

@@ -1,0 +1,400 @@
+"""What an operator asks, reads and sets: health, status, metrics, the command line, settings, the access log."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from .conftest import Serve
+from .harness.client import Client
+from .harness.server import APPS, Server, free_port, run, whom
+from .harness.until import until
+
+BASIC = str(APPS / "basic.py")
+
+
+def metric(server: Server, name: str, **labels: str) -> float:
+    """The value of one sample of `/metrics`."""
+    for family in text_string_to_metric_families(server.metrics()):
+        for sample in family.samples:
+            if sample.name == f"parkade_{name}" and labels.items() <= sample.labels.items():
+                return float(sample.value)
+    raise AssertionError(f"there is no {name} {labels}:\n{server.metrics()}")
+
+
+# Health
+
+
+@pytest.mark.promise(10)
+def test_health_is_true_while_it_serves(serve: Serve) -> None:
+    server = serve("basic")
+    assert server.admin("GET", "/health/live") == (200, b'{"live":true}')
+    assert server.admin("GET", "/health/ready") == (200, b'{"ready":true}')
+    assert server.admin("HEAD", "/health/ready")[0] == 200
+
+
+@pytest.mark.promise(10)
+def test_it_is_not_ready_before_a_worker_is(serve: Serve, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    file = tmp_path / "slow.py"
+    file.write_text(
+        "import os, time\n"
+        f"while not os.path.exists({str(gate)!r}): time.sleep(0.01)\n"
+        "from parkade import App\n"
+        "app = App()\n"
+        "@app.get('/hola/{name}')\n"
+        "def hola(name: str): return f'Hola {name}'\n"
+    )
+    server = serve(file, is_ready=False)
+    until("the private socket", server.private.exists)
+    assert server.admin("GET", "/health/live")[0] == 200
+    code, told = server.admin("GET", "/health/ready")
+    assert (code, json.loads(told)["ready"]) == (503, False)
+    early = server.connect().ask("GET", "/hola/early")
+    gate.touch()
+    server.ready()
+    assert server.admin("GET", "/health/ready")[0] == 200
+    assert early.answer().text == "Hola early", "who came early was not sent away"
+
+
+@pytest.mark.promise(10)
+def test_health_status_and_metrics_answer_while_every_worker_is_stuck(serve: Serve) -> None:
+    server = serve("faulty", workers=2, deadline="30s")
+    server.waiting("/loop", 2)
+    server.until_running(2)
+    server.waiting("/hola/x", 20)
+    server.until(lambda status: status["lives"]["queued"] == 20)
+    assert server.admin("GET", "/health/live")[0] == 200
+    assert server.admin("GET", "/health/ready")[0] in (200, 503)
+    assert metric(server, "lives", state="running") == 2
+    assert metric(server, "lives", state="queued") == 20
+    assert {worker["state"] for worker in server.workers()} == {"busy"}
+
+
+def test_the_admin_address_may_be_tcp(serve: Serve) -> None:
+    port = free_port()
+    serve("basic", admin=f"127.0.0.1:{port}")
+    with Client(("127.0.0.1", port)) as client:
+        assert client.get("/health/ready").status == 200
+        assert client.get("/status").json()["state"] == "ready"
+        assert client.get("/metrics")["content-type"].startswith("text/plain; version=0.0.4")
+        assert client.post("/publish/x", b"message").status == 202
+        assert client.get("/nowhere").status == 404
+        assert client.post("/status", b"x")["allow"] == "GET, HEAD"
+
+
+def test_the_admin_endpoints_are_not_at_the_address_of_the_clients(serve: Serve) -> None:
+    server = serve("basic")
+    assert [server.get(path).status for path in ("/health/live", "/status", "/metrics")] == [404] * 3
+    assert server.post("/publish/x", b"y").status == 202, "that is the application's own"
+
+
+# Status and metrics
+
+
+@pytest.mark.promise(2)
+def test_the_status_tells_where_every_request_is(serve: Serve) -> None:
+    server = serve("basic", workers=1)
+    server.waiting("/next/a", 3)
+    server.waiting("/after/60", 2)
+    events = server.events("/events/b")
+    server.until_parked(6)
+    server.waiting("/hold/status", 1)
+    server.until_running(1)
+    server.waiting("/hola/x", 4)
+    status = server.until(lambda status: status["lives"]["queued"] == 4)
+    assert status["lives"] == {"accepted": 0, "queued": 4, "running": 1, "parked": 6}
+    assert {kind: wait["count"] for kind, wait in status["waits"].items()} == {"next": 3, "timer": 2, "stream": 1}
+    assert all(wait["oldest"] >= 0 for wait in status["waits"].values())
+    channels = {channel["name"]: (channel["next"], channel["stream"]) for channel in status["channels"]["busiest"]}
+    assert channels == {"a": (3, 0), "b": (0, 1)}
+    (worker,) = status["workers"]
+    assert (worker["state"], worker["held"]) == ("busy", 1)
+    assert worker["resident_bytes"] is None or worker["resident_bytes"] > 1 << 20
+    assert status["connections"]["http1"] == 11
+    assert status["memory"]["resident_bytes"] > 1 << 20
+    assert status["limits"]["parked"] == 1_000_000
+    assert sum(status["lives"].values()) == status["counts"]["accepted"]
+    events.close()
+    server.open_gate("status")
+
+
+def test_memory_and_requests_of_workers_are_told(serve: Serve) -> None:
+    server = serve("basic")
+    for _ in range(5):
+        server.get("/hola/x")
+    # It is measured once a second; the first time may have met an interpreter that was only starting.
+    status = server.until(lambda status: (status["workers"][0]["resident_bytes"] or 0) > 5 << 20)
+    assert status["workers"][0]["requests"] == 5
+
+
+def test_the_metrics_can_be_parsed_and_agree_with_the_status(serve: Serve) -> None:
+    server = serve("basic", workers=2)
+    server.waiting("/next/a", 3)
+    server.until_parked(3)
+    for target in ("/hola/x", "/nowhere", "/raise", "/constant"):
+        server.get(target)
+    server.publish("b", b"x")
+    families = {family.name: family for family in text_string_to_metric_families(server.metrics())}
+    assert {"parkade_lives", "parkade_workers", "parkade_responses", "parkade_request_run_seconds"} <= set(families)
+    assert all(family.documentation for family in families.values())
+    status = server.status()
+    assert metric(server, "ready") == 1
+    assert metric(server, "lives", state="parked") == status["lives"]["parked"] == 3
+    assert metric(server, "waits", kind="next") == 3
+    assert metric(server, "workers", state="ready") == 2
+    assert metric(server, "messages_published_total") == status["counts"]["published"] == 1
+    assert metric(server, "responses_total", **{"class": "2xx"}) == 2
+    assert metric(server, "responses_total", **{"class": "4xx"}) == 1
+    assert metric(server, "responses_total", **{"class": "5xx"}) == 1
+    assert metric(server, "request_run_seconds_count") == 4
+    assert metric(server, "requests_accepted_total") == status["counts"]["accepted"]
+
+
+def test_counters_never_fall(serve: Serve) -> None:
+    server = serve("faulty")
+    before: dict[str, float] = {}
+    for target in ("/hola/x", "/raise", "/kill", "/hola/x", "/exit", "/hola/x"):
+        server.get(target)
+        server.ready()
+        for family in text_string_to_metric_families(server.metrics()):
+            for sample in family.samples:
+                if family.type == "counter":
+                    key = f"{sample.name}{sorted(sample.labels.items())}"
+                    assert sample.value >= before.get(key, 0)
+                    before[key] = sample.value
+
+
+@pytest.mark.promise(1)
+def test_every_request_that_came_has_one_end(serve: Serve) -> None:
+    server = serve("basic", workers=2)
+    for target in ("/hola/x", "/constant", "/nowhere", "/raise", "/after/0.01", "/status/204", "/stream/3/3"):
+        server.get(target)
+    for client in server.waiting("/next/ends", 10)[:5]:
+        server.until(lambda status: status["lives"]["parked"] >= 5)
+        client.close()
+    server.until_parked(5)
+    server.publish("ends", b"x")
+    counts = server.until_zero()["counts"]
+    assert counts["accepted"] == counts["answered"] + sum(counts["cancelled"].values()) == 17
+
+
+# The command line
+
+
+def test_status_once_tells_the_same_words_in_a_terminal(serve: Serve) -> None:
+    server = serve("basic")
+    server.waiting("/next/seen", 3)
+    server.until_parked(3)
+    for words in (["--once"], []):
+        ended = run("status", *words, *whom(server), XDG_RUNTIME_DIR=str(server.folder))
+        assert ended.returncode == 0, ended.stderr
+        assert re.search(r"parked\D+3", ended.stdout), ended.stdout
+        assert "seen" in ended.stdout
+        assert "\x1b" not in ended.stdout
+    told = json.loads(run("status", "--json", "--pid", str(server.pid), XDG_RUNTIME_DIR=str(server.folder)).stdout)
+    assert told["lives"]["parked"] == 3
+
+
+def test_status_asks_an_admin_address(serve: Serve) -> None:
+    port = free_port()
+    serve("basic", admin=f"127.0.0.1:{port}")
+    assert "ready" in run("status", "--once", "--admin", f"127.0.0.1:{port}").stdout
+
+
+def test_status_says_when_nobody_is_there(short_folder: Path) -> None:
+    for words in (["--pid", "1"], ["--admin", f"127.0.0.1:{free_port()}"]):
+        nobody = run("status", "--once", *words, XDG_RUNTIME_DIR=str(short_folder))
+        assert (nobody.returncode, bool(nobody.stderr)) == (1, True)
+
+
+def test_status_asks_which_when_there_are_several(serve: Serve, short_folder: Path) -> None:
+    environment = {"XDG_RUNTIME_DIR": str(short_folder)}
+    servers = [serve("basic", environment=environment, is_ready=False) for _ in range(2)]
+    for server in servers:
+        until("its socket", (short_folder / "parkade" / f"{server.pid}.sock").exists)
+    several = run("status", "--once", XDG_RUNTIME_DIR=str(short_folder))
+    assert several.returncode == 1
+    assert all(str(server.pid) in several.stderr for server in servers)
+
+
+def test_routes_are_printed_with_who_answers(short_folder: Path) -> None:
+    ended = run("routes", BASIC)
+    assert ended.returncode == 0, ended.stderr
+    lines = {line.split()[1]: line.split(maxsplit=2) for line in ended.stdout.splitlines()}
+    assert lines["/hola/{name}"][2] == "def"
+    assert "constant" in lines["/constant"][2]
+    assert "wait" in lines["/standing-next"][2]
+    assert run("routes", str(APPS / "coroutines.py")).stdout.splitlines()[0].endswith("async def")
+
+
+def test_check_says_whether_it_would_start(tmp_path: Path) -> None:
+    assert run("serve", BASIC, "--check").returncode == 0
+    broken = tmp_path / "broken.py"
+    broken.write_text("import nothing_of_this_name")
+    ended = run("serve", str(broken), "--check")
+    assert (ended.returncode, "nothing_of_this_name" in ended.stderr) == (1, True)
+    assert run("serve", BASIC, "--check", "--deadline", "soon").returncode == 2
+
+
+def test_version_and_help() -> None:
+    assert re.fullmatch(r"parkade \d+\.\d+\.\d+\n", run("--version").stdout)
+    told = run("serve", "--help").stdout
+    assert "--deadline" in told
+    assert "PARKADE_" in told
+    assert run().returncode == 2
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("flags", "variables", "file", "says"),
+    [
+        (["--deadlin", "3"], {}, "", "--deadline"),
+        ([], {"PARKADE_DEADLIN": "3"}, "", "PARKADE_DEADLINE"),
+        ([], {}, "deadlin = 3", "deadline"),
+        ([], {}, "[deadline]\nx = 1", "takes"),
+        ([], {}, "deadline = ", "not valid TOML"),
+        (["--deadline", "soon"], {}, "", "write a duration"),
+        ([], {"PARKADE_DEADLINE": "soon"}, "", "environment variable PARKADE_DEADLINE"),
+        ([], {}, 'deadline = "soon"', "parkade.toml"),
+        (["--workers", "0"], {}, "", "1 or more"),
+        (["--body-limit", "much"], {}, "", "write a size"),
+        (["--log-format", "xml"], {}, "", "json"),
+    ],
+)
+def test_a_setting_that_is_none_is_refused_with_advice(
+    tmp_path: Path, flags: list[str], variables: dict[str, str], file: str, says: str
+) -> None:
+    settings = tmp_path / "parkade.toml"
+    settings.write_text(file)
+    ended = run("serve", BASIC, "--config", str(settings), *flags, **variables)
+    assert ended.returncode == 2
+    assert says in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "variable", "flag", "told"),
+    [
+        (None, None, None, 30),
+        ("11s", None, None, 11),
+        ("11s", "12s", None, 12),
+        ("11s", "12s", "13s", 13),
+        (None, "12s", None, 12),
+        ("11s", None, "0", None),
+    ],
+)
+def test_a_flag_beats_the_environment_which_beats_the_file(
+    serve: Serve, tmp_path: Path, file: str | None, variable: str | None, flag: str | None, told: float | None
+) -> None:
+    if file is not None:
+        (tmp_path / "parkade.toml").write_text(f'deadline = "{file}"\n')
+    environment = {} if variable is None else {"PARKADE_DEADLINE": variable}
+    server = serve("basic", deadline=flag, environment=environment, folder=tmp_path)
+    assert server.status()["limits"]["deadline"] == told
+
+
+def test_the_target_and_lists_may_stand_in_the_file(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text("from parkade import App\napp = App()\napp.get('/x', 'x')\n")
+    (tmp_path / "parkade.toml").write_text('bind = ["127.0.0.1:0", "127.0.0.2:0"]\nworkers = 1\n')
+    server = serve("shop:app", folder=tmp_path, bind=None, workers=None)
+    assert len(server.addresses) == 2
+    assert server.get("/x").text == "x"
+
+
+def test_the_folder_of_the_application_can_be_set(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text("import os\nfrom parkade import App\napp = App()\napp.get('/cwd', os.getcwd())\n")
+    server = serve("shop:app", directory=tmp_path)
+    assert server.get("/cwd").text == str(tmp_path)
+
+
+# The access log
+
+
+def lines(server: Server, count: int) -> list[str]:
+    until(f"{count} lines of the access log", lambda: len(server.printed().splitlines()) >= count, told=server.printed)
+    return server.printed().splitlines()
+
+
+def test_a_json_line_tells_queue_run_and_park_apart(serve: Serve) -> None:
+    server = serve("basic", access_log="json")
+    server.get("/after/0.2?x=1", "User-Agent: me/1")
+    first = json.loads(lines(server, 1)[0])
+    assert (first["method"], first["path"], first["status"], first["client"]) == (
+        "GET",
+        "/after/0.2?x=1",
+        200,
+        "127.0.0.1",
+    )
+    assert first["user_agent"] == "me/1"
+    assert 200 <= first["park_ms"] < 2_000
+    assert first["run_ms"] < 200
+    assert abs(first["total_ms"] - first["queue_ms"] - first["run_ms"] - first["park_ms"]) < 1
+    running = server.connect().ask("GET", "/hold/log")
+    server.until_running(1)
+    queued = server.connect().ask("GET", "/hola/x")
+    server.until(lambda status: status["lives"]["queued"] == 1)
+    server.open_gate("log")
+    running.answer()
+    queued.answer()
+    told = {one["path"]: one for one in map(json.loads, lines(server, 3))}
+    assert told["/hola/x"]["queue_ms"] > 0
+    assert told["/hold/log"]["run_ms"] >= told["/hola/x"]["queue_ms"] * 0.5
+    assert told["/hola/x"]["bytes"] == len("Hola x")
+
+
+def test_every_kind_of_end_has_its_line(serve: Serve) -> None:
+    server = serve("basic", access_log="json")
+    for target in ("/constant", "/nowhere", "/raise", "/stream/3/10"):
+        server.get(target)
+    left = server.connect().ask("GET", "/next/left")
+    server.until_parked(1)
+    left.close()
+    told = {one["path"]: (one["status"], one["ending"]) for one in map(json.loads, lines(server, 5))}
+    assert told == {
+        "/constant": (200, "done"),
+        "/nowhere": (404, "done"),
+        "/raise": (500, "done"),
+        "/stream/3/10": (200, "done"),
+        "/next/left": (0, "client left"),
+    }
+
+
+def test_a_text_line_tells_the_same(serve: Serve) -> None:
+    server = serve("basic", access_log="text")
+    server.get("/after/0.05", 'User-Agent: "x')
+    times = r"queue=[\d.]+ms run=[\d.]+ms park=(\d+)\.\d+ms total=[\d.]+ms"
+    pattern = rf'\S+ 127\.0\.0\.1 "GET /after/0\.05" 200 10 {times} "done" "\\"x"'
+    found = re.fullmatch(pattern, lines(server, 1)[0])
+    assert found
+    assert int(found[1]) >= 50
+
+
+def test_the_access_log_may_be_a_file(serve: Serve, tmp_path: Path) -> None:
+    file = tmp_path / "access.log"
+    server = serve("basic", access_log="text", access_log_file=file)
+    server.get("/hola/x")
+    until("a line", lambda: "/hola/x" in file.read_text())
+    assert server.printed() == ""
+
+
+def test_the_log_can_be_json(serve: Serve) -> None:
+    port = free_port()
+    server = serve("faulty", log_format="json", bind=f"127.0.0.1:{port}")
+    with Client(("127.0.0.1", port)) as client:
+        client.get("/raise")
+    server.until_logged("the handler of /raise raises")
+    for line in server.log().splitlines():
+        assert {"timestamp", "level"} <= set(json.loads(line))
+
+
+def test_the_log_tells_what_runs_and_where(serve: Serve) -> None:
+    server = serve("basic", bind=["127.0.0.1:0"], admin="127.0.0.1:0")
+    log = server.log()
+    assert re.search(r"serves .*basic\.py at http://127\.0\.0\.1:\d+", log)
+    assert len(re.findall(r"127\.0\.0\.1:[1-9]\d+", log)) >= 2

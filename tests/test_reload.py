@@ -1,0 +1,277 @@
+"""SIGHUP: new code serves without a failed request; code that does not start changes nothing; what is parked stays."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import stat
+from pathlib import Path
+
+import pytest
+
+from .conftest import Serve
+from .harness.load import Load
+from .harness.server import Server
+
+APP = """
+import os
+from parkade import App, after, channel
+from gates import hold
+
+app = App()
+VERSION = {version!r}
+
+app.get("/constant", VERSION)
+app.get("/standing", channel("news").next(timeout=30))
+
+@app.get("/hola/{{name}}")
+def hola(name: str):
+    return f"Hola {{name}}"
+
+@app.get("/version")
+def version():
+    return VERSION
+
+@app.get("/hold/{{gate}}")
+def hold_at(gate: str):
+    hold(gate)
+    return VERSION
+
+@app.get("/next/{{name}}")
+def next_message(name: str):
+    return channel(name).next()
+
+@app.get("/then/{{name}}")
+def then(name: str):
+    return channel(name).next().then(render, began=VERSION)
+
+def render(message, began):
+    return f"{{began}} {{VERSION}} {{message.text}}"
+
+@app.get("/events/{{name}}")
+def events(name: str):
+    return channel(name).stream()
+{more}
+"""
+
+
+class Code:
+    """The application's file, in a folder of its own beside `gates.py`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "shop.py"
+        (folder / "gates.py").write_text((Path(__file__).parent / "apps" / "gates.py").read_text())
+        self.write("one")
+
+    def write(self, version: str, more: str = "") -> None:
+        """Replaces it at once, as a deploy does."""
+        new = self.file.with_suffix(".new")
+        new.write_text(APP.format(version=version, more=more))
+        new.replace(self.file)
+
+    def break_it(self, code: str = "raise RuntimeError('the new code is broken')") -> None:
+        """Code that does not load."""
+        self.file.write_text(code)
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Code:
+    return Code(tmp_path)
+
+
+@pytest.mark.promise(7)
+def test_twenty_reloads_under_load_fail_no_request(serve: Serve, code: Code) -> None:
+    server = serve(code.file, workers=2)
+    parked = server.waiting("/next/survives", 20)
+    server.until_parked(20)
+    with Load(server.address, "/hola/load", "/version", "/constant", connections=4) as load:
+        for number in range(20):
+            code.write(f"version {number}")
+            status = server.reload()
+            assert status["code"]["last_reload"] == "done"
+            load.goes_on(20)
+    assert load.failures == []
+    assert set(load.statuses) == {200}
+    assert server.get("/version").text == "version 19"
+    assert server.get("/constant").text == "version 19"
+    assert server.status()["lives"]["parked"] == 20
+    server.publish("survives", b"twenty reloads")
+    assert {client.answer().body for client in parked} == {b"twenty reloads"}
+    assert server.status()["counts"]["workers_died"] == 0
+    server.still_serves()
+
+
+@pytest.mark.promise(7)
+def test_parked_requests_and_streams_stay_and_are_resumed_by_new_code(serve: Serve, code: Code) -> None:
+    server = serve(code.file)
+    stream = server.events("/events/news")
+    server.until(lambda status: status["waits"]["stream"]["count"] == 1)
+    thens = server.waiting("/then/news", 3)
+    standing = server.waiting("/standing", 3)
+    server.until_parked(7)
+    code.write("two")
+    server.reload()
+    assert server.status()["lives"]["parked"] == 7
+    server.publish("news", b"after the deploy")
+    assert {client.answer().text for client in thens} == {"one two after the deploy"}
+    assert {client.answer().text for client in standing} == {"after the deploy"}
+    assert stream.data(1) == ["after the deploy"]
+
+
+@pytest.mark.promise(7)
+def test_running_requests_are_finished_by_the_old_code(serve: Serve, code: Code) -> None:
+    server = serve(code.file, workers=1)
+    old = server.connect().ask("GET", "/hold/slow")
+    server.until_running(1)
+    code.write("two")
+    server.signal(signal.SIGHUP)
+    server.until(lambda status: status["code"]["generation"] == 2)
+    assert server.get("/version").text == "two"
+    assert server.status()["lives"]["running"] == 1
+    server.open_gate("slow")
+    assert old.answer().text == "one"
+    server.until(lambda status: len(status["workers"]) == 1)
+    assert server.status()["counts"]["workers_died"] == 0
+
+
+@pytest.mark.promise(7)
+def test_new_routes_appear_and_old_ones_go(serve: Serve, code: Code) -> None:
+    server = serve(code.file)
+    assert server.get("/new/x").status == 404
+    code.write(
+        "two",
+        '\n@app.get("/new/{name}")\ndef new(name: str):\n    return f"new {name}"\n\napp.get("/news", "constant")\n',
+    )
+    server.reload()
+    assert server.get("/new/x").text == "new x"
+    assert server.get("/news").text == "constant"
+    code.write("three")
+    server.reload()
+    assert server.get("/new/x").status == 404
+    assert server.get("/news").status == 404
+
+
+@pytest.mark.promise(7)
+@pytest.mark.parametrize(
+    ("broken", "says"),
+    [
+        ("raise RuntimeError('the new code is broken')", "the new code is broken"),
+        ("def broken(:", "SyntaxError"),
+        ("x = 1", "has no 'app'"),
+        ("import os; os._exit(4)", "exit status 4"),
+        (
+            "from parkade import App\napp = App()\n@app.on_start\ndef start(): raise OSError('no database')",
+            "no database",
+        ),
+    ],
+)
+def test_code_that_does_not_start_is_refused_and_the_old_serves_on(
+    serve: Serve, code: Code, broken: str, says: str
+) -> None:
+    server = serve(code.file, workers=2)
+    parked = server.waiting("/next/stays", 3)
+    server.until_parked(3)
+    pids = set(server.worker_pids())
+    code.break_it(broken)
+    with Load(server.address, "/version", connections=2) as load:
+        status = server.reload()
+        load.goes_on()
+    assert status["code"]["last_reload"] == "given up"
+    assert (load.failures, set(load.statuses), set(load.bodies)) == ([], {200}, {b"one"})
+    assert set(server.worker_pids()) == pids
+    server.until_logged(re.escape(says))
+    assert status["state"] == "ready"
+    code.write("mended")
+    assert server.reload()["code"]["last_reload"] == "done"
+    assert server.get("/version").text == "mended"
+    server.publish("stays", b"yes")
+    assert {client.answer().body for client in parked} == {b"yes"}
+
+
+def test_code_that_loads_for_ever_is_given_up(serve: Serve, code: Code) -> None:
+    server = serve(code.file, start_timeout="700ms")
+    code.break_it("while True: pass")
+    assert server.reload()["code"]["last_reload"] == "given up"
+    assert server.get("/version").text == "one"
+
+
+def test_a_second_sighup_during_a_reload_is_not_lost(serve: Serve, code: Code) -> None:
+    server = serve(code.file)
+    server.signal(signal.SIGHUP)
+    server.until(lambda status: status["code"]["reloading"])
+    code.write("latest")
+    server.signal(signal.SIGHUP)
+    server.until(lambda status: not status["code"]["reloading"] and server.get("/version").text == "latest")
+
+
+def test_what_holds_on_past_the_grace_is_ended(serve: Serve, code: Code) -> None:
+    server = serve(code.file, grace="500ms", workers=1)
+    (pid,) = server.worker_pids()
+    stuck = server.connect().ask("GET", "/hold/never")
+    server.until_running(1)
+    server.signal(signal.SIGHUP)
+    assert stuck.answer().status in (502, 503, 504)
+    server.until(lambda status: pid not in [worker["pid"] for worker in status["workers"]])
+    server.still_serves()
+
+
+def test_coroutines_that_await_are_resumed_in_the_old_worker(serve: Serve) -> None:
+    server = serve("coroutines", workers=1)
+    (old,) = server.worker_pids()
+    awaiting = server.waiting("/next/await", 10)
+    server.until_parked(10)
+    server.signal(signal.SIGHUP)
+    server.until(lambda status: [w["state"] for w in status["workers"] if w["pid"] == old] == ["draining"])
+    assert server.get("/hola/new").status == 200
+    server.publish("await", b"still")
+    assert {client.answer().json()["value"] for client in awaiting} == {"still"}
+    server.until(lambda status: old not in [worker["pid"] for worker in status["workers"]])
+    assert server.status()["counts"]["workers_died"] == 0
+
+
+def test_the_memory_of_twenty_reloads_is_given_back(serve: Serve, code: Code) -> None:
+    server = serve(code.file)
+    for _ in range(5):
+        server.reload()
+    before = server.resident_bytes
+    for _ in range(15):
+        server.reload()
+    assert server.resident_bytes - before < 2 << 20
+
+
+def test_a_file_that_cannot_be_read_is_a_reload_given_up(serve: Serve, code: Code) -> None:
+    server = serve(code.file)
+    code.file.rename(code.file.with_suffix(".away"))
+    assert server.reload()["code"]["last_reload"] == "given up"
+    code.file.with_suffix(".away").rename(code.file)
+    assert server.reload()["code"]["last_reload"] == "done"
+
+
+def test_dev_reloads_when_a_file_changes_and_shows_errors(serve: Serve, code: Code) -> None:
+    server: Server = serve(code.file, command="dev")
+    assert server.get("/version").text == "one"
+    code.write("two", '\n@app.get("/raises")\ndef raises():\n    return 1 / 0\n')
+    server.until(lambda status: server.get("/version").text == "two")
+    page = server.get("/raises", "Accept: text/html")
+    assert (page.status, "ZeroDivisionError" in page.text, "1 / 0" in page.text) == (500, True, True)
+    code.break_it()
+    server.until_logged("the new code is broken")
+    assert server.get("/version").text == "two"
+
+
+def test_dev_starts_with_broken_code_and_serves_when_it_is_mended(serve: Serve, code: Code) -> None:
+    code.break_it()
+    server = serve(code.file, command="dev", is_ready=False)
+    server.until_logged("the new code is broken")
+    code.write("mended")
+    server.ready()
+    assert server.get("/version").text == "mended"
+
+
+def test_a_signal_that_means_nothing_ends_nothing(serve: Serve, code: Code) -> None:
+    server = serve(code.file)
+    for name in ("SIGPIPE", "SIGWINCH", "SIGCONT"):
+        os.kill(server.pid, getattr(signal, name))
+    assert stat.S_ISSOCK(server.private.stat().st_mode)
+    server.still_serves()

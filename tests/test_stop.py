@@ -1,0 +1,296 @@
+"""The end: politely at SIGTERM, at once when asked twice, and without orphans however the core dies."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+
+import pytest
+
+from .conftest import Serve
+from .harness.client import Client
+from .harness.load import Load
+from .harness.server import Server, free_port
+from .harness.until import Stopwatch, until
+
+
+def stopping(server: Server) -> None:
+    """SIGTERM, and waits until it says that it drains."""
+    server.signal(signal.SIGTERM)
+    server.until_logged("stopping")
+    with contextlib.suppress(OSError):  # nothing may have held it up
+        server.until(lambda status: status["state"] == "draining")
+
+
+# Politely
+
+
+@pytest.mark.promise(3)
+def test_what_runs_and_what_queues_is_finished_and_its_connection_closes(serve: Serve) -> None:
+    server = serve("basic", grace="20s")
+    running = server.connect().ask("GET", "/hold/finish")
+    server.until_running(1)
+    queued = server.waiting("/hola/queued", 3)
+    server.until(lambda status: status["lives"]["queued"] == 3)
+    stopping(server)
+    server.open_gate("finish")
+    answers = [client.answer() for client in [running, *queued]]
+    assert {(answer.status, answer["connection"]) for answer in answers} == {(200, "close")}
+    assert running.ends()
+    assert server.ended() == 0
+
+
+@pytest.mark.promise(3)
+@pytest.mark.parametrize("target", ["/next/poll", "/standing-next"])
+def test_long_polls_get_their_empty_answer_at_once(serve: Serve, target: str) -> None:
+    server = serve("basic", grace="20s")
+    polls = server.waiting(target, 50)
+    server.until_parked(50)
+    watch = Stopwatch()
+    server.signal(signal.SIGTERM)
+    answers = [client.answer() for client in polls]
+    assert {(answer.status, answer["connection"], bool(answer["etag"])) for answer in answers} == {(204, "close", True)}
+    assert server.ended() == 0
+    assert watch.seconds < 5
+
+
+@pytest.mark.promise(3)
+def test_streams_of_events_end_whole_and_say_when_to_come_back(serve: Serve) -> None:
+    server = serve("basic", grace="20s")
+    streams = [server.events("/events/last") for _ in range(10)]
+    server.until_parked(10)
+    server.publish("last", b"message")
+    server.signal(signal.SIGTERM)
+    retries = set()
+    for stream in streams:
+        events = stream.rest()
+        assert [event.data for event in events if event.data is not None] == ["message"]
+        assert events[-1].retry is not None
+        retries.add(events[-1].retry)
+        assert stream.client.ends()
+    assert len(retries) > 3, "not all at once"
+    assert server.ended() == 0
+
+
+def test_functions_and_coroutines_that_wait_for_a_channel_go_on_with_nothing(serve: Serve) -> None:
+    server = serve("basic", grace="20s")
+    thens = server.waiting("/next-then/late", 5)
+    server.until_parked(5)
+    server.signal(signal.SIGTERM)
+    assert [client.answer().json()["value"] for client in thens] == [None] * 5
+    assert server.ended() == 0
+    server = serve("coroutines", grace="20s")
+    awaiting = server.waiting("/next/late", 5)
+    server.until_parked(5)
+    server.signal(signal.SIGTERM)
+    assert [client.answer().json()["value"] for client in awaiting] == [None] * 5
+    assert server.ended() == 0
+
+
+def test_timers_run_on_within_the_grace(serve: Serve) -> None:
+    server = serve("basic", grace="20s")
+    timers = server.waiting("/after/0.6", 3) + server.waiting("/after-then/0.6", 3)
+    server.until_parked(6)
+    server.signal(signal.SIGTERM)
+    assert [client.answer().status for client in timers] == [200] * 6
+    assert server.ended() == 0
+
+
+def test_nobody_new_is_let_in(serve: Serve) -> None:
+    server = serve("basic", grace="20s")
+    kept, idle = server.connect(), server.connect()
+    kept.get("/hola/x")
+    running = server.connect().ask("GET", "/hold/door")
+    server.until_running(1)
+    stopping(server)
+    assert idle.ends(), "who asks for nothing is let go"
+    assert kept.ends()
+    with pytest.raises(ConnectionRefusedError):
+        Client(server.address)
+    assert server.admin("GET", "/health/live")[0] == 200
+    assert server.admin("GET", "/health/ready")[0] == 503
+    server.open_gate("door")
+    assert running.answer().status == 200
+    assert server.ended() == 0
+
+
+def test_http_2_is_told_to_go_away_and_its_streams_are_finished(serve: Serve) -> None:
+    server = serve("basic", grace="20s")
+    client = server.connect2()
+    poll = client.ask("GET", "/next/goaway")
+    server.until_parked(1)
+    stream = client.ask("GET", "/hold/goaway")
+    server.until_running(1)
+    server.signal(signal.SIGTERM)
+    assert client.answer(poll).status == 204
+    client.until_goaway()
+    server.open_gate("goaway")
+    assert client.answer(stream).status == 200
+    assert server.ended() == 0
+
+
+def test_under_load_no_request_that_was_begun_is_reset(serve: Serve) -> None:
+    server = serve("basic", workers=2, grace="20s")
+    load = Load(server.address, "/hola/x", "/after/0.01", "/bytes/100000", connections=8)
+    with load:
+        load.goes_on(200)
+        server.signal(signal.SIGTERM)
+        assert server.ended() == 0
+    assert set(load.statuses) == {200}
+    # A connection may close between two requests; an answer that has begun is never broken off.
+    begun = [failure for failure in load.failures if "Broken(" in failure or "closed behind b" in failure]
+    assert not [failure for failure in begun if "b''" not in failure], load.failures
+
+
+def test_shut_down_hooks_run_in_every_worker(serve: Serve, tmp_path: object) -> None:
+    file = tmp_path / "hooks.py"  # type: ignore[operator]
+    file.write_text(
+        "from parkade import App\n"
+        "app = App()\n"
+        "@app.on_start\n"
+        "def start(): print('hook: start')\n"
+        "@app.on_stop\n"
+        "def stop(): print('hook: stop')\n"
+    )
+    server = serve(file, workers=3)
+    assert server.stop() == 0
+    assert server.log().count("hook: start") == 3
+    assert server.log().count("hook: stop") == 3
+
+
+def test_an_idle_server_ends_within_a_second(serve: Serve) -> None:
+    server = serve("basic", workers=2, grace="30s")
+    server.connect().get("/hola/x")
+    watch = Stopwatch()
+    assert server.stop() == 0
+    assert watch.seconds < 1.5
+
+
+def test_a_client_that_sends_its_request_slowly_does_not_hold_it_up(serve: Serve) -> None:
+    server = serve("basic", grace="1s")
+    half = server.connect().send(b"GET /hola/x HTT")
+    server.until(lambda status: status["connections"]["http1"] == 1)
+    watch = Stopwatch()
+    assert server.stop() == 0
+    assert watch.seconds < 4
+    half.close()
+
+
+# Not so politely
+
+
+@pytest.mark.promise(3)
+def test_what_is_left_when_the_grace_is_over_is_503_and_the_worker_is_killed(serve: Serve) -> None:
+    server = serve("basic", grace="500ms")
+    timer = server.connect().ask("GET", "/after/30")
+    server.until_parked(1)
+    running = server.connect().ask("GET", "/hold/never")
+    server.until_running(1)
+    watch = Stopwatch()
+    server.signal(signal.SIGTERM)
+    for client in (running, timer):
+        answer = client.answer()
+        assert (answer.status, answer["connection"], int(answer["retry-after"]) >= 0) == (503, "close", True)
+    assert server.ended() == 0
+    assert 0.5 <= watch.seconds < 4
+    server.until_logged("grace was over")
+
+
+@pytest.mark.parametrize(
+    "signals", [(signal.SIGINT, signal.SIGINT), (signal.SIGTERM, signal.SIGTERM), (signal.SIGQUIT,)]
+)
+def test_asked_twice_it_ends_at_once(serve: Serve, signals: tuple[signal.Signals, ...]) -> None:
+    server = serve("basic", grace="60s")
+    running = server.connect().ask("GET", "/hold/never")
+    server.until_running(1)
+    watch = Stopwatch()
+    for number, one in enumerate(signals):
+        server.signal(one)
+        if number + 1 < len(signals):
+            server.until(lambda status: status["state"] == "draining")
+    assert running.answer().status == 503
+    server.ended()
+    assert watch.seconds < 3
+
+
+def test_sigint_once_is_polite(serve: Serve) -> None:
+    server = serve("basic", grace="20s")
+    running = server.connect().ask("GET", "/hold/finish")
+    server.until_running(1)
+    server.signal(signal.SIGINT)
+    server.until(lambda status: status["state"] == "draining")
+    server.open_gate("finish")
+    assert running.answer().status == 200
+    assert server.ended() == 0
+
+
+def test_a_stop_while_workers_start_is_a_stop(serve: Serve, tmp_path: object) -> None:
+    file = tmp_path / "slow_start.py"  # type: ignore[operator]
+    file.write_text("from gates_of_test import hold\n")
+    (tmp_path / "gates_of_test.py").write_text("import time\ntime.sleep(60)\n")  # type: ignore[operator]
+    server = serve(file, is_ready=False)
+    server.until_logged("workers start")
+    until("a worker is there", lambda: len(server.belongings()) == 2)
+    watch = Stopwatch()
+    assert server.stop() == 0
+    assert watch.seconds < 4
+
+
+# Without a word
+
+
+@pytest.mark.promise(6)
+@pytest.mark.parametrize("app", ["basic", "coroutines", "faulty"])
+def test_no_worker_outlives_a_core_that_is_killed(serve: Serve, app: str) -> None:
+    server = serve(app, workers=3)
+    server.waiting("/hold/never", 2)
+    if app == "faulty":
+        server.waiting("/loop", 1)
+    server.until(lambda status: status["lives"]["running"] >= 2)
+    assert len(server.belongings()) == 4
+    server.kill()
+    until("no worker is left", lambda: server.belongings() == [], seconds=1.0)
+
+
+@pytest.mark.promise(6)
+def test_after_a_kill_the_next_server_takes_the_port_within_a_second(serve: Serve) -> None:
+    port = free_port()
+    first = serve("basic", bind=f"127.0.0.1:{port}")
+    clients = first.waiting("/next/lost", 50)
+    first.until_parked(50)
+    first.kill()
+    watch = Stopwatch()
+    second = serve("basic", bind=f"127.0.0.1:{port}")
+    assert watch.seconds < 1.0 + 2.0, "promised is 1 s; a busy machine may take longer"
+    second.still_serves()
+    for client in clients:
+        assert client.ends()
+
+
+def test_a_worker_whose_core_is_stopped_and_goes_on_lives_on(serve: Serve) -> None:
+    """No ping is judged by a time in which the core itself stood still."""
+    server = serve("coroutines", workers=2)
+    parked = server.connect().ask("GET", "/after/0.3")
+    server.until_parked(1)
+    pids = server.worker_pids()
+    os.kill(server.pid, signal.SIGSTOP)
+    watch = Stopwatch()
+    until("two seconds", lambda: watch.seconds > 2)
+    os.kill(server.pid, signal.SIGCONT)
+    assert parked.answer().status == 200
+    server.still_serves()
+    assert server.worker_pids() == pids
+
+
+def test_workers_are_told_before_anything_is_closed(serve: Serve) -> None:
+    """A coroutine that listens can finish within the grace, for it is running when DRAIN comes."""
+    server = serve("coroutines", grace="5s")
+    client = server.connect().ask("GET", "/hold/told")
+    server.until_running(1)
+    timer = threading.Timer(0.2, server.open_gate, ["told"])
+    timer.start()
+    server.signal(signal.SIGTERM)
+    assert client.answer().text == "told"
+    assert server.ended() == 0
