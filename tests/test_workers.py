@@ -427,6 +427,20 @@ def test_nothing_queues_behind_a_slow_handler_while_another_worker_is_idle(serve
     assert {client.answer().status for client in slow} == {200}
 
 
+@pytest.mark.promise(4)
+def test_a_slow_and_a_quick_request_that_come_together_go_to_two_idle_workers(serve: Serve) -> None:
+    server = serve("basic", workers=2)
+    for _ in range(300):  # so that both are known to be quick, and might be sent requests ahead
+        server.get("/hola/quick")
+    slow, quick = server.connect(), server.connect()
+    for round_ in range(20):
+        slow.ask("GET", f"/hold/together-{round_}")
+        quick.ask("GET", "/hola/x")
+        assert quick.answer(seconds=3).text == "Hola x"
+        server.open_gate(f"together-{round_}")
+        assert slow.answer().status == 200
+
+
 def test_one_worker_runs_a_thousand_coroutines_at_once(serve: Serve) -> None:
     server = serve("coroutines", workers=1)
     holding = server.waiting("/hold/many", 1_000)

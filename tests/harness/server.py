@@ -378,9 +378,15 @@ def whom(server: Server) -> list[str]:
 
 
 def is_zero(status: Status) -> bool:
-    """Whether no request is anywhere."""
-    nowhere = not any(status["lives"].values()) and not any(wait["count"] for wait in status["waits"].values())
-    return nowhere and all(not worker["held"] and not worker["awaiting"] for worker in status["workers"])
+    """Whether no request is anywhere: in no state, no wait, no channel, no worker."""
+    lives, waits = status["lives"].values(), status["waits"].values()
+    channels, workers = status["channels"]["busiest"], status["workers"]
+    return not (
+        any(lives)
+        or any(wait["count"] for wait in waits)
+        or any(channel["next"] or channel["stream"] for channel in channels)
+        or any(worker["held"] or worker["awaiting"] for worker in workers)
+    )
 
 
 def free_port() -> int:
