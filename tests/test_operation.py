@@ -214,9 +214,11 @@ def test_status_says_when_nobody_is_there(short_folder: Path) -> None:
 
 def test_status_asks_which_when_there_are_several(serve: Serve, short_folder: Path) -> None:
     environment = {"XDG_RUNTIME_DIR": str(short_folder)}
-    servers = [serve("basic", environment=environment, is_ready=False) for _ in range(2)]
-    for server in servers:
+    servers = []
+    for _ in range(2):
+        server = serve("basic", environment=environment, is_ready=False)
         until("its socket", (short_folder / "parkade" / f"{server.pid}.sock").exists)
+        servers.append(server)
     several = run("status", "--once", XDG_RUNTIME_DIR=str(short_folder))
     assert several.returncode == 1
     assert all(str(server.pid) in several.stderr for server in servers)

@@ -36,7 +36,7 @@ def new_worker(server: Server, before: list[int], workers: int = 1) -> list[int]
 def test_a_killed_worker_takes_only_the_request_that_it_was_running(serve: Serve) -> None:
     server = serve("basic", workers=1)
     (pid,) = server.worker_pids()
-    parked = server.waiting("/next/untouched", 20) + server.waiting("/after-then/0.8", 5)
+    parked = server.waiting("/next/untouched", 20) + server.waiting("/next-then/untouched", 5)
     server.until_parked(25)
     running = server.connect().ask("GET", "/hold/never")
     server.until_running(1)

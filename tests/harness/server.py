@@ -21,7 +21,7 @@ from . import processes
 from .client import Client, Closed
 from .http2 import Http2
 from .sse import Events
-from .until import SECONDS, until
+from .until import PAUSE, SECONDS, Stopwatch, until
 
 ROOT = Path(__file__).resolve().parents[2]
 APPS = ROOT / "tests" / "apps"
@@ -226,8 +226,14 @@ class Server:
         return self.until(lambda status: status["lives"]["parked"] == count, seconds)
 
     def until_running(self, count: int) -> Status:
-        """Waits until so many requests are running."""
-        return self.until(lambda status: status["lives"]["running"] == count)
+        """Waits until so many requests have been running for a moment.
+
+        The moment matters: a worker that has been quick is sent requests ahead until its present one has taken half a
+        millisecond, so what comes now is queued.
+        """
+        self.until(lambda status: status["lives"]["running"] == count)
+        watch = Stopwatch()
+        return self.until(lambda status: status["lives"]["running"] == count and watch.seconds > PAUSE)
 
     def until_zero(self, seconds: float = SECONDS) -> Status:
         """Waits until no request is anywhere: not in the core, not in a worker."""
