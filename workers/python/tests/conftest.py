@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import socket
+import select
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -20,25 +20,47 @@ PACKAGE = Path(__file__).parents[1] / "src"
 SECONDS = 20  # a worker that says nothing for so long is broken
 
 
+class Link:
+    """The core's ends of the two pipes."""
+
+    def __init__(self, reader: int, writer: int) -> None:
+        self._reader, self._writer = os.fdopen(reader, "rb", 0), os.fdopen(writer, "wb", 0)
+
+    def sendall(self, data: bytes) -> None:
+        while data:
+            data = data[self._writer.write(data) :]
+
+    def recv(self, count: int) -> bytes:
+        if not select.select([self._reader], [], [], SECONDS)[0]:
+            raise TimeoutError("the worker says nothing")
+        return self._reader.read(count)
+
+    def close(self) -> None:
+        self._reader.close()
+        self._writer.close()
+
+
 class Core:
     """A core that does what the test says. Frames of the worker are told as (name, stream, payload)."""
 
     def __init__(self, target: str, folder: Path, info: dict[str, Any]) -> None:
-        self.link, worker = socket.socketpair()
-        self.link.settimeout(SECONDS)
+        requests, to_worker = os.pipe()
+        from_worker, answers = os.pipe()
+        self.link = Link(from_worker, to_worker)
         self._decoder = f.Decoder()
         self._frames: list[tuple[str, int, Any]] = []
         self._stream = 0
         self.process = subprocess.Popen(
             [sys.executable, "-m", "parkade", target],
-            stdin=worker,
-            stdout=subprocess.PIPE,
+            stdin=requests,
+            stdout=answers,
             stderr=subprocess.PIPE,
             cwd=folder,
             text=True,
             env=os.environ | {"PYTHONPATH": str(PACKAGE)},
         )
-        worker.close()
+        os.close(requests)
+        os.close(answers)
         self.send(f.HELLO, 0, [1, 1, 0, {"core": "test", "target": target} | info])
 
     def send(self, kind: int, stream: int, payload: Any, flags: int = 0) -> None:
@@ -112,14 +134,14 @@ class Core:
         assert (name, at) == ("RESPONSE", stream), payload
         return payload
 
-    def end(self) -> tuple[int, str, str]:
-        """Says goodbye; gives the worker's exit code, output and errors."""
+    def end(self) -> tuple[int, str]:
+        """Says goodbye; gives the worker's exit code and what it printed."""
         self.send(f.GOODBYE, 0, ["stopping", ""])
         return self.ended()
 
-    def ended(self) -> tuple[int, str, str]:
-        output, errors = self.process.communicate(timeout=SECONDS)
-        return self.process.returncode, output, errors
+    def ended(self) -> tuple[int, str]:
+        _, printed = self.process.communicate(timeout=SECONDS)
+        return self.process.returncode, printed
 
 
 StartCore = Callable[..., Core]

@@ -91,7 +91,7 @@ def test_coroutines_and_plain_functions_are_answered(core: StartCore) -> None:
     assert (kinds["hola"], kinds["plain"], kinds["stream"]) == ("async", "sync", "async")
     assert worker.answer(HOLA, "Anna").body == "Hola Anna"
     assert worker.answer(PLAIN, "Anna").body == "Hola Anna"
-    assert worker.end() == (0, "started\nstopped\n", "")
+    assert worker.end() == (0, "started\nstopped\n")
 
 
 def test_a_wait_that_is_awaited_parks_and_goes_on(core: StartCore) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import socket
+import os
 import threading
-from typing import Any, cast
+from functools import partial
 
 from parkade._link.writer import Writer
 
 
 class Link:
-    """A link whose `send` takes at most so many bytes, and waits at a gate."""
+    """A pipe that takes at most so many bytes at a time, and waits at a gate."""
 
     def __init__(self, at_most: int = 1_000) -> None:
         self.written: list[bytes] = []
@@ -25,18 +25,15 @@ class Link:
         self.written.append(data[: self._at_most])
         return len(self.written[-1])
 
-    def sendall(self, data: bytes) -> None:
-        self.written.append(data)
-
 
 def writer_on(link: Link) -> Writer:
-    return Writer(cast(Any, link))
+    return Writer(link.send)
 
 
 def test_the_rest_of_a_short_write_is_written() -> None:
     link = Link(at_most=2)
     writer_on(link).write(b"frame")
-    assert link.written == [b"fr", b"ame"]
+    assert link.written == [b"fr", b"am", b"e"]
 
 
 def test_a_thread_waits_for_what_the_main_thread_has_begun() -> None:
@@ -67,8 +64,8 @@ def test_a_thread_waits_for_what_the_main_thread_has_begun() -> None:
 
 
 def test_frames_of_several_threads_do_not_mix() -> None:
-    ours, theirs = socket.socketpair()
-    writer = Writer(ours)
+    theirs, ours = os.pipe()
+    writer = Writer(partial(os.write, ours))
     size, count, threads = 300_000, 20, 3
 
     def write(letter: bytes) -> None:
@@ -79,7 +76,7 @@ def test_frames_of_several_threads_do_not_mix() -> None:
     received: list[bytes] = []
 
     def read() -> None:
-        with theirs.makefile("rb") as file:
+        with open(theirs, "rb") as file:
             received.extend(file.read(size) for _ in range(count * threads))
 
     reader = threading.Thread(target=read)
@@ -90,5 +87,4 @@ def test_frames_of_several_threads_do_not_mix() -> None:
         thread.join(60)
     assert sorted(piece[:1] for piece in received) == [b"a"] * count + [b"b"] * count + [b"m"] * count
     assert all(len(set(piece)) == 1 for piece in received)
-    ours.close()
-    theirs.close()
+    os.close(ours)

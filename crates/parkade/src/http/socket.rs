@@ -1,11 +1,14 @@
 //! A client's socket, TCP or Unix, and what waits to be written to it.
 
 use std::collections::VecDeque;
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{IpAddr, Shutdown};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use bytes::{Buf, Bytes};
 use mio::net::{TcpStream, UnixStream};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
 
 #[derive(Debug)]
 pub enum Socket {
@@ -26,34 +29,37 @@ pub enum Filled {
     Broken,
 }
 
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
+        }
+    }
+}
+
+/// Reads and writes are direct system calls, not the C library's: those are points of cancellation for threads, which costs some
+/// per cent of a short request.
 impl Socket {
-    pub fn read(&mut self, into: &mut [u8]) -> Filled {
+    pub fn read(&self, into: &mut [u8]) -> Filled {
         loop {
-            let outcome = match self {
-                Self::Tcp(stream) => stream.read(into),
-                Self::Unix(stream) => stream.read(into),
-            };
-            return match outcome {
-                Ok(0) => Filled::End,
-                Ok(count) => Filled::Bytes(count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Filled::Nothing,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            return match rustix::net::recv(self, &mut *into, RecvFlags::empty()) {
+                Ok((0, _)) => Filled::End,
+                Ok((count, _)) => Filled::Bytes(count),
+                Err(Errno::WOULDBLOCK) => Filled::Nothing,
+                Err(Errno::INTR) => continue,
                 Err(_) => Filled::Broken,
             };
         }
     }
 
     /// How many of the bytes went; 0 when the socket takes none now.
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         loop {
-            let outcome = match self {
-                Self::Tcp(stream) => stream.write(bytes),
-                Self::Unix(stream) => stream.write(bytes),
-            };
-            return match outcome {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                other => other,
+            return match rustix::net::send(self, bytes, SendFlags::NOSIGNAL) {
+                Err(Errno::WOULDBLOCK) => Ok(0),
+                Err(Errno::INTR) => continue,
+                outcome => Ok(outcome?),
             };
         }
     }

@@ -1,7 +1,5 @@
 //! What the core asks for, done.
 
-use std::fmt::Write;
-
 use bytes::Bytes;
 use parkade_core::{
     Cursor, Effect, Ending, Event, KillReason, MessageId, Outcome, Refusal, ReloadOutcome, RequestId, RouteId, Times,
@@ -275,11 +273,6 @@ impl Server {
 
     fn assign(&mut self, request: RequestId, worker: WorkerId, route: Option<RouteId>) {
         let Some(arrival) = self.exchanges.of(request).and_then(|exchange| exchange.arrival.as_ref()) else { return };
-        self.client.clear();
-        if let Some(address) = arrival.origin.client {
-            // Writing to a string cannot fail.
-            let _ = write!(self.client, "{address}");
-        }
         let head = RequestHead {
             route: route.map(|route| route.index),
             parameters: arrival.parameters.iter().map(String::as_str),
@@ -287,7 +280,7 @@ impl Server {
             path: arrival.head.path(),
             query: arrival.head.query(),
             headers: arrival.head.fields(),
-            client: &self.client,
+            client: self.client.of(arrival.origin.client),
             scheme: if arrival.origin.is_https { "https" } else { "http" },
             version: arrival.head.version.as_str(),
             deadline: arrival.deadline.map(|deadline| deadline.as_secs_f64()),

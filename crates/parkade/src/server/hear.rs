@@ -17,6 +17,7 @@ const MESSAGE_OVERHEAD_BYTES: usize = 256;
 
 impl Server {
     pub(super) fn hear_input(&mut self, input: Input) {
+        self.now = self.clock.now();
         match input {
             Input::Ask(ask) => self.reply(ask),
             Input::Reload => {

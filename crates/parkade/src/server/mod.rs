@@ -1,6 +1,7 @@
 //! The server task: the one owner of everything that changes. It carries events to the core, and effects to whoever does them.
 
 mod act;
+mod client_text;
 mod exchange;
 mod hear;
 mod messages;
@@ -20,6 +21,7 @@ use crate::clock::Clock;
 use crate::http::{Http, HttpEvent, SWEEP_INTERVAL};
 use crate::log::AccessLog;
 use crate::workers::{WorkerEvent, Workers};
+use client_text::ClientText;
 use exchange::{Exchanges, Kept};
 use messages::Messages;
 use parkade_wire::Response;
@@ -63,9 +65,10 @@ pub struct Server {
     /// What clients and workers have said and the core has not been told: empty between turns, kept for their memory.
     said: Vec<HttpEvent>,
     told: Vec<WorkerEvent>,
-    /// The text of a client's address, while a request is given to a worker.
-    client: String,
+    client: ClientText,
     clock: Clock,
+    /// When the batch in hand was read: one look at the clock for all that came together.
+    now: Moment,
     grace: Duration,
     access_log: Option<AccessLog>,
     ended: Ended,
@@ -109,8 +112,9 @@ impl Server {
             effects: Vec::new(),
             said: Vec::new(),
             told: Vec::new(),
-            client: String::new(),
+            client: ClientText::default(),
             clock: Clock::start(),
+            now: Moment::default(),
             grace: parts.grace,
             access_log: parts.access_log,
             ended: Ended::default(),
@@ -154,17 +158,19 @@ impl Server {
     fn turn(&mut self) -> io::Result<()> {
         let mut said = std::mem::take(&mut self.said);
         self.http.turn(&mut said)?;
+        self.now = self.clock.now();
         for event in said.drain(..) {
             self.hear_http(event);
         }
         self.said = said;
         let mut told = std::mem::take(&mut self.told);
         self.workers.turn(&mut told)?;
+        self.now = self.clock.now();
         for event in told.drain(..) {
             self.hear_worker(event);
         }
         self.told = told;
-        if self.core.next_due().is_some_and(|due| due <= self.clock.now()) {
+        if self.core.next_due().is_some_and(|due| due <= self.now) {
             self.tell(Event::Tick);
         }
         for worker in std::mem::take(&mut self.failed_starts) {
@@ -177,13 +183,15 @@ impl Server {
     fn sweep(&mut self) {
         let mut said = Vec::new();
         self.http.sweep(&mut said);
+        self.now = self.clock.now();
         for event in said {
             self.hear_http(event);
         }
     }
 
     fn measure(&mut self) {
-        let workers: Vec<_> = self.core.status(self.clock.now()).workers.iter().map(|worker| worker.worker).collect();
+        self.now = self.clock.now();
+        let workers: Vec<_> = self.core.status(self.now).workers.iter().map(|worker| worker.worker).collect();
         for worker in workers {
             if let Some(resident_bytes) = self.workers.resident_bytes(worker) {
                 self.tell(Event::Measured { worker, resident_bytes });
@@ -194,7 +202,7 @@ impl Server {
     /// Tells the core and does what it asks for.
     fn tell(&mut self, event: Event) {
         let mut effects = std::mem::take(&mut self.effects);
-        self.core.handle(self.clock.now(), event, &mut effects);
+        self.core.handle(self.now, event, &mut effects);
         self.carry_out(effects);
     }
 

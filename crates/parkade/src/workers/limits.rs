@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 /// Read from one link in one turn: about 1,500 small frames, or 1 ms, so that a worker that floods delays the others by no more.
-/// Then: the rest waits in the socket, and the worker with it.
+/// Then: the rest waits in the pipe, and the worker with it.
 pub const READ_BYTES_PER_TURN: usize = 256 * 1024;
 
 /// What one `read` may bring. Larger than the kernel's usual delivery; smaller ones cost a call for each hundred frames.
 pub const READ_BYTES: usize = 64 * 1024;
 
-/// Asked of the kernel for each direction of a link, which grants what the machine allows: room for about a hundred answers with large inline bodies.
-pub const SOCKET_BUFFER_BYTES: usize = 1024 * 1024;
+/// Asked of the kernel for each direction of a link: room for some 2,000 small answers, or for four large inline bodies. Pages are taken
+/// when bytes wait in them. A user without privileges has 64 MiB for all pipes by default, so 128 workers have theirs.
+pub const PIPE_BYTES: usize = 256 * 1024;
 
 /// What waits here for one worker to read it. Credit bounds what a worker is given, so only one that does not read gets here.
 /// Then: it has broken the protocol and is ended.

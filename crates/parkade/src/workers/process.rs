@@ -1,9 +1,7 @@
 //! One worker process: started, signalled, measured, its end told.
 
 use std::fs;
-use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
+use std::io::{self, PipeReader, PipeWriter};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -12,11 +10,11 @@ use std::sync::mpsc::Sender;
 
 use parkade_core::WorkerId;
 use rustix::process::{Pid, Signal};
-use socket2::SockRef;
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
 use super::limits;
+use super::link::Ends;
 use super::output;
 
 /// How a worker is started.
@@ -70,18 +68,20 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts `python -m parkade TARGET`. The socket is the core's end of the link; the worker's is its standard input.
-    pub fn start(launch: &Launch, worker: WorkerId, post: &Post) -> io::Result<(Self, UnixStream)> {
-        let (ours, theirs) = link()?;
-        let (output, input) = io::pipe()?;
+    /// Starts `python -m parkade TARGET`. The link is its standard input and output; what it prints comes on its standard error.
+    pub fn start(launch: &Launch, worker: WorkerId, post: &Post) -> io::Result<(Self, Ends)> {
+        let (requests, to_worker) = link_pipe()?;
+        let (from_worker, answers) = link_pipe()?;
+        let ends = Ends::new(from_worker, to_worker)?;
+        let (output, printed) = io::pipe()?;
         let mut command = Command::new(&launch.python);
         command
             .args(["-m", "parkade"])
             .arg(&launch.target)
             .env("PYTHONUNBUFFERED", "1")
-            .stdin(OwnedFd::from(theirs))
-            .stdout(input.try_clone()?)
-            .stderr(input)
+            .stdin(requests)
+            .stdout(answers)
+            .stderr(printed)
             // Ctrl-C in a terminal is for the core, which drains; and a kill reaches what the worker has started.
             .process_group(0)
             .kill_on_drop(true);
@@ -107,7 +107,7 @@ impl Process {
                 post.send(worker, News::Silent);
             }
         });
-        Ok((Self { pid, waiter, logger }, ours))
+        Ok((Self { pid, waiter, logger }, ends))
     }
 
     pub fn pid(&self) -> u32 {
@@ -151,17 +151,12 @@ impl Drop for Process {
     }
 }
 
-/// Both ends of a link: the core's never blocks, the worker's does.
-fn link() -> io::Result<(UnixStream, UnixStream)> {
-    let (ours, theirs) = UnixStream::pair()?;
-    for end in [&ours, &theirs] {
-        let socket = SockRef::from(end);
-        // The kernel's own size is enough to work with.
-        let _ = socket.set_send_buffer_size(limits::SOCKET_BUFFER_BYTES);
-        let _ = socket.set_recv_buffer_size(limits::SOCKET_BUFFER_BYTES);
-    }
-    ours.set_nonblocking(true)?;
-    Ok((ours, theirs))
+/// One direction of a link.
+fn link_pipe() -> io::Result<(PipeReader, PipeWriter)> {
+    let (reader, writer) = io::pipe()?;
+    // The kernel's own size is enough to work with.
+    let _ = rustix::pipe::fcntl_setpipe_size(&writer, limits::PIPE_BYTES);
+    Ok((reader, writer))
 }
 
 async fn ending(child: &mut Child) -> String {

@@ -40,8 +40,8 @@ struct End {
 impl Worker {
     /// Starts the process and says `HELLO`.
     pub fn start(launch: &Launch, id: WorkerId, post: &Post, registry: &Registry, token: Token) -> io::Result<Self> {
-        let (process, socket) = Process::start(launch, id, post)?;
-        let mut link = Link::new(socket, registry, token)?;
+        let (process, ends) = Process::start(launch, id, post)?;
+        let mut link = Link::new(ends, registry, token)?;
         let info = [("core", launch.core_version), ("target", &launch.target), ("dev", "true")];
         let info = if launch.dev { &info[..] } else { &info[..2] };
         let session = Session::new(id, info, &mut link.unsent);

@@ -1,13 +1,13 @@
-"""A worker: `python -m parkade TARGET`, started by the core with the link as file descriptor 0."""
+"""A worker: `python -m parkade TARGET`, started by the core with the link as its input and output."""
 
 from __future__ import annotations
 
 import gc
 import sys
-from socket import socket
 
 from ._link import blocking, concurrent, process
 from ._link.greeting import Stopped, greet, still_wanted
+from ._link.link import Link
 from ._session import Session
 from .errors import LoadError
 from .handling import Handling
@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
     try:
         link = process.take_link()
     except OSError:
-        log("file descriptor 0 is no link to a core: start the server with `parkade serve TARGET`")
+        log("standard input and output are no link to a core: start the server with `parkade serve TARGET`")
         return 2
     process.die_with_the_core(link)
     process.leave_signals_to_the_core()
@@ -53,9 +53,8 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _failed(link: socket, session: Session, text: str) -> int:
-    link.setblocking(True)
-    link.sendall(session.failed(text) + session.goodbye("stopping", ""))
+def _failed(link: Link, session: Session, text: str) -> int:
+    link.send(session.failed(text) + session.goodbye("stopping", ""))
     return 1
 
 

@@ -3,12 +3,17 @@
 import faulthandler
 import os
 import signal
-import socket
 import struct
 import subprocess
 import sys
 
-link = socket.socket(fileno=os.dup(0))
+requests, answers = os.dup(0), os.dup(1)
+os.dup2(2, 1)
+
+
+def send(data: bytes) -> None:
+    while data:
+        data = data[os.write(answers, data) :]
 
 
 def frame(kind: int, stream: int, payload: bytes) -> bytes:
@@ -33,7 +38,7 @@ def pong(token: int) -> bytes:
 def exactly(count: int) -> bytes:
     parts = b""
     while len(parts) < count:
-        part = link.recv(count - len(parts))
+        part = os.read(requests, count - len(parts))
         if not part:
             sys.exit(0)
         parts += part
@@ -48,17 +53,17 @@ def frames():
 
 def serve() -> None:
     """Answers every request; PING with PONG; ends at GOODBYE."""
-    link.sendall(HELLO + READY)
+    send(HELLO + READY)
     for kind, flags, stream, payload in frames():
         match kind:
             case 0x10 if flags & 1 == 0:
-                link.sendall(answer(stream))
+                send(answer(stream))
             case 0x12:
-                link.sendall(frame(0x13, stream, b"\x91\xce" + struct.pack(">I", len(payload))))
+                send(frame(0x13, stream, b"\x91\xce" + struct.pack(">I", len(payload))))
                 if flags & 1 == 0:
-                    link.sendall(answer(stream))
+                    send(answer(stream))
             case 0x32:
-                link.sendall(frame(0x33, 0, payload))
+                send(frame(0x33, 0, payload))
             case 0x34:
                 sys.exit(0)
 
@@ -74,56 +79,56 @@ match sys.argv[1]:
     case "prints":
         print("to the one", flush=True)
         print("to the other", file=sys.stderr, flush=True)
-        link.sendall(HELLO + FAILED)
+        send(HELLO + FAILED)
         raise RuntimeError("as told")
     case "exits":
-        link.sendall(HELLO + READY + pong(7))
+        send(HELLO + READY + pong(7))
         os._exit(3)
     case "segfaults":
-        link.sendall(HELLO)
+        send(HELLO)
         os.kill(os.getpid(), signal.SIGSEGV)
     case "stays behind a failure":
-        link.sendall(HELLO + FAILED)
+        send(HELLO + FAILED)
         rest()
     case "closes and stays":
-        link.sendall(HELLO + READY)
-        os.close(0)
-        link.close()
+        send(HELLO + READY)
+        for end in (0, requests, answers):
+            os.close(end)
         rest()
     case "says goodbye and stays":
-        link.sendall(HELLO + READY + GOODBYE)
+        send(HELLO + READY + GOODBYE)
         rest()
     case "leaves its link to another":
-        link.sendall(HELLO + READY)
-        other = subprocess.Popen(["sleep", "600"], stdin=0)
+        send(HELLO + READY)
+        other = subprocess.Popen(["sleep", "600"], stdin=0, stdout=answers)
         print("other", other.pid, flush=True)
-        link.sendall(pong(1))
+        send(pong(1))
         os._exit(0)
     case "starts another":
         other = subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL)
         print("other", other.pid, flush=True)
-        link.sendall(HELLO + READY)
+        send(HELLO + READY)
         rest()
     case "does not read":
-        link.sendall(HELLO + READY)
+        send(HELLO + READY)
         rest()
     case "rubbish":
-        link.sendall(HELLO + b"GET / HTTP/1.1\r\n\r\n" * 4)
+        send(HELLO + b"GET / HTTP/1.1\r\n\r\n" * 4)
         rest()
     case "half a frame":
-        link.sendall(HELLO + READY[:9])
+        send(HELLO + READY[:9])
         os._exit(1)
     case "later version":
-        link.sendall(HELLO_OF_LATER)
+        send(HELLO_OF_LATER)
         for kind, *_ in frames():
             print("was told", hex(kind), flush=True)
     case "floods":
-        link.sendall(HELLO + READY)
+        send(HELLO + READY)
         while True:
-            link.sendall(pong(9) * 10_000)
+            send(pong(9) * 10_000)
     case "stuck":
         faulthandler.register(signal.SIGUSR1, all_threads=True)
-        link.sendall(HELLO + READY)
+        send(HELLO + READY)
         while True:
             pass
     case other:

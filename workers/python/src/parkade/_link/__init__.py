@@ -1,4 +1,4 @@
-"""The skins between the session and the socket: `blocking` for plain functions, `concurrent` for coroutines.
+"""The skins between the session and the pipes: `blocking` for plain functions, `concurrent` for coroutines.
 
 Both begin with `process`.
 """

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import socket
+import os
+from functools import partial
 from typing import cast
 
 from .._answers import FAULTS, Answer, Application, Chunks, Parked, Streamed
 from .._events import Called, Cancelled, Ended, Opened, Pinged, Reply, Writable
 from .._session import Session
-from ..limits import CREDIT_BLOCKING, RECEIVE_SIZE, SUSPENDED_MAX
+from ..limits import CREDIT_BLOCKING, SUSPENDED_MAX
 from . import port
+from .link import Link
 from .writer import Writer
 
 
-def run(link: socket.socket, session: Session, application: Application) -> str:
+def run(link: Link, session: Session, application: Application) -> str:
     """Serves until the core says goodbye or is gone; gives the reason where that is a fault, else an empty text.
 
     Raises what a start-up hook raises, before READY.
@@ -37,12 +39,12 @@ class Blocking:
     Answers are never written several at a time: that a stream is unanswered tells the core that it is untouched.
     """
 
-    def __init__(self, link: socket.socket, session: Session, application: Application) -> None:
-        self._link = link
+    def __init__(self, link: Link, session: Session, application: Application) -> None:
+        self._receive = link.receive
         self._session = session
         self._application = application
         self._suspended: dict[int, Chunks] = {}  # answers whose client reads more slowly than we write
-        self._writer = Writer(link)
+        self._writer = Writer(partial(os.write, link.writer))
         self.write = self._writer.write
 
     def publish(self, channel: str, content_type: str, body: bytes) -> None:
@@ -51,8 +53,8 @@ class Blocking:
     def serve(self) -> Ended | None:
         """Serves until the core says goodbye, or is gone (None)."""
         session, runs = self._session, self._application.runs
-        receive, respond, write, cancelled = self._link.recv, session.respond, self.write, session.cancelled
-        while data := receive(RECEIVE_SIZE):
+        receive, respond, write, cancelled = self._receive, session.respond, self.write, session.cancelled
+        while data := receive():
             for event in session.receive(data):
                 if type(event) is not Opened:
                     if type(event) is Ended:

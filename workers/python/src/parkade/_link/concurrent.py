@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import socket
+import os
 import threading
 from typing import cast
 
@@ -15,21 +15,22 @@ from ..errors import WaitError
 from ..limits import CREDIT_CONCURRENT
 from . import port
 from .exchange import Exchange
+from .link import Link
 from .runners import Runners
 
 
-def run(link: socket.socket, session: Session, application: Application) -> str:
+def run(link: Link, session: Session, application: Application) -> str:
     """As `blocking.run`, on uvloop where it is installed."""
     return _loop_of_choice().run_until_complete(_run(link, session, application))
 
 
-async def _run(link: socket.socket, session: Session, application: Application) -> str:
+async def _run(link: Link, session: Session, application: Application) -> str:
     loop = asyncio.get_running_loop()
     concurrent = Concurrent(loop, session, application)
     port.connect(concurrent)
-    link.setblocking(False)
     await application.start_concurrent()
-    await loop.create_unix_connection(lambda: concurrent, sock=link)
+    await loop.connect_write_pipe(lambda: _Outlet(concurrent), os.fdopen(link.writer, "wb", 0))
+    await loop.connect_read_pipe(lambda: concurrent, os.fdopen(link.reader, "rb", 0))
     concurrent.write(session.ready(CREDIT_CONCURRENT, application.ready()))
     ended = await concurrent.over
     if ended is None:
@@ -58,7 +59,8 @@ class Concurrent(asyncio.Protocol):
         self._session = session
         self._application = application
         self._runs = application.runs
-        self._transport: asyncio.Transport | None = None
+        self._inlet: asyncio.ReadTransport | None = None
+        self._outlet: asyncio.WriteTransport | None = None
         self._thread = threading.get_ident()
         self._out: list[bytes] = []
         self._flush_is_due = False
@@ -95,34 +97,42 @@ class Concurrent(asyncio.Protocol):
     def flush(self) -> None:
         """Writes now what this turn has brought so far."""
         self._flush_is_due = False
-        if self._out and self._transport is not None:
-            self._transport.write(b"".join(self._out))
+        if self._out and self._outlet is not None:
+            self._outlet.write(b"".join(self._out))
             self._out.clear()
 
     async def close(self) -> None:
         """Writes what is left and closes this end."""
         self.flush()
-        if self._transport is not None:
-            self._transport.close()
+        if self._outlet is not None:
+            self._outlet.close()
         await self._closed
 
-    # asyncio.Protocol
+    # The outlet
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
+    def outlet_made(self, outlet: asyncio.WriteTransport) -> None:
+        self._outlet = outlet
 
     def pause_writing(self) -> None:
         """The core reads more slowly than we write: nothing new is begun until it has caught up, so what is kept is
         bounded by the credit.
         """
-        cast(asyncio.Transport, self._transport).pause_reading()
+        cast(asyncio.ReadTransport, self._inlet).pause_reading()
 
     def resume_writing(self) -> None:
-        cast(asyncio.Transport, self._transport).resume_reading()
+        cast(asyncio.ReadTransport, self._inlet).resume_reading()
 
-    def connection_lost(self, error: Exception | None) -> None:
+    def outlet_lost(self) -> None:
         if not self._closed.done():
             self._closed.set_result(None)
+        self._end(None)
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._inlet = cast(asyncio.ReadTransport, transport)
+
+    def connection_lost(self, error: Exception | None) -> None:
         self._end(None)
 
     def data_received(self, data: bytes) -> None:
@@ -249,6 +259,25 @@ class Concurrent(asyncio.Protocol):
     async def _writable(self, exchange: Exchange) -> None:
         exchange.writable = self.loop.create_future()
         await exchange.writable
+
+
+class _Outlet(asyncio.BaseProtocol):
+    """Tells of the pipe to the core, as `Concurrent` itself is told of the other."""
+
+    def __init__(self, concurrent: Concurrent) -> None:
+        self._concurrent = concurrent
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._concurrent.outlet_made(cast(asyncio.WriteTransport, transport))
+
+    def pause_writing(self) -> None:
+        self._concurrent.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._concurrent.resume_writing()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._concurrent.outlet_lost()
 
 
 async def _at_once(answer: Answer) -> Answer:

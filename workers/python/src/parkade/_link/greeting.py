@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import select
-import socket
 from collections.abc import Mapping
 from typing import Any
 
 from .._events import Draining, Ended, Greeted, Pinged, Reply
 from .._session import Session
-from ..limits import RECEIVE_SIZE
+from .link import Link
 
 
 class Stopped(Exception):
     """The link ended, or is to end, before the worker was ready. The text says why; empty when that is no fault."""
 
 
-def greet(link: socket.socket, session: Session) -> Mapping[str, Any]:
+def greet(link: Link, session: Session) -> Mapping[str, Any]:
     """Exchanges HELLO; gives what the core tells of itself (`core`, `target`, perhaps `dev`). Raises `Stopped`."""
     while True:
         info = _receive(link, session)
@@ -24,29 +23,29 @@ def greet(link: socket.socket, session: Session) -> Mapping[str, Any]:
             return info
 
 
-def still_wanted(link: socket.socket, session: Session) -> None:
+def still_wanted(link: Link, session: Session) -> None:
     """Reads what came while the application was loading. Raises `Stopped` when the core wants the worker no longer."""
     poll = select.poll()
-    poll.register(link, select.POLLIN)
+    poll.register(link.reader, select.POLLIN)
     while poll.poll(0):
         _receive(link, session)
 
 
-def _receive(link: socket.socket, session: Session) -> Mapping[str, Any] | None:
-    data = link.recv(RECEIVE_SIZE)
+def _receive(link: Link, session: Session) -> Mapping[str, Any] | None:
+    data = link.receive()
     if not data:
         raise Stopped("")
     info = None
     for event in session.receive(data):
         match event:
             case Reply(data=reply):
-                link.sendall(reply)
+                link.send(reply)
             case Greeted(info=told):
                 info = told
             case Pinged(token=token):
-                link.sendall(session.pong(token))
+                link.send(session.pong(token))
             case Draining():
-                link.sendall(session.goodbye("stopping", ""))
+                link.send(session.goodbye("stopping", ""))
                 raise Stopped("")
             case Ended(code="stopping"):
                 raise Stopped("")

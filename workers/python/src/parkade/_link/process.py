@@ -8,27 +8,34 @@ import faulthandler
 import os
 import select
 import signal
-import socket
+import stat
 import sys
+
+from .link import Link
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
-def take_link() -> socket.socket:
-    """The link, which the core left as file descriptor 0.
+def take_link() -> Link:
+    """The link, which the core left as standard input and output.
 
-    Its place is taken by /dev/null: the application must not read frames as its input.
+    /dev/null and the standard error take their places: the application must not read frames as its input, nor write
+    among them what it prints.
 
-    Raises `OSError` when descriptor 0 is no socket.
+    Raises `OSError` when they are no pipes.
     """
-    link = os.dup(0)  # not inheritable (PEP 446): a program that the application starts must not keep the link open
+    if not all(stat.S_ISFIFO(os.fstat(descriptor).st_mode) for descriptor in (0, 1)):
+        raise OSError("no pipe")
+    # Not inheritable (PEP 446): a program that the application starts must not keep the link open.
+    link = Link(os.dup(0), os.dup(1))
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
-    return socket.socket(fileno=link)
+    os.dup2(2, 1)
+    return link
 
 
-def die_with_the_core(link: socket.socket) -> None:
+def die_with_the_core(link: Link) -> None:
     """Has the kernel end this process when the core ends, even if it is stuck; ends it now when the core has gone
     already.
 
@@ -38,7 +45,7 @@ def die_with_the_core(link: socket.socket) -> None:
         with contextlib.suppress(OSError, AttributeError):  # without prctl the end of the link has to do
             ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     poll = select.poll()
-    poll.register(link, select.POLLHUP)
+    poll.register(link.reader, select.POLLHUP)
     if any(happened & (select.POLLHUP | select.POLLERR) for _, happened in poll.poll(0)):
         leave(0)
 

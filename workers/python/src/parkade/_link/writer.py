@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
+from collections.abc import Callable
 
 
 class Writer:
@@ -14,11 +14,11 @@ class Writer:
     thread of its own. So there is none until the first thread does.
     """
 
-    __slots__ = ("_link", "_lock", "_main", "_send", "_shared", "_writing")
+    __slots__ = ("_lock", "_main", "_send", "_shared", "_writing")
 
-    def __init__(self, link: socket.socket) -> None:
-        self._link = link
-        self._send = link.send
+    def __init__(self, send: Callable[[bytes], int]) -> None:
+        """`send` writes some of the bytes, nearly always all, and says how many."""
+        self._send = send
         self._main = threading.get_ident()
         self._lock = threading.Lock()
         self._shared = False  # once true, whoever writes takes the lock
@@ -30,12 +30,12 @@ class Writer:
         if self._shared:
             self._writing = False
             with self._lock:
-                self._link.sendall(data)
+                self._send_all(data)
             return
         try:
             sent = self._send(data)
-            if sent != len(data):  # the buffer was full, and a signal came
-                self._link.sendall(data[sent:])
+            if sent != len(data):
+                self._send_all(data[sent:])
         finally:
             self._writing = False
 
@@ -48,4 +48,8 @@ class Writer:
             self._shared = True
             while self._writing:  # at most once in a process: what the main thread began before it could know
                 time.sleep(0.001)
-            self._link.sendall(data)
+            self._send_all(data)
+
+    def _send_all(self, data: bytes) -> None:
+        while len(data) != (sent := self._send(data)):  # the pipe was full, and a signal came
+            data = data[sent:]

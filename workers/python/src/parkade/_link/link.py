@@ -1,0 +1,29 @@
+"""The two pipes between this worker and its core."""
+
+from __future__ import annotations
+
+import os
+
+from ..limits import RECEIVE_SIZE
+
+
+class Link:
+    """Frames come on one descriptor and go on the other, both blocking.
+
+    Raises `BrokenPipeError` when the core has gone.
+    """
+
+    __slots__ = ("reader", "writer")
+
+    def __init__(self, reader: int, writer: int) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    def receive(self) -> bytes:
+        """What there is; waits for the first byte. Empty when the core has gone."""
+        return os.read(self.reader, RECEIVE_SIZE)
+
+    def send(self, data: bytes) -> None:
+        """All of it."""
+        while len(data) != (sent := os.write(self.writer, data)):  # a signal came while the pipe was full
+            data = data[sent:]
