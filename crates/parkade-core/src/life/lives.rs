@@ -1,7 +1,7 @@
 //! All lives, by slot: no hashing, one vector.
 
 use crate::id::RequestId;
-use crate::life::{Life, Refused, State};
+use crate::life::{Life, Parked, Refused, State};
 use crate::limits::REQUESTS_COUNT_MAX;
 
 #[derive(Debug, Default)]
@@ -68,6 +68,11 @@ impl Lives {
     pub(crate) fn life(&self, request: RequestId) -> Option<&Life> {
         let entry = self.entries.get(request.slot as usize)?;
         entry.life.as_ref().filter(|_| entry.generation == request.generation)
+    }
+
+    pub(crate) fn parked_mut(&mut self, request: RequestId) -> Option<&mut Parked> {
+        let entry = self.entries.get_mut(request.slot as usize).filter(|entry| entry.generation == request.generation)?;
+        if let Some(Life::Parked(parked)) = &mut entry.life { Some(parked) } else { None }
     }
 
     pub(crate) fn take(&mut self, request: RequestId) -> Result<Life, Refused> {

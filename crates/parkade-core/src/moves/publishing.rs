@@ -28,6 +28,11 @@ impl Core {
                 self.effects.push(Effect::Deliver { message, cursor, gap, requests });
             }
         }
+        // Their alarms were mostly set in the order of arrival: from the last one back each is at the bottom of the heap, where it is
+        // taken out in one step instead of fifteen.
+        for waiter in publication.nexts.iter().rev() {
+            self.silence_parked(waiter.request);
+        }
         for Waiter { request, gap } in publication.nexts {
             self.turn(request, Happening::Woken(Outcome::Message { message, cursor, gap }));
         }

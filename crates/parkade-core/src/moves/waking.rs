@@ -29,6 +29,12 @@ impl Core {
         self.follow(request, journey, sequel, outcome)
     }
 
+    pub(crate) fn silence_parked(&mut self, request: RequestId) {
+        if let Some(alarm) = self.lives.parked_mut(request).and_then(|parked| parked.journey.alarm.take()) {
+            self.timers.clear(alarm);
+        }
+    }
+
     /// Nobody watches for it any more. Its alarm is cleared by whoever ends the wait.
     pub(crate) fn unwatch(&mut self, life: &Parked) {
         match life.watch {

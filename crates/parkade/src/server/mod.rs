@@ -207,15 +207,16 @@ impl Server {
     }
 
     fn carry_out(&mut self, mut effects: Vec<Effect>) {
-        let mut rest = effects.drain(..).peekable();
+        let mut rest = effects.drain(..);
         while let Some(effect) = rest.next() {
             if let Effect::Call { request, worker, outcome } = effect {
                 // Whatever woke many calls is written once.
                 let mut requests = vec![request];
-                while let Some(Effect::Call { request, .. }) =
-                    rest.next_if(|next| matches!(next, Effect::Call { worker: same, outcome: alike, .. } if *same == worker && *alike == outcome))
+                while let Some(Effect::Call { request, worker: same, outcome: alike }) = rest.as_slice().first()
+                    && (*same, *alike) == (worker, outcome)
                 {
-                    requests.push(request);
+                    requests.push(*request);
+                    rest.next();
                 }
                 self.call(worker, outcome, &requests);
             } else {
