@@ -9,6 +9,15 @@ use crate::codec::read::Reader;
 pub struct Request {
     pub route: Option<u32>,
     pub parameters: Vec<String>,
+    pub deadline: Option<f64>,
+    /// `None`: it follows.
+    pub body: Option<Bytes>,
+    pub head: RequestHead,
+}
+
+/// What a request is beside its route and its body: many handlers never ask.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RequestHead {
     pub method: String,
     pub path: String,
     pub query: String,
@@ -16,9 +25,6 @@ pub struct Request {
     pub client: String,
     pub scheme: String,
     pub version: String,
-    pub deadline: Option<f64>,
-    /// `None`: it follows.
-    pub body: Option<Bytes>,
 }
 
 /// An answer, or its beginning. Nobody has looked yet whether HTTP allows its headers.

@@ -20,7 +20,7 @@ pub use application::{Application, ChannelOptions, Route, RouteKind};
 pub use codec::{Decoder, Receive, encode};
 pub use conversation::{Agreed, Conversation, Offer};
 pub use error::{Rule, Violation};
-pub use exchange::{Headers, Request, Response};
+pub use exchange::{Headers, Request, RequestHead, Response};
 pub use frame::{CancelReason, CoreInfo, ErrorReason, FromCore, FromWorker, WorkerInfo};
 pub use framing::{RawFrame, next_raw};
 pub use kind::{Kind, Place};

@@ -4,7 +4,7 @@
 mod support;
 
 use bytes::{Bytes, BytesMut};
-use parkade_wire::encode::{self, RequestHead};
+use parkade_wire::encode::{self, RequestParts};
 use parkade_wire::{FromCore, Outcome, limits};
 use support::{bytes_of, text, vectors, whole};
 
@@ -34,22 +34,23 @@ fn written(frame: &FromCore) -> Vec<u8> {
             encode::hello(out, *version_min..=*version_max, *features, &told);
         }
         FromCore::Request { stream, more, request } => {
-            let headers = request.headers.iter().map(|(name, value)| (str::from_utf8(name).unwrap(), value));
-            let head = RequestHead {
+            let head = &request.head;
+            let headers = head.headers.iter().map(|(name, value)| (str::from_utf8(name).unwrap(), value));
+            let parts = RequestParts {
                 route: request.route,
                 parameters: request.parameters.iter().map(String::as_str),
-                method: &request.method,
-                path: &request.path,
-                query: &request.query,
+                method: &head.method,
+                path: &head.path,
+                query: &head.query,
                 headers,
-                client: &request.client,
-                scheme: &request.scheme,
-                version: &request.version,
+                client: &head.client,
+                scheme: &head.scheme,
+                version: &head.version,
                 deadline: request.deadline,
                 body: request.body.as_deref(),
                 more: *more,
             };
-            encode::request(out, *stream, head);
+            encode::request(out, *stream, parts);
         }
         FromCore::Data { stream, more, bytes } => encode::data(out, *stream, bytes, *more),
         FromCore::Window { stream, bytes } => encode::window(out, *stream, *bytes),

@@ -48,10 +48,10 @@ fn one_form(name: &str, frame: &Value) -> Value {
         "DATA" | "MESSAGE" => *payload = binary(payload),
         "RESPONSE" => response(payload),
         "REQUEST" => {
-            pairs(&mut payload[5]);
-            seconds(&mut payload[9]);
-            if !payload[10].is_null() {
-                payload[10] = binary(&payload[10]);
+            pairs(&mut payload[4][3]);
+            seconds(&mut payload[2]);
+            if !payload[3].is_null() {
+                payload[3] = binary(&payload[3]);
             }
         }
         "PUBLISH" => payload[2] = binary(&payload[2]),

@@ -92,7 +92,7 @@ class Core:
     def requests(self, *routes: int) -> list[int]:
         """Opens streams with requests in one write, so that the worker reads them together; gives their numbers."""
         streams = [self.number() for _ in routes]
-        requests = [[route, [], "GET", "/", "", [], "", "http", "1.1", None, b""] for route in routes]
+        requests = [[route, [], None, b"", ["GET", "/", "", [], "", "http", "1.1"]] for route in routes]
         frames = [
             f.frame(f.REQUEST, stream, msgspec.msgpack.encode(request))
             for stream, request in zip(streams, requests, strict=True)
@@ -111,15 +111,9 @@ class Core:
         """Opens a stream with a request; gives its number."""
         stream = self.number()
         headers = [text for pair in more.get("headers", {}).items() for text in (pair[0], pair[1].encode())]
-        head = [
-            route,
-            list(parameters),
-            more.get("method", "GET"),
-            more.get("path", "/"),
-            more.get("query", ""),
-            headers,
-        ]
-        payload = [*head, "127.0.0.1", "http", "1.1", None, more.get("body", b"")]
+        target = [more.get("method", "GET"), more.get("path", "/"), more.get("query", "")]
+        head = [*target, headers, "127.0.0.1", "http", "1.1"]
+        payload = [route, list(parameters), None, more.get("body", b""), head]
         self.send(f.REQUEST, stream, payload, more.get("flags", 0))
         return stream
 

@@ -143,7 +143,7 @@ def test_a_long_answer_waits_for_its_window_and_gives_the_credit_back(core: Star
 def test_a_request_that_was_cancelled_before_it_began_does_not_run(core: StartCore) -> None:
     worker = core(SOURCE)
     worker.ready()
-    payload = msgspec.msgpack.encode([HOLA, ["x"], "GET", "/", "", [], "", "http", "1.1", None, b""])
+    payload = msgspec.msgpack.encode([HOLA, ["x"], None, b"", ["GET", "/", "", [], "", "http", "1.1"]])
     worker.link.sendall(f.frame(f.REQUEST, 1, payload) + f.frame(f.CANCEL, 1, cancel()))
     name, stream, error = worker.next()
     assert (name, stream, error.reason) == ("ERROR", 1, "cancelled")

@@ -191,7 +191,7 @@ def test_a_function_behind_a_wait_may_be_a_coroutine(core: StartCore) -> None:
 def test_a_request_cancelled_before_it_began_does_not_run(core: StartCore) -> None:
     worker = core(SOURCE)
     worker.ready()
-    payload = msgspec.msgpack.encode([HOLA, ["x"], "GET", "/", "", [], "", "http", "1.1", None, b""])
+    payload = msgspec.msgpack.encode([HOLA, ["x"], None, b"", ["GET", "/", "", [], "", "http", "1.1"]])
     cancel = f.frame(f.CANCEL, 1, msgspec.msgpack.encode(["client_left"]))
     worker.link.sendall(f.frame(f.REQUEST, 1, payload) + cancel)
     name, stream, error = worker.next()

@@ -320,7 +320,7 @@ def test_what_is_cancelled_while_it_is_queued_does_not_begin() -> None:
         session.receive(f.frame(f.HELLO, 0, msgspec.msgpack.encode([1, 1, 0, {}])))
         session.ready(8, Application(interface="native", concurrent=True))
         for stream in (1, 2, 3):
-            payload = msgspec.msgpack.encode([0, [], "GET", "/", "", [], "", "http", "1.1", None, b""])
+            payload = msgspec.msgpack.encode([0, [], None, b"", ["GET", "/", "", [], "", "http", "1.1"]])
             session.receive(f.frame(f.REQUEST, stream, payload))
             coming: Coming = answer(stream)
             runners.add(stream, coming)

@@ -115,7 +115,7 @@ def ready(concurrent: bool = False) -> Session:
 
 def request(stream: int, more: bool = False) -> bytes:
     body = None if more else b""
-    payload = msgspec.msgpack.encode([0, [], "GET", "/", "", [], "", "http", "1.1", None, body])
+    payload = msgspec.msgpack.encode([0, [], None, body, ["GET", "/", "", [], "", "http", "1.1"]])
     return f.frame(f.REQUEST, stream, payload, f.MORE if more else 0)
 
 

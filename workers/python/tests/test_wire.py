@@ -65,7 +65,7 @@ def received(vector: dict[str, Any], size: int | None) -> tuple[int, int, int, A
             value = read(rules, kind, stream, payload)
             if isinstance(value, p.Request):
                 try:
-                    p.read_headers(value.headers)
+                    p.read_headers(p.read_head(value.head).headers)
                 except ValueError as error:
                     raise Violation(str(error)) from error
             if value is not None:
@@ -84,6 +84,8 @@ def told(value: Any) -> Any:
         return plain([r.read_wait(value.wait), value.then])
     if isinstance(value, p.Hello):
         return plain([*msgspec.structs.astuple(value)[:3], {key: value.info[key] for key in value.info if key in INFO}])
+    if isinstance(value, p.Request):
+        return plain([*msgspec.structs.astuple(value)[:4], p.read_head(value.head)])
     return plain(value)
 
 

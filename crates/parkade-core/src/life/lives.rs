@@ -71,7 +71,8 @@ impl Lives {
     }
 
     pub(crate) fn parked_mut(&mut self, request: RequestId) -> Option<&mut Parked> {
-        let entry = self.entries.get_mut(request.slot as usize).filter(|entry| entry.generation == request.generation)?;
+        let entry =
+            self.entries.get_mut(request.slot as usize).filter(|entry| entry.generation == request.generation)?;
         if let Some(Life::Parked(parked)) = &mut entry.life { Some(parked) } else { None }
     }
 

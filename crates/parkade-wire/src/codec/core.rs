@@ -7,7 +7,7 @@ use super::park::{headers, inline_body};
 use super::read::{Reader, payload};
 use super::worker::{close, data, goodbye, text, token, window};
 use crate::error::{Fault, Rule, Violation};
-use crate::exchange::Request;
+use crate::exchange::{Request, RequestHead};
 use crate::frame::{CancelReason, CoreInfo, FromCore};
 use crate::framing::RawFrame;
 use crate::kind::Kind;
@@ -18,7 +18,7 @@ impl Receive for FromCore {
         let (stream, more, bytes) = (raw.stream, raw.more(), &raw.payload);
         let typed = match kind {
             Kind::Hello => payload(bytes, 4, hello),
-            Kind::Request => payload(bytes, 11, request).map(|request| FromCore::Request { stream, more, request }),
+            Kind::Request => payload(bytes, 5, request).map(|request| FromCore::Request { stream, more, request }),
             Kind::Data => data(raw).map(|bytes| FromCore::Data { stream, more, bytes }),
             Kind::Window => payload(bytes, 1, window).map(|bytes| FromCore::Window { stream, bytes }),
             Kind::Resume => resume(bytes),
@@ -61,6 +61,14 @@ fn request(reader: &mut Reader) -> Result<Request, Fault> {
     Ok(Request {
         route: reader.optional(|reader| reader.unsigned("route is an integer or nil"))?,
         parameters: reader.list(text)?,
+        deadline: reader.optional(Reader::seconds)?,
+        body: reader.optional(inline_body)?,
+        head: reader.array(7, request_head)?,
+    })
+}
+
+fn request_head(reader: &mut Reader) -> Result<RequestHead, Fault> {
+    Ok(RequestHead {
         method: text(reader)?,
         path: text(reader)?,
         query: text(reader)?,
@@ -68,8 +76,6 @@ fn request(reader: &mut Reader) -> Result<Request, Fault> {
         client: text(reader)?,
         scheme: text(reader)?,
         version: text(reader)?,
-        deadline: reader.optional(Reader::seconds)?,
-        body: reader.optional(inline_body)?,
     })
 }
 

@@ -13,13 +13,17 @@ use crate::kind::Kind;
 use crate::limits::{DATA_BYTES_MAX, FRAME_BYTES_MAX, RESUMED_COUNT_MAX};
 use crate::wait::Outcome;
 
-/// A request's head, borrowed from wherever it is.
+/// A request, borrowed from wherever it is.
 #[derive(Debug, Clone, Copy)]
-pub struct RequestHead<'a, P, H> {
+pub struct RequestParts<'a, P, H> {
     /// The number of the route, or `None` for the fallback.
     pub route: Option<u32>,
     /// `&str`: the path parameters, decoded, in the order of the pattern.
     pub parameters: P,
+    /// Seconds left.
+    pub deadline: Option<f64>,
+    /// At most `INLINE_BODY_BYTES_MAX`; `None` when it follows.
+    pub body: Option<&'a [u8]>,
     pub method: &'a str,
     /// As sent.
     pub path: &'a str,
@@ -33,10 +37,6 @@ pub struct RequestHead<'a, P, H> {
     pub scheme: &'a str,
     /// `1.0`, `1.1` or `2`.
     pub version: &'a str,
-    /// Seconds left.
-    pub deadline: Option<f64>,
-    /// At most `INLINE_BODY_BYTES_MAX`; `None` when it follows.
-    pub body: Option<&'a [u8]>,
     /// `DATA` follows.
     pub more: bool,
 }
@@ -57,24 +57,25 @@ pub fn hello(out: &mut BytesMut, versions: RangeInclusive<u32>, features: u64, i
 }
 
 /// `REQUEST`. The hottest function of the product: one pass, no allocation, the length put in at the end.
-pub fn request<'a, P, H>(out: &mut BytesMut, stream: u32, head: RequestHead<'_, P, H>)
+pub fn request<'a, P, H>(out: &mut BytesMut, stream: u32, request: RequestParts<'_, P, H>)
 where
     P: IntoIterator<Item = &'a str>,
     H: IntoIterator<Item = (&'a str, &'a [u8])>,
 {
-    frame(out, Kind::Request, head.more, stream, |out| {
-        array(out, 11);
-        optional(out, head.route, |out, route| unsigned(out, route.into()));
-        array_of(out, 1, head.parameters, text);
-        text(out, head.method);
-        text(out, head.path);
-        text(out, head.query);
-        array_of(out, 2, head.headers, pair);
-        text(out, head.client);
-        text(out, head.scheme);
-        text(out, head.version);
-        optional(out, head.deadline, seconds);
-        optional(out, head.body, binary);
+    frame(out, Kind::Request, request.more, stream, |out| {
+        array(out, 5);
+        optional(out, request.route, |out, route| unsigned(out, route.into()));
+        array_of(out, 1, request.parameters, text);
+        optional(out, request.deadline, seconds);
+        optional(out, request.body, binary);
+        array(out, 7);
+        text(out, request.method);
+        text(out, request.path);
+        text(out, request.query);
+        array_of(out, 2, request.headers, pair);
+        text(out, request.client);
+        text(out, request.scheme);
+        text(out, request.version);
     });
 }
 

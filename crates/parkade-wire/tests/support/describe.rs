@@ -120,19 +120,10 @@ fn response(response: &Response) -> Value {
 
 fn request(request: &Request) -> Value {
     let body = request.body.as_deref().map(hex);
-    json!([
-        request.route,
-        request.parameters,
-        request.method,
-        request.path,
-        request.query,
-        headers(&request.headers),
-        request.client,
-        request.scheme,
-        request.version,
-        request.deadline,
-        body
-    ])
+    let head = &request.head;
+    let head =
+        json!([head.method, head.path, head.query, headers(&head.headers), head.client, head.scheme, head.version]);
+    json!([request.route, request.parameters, request.deadline, body, head])
 }
 
 fn wait(wait: &Wait) -> Value {

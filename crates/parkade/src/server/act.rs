@@ -6,7 +6,7 @@ use parkade_core::{
     WorkerId,
 };
 use parkade_wire::Outcome as WireOutcome;
-use parkade_wire::encode::RequestHead;
+use parkade_wire::encode::RequestParts;
 
 use super::exchange::{Exchange, Kept};
 use super::messages::Event as StreamEvent;
@@ -273,7 +273,7 @@ impl Server {
 
     fn assign(&mut self, request: RequestId, worker: WorkerId, route: Option<RouteId>) {
         let Some(arrival) = self.exchanges.of(request).and_then(|exchange| exchange.arrival.as_ref()) else { return };
-        let head = RequestHead {
+        let parts = RequestParts {
             route: route.map(|route| route.index),
             parameters: arrival.parameters.iter().map(String::as_str),
             method: arrival.head.method(),
@@ -287,7 +287,7 @@ impl Server {
             body: None,
             more: false,
         };
-        self.workers.request(worker, request, head, &arrival.body);
+        self.workers.request(worker, request, parts, &arrival.body);
     }
 
     pub(super) fn call(&mut self, worker: WorkerId, outcome: Outcome, requests: &[RequestId]) {

@@ -26,7 +26,7 @@ use bytes::{Bytes, BytesMut};
 use mio::Token;
 use parkade_core::{Reason, RequestId, WorkerId};
 use parkade_wire::Outcome;
-use parkade_wire::encode::{self, RequestHead};
+use parkade_wire::encode::{self, RequestParts};
 use tokio::time::timeout_at;
 
 pub use event::WorkerEvent;
@@ -103,13 +103,18 @@ impl Workers {
         }
     }
 
-    /// Gives the worker a request. `body` is whole; `head.body` and `head.more` are set here.
-    pub fn request<'a, P, H>(&mut self, worker: WorkerId, request: RequestId, head: RequestHead<'_, P, H>, body: &Bytes)
-    where
+    /// Gives the worker a request. `body` is whole; `parts.body` and `parts.more` are set here.
+    pub fn request<'a, P, H>(
+        &mut self,
+        worker: WorkerId,
+        request: RequestId,
+        parts: RequestParts<'_, P, H>,
+        body: &Bytes,
+    ) where
         P: IntoIterator<Item = &'a str>,
         H: IntoIterator<Item = (&'a str, &'a [u8])>,
     {
-        self.say(worker, |session, out, places| session.request(out, places, request, head, body));
+        self.say(worker, |session, out, places| session.request(out, places, request, parts, body));
     }
 
     /// Calls a function for each of these requests, with its state. One frame for all.

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 
 use bytes::{Bytes, BytesMut};
 use parkade_core::{Reason, RequestId, WorkerId};
-use parkade_wire::encode::{self, RequestHead};
+use parkade_wire::encode::{self, RequestParts};
 use parkade_wire::limits::{DATA_BYTES_MAX, INLINE_BODY_BYTES_MAX};
 use parkade_wire::{
     CancelReason, Conversation, Decoder, FromWorker, Offer, Outbound, Outcome, Progress, Rule, Stream, Violation,
@@ -120,14 +120,14 @@ impl Session {
         Ok(())
     }
 
-    /// Opens a stream with a request. A body that does not fit into its frame is sent by [`Session::pump`]; `head.body` and `head.more` are set
+    /// Opens a stream with a request. A body that does not fit into its frame is sent by [`Session::pump`]; `parts.body` and `parts.more` are set
     /// here.
     pub fn request<'a, P, H>(
         &mut self,
         out: &mut BytesMut,
         places: &mut Places,
         request: RequestId,
-        head: RequestHead<'_, P, H>,
+        parts: RequestParts<'_, P, H>,
         body: &Bytes,
     ) -> Result<(), Exhausted>
     where
@@ -136,11 +136,11 @@ impl Session {
     {
         if body.len() <= INLINE_BODY_BYTES_MAX {
             let stream = self.open(places, request, None)?;
-            encode::request(out, stream, RequestHead { body: Some(body), more: false, ..head });
+            encode::request(out, stream, RequestParts { body: Some(body), more: false, ..parts });
         } else {
             let rest = Body { rest: body.clone(), window: Outbound::new() };
             let stream = self.open(places, request, Some(Box::new(rest)))?;
-            encode::request(out, stream, RequestHead { body: None, more: true, ..head });
+            encode::request(out, stream, RequestParts { body: None, more: true, ..parts });
             self.sending.push_back(stream);
         }
         Ok(())

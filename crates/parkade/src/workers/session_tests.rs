@@ -127,8 +127,8 @@ fn request(stream: u32) -> RequestId {
     RequestId { slot: stream, generation: 1 }
 }
 
-fn head<'a>() -> RequestHead<'a, [&'a str; 0], [(&'a str, &'a [u8]); 0]> {
-    RequestHead {
+fn head<'a>() -> RequestParts<'a, [&'a str; 0], [(&'a str, &'a [u8]); 0]> {
+    RequestParts {
         route: None,
         parameters: [],
         method: "GET",

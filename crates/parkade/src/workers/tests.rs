@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parkade_core::{Reason, RequestId, WorkerId};
-use parkade_wire::encode::RequestHead;
+use parkade_wire::encode::RequestParts;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use tokio::sync::Notify;
@@ -151,8 +151,8 @@ fn request(slot: u32) -> RequestId {
     RequestId { slot, generation: 1 }
 }
 
-fn head<'a>() -> RequestHead<'a, [&'a str; 1], [(&'a str, &'a [u8]); 1]> {
-    RequestHead {
+fn head<'a>() -> RequestParts<'a, [&'a str; 1], [(&'a str, &'a [u8]); 1]> {
+    RequestParts {
         route: Some(0),
         parameters: ["Ana"],
         method: "GET",

@@ -246,10 +246,11 @@ class Handling:
         )
 
     def _unmatched(self, raw: p.Request) -> Answer | Coming:
-        allowed = self._router.allowed(raw.path)
+        request = Request(raw)
+        allowed = self._router.allowed(request.raw_path)
         error = HTTPError(405, headers={"allow": ", ".join(allowed)}) if allowed else HTTPError(404)
         fail = self._fail_async if self._all_async else self._fail
-        return fail(error, raw, Request(raw))
+        return fail(error, raw, request)
 
     def _request(self, raw: p.Request) -> Request:
         return (

@@ -57,29 +57,33 @@ class Request:
         self.route = route
         self._names = names
 
+    @_once
+    def _head(self) -> p.RequestHead:
+        return p.read_head(self._raw.head)
+
     @property
     def method(self) -> str:
-        return self._raw.method
+        return self._head.method
 
     @property
     def raw_path(self) -> str:
-        return self._raw.path
+        return self._head.path
 
     @property
     def query_string(self) -> str:
-        return self._raw.query
+        return self._head.query
 
     @property
     def client(self) -> str:
-        return self._raw.client
+        return self._head.client
 
     @property
     def scheme(self) -> str:
-        return self._raw.scheme
+        return self._head.scheme
 
     @property
     def http_version(self) -> str:
-        return self._raw.version
+        return self._head.version
 
     @property
     def deadline(self) -> float | None:
@@ -103,7 +107,7 @@ class Request:
     @_once
     def headers(self) -> Headers:
         """Case does not matter; `getlist` has every value."""
-        return Headers.of_request(p.read_headers(self._raw.headers))
+        return Headers.of_request(p.read_headers(self._head.headers))
 
     @_once
     def query(self) -> Fields[str]:
@@ -184,20 +188,7 @@ class Request:
 
     def carried(self) -> p.Request:
         """What goes with a wait to the function that is called after it: everything but the body."""
-        raw = self._raw
-        return p.Request(
-            raw.route,
-            raw.parameters,
-            raw.method,
-            raw.path,
-            raw.query,
-            raw.headers,
-            raw.client,
-            raw.scheme,
-            raw.version,
-            None,
-            b"",
-        )
+        return msgspec.structs.replace(self._raw, deadline=None, body=b"")
 
     def __repr__(self) -> str:
         return f"<Request {self.method} {self.path}>"

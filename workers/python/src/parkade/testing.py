@@ -106,22 +106,10 @@ class Client:
         path, _, query = path.partition("?")
         query = "&".join(part for part in (query, urlencode(list(_fields(params)), doseq=True)) if part)
         flat = [text for name, value in pairs.items() for text in (name, value.encode("latin-1"))]
-        encoded = Raw(msgspec.msgpack.encode(flat))
-        raw = p.Request(
-            None,
-            [],
-            method.upper(),
-            quote(path, safe="/%:@!$&'()*+,;=-._~"),
-            query,
-            encoded,
-            client,
-            "http",
-            "1.1",
-            None,
-            body,
-        )
+        raw_path = quote(path, safe="/%:@!$&'()*+,;=-._~")
+        head = p.RequestHead(method.upper(), raw_path, query, _raw(flat), client, "http", "1.1")
         with self._connected():
-            response = self._route(raw)
+            response = self._route(head, p.Request(None, [], None, body, _raw(head)))
             self._rehearsal.settle()
         return response
 
@@ -176,12 +164,12 @@ class Client:
 
     # The core's part
 
-    def _route(self, raw: p.Request) -> Response:
-        match = self._router.match(raw.method, raw.path)
+    def _route(self, head: p.RequestHead, raw: p.Request) -> Response:
+        match = self._router.match(head.method, head.path)
         if match is None:
             if self._told.fallback:
                 return self._run(raw, lambda: self._handling.runs[raw.route](raw))
-            allowed = self._router.allowed(raw.path)
+            allowed = self._router.allowed(head.path)
             error = HTTPError(405, headers={"allow": ", ".join(allowed)}) if allowed else HTTPError(404)
             return Response(inline(error_response(error, Request(raw))))
         raw = msgspec.structs.replace(raw, route=match.route, parameters=list(match.parameters))
@@ -364,3 +352,7 @@ def _fields(given: Mapping[str, Any] | Iterable[tuple[str, Any]] | None) -> Iter
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
+
+
+def _raw(value: object) -> Raw:
+    return Raw(msgspec.msgpack.encode(value))

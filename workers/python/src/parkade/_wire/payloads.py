@@ -33,10 +33,18 @@ class Hello(_Array, frozen=True):
 
 
 class Request(_Array, frozen=True):
-    """`headers` stays encoded until somebody asks: see `read_headers`."""
+    """`head` stays encoded until somebody asks: see `read_head`."""
 
     route: Count | None
     parameters: list[str]
+    deadline: Seconds | None
+    body: Annotated[bytes, Meta(max_length=INLINE_MAX)] | None
+    head: Raw
+
+
+class RequestHead(_Array, frozen=True):
+    """`headers` stays encoded until somebody asks: see `read_headers`."""
+
     method: str
     path: str
     query: str
@@ -44,8 +52,6 @@ class Request(_Array, frozen=True):
     client: str
     scheme: str
     version: str
-    deadline: Seconds | None
-    body: Annotated[bytes, Meta(max_length=INLINE_MAX)] | None
 
 
 class Response(_Array, frozen=True):
@@ -197,8 +203,13 @@ class Close(_Array, frozen=True):
     text: str
 
 
+def read_head(raw: Raw) -> RequestHead:
+    """The head of a `Request`. Raises `ValueError` when it is none."""
+    return _decode_head(raw)
+
+
 def read_headers(raw: Raw) -> list[Any]:
-    """The headers of a `Request`: name (str), value (bytes), name, value… Raises `ValueError` when they are no such
+    """The headers of a `RequestHead`: name (str), value (bytes), name, value… Raises `ValueError` when they are no such
     array.
     """
     headers = _decode_headers(raw)
@@ -229,6 +240,7 @@ def fault_of_channel(name: str) -> str | None:
     return None
 
 
+_decode_head = msgspec.msgpack.Decoder(RequestHead).decode
 _decode_headers = msgspec.msgpack.Decoder(list[Any]).decode
 
 
