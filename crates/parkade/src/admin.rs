@@ -2,6 +2,7 @@
 //!
 //! Nothing here knows the server; it asks through a door.
 
+mod answers;
 mod door;
 mod ended;
 mod endpoints;

@@ -3,19 +3,12 @@
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Body;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
-use serde::Serialize;
 
-use super::door::{AdminDoor, Ask, NoAnswer, Readiness};
+use super::answers::{Answer, fault, json, no_answer};
+use super::door::{AdminDoor, Ask, Readiness};
 use super::{metrics, publish};
-
-pub type Answer = Response<Full<Bytes>>;
-
-#[derive(Serialize)]
-struct Fault<'a> {
-    error: &'a str,
-}
 
 /// Answers one request.
 pub async fn answer<B>(request: Request<B>, door: &AdminDoor) -> Answer
@@ -74,26 +67,6 @@ async fn page(door: &AdminDoor) -> Answer {
         }
         Err(silent) => no_answer(silent),
     }
-}
-
-/// What a silent core makes of any ask.
-pub fn no_answer(silent: NoAnswer) -> Answer {
-    fault(StatusCode::SERVICE_UNAVAILABLE, &silent.to_string())
-}
-
-/// A refusal in words.
-pub fn fault(status: StatusCode, error: &str) -> Answer {
-    json(status, &Fault { error })
-}
-
-/// JSON that no cache keeps.
-pub fn json(status: StatusCode, value: &impl Serialize) -> Answer {
-    let body = serde_json::to_vec(value).expect("reports and faults can always be written as JSON");
-    let mut answer = Response::new(Full::from(body));
-    *answer.status_mut() = status;
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    answer
 }
 
 fn allow(methods: &'static str) -> Answer {

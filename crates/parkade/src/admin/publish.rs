@@ -9,8 +9,8 @@ use hyper::header::{CONTENT_TYPE, ORIGIN};
 use hyper::{HeaderMap, Request, StatusCode};
 use parkade_core::ChannelName;
 
+use super::answers::{Answer, fault, json, no_answer};
 use super::door::{AdminDoor, Ask};
-use super::endpoints::{Answer, fault, json, no_answer};
 use super::limits::{BODY_TIME_MAX, MESSAGE_BYTES_MAX, READ_OVER_BYTES_MAX};
 
 /// What is said of a message that says nothing of itself.
