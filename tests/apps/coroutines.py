@@ -100,6 +100,16 @@ async def stream(gate: str) -> AsyncIterator[str]:
     yield "behind"
 
 
+@app.get("/bytes/{count:int}")
+async def some_bytes(count: int) -> bytes:
+    return b"x" * count
+
+
+@app.get("/plain-bytes/{count:int}")
+def some_bytes_of_a_plain_function(count: int) -> bytes:
+    return b"x" * count
+
+
 @app.get("/endless/{size:int}")
 async def endless(size: int) -> AsyncIterator[bytes]:
     while True:

@@ -69,15 +69,27 @@ class Broken(AssertionError):
 
 
 class Client:
-    """One connection. `sent` and `send` take bytes as they are."""
+    """One connection. `sent` and `send` take bytes as they are.
 
-    def __init__(self, address: Address, seconds: float = SECONDS, receive_buffer: int | None = None) -> None:
+    `segment`: bytes of a TCP segment. On a network there are 1,460; on the loopback interface 65,483, and then the
+    kernel takes megabytes from a server whose client does not read.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        seconds: float = SECONDS,
+        receive_buffer: int | None = None,
+        segment: int | None = None,
+    ) -> None:
         family = (
             socket.AF_UNIX if isinstance(address, str) else socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         )
         self.socket = socket.socket(family, socket.SOCK_STREAM)
         if receive_buffer is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        if segment is not None:
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, segment)
         self.socket.settimeout(seconds)
         self.socket.connect(address)
         if family != socket.AF_UNIX:

@@ -1,0 +1,118 @@
+"""Clients that read slowly: they get all of it, in order, and they are nobody's burden meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from .conftest import Serve
+from .harness.client import Client
+from .harness.server import Server
+from .harness.sse import Event, parse
+from .harness.until import Stopwatch, until
+
+MESSAGE = 50_000
+BACKLOG = 40
+"""Messages that wait for a client that comes back: 2 MB, where 256 KiB may wait for one that does not read."""
+
+PATIENCE = 1.0
+"""Seconds for which a client with that much waiting may take nothing."""
+
+
+def over_http_1(server: Server, target: str, cursor: str) -> Callable[[], Iterator[Event]]:
+    """Asks, and reads nothing before what it gives is called."""
+    client = server.connect(receive_buffer=4096, segment=1460)
+    client.ask("GET", target, f"Last-Event-ID: {cursor}")
+    return lambda: parse(client.pieces(client.opening()))
+
+
+def over_http_2(server: Server, target: str, cursor: str) -> Callable[[], Iterator[Event]]:
+    client = server.connect2()
+    stream = client.ask("GET", target, ("last-event-id", cursor))
+    return lambda: parse(iter(lambda: client.piece(stream), b""))
+
+
+def message(number: int) -> bytes:
+    return b"%d " % number + b"x" * MESSAGE
+
+
+def numbers(events: Iterator[Event]) -> Iterator[int]:
+    """What the messages say; a gap is an error, and each is whole."""
+    for event in events:
+        assert event.event is None, event
+        if event.data is not None:
+            number, _, rest = event.data.partition(" ")
+            assert len(rest) == MESSAGE
+            yield int(number)
+
+
+@pytest.fixture(scope="module")
+def shared(serve_for_all: Serve) -> Server:
+    return serve_for_all("basic", history_bytes="8MiB")
+
+
+@pytest.fixture
+def server(shared: Server) -> Iterator[Server]:
+    yield shared
+    shared.cleared()
+
+
+@pytest.mark.promise(5)
+@pytest.mark.parametrize("protocol", [over_http_1, over_http_2])
+def test_who_comes_back_catches_up_with_more_than_may_wait_for_one_that_does_not_read(
+    server: Server, protocol: Callable[[Server, str, str], Callable[[], Iterator[Event]]]
+) -> None:
+    name = protocol.__name__
+    cursor = server.publish(name, message(0))
+    for number in range(1, 1 + BACKLOG):
+        server.publish(name, message(number))
+    read = protocol(server, f"/events/{name}", cursor)
+    server.until_parked(1)
+    found = numbers(read())
+    assert [next(found) for _ in range(BACKLOG)] == list(range(1, 1 + BACKLOG))
+    server.publish(name, message(0))
+    assert next(found) == 0, "and is there for what comes then"
+
+
+@pytest.mark.promise(5)
+@pytest.mark.parametrize("protocol", [over_http_1, over_http_2])
+def test_who_reads_slowly_is_not_cut_off_while_messages_go_on_coming(
+    server: Server, protocol: Callable[[Server, str, str], Callable[[], Iterator[Event]]]
+) -> None:
+    name = f"on-{protocol.__name__}"
+    cursor = server.publish(name, message(0))
+    for number in range(1, 1 + BACKLOG):
+        server.publish(name, message(number))
+    read = protocol(server, f"/events/{name}", cursor)
+    server.until_parked(1)
+    found, told = numbers(read()), 0
+    watch = Stopwatch()
+    while watch.seconds < PATIENCE * 1.5:
+        told += 1
+        assert next(found) == told
+        server.publish(name, message(told + BACKLOG))
+        until("a moment", lambda due=told * 0.05: watch.seconds > due)
+    assert [next(found) for _ in range(BACKLOG)] == list(range(told + 1, told + 1 + BACKLOG))
+
+
+# Answers of one piece
+
+
+@pytest.mark.promise(4)
+@pytest.mark.parametrize(
+    ("app", "target"),
+    [("basic", "/bytes"), ("coroutines", "/bytes"), ("coroutines", "/plain-bytes")],
+    ids=["plain worker", "coroutine", "plain function beside coroutines"],
+)
+def test_who_does_not_read_a_large_answer_holds_no_worker_and_gets_it_all_in_the_end(
+    serve: Serve, app: str, target: str
+) -> None:
+    server, size = serve(app, workers=1), 6_000_000
+    clients: list[Client] = []
+    for count in range(1, 6):
+        clients.append(server.connect(receive_buffer=4096).ask("GET", f"{target}/{size}"))
+        server.until_running(count)
+        assert server.connect(seconds=3).get("/hola/x").text == "Hola x", f"with {count} that do not read"
+    assert {len(client.answer().body) for client in clients} == {size}
+    server.still_serves()
