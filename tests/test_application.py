@@ -114,6 +114,8 @@ def test_a_file_is_uploaded(server: Server) -> None:
 def test_cookies_are_read(server: Server) -> None:
     answer = server.get("/cookies", "Cookie: a=1; b=two words; a=3", "Cookie: c=4")
     assert answer.json() == {"a": "1", "b": "two words", "c": "4"}
+    stream = server.connect2().get("/cookies", ("cookie", "a=1"), ("cookie", "b=two words; a=3"), ("cookie", "c=4"))
+    assert stream.json() == answer.json()
 
 
 # Answers, errors, hooks

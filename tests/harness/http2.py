@@ -81,15 +81,16 @@ class Http2:
 
     def send(self, stream: int, body: bytes, end: bool = True) -> None:
         """Sends of a body, waiting for the window where it must."""
-        while body:
+        rest = memoryview(body)
+        while rest:
             if self.streams[stream].ended or self.streams[stream].reset is not None:
                 return  # the server has heard enough
             room = min(self.connection.local_flow_control_window(stream), self.connection.max_outbound_frame_size)
             if room == 0:
                 self._receive()
                 continue
-            piece, body = body[:room], body[room:]
-            self.connection.send_data(stream, piece, end_stream=end and not body)
+            piece, rest = bytes(rest[:room]), rest[room:]
+            self.connection.send_data(stream, piece, end_stream=end and not rest)
             self.flush()
 
     def reset(self, stream: int) -> None:
