@@ -86,12 +86,22 @@ def test_a_head_over_its_limit_is_431(server: Server, fields: list[str]) -> None
     assert client.ends()
 
 
-def test_a_head_just_under_its_limit_is_served(server: Server) -> None:
-    assert server.get("/hola/x", "X-A: " + "v" * 32_000).status == 200
+@pytest.mark.parametrize(("size", "status"), [(32 * KIBIBYTE, 200), (32 * KIBIBYTE + 1, 431)])
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_a_head_of_exactly_the_limit_is_served_and_one_byte_more_is_431(
+    server: Server, size: int, pieces: int, status: int
+) -> None:
+    fewest = len(request("GET", "/hola/x", "X-A: "))
+    head = request("GET", "/hola/x", "X-A: " + "v" * (size - fewest))
+    assert len(head) == size
+    client = server.connect()
+    for at in range(pieces):
+        client.send(head[len(head) * at // pieces : len(head) * (at + 1) // pieces])
+    assert client.answer().status == status
 
 
-@pytest.mark.parametrize(("count", "status"), [(99, 200), (101, 431), (300, 431), (5_000, 431)])
-def test_too_many_fields_are_431(server: Server, count: int, status: int) -> None:
+@pytest.mark.parametrize(("count", "status"), [(100, 200), (101, 431), (300, 431), (5_000, 431)])
+def test_as_many_fields_as_the_limit_are_served_and_more_are_431(server: Server, count: int, status: int) -> None:
     assert server.get("/hola/x", *["X: y"] * (count - 1)).status == status
 
 
@@ -187,6 +197,29 @@ def test_a_body_of_http_2_over_the_limit_is_413(impatient: Server) -> None:
     streamed = client.ask("POST", "/digest", body=b"x" * (2 * MEBIBYTE))
     assert client.opening(streamed).status == 413
     assert client.get("/hola/x").status == 200
+
+
+@pytest.mark.promise(8)
+def test_bodies_that_come_in_have_a_room_together_that_is_given_back(serve: Serve) -> None:
+    """512 MiB is no setting, so as much is really sent, and held for a moment."""
+    server = serve("basic", body_limit="1GiB")
+    holder = server.connect().send(request("POST", "/digest", f"Content-Length: {1 << 30}"))
+    for _ in range(504):
+        holder.send(b"x" * MEBIBYTE)
+    small, large = b"x" * (4 * MEBIBYTE), b"x" * (20 * MEBIBYTE)
+    for _ in range(4):
+        assert server.post("/digest", small).status == 200, "there is room for one, and it is given back behind each"
+    refused = server.connect().send(request("POST", "/digest", f"Content-Length: {len(large)}"))
+    sent = 0
+    while sent < len(large) and not refused.is_readable():
+        sent += refused.send_what_goes(large[sent : sent + MEBIBYTE])
+    answer = refused.answer()
+    assert (answer.status, int(answer["retry-after"]), answer["connection"]) == (503, 1, "close")
+    assert server.post("/digest", small).status == 200, "who was refused has given back what had come"
+    refused.close()
+    holder.reset()
+    server.until(lambda status: status["connections"]["http1"] == 0)
+    assert server.post("/digest", large).status == 200
 
 
 @pytest.mark.parametrize(

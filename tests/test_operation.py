@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from .conftest import Serve
 from .harness.client import Client
-from .harness.server import APPS, Server, free_port, run, whom
+from .harness.server import APPS, PARKADE, Server, clean_environment, free_port, run, whom
 from .harness.until import until
 
 BASIC = str(APPS / "basic.py")
@@ -249,6 +250,29 @@ def test_version_and_help() -> None:
     assert "--deadline" in told
     assert "PARKADE_" in told
     assert run().returncode == 2
+
+
+@pytest.mark.promise(8)
+@pytest.mark.parametrize(("size", "status"), [(524_288, 0), (524_289, 1)])
+@pytest.mark.parametrize("how", ["--pid", "--admin"])
+def test_the_command_line_publishes_a_message_up_to_the_limit(serve: Serve, how: str, size: int, status: int) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    server = serve("basic", admin=address)
+    poll = server.connect().ask("GET", "/next/long")
+    server.until_parked(1)
+    ended = subprocess.run(
+        [PARKADE, "publish", "long", "-", how, str(server.pid) if how == "--pid" else address],
+        input=b"x" * size,
+        capture_output=True,
+        env=clean_environment(XDG_RUNTIME_DIR=str(server.folder)),
+        timeout=20,
+    )
+    assert ended.returncode == status, ended.stderr
+    if status == 0:
+        assert poll.answer().body == b"x" * size
+    else:
+        assert b"524288" in ended.stderr.replace(b",", b"")
+        server.until_parked(1)
 
 
 # Settings
