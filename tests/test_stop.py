@@ -15,6 +15,9 @@ from .harness.load import Load
 from .harness.server import Server, free_port
 from .harness.until import Stopwatch, until
 
+UNREAD = 300_000
+"""More than a socket takes whose client does not read, less than the core takes of a worker beyond that (256 KiB)."""
+
 
 def stopping(server: Server) -> None:
     """SIGTERM, and waits until it says that it drains."""
@@ -158,6 +161,34 @@ def test_shut_down_hooks_run_in_every_worker(serve: Serve, tmp_path: object) -> 
     assert server.stop() == 0
     assert server.log().count("hook: start") == 3
     assert server.log().count("hook: stop") == 3
+
+
+def test_answers_that_are_not_read_yet_are_delivered_whole_within_the_grace(serve: Serve) -> None:
+    """One of the core itself, one of a worker: of both some lies in the core when there is nothing else to do."""
+    server = serve("basic", grace="20s")
+    cursor = server.publish("unread", b"before")
+    server.publish("unread", b"x" * UNREAD)
+    targets = [f"/next/unread?since={cursor}", f"/bytes/{UNREAD}"]
+    clients = [server.connect(receive_buffer=4096, segment=1460).ask("GET", target) for target in targets]
+    until("both answers begin", lambda: all(client.is_readable() for client in clients))
+    server.until_zero()
+    server.signal(signal.SIGTERM)
+    watch = Stopwatch()
+    until("three seconds", lambda: watch.seconds > 3)
+    assert server.process.poll() is None, "it is still there for them"
+    assert {(client.answer().body == b"x" * UNREAD) for client in clients} == {True}
+    assert server.ended() == 0
+    assert watch.seconds < 3 + 2
+
+
+def test_answers_that_are_never_read_hold_the_stop_up_for_the_grace_alone(serve: Serve) -> None:
+    server = serve("basic", grace="700ms")
+    client = server.connect(receive_buffer=4096, segment=1460).ask("GET", f"/bytes/{UNREAD}")
+    until("the answer begins", client.is_readable)
+    server.until_zero()
+    watch = Stopwatch()
+    assert server.stop() == 0
+    assert 0.7 <= watch.seconds < 4
 
 
 def test_an_idle_server_ends_within_a_second(serve: Serve) -> None:
