@@ -121,6 +121,28 @@ def test_an_awaited_message_goes_to_its_coroutine(coroutines: Server, name: str)
     assert (told["value"], told["gap"]) == ("hello", False)
 
 
+@pytest.mark.promise(1)
+def test_a_coroutine_may_give_its_wait_up(coroutines: Server, name: str) -> None:
+    """Nobody publishes: what it no longer waits for would hold its answer for ever."""
+    client = coroutines.connect().ask("GET", f"/impatient/{name}?patience=0.2")
+    coroutines.until_parked(1)
+    assert client.answer().text == "gave up"
+    client.ask("GET", f"/impatient/{name}?patience=20")
+    coroutines.until_parked(1)
+    coroutines.publish(name, b"at last")
+    assert client.answer().text == "came in time"
+
+
+@pytest.mark.promise(1)
+def test_a_wait_may_be_given_up_in_the_moment_in_which_it_ends(coroutines: Server, name: str) -> None:
+    clients = [coroutines.connect().ask("GET", f"/impatient/{name}?patience=0.{10 + n}") for n in range(50)]
+    coroutines.until_parked(50)
+    coroutines.until(lambda status: status["waits"]["next"]["count"] < 25)
+    coroutines.publish(name, b"now")
+    told = [client.answer().text for client in clients]
+    assert set(told) == {"gave up", "came in time"}
+
+
 def test_a_route_may_be_a_wait(server: Server) -> None:
     clients = server.waiting("/standing-next", 5)
     server.until_parked(5)

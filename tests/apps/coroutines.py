@@ -76,6 +76,21 @@ async def next_message(name: str, timeout: float | None = None) -> dict[str, obj
     return told(message)
 
 
+@app.get("/impatient/{name:path}")
+async def impatient(name: str, patience: float) -> str:
+    """Gives its first wait up, then waits for something else."""
+    try:
+        await asyncio.wait_for(_message(name), patience)
+    except asyncio.TimeoutError:
+        await after(patience)
+        return "gave up"
+    return "came in time"
+
+
+async def _message(name: str) -> None:
+    await channel(name).next()
+
+
 @app.get("/two/{name:path}")
 async def two(name: str) -> list[dict[str, object]]:
     first = await channel(name).next()

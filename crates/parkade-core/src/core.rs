@@ -174,6 +174,7 @@ impl Core {
             Event::Parked { worker, request, wait, then } => {
                 self.frame(worker, request, Happening::Parked { wait, then });
             }
+            Event::Unparked { worker, request } => self.unparked(worker, request),
             Event::Published { channel, message, bytes } => self.publish(&channel, message, bytes),
             Event::ChannelConfigured { pattern, limits } => {
                 self.channels.configure(self.now, pattern, limits, &mut self.dropped);

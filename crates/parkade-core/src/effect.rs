@@ -210,9 +210,19 @@ pub struct Times {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
     Elapsed,
-    Message { message: MessageId, cursor: Cursor, gap: bool },
-    TimedOut { cursor: Cursor },
-    Refused { refusal: Refusal },
+    Message {
+        message: MessageId,
+        cursor: Cursor,
+        gap: bool,
+    },
+    TimedOut {
+        cursor: Cursor,
+    },
+    /// Its coroutine no longer wants it.
+    Unparked,
+    Refused {
+        refusal: Refusal,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -43,6 +43,9 @@ pub enum Event {
     /// `PARK`. What goes with it (a response, a function with its state) the shell has in hand.
     Parked { worker: WorkerId, request: RequestId, wait: Wait, then: Then },
 
+    /// `UNPARK`: the coroutine no longer wants what it waits for.
+    Unparked { worker: WorkerId, request: RequestId },
+
     // From anywhere.
     /// A message; `bytes` is what its history entry costs.
     Published { channel: ChannelName, message: MessageId, bytes: usize },

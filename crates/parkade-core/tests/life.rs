@@ -82,6 +82,17 @@ fn a_message_ends_a_wait_in_each_of_three_ways() {
 }
 
 #[test]
+fn a_coroutine_that_gives_its_wait_up_goes_on_at_once() {
+    let parked = "ready:1:concurrent arrive:a:/async park:a:next:bids:await";
+    check(&format!("{parked} unpark:a"), "resume:1:unparked:a");
+    check(&format!("{parked} unpark:a publish:bids"), "");
+    check(&format!("{parked} unpark:a publish:bids answer:a"), "relay:a done:a");
+    check(&format!("{parked} publish:bids unpark:a"), "");
+    check(&format!("{parked} left:a unpark:a"), "");
+    check("ready:1 arrive:a park:a:next:bids:answer unpark:a", "");
+}
+
+#[test]
 fn no_message_in_time_ends_it_too() {
     check("ready:1 arrive:a park:a:next:bids:answer wait:5s", "empty:a:1.0 done:a");
     check("ready:1 arrive:a park:a:next:bids:call wait:5s", "call:a:1:timed_out");

@@ -152,6 +152,7 @@ impl Serving {
             | FromWorker::Window { .. }
             | FromWorker::Error { .. }
             | FromWorker::Park { .. }
+            | FromWorker::Unpark { .. }
             | FromWorker::Publish { .. }
             | FromWorker::Pong { .. }
             | FromWorker::Message { .. }

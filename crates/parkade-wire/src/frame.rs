@@ -18,6 +18,7 @@ pub enum FromWorker {
     Window { stream: u32, bytes: u32 },
     Error { stream: u32, reason: ErrorReason, text: String },
     Park { stream: u32, wait: Wait, then: Then },
+    Unpark { stream: u32 },
     Publish { stream: u32, channel: String, content_type: String, body: Bytes },
     Credit { delta: i32 },
     Pong { token: u64 },
@@ -39,6 +40,7 @@ impl FromWorker {
             FromWorker::Window { .. } => Kind::Window,
             FromWorker::Error { .. } => Kind::Error,
             FromWorker::Park { .. } => Kind::Park,
+            FromWorker::Unpark { .. } => Kind::Unpark,
             FromWorker::Publish { .. } => Kind::Publish,
             FromWorker::Credit { .. } => Kind::Credit,
             FromWorker::Pong { .. } => Kind::Pong,
@@ -57,6 +59,7 @@ impl FromWorker {
             | FromWorker::Window { stream, .. }
             | FromWorker::Error { stream, .. }
             | FromWorker::Park { stream, .. }
+            | FromWorker::Unpark { stream }
             | FromWorker::Publish { stream, .. }
             | FromWorker::Message { stream, .. }
             | FromWorker::Close { stream, .. } => *stream,

@@ -57,6 +57,7 @@ kinds! {
     Resume   = 0x21, "RESUME",   Link;
     Publish  = 0x22, "PUBLISH",  Either;
     Cancel   = 0x23, "CANCEL",   Request;
+    Unpark   = 0x24, "UNPARK",   Request;
     Credit   = 0x30, "CREDIT",   Link;
     Drain    = 0x31, "DRAIN",    Link;
     Ping     = 0x32, "PING",     Link;

@@ -73,7 +73,9 @@ impl Stream {
             FromWorker::Data { more, bytes, .. } => self.data(bytes.len(), *more),
             FromWorker::Error { .. } => self.error(),
             FromWorker::Park { then, .. } => self.park(then),
-            FromWorker::Hello { .. }
+            // Whether it is parked still, or its `RESUME` is on its way, is for whoever resumes it.
+            FromWorker::Unpark { .. }
+            | FromWorker::Hello { .. }
             | FromWorker::Ready { .. }
             | FromWorker::Failed { .. }
             | FromWorker::Window { .. }
@@ -164,11 +166,11 @@ impl Stream {
 
 /// Judges a frame on a stream that is not open, where `opened` is the highest number that was: the core numbers them upwards.
 ///
-/// `WINDOW` may cross the closing frame, so behind one it is nothing; everything else is a violation.
+/// `WINDOW` may cross the closing frame and `UNPARK` a `CANCEL`, so there they are nothing; everything else is a violation.
 pub fn absent(frame: &FromWorker, opened: u32) -> Result<(), Violation> {
     let rule = match frame {
         frame if frame.stream() > opened => Rule::Unopened,
-        FromWorker::Window { .. } => return Ok(()),
+        FromWorker::Window { .. } | FromWorker::Unpark { .. } => return Ok(()),
         _ => Rule::Closed,
     };
     Err(Violation::new(rule, frame.kind(), frame.stream()))

@@ -50,6 +50,8 @@ pub enum Outcome<'a> {
     Message { cursor: Cow<'a, str>, content_type: Cow<'a, str>, body: Cow<'a, [u8]>, gap: bool },
     /// No message came in time; the channel's present cursor.
     Timeout { cursor: Cow<'a, str> },
+    /// The worker has taken its `PARK` back.
+    Unparked,
     /// The wait could not be had.
     Refused { text: Cow<'a, str> },
 }

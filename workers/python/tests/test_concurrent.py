@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from conftest import StartCore
 from parkade._wire import frames as f
@@ -79,8 +80,18 @@ def then(): return after(1).then(done, n=7)
 async def done(n: int):
     await after(n)
     return str(n)
+
+@app.get("/impatient")
+async def impatient():
+    try:
+        await asyncio.wait_for(_never(), 0.01)
+    except asyncio.TimeoutError:
+        await after(1)
+    return "patient at last"
+
+async def _never(): await channel("never").next()
 """
-HOLA, PLAIN, COMPARE, CANCELLED, OWN, TWICE, STREAM, LATE, FOREVER, THEN = range(10)
+HOLA, PLAIN, COMPARE, CANCELLED, OWN, TWICE, STREAM, LATE, FOREVER, THEN, IMPATIENT = range(11)
 
 
 def test_coroutines_and_plain_functions_are_answered(core: StartCore) -> None:
@@ -132,14 +143,27 @@ def test_a_client_that_leaves_cancels_its_coroutine(core: StartCore) -> None:
     assert worker.end()[1] == "started\ncancelled\nstopped\n"
 
 
-def test_a_wait_that_its_coroutine_gave_up_is_answered_when_it_is_over(core: StartCore) -> None:
+@pytest.mark.parametrize("outcome", [["unparked"], ["elapsed"]])
+def test_a_wait_that_its_coroutine_gives_up_is_taken_back(core: StartCore, outcome: list[str]) -> None:
+    """RESUME comes: because of that, or it was on its way."""
     worker = core(SOURCE)
     worker.ready()
     stream = worker.request(OWN)
-    assert worker.names(1) == [f"PARK {stream}"]
+    assert worker.names(2) == [f"PARK {stream}", f"UNPARK {stream}"]
     assert worker.answer(HOLA, "x").body == "Hola x"
-    worker.send(f.RESUME, 0, [["elapsed"], [stream]])
+    worker.send(f.RESUME, 0, [outcome, [stream]])
     assert worker.next()[2].body == "gave up"
+
+
+def test_a_coroutine_whose_wait_took_too_long_waits_for_something_else(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    stream = worker.request(IMPATIENT)
+    assert worker.names(2) == [f"PARK {stream}", f"UNPARK {stream}"]
+    worker.send(f.RESUME, 0, [["unparked"], [stream]])
+    assert worker.names(1) == [f"PARK {stream}"]
+    worker.send(f.RESUME, 0, [["elapsed"], [stream]])
+    assert worker.next()[2].body == "patient at last"
 
 
 def test_a_request_waits_for_one_thing_at_a_time(core: StartCore) -> None:

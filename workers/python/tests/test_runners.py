@@ -293,6 +293,9 @@ class Link:
     def park(self, stream: int, park: bytes) -> None:
         raise AssertionError("nothing parks here")
 
+    def unpark(self, stream: int) -> None:
+        raise NotImplementedError
+
     def awaiting(self, stream: int) -> bool:
         return False
 

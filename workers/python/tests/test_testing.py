@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
@@ -91,3 +92,22 @@ def test_only_a_parked_request_can_be_left() -> None:
     client = Client(app)
     with pytest.raises(AssertionError):
         client.leave(client.get("/"))
+
+
+def test_a_coroutine_may_give_its_wait_up() -> None:
+    app = App()
+
+    @app.get("/race")
+    async def race() -> str:
+        slow = asyncio.ensure_future(_never())
+        for _ in range(3):
+            await asyncio.sleep(0)  # until it has parked
+        slow.cancel()
+        await asyncio.wait([slow])
+        return "gave up"
+
+    async def _never() -> None:
+        await channel("never").next()
+
+    with Client(app) as client:
+        assert client.get("/race").text == "gave up"

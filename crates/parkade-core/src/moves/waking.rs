@@ -2,8 +2,9 @@
 
 use crate::core::Core;
 use crate::effect::{Effect, Outcome, Refusal};
-use crate::id::RequestId;
+use crate::id::{RequestId, WorkerId};
 use crate::life::journey::Journey;
+use crate::life::machine::Happening;
 use crate::life::reply::Reply;
 use crate::life::{Bell, Life, Parked, Routed, Running, Sequel, Watch, Work};
 use crate::moves::parking::Parking;
@@ -27,6 +28,15 @@ impl Core {
         let (mut journey, sequel) = life.wake(self.now);
         self.silence(&mut journey);
         self.follow(request, journey, sequel, outcome)
+    }
+
+    /// `UNPARK`. A request that no longer waits has been resumed, or cancelled: what says so is on its way to the worker.
+    pub(crate) fn unparked(&mut self, worker: WorkerId, request: RequestId) {
+        if let Some(Life::Parked(Parked { sequel: Sequel::Await { worker: owner, .. }, .. })) = self.lives.life(request)
+            && *owner == worker
+        {
+            self.turn(request, Happening::Woken(Outcome::Unparked));
+        }
     }
 
     pub(crate) fn silence_parked(&mut self, request: RequestId) {
@@ -79,7 +89,7 @@ impl Core {
                     Outcome::Elapsed => self.effects.push(Effect::Release { request }),
                     Outcome::TimedOut { cursor } => self.effects.push(Effect::Empty { request, cursor }),
                     Outcome::Refused { refusal } => self.refuse(request, refusal),
-                    Outcome::Message { .. } => {}
+                    Outcome::Message { .. } | Outcome::Unparked => {}
                 }
                 self.done(request, journey)
             }

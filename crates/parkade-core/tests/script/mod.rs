@@ -117,6 +117,7 @@ impl Script {
         let spoken = rest.last().and_then(|worker| worker.parse().ok()).map(WorkerId);
         let worker = spoken.or_else(|| self.holders.get(&request).copied()).unwrap_or(WorkerId(1));
         match (verb, rest) {
+            ("unpark", _) => Event::Unparked { worker, request },
             ("answer", _) => Event::Answered { worker, request, whole: true },
             ("begin", _) => Event::Answered { worker, request, whole: false },
             ("end", _) => Event::AnswerEnded { worker, request },
@@ -257,6 +258,7 @@ fn outcome_of(outcome: Outcome) -> String {
         Outcome::Elapsed => "elapsed".into(),
         Outcome::Message { message, gap, .. } => format!("m{}{}", message.0, if gap { "+gap" } else { "" }),
         Outcome::TimedOut { .. } => "timed_out".into(),
+        Outcome::Unparked => "unparked".into(),
         Outcome::Refused { refusal } => format!("{refusal:?}"),
     }
 }

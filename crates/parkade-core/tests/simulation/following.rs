@@ -233,6 +233,7 @@ fn check_outcome(waiting: &Waiting, outcome: Outcome, now: Moment, drains: bool)
             assert!(drains || waiting.due().is_some_and(|due| due <= now), "timed out too early");
         }
         Outcome::Message { cursor, gap, .. } => check_next(waiting, cursor, gap),
+        Outcome::Unparked => assert!(waiting.given_up, "nobody gave it up"),
         Outcome::Refused { .. } => {}
     }
 }

@@ -72,6 +72,8 @@ pub struct Waiting {
     /// The last message that a stream was fed.
     pub fed: Option<Cursor>,
     pub gap: bool,
+    /// Its coroutine has said so.
+    pub given_up: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -234,7 +236,15 @@ impl Model {
             Destination::Wait { wait, then, deadline, .. } => {
                 request.deadline = *deadline;
                 let (wait, then) = (wait.clone(), *then);
-                request.place = Place::Waiting(Waiting { wait, then, worker: None, since: now, fed: None, gap: false });
+                request.place = Place::Waiting(Waiting {
+                    wait,
+                    then,
+                    worker: None,
+                    since: now,
+                    fed: None,
+                    gap: false,
+                    given_up: false,
+                });
             }
             Destination::Fallback { .. } | Destination::Unknown => request.deadline = default,
             Destination::Constant { .. } | Destination::NotFound | Destination::MethodNotAllowed => {}

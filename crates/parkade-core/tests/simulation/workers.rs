@@ -83,7 +83,8 @@ impl World {
                 let resident_bytes = self.random.below(2000);
                 self.tell(Event::Measured { worker, resident_bytes });
             }
-            16..80 if process.ping.is_some() => {
+            16..24 => self.gives_up(process),
+            24..80 if process.ping.is_some() => {
                 let (token, _) = self.model.process(worker).ping.take().unwrap();
                 self.tell(Event::Pong { worker, token });
             }
@@ -100,16 +101,28 @@ impl World {
             return;
         };
         let worker = process.id;
-        let event = match self.random.below(4) {
+        let awaits = process.awaiting.contains(&request);
+        let event = match self.random.below(5) {
             0 => Event::Answered { worker, request, whole: true },
             1 => Event::AnswerEnded { worker, request },
             2 => Event::Errored { worker, request, error: WorkerError::Application },
+            3 if !awaits => Event::Unparked { worker, request },
             _ => Event::Parked { worker, request, wait: self.wait(), then: Then::Answer },
         };
         let mut effects = Vec::new();
         self.note(|| format!("rogue {event:?}"));
         self.core.handle(self.now, event, &mut effects);
         assert_eq!(effects, [], "a worker speaks for a request that it does not hold, and is heard");
+    }
+
+    /// A coroutine no longer wants what it waits for: it goes on at once.
+    fn gives_up(&mut self, process: &Process) {
+        let Some(request) = (!process.awaiting.is_empty()).then(|| *self.one_of(&process.awaiting)) else { return };
+        if let Place::Waiting(waiting) = &mut self.model.request(request).place {
+            waiting.given_up = true;
+        }
+        self.tell(Event::Unparked { worker: process.id, request });
+        assert!(!self.model.process(process.id).awaiting.contains(&request), "{request:?} gave up, and waits");
     }
 
     pub(crate) fn works_on_a_stream(&mut self, process: &Process) {
@@ -175,7 +188,8 @@ impl World {
             let parked = self.model.request(request);
             parked.kept = false;
             let (wait, worker) = (wait.clone(), Some(worker));
-            parked.place = Place::Waiting(Waiting { wait, then, worker, since: now, fed: None, gap: false });
+            parked.place =
+                Place::Waiting(Waiting { wait, then, worker, since: now, fed: None, gap: false, given_up: false });
             if then == Then::Await {
                 self.model.process(process.id).awaiting.push(request);
             }

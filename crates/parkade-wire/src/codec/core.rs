@@ -33,6 +33,7 @@ impl Receive for FromCore {
             | Kind::Response
             | Kind::Error
             | Kind::Park
+            | Kind::Unpark
             | Kind::Publish
             | Kind::Credit
             | Kind::Pong => return Err(Violation::new(Rule::End, kind, stream)),
@@ -115,6 +116,7 @@ fn outcome(reader: &mut Reader) -> Result<Outcome<'static>, Fault> {
     let mut whole = reader.value()?;
     match whole.clone().array(1, |reader| reader.text("an outcome's name is text"))? {
         "elapsed" => Ok(Outcome::Elapsed),
+        "unparked" => Ok(Outcome::Unparked),
         "message" => whole.array(5, message),
         "timeout" => {
             whole.array(2, |reader| behind_name(reader).map(|cursor| Outcome::Timeout { cursor: cursor.into() }))

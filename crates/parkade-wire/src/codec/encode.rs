@@ -170,6 +170,7 @@ pub fn goodbye(out: &mut BytesMut, code: &str, why: &str) {
 fn outcome(out: &mut BytesMut, outcome: &Outcome) {
     match outcome {
         Outcome::Elapsed => { array(out, 1); text(out, "elapsed"); }
+        Outcome::Unparked => { array(out, 1); text(out, "unparked"); }
         Outcome::Timeout { cursor } => { array(out, 2); text(out, "timeout"); text(out, cursor); }
         Outcome::Refused { text: why } => { array(out, 2); text(out, "refused"); text(out, why); }
         Outcome::Message { cursor, content_type, body, gap } => {
@@ -187,7 +188,7 @@ fn outcome(out: &mut BytesMut, outcome: &Outcome) {
 fn fitting(outcome: &Outcome, function: &str, calls: &[(u32, &[u8])]) -> usize {
     const HEADS: usize = 64;
     let head = match outcome {
-        Outcome::Elapsed => 0,
+        Outcome::Elapsed | Outcome::Unparked => 0,
         Outcome::Timeout { cursor } => cursor.len(),
         Outcome::Refused { text } => text.len(),
         Outcome::Message { cursor, content_type, body, .. } => cursor.len() + content_type.len() + body.len(),

@@ -23,6 +23,7 @@ impl Receive for FromWorker {
             Kind::Window => payload(bytes, 1, window).map(|bytes| FromWorker::Window { stream, bytes }),
             Kind::Error => payload(bytes, 2, |reader| error(stream, reader)),
             Kind::Park => payload(bytes, 2, |reader| park(stream, reader)),
+            Kind::Unpark => payload(bytes, 0, |_| Ok(FromWorker::Unpark { stream })),
             Kind::Publish => payload(bytes, 3, |reader| publish(stream, reader)),
             Kind::Credit => payload(bytes, 1, credit),
             Kind::Pong => payload(bytes, 1, token).map(|token| FromWorker::Pong { token }),

@@ -33,6 +33,7 @@ pub fn worker(heard: &FromWorker) -> Value {
         FromWorker::Window { bytes, .. } => json!([bytes]),
         FromWorker::Error { reason, text, .. } => json!([reason.word(), text]),
         FromWorker::Park { wait, then, .. } => json!([self::wait(wait), self::then(then)]),
+        FromWorker::Unpark { .. } => json!([]),
         FromWorker::Publish { channel, content_type, body, .. } => json!([channel, content_type, hex(body)]),
         FromWorker::Credit { delta } => json!([delta]),
         FromWorker::Pong { token } => json!([token]),
@@ -148,6 +149,7 @@ fn then(then: &Then) -> Value {
 fn outcome(outcome: &Outcome) -> Value {
     match outcome {
         Outcome::Elapsed => json!(["elapsed"]),
+        Outcome::Unparked => json!(["unparked"]),
         Outcome::Message { cursor, content_type, body, gap } => {
             json!(["message", cursor, content_type, hex(body), gap])
         }

@@ -332,6 +332,7 @@ fn function<'a>(exchange: &'a Exchange, tables: &'a Tables) -> Option<(&'a str, 
 fn wire_outcome(messages: &super::Messages, outcome: Outcome) -> Option<WireOutcome<'_>> {
     match outcome {
         Outcome::Elapsed => Some(WireOutcome::Elapsed),
+        Outcome::Unparked => Some(WireOutcome::Unparked),
         Outcome::Message { message, cursor, gap } => messages.outcome(message, cursor, gap),
         Outcome::TimedOut { cursor } => Some(WireOutcome::Timeout { cursor: cursor.to_string().into() }),
         Outcome::Refused { refusal } => Some(WireOutcome::Refused { text: refusal::explain(refusal).2.into() }),

@@ -117,6 +117,7 @@ impl Server {
                 self.tell(Event::Errored { worker, request, error: worker_error(error) });
             }
             WorkerEvent::Parked { worker, request, wait, then } => self.worker_parked(worker, request, wait, then),
+            WorkerEvent::Unparked { worker, request } => self.tell(Event::Unparked { worker, request }),
             // Its credit comes back; that is all anybody wants to know of it.
             WorkerEvent::Closed { worker, request } => {
                 self.tell(Event::Errored { worker, request, error: WorkerError::Cancelled });

@@ -23,6 +23,8 @@ pub enum WorkerEvent {
     Errored { worker: WorkerId, request: RequestId, error: ErrorReason, text: String },
     /// `PARK`. With [`Then::Await`] the stream stays open until [`resume`](super::Workers::resume) or [`cancel`](super::Workers::cancel) names it.
     Parked { worker: WorkerId, request: RequestId, wait: Wait, then: Then },
+    /// `UNPARK`: [`resume`](super::Workers::resume) is due, unless it or a [`cancel`](super::Workers::cancel) was said already.
+    Unparked { worker: WorkerId, request: RequestId },
     /// The closing frame, whichever it was, of a stream that had been cancelled: the worker no longer holds it.
     Closed { worker: WorkerId, request: RequestId },
     /// `PUBLISH`.

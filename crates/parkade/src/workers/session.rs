@@ -266,6 +266,7 @@ impl Session {
             | FromWorker::Data { .. }
             | FromWorker::Error { .. }
             | FromWorker::Park { .. }
+            | FromWorker::Unpark { .. }
             | FromWorker::Message { .. }
             | FromWorker::Close { .. } => self.answered(frame, audience)?,
         }
@@ -330,6 +331,7 @@ fn told(worker: WorkerId, request: RequestId, frame: FromWorker) -> Option<Worke
         FromWorker::Data { more, bytes, .. } => Some(WorkerEvent::Data { worker, request, bytes, more }),
         FromWorker::Error { reason, text, .. } => Some(WorkerEvent::Errored { worker, request, error: reason, text }),
         FromWorker::Park { wait, then, .. } => Some(WorkerEvent::Parked { worker, request, wait, then }),
+        FromWorker::Unpark { .. } => Some(WorkerEvent::Unparked { worker, request }),
         _ => None,
     }
 }

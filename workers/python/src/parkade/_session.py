@@ -83,6 +83,8 @@ _OVER: _Phase = _Phase.OVER
 _HELD = _Held()
 _AWAITING = _Awaiting()
 
+_NOTHING = encode_payload(p.Nothing())
+
 # What every request needs, without the lookups on the way.
 _HEADER_SIZE = f.HEADER_SIZE
 _PLAIN_REQUEST = f.PLAIN_REQUEST
@@ -383,6 +385,14 @@ class Session:
             raise RuntimeError(f"stream {stream} cannot be parked now")
         self._streams[stream] = _AWAITING
         return frame(f.PARK, stream, park)
+
+    def unpark(self, stream: int) -> bytes:
+        """UNPARK: `Resumed` will name the stream as soon as the core has read it, if it does not before. It must be
+        awaiting.
+        """
+        if not self.awaiting(stream):
+            raise RuntimeError(f"stream {stream} is not parked")
+        return frame(f.UNPARK, stream, _NOTHING)
 
     def error(self, stream: int, reason: str, text: str = "") -> bytes:
         """ERROR: `application`, `cancelled` or `overloaded`, with a text for the log; it closes the stream."""

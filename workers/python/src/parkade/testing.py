@@ -38,6 +38,7 @@ from .waits import channel
 __all__ = ["Client", "Parked", "Response"]
 
 BODY_MAX = 64 * 1024 * 1024  # bytes of a streamed answer; then: AssertionError, since a test would never end
+TURNS_PARKED = 20  # of the loop, until a parked request is told of
 
 
 class Client:
@@ -253,6 +254,12 @@ class Client:
             response.parking = parking
         return future
 
+    def _give_up(self, response: Parked) -> None:
+        """The coroutine no longer wants what it waits for."""
+        if response.parking is not None:
+            self._rehearsal.leave(response.parking)
+            response.parking = None
+
     def _collect(self, chunks: Chunks | AsyncChunks) -> bytes:
         body = bytearray()
         pieces = _drain(self._running_loop(), chunks) if isinstance(chunks, AsyncChunks) else chunks
@@ -300,7 +307,11 @@ class _TestExchange:
         if self._response.parking is not None:
             raise WaitError("this request waits already: a request waits for one thing at a time")
         wait = cast(p.Wait, read_wait(msgspec.msgpack.decode(park, type=Park).wait))
-        return await self._client._await(self._response, wait)
+        try:
+            return await self._client._await(self._response, wait)
+        except asyncio.CancelledError:
+            self._client._give_up(self._response)
+            raise
 
 
 def _answer_of(outcome: p.Outcome, then: p.Answer) -> p.Response:
@@ -316,9 +327,13 @@ def _answer_of(outcome: p.Outcome, then: p.Answer) -> p.Response:
 
 
 async def _until(task: asyncio.Task[Any], parked: Callable[[], bool]) -> None:
-    """Turns the loop until the task has ended or its request is parked."""
-    while not task.done() and not parked():
+    """Turns the loop until the task has ended, or its request is parked and stays so for some turns: another part of
+    the coroutine may give the wait up.
+    """
+    turns = 0
+    while not task.done() and turns < TURNS_PARKED:
         await asyncio.sleep(0)
+        turns = turns + 1 if parked() else 0
 
 
 async def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:

@@ -83,6 +83,11 @@ class Concurrent(asyncio.Protocol):
             raise WaitError("a wait is awaited while its request is being answered, before the answer has begun")
         self.write(self._session.park_awaiting(stream, park))
 
+    def unpark(self, stream: int) -> None:
+        """Takes a PARK with `await` back: RESUME comes at once. Nothing when the stream is not parked."""
+        if self._session.awaiting(stream):
+            self.write(self._session.unpark(stream))
+
     def awaiting(self, stream: int) -> bool:
         """Whether the stream is parked with `await`."""
         return self._session.awaiting(stream)

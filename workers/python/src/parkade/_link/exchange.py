@@ -22,6 +22,9 @@ class Link(Protocol):
     def awaiting(self, stream: int) -> bool:
         """Whether the stream is parked with `await`."""
 
+    def unpark(self, stream: int) -> None:
+        """Takes a PARK with `await` back: RESUME comes at once. Nothing when the stream is not parked."""
+
 
 class Exchange(Struct, eq=False):
     """One stream that a coroutine answers.
@@ -46,14 +49,15 @@ class Exchange(Struct, eq=False):
         self.waiting = True
         try:
             return await self._resumed()
+        except asyncio.CancelledError:  # by `asyncio.timeout` for instance; or by the core, which has ended the wait
+            self._link.unpark(self.stream)
+            raise
         finally:
             self.waiting = False
 
     async def held_again(self) -> None:
-        """Waits for a wait that the coroutine gave up, by `asyncio.timeout` for instance.
-
-        The protocol has no frame to take a PARK back: the request stays parked until RESUME, and so the answer, or the
-        next wait, is held up until the wait that nobody wants any more is over.
+        """Waits for the RESUME of a wait that the coroutine gave up: until then the request cannot be answered, nor
+        parked again.
         """
         if self._link.awaiting(self.stream):
             await self._resumed()

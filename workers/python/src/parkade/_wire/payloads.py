@@ -135,11 +135,15 @@ class Timeout(_Array, frozen=True, tag="timeout"):
     cursor: str
 
 
+class Unparked(_Array, frozen=True, tag="unparked"):
+    pass
+
+
 class Refused(_Array, frozen=True, tag="refused"):
     text: str
 
 
-Outcome: TypeAlias = Elapsed | Message | Timeout | Refused
+Outcome: TypeAlias = Elapsed | Message | Timeout | Unparked | Refused
 
 
 class Resume(_Array, frozen=True):
@@ -171,6 +175,10 @@ class Publish(_Array, frozen=True):
             raise ValueError(f"a content type has at most {NAME_MAX} bytes")
         if byte_length(self.body) > MESSAGE_MAX:
             raise ValueError(f"a message has at most {MESSAGE_MAX} bytes")
+
+
+class Nothing(_Array, frozen=True):
+    """UNPARK's payload."""
 
 
 class Text(_Array, frozen=True):
