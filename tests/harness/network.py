@@ -1,0 +1,106 @@
+"""A network of its own for a server, so that its clients can vanish from it without a word."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from .client import Client
+from .server import Server
+
+T = TypeVar("T")
+
+APART = ["unshare", "--net", "--", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+"""As `prefix` of a server: it runs in a network that has a loopback interface and nobody else."""
+
+CLONE_NEWNET = 0x4000_0000  # setns(2)
+PIDFD_GETFD = 438  # pidfd_getfd(2), the number of every architecture
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def missing() -> str | None:
+    """What this machine lacks for it."""
+    try:
+        subprocess.run([*APART, "true"], check=True, capture_output=True)
+        with closing(_taken_over(os.getpid(), 0, lambda number: os.fdopen(number, "rb", buffering=0))):
+            return None
+    except (OSError, subprocess.CalledProcessError) as error:
+        return f"only root makes networks and takes over descriptors: {error}"
+
+
+class Network:
+    """That of a server that was started with `prefix=APART`."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def inside(self, act: Callable[[], T]) -> T:
+        """Acts there. A connection stays in the network that it was made in."""
+
+        def enter_and_act() -> T:
+            with Path(f"/proc/{self._server.pid}/ns/net").open("rb") as network:
+                _checked(_libc.setns(network.fileno(), CLONE_NEWNET))
+            return act()
+
+        # The thread enters, not the process, and ends behind it.
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(enter_and_act).result()
+
+    def run(self, *words: str) -> None:
+        """A command there."""
+        subprocess.run(["nsenter", "-t", str(self._server.pid), "-n", *words], check=True, capture_output=True)
+
+    def vanish(self, clients: list[Client]) -> None:
+        """These clients are gone, and nobody hears of it: no packet gets through any more."""
+        self.run("ip", "link", "set", "lo", "down")
+        for client in clients:
+            client.close()
+
+    @contextmanager
+    def far_ends(self, clients: list[Client]) -> Iterator[list[socket.socket]]:
+        """The server's own sockets of these clients."""
+        names = {client.socket.getsockname() for client in clients}
+        found = [one for one in _sockets(self._server.pid) if _peer(one) in names]
+        assert len(found) == len(clients)
+        try:
+            yield found
+        finally:
+            for one in found:
+                one.close()
+
+
+def _sockets(pid: int) -> Iterator[socket.socket]:
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        if os.readlink(link).startswith("socket:"):
+            yield _taken_over(pid, int(link.name), lambda number: socket.socket(fileno=number))
+
+
+def _taken_over(pid: int, descriptor: int, make: Callable[[int], T]) -> T:
+    """A descriptor of another process."""
+    process = os.pidfd_open(pid)
+    try:
+        return make(_checked(_libc.syscall(PIDFD_GETFD, process, descriptor, 0)))
+    finally:
+        os.close(process)
+
+
+def _peer(one: socket.socket) -> object:
+    try:
+        return one.getpeername()
+    except OSError:
+        return None
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result

@@ -1,0 +1,365 @@
+"""Time stands still or jumps, clients vanish, memory ends, the server is replaced: whoever waits gets what is due."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+from collections import Counter
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+
+import pytest
+
+from .conftest import Serve
+from .harness import network, processes, wall_clock
+from .harness.client import Address, Client, Closed, request
+from .harness.network import Network
+from .harness.server import Server
+from .harness.until import Stopwatch, until
+from .test_listen import ACTIVATE
+
+SWEEP = 0.5
+"""Connections are looked over twice a second."""
+
+BUSY = 1.0
+"""So much later a busy machine may answer."""
+
+needs_faketime = pytest.mark.skipif(wall_clock.libfaketime() is None, reason="libfaketime is not installed")
+
+
+# The wall clock jumps
+
+
+def date(server: Server) -> float:
+    """The time that the server takes it to be."""
+    return parsedate_to_datetime(server.get("/hola/x")["date"]).timestamp()
+
+
+@pytest.fixture
+def clock(short_folder: Path) -> wall_clock.WallClock:
+    return wall_clock.WallClock(short_folder)
+
+
+def jumps(server: Server, clock: wall_clock.WallClock, offset: str) -> None:
+    """The clock jumps, and the server has seen it."""
+    before = date(server)
+    clock.jump(offset)
+    until("the date has jumped", lambda: abs(date(server) - before) > 3_000)
+
+
+@needs_faketime
+def test_a_jump_of_the_wall_clock_moves_no_timer_and_ages_no_history(serve: Serve, clock: wall_clock.WallClock) -> None:
+    server = serve("basic", header_timeout="1s", environment=clock.environment)
+    kept = server.publish("kept", b"first")
+    server.publish("kept", b"second")
+    for offset in ("+3600", "+0"):
+        watch = Stopwatch()
+        waiting = {
+            200: server.connect().ask("GET", "/after/1"),
+            204: server.connect().ask("GET", "/next/nothing?timeout=1"),
+            408: server.connect().send(b"GET /hola/x HTTP/1.1\r\n"),
+        }
+        server.until_parked(2)
+        jumps(server, clock, offset)
+        assert server.get(f"/next/kept?since={kept}").body == b"second", "it has not aged by an hour"
+        for status, client in waiting.items():
+            assert client.answer().status == status
+            assert 0.95 <= watch.seconds < 1 + SWEEP + BUSY, f"{status} after {watch.seconds} s"
+        server.still_serves()
+
+
+@needs_faketime
+def test_a_jump_of_the_wall_clock_wakes_no_coroutine_moves_no_deadline_and_blames_no_worker(
+    serve: Serve, clock: wall_clock.WallClock
+) -> None:
+    server = serve("coroutines", deadline="900ms", environment=clock.environment)
+    pids = server.worker_pids()
+    for offset in ("-3600", "+0"):
+        watch = Stopwatch()
+        waiting = [
+            server.connect().ask("GET", target) for target in ("/after/0.7", "/sleep/0.7", "/next/nothing?timeout=0.7")
+        ]
+        late = server.connect().ask("GET", "/hold/never")
+        server.until(lambda status: (status["lives"]["parked"], status["lives"]["running"]) == (2, 2))
+        jumps(server, clock, offset)
+        for client in waiting:
+            assert client.answer().status == 200
+            assert 0.65 <= watch.seconds < 0.7 + BUSY
+        assert late.answer().status == 504
+        assert 0.85 <= watch.seconds < 0.9 + BUSY
+    assert server.worker_pids() == pids
+    server.still_serves()
+
+
+# Somebody stands still
+
+
+def test_when_a_core_that_stood_still_goes_on_overdue_timers_fire_once_each_and_no_worker_is_blamed(
+    serve: Serve,
+) -> None:
+    server = serve("coroutines", workers=2)
+    pids = server.worker_pids()
+    timers = server.waiting("/after/2.5", 100) + server.waiting("/next/nothing?timeout=2.5", 100)
+    server.until_parked(200)
+    # They are asked to answer once a second: the question is on its way when the core stops.
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    watch = Stopwatch()
+    until("a worker was asked", lambda: watch.seconds > 1.2)
+    os.kill(server.pid, signal.SIGSTOP)
+    watch = Stopwatch()
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+    until("much more than a worker may be silent", lambda: watch.seconds > 7.5)
+    assert not any(client.is_readable() for client in timers)
+    os.kill(server.pid, signal.SIGCONT)
+    assert {client.answer().status for client in timers} == {200}
+    server.still_serves()
+    assert not any(client.is_readable() for client in timers), "each is answered once"
+    assert server.worker_pids() == pids
+    assert "event loop is blocked" not in server.log()
+
+
+@pytest.mark.parametrize("app", ["basic", "coroutines"])
+def test_a_worker_that_stood_still_within_its_deadline_goes_on_as_if_nothing_had_been(serve: Serve, app: str) -> None:
+    server = serve(app, deadline="20s")
+    (pid,) = server.worker_pids()
+    parked = server.waiting("/next/meanwhile", 10)
+    server.until_parked(10)
+    os.kill(pid, signal.SIGSTOP)
+    waiting = server.waiting("/hola/patient", 20)
+    left = server.waiting("/hola/impatient", 5)
+    server.until(lambda status: status["lives"]["queued"] + status["lives"]["running"] == 25)
+    server.publish("meanwhile", b"said")
+    for client in left:
+        client.close()
+    server.until(lambda status: status["lives"]["queued"] + status["lives"]["running"] <= 30)
+    assert not any(client.is_readable() for client in waiting)
+    os.kill(pid, signal.SIGCONT)
+    assert {client.answer().text for client in waiting} == {"Hola patient"}
+    assert {client.answer().status for client in parked} == {200}
+    server.still_serves()
+    assert server.worker_pids() == [pid]
+    assert server.status()["counts"]["workers_died"] == 0
+
+
+def test_a_worker_that_stands_still_holds_up_no_stop(serve: Serve) -> None:
+    server = serve("basic", workers=2, grace="300ms")
+    running = server.connect().ask("GET", "/hold/never")
+    server.until_running(1)
+    for pid in server.worker_pids():
+        os.kill(pid, signal.SIGSTOP)
+    watch = Stopwatch()
+    assert server.stop() == 0
+    assert watch.seconds < 0.3 + 2 + 1 + BUSY, "the grace, the time for hooks, a moment for connections"
+    assert running.answer().status == 503
+
+
+# Clients vanish
+
+
+@pytest.fixture
+def apart(serve: Serve) -> Server:
+    """A server in a network of its own."""
+    if reason := network.missing():
+        pytest.skip(reason)
+    return serve("basic", prefix=network.APART)
+
+
+@pytest.mark.promise(3)
+def test_parked_clients_that_vanish_without_a_word_are_found(apart: Server) -> None:
+    net = Network(apart)
+    targets = ["/next/vanished", "/next-then/vanished", "/after/600", "/events/vanished"]
+    clients = net.inside(lambda: [Client(apart.address).ask("GET", target) for target in targets * 5])
+    apart.until_parked(20)
+    with net.far_ends(clients) as ends:
+        net.vanish(clients)
+        for end in ends:
+            assert end.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            assert end.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) <= 60
+            assert end.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL) <= 10
+            assert end.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT) <= 3
+        assert apart.status()["lives"]["parked"] == 20, "nobody has said anything"
+        for end in ends:  # a minute and a half is too long for a test
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 1)
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 1)
+        apart.until_zero(4)
+    apart.until(lambda status: status["connections"]["http1"] == 0)
+
+
+@pytest.mark.promise(3)
+def test_a_stream_ends_when_its_client_acknowledges_nothing_any_more(apart: Server) -> None:
+    net = Network(apart)
+    net.run(
+        "sysctl", "-qw", "net.ipv4.tcp_retries2=1"
+    )  # how soon the kernel gives up; usual are 15 tries, a quarter of an hour
+    clients = net.inside(lambda: [Client(apart.address).ask("GET", "/events/vanished") for _ in range(5)])
+    apart.until_parked(5)
+    net.vanish(clients)
+    apart.publish("vanished", b"who hears it?")
+    apart.until_zero()
+    apart.until(lambda status: status["connections"]["http1"] == 0)
+
+
+# Memory ends
+
+
+def test_a_handler_without_memory_is_500_and_its_worker_serves_on(serve: Serve, tmp_path: Path) -> None:
+    file = tmp_path / "greedy.py"
+    file.write_text(
+        "import resource\n"
+        "from parkade import App\n"
+        "app = App()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))\n"
+        "@app.get('/hola/{name}')\n"
+        "def hola(name: str): return f'Hola {name}'\n"
+        "@app.get('/greedy')\n"
+        "def greedy():\n"
+        "    kept = []\n"
+        "    while True: kept.append(bytearray(1 << 20))\n"
+    )
+    server = serve(file, workers=1)
+    (pid,) = server.worker_pids()
+    for _ in range(3):
+        assert server.get("/greedy").status == 500
+    server.until_logged("MemoryError", times=3)
+    server.still_serves()
+    assert server.worker_pids() == [pid]
+    assert processes.resident_bytes(pid) < 200 << 20, "what it had is given back"
+
+
+# The server is replaced
+
+
+class Newcomers:
+    """Clients that ask once over each connection.
+
+    As HTTP clients do, they ask once more when it is closed before an answer begins: until a request is there, it is
+    an idle one.
+    """
+
+    def __init__(self, address: Address, count: int = 4) -> None:
+        self.outcomes: Counter[object] = Counter()
+        self._address = address
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(count)]
+
+    def __enter__(self) -> Newcomers:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def go_on(self) -> None:
+        """Waits until many more have asked."""
+        wanted = sum(self.outcomes.values()) + 500
+        until("more newcomers", lambda: sum(self.outcomes.values()) >= wanted)
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            outcome = self._ask()
+            self.outcomes[self._ask() if outcome == UNANSWERED else outcome] += 1
+
+    def _ask(self) -> object:
+        try:
+            with Client(self._address) as client:
+                return client.get("/hola/newcomer", "Connection: close").status
+        except (ConnectionResetError, BrokenPipeError):
+            return UNANSWERED
+        except (Closed, OSError) as error:
+            return UNANSWERED if str(error).endswith("b''") else repr(error)
+
+
+UNANSWERED = "the connection closed before an answer began"
+
+
+def test_a_new_server_takes_over_the_socket_of_an_old_one_and_nobody_is_refused(serve: Serve) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(1_024)
+        address = listener.getsockname()
+
+        def start() -> Server:
+            activate = [sys.executable, "-c", ACTIVATE, str(listener.fileno())]
+            return serve("basic", workers=2, prefix=activate, pass_fds=[listener.fileno()])
+
+        old = start()
+        with Newcomers(address) as newcomers:
+            parked = old.connect().ask("GET", "/next/handed-over")
+            running = old.connect().ask("GET", "/hold/end")
+            old.until_parked(1)
+            start()
+            newcomers.go_on()
+            old.signal(signal.SIGTERM)
+            newcomers.go_on()
+            old.open_gate("end")
+            assert (parked.answer().status, running.answer().status) == (204, 200)
+            assert old.ended() == 0
+            newcomers.go_on()
+        assert set(newcomers.outcomes) == {200}, newcomers.outcomes
+
+
+# Who else is on this machine
+
+
+def may_connect(user: int, path: Path) -> bool:
+    """Whether a process of this user is let in."""
+    if (child := os.fork()) == 0:
+        try:
+            os.setuid(user)
+            socket.socket(socket.AF_UNIX).connect(str(path))
+        except PermissionError:
+            os._exit(1)
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as another user")
+def test_another_user_may_not_enter_the_private_socket(serve: Serve) -> None:
+    server = serve("basic")
+    server.folder.chmod(0o755)
+    assert may_connect(0, server.private)
+    assert not may_connect(65_534, server.private)
+    server.still_serves()
+
+
+# What the core saw is what the worker saw
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/echo",
+        "/echo?a=1&b=%20",
+        "/echo?x='1'",
+        "/echo?%0d%0aforged: 1",
+        "http://other.example/echo?absolute",
+        "/%65cho?encoded",
+    ],
+)
+def test_the_access_log_tells_the_target_that_the_handler_saw(shared: Server, target: str) -> None:
+    target = target.replace(" ", "%20")
+    with Client(shared.address) as client:
+        told = client.send(request("GET", target, f"User-Agent: {target}")).answer().json()
+    line = until("its line", lambda: [one for one in lines(shared) if one.get("user_agent") == target])[0]
+    seen = told["path"] + ("?" + told["query"] if "?" in target else "")
+    assert (line["method"], line["path"].removeprefix("http://other.example"), line["status"]) == ("GET", seen, 200)
+
+
+@pytest.fixture(scope="module")
+def shared(serve_for_all: Serve) -> Server:
+    return serve_for_all("basic", access_log="json")
+
+
+def lines(server: Server) -> list[dict[str, object]]:
+    return [json.loads(line) for line in server.printed().splitlines()]
