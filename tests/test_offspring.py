@@ -1,0 +1,158 @@
+"""What an application prints, reads, forks and closes disturbs nobody: its link has pipes of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from .conftest import Serve
+from .harness import processes
+from .harness.server import Server
+from .harness.until import Stopwatch, until
+
+KINDS: list[dict[str, str]] = [{}, {"CONCURRENT": "yes"}]
+
+
+@pytest.fixture(scope="module", params=KINDS, ids=["plain", "concurrent"])
+def shared(serve_for_all: Serve, request: pytest.FixtureRequest) -> Server:
+    return serve_for_all("offspring", environment=request.param)
+
+
+@pytest.fixture
+def server(shared: Server) -> Iterator[Server]:
+    """Behind each test the worker is the one that it was before."""
+    pids = shared.worker_pids()
+    yield shared
+    shared.cleared()
+    assert shared.worker_pids() == pids
+    assert shared.status()["counts"]["workers_died"] == 0
+
+
+# Printing
+
+
+@pytest.mark.parametrize(
+    "words", ["written while it loads", "printed while it loads", "told by a program while it loads"]
+)
+def test_what_is_printed_while_the_application_loads_is_in_the_log(server: Server, words: str) -> None:
+    server.until_logged(words)
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("/print", "printed by the handler"),
+        ("/write", "written by the handler"),
+        ("/buffer", "buffered by the handler"),
+        ("/program", "told by a program worker"),
+        ("/inheriting-program", "told by a program that inherits"),
+        ("/shell", "told by a shell"),
+        ("/fork", "told by a child"),
+        ("/multiprocessing/fork", "told by a process of fork"),
+        ("/multiprocessing/spawn", "told by a process of spawn"),
+        ("/multiprocessing/forkserver", "told by a process of forkserver"),
+    ],
+)
+def test_whoever_writes_to_standard_output_is_in_the_log_and_not_in_the_link(
+    server: Server, target: str, words: str
+) -> None:
+    parked = server.connect().ask("GET", "/after/0.1")
+    for count in (1, 2):
+        answer = server.get(target)
+        assert (answer.status, answer.text) == (200, "done")
+        server.until_logged(words, times=count)
+    assert parked.answer().text == "after"
+
+
+def test_standard_input_is_empty(server: Server) -> None:
+    for _ in range(2):
+        assert server.get("/read").json() == ["", "", ""]
+
+
+# Closing
+
+
+def test_a_worker_that_closes_its_standard_streams_serves_on(serve: Serve) -> None:
+    server = serve("offspring")
+    (pid,) = server.worker_pids()
+    assert server.get("/close-standard-streams").text == "closed"
+    server.still_serves()
+    assert server.get("/after/0.05").text == "after"
+    assert server.worker_pids() == [pid]
+
+
+@pytest.mark.promise(6)
+@pytest.mark.parametrize("environment", KINDS, ids=["plain", "concurrent"])
+def test_a_worker_that_closes_its_link_is_replaced(serve: Serve, environment: dict[str, str]) -> None:
+    server = serve("offspring", environment=environment)
+    (pid,) = server.worker_pids()
+    parked = server.connect().ask("GET", "/after/0.5")
+    server.until_parked(1)
+    watch = Stopwatch()
+    assert server.get("/close-everything").status == 502
+    assert watch.seconds < 3
+    until("the worker is gone", lambda: not processes.is_alive(pid))
+    server.ready()
+    assert parked.answer().text == "after"
+    server.still_serves()
+
+
+# Children that stay
+
+
+@pytest.fixture(params=["/forked", "/started"])
+def leave_behind(request: pytest.FixtureRequest) -> Iterator[Callable[[Server], int]]:
+    """Leaves a daemon of a worker behind, which holds every pipe that it was given; ends it behind the test."""
+    left: list[Server] = []
+
+    def act(server: Server) -> int:
+        left.append(server)
+        pid = int(server.get(f"{request.param}/end").text)
+        assert processes.is_alive(pid)
+        return pid
+
+    yield act
+    for server in left:
+        server.open_gate("end")
+
+
+@pytest.mark.promise(6)
+def test_a_daemon_that_outlives_its_worker_hides_no_death(serve: Serve, leave_behind: Callable[[Server], int]) -> None:
+    server = serve("offspring")
+    (pid,) = server.worker_pids()
+    daemon = leave_behind(server)
+    running = server.connect().ask("GET", "/hold/never")
+    server.until_running(1)
+    watch = Stopwatch()
+    os.kill(pid, signal.SIGKILL)
+    assert running.answer().status == 502
+    assert watch.seconds < 1 + 1, "a second is left to read what it still said"
+    assert server.status()["counts"]["workers_died"] == 1
+    server.ready()
+    server.still_serves()
+    assert processes.is_alive(daemon)
+
+
+def test_a_daemon_that_outlives_its_worker_holds_up_no_stop(
+    serve: Serve, leave_behind: Callable[[Server], int]
+) -> None:
+    server = serve("offspring", grace="5s")
+    daemon = leave_behind(server)
+    watch = Stopwatch()
+    server.signal(signal.SIGTERM)
+    assert server.process.wait(4) == 0
+    assert watch.seconds < 3
+    assert processes.is_alive(daemon)
+
+
+def test_a_worker_that_is_killed_takes_its_programs_along(serve: Serve) -> None:
+    server = serve("offspring", kill_grace="100ms")
+    asked = server.connect().ask("GET", "/helped")
+    helper = int(server.until_logged(r"helper (\d+)\.")[1])
+    assert processes.is_alive(helper)
+    assert asked.answer().status == 504
+    until("the program is gone", lambda: not processes.is_alive(helper))
+    server.still_serves()
