@@ -7,6 +7,7 @@ import pytest
 
 from conftest import StartCore
 from parkade._wire import frames as f
+from parkade._wire import payloads as p
 from parkade.limits import CREDIT_CONCURRENT, WINDOW
 
 SOURCE = """
@@ -90,8 +91,14 @@ async def impatient():
     return "patient at last"
 
 async def _never(): await channel("never").next()
+
+@app.get("/large")
+async def large(): return b"x" * 400_000
+
+@app.get("/large-plain")
+def large_plain(): return b"x" * 400_000
 """
-HOLA, PLAIN, COMPARE, CANCELLED, OWN, TWICE, STREAM, LATE, FOREVER, THEN, IMPATIENT = range(11)
+HOLA, PLAIN, COMPARE, CANCELLED, OWN, TWICE, STREAM, LATE, FOREVER, THEN, IMPATIENT, LARGE, LARGE_PLAIN = range(13)
 
 
 def test_coroutines_and_plain_functions_are_answered(core: StartCore) -> None:
@@ -173,6 +180,20 @@ def test_a_request_waits_for_one_thing_at_a_time(core: StartCore) -> None:
     assert worker.names(1) == [f"PARK {stream}"]
     worker.send(f.RESUME, 0, [["elapsed"], [stream]])
     assert worker.next()[2].body == "WaitError"
+
+
+@pytest.mark.parametrize(("route", "told"), [(LARGE, []), (LARGE_PLAIN, [1])])
+def test_only_a_plain_function_is_put_aside_while_its_client_reads(
+    core: StartCore, route: int, told: list[int]
+) -> None:
+    """A coroutine never occupied its worker: a credit for it would be counted against somebody else's place."""
+    worker = core(SOURCE)
+    worker.ready()
+    worker.request(route)
+    assert [worker.next()[0] for _ in range(5)] == ["RESPONSE+", *["DATA+"] * 4]
+    worker.send(f.PING, 0, [7])
+    frames = iter(worker.next, ("PONG", 0, p.Token(7)))
+    assert [payload.delta for _, _, payload in frames] == told
 
 
 def test_a_slow_reader_suspends_its_coroutine_only(core: StartCore) -> None:

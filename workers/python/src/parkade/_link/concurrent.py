@@ -31,7 +31,9 @@ async def _run(link: Link, session: Session, application: Application) -> str:
     await application.start_concurrent()
     await loop.connect_write_pipe(lambda: _Outlet(concurrent), os.fdopen(link.writer, "wb", 0))
     await loop.connect_read_pipe(lambda: concurrent, os.fdopen(link.reader, "rb", 0))
-    concurrent.write(session.ready(CREDIT_CONCURRENT, application.ready()))
+    told = application.ready()
+    concurrent.plain = frozenset(number for number, route in enumerate(told.routes) if route.kind == "sync")
+    concurrent.write(session.ready(CREDIT_CONCURRENT, told))
     ended = await concurrent.over
     if ended is None:
         return ""
@@ -56,6 +58,7 @@ class Concurrent(asyncio.Protocol):
     def __init__(self, loop: asyncio.AbstractEventLoop, session: Session, application: Application) -> None:
         self.loop = loop
         self.over: asyncio.Future[Ended | None] = loop.create_future()  # None when the core is gone
+        self.plain: frozenset[int] = frozenset()  # routes whose functions occupy this worker
         self._session = session
         self._application = application
         self._runs = application.runs
@@ -145,7 +148,8 @@ class Concurrent(asyncio.Protocol):
         cancelled = self._session.cancelled
         for event in self._session.receive(data):
             if type(event) is Opened and event.stream not in cancelled:
-                self._begin(event.stream, self._runs[event.request.route](event.request))
+                route = event.request.route
+                self._begin(event.stream, self._runs[route](event.request), route in self.plain)
             else:
                 self._take(event)
         self._runners.start()
@@ -158,7 +162,7 @@ class Concurrent(asyncio.Protocol):
             case Opened(stream=stream) | Called(stream=stream) if stream in session.cancelled:
                 self._out.append(session.error(stream, "cancelled"))
             case Called(stream=stream, function=function, state=state, outcome=outcome):
-                self._begin(stream, self._application.call(function, state, outcome))
+                self._begin(stream, self._application.call(function, state, outcome), False)
             case Resumed(streams=streams, outcome=outcome):
                 for stream in streams:
                     self._resume(stream, outcome)
@@ -175,15 +179,14 @@ class Concurrent(asyncio.Protocol):
             case _:
                 pass  # DRAIN changes nothing here
 
-    def _begin(self, stream: int, answer: Answer | Coming) -> None:
+    def _begin(self, stream: int, answer: Answer | Coming, occupies: bool) -> None:
         if type(answer) is bytes:
             self._out.append(self._session.respond(stream, answer))
         elif type(answer) is Parked:
             self._out.append(self._session.park(stream, answer.park))
-        elif type(answer) is Streamed:
-            self._runners.add(stream, _at_once(answer))
         else:
-            self._runners.add(stream, cast(Coming, answer))
+            coming = _at_once(answer) if type(answer) is Streamed else cast(Coming, answer)
+            self._runners.add(stream, _occupying(coming) if occupies else coming)
 
     def _resume(self, stream: int, outcome: p.Outcome) -> None:
         if (exchange := self._exchanges.get(stream)) is not None:
@@ -210,7 +213,7 @@ class Concurrent(asyncio.Protocol):
             pass  # it was cancelled while it was parked
         elif type(answer) is bytes:
             self.write(session.respond(stream, answer))
-        elif type(answer) is Streamed:
+        elif isinstance(answer, Streamed):
             await self._stream(exchange, answer)
         elif type(answer) is Parked:
             self.write(session.park(stream, answer.park))
@@ -225,7 +228,7 @@ class Concurrent(asyncio.Protocol):
                         await self._writable(exchange)
             else:
                 for chunk in answer.chunks:
-                    await self._send_plain(exchange, chunk)
+                    await self._send_plain(exchange, chunk, type(answer) is _Occupying)
             self.write(session.finish(stream))
         except FAULTS as error:
             self.write(session.error(stream, "application", self._application.failed(error)))
@@ -249,15 +252,16 @@ class Concurrent(asyncio.Protocol):
         self.write(self._session.data(exchange.stream, chunk))
         return self._session.blocked(exchange.stream)
 
-    async def _send_plain(self, exchange: Exchange, chunk: bytes) -> None:
+    async def _send_plain(self, exchange: Exchange, chunk: bytes, occupies: bool) -> None:
         """A piece of a plain iterator, which never suspends: it leaves and others are heard before the next is made."""
         if self._send(exchange, chunk):
-            # Put aside until the client reads on: a plain handler occupies its worker, and does so no longer.
-            self.write(self._session.credit(1))
+            if occupies:  # put aside until the client reads on: it does so no longer
+                self.write(self._session.credit(1))
             try:
                 await self._writable(exchange)
             finally:
-                self.write(self._session.credit(-1))
+                if occupies:
+                    self.write(self._session.credit(-1))
         self.flush()
         await asyncio.sleep(0)
 
@@ -285,8 +289,17 @@ class _Outlet(asyncio.BaseProtocol):
         self._concurrent.outlet_lost()
 
 
+class _Occupying(Streamed, frozen=True):
+    """Of a plain function: the core counts its worker as busy with it."""
+
+
 async def _at_once(answer: Answer) -> Answer:
     return answer
+
+
+async def _occupying(coming: Coming) -> Answer:
+    answer = await coming
+    return _Occupying(answer.head, answer.chunks) if type(answer) is Streamed else answer
 
 
 def _resolve(future: asyncio.Future[None] | None) -> None:
