@@ -187,6 +187,7 @@ def test_parked_clients_that_vanish_without_a_word_are_found(apart: Server) -> N
         for end in ends:  # a minute and a half is too long for a test
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 1)
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1_000)
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 1)
         apart.until_zero(4)
     apart.until(lambda status: status["connections"]["http1"] == 0)
@@ -195,14 +196,17 @@ def test_parked_clients_that_vanish_without_a_word_are_found(apart: Server) -> N
 @pytest.mark.promise(3)
 def test_a_stream_ends_when_its_client_acknowledges_nothing_any_more(apart: Server) -> None:
     net = Network(apart)
-    net.run(
-        "sysctl", "-qw", "net.ipv4.tcp_retries2=1"
-    )  # how soon the kernel gives up; usual are 15 tries, a quarter of an hour
     clients = net.inside(lambda: [Client(apart.address).ask("GET", "/events/vanished") for _ in range(5)])
     apart.until_parked(5)
-    net.vanish(clients)
-    apart.publish("vanished", b"who hears it?")
-    apart.until_zero()
+    with net.far_ends(clients) as ends:
+        net.vanish(clients)
+        for end in ends:
+            assert 0 < end.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) <= 90_000
+            end.setsockopt(
+                socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 500
+            )  # a minute and a half is too long for a test
+        apart.publish("vanished", b"who hears it?")
+        apart.until_zero()
     apart.until(lambda status: status["connections"]["http1"] == 0)
 
 

@@ -129,7 +129,7 @@ def test_a_daemon_that_outlives_its_worker_hides_no_death(serve: Serve, leave_be
     watch = Stopwatch()
     os.kill(pid, signal.SIGKILL)
     assert running.answer().status == 502
-    assert watch.seconds < 1 + 1, "a second is left to read what it still said"
+    assert watch.seconds < 0.5, "nobody waits for the daemon"
     assert server.status()["counts"]["workers_died"] == 1
     server.ready()
     server.still_serves()

@@ -46,6 +46,30 @@ def test_what_runs_and_what_queues_is_finished_and_its_connection_closes(serve: 
 
 
 @pytest.mark.promise(3)
+def test_who_stands_in_the_backlog_is_served(serve: Serve) -> None:
+    """A client there is connected and has sent its request: closing the door would be a reset."""
+    server = serve("basic")
+    server.signal(signal.SIGSTOP)
+    clients = [server.connect().ask("GET", f"/hola/{number}") for number in range(300)]
+    server.signal(signal.SIGTERM)
+    server.signal(signal.SIGCONT)
+    assert [client.answer().text for client in clients] == [f"Hola {number}" for number in range(300)]
+    assert server.ended() == 0
+
+
+@pytest.mark.promise(3)
+def test_who_has_just_connected_is_served(serve: Serve) -> None:
+    server = serve("basic")
+    client = server.connect()
+    server.until(lambda status: status["connections"]["http1"] == 1)
+    server.signal(signal.SIGTERM)
+    server.until_logged("stopping")
+    answer = client.ask("GET", "/hola/late").answer()
+    assert (answer.text, answer["connection"]) == ("Hola late", "close")
+    assert server.ended() == 0
+
+
+@pytest.mark.promise(3)
 @pytest.mark.parametrize("target", ["/next/poll", "/standing-next"])
 def test_long_polls_get_their_empty_answer_at_once(serve: Serve, target: str) -> None:
     server = serve("basic", grace="20s")

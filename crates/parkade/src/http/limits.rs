@@ -80,3 +80,6 @@ pub const H2_PENDING_RESET_COUNT_MAX: usize = 32;
 
 /// HTTP/2: bytes of answers that one stream may have waiting.
 pub const H2_SEND_BYTES_MAX: usize = 256 * 1024;
+
+/// A connection that has just been accepted when the server stops may bring its first request for so long; it is served.
+pub const FIRST_REQUEST_TIME: Duration = Duration::from_secs(1);

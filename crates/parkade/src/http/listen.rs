@@ -16,6 +16,9 @@ const BACKLOG: i32 = 4096;
 /// A client that vanished without a word is found after 60 s, then three probes.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+/// One that vanished while something was on its way, a heartbeat for instance, or that takes nothing: the kernel breaks the connection, as
+/// soon as keepalive would.
+const UNACKNOWLEDGED_TIME_MAX: Duration = Duration::from_secs(90);
 
 #[derive(Debug)]
 pub enum Listener {
@@ -46,6 +49,8 @@ impl Listener {
         socket.set_tcp_keepalive(
             &TcpKeepalive::new().with_time(KEEPALIVE_IDLE).with_interval(KEEPALIVE_INTERVAL).with_retries(3),
         )?;
+        // Without it keepalive, which is silent while something is unacknowledged, would wait a quarter of an hour for a lost heartbeat.
+        socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED_TIME_MAX))?;
         socket.listen(BACKLOG)?;
         socket.set_nonblocking(true)?;
         Ok(Self::Tcp(TcpListener::from_std(socket.into())))

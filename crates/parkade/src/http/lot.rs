@@ -370,7 +370,13 @@ impl Lot {
         self.accepting = Accepting::Stopped;
         self.listeners.clear();
         self.is_draining = true;
-        self.connections.retain(|_, connection| !connection.is_quiet());
+        let now = self.now;
+        self.connections.retain(|_, connection| !connection.is_quiet() || connection.is_fresh(now));
+    }
+
+    /// Whether connections have just been accepted whose requests are likely to be on their way.
+    pub fn has_fresh(&self) -> bool {
+        self.connections.iter().any(|(_, connection)| connection.is_fresh(self.now))
     }
 
     pub fn names(&self) -> Vec<String> {

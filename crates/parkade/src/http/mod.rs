@@ -35,6 +35,7 @@ use self::roll::{Client, Roll};
 use self::socket::Peer;
 
 pub use self::connection::Purpose;
+pub use self::limits::FIRST_REQUEST_TIME;
 pub use self::head::Head;
 pub use self::lot::SWEEP_INTERVAL;
 pub use self::target::routable;
@@ -123,6 +124,11 @@ impl Http {
     /// Whether connections are still on their way to their end.
     pub fn is_closing(&self) -> bool {
         self.lot.is_closing() || self.shared.connection_count.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether connections have just been accepted whose requests are likely to be on their way.
+    pub fn has_fresh(&self) -> bool {
+        self.lot.has_fresh()
     }
 
     pub fn date(&self) -> &[u8] {

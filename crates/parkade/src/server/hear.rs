@@ -26,7 +26,7 @@ impl Server {
             }
             Input::Drain => {
                 tracing::info!(grace = ?self.grace, "stopping: what runs may end");
-                self.tell(Event::Drain { grace: self.grace });
+                self.last_call();
             }
             Input::Stop => {
                 tracing::info!("stopping at once");

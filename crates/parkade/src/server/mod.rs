@@ -12,13 +12,13 @@ mod tables;
 use std::io;
 use std::time::Duration;
 
-use parkade_core::{Core, Effect, Event, ExitReason, Moment, WorkerId};
+use parkade_core::{Core, Effect, Event, ExitReason, Moment, Refusal, WorkerId};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::admin::{Ask, Ended};
 use crate::clock::Clock;
-use crate::http::{Http, HttpEvent, SWEEP_INTERVAL};
+use crate::http::{FIRST_REQUEST_TIME, Http, HttpEvent, SWEEP_INTERVAL};
 use crate::log::AccessLog;
 use crate::workers::{WorkerEvent, Workers};
 use client_text::ClientText;
@@ -31,6 +31,8 @@ use tables::Tables;
 const TURNS_WITHOUT_YIELD: u32 = 8;
 /// How often the memory of workers is measured.
 const MEASURE_INTERVAL: Duration = Duration::from_secs(1);
+/// So many turns empty a full backlog (`TURN_ACCEPTS_MAX` each) and read what its clients have sent.
+const LAST_CALL_TURNS: u32 = 24;
 /// When everything has ended, connections have this long to close properly.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -69,6 +71,8 @@ pub struct Server {
     clock: Clock,
     /// When the batch in hand was read: one look at the clock for all that came together.
     now: Moment,
+    /// It stops: the drain begins when nobody new is left to be heard, at the latest then.
+    drain_at: Option<Moment>,
     grace: Duration,
     access_log: Option<AccessLog>,
     ended: Ended,
@@ -115,6 +119,7 @@ impl Server {
             client: ClientText::default(),
             clock: Clock::start(),
             now: Moment::default(),
+            drain_at: None,
             grace: parts.grace,
             access_log: parts.access_log,
             ended: Ended::default(),
@@ -135,7 +140,7 @@ impl Server {
         measure.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut turns = 0;
         while self.exit.is_none() {
-            let due = self.core.next_due();
+            let due = [self.core.next_due(), self.drain_at].into_iter().flatten().min();
             tokio::select! {
                 ready = self.http.ready() => ready?,
                 ready = self.workers.ready() => ready?,
@@ -176,8 +181,25 @@ impl Server {
         for worker in std::mem::take(&mut self.failed_starts) {
             self.tell(Event::WorkerExited { worker });
         }
+        if self.drain_at.is_some_and(|at| at <= self.now || !self.http.has_fresh()) {
+            self.drain_at = None;
+            self.tell(Event::Drain { grace: self.grace });
+        }
         self.workers.flush();
         Ok(())
+    }
+
+    /// Closes the doors, politely. Who stands in a backlog believes to be connected, and may have sent a request already; who has just come in
+    /// is about to. The drain begins when they have been heard.
+    fn last_call(&mut self) {
+        for _ in 0..LAST_CALL_TURNS {
+            if let Err(error) = self.turn() {
+                tracing::warn!(%error, "the last call before the stop was cut short");
+                break;
+            }
+        }
+        self.http.drain();
+        self.drain_at = Some(self.now + FIRST_REQUEST_TIME);
     }
 
     fn sweep(&mut self) {
@@ -233,7 +255,13 @@ impl Server {
         let (last, end) = (Instant::now() + grace, Instant::now() + FAREWELL);
         while self.http.has_unsent() && Instant::now() < last || self.http.is_closing() && Instant::now() < end {
             let _ = tokio::time::timeout(SWEEP_INTERVAL, self.http.ready()).await;
-            self.http.turn(&mut Vec::new())?;
+            let mut said = Vec::new();
+            self.http.turn(&mut said)?;
+            for event in said {
+                if let HttpEvent::Arrived { request, .. } = event {
+                    self.refuse(request, Refusal::Stopping);
+                }
+            }
             self.http.sweep(&mut Vec::new());
             if matches!(inputs.try_recv(), Ok(Input::Stop)) {
                 break;

@@ -35,8 +35,12 @@ pub const EVIDENCE_BYTES: usize = 48;
 /// A worker that has closed its link, or that said it failed, has nothing left to do. Then: it is killed.
 pub const EXIT_TIME: Duration = Duration::from_secs(1);
 
-/// A process that is gone may have left its link or its output to a process of its own. Then: they are no longer waited for.
-pub const LAST_WORDS_TIME: Duration = Duration::from_secs(1);
+/// A process that is gone may have left its link or its output to a process of its own. Then: what it wrote itself is taken from the link,
+/// and its end is told.
+pub const LAST_WORDS_TIME: Duration = Duration::from_millis(50);
+
+/// What others print where it printed is logged so much longer.
+pub const LAST_LINES_TIME: Duration = Duration::from_secs(1);
 
 /// Where memory runs out the kernel takes a worker, never the core: a worker comes back, the core holds everybody's connections.
 pub const OOM_SCORE_ADJUST: u16 = 400;

@@ -11,6 +11,7 @@ use std::sync::mpsc::Sender;
 use parkade_core::WorkerId;
 use rustix::process::{Pid, Signal};
 use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::limits;
@@ -147,7 +148,13 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
         self.waiter.abort();
-        self.logger.abort();
+        let logger = self.logger.abort_handle();
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                tokio::time::sleep(limits::LAST_LINES_TIME).await;
+                logger.abort();
+            });
+        }
     }
 }
 

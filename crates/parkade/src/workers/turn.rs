@@ -80,6 +80,10 @@ impl Workers {
             if let Some(why) = worker.take_violation() {
                 events.push(WorkerEvent::Violated { worker: *id, why });
             }
+            if worker.has_last_words(now) {
+                // Whoever else holds the other end, what the worker wrote is in the pipe, and that holds no more than one read takes.
+                worker.read(&mut self.piece, &mut Audience { places: &mut self.places, events });
+            }
             let Some(how) = worker.end(now, &mut self.places) else { return true };
             self.gone.push(*id);
             events.push(WorkerEvent::Exited { worker: *id, how });

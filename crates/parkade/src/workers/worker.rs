@@ -126,6 +126,11 @@ impl Worker {
         self.end.due
     }
 
+    /// Its process is gone, its link is not, and nobody waits any longer.
+    pub fn has_last_words(&self, now: Instant) -> bool {
+        self.end.exited.is_some() && self.link.is_some() && self.end.due.is_some_and(|due| due <= now)
+    }
+
     /// Goes on with the end: kills it when it is due; when all is over, how the process ended.
     pub fn end(&mut self, now: Instant, places: &mut Places) -> Option<String> {
         let is_due = self.end.due.is_some_and(|due| due <= now);

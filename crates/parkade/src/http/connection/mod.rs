@@ -9,7 +9,7 @@ use self::receiving::Receiving;
 use super::answer::{self, DateLine, Ending, Field, Persistence};
 use super::fault::Fault;
 use super::head::{Head, Version};
-use super::limits::{HEARTBEAT_INTERVAL, LINGER_BYTES_MAX, LINGER_TIME, Limits};
+use super::limits::{FIRST_REQUEST_TIME, HEARTBEAT_INTERVAL, LINGER_BYTES_MAX, LINGER_TIME, Limits};
 use super::socket::{Filled, Output, Peer, Socket};
 use super::tick::Tick;
 use parkade_core::RequestId;
@@ -89,6 +89,8 @@ pub struct Connection {
     has_leftover: bool,
     output: Output,
     since: Tick,
+    /// Whether a request has come on it.
+    has_asked: bool,
     readiness: Readiness,
 }
 
@@ -127,6 +129,7 @@ impl Connection {
             has_leftover: false,
             output: Output::default(),
             since: now,
+            has_asked: false,
             readiness: Readiness::default(),
         }
     }
@@ -158,6 +161,11 @@ impl Connection {
         matches!(self.phase, Phase::Quiet) && self.output.is_empty()
     }
 
+    /// Whether it has just been accepted, so that its request is likely to be on its way.
+    pub fn is_fresh(&self, now: Tick) -> bool {
+        self.is_quiet() && !self.has_asked && now.since(self.since) < FIRST_REQUEST_TIME
+    }
+
     /// Whether there is something to go on with that no event of the socket will tell of.
     pub fn has_more(&self) -> bool {
         match self.phase {
@@ -178,6 +186,7 @@ impl Connection {
     pub fn wait(&mut self, request: RequestId, head: &Head) {
         let terms = Terms { version: head.version, is_head: head.method() == "HEAD", keep_alive: head.keep_alive };
         self.phase = Phase::Waiting { request, terms };
+        self.has_asked = true;
     }
 
     /// Goes on as far as the bytes that are there allow.
@@ -309,6 +318,7 @@ impl Connection {
         }
         match &self.phase {
             Phase::Quiet if quiet_for > turn.limits.idle_time => Step::Close,
+            Phase::Quiet if turn.is_draining && !self.is_fresh(turn.now) && self.output.is_empty() => Step::Close,
             Phase::Head { .. } if quiet_for > turn.limits.head_time => self.refuse(Fault::HeadTooSlow, turn),
             Phase::Body(receiving) if quiet_for > turn.limits.body_stall || receiving.is_too_slow(turn) => {
                 self.refuse(Fault::BodyTooSlow, turn)
