@@ -26,6 +26,15 @@ pub struct Limits {
 /// A body must also come at this average, or a client that sends a byte now and then would hold its place for days. 408.
 pub const BODY_BYTES_PER_SECOND_MIN: u64 = 500;
 
+/// An answer must be taken at this average, or a client that takes a byte now and then would keep it for days. Then the connection, or the
+/// stream of HTTP/2, is broken off. Not asked of events: their backlog is bounded, and their clients may be far behind for good.
+pub const ANSWER_BYTES_PER_SECOND_MIN: u64 = 500;
+
+/// How long a client may need to take so many bytes, where it may rest for `stall`.
+pub fn time_to_take(bytes: usize, stall: Duration) -> Duration {
+    stall + Duration::from_secs(bytes as u64 / ANSWER_BYTES_PER_SECOND_MIN)
+}
+
 /// All bodies that are being received or wait for a worker, together. Then: 503 with `Retry-After`.
 pub const BODIES_BYTES_MAX: usize = 512 * 1024 * 1024;
 

@@ -128,10 +128,13 @@ impl Connection {
 
     /// The body is complete. False when fewer bytes came than were announced: then the connection has to be broken.
     pub fn finish(&mut self, turn: &mut Turn<'_>) -> bool {
-        let Phase::Answering { terms, ending, left, .. } = self.phase else { return true };
+        let Phase::Answering { terms, ending, left, purpose, .. } = self.phase else { return true };
         let has_body = !terms.is_head && ending != Ending::Bodiless;
         if has_body && matches!(ending, Ending::Length(_)) && left > 0 {
             return false;
+        }
+        if purpose == Purpose::Events {
+            self.output.begin_anew(turn.now);
         }
         if has_body && ending == Ending::Chunked {
             self.write(b"0\r\n\r\n", turn.now);

@@ -3,6 +3,8 @@
 mod answering;
 mod receiving;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use self::receiving::Receiving;
@@ -263,14 +265,14 @@ impl Connection {
         if self.output.is_empty() {
             self.since = now;
         }
-        self.output.send(&mut self.socket, bytes).unwrap_or_else(|_| self.broken())
+        self.output.send(&mut self.socket, bytes, now).unwrap_or_else(|_| self.broken())
     }
 
     fn write_shared(&mut self, bytes: &Bytes, now: Tick) -> usize {
         if self.output.is_empty() {
             self.since = now;
         }
-        self.output.send_shared(&mut self.socket, bytes).unwrap_or_else(|_| self.broken())
+        self.output.send_shared(&mut self.socket, bytes, now).unwrap_or_else(|_| self.broken())
     }
 
     fn broken(&mut self) -> usize {
@@ -297,10 +299,15 @@ impl Connection {
         }
     }
 
+    fn is_read_too_slowly(&self, now: Tick, stall: Duration) -> bool {
+        !matches!(self.phase, Phase::Answering { purpose: Purpose::Events, .. }) && self.output.is_too_slow(now, stall)
+    }
+
     /// What is due because time has passed.
     pub fn expire(&mut self, turn: &mut Turn<'_>) -> Step {
         let quiet_for = turn.now.since(self.since);
-        if !self.output.is_empty() && quiet_for > turn.limits.write_stall {
+        let stall = turn.limits.write_stall;
+        if !self.output.is_empty() && quiet_for > stall || self.is_read_too_slowly(turn.now, stall) {
             self.readiness.far = FarEnd::Gone;
             return match &self.phase {
                 Phase::Waiting { request, .. } | Phase::Answering { request, .. } => Step::Left(*request),
@@ -334,3 +341,6 @@ impl Terms {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
