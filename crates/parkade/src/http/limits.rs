@@ -87,5 +87,12 @@ pub const H2_STREAM_COUNT_MAX: u32 = 256;
 /// HTTP/2: streams that were reset before the server got to them (CVE-2023-44487): then the connection ends.
 pub const H2_PENDING_RESET_COUNT_MAX: usize = 32;
 
-/// HTTP/2: bytes of answers that one stream may have waiting.
-pub const H2_SEND_BYTES_MAX: usize = 256 * 1024;
+/// HTTP/2: bytes of an answer that lie ready to be written for one stream. With the whole answers (64 KiB each) and the windows of streamed
+/// ones (256 KiB) this bounds what one connection can make the core keep: 16 MiB of whole answers, 100 MiB when all are streamed.
+pub const H2_SEND_BYTES_MAX: usize = 64 * 1024;
+
+/// HTTP/2: an answer goes to its stream in cuts of this size: that of a frame, unless the client allows larger ones.
+pub const H2_CUT_BYTES_MAX: usize = 16 * 1024;
+
+/// HTTP/2: the last cut of an answer. The stall time no longer covers it (see `h2/outgoing.rs`), only that of idle connections.
+pub const H2_LAST_BYTES_MAX: usize = 1024;

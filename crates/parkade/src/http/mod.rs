@@ -224,7 +224,7 @@ impl Http {
                 {
                     return Err(BadAnswer::Length);
                 }
-                exchange.answer(status, h2_fields(fields, self.lot.date()), body.clone());
+                exchange.answer(status, h2_fields(fields, self.lot.date()), owned(body));
                 Ok(())
             }
             Some(Client::Gone) | None => Ok(()),
@@ -261,7 +261,7 @@ impl Http {
             }
             Some(Client::H2(exchange)) => {
                 let announced = answer::check(status, fields.clone())?;
-                exchange.begin(status, h2_fields(fields, self.lot.date()), announced);
+                exchange.begin(status, h2_fields(fields, self.lot.date()), announced, purpose);
                 Ok(())
             }
             Some(Client::Gone) | None => Ok(()),
@@ -342,22 +342,6 @@ impl Http {
     /// Ends what has taken too long. To be called every [`SWEEP_INTERVAL`].
     pub fn sweep(&mut self, events: &mut Vec<HttpEvent>) {
         self.lot.sweep(&mut self.roll, events);
-        self.sweep_streams(events);
-    }
-
-    /// Breaks off the HTTP/2 streams whose clients take nothing of their answers.
-    fn sweep_streams(&mut self, events: &mut Vec<HttpEvent>) {
-        let (now, stall) = (self.lot.now(), self.shared.setup.limits.write_stall);
-        let Self { streams, roll, .. } = self;
-        streams.retain(|_, request| match roll.client(*request) {
-            Some(Client::H2(exchange)) if exchange.is_stalled(now, stall) => {
-                exchange.abort();
-                roll.leave(*request);
-                events.push(HttpEvent::Left { request: *request });
-                false
-            }
-            _ => true,
-        });
     }
 
     /// Takes no new connection, closes idle ones, and has every answer say that its connection closes.
@@ -365,6 +349,11 @@ impl Http {
         self.lot.drain();
         let _ = self.draining.send(true);
     }
+}
+
+/// In memory of its own where it is small: it may wait for its client, and the buffer that it was read into holds many frames more.
+fn owned(body: &Bytes) -> Bytes {
+    if body.len() <= limits::COPIED_BODY_BYTES_MAX { Bytes::copy_from_slice(body) } else { body.clone() }
 }
 
 fn h2_fields<'a>(fields: impl Iterator<Item = Field<'a>>, date: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
