@@ -64,6 +64,8 @@ pub enum HttpEvent {
 pub struct ConnectionCounts {
     pub http1: usize,
     pub http2: usize,
+    /// All that a bug of ours has ended.
+    pub broken: usize,
 }
 
 pub struct Http {
@@ -88,6 +90,7 @@ impl Http {
             inbox: sender,
             next_key: Arc::new(AtomicUsize::new(0)),
             connection_count: Arc::new(AtomicUsize::new(0)),
+            panic_count: Arc::new(AtomicUsize::new(0)),
             bodies_left: Arc::new(AtomicUsize::new(limits::BODIES_BYTES_MAX)),
             draining: watched,
         };
@@ -112,6 +115,7 @@ impl Http {
         ConnectionCounts {
             http1: self.lot.connection_count(),
             http2: self.shared.connection_count.load(Ordering::Relaxed),
+            broken: self.lot.panic_count() + self.shared.panic_count.load(Ordering::Relaxed),
         }
     }
 

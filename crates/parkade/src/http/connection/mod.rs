@@ -10,6 +10,7 @@ use bytes::Bytes;
 use self::receiving::Receiving;
 use super::answer::{self, DateLine, Ending, Field, Persistence};
 use super::fault::Fault;
+use super::forwarded::Trust;
 use super::head::{Head, Version};
 use super::limits::{HEARTBEAT_INTERVAL, LINGER_BYTES_MAX, LINGER_TIME, Limits};
 use super::socket::{Filled, Output, Peer, Socket};
@@ -97,6 +98,7 @@ pub struct Connection {
 /// What a connection shares with all others for the time of one turn.
 pub struct Turn<'a> {
     pub limits: &'a Limits,
+    pub trust: &'a Trust,
     pub scratch: &'a mut [u8],
     pub out: &'a mut Vec<u8>,
     pub date: &'a DateLine,
@@ -303,6 +305,15 @@ impl Connection {
         !matches!(self.phase, Phase::Answering { purpose: Purpose::Events, .. }) && self.output.is_too_slow(now, stall)
     }
 
+    /// It is closed because of a bug, which its client must not take for the end of an answer. Answers the request that it held.
+    pub fn end_broken(self) -> Option<RequestId> {
+        self.socket.reset_on_close();
+        match self.phase {
+            Phase::Waiting { request, .. } | Phase::Answering { request, .. } => Some(request),
+            _ => None,
+        }
+    }
+
     /// What is due because time has passed.
     pub fn expire(&mut self, turn: &mut Turn<'_>) -> Step {
         let quiet_for = turn.now.since(self.since);
@@ -343,4 +354,4 @@ impl Terms {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

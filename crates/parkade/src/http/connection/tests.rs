@@ -3,7 +3,7 @@ use std::os::unix::net::UnixStream;
 
 use super::*;
 
-const LIMITS: Limits = Limits {
+pub const LIMITS: Limits = Limits {
     head_bytes_max: 32 * 1024,
     header_count_max: 100,
     body_bytes_max: 1024 * 1024,
@@ -23,8 +23,10 @@ fn check(purpose: Purpose, bytes_each: usize) -> Option<u64> {
     let mut connection = Connection::new(socket, None, Tick::default());
     let (mut bodies_left, mut refused, mut out) = (0, Vec::new(), Vec::new());
     let (mut scratch, date) = ([0; 1024], DateLine::new());
+    let trust = Trust::default();
     let mut turn = Turn {
         limits: &LIMITS,
+        trust: &trust,
         scratch: &mut scratch,
         out: &mut out,
         date: &date,

@@ -68,13 +68,34 @@ pub struct Shared {
     pub inbox: mpsc::UnboundedSender<FromStream>,
     pub next_key: Arc<AtomicUsize>,
     pub connection_count: Arc<AtomicUsize>,
+    pub panic_count: Arc<AtomicUsize>,
     pub bodies_left: Arc<AtomicUsize>,
     pub draining: tokio::sync::watch::Receiver<bool>,
 }
 
+/// Counts its connection among those that there are, and when it is dropped by a panic, among those that one has ended.
+struct Counted {
+    connections: Arc<AtomicUsize>,
+    panics: Arc<AtomicUsize>,
+}
+
+impl Counted {
+    fn new(shared: &Shared) -> Self {
+        shared.connection_count.fetch_add(1, Ordering::Relaxed);
+        Self { connections: Arc::clone(&shared.connection_count), panics: Arc::clone(&shared.panic_count) }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.connections.fetch_sub(1, Ordering::Relaxed);
+        self.panics.fetch_add(usize::from(std::thread::panicking()), Ordering::Relaxed);
+    }
+}
+
 /// Serves one connection until its end.
 pub async fn serve(departure: Departure, mut shared: Shared) {
-    shared.connection_count.fetch_add(1, Ordering::Relaxed);
+    let _counted = Counted::new(&shared);
     let served = match departure.socket {
         Socket::Tcp(stream) => match tokio::net::TcpStream::from_std(std::net::TcpStream::from(stream)) {
             Ok(stream) => run(Rewind::new(departure.read, stream), departure.peer, &mut shared).await,
@@ -85,7 +106,6 @@ pub async fn serve(departure: Departure, mut shared: Shared) {
             Err(error) => Err(error.into()),
         },
     };
-    shared.connection_count.fetch_sub(1, Ordering::Relaxed);
     if let Err(error) = served {
         tracing::debug!(%error, "an HTTP/2 connection ended with an error");
     }
