@@ -281,7 +281,7 @@ impl Http {
             }
             Some(Client::H2(exchange)) => {
                 exchange.piece(bytes.clone(), self.lot.now())?;
-                Ok(if exchange.is_head { bytes.len() } else { 0 })
+                Ok(if exchange.has_body { 0 } else { bytes.len() })
             }
             Some(Client::Gone) | None => Ok(0),
         }

@@ -36,6 +36,8 @@ pub enum Piece {
 pub struct Exchange {
     pub key: StreamKey,
     pub is_head: bool,
+    /// Whether a body is sent: not for HEAD, nor with a status that has none.
+    pub has_body: bool,
     answer: Option<oneshot::Sender<Answer>>,
     pieces: Option<mpsc::UnboundedSender<Piece>>,
     waiting_bytes: usize,
@@ -52,6 +54,7 @@ impl Exchange {
         Self {
             key,
             is_head,
+            has_body: !is_head,
             answer: Some(answer),
             pieces: None,
             waiting_bytes: 0,
@@ -82,7 +85,8 @@ impl Exchange {
     ) {
         let (pieces, receiver) = mpsc::unbounded_channel();
         self.pieces = Some(pieces);
-        self.left = announced.filter(|_| !self.is_head && !answer::is_bodiless(status));
+        self.has_body &= !answer::is_bodiless(status);
+        self.left = announced.filter(|_| self.has_body);
         if let Some(length) = self.left {
             fields.push((b"content-length".to_vec(), length.to_string().into_bytes()));
         }
@@ -112,7 +116,7 @@ impl Exchange {
     }
 
     fn send(&mut self, bytes: Bytes, now: Tick) {
-        if bytes.is_empty() || self.is_head {
+        if bytes.is_empty() || !self.has_body {
             return;
         }
         if self.waiting_bytes == 0 {
