@@ -69,7 +69,7 @@ pub struct Lot {
     began: Instant,
     bodies_left: usize,
     is_draining: bool,
-    refused: Vec<(Peer, u16)>,
+    refused: Vec<(Peer, u16, usize)>,
     /// Requests whose connections a bug of ours has ended, until that is told.
     bereft: Vec<RequestId>,
     panic_count: usize,
@@ -198,7 +198,7 @@ impl Lot {
             roll.leave(request);
             events.push(HttpEvent::Left { request });
         }
-        events.extend(self.refused.drain(..).map(|(peer, status)| HttpEvent::Refused { peer, status }));
+        events.extend(self.refused.drain(..).map(|(peer, status, bytes)| HttpEvent::Refused { peer, status, bytes }));
     }
 
     fn tell_time(&mut self) {

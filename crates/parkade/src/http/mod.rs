@@ -55,8 +55,8 @@ pub enum HttpEvent {
     Taken { request: RequestId, bytes: usize },
     /// The client of a request that has no whole answer yet is gone.
     Left { request: RequestId },
-    /// A faulty request was answered: it never became one.
-    Refused { peer: Peer, status: u16 },
+    /// A faulty request was answered, with so many bytes of a body: it never became one.
+    Refused { peer: Peer, status: u16, bytes: usize },
 }
 
 /// Connections by kind, for the status page.
@@ -188,7 +188,7 @@ impl Http {
                     events.push(HttpEvent::Taken { request: *request, bytes });
                 }
             }
-            FromStream::Refused { peer, status } => events.push(HttpEvent::Refused { peer, status }),
+            FromStream::Refused { peer, status, bytes } => events.push(HttpEvent::Refused { peer, status, bytes }),
             FromStream::Left { key } => {
                 if let Some(request) = self.streams.remove(&key) {
                     self.roll.leave(request);

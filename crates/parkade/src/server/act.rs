@@ -42,6 +42,7 @@ impl Server {
             Effect::Feed { message, cursor, requests } => self.feed(message, cursor, &requests),
             Effect::EndStream { request } => {
                 let event = StreamEvent::new(&format!("retry: {}\n", fastrand::u32(RETRY_MILLISECONDS)), None);
+                self.exchanges.note_answer(request, None, event.plain.len());
                 self.http.event(request, &event.chunked, &event.plain);
                 self.http.finish(request);
             }
@@ -215,6 +216,7 @@ impl Server {
         }
         let told = format!("{{\"cursor\":\"{cursor}\"}}");
         let event = StreamEvent::new(&opening, gap.then_some(told.as_bytes()));
+        self.exchanges.note_answer(request, None, event.plain.len());
         self.http.event(request, &event.chunked, &event.plain);
     }
 
@@ -249,7 +251,7 @@ impl Server {
     }
 
     /// A faulty request has no method, no path and no life; its line says who sent it and what it was told.
-    pub(super) fn log_refused(&mut self, client: Option<std::net::IpAddr>, status: u16) {
+    pub(super) fn log_refused(&mut self, client: Option<std::net::IpAddr>, status: u16, bytes: usize) {
         let Times { queued, running, parked } = Times::default();
         self.ended.record(status, Times::default());
         if let Some(log) = &mut self.access_log {
@@ -260,7 +262,7 @@ impl Server {
                 method: "-",
                 path: "-",
                 status,
-                bytes: 0,
+                bytes: bytes as u64,
                 queue,
                 run,
                 park,

@@ -106,8 +106,8 @@ pub struct Turn<'a> {
     /// Bytes of bodies that may still be taken in, over all connections.
     pub bodies_left: &'a mut usize,
     pub is_draining: bool,
-    /// Faulty requests that were answered: for the access log.
-    pub refused: &'a mut Vec<(Peer, u16)>,
+    /// Faulty requests that were answered, with the bytes of the body: for the access log.
+    pub refused: &'a mut Vec<(Peer, u16, usize)>,
 }
 
 /// What the lot has to do for a connection that has gone as far as it can.
@@ -214,8 +214,8 @@ impl Connection {
         *turn.bodies_left += self.body_bytes();
         let (status, detail) = fault.explain();
         tracing::debug!(status, detail, peer = ?self.peer, "a request is refused");
-        turn.refused.push((self.peer, status));
         let body = super::error_body(status, fault.whose(), detail);
+        turn.refused.push((self.peer, status, body.len()));
         let fields: [Field<'_>; 2] = [(b"content-type", b"application/json"), (b"retry-after", b"1")];
         let used = if status == 503 { &fields[..] } else { &fields[..1] };
         turn.out.clear();

@@ -55,6 +55,7 @@ pub enum FromStream {
     Refused {
         peer: Peer,
         status: u16,
+        bytes: usize,
     },
 }
 
@@ -220,8 +221,10 @@ async fn stream(request: Request<Incoming>, peer: Peer, shared: Shared) -> Resul
     let (head, body) = match receive(request, &shared.setup, &mut reserved).await {
         Ok(received) => received,
         Err(fault) => {
-            let _ = shared.inbox.send(FromStream::Refused { peer, status: fault.explain().0 });
-            return Ok(refused(fault));
+            let refused = refused(fault);
+            let bytes = usize::try_from(refused.body().size_hint().lower()).unwrap_or(0);
+            let _ = shared.inbox.send(FromStream::Refused { peer, status: refused.status().as_u16(), bytes });
+            return Ok(refused);
         }
     };
     let key = StreamKey(shared.next_key.fetch_add(1, Ordering::Relaxed) as u64);
