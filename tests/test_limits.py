@@ -9,7 +9,7 @@ import pytest
 
 from .conftest import Serve
 from .harness import processes
-from .harness.client import Broken, Client, Closed, chunked, request
+from .harness.client import Broken, Client, chunked, request
 from .harness.server import Server
 from .harness.until import SECONDS, Stopwatch, until
 
@@ -360,9 +360,7 @@ def test_an_idle_connection_of_http_2_ends_with_goaway_though_it_answers_pings(i
     assert used.get("/hola/x").text == "Hola x"
     for client in (never_used, used):
         assert client.until_goaway().error_code == 0
-        with pytest.raises(Closed):
-            while True:
-                client.receive()
+        client.until_closed()
 
 
 def test_an_idle_connection_of_http_2_that_ignores_its_goaway_is_closed(impatient: Server) -> None:

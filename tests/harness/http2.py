@@ -138,6 +138,16 @@ class Http2:
             self.receive()
         return self.goaway
 
+    def until_closed(self) -> None:
+        """Answers PINGs until the server closes the connection."""
+        watch = Stopwatch()
+        try:
+            while watch.seconds < SECONDS:
+                self.receive()
+        except Closed:
+            return
+        raise AssertionError("the server does not close")
+
     def ends(self) -> bool:
         """Whether the server ends the connection, whatever it says before."""
         try:
