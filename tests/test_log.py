@@ -158,6 +158,15 @@ def test_the_access_log_counts_the_bytes_of_the_body_that_was_sent(serve: Serve)
     assert logged(413, len(asked) + 3) == len(refused.body) > 0
 
 
+def test_an_application_that_does_not_load_is_told_with_its_reason_and_no_killing(serve: Serve, tmp_path: Path) -> None:
+    file = tmp_path / "broken.py"
+    file.write_text("import no_such_module\n")
+    server = serve(file, workers=3, is_ready=False)
+    assert server.fails() == 1
+    assert "No module named 'no_such_module'" in server.log()
+    assert "is killed" not in server.log()
+
+
 def test_a_worker_that_prints_without_end_delays_nobody(serve: Serve, tmp_path: Path) -> None:
     file = tmp_path / "chatty.py"
     file.write_text(

@@ -59,12 +59,13 @@ impl Server {
             Effect::DrainWorker { worker, within } => self.workers.drain(worker, within),
             Effect::DismissWorker { worker } => self.workers.dismiss(worker),
             Effect::KillWorker { worker, why } => {
-                tracing::warn!(
-                    worker = worker.0,
-                    pid = self.workers.pid(worker),
-                    "a worker is killed: {}",
-                    kill_reason(why)
-                );
+                let (pid, reason) = (self.workers.pid(worker), kill_reason(why));
+                if why == KillReason::NotNeeded {
+                    // Nothing is wrong with it; what made it needless has been told.
+                    tracing::debug!(worker = worker.0, pid, "a worker is killed: {reason}");
+                } else {
+                    tracing::warn!(worker = worker.0, pid, "a worker is killed: {reason}");
+                }
                 self.workers.kill(worker);
             }
             Effect::DumpStack { worker, why } => {
