@@ -196,6 +196,23 @@ def test_what_has_no_body_has_no_framing(server: Server, code: int) -> None:
     assert client.get("/hola/x").status == 200
 
 
+@pytest.mark.parametrize("target", ["/status/205", "/bodiless/205", "/bodiless-stream/205"])
+def test_a_205_has_no_body_and_says_so(server: Server, target: str) -> None:
+    client = server.connect()
+    answer = client.get(target)
+    assert (answer.status, answer["content-length"], answer.body) == (205, "0", b"")
+    assert "transfer-encoding" not in answer
+    assert client.get("/hola/x").text == "Hola x"
+
+
+@pytest.mark.parametrize("code", [204, 205, 304])
+@pytest.mark.parametrize("target", ["/bodiless", "/bodiless-stream"])
+def test_what_has_no_body_has_none_in_http_2(server: Server, target: str, code: int) -> None:
+    client = server.connect2()
+    answer = client.get(f"{target}/{code}")
+    assert (answer.status, answer.body) == (code, b"")
+
+
 def test_the_core_says_in_json_whose_fault_it_is(server: Server) -> None:
     answer = server.get("/nowhere")
     assert answer["content-type"] == "application/json"

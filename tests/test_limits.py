@@ -9,7 +9,7 @@ import pytest
 
 from .conftest import Serve
 from .harness import processes
-from .harness.client import Client, chunked, request
+from .harness.client import Broken, Client, chunked, request
 from .harness.server import Server
 from .harness.until import SECONDS, Stopwatch, until
 
@@ -304,6 +304,41 @@ def test_a_client_of_http_2_that_never_reads_is_cut_off(impatient: Server) -> No
     grows_by_less_than(impatient, 24 * MEBIBYTE, refuse_to_read)
 
 
+def test_a_whole_answer_of_http_2_that_is_never_taken_is_broken_off_and_its_connection_goes_on(
+    impatient: Server,
+) -> None:
+    client = impatient.connect2(window=10)
+    untaken = [client.ask("GET", "/bytes/60000") for _ in range(3)]
+    watch = Stopwatch()
+    for stream in untaken:
+        with pytest.raises(Broken, match="CANCEL"):
+            client.answer(stream)
+    assert 0.6 <= watch.seconds < 0.6 + 2
+    assert client.get("/hola/x").text == "Hola x"
+
+
+def test_whole_answers_that_are_never_read_end_their_connection_of_http_2(impatient: Server) -> None:
+    def refuse_to_read() -> None:
+        client = impatient.connect2()
+        client.connection.increment_flow_control_window((1 << 31) - 1 - 65_535)
+        for _ in range(250):
+            client.ask("GET", "/bytes/60000")
+        impatient.until(lambda status: status["connections"]["http2"] == 1)
+        impatient.until(lambda status: status["connections"]["http2"] == 0)
+
+    grows_by_less_than(impatient, 24 * MEBIBYTE, refuse_to_read)
+
+
+def test_a_slow_reader_of_http_2_gets_everything(impatient: Server) -> None:
+    client = impatient.connect2()
+    stream = client.ask("GET", "/bytes/300000")
+    watch, got = Stopwatch(), 0
+    while piece := client.piece(stream):
+        got += len(piece)
+        until("a moment", lambda due=got / 150_000: watch.seconds > due)  # slower than the server's patience in all
+    assert got == 300_000
+
+
 def test_a_slow_reader_gets_everything(impatient: Server) -> None:
     client = impatient.connect(receive_buffer=4096).ask("GET", "/stream/40/65536")
     opened = client.opening()
@@ -351,6 +386,30 @@ def test_an_idle_connection_is_closed_when_its_time_is_over(impatient: Server) -
     used.get("/hola/x")
     assert never_used.ends()
     assert used.ends()
+
+
+def test_an_idle_connection_of_http_2_ends_with_goaway_though_it_answers_pings(impatient: Server) -> None:
+    never_used, used = impatient.connect2(), impatient.connect2()
+    assert used.get("/hola/x").text == "Hola x"
+    for client in (never_used, used):
+        assert client.until_goaway().error_code == 0
+        client.until_closed()
+
+
+def test_an_idle_connection_of_http_2_that_ignores_its_goaway_is_closed(impatient: Server) -> None:
+    assert impatient.connect2().ends()
+
+
+def test_a_parked_request_of_http_2_outlives_the_time_of_idle_connections(impatient: Server) -> None:
+    client = impatient.connect2()
+    parked = client.ask("GET", "/next/patient-2")
+    impatient.until_parked(1)
+    assert impatient.connect().ends()
+    assert impatient.connect().ends()
+    for _ in range(2):
+        client.receive()  # PINGs
+    impatient.publish("patient-2", b"here")
+    assert client.answer(parked).body == b"here"
 
 
 def test_a_parked_request_outlives_the_time_of_idle_connections(impatient: Server) -> None:

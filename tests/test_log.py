@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -120,6 +121,50 @@ def test_an_access_log_that_cannot_be_opened_is_said_at_the_start(serve: Serve, 
     server = serve("basic", access_log="text", access_log_file=tmp_path / "no folder" / "access.log", is_ready=False)
     assert server.fails() == 1
     assert "access.log" in server.log()
+
+
+def test_the_access_log_counts_the_bytes_of_the_body_that_was_sent(serve: Serve) -> None:
+    server = serve("basic", access_log="json", body_limit="1KiB")
+    client = server.connect()
+
+    def logged(status: int, count: int) -> int:
+        def lines() -> list[str]:
+            return server.printed().splitlines()
+
+        until("the line", lambda: len(lines()) == count)
+        line = json.loads(lines()[-1])
+        assert line["status"] == status
+        bytes_sent: int = line["bytes"]
+        return bytes_sent
+
+    asked = [
+        ("GET", "/hola/you", 200, 8),
+        ("HEAD", "/hola/you", 200, 0),
+        ("HEAD", "/stream/3/100", 200, 0),
+        ("GET", "/stream/3/100", 200, 300),
+        ("GET", "/status/204", 204, 0),
+        ("GET", "/bodiless/304", 304, 0),
+        ("GET", "/bodiless/205", 205, 0),
+    ]
+    for count, (method, target, status, sent) in enumerate(asked, 1):
+        client.ask(method, target).answer(head=method == "HEAD")
+        assert (target, logged(status, count)) == (target, sent)
+    missing = client.get("/nowhere")
+    assert logged(404, len(asked) + 1) == len(missing.body) > 0
+    refused = server.connect().send(b"nonsense\r\n\r\n").answer()
+    assert logged(400, len(asked) + 2) == len(refused.body) > 0
+    client2 = server.connect2()
+    refused = client2.answer(client2.ask("POST", "/digest", ("content-length", "2000"), end=False))
+    assert logged(413, len(asked) + 3) == len(refused.body) > 0
+
+
+def test_an_application_that_does_not_load_is_told_with_its_reason_and_no_killing(serve: Serve, tmp_path: Path) -> None:
+    file = tmp_path / "broken.py"
+    file.write_text("import no_such_module\n")
+    server = serve(file, workers=3, is_ready=False)
+    assert server.fails() == 1
+    assert "No module named 'no_such_module'" in server.log()
+    assert "is killed" not in server.log()
 
 
 def test_a_worker_that_prints_without_end_delays_nobody(serve: Serve, tmp_path: Path) -> None:

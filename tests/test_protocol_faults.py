@@ -287,6 +287,22 @@ def test_unknown_frames_flags_and_elements_are_read_over(server: Server, workers
     server.until_zero()
 
 
+def test_a_beginning_that_is_longer_than_its_content_length_is_the_applications_fault(
+    server: Server, workers: Workers
+) -> None:
+    worker = workers.next().start()
+    server.ready()
+    client = server.connect().ask("GET", "/hola/x")
+    stream = worker.request()
+    worker.send(response(stream, b"12345", headers=["content-length", b"3"], flags=MORE))
+    answer = client.answer()
+    assert (answer.status, answer.json()["fault"]) == (500, "application")
+    assert worker.next(CANCEL).stream == stream
+    worker.send(frame(ERROR, stream, ["cancelled", ""]))
+    server.until_logged("the application gave an answer that cannot be sent: Content-Length does not fit")
+    server.until_zero()
+
+
 # Too much, too late, for another
 
 

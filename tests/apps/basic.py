@@ -84,6 +84,17 @@ def status(code: int) -> int:
     return code
 
 
+@app.get("/bodiless/{code:int}")
+def bodiless(code: int) -> Response:
+    """A body where there can be none."""
+    return Response("five!", status=code)
+
+
+@app.get("/bodiless-stream/{code:int}")
+def bodiless_stream(code: int) -> Response:
+    return Response(iter(["five!"] * 3), status=code)
+
+
 @app.get("/dated")
 def dated() -> Response:
     return Response("then", headers={"Date": "Sun, 06 Nov 1994 08:49:37 GMT"})

@@ -14,6 +14,7 @@ import h2.settings
 from hyperframe.frame import GoAwayFrame
 
 from .client import SECONDS, Address, Answer, Broken, Closed
+from .until import Stopwatch
 
 
 @dataclass
@@ -87,7 +88,7 @@ class Http2:
                 return  # the server has heard enough
             room = min(self.connection.local_flow_control_window(stream), self.connection.max_outbound_frame_size)
             if room == 0:
-                self._receive()
+                self.receive()
                 continue
             piece, rest = bytes(rest[:room]), rest[room:]
             self.connection.send_data(stream, piece, end_stream=end and not rest)
@@ -111,30 +112,42 @@ class Http2:
     def answer(self, number: int) -> Answer:
         """The whole answer of a stream."""
         head = self.opening(number)
-        stream = self.streams[number]
+        stream, watch = self.streams[number], Stopwatch()
         while not stream.ended:
-            self._need(stream)
+            self._need(stream, watch)
         return Answer(head.version, head.status, head.fields, b"".join(stream.pieces))
 
     def opening(self, number: int) -> Answer:
         """Status and fields of a stream's answer."""
-        stream = self.streams[number]
+        stream, watch = self.streams[number], Stopwatch()
         while stream.head is None:
-            self._need(stream)
+            self._need(stream, watch)
         return stream.head
 
     def piece(self, number: int) -> bytes:
         """What comes next of a stream's body; empty at its end."""
-        stream = self.streams[number]
+        stream, watch = self.streams[number], Stopwatch()
         while not stream.pieces and not stream.ended:
-            self._need(stream)
+            self._need(stream, watch)
         return stream.pieces.pop(0) if stream.pieces else b""
 
     def until_goaway(self) -> GoAwayFrame:
         """Waits until the server says that it takes no more streams."""
+        watch = Stopwatch()
         while self.goaway is None:
-            self._receive()
+            assert watch.seconds < SECONDS, "no GOAWAY comes"
+            self.receive()
         return self.goaway
+
+    def until_closed(self) -> None:
+        """Answers PINGs until the server closes the connection."""
+        watch = Stopwatch()
+        try:
+            while watch.seconds < SECONDS:
+                self.receive()
+        except Closed:
+            return
+        raise AssertionError("the server does not close")
 
     def ends(self) -> bool:
         """Whether the server ends the connection, whatever it says before."""
@@ -147,12 +160,15 @@ class Http2:
             return False
         return True
 
-    def _need(self, stream: _Stream) -> None:
+    def _need(self, stream: _Stream, watch: Stopwatch) -> None:
+        # The server's PINGs keep the socket's own timeout from ever being over.
+        assert watch.seconds < SECONDS, "the stream does not go on"
         if stream.reset is not None:
             raise Broken(f"the stream was reset: {h2.errors.ErrorCodes(stream.reset)!r}")
-        self._receive()
+        self.receive()
 
-    def _receive(self) -> None:
+    def receive(self) -> None:
+        """Takes what comes next, and answers PINGs."""
         data = self.socket.recv(65_536)
         if not data:
             raise Closed("the server closed the HTTP/2 connection")

@@ -29,6 +29,12 @@ fn server(page: &mut Page, report: &Report) {
     page.single("uptime_seconds", Kind::Gauge, "Since the core started.", report.uptime);
     let connections = [("http1", report.connections.http1), ("http2", report.connections.http2)];
     page.labelled("connections", Kind::Gauge, "Connections of clients.", "protocol", connections);
+    page.single(
+        "connections_broken_total",
+        Kind::Counter,
+        "Connections that a bug in the core has ended.",
+        report.connections.broken,
+    );
     if let Some(bytes) = report.memory.resident_bytes {
         page.single("resident_bytes", Kind::Gauge, "Resident memory of the core.", bytes);
     }

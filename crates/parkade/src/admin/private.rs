@@ -58,11 +58,18 @@ impl PrivateSocket {
     }
 
     fn open_in(folder: &Path) -> Result<Self, PrivateError> {
+        Self::open_as(std::process::id(), folder)
+    }
+
+    fn open_as(pid: u32, folder: &Path) -> Result<Self, PrivateError> {
         make_private(folder)?;
+        // A socket is bound a moment before it listens: who looks at it then takes it for one of the dead. So whoever opens one here, or
+        // removes one, holds the folder; it is let go when this is dropped.
+        let _held = hold(folder).map_err(|source| PrivateError::Io { path: folder.into(), source })?;
         for (_, socket) in sockets(folder).filter(|(_, socket)| !is_alive(socket)) {
             let _ = fs::remove_file(socket);
         }
-        let path = folder.join(format!("{}.sock", std::process::id()));
+        let path = folder.join(format!("{pid}.sock"));
         let io = |source| PrivateError::Io { path: path.clone(), source };
         let listener = UnixListener::bind(&path).map_err(io)?;
         listener.set_nonblocking(true).map_err(io)?;
@@ -104,6 +111,13 @@ fn make_private(folder: &Path) -> Result<(), PrivateError> {
         _ if is_private(folder) => Ok(()),
         _ => Err(PrivateError::NotPrivate(folder.into())),
     }
+}
+
+/// Waits until no other parkade holds the folder, which takes them microseconds. The kernel lets go for one that dies.
+fn hold(folder: &Path) -> io::Result<fs::File> {
+    let folder = fs::File::open(folder)?;
+    rustix::io::retry_on_intr(|| rustix::fs::flock(&folder, rustix::fs::FlockOperation::LockExclusive))?;
+    Ok(folder)
 }
 
 /// Not a link, ours, and closed to everybody else: in `/tmp` anyone may have made it.
@@ -174,6 +188,27 @@ mod tests {
         fs::write(folder.join("notes.txt"), "not a socket of ours").unwrap();
         let _socket = PrivateSocket::open(std::slice::from_ref(&folder)).unwrap();
         assert!(!folder.join("1.sock").exists() && folder.join("notes.txt").exists());
+    }
+
+    #[test]
+    fn those_that_start_at_one_moment_leave_each_other_their_sockets() {
+        let scratch = Scratch::new("race");
+        let folder = scratch.0.join("parkade");
+        for _ in 0..100 {
+            let start = std::sync::Barrier::new(4);
+            let open = |pid| {
+                start.wait();
+                PrivateSocket::open_as(pid, &folder).unwrap()
+            };
+            let opened: Vec<_> = std::thread::scope(|scope| {
+                let open = &open;
+                let threads: Vec<_> = (1..=4).map(|pid| scope.spawn(move || open(pid))).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            let found: Vec<_> = running(std::slice::from_ref(&folder)).into_iter().map(|found| found.pid).collect();
+            assert_eq!(found, [1, 2, 3, 4]);
+            drop(opened);
+        }
     }
 
     #[test]

@@ -104,6 +104,8 @@ pub struct Worker {
 pub struct Connections {
     pub http1: usize,
     pub http2: usize,
+    /// All that a bug in the core has ended.
+    pub broken: usize,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -23,6 +23,8 @@ pub enum BadAnswer {
 pub enum Ending {
     /// There is no body and none is announced: 204 and 304.
     Bodiless,
+    /// There is no body, which has to be said: 205 (RFC 9110, section 15.3.6).
+    Empty,
     Length(u64),
     Chunked,
     /// The connection closes: HTTP/1.0.
@@ -39,8 +41,23 @@ pub enum Persistence {
     Close,
 }
 
+impl Ending {
+    /// The ending that a status has by itself.
+    pub const fn of(status: u16) -> Option<Self> {
+        match status {
+            204 | 304 | ..200 => Some(Self::Bodiless),
+            205 => Some(Self::Empty),
+            _ => None,
+        }
+    }
+
+    pub const fn has_body(self) -> bool {
+        !matches!(self, Self::Bodiless | Self::Empty)
+    }
+}
+
 pub const fn is_bodiless(status: u16) -> bool {
-    status == 204 || status == 304 || status < 200
+    Ending::of(status).is_some()
 }
 
 /// Whether these bytes can be the name of a field.
@@ -98,6 +115,7 @@ pub fn write_head<'a>(
     }
     match ending {
         Ending::Length(length) => put(out, b"content-length", itoa::Buffer::new().format(length).as_bytes()),
+        Ending::Empty => put(out, b"content-length", b"0"),
         Ending::Chunked => put(out, b"transfer-encoding", b"chunked"),
         Ending::Bodiless | Ending::Close => {}
     }
@@ -163,7 +181,7 @@ impl Prepared {
     pub fn new(status: u16, fields: Vec<(Vec<u8>, Vec<u8>)>, body: Bytes, date: &[u8]) -> Result<Self, BadAnswer> {
         check(status, fields.iter().map(|(name, value)| (&name[..], &value[..])))?;
         let serialise = |persistence| {
-            let ending = if is_bodiless(status) { Ending::Bodiless } else { Ending::Length(body.len() as u64) };
+            let ending = Ending::of(status).unwrap_or(Ending::Length(body.len() as u64));
             let mut out = Vec::with_capacity(256 + body.len());
             write_head(
                 &mut out,
@@ -249,6 +267,15 @@ mod tests {
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "HTTP/1.1 200 OK\r\nX-A: 1\r\ndate: now\r\ncontent-length: 2\r\nconnection: close\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn a_205_says_that_it_is_empty() {
+        let prepared = Prepared::new(205, Vec::new(), Bytes::from_static(b"body"), b"now").unwrap();
+        assert_eq!(
+            prepared.bytes(Persistence::Keep, false),
+            "HTTP/1.1 205 Reset Content\r\ndate: now\r\ncontent-length: 0\r\n\r\n"
         );
     }
 

@@ -37,7 +37,7 @@ impl Fault {
             Self::BadSyntax => (400, "the request line or a header field is malformed"),
             Self::BareLineFeed => (400, "lines end with CR LF; a bare CR or LF is not allowed"),
             Self::BadTarget => (400, "the request target is malformed"),
-            Self::BadHost => (400, "exactly one valid Host header field is needed"),
+            Self::BadHost => (400, "exactly one valid Host header field is needed, the same as in an absolute target"),
             Self::BadContentLength => (400, "Content-Length must be one decimal number"),
             Self::TwoFramings => (400, "a request has Content-Length or Transfer-Encoding, never both"),
             Self::CodingNeedsHttp11 => (400, "Transfer-Encoding needs HTTP/1.1"),

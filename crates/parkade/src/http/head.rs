@@ -233,6 +233,10 @@ fn check_host(version: Version, target: &Target<'_>, host: Option<&[u8]>) -> Res
         return Err(Fault::BadTarget);
     }
     match host {
+        // Not only the client's duty (RFC 9112, section 3.2): whoever decided by one of two names before us saw another request than we do.
+        Some(host) if target.authority.is_some_and(|authority| !authority.as_bytes().eq_ignore_ascii_case(host)) => {
+            Err(Fault::BadHost)
+        }
         Some(host) if std::str::from_utf8(host).is_ok_and(is_authority) => Ok(()),
         None if version == Version::Http10 => Ok(()),
         _ => Err(Fault::BadHost),
@@ -329,6 +333,9 @@ mod tests {
             ("GET / HTTP/1.1\nHost: a@b", Fault::BadHost),
             ("GET / HTTP/1.1\nHost:", Fault::BadHost),
             ("GET http://a@b/ HTTP/1.1\nHost: a", Fault::BadTarget),
+            ("GET http://a/ HTTP/1.1\nHost: b", Fault::BadHost),
+            ("GET http://a:80/ HTTP/1.1\nHost: a", Fault::BadHost),
+            ("GET http://a/ HTTP/1.0\nHost: b", Fault::BadHost),
             ("POST / HTTP/1.1\nHost: a\nContent-Length: 1\nTransfer-Encoding: chunked", Fault::TwoFramings),
             ("POST / HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\nContent-Length: 1", Fault::TwoFramings),
             ("POST / HTTP/1.1\nHost: a\nContent-Length: 1\nContent-Length: 1", Fault::BadContentLength),
@@ -364,6 +371,7 @@ mod tests {
     #[test]
     fn an_absolute_target_without_a_path_has_the_root() {
         assert_eq!(check("GET http://h HTTP/1.1\nHost: h").unwrap().path(), "/");
+        assert_eq!(check("GET http://H:8000 HTTP/1.1\nHost: h:8000").unwrap().path(), "/");
     }
 
     #[test]

@@ -26,6 +26,15 @@ pub struct Limits {
 /// A body must also come at this average, or a client that sends a byte now and then would hold its place for days. 408.
 pub const BODY_BYTES_PER_SECOND_MIN: u64 = 500;
 
+/// An answer must be taken at this average, or a client that takes a byte now and then would keep it for days. Then the connection, or the
+/// stream of HTTP/2, is broken off. Not asked of events: their backlog is bounded, and their clients may be far behind for good.
+pub const ANSWER_BYTES_PER_SECOND_MIN: u64 = 500;
+
+/// How long a client may need to take so many bytes, where it may rest for `stall`.
+pub fn time_to_take(bytes: usize, stall: Duration) -> Duration {
+    stall + Duration::from_secs(bytes as u64 / ANSWER_BYTES_PER_SECOND_MIN)
+}
+
 /// All bodies that are being received or wait for a worker, together. Then: 503 with `Retry-After`.
 pub const BODIES_BYTES_MAX: usize = 512 * 1024 * 1024;
 
@@ -78,8 +87,15 @@ pub const H2_STREAM_COUNT_MAX: u32 = 256;
 /// HTTP/2: streams that were reset before the server got to them (CVE-2023-44487): then the connection ends.
 pub const H2_PENDING_RESET_COUNT_MAX: usize = 32;
 
-/// HTTP/2: bytes of answers that one stream may have waiting.
-pub const H2_SEND_BYTES_MAX: usize = 256 * 1024;
+/// HTTP/2: bytes of an answer that lie ready to be written for one stream. With the whole answers (64 KiB each) and the windows of streamed
+/// ones (256 KiB) this bounds what one connection can make the core keep: 16 MiB of whole answers, 100 MiB when all are streamed.
+pub const H2_SEND_BYTES_MAX: usize = 64 * 1024;
+
+/// HTTP/2: an answer goes to its stream in cuts of this size: that of a frame, unless the client allows larger ones.
+pub const H2_CUT_BYTES_MAX: usize = 16 * 1024;
+
+/// HTTP/2: the last cut of an answer. The stall time no longer covers it (see `h2/outgoing.rs`), only that of idle connections.
+pub const H2_LAST_BYTES_MAX: usize = 1024;
 
 /// A connection that has just been accepted when the server stops may bring its first request for so long; it is served.
 pub const FIRST_REQUEST_TIME: Duration = Duration::from_secs(1);

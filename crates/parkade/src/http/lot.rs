@@ -4,6 +4,7 @@
 //! and the connection is a few words again.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -23,6 +24,7 @@ use super::socket::{Peer, Socket};
 use super::tick::Tick;
 use super::{HttpEvent, Setup};
 use crate::poll::PollSet;
+use parkade_core::RequestId;
 
 /// Tokens from here on are listeners; below are slots of the slab.
 const LISTENER_TOKENS: usize = usize::MAX / 2;
@@ -67,7 +69,10 @@ pub struct Lot {
     began: Instant,
     bodies_left: usize,
     is_draining: bool,
-    refused: Vec<(Peer, u16)>,
+    refused: Vec<(Peer, u16, usize)>,
+    /// Requests whose connections a bug of ours has ended, until that is told.
+    bereft: Vec<RequestId>,
+    panic_count: usize,
     warned: Option<Instant>,
     /// Given up for a moment to refuse a client politely when there is no other descriptor.
     spare: Option<std::fs::File>,
@@ -98,6 +103,8 @@ impl Lot {
             bodies_left: BODIES_BYTES_MAX,
             is_draining: false,
             refused: Vec::new(),
+            bereft: Vec::new(),
+            panic_count: 0,
             warned: None,
             spare: std::fs::File::open("/dev/null").ok(),
         })
@@ -129,7 +136,7 @@ impl Lot {
 
     /// Waits until there is something to do. Cancel safe.
     pub async fn ready(&self) -> io::Result<()> {
-        if !self.again.is_empty() || self.accepting == Accepting::Due {
+        if !self.again.is_empty() || !self.bereft.is_empty() || self.accepting == Accepting::Due {
             return Ok(());
         }
         self.poll.ready().await
@@ -161,12 +168,17 @@ impl Lot {
                 if self.accepting == Accepting::Idle {
                     self.accepting = Accepting::Due;
                 }
-            } else if let Some(connection) = self.connections.get_mut(token) {
-                connection.note(readable, far);
-                if writable && let Some((request, bytes)) = connection.flush(self.now) {
-                    events.push(HttpEvent::Taken { request, bytes });
+            } else {
+                let step = self.with(token, |connection, turn| {
+                    connection.note(readable, far);
+                    if writable && let Some((request, bytes)) = connection.flush(turn.now) {
+                        events.push(HttpEvent::Taken { request, bytes });
+                    }
+                    connection.advance(turn)
+                });
+                if let Some(step) = step {
+                    self.step(token, step, roll, events, departures);
                 }
-                self.advance(token, roll, events, departures);
             }
         }
         if self.accepting == Accepting::Full && !self.is_full() {
@@ -176,12 +188,17 @@ impl Lot {
         if self.accepting == Accepting::Due {
             self.accept();
         }
-        self.tell_refused(events);
+        self.tell(roll, events);
         Ok(())
     }
 
-    fn tell_refused(&mut self, events: &mut Vec<HttpEvent>) {
-        events.extend(self.refused.drain(..).map(|(peer, status)| HttpEvent::Refused { peer, status }));
+    /// What connections did that is no step of theirs.
+    fn tell(&mut self, roll: &mut Roll, events: &mut Vec<HttpEvent>) {
+        for request in self.bereft.drain(..) {
+            roll.leave(request);
+            events.push(HttpEvent::Left { request });
+        }
+        events.extend(self.refused.drain(..).map(|(peer, status, bytes)| HttpEvent::Refused { peer, status, bytes }));
     }
 
     fn tell_time(&mut self) {
@@ -205,7 +222,7 @@ impl Lot {
         match step {
             Step::Stay => self.look_again(slot),
             Step::Arrived(head, body) => {
-                events.push(self.arrived(slot, head, body, roll));
+                events.extend(self.arrived(slot, head, body, roll));
                 // A client that hung up behind its request was told of with its bytes, and will not be again.
                 self.look_again(slot);
             }
@@ -225,19 +242,25 @@ impl Lot {
         }
     }
 
-    fn arrived(&mut self, slot: usize, head: Head, body: Bytes, roll: &mut Roll) -> HttpEvent {
+    fn arrived(&mut self, slot: usize, head: Head, body: Bytes, roll: &mut Roll) -> Option<HttpEvent> {
+        let Some(origin) = self.with(slot, |connection, turn| forwarded::origin(connection.peer, &head, turn.trust))
+        else {
+            self.bodies_left += body.len();
+            return None;
+        };
         let request = roll.enter(Client::H1(slot), body.len());
-        let connection = &mut self.connections[slot];
-        connection.wait(request, &head);
-        let origin = forwarded::origin(connection.peer, &head, &self.setup.trust);
-        HttpEvent::Arrived { request, head, body, origin }
+        self.connections[slot].wait(request, &head);
+        Some(HttpEvent::Arrived { request, head, body, origin })
     }
 
-    /// Runs one connection with what all connections share.
+    /// Runs one connection with what all connections share. A panic ends that connection and no other.
     fn with<R>(&mut self, slot: usize, act: impl FnOnce(&mut Connection, &mut Turn<'_>) -> R) -> Option<R> {
         let connection = self.connections.get_mut(slot)?;
+        // Of its body and of the room for those of all others: so much is free when the connection is gone.
+        let bodies_left = self.bodies_left + connection.body_bytes();
         let mut turn = Turn {
             limits: &self.setup.limits,
+            trust: &self.setup.trust,
             scratch: &mut self.scratch,
             out: &mut self.out,
             date: &self.date,
@@ -246,7 +269,21 @@ impl Lot {
             is_draining: self.is_draining,
             refused: &mut self.refused,
         };
-        Some(act(connection, &mut turn))
+        // Whatever a panic leaves half done is not looked at again: the connection is thrown away, of the shared things the buffers are
+        // written before they are read, what was refused is whole, and the room for bodies is put back.
+        if let Ok(result) = catch_unwind(AssertUnwindSafe(|| act(connection, &mut turn))) {
+            return Some(result);
+        }
+        // The hook of `log::init` has told of it, as a bug of ours.
+        self.panic_count += 1;
+        self.bodies_left = bodies_left;
+        self.bereft.extend(self.connections.remove(slot).end_broken());
+        None
+    }
+
+    /// Connections that a panic has ended.
+    pub fn panic_count(&self) -> usize {
+        self.panic_count
     }
 
     /// Acts on the connection of a request, then sees whether it has to go on by itself.
@@ -362,7 +399,7 @@ impl Lot {
                 Some(step @ (Step::Left(_) | Step::Close)) => self.step(slot, step, roll, events, &mut Vec::new()),
             }
         }
-        self.tell_refused(events);
+        self.tell(roll, events);
     }
 
     /// Closes the listeners and the connections that are between requests; the others close behind their answers.
@@ -394,3 +431,6 @@ fn is_passing(error: &io::Error) -> bool {
 
 /// How long the sweep may be away.
 pub const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests;

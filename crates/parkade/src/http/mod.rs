@@ -35,8 +35,8 @@ use self::roll::{Client, Roll};
 use self::socket::Peer;
 
 pub use self::connection::Purpose;
-pub use self::limits::FIRST_REQUEST_TIME;
 pub use self::head::Head;
+pub use self::limits::FIRST_REQUEST_TIME;
 pub use self::lot::SWEEP_INTERVAL;
 pub use self::target::routable;
 
@@ -56,8 +56,8 @@ pub enum HttpEvent {
     Taken { request: RequestId, bytes: usize },
     /// The client of a request that has no whole answer yet is gone.
     Left { request: RequestId },
-    /// A faulty request was answered: it never became one.
-    Refused { peer: Peer, status: u16 },
+    /// A faulty request was answered, with so many bytes of a body: it never became one.
+    Refused { peer: Peer, status: u16, bytes: usize },
 }
 
 /// Connections by kind, for the status page.
@@ -65,6 +65,8 @@ pub enum HttpEvent {
 pub struct ConnectionCounts {
     pub http1: usize,
     pub http2: usize,
+    /// All that a bug of ours has ended.
+    pub broken: usize,
 }
 
 pub struct Http {
@@ -89,6 +91,7 @@ impl Http {
             inbox: sender,
             next_key: Arc::new(AtomicUsize::new(0)),
             connection_count: Arc::new(AtomicUsize::new(0)),
+            panic_count: Arc::new(AtomicUsize::new(0)),
             bodies_left: Arc::new(AtomicUsize::new(limits::BODIES_BYTES_MAX)),
             draining: watched,
         };
@@ -113,6 +116,7 @@ impl Http {
         ConnectionCounts {
             http1: self.lot.connection_count(),
             http2: self.shared.connection_count.load(Ordering::Relaxed),
+            broken: self.lot.panic_count() + self.shared.panic_count.load(Ordering::Relaxed),
         }
     }
 
@@ -190,7 +194,7 @@ impl Http {
                     events.push(HttpEvent::Taken { request: *request, bytes });
                 }
             }
-            FromStream::Refused { peer, status } => events.push(HttpEvent::Refused { peer, status }),
+            FromStream::Refused { peer, status, bytes } => events.push(HttpEvent::Refused { peer, status, bytes }),
             FromStream::Left { key } => {
                 if let Some(request) = self.streams.remove(&key) {
                     self.roll.leave(request);
@@ -230,7 +234,7 @@ impl Http {
                 {
                     return Err(BadAnswer::Length);
                 }
-                exchange.answer(status, h2_fields(fields, self.lot.date()), body.clone());
+                exchange.answer(status, h2_fields(fields, self.lot.date()), owned(body));
                 Ok(())
             }
             Some(Client::Gone) | None => Ok(()),
@@ -267,7 +271,7 @@ impl Http {
             }
             Some(Client::H2(exchange)) => {
                 let announced = answer::check(status, fields.clone())?;
-                exchange.begin(status, h2_fields(fields, self.lot.date()), announced);
+                exchange.begin(status, h2_fields(fields, self.lot.date()), announced, purpose);
                 Ok(())
             }
             Some(Client::Gone) | None => Ok(()),
@@ -283,7 +287,7 @@ impl Http {
             }
             Some(Client::H2(exchange)) => {
                 exchange.piece(bytes.clone(), self.lot.now())?;
-                Ok(if exchange.is_head { bytes.len() } else { 0 })
+                Ok(if exchange.has_body { 0 } else { bytes.len() })
             }
             Some(Client::Gone) | None => Ok(0),
         }
@@ -348,22 +352,6 @@ impl Http {
     /// Ends what has taken too long. To be called every [`SWEEP_INTERVAL`].
     pub fn sweep(&mut self, events: &mut Vec<HttpEvent>) {
         self.lot.sweep(&mut self.roll, events);
-        self.sweep_streams(events);
-    }
-
-    /// Breaks off the HTTP/2 streams whose clients take nothing of their answers.
-    fn sweep_streams(&mut self, events: &mut Vec<HttpEvent>) {
-        let (now, stall) = (self.lot.now(), self.shared.setup.limits.write_stall);
-        let Self { streams, roll, .. } = self;
-        streams.retain(|_, request| match roll.client(*request) {
-            Some(Client::H2(exchange)) if exchange.is_stalled(now, stall) => {
-                exchange.abort();
-                roll.leave(*request);
-                events.push(HttpEvent::Left { request: *request });
-                false
-            }
-            _ => true,
-        });
     }
 
     /// Takes no new connection, closes idle ones, and has every answer say that its connection closes.
@@ -371,6 +359,11 @@ impl Http {
         self.lot.drain();
         let _ = self.draining.send(true);
     }
+}
+
+/// In memory of its own where it is small: it may wait for its client, and the buffer that it was read into holds many frames more.
+fn owned(body: &Bytes) -> Bytes {
+    if body.len() <= limits::COPIED_BODY_BYTES_MAX { Bytes::copy_from_slice(body) } else { body.clone() }
 }
 
 fn h2_fields<'a>(fields: impl Iterator<Item = Field<'a>>, date: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {

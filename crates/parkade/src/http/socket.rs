@@ -4,11 +4,15 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, Shutdown};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use mio::net::{TcpStream, UnixStream};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
+
+use super::limits::time_to_take;
+use super::tick::Tick;
 
 #[derive(Debug)]
 pub enum Socket {
@@ -75,7 +79,7 @@ impl Socket {
     /// Makes `close` send a reset, so that the client cannot take what it got for a whole answer.
     pub fn reset_on_close(&self) {
         if let Self::Tcp(stream) = self {
-            let _ = socket2::SockRef::from(stream).set_linger(Some(std::time::Duration::ZERO));
+            let _ = socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO));
         }
     }
 
@@ -97,6 +101,10 @@ pub struct Output {
 struct Waiting {
     queue: VecDeque<Bytes>,
     bytes: usize,
+    /// Since when there has always been something.
+    began: Tick,
+    /// And what the socket has taken since then.
+    taken_bytes: usize,
 }
 
 impl Output {
@@ -108,26 +116,38 @@ impl Output {
         self.waiting.as_ref().map_or(0, |waiting| waiting.bytes)
     }
 
+    /// Whether the socket takes what waits more slowly than is asked of it.
+    pub fn is_too_slow(&self, now: Tick, stall: Duration) -> bool {
+        self.waiting.as_ref().is_some_and(|waiting| now.since(waiting.began) > time_to_take(waiting.taken_bytes, stall))
+    }
+
+    /// What was slow until now was so with reason.
+    pub fn begin_anew(&mut self, now: Tick) {
+        if let Some(waiting) = &mut self.waiting {
+            (waiting.began, waiting.taken_bytes) = (now, 0);
+        }
+    }
+
     /// Writes now what can be written and keeps a copy of the rest. Answers how many bytes went at once.
-    pub fn send(&mut self, socket: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
+    pub fn send(&mut self, socket: &mut Socket, bytes: &[u8], now: Tick) -> io::Result<usize> {
         let written = if self.is_empty() { socket.write(bytes)? } else { 0 };
         if written < bytes.len() {
-            self.keep(Bytes::copy_from_slice(&bytes[written..]));
+            self.keep(Bytes::copy_from_slice(&bytes[written..]), now);
         }
         Ok(written)
     }
 
     /// The same for bytes that are shared: the rest is kept without a copy.
-    pub fn send_shared(&mut self, socket: &mut Socket, bytes: &Bytes) -> io::Result<usize> {
+    pub fn send_shared(&mut self, socket: &mut Socket, bytes: &Bytes, now: Tick) -> io::Result<usize> {
         let written = if self.is_empty() { socket.write(bytes)? } else { 0 };
         if written < bytes.len() {
-            self.keep(bytes.slice(written..));
+            self.keep(bytes.slice(written..), now);
         }
         Ok(written)
     }
 
-    fn keep(&mut self, bytes: Bytes) {
-        let waiting = self.waiting.get_or_insert_default();
+    fn keep(&mut self, bytes: Bytes, now: Tick) {
+        let waiting = self.waiting.get_or_insert_with(|| Box::new(Waiting { began: now, ..Waiting::default() }));
         waiting.bytes += bytes.len();
         waiting.queue.push_back(bytes);
     }
@@ -139,6 +159,7 @@ impl Output {
         while let Some(first) = waiting.queue.front_mut() {
             let written = socket.write(first)?;
             waiting.bytes -= written;
+            waiting.taken_bytes += written;
             first.advance(written);
             if !first.is_empty() {
                 return Ok(before - waiting.bytes);

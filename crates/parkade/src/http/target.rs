@@ -7,7 +7,7 @@ use super::fault::Fault;
 /// Where the parts of a target lie in it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Target<'a> {
-    /// From an absolute target (`http://authority/path`): it outranks the `Host` field (RFC 9112, section 3.2.2).
+    /// From an absolute target (`http://authority/path`): the `Host` field has to say the same.
     pub authority: Option<&'a str>,
     pub path: &'a str,
     pub query: &'a str,

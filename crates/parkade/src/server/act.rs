@@ -42,6 +42,7 @@ impl Server {
             Effect::Feed { message, cursor, requests } => self.feed(message, cursor, &requests),
             Effect::EndStream { request } => {
                 let event = StreamEvent::new(&format!("retry: {}\n", fastrand::u32(RETRY_MILLISECONDS)), None);
+                self.exchanges.note_answer(request, None, event.plain.len());
                 self.http.event(request, &event.chunked, &event.plain);
                 self.http.finish(request);
             }
@@ -58,12 +59,13 @@ impl Server {
             Effect::DrainWorker { worker, within } => self.workers.drain(worker, within),
             Effect::DismissWorker { worker } => self.workers.dismiss(worker),
             Effect::KillWorker { worker, why } => {
-                tracing::warn!(
-                    worker = worker.0,
-                    pid = self.workers.pid(worker),
-                    "a worker is killed: {}",
-                    kill_reason(why)
-                );
+                let (pid, reason) = (self.workers.pid(worker), kill_reason(why));
+                if why == KillReason::NotNeeded {
+                    // Nothing is wrong with it; what made it needless has been told.
+                    tracing::debug!(worker = worker.0, pid, "a worker is killed: {reason}");
+                } else {
+                    tracing::warn!(worker = worker.0, pid, "a worker is killed: {reason}");
+                }
                 self.workers.kill(worker);
             }
             Effect::DumpStack { worker, why } => {
@@ -215,6 +217,7 @@ impl Server {
         }
         let told = format!("{{\"cursor\":\"{cursor}\"}}");
         let event = StreamEvent::new(&opening, gap.then_some(told.as_bytes()));
+        self.exchanges.note_answer(request, None, event.plain.len());
         self.http.event(request, &event.chunked, &event.plain);
     }
 
@@ -249,7 +252,7 @@ impl Server {
     }
 
     /// A faulty request has no method, no path and no life; its line says who sent it and what it was told.
-    pub(super) fn log_refused(&mut self, client: Option<std::net::IpAddr>, status: u16) {
+    pub(super) fn log_refused(&mut self, client: Option<std::net::IpAddr>, status: u16, bytes: usize) {
         let Times { queued, running, parked } = Times::default();
         self.ended.record(status, Times::default());
         if let Some(log) = &mut self.access_log {
@@ -260,7 +263,7 @@ impl Server {
                 method: "-",
                 path: "-",
                 status,
-                bytes: 0,
+                bytes: bytes as u64,
                 queue,
                 run,
                 park,

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use parkade_core::{Cursor, RequestId, RouteId};
 use parkade_wire::Response;
 
-use crate::http::Head;
 use crate::http::forwarded::Origin;
+use crate::http::{Head, answer};
 
 #[derive(Debug, Default)]
 pub struct Exchange {
@@ -109,11 +109,14 @@ impl Exchanges {
         .sum()
     }
 
-    /// Notes for the metrics and the access log that an answer has begun, or gone on.
+    /// Notes for the metrics and the access log that an answer has begun, or gone on, with so many bytes of a body, if one is sent.
     pub fn note_answer(&mut self, request: RequestId, status: Option<u16>, bytes: usize) {
         let Some(exchange) = self.of(request) else { return };
         exchange.status = status.unwrap_or(exchange.status);
-        if let Some(note) = &mut exchange.note {
+        if let Some(note) = &mut exchange.note
+            && &*note.method != "HEAD"
+            && !answer::is_bodiless(exchange.status)
+        {
             note.bytes += bytes as u64;
         }
     }

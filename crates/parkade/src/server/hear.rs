@@ -49,7 +49,7 @@ impl Server {
             }
             HttpEvent::Taken { request, bytes } => self.client_took(request, bytes),
             HttpEvent::Left { request } => self.tell(Event::Left { request }),
-            HttpEvent::Refused { peer, status } => self.log_refused(peer, status),
+            HttpEvent::Refused { peer, status, bytes } => self.log_refused(peer, status, bytes),
         }
     }
 
@@ -162,9 +162,11 @@ impl Server {
     fn worker_went_on(&mut self, worker: WorkerId, request: RequestId, bytes: &bytes::Bytes, more: bool) {
         if let Some(exchange) = self.exchanges.of(request) {
             exchange.untaken_bytes += bytes.len() as u64;
-            self.exchanges.note_answer(request, None, bytes.len());
             match self.http.piece(request, bytes) {
-                Ok(taken) => self.client_took(request, taken),
+                Ok(taken) => {
+                    self.exchanges.note_answer(request, None, bytes.len());
+                    self.client_took(request, taken);
+                }
                 Err(fault) => {
                     self.bad_answer(worker, request, fault, more);
                     return;

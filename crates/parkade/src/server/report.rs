@@ -43,7 +43,7 @@ impl Server {
         let shell = Shell {
             target: self.about.target.clone(),
             uptime: self.clock.now().since(parkade_core::Moment::default()),
-            connections: Connections { http1: connections.http1, http2: connections.http2 },
+            connections: Connections { http1: connections.http1, http2: connections.http2, broken: connections.broken },
             parked_bytes: self.exchanges.kept_bytes(),
             log_lines_dropped: self.about.dropped.lines(),
             worker_pids: pids,

@@ -24,12 +24,12 @@ impl Connection {
             return Err(BadAnswer::Length);
         }
         let length = if terms.is_head && body.is_empty() { announced.unwrap_or(0) } else { body.len() as u64 };
-        let ending = if answer::is_bodiless(status) { Ending::Bodiless } else { Ending::Length(length) };
+        let ending = Ending::of(status).unwrap_or(Ending::Length(length));
         let persistence = terms.persistence(turn);
         let out = &mut *turn.out;
         out.clear();
         answer::write_head(out, status, fields, ending, persistence, turn.date.as_bytes());
-        let has_body = !terms.is_head && ending != Ending::Bodiless;
+        let has_body = !terms.is_head && ending.has_body();
         let is_copied = has_body && body.len() <= COPIED_BODY_BYTES_MAX;
         if is_copied {
             out.extend_from_slice(body);
@@ -70,12 +70,11 @@ impl Connection {
     ) -> Result<(), BadAnswer> {
         let Phase::Waiting { request, terms } = self.phase else { return Ok(()) };
         let announced = answer::check(status, fields.clone())?;
-        let ending = match announced {
-            _ if answer::is_bodiless(status) => Ending::Bodiless,
+        let ending = Ending::of(status).unwrap_or(match announced {
             Some(length) => Ending::Length(length),
             None if terms.version == Version::Http10 => Ending::Close,
             None => Ending::Chunked,
-        };
+        });
         let persistence = if ending == Ending::Close { Persistence::Close } else { terms.persistence(turn) };
         turn.out.clear();
         answer::write_head(turn.out, status, fields, ending, persistence, turn.date.as_bytes());
@@ -90,7 +89,7 @@ impl Connection {
     /// Writes a piece of the body. Answers how many of its bytes the client's socket took, or that there are more than announced.
     pub fn piece(&mut self, bytes: &Bytes, now: Tick) -> Result<usize, BadAnswer> {
         let Phase::Answering { terms, ending, left, purpose, .. } = &mut self.phase else { return Ok(bytes.len()) };
-        let has_body = !terms.is_head && *ending != Ending::Bodiless;
+        let has_body = !terms.is_head && ending.has_body();
         if let (Ending::Length(_), true) = (*ending, has_body) {
             *left = left.checked_sub(bytes.len() as u64).ok_or(BadAnswer::Length)?;
         }
@@ -128,10 +127,13 @@ impl Connection {
 
     /// The body is complete. False when fewer bytes came than were announced: then the connection has to be broken.
     pub fn finish(&mut self, turn: &mut Turn<'_>) -> bool {
-        let Phase::Answering { terms, ending, left, .. } = self.phase else { return true };
-        let has_body = !terms.is_head && ending != Ending::Bodiless;
+        let Phase::Answering { terms, ending, left, purpose, .. } = self.phase else { return true };
+        let has_body = !terms.is_head && ending.has_body();
         if has_body && matches!(ending, Ending::Length(_)) && left > 0 {
             return false;
+        }
+        if purpose == Purpose::Events {
+            self.output.begin_anew(turn.now);
         }
         if has_body && ending == Ending::Chunked {
             self.write(b"0\r\n\r\n", turn.now);

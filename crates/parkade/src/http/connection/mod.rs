@@ -3,11 +3,14 @@
 mod answering;
 mod receiving;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use self::receiving::Receiving;
 use super::answer::{self, DateLine, Ending, Field, Persistence};
 use super::fault::Fault;
+use super::forwarded::Trust;
 use super::head::{Head, Version};
 use super::limits::{FIRST_REQUEST_TIME, HEARTBEAT_INTERVAL, LINGER_BYTES_MAX, LINGER_TIME, Limits};
 use super::socket::{Filled, Output, Peer, Socket};
@@ -97,6 +100,7 @@ pub struct Connection {
 /// What a connection shares with all others for the time of one turn.
 pub struct Turn<'a> {
     pub limits: &'a Limits,
+    pub trust: &'a Trust,
     pub scratch: &'a mut [u8],
     pub out: &'a mut Vec<u8>,
     pub date: &'a DateLine,
@@ -104,8 +108,8 @@ pub struct Turn<'a> {
     /// Bytes of bodies that may still be taken in, over all connections.
     pub bodies_left: &'a mut usize,
     pub is_draining: bool,
-    /// Faulty requests that were answered: for the access log.
-    pub refused: &'a mut Vec<(Peer, u16)>,
+    /// Faulty requests that were answered, with the bytes of the body: for the access log.
+    pub refused: &'a mut Vec<(Peer, u16, usize)>,
 }
 
 /// What the lot has to do for a connection that has gone as far as it can.
@@ -219,8 +223,8 @@ impl Connection {
         *turn.bodies_left += self.body_bytes();
         let (status, detail) = fault.explain();
         tracing::debug!(status, detail, peer = ?self.peer, "a request is refused");
-        turn.refused.push((self.peer, status));
         let body = super::error_body(status, fault.whose(), detail);
+        turn.refused.push((self.peer, status, body.len()));
         let fields: [Field<'_>; 2] = [(b"content-type", b"application/json"), (b"retry-after", b"1")];
         let used = if status == 503 { &fields[..] } else { &fields[..1] };
         turn.out.clear();
@@ -272,14 +276,14 @@ impl Connection {
         if self.output.is_empty() {
             self.since = now;
         }
-        self.output.send(&mut self.socket, bytes).unwrap_or_else(|_| self.broken())
+        self.output.send(&mut self.socket, bytes, now).unwrap_or_else(|_| self.broken())
     }
 
     fn write_shared(&mut self, bytes: &Bytes, now: Tick) -> usize {
         if self.output.is_empty() {
             self.since = now;
         }
-        self.output.send_shared(&mut self.socket, bytes).unwrap_or_else(|_| self.broken())
+        self.output.send_shared(&mut self.socket, bytes, now).unwrap_or_else(|_| self.broken())
     }
 
     fn broken(&mut self) -> usize {
@@ -306,10 +310,24 @@ impl Connection {
         }
     }
 
+    fn is_read_too_slowly(&self, now: Tick, stall: Duration) -> bool {
+        !matches!(self.phase, Phase::Answering { purpose: Purpose::Events, .. }) && self.output.is_too_slow(now, stall)
+    }
+
+    /// It is closed because of a bug, which its client must not take for the end of an answer. Answers the request that it held.
+    pub fn end_broken(self) -> Option<RequestId> {
+        self.socket.reset_on_close();
+        match self.phase {
+            Phase::Waiting { request, .. } | Phase::Answering { request, .. } => Some(request),
+            _ => None,
+        }
+    }
+
     /// What is due because time has passed.
     pub fn expire(&mut self, turn: &mut Turn<'_>) -> Step {
         let quiet_for = turn.now.since(self.since);
-        if !self.output.is_empty() && quiet_for > turn.limits.write_stall {
+        let stall = turn.limits.write_stall;
+        if !self.output.is_empty() && quiet_for > stall || self.is_read_too_slowly(turn.now, stall) {
             self.readiness.far = FarEnd::Gone;
             return match &self.phase {
                 Phase::Waiting { request, .. } | Phase::Answering { request, .. } => Step::Left(*request),
@@ -344,3 +362,6 @@ impl Terms {
         }
     }
 }
+
+#[cfg(test)]
+pub mod tests;

@@ -101,6 +101,8 @@ impl Connection {
                 let before = receiving.body.len();
                 let decoded = receiving.decoder.decode(bytes, &mut receiving.body, turn.limits.body_bytes_max);
                 let grown = receiving.body.len() - before;
+                #[cfg(test)]
+                assert!(receiving.head.field("x-bug") != Some("body") || grown == 0, "a bug in reading a body");
                 let left = turn.bodies_left.checked_sub(grown).ok_or(Fault::BodiesFull);
                 let (used, left) = match (decoded, left) {
                     (Ok(used), Ok(left)) => (used, left),
@@ -157,6 +159,8 @@ impl Connection {
             return Err(Fault::HeadTooLarge);
         }
         let head = head::parse(&bytes[..end], turn.limits.header_count_max)?;
+        #[cfg(test)]
+        assert!(head.field("x-bug") != Some("head"), "a bug in reading a head");
         let announced = match head.framing {
             Framing::None | Framing::Length(0) => {
                 self.phase = Phase::Quiet;

@@ -1,12 +1,11 @@
 //! The server's end of one stream: its answer, in one piece or in many.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
 use super::StreamKey;
 use super::budget::Reserved;
+use crate::http::Purpose;
 use crate::http::answer::{self, BadAnswer};
 use crate::http::limits::is_too_far_behind;
 use crate::http::tick::Tick;
@@ -23,7 +22,7 @@ pub enum Body {
     Whole(Bytes),
     /// For `HEAD`: the length that a body would have.
     Announced(u64),
-    Pieces(mpsc::UnboundedReceiver<Piece>),
+    Pieces(mpsc::UnboundedReceiver<Piece>, Purpose),
 }
 
 #[derive(Debug)]
@@ -37,6 +36,8 @@ pub enum Piece {
 pub struct Exchange {
     pub key: StreamKey,
     pub is_head: bool,
+    /// Whether a body is sent: not for HEAD, nor with a status that has none.
+    pub has_body: bool,
     answer: Option<oneshot::Sender<Answer>>,
     pieces: Option<mpsc::UnboundedSender<Piece>>,
     waiting_bytes: usize,
@@ -53,6 +54,7 @@ impl Exchange {
         Self {
             key,
             is_head,
+            has_body: !is_head,
             answer: Some(answer),
             pieces: None,
             waiting_bytes: 0,
@@ -74,14 +76,21 @@ impl Exchange {
     }
 
     /// `announced`: the length of the body, where the application gave one.
-    pub fn begin(&mut self, status: u16, mut fields: Vec<(Vec<u8>, Vec<u8>)>, announced: Option<u64>) {
+    pub fn begin(
+        &mut self,
+        status: u16,
+        mut fields: Vec<(Vec<u8>, Vec<u8>)>,
+        announced: Option<u64>,
+        purpose: Purpose,
+    ) {
         let (pieces, receiver) = mpsc::unbounded_channel();
         self.pieces = Some(pieces);
-        self.left = announced.filter(|_| !self.is_head && !answer::is_bodiless(status));
+        self.has_body &= !answer::is_bodiless(status);
+        self.left = announced.filter(|_| self.has_body);
         if let Some(length) = self.left {
             fields.push((b"content-length".to_vec(), length.to_string().into_bytes()));
         }
-        self.reply(Answer { status, fields, body: Body::Pieces(receiver) });
+        self.reply(Answer { status, fields, body: Body::Pieces(receiver, purpose) });
     }
 
     fn reply(&mut self, answer: Answer) {
@@ -107,7 +116,7 @@ impl Exchange {
     }
 
     fn send(&mut self, bytes: Bytes, now: Tick) {
-        if bytes.is_empty() || self.is_head {
+        if bytes.is_empty() || !self.has_body {
             return;
         }
         if self.waiting_bytes == 0 {
@@ -122,11 +131,6 @@ impl Exchange {
     pub fn taken(&mut self, bytes: usize, now: Tick) {
         self.since = now;
         self.waiting_bytes = self.waiting_bytes.saturating_sub(bytes);
-    }
-
-    /// Whether the client has left bytes waiting for so long.
-    pub fn is_stalled(&self, now: Tick, stall: Duration) -> bool {
-        self.waiting_bytes > 0 && now.since(self.since) > stall
     }
 
     /// The answer is complete. False when it is shorter than was announced: then it is broken off.

@@ -3,10 +3,11 @@
 mod budget;
 mod exchange;
 mod outgoing;
+mod patience;
 
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,7 +15,7 @@ use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{COOKIE, HeaderValue};
 use hyper::{Request, Response};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -22,6 +23,7 @@ use self::budget::Reserved;
 pub use self::exchange::Exchange;
 use self::exchange::{Answer, Body};
 use self::outgoing::{Guard, Outgoing};
+use self::patience::Patient;
 use super::answer;
 use super::fault::Fault;
 use super::forwarded::{self, Origin};
@@ -53,6 +55,7 @@ pub enum FromStream {
     Refused {
         peer: Peer,
         status: u16,
+        bytes: usize,
     },
 }
 
@@ -66,13 +69,34 @@ pub struct Shared {
     pub inbox: mpsc::UnboundedSender<FromStream>,
     pub next_key: Arc<AtomicUsize>,
     pub connection_count: Arc<AtomicUsize>,
+    pub panic_count: Arc<AtomicUsize>,
     pub bodies_left: Arc<AtomicUsize>,
     pub draining: tokio::sync::watch::Receiver<bool>,
 }
 
+/// Counts its connection among those that there are, and when it is dropped by a panic, among those that one has ended.
+struct Counted {
+    connections: Arc<AtomicUsize>,
+    panics: Arc<AtomicUsize>,
+}
+
+impl Counted {
+    fn new(shared: &Shared) -> Self {
+        shared.connection_count.fetch_add(1, Ordering::Relaxed);
+        Self { connections: Arc::clone(&shared.connection_count), panics: Arc::clone(&shared.panic_count) }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.connections.fetch_sub(1, Ordering::Relaxed);
+        self.panics.fetch_add(usize::from(std::thread::panicking()), Ordering::Relaxed);
+    }
+}
+
 /// Serves one connection until its end.
 pub async fn serve(departure: Departure, mut shared: Shared) {
-    shared.connection_count.fetch_add(1, Ordering::Relaxed);
+    let _counted = Counted::new(&shared);
     let served = match departure.socket {
         Socket::Tcp(stream) => match tokio::net::TcpStream::from_std(std::net::TcpStream::from(stream)) {
             Ok(stream) => run(Rewind::new(departure.read, stream), departure.peer, &mut shared).await,
@@ -83,7 +107,6 @@ pub async fn serve(departure: Departure, mut shared: Shared) {
             Err(error) => Err(error.into()),
         },
     };
-    shared.connection_count.fetch_sub(1, Ordering::Relaxed);
     if let Err(error) = served {
         tracing::debug!(%error, "an HTTP/2 connection ended with an error");
     }
@@ -94,7 +117,10 @@ where
     I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
     let limits = &shared.setup.limits;
-    let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+    let executor = Streams { stall: limits.write_stall, open: Arc::new(Mutex::new(Open::default())) };
+    let open = Arc::clone(&executor.open);
+    let (mut patience, farewell) = (limits.idle_time, limits.write_stall);
+    let mut builder = hyper::server::conn::http2::Builder::new(executor);
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(H2_STREAM_COUNT_MAX)
@@ -104,12 +130,25 @@ where
         .max_send_buf_size(H2_SEND_BYTES_MAX)
         .keep_alive_interval(limits.idle_time)
         .keep_alive_timeout(Duration::from_secs(20));
+    let io = TokioIo::new(Patient::new(io, limits.write_stall));
     let streams = shared.clone();
     let service = hyper::service::service_fn(move |request| stream(request, peer, streams.clone()));
-    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(io), service));
+    let mut connection = std::pin::pin!(builder.serve_connection(io, service));
+    let mut idle = std::pin::pin!(tokio::time::sleep(patience));
+    let mut has_been_told = false;
     loop {
         tokio::select! {
             ended = connection.as_mut() => return ended.map_err(Into::into),
+            () = idle.as_mut() => match lock(&open).idle_until(patience) {
+                until if until > Instant::now() => idle.as_mut().reset(until),
+                // It had its GOAWAY, and time to take what was left for it.
+                _ if has_been_told => return Ok(()),
+                _ => {
+                    connection.as_mut().graceful_shutdown();
+                    (has_been_told, patience) = (true, farewell);
+                    idle.as_mut().reset(Instant::now() + patience);
+                }
+            },
             changed = shared.draining.changed() => {
                 connection.as_mut().graceful_shutdown();
                 if changed.is_err() {
@@ -120,13 +159,72 @@ where
     }
 }
 
+/// Runs the streams of one connection, each in a task of its own.
+#[derive(Debug, Clone)]
+struct Streams {
+    stall: Duration,
+    open: Arc<Mutex<Open>>,
+}
+
+/// The streams of a connection that have not ended.
+#[derive(Debug)]
+struct Open {
+    count: usize,
+    /// When the last of them ended, or the connection began.
+    since: Instant,
+}
+
+impl Default for Open {
+    fn default() -> Self {
+        Self { count: 0, since: Instant::now() }
+    }
+}
+
+impl Open {
+    /// Until when the connection may be left as it is.
+    fn idle_until(&self, patience: Duration) -> Instant {
+        let since = if self.count == 0 { self.since } else { Instant::now() };
+        since + patience
+    }
+}
+
+impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Streams {
+    fn execute(&self, stream: F) {
+        lock(&self.open).count += 1;
+        let opened = Opened(Arc::clone(&self.open));
+        let watched = patience::watch(stream, self.stall);
+        tokio::spawn(async move {
+            watched.await;
+            drop(opened);
+        });
+    }
+}
+
+/// Counts its stream as ended when dropped.
+struct Opened(Arc<Mutex<Open>>);
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        let mut open = lock(&self.0);
+        open.count -= 1;
+        open.since = Instant::now();
+    }
+}
+
+/// Whoever panicked while holding it cannot have left it half changed.
+fn lock(open: &Mutex<Open>) -> MutexGuard<'_, Open> {
+    open.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 async fn stream(request: Request<Incoming>, peer: Peer, shared: Shared) -> Result<Response<Outgoing>, Infallible> {
     let mut reserved = Reserved::new(&shared.bodies_left);
     let (head, body) = match receive(request, &shared.setup, &mut reserved).await {
         Ok(received) => received,
         Err(fault) => {
-            let _ = shared.inbox.send(FromStream::Refused { peer, status: fault.explain().0 });
-            return Ok(refused(fault));
+            let refused = refused(fault);
+            let bytes = usize::try_from(refused.body().size_hint().lower()).unwrap_or(0);
+            let _ = shared.inbox.send(FromStream::Refused { peer, status: refused.status().as_u16(), bytes });
+            return Ok(refused);
         }
     };
     let key = StreamKey(shared.next_key.fetch_add(1, Ordering::Relaxed) as u64);
@@ -142,16 +240,16 @@ async fn stream(request: Request<Incoming>, peer: Peer, shared: Shared) -> Resul
     let body = match answer.body {
         Body::Whole(bytes) => {
             guard.has_ended = true;
-            Outgoing::Whole(Some(bytes))
+            Outgoing::Whole(bytes)
         }
         Body::Announced(length) => {
             guard.has_ended = true;
             if !answer::is_bodiless(answer.status) {
                 response = response.header("content-length", length);
             }
-            Outgoing::Whole(None)
+            Outgoing::Whole(Bytes::new())
         }
-        Body::Pieces(pieces) => Outgoing::Pieces { pieces, guard },
+        Body::Pieces(pieces, purpose) => Outgoing::Pieces { piece: Bytes::new(), pieces, purpose, guard },
     };
     Ok(response.body(body).unwrap_or_else(|_| refused(Fault::BadSyntax)))
 }
@@ -221,7 +319,7 @@ fn one_host(fields: &hyper::HeaderMap) -> Result<Option<&str>, Fault> {
 
 fn refused(fault: Fault) -> Response<Outgoing> {
     let (status, detail) = fault.explain();
-    let mut response = Response::new(Outgoing::Whole(Some(error_body(status, fault.whose(), detail).into())));
+    let mut response = Response::new(Outgoing::Whole(error_body(status, fault.whose(), detail).into()));
     *response.status_mut() = hyper::StatusCode::from_u16(status).unwrap_or(hyper::StatusCode::BAD_REQUEST);
     response.headers_mut().insert("content-type", hyper::header::HeaderValue::from_static("application/json"));
     response

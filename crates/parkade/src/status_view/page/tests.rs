@@ -18,7 +18,7 @@ fn report() -> Report {
             ("next".into(), Wait { count: 1, oldest: Some(31.2) }),
             ("timer".into(), Wait { count: 200, oldest: Some(1.94) }),
         ]),
-        connections: Connections { http1: 201, http2: 0 },
+        connections: Connections { http1: 201, ..Connections::default() },
         memory: Memory { resident_bytes: Some(7 << 20), parked_bytes: 100_000 },
         ..Report::default()
     };

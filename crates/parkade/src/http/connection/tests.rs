@@ -1,0 +1,66 @@
+use std::io::Read;
+use std::os::unix::net::UnixStream;
+
+use super::*;
+
+pub const LIMITS: Limits = Limits {
+    head_bytes_max: 32 * 1024,
+    header_count_max: 100,
+    body_bytes_max: 1024 * 1024,
+    connection_count_max: 10,
+    head_time: Duration::from_secs(10),
+    body_stall: Duration::from_secs(30),
+    idle_time: Duration::from_secs(75),
+    write_stall: Duration::from_secs(30),
+};
+
+/// A client that takes so many bytes of an answer every ten seconds. Answers after how many seconds it is cut off, if it ever is.
+fn check(purpose: Purpose, bytes_each: usize) -> Option<u64> {
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    socket2::SockRef::from(&ours).set_send_buffer_size(4_096).unwrap();
+    let socket = Socket::Unix(mio::net::UnixStream::from_std(ours));
+    let mut connection = Connection::new(socket, None, Tick::default());
+    let (mut bodies_left, mut refused, mut out) = (0, Vec::new(), Vec::new());
+    let (mut scratch, date) = ([0; 1024], DateLine::new());
+    let trust = Trust::default();
+    let mut turn = Turn {
+        limits: &LIMITS,
+        trust: &trust,
+        scratch: &mut scratch,
+        out: &mut out,
+        date: &date,
+        now: Tick::default(),
+        bodies_left: &mut bodies_left,
+        is_draining: false,
+        refused: &mut refused,
+    };
+    let terms = Terms { version: Version::Http11, is_head: false, keep_alive: true };
+    connection.phase = Phase::Waiting { request: RequestId { slot: 0, generation: 0 }, terms };
+    connection.begin(200, std::iter::empty(), purpose, &mut turn).unwrap();
+    connection.piece(&vec![b'x'; 1 << 20].into(), turn.now).unwrap();
+    for seconds in (10..600).step_by(10) {
+        turn.now = Tick::at(Duration::from_secs(seconds));
+        let mut left = bytes_each;
+        while left > 0 {
+            left -= theirs.read(&mut vec![0; left]).unwrap();
+            connection.flush(turn.now);
+        }
+        if matches!(connection.expire(&mut turn), Step::Left(_)) {
+            return Some(seconds);
+        }
+    }
+    None
+}
+
+#[test]
+fn a_client_that_takes_too_little_is_cut_off_though_it_takes_something() {
+    assert_eq!(check(Purpose::Body, 10_000), None);
+    let seconds = check(Purpose::Body, 4_000).expect("400 bytes a second are too few");
+    assert!((60..240).contains(&seconds), "{seconds}");
+}
+
+#[test]
+fn a_client_of_events_may_take_as_little_as_it_likes() {
+    assert_eq!(check(Purpose::Events, 4_000), None);
+}

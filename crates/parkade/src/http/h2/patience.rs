@@ -1,0 +1,239 @@
+//! How long a client may leave an answer untaken: the watch over each stream, and over its connection's socket.
+//!
+//! hyper waits without end for a client to make place for an answer, on a stream or on the socket. It asks for more of a body only
+//! when the client has taken what was given before; so whatever it asks for tells of progress, and a clock runs in between.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::http::limits::time_to_take;
+
+tokio::task_local! {
+    /// Of the stream whose task this is: since when its client has something to take.
+    static OFFERED: Cell<Option<Offer>>;
+}
+
+/// How fast a client takes what waits for it.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    began: Instant,
+    /// When it last took something.
+    since: Instant,
+    /// All that it took since it began.
+    taken_bytes: usize,
+}
+
+impl Pace {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self { began: now, since: now, taken_bytes: 0 }
+    }
+
+    fn took(self, bytes: usize) -> Self {
+        Self { since: Instant::now(), taken_bytes: self.taken_bytes + bytes, ..self }
+    }
+
+    /// When its time is over, unless it takes something before.
+    fn due(self, stall: Duration) -> Instant {
+        (self.since + stall).min(self.began + time_to_take(self.taken_bytes, stall))
+    }
+}
+
+/// What has been offered so far of what the client has not taken.
+#[derive(Debug, Clone, Copy)]
+struct Offer {
+    pace: Pace,
+    bytes: usize,
+}
+
+/// hyper has got a piece of this stream's body: what was offered before is taken.
+pub fn offer(bytes: usize) {
+    // Outside of a stream's task nobody watches.
+    let _ = OFFERED.try_with(|offered| {
+        let pace = offered.get().map_or_else(Pace::new, |before| before.pace.took(before.bytes));
+        offered.set(Some(Offer { pace, bytes }));
+    });
+}
+
+/// The same for events, which need no minimum rate: each begins anew.
+pub fn offer_event(bytes: usize) {
+    rest();
+    offer(bytes);
+}
+
+/// The client has taken all that there is.
+pub fn rest() {
+    let _ = OFFERED.try_with(|offered| offered.set(None));
+}
+
+/// Runs a stream to its end, or for as long as its client takes something of its answer. Dropping it resets it.
+pub async fn watch(stream: impl Future<Output = ()>, stall: Duration) {
+    let watched = async {
+        let mut stream = pin!(stream);
+        let mut alarm = Alarm::default();
+        poll_fn(|context| {
+            if stream.as_mut().poll(context).is_ready() {
+                return Poll::Ready(true);
+            }
+            let due = OFFERED.with(Cell::get).map(|offered| offered.pace.due(stall));
+            alarm.poll(due, context).map(|()| false)
+        })
+        .await
+    };
+    if !OFFERED.scope(Cell::new(None), watched).await {
+        tracing::debug!("a stream of HTTP/2 is broken off: its client takes too little of its answer");
+    }
+}
+
+/// Wakes its task at a moment that is put off again and again: the timer is only moved when it rings.
+#[derive(Debug, Default)]
+struct Alarm(Option<Pin<Box<Sleep>>>);
+
+impl Alarm {
+    /// Ready when the moment has come.
+    fn poll(&mut self, due: Option<Instant>, context: &mut Context<'_>) -> Poll<()> {
+        let Some(due) = due else { return Poll::Pending };
+        let timer = self.0.get_or_insert_with(|| Box::pin(sleep_until(due)));
+        loop {
+            ready!(timer.as_mut().poll(context));
+            if Instant::now() >= due {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(due);
+        }
+    }
+}
+
+/// A socket that fails when it takes nothing of what is to be written for so long, or too little of it.
+#[derive(Debug)]
+pub struct Patient<I> {
+    io: I,
+    stall: Duration,
+    blocked: Option<Pace>,
+    alarm: Alarm,
+}
+
+impl<I> Patient<I> {
+    pub fn new(io: I, stall: Duration) -> Self {
+        Self { io, stall, blocked: None, alarm: Alarm::default() }
+    }
+}
+
+impl<I: AsyncRead + Unpin> AsyncRead for Patient<I> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(context, into)
+    }
+}
+
+impl<I: AsyncWrite + Unpin> AsyncWrite for Patient<I> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = &mut *self;
+        let written = Pin::new(&mut this.io).poll_write(context, bytes);
+        if let Poll::Ready(written) = written {
+            let bytes = written.as_ref().map_or(0, |bytes| *bytes);
+            this.blocked = this.blocked.map(|pace| pace.took(bytes));
+            return Poll::Ready(written);
+        }
+        let pace = this.blocked.get_or_insert_with(Pace::new);
+        this.alarm.poll(Some(pace.due(this.stall)), context).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // Asked for behind the last byte.
+        self.blocked = None;
+        Pin::new(&mut self.io).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    const STALL: Duration = Duration::from_secs(30);
+
+    /// A stream whose client takes a piece of that size after each of these seconds. Answers after how many it was over, and whether it was whole.
+    async fn check(bytes: usize, taken_after: &[u64]) -> (u64, bool) {
+        let began = Instant::now();
+        let mut is_whole = false;
+        let stream = async {
+            offer(bytes);
+            for seconds in taken_after {
+                tokio::time::sleep(Duration::from_secs(*seconds)).await;
+                offer(bytes);
+            }
+            is_whole = true;
+        };
+        watch(stream, STALL).await;
+        (began.elapsed().as_secs(), is_whole)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_is_broken_off_when_its_client_takes_nothing_for_the_stall_time() {
+        assert_eq!(check(16_384, &[20, 20, 20]).await, (60, true));
+        assert_eq!(check(16_384, &[20, 20, 40]).await, (70, false));
+        assert_eq!(check(16_384, &[3_600]).await, (30, false));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_is_broken_off_when_its_client_takes_too_little_though_it_takes_something() {
+        assert_eq!(check(500, &[1; 100]).await, (100, true));
+        // After n seconds n bytes are taken: that earns nothing until the 500th.
+        assert_eq!(check(1, &[1; 100]).await, (30, false));
+        assert_eq!(check(1_000, &[20; 10]).await, (32, false));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_need_no_minimum_rate() {
+        let mut is_whole = false;
+        let stream = async {
+            for _ in 0..100 {
+                offer_event(1);
+                tokio::time::sleep(Duration::from_secs(20)).await;
+            }
+            is_whole = true;
+        };
+        watch(stream, STALL).await;
+        assert!(is_whole);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_has_nothing_to_take_may_wait_for_ever() {
+        let mut is_whole = false;
+        let stream = async {
+            offer(1);
+            rest();
+            tokio::time::sleep(Duration::from_secs(3_600)).await;
+            is_whole = true;
+        };
+        watch(stream, STALL).await;
+        assert!(is_whole);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_socket_fails_when_it_takes_nothing_for_the_stall_time() {
+        let (near, mut far) = tokio::io::duplex(10_000);
+        let mut near = Patient::new(near, STALL);
+        near.write_all(&[0; 10_000]).await.unwrap();
+        let reading = tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            far.read_exact(&mut [0; 9_999]).await.unwrap();
+            std::future::pending::<()>().await;
+        });
+        let began = Instant::now();
+        let failed = near.write_all(&[0; 10_000]).await.unwrap_err();
+        assert_eq!((failed.kind(), began.elapsed().as_secs()), (io::ErrorKind::TimedOut, 49));
+        reading.abort();
+    }
+}
