@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -156,3 +157,40 @@ def test_a_worker_that_is_killed_takes_its_programs_along(serve: Serve) -> None:
     assert asked.answer().status == 504
     until("the program is gone", lambda: not processes.is_alive(helper))
     server.still_serves()
+
+
+def test_a_worker_that_no_longer_listens_is_replaced(serve: Serve, tmp_path: Path) -> None:
+    file = tmp_path / "deaf.py"
+    file.write_text(
+        "import fcntl, os\n"
+        "from parkade import App\n"
+        "app = App()\n"
+        "def reads_a_pipe(fd):\n"
+        "    try:\n"
+        "        pipe = os.readlink(f'/proc/self/fd/{fd}').startswith('pipe:')\n"
+        "        return pipe and fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY\n"
+        "    except OSError:\n"
+        "        return False\n"
+        "@app.get('/deaf')\n"
+        "async def deaf():\n"
+        "    for fd in range(3, 64):\n"
+        "        if reads_a_pipe(fd): os.close(fd)\n"
+        "    return 'deaf'\n"
+        "@app.get('/hola/{name}')\n"
+        "async def hola(name: str): return f'Hola {name}'\n"
+    )
+    server = serve(file, workers=1)
+    assert server.get("/deaf").text == "deaf"
+    watch = Stopwatch()
+    assert server.get("/hola/x").status == 502
+    server.ready()
+    assert server.get("/hola/x").text == "Hola x"
+    assert watch.seconds < 5
+
+
+def test_who_prints_before_its_link_is_taken_over_is_told(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('hello from far too early')\n")
+    server = serve("basic", is_ready=False, environment={"PYTHONPATH": str(tmp_path)})
+    assert server.ended() == 1
+    assert "hello from far too early" in server.log()
+    assert "standard output" in server.log()

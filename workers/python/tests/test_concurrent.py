@@ -97,8 +97,35 @@ async def large(): return b"x" * 400_000
 
 @app.get("/large-plain")
 def large_plain(): return b"x" * 400_000
+
+@app.get("/race")
+async def race():
+    wait, sleep = asyncio.ensure_future(_never()), asyncio.ensure_future(asyncio.sleep(0.01))
+    done, pending = await asyncio.wait({wait, sleep}, return_when=asyncio.FIRST_COMPLETED)
+    for loser in pending:
+        loser.cancel()
+    await after(1)
+    return "another won"
+
+@app.get("/stray")
+async def stray():
+    async def strays():
+        try:
+            await channel("never").next()
+        finally:
+            print("the stray ends")
+    asyncio.ensure_future(strays())
+    await asyncio.Event().wait()
+
+class Foreign(BaseException):
+    pass
+
+@app.get("/foreign")
+async def foreign():
+    raise Foreign("a class of its own")
 """
 HOLA, PLAIN, COMPARE, CANCELLED, OWN, TWICE, STREAM, LATE, FOREVER, THEN, IMPATIENT, LARGE, LARGE_PLAIN = range(13)
+RACE, STRAY, FOREIGN = range(13, 16)
 
 
 def test_coroutines_and_plain_functions_are_answered(core: StartCore) -> None:
@@ -177,9 +204,48 @@ def test_a_request_waits_for_one_thing_at_a_time(core: StartCore) -> None:
     worker = core(SOURCE)
     worker.ready()
     stream = worker.request(TWICE)
+    assert worker.names(2) == [f"PARK {stream}", f"UNPARK {stream}"], "all its waits end with its answer"
+    worker.send(f.RESUME, 0, [["unparked"], [stream]])
+    assert worker.next()[2].body == "WaitError"
+
+
+def test_what_lost_a_race_does_not_keep_its_request_from_waiting_for_something_else(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    stream = worker.request(RACE)
+    assert worker.names(2) == [f"PARK {stream}", f"UNPARK {stream}"]
+    worker.send(f.RESUME, 0, [["unparked"], [stream]])
     assert worker.names(1) == [f"PARK {stream}"]
     worker.send(f.RESUME, 0, [["elapsed"], [stream]])
-    assert worker.next()[2].body == "WaitError"
+    assert worker.next()[2].body == "another won"
+
+
+def test_a_task_that_a_request_has_started_ends_with_it(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    stream = worker.request(STRAY)
+    assert worker.names(1) == [f"PARK {stream}"]
+    worker.send(f.CANCEL, stream, ["client_left"])
+    assert worker.answer(HOLA, "x").body == "Hola x"
+    assert worker.end()[1] == "started\nthe stray ends\nstopped\n"
+
+
+def test_what_is_no_exception_fails_its_request_only(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    stream = worker.request(FOREIGN)
+    name, at, error = worker.next()
+    assert (name, at, error.reason) == ("ERROR", stream, "application")
+    assert "class of its own" in error.text
+    assert worker.answer(HOLA, "x").body == "Hola x"
+
+
+def test_all_that_a_hook_publishes_at_the_end_is_told(core: StartCore) -> None:
+    worker = core(SOURCE.replace('print("stopped")', '[channel("end").publish("x" * 100_000) for _ in range(50)]'))
+    worker.ready()
+    worker.send(f.GOODBYE, 0, ["stopping", ""])
+    told = [name for name, _, _ in iter(worker.next, ("END", 0, None))]
+    assert told == ["PUBLISH"] * 50
 
 
 @pytest.mark.parametrize(("route", "told"), [(LARGE, []), (LARGE_PLAIN, [1])])

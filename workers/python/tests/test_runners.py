@@ -244,7 +244,7 @@ def test_a_task_that_outlives_its_request_cannot_wait_in_another(worker: Core) -
 
 def test_a_coroutine_that_exits_or_quits_takes_no_other_with_it(worker: Core) -> None:
     worker.requests(*at("exits", "sees", "quits", "sees", "waits", "sees"))
-    assert sorted(worker.names(5)) == [f"RESPONSE {stream}" for stream in (1, 2, 4, 5, 6)]
+    assert sorted(worker.names(6)) == ["ERROR 3", *(f"RESPONSE {stream}" for stream in (1, 2, 4, 5, 6))]
     assert worker.bodies(*at("sees")) == ["unset"]
 
 

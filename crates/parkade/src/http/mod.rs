@@ -91,6 +91,7 @@ impl Http {
             inbox: sender,
             next_key: Arc::new(AtomicUsize::new(0)),
             connection_count: Arc::new(AtomicUsize::new(0)),
+            stream_count: Arc::new(AtomicUsize::new(0)),
             panic_count: Arc::new(AtomicUsize::new(0)),
             bodies_left: Arc::new(AtomicUsize::new(limits::BODIES_BYTES_MAX)),
             draining: watched,
@@ -122,7 +123,8 @@ impl Http {
 
     /// Whether answers wait here for their clients to read.
     pub fn has_unsent(&self) -> bool {
-        self.lot.has_unsent()
+        // When all lives have ended, a stream is open only for what its client has not taken.
+        self.lot.has_unsent() || self.shared.stream_count.load(Ordering::Relaxed) > 0
     }
 
     /// Whether connections are still on their way to their end.
@@ -179,8 +181,8 @@ impl Http {
 
     fn hear(&mut self, said: FromStream, events: &mut Vec<HttpEvent>) {
         match said {
-            FromStream::Arrived { key, head, body, origin, answer, reserved } => {
-                let exchange = h2::Exchange::new(key, head.method() == "HEAD", answer, reserved);
+            FromStream::Arrived { key, head, body, origin, answer, cut, reserved } => {
+                let exchange = h2::Exchange::new(key, head.method() == "HEAD", answer, cut, reserved);
                 // Its body has a budget of its own: `reserved`.
                 let request = self.roll.enter(Client::H2(Box::new(exchange)), 0);
                 self.streams.insert(key, request);
@@ -196,7 +198,10 @@ impl Http {
             }
             FromStream::Refused { peer, status, bytes } => events.push(HttpEvent::Refused { peer, status, bytes }),
             FromStream::Left { key } => {
-                if let Some(request) = self.streams.remove(&key) {
+                // Of one that was broken off here everybody has heard.
+                if let Some(request) = self.streams.remove(&key)
+                    && matches!(self.roll.client(request), Some(Client::H2(_)))
+                {
                     self.roll.leave(request);
                     events.push(HttpEvent::Left { request });
                 }

@@ -10,7 +10,7 @@ pub const READ_BYTES_PER_TURN: usize = 256 * 1024;
 pub const READ_BYTES: usize = 64 * 1024;
 
 /// Asked of the kernel for each direction of a link: room for some 2,000 small answers, or for four large inline bodies. Pages are taken
-/// when bytes wait in them. A user without privileges has 64 MiB for all pipes by default, so 128 workers have theirs.
+/// when bytes wait in them. A user without privileges has 64 MiB for all pipes by default: more than 100 workers have theirs.
 pub const PIPE_BYTES: usize = 256 * 1024;
 
 /// What waits here for one worker to read it. Credit bounds what a worker is given, so only one that does not read gets here.

@@ -65,6 +65,8 @@ enum Outlet {
 pub enum Written {
     All,
     Part,
+    /// The worker no longer listens.
+    Nothing,
 }
 
 /// What one read found.
@@ -142,11 +144,14 @@ impl Link {
     /// Writes what waits, as far as the pipe takes it; the poll set tells when it takes more.
     ///
     /// The pipe is watched for that only while it is full: else the core would be woken whenever its worker reads.
-    pub fn flush(&mut self, registry: &Registry) {
-        self.outlet = match self.write() {
-            Written::All => Outlet::Idle,
-            Written::Part => Outlet::Blocked,
-        };
+    pub fn flush(&mut self, registry: &Registry) -> Written {
+        let written = self.write();
+        self.outlet = if written == Written::Part { Outlet::Blocked } else { Outlet::Idle };
+        self.watch_outlet(registry);
+        written
+    }
+
+    fn watch_outlet(&mut self, registry: &Registry) {
         let is_to_be_watched = self.outlet == Outlet::Blocked;
         if is_to_be_watched == self.outlet_is_watched {
             return;
@@ -172,8 +177,10 @@ impl Link {
                 Ok(count @ 1..) => self.unsent.advance(count),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Written::Part,
-                // It no longer listens. What it still wrote is read, then its end is found there.
-                Ok(_) | Err(_) => break,
+                Ok(_) | Err(_) => {
+                    self.empty();
+                    return Written::Nothing;
+                }
             }
         }
         self.empty();

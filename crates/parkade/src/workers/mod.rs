@@ -193,8 +193,10 @@ impl Workers {
     /// Sends what has been said, with one write for each link.
     pub fn flush(&mut self) {
         for worker in std::mem::take(&mut self.sending) {
-            if let Some(worker) = self.crew.get_mut(&worker) {
-                worker.flush(self.poll.registry());
+            let Some(flushed) = self.crew.get_mut(&worker) else { continue };
+            flushed.flush(self.poll.registry());
+            if flushed.is_ending() {
+                self.note_ending(worker);
             }
         }
     }

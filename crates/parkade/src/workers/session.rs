@@ -109,7 +109,7 @@ impl Session {
     pub fn hear(&mut self, read: &mut BytesMut, audience: &mut Audience) -> Result<(), Broken> {
         while !self.conversation.is_over() {
             let head = Head::of(read);
-            let next = self.decoder.next(read).map_err(|violation| head.broken(&violation))?;
+            let next = self.decoder.next(read).map_err(|violation| self.broken(&head, &violation))?;
             let Some(frame) = next else { return Ok(()) };
             if let Err(violation) = self.conversation.hear(&frame) {
                 return Err(head.with_versions(&violation, &frame));
@@ -118,6 +118,20 @@ impl Session {
         }
         read.clear();
         Ok(())
+    }
+
+    fn broken(&self, head: &Head, violation: &Violation) -> Broken {
+        let broken = head.broken(violation);
+        match head.printed().filter(|_| !self.has_greeted()) {
+            Some(text) => Broken {
+                why: format!(
+                    "it printed {text:?} before it took over its standard output, which is its link to the core: whatever prints that early \
+                     (sitecustomize, a wrapper for --python) has to print to standard error"
+                ),
+                ..broken
+            },
+            None => broken,
+        }
     }
 
     /// Opens a stream with a request. A body that does not fit into its frame is sent by [`Session::pump`]; `parts.body` and `parts.more` are set
@@ -359,6 +373,13 @@ impl Head {
         let length = read.len().min(bytes.len());
         bytes[..length].copy_from_slice(&read[..length]);
         Self { bytes, length }
+    }
+
+    /// What it says if it is text, as no frame is: its first line.
+    fn printed(&self) -> Option<&str> {
+        let text = str::from_utf8(&self.bytes[..self.length]).ok()?;
+        let line = text.lines().next()?;
+        (!line.is_empty() && !line.contains(char::is_control)).then_some(line)
     }
 
     fn broken(&self, violation: &Violation) -> Broken {

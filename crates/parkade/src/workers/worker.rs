@@ -8,7 +8,7 @@ use parkade_wire::encode;
 use tokio::time::Instant;
 
 use super::limits;
-use super::link::{Found, Link};
+use super::link::{Found, Link, Written};
 use super::places::Places;
 use super::process::{Launch, News, Post, Process};
 use super::session::{Audience, Broken, Session};
@@ -81,7 +81,10 @@ impl Worker {
         let Some(link) = &mut self.link else { return };
         loop {
             self.session.pump(&mut link.unsent);
-            link.flush(registry);
+            if link.flush(registry) == Written::Nothing {
+                // What it still says is read; but one that no longer listens has nothing left to do.
+                return self.limit_exit();
+            }
             if link.is_blocked() || !self.session.has_more_to_send() {
                 return;
             }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import html as markup
 import importlib
 import linecache
@@ -62,9 +63,10 @@ def log_fault(text: str) -> None:
 
 
 def log(text: str) -> None:
-    """Writes lines to stderr, which the core takes into its log."""
-    sys.stderr.write(text if text.endswith("\n") else text + "\n")
-    sys.stderr.flush()
+    """Writes lines to stderr, which the core takes into its log. Where the application has closed that, nowhere."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(text if text.endswith("\n") else text + "\n")
+        sys.stderr.flush()
 
 
 def _trim(told: traceback.TracebackException, loading: bool) -> None:

@@ -92,8 +92,8 @@ class Channel:
         own cursor counts (`request.cursor`). With `.then` and awaited, it gives a `Message`, or None when the time is
         up; without `since` it begins now.
 
-        Say `timeout` here, not by `asyncio.timeout` around it: a request whose coroutine gives up its own wait stays
-        parked until that wait is over, and is answered, or waits again, only then.
+        With `timeout` here, rather than `asyncio.timeout` around it, the core does the waiting to the end: two messages
+        on the link less.
         """
         return Wait(p.Next(self.name, p.NextOptions(None if timeout is None else _seconds(timeout), since)))
 

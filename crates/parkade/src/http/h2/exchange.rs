@@ -22,13 +22,7 @@ pub enum Body {
     Whole(Bytes),
     /// For `HEAD`: the length that a body would have.
     Announced(u64),
-    Pieces(mpsc::UnboundedReceiver<Piece>, Purpose),
-}
-
-#[derive(Debug)]
-pub enum Piece {
-    Data(Bytes),
-    Aborted,
+    Pieces(mpsc::UnboundedReceiver<Bytes>, Purpose),
 }
 
 /// The server's end of a stream.
@@ -39,7 +33,7 @@ pub struct Exchange {
     /// Whether a body is sent: not for HEAD, nor with a status that has none.
     pub has_body: bool,
     answer: Option<oneshot::Sender<Answer>>,
-    pieces: Option<mpsc::UnboundedSender<Piece>>,
+    pieces: Option<mpsc::UnboundedSender<Bytes>>,
     waiting_bytes: usize,
     /// Bytes of a streamed answer that were announced and have not come.
     left: Option<u64>,
@@ -47,10 +41,18 @@ pub struct Exchange {
     _reserved: Reserved,
     /// When the client last took something of what waits for it.
     since: Tick,
+    /// Ends the stream's task, with all that waits in it.
+    cut: Option<oneshot::Sender<()>>,
 }
 
 impl Exchange {
-    pub fn new(key: StreamKey, is_head: bool, answer: oneshot::Sender<Answer>, reserved: Reserved) -> Self {
+    pub fn new(
+        key: StreamKey,
+        is_head: bool,
+        answer: oneshot::Sender<Answer>,
+        cut: oneshot::Sender<()>,
+        reserved: Reserved,
+    ) -> Self {
         Self {
             key,
             is_head,
@@ -61,6 +63,7 @@ impl Exchange {
             left: None,
             _reserved: reserved,
             since: Tick::default(),
+            cut: Some(cut),
         }
     }
 
@@ -124,7 +127,7 @@ impl Exchange {
         }
         self.waiting_bytes += bytes.len();
         if let Some(pieces) = &self.pieces {
-            let _ = pieces.send(Piece::Data(bytes));
+            let _ = pieces.send(bytes);
         }
     }
 
@@ -143,10 +146,13 @@ impl Exchange {
         true
     }
 
+    /// Breaks the answer off: what waits for the client is dropped, and it is told at once.
     pub fn abort(&mut self) {
-        if let Some(pieces) = self.pieces.take() {
-            let _ = pieces.send(Piece::Aborted);
+        // First, so that the end of the pieces is not taken for that of the answer.
+        if let Some(cut) = self.cut.take() {
+            let _ = cut.send(());
         }
+        self.pieces = None;
         self.answer = None;
     }
 }

@@ -43,6 +43,8 @@ pub enum FromStream {
         body: Bytes,
         origin: Origin,
         answer: oneshot::Sender<Answer>,
+        /// Breaks the stream off.
+        cut: oneshot::Sender<()>,
         reserved: Reserved,
     },
     Taken {
@@ -69,6 +71,7 @@ pub struct Shared {
     pub inbox: mpsc::UnboundedSender<FromStream>,
     pub next_key: Arc<AtomicUsize>,
     pub connection_count: Arc<AtomicUsize>,
+    pub stream_count: Arc<AtomicUsize>,
     pub panic_count: Arc<AtomicUsize>,
     pub bodies_left: Arc<AtomicUsize>,
     pub draining: tokio::sync::watch::Receiver<bool>,
@@ -117,14 +120,19 @@ where
     I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
     let limits = &shared.setup.limits;
-    let executor = Streams { stall: limits.write_stall, open: Arc::new(Mutex::new(Open::default())) };
+    let executor = Streams {
+        stall: limits.write_stall,
+        open: Arc::new(Mutex::new(Open::default())),
+        all: Arc::clone(&shared.stream_count),
+    };
     let open = Arc::clone(&executor.open);
     let (mut patience, farewell) = (limits.idle_time, limits.write_stall);
     let mut builder = hyper::server::conn::http2::Builder::new(executor);
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(H2_STREAM_COUNT_MAX)
-        .max_header_list_size(u32::try_from(limits.head_bytes_max).unwrap_or(u32::MAX))
+        // h2 refuses what reaches its limit.
+        .max_header_list_size(u32::try_from(limits.head_bytes_max).unwrap_or(u32::MAX).saturating_add(1))
         .max_pending_accept_reset_streams(H2_PENDING_RESET_COUNT_MAX)
         .max_local_error_reset_streams(H2_PENDING_RESET_COUNT_MAX)
         .max_send_buf_size(H2_SEND_BYTES_MAX)
@@ -164,6 +172,8 @@ where
 struct Streams {
     stall: Duration,
     open: Arc<Mutex<Open>>,
+    /// Those of all connections.
+    all: Arc<AtomicUsize>,
 }
 
 /// The streams of a connection that have not ended.
@@ -191,7 +201,8 @@ impl Open {
 impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Streams {
     fn execute(&self, stream: F) {
         lock(&self.open).count += 1;
-        let opened = Opened(Arc::clone(&self.open));
+        self.all.fetch_add(1, Ordering::Relaxed);
+        let opened = Opened { of_connection: Arc::clone(&self.open), of_all: Arc::clone(&self.all) };
         let watched = patience::watch(stream, self.stall);
         tokio::spawn(async move {
             watched.await;
@@ -201,11 +212,15 @@ impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Streams
 }
 
 /// Counts its stream as ended when dropped.
-struct Opened(Arc<Mutex<Open>>);
+struct Opened {
+    of_connection: Arc<Mutex<Open>>,
+    of_all: Arc<AtomicUsize>,
+}
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        let mut open = lock(&self.0);
+        self.of_all.fetch_sub(1, Ordering::Relaxed);
+        let mut open = lock(&self.of_connection);
         open.count -= 1;
         open.since = Instant::now();
     }
@@ -231,7 +246,8 @@ async fn stream(request: Request<Incoming>, peer: Peer, shared: Shared) -> Resul
     let origin = forwarded::origin(peer, &head, &shared.setup.trust);
     let mut guard = Guard { key, inbox: shared.inbox.clone(), has_ended: false };
     let (answer, answered) = oneshot::channel();
-    let _ = shared.inbox.send(FromStream::Arrived { key, head, body, origin, answer, reserved });
+    let cut = patience::end_by();
+    let _ = shared.inbox.send(FromStream::Arrived { key, head, body, origin, answer, cut, reserved });
     let Ok(answer) = answered.await else { return Ok(refused(Fault::BodyEndedEarly)) };
     let mut response = Response::builder().status(answer.status);
     for (name, value) in &answer.fields {
@@ -322,5 +338,8 @@ fn refused(fault: Fault) -> Response<Outgoing> {
     let mut response = Response::new(Outgoing::Whole(error_body(status, fault.whose(), detail).into()));
     *response.status_mut() = hyper::StatusCode::from_u16(status).unwrap_or(hyper::StatusCode::BAD_REQUEST);
     response.headers_mut().insert("content-type", hyper::header::HeaderValue::from_static("application/json"));
+    if status == 503 {
+        response.headers_mut().insert("retry-after", hyper::header::HeaderValue::from_static("1"));
+    }
     response
 }

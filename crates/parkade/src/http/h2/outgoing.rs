@@ -1,5 +1,6 @@
 //! The body of an answer on its way to hyper, and the watch over its stream.
 
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -7,7 +8,6 @@ use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 
-use super::exchange::Piece;
 use super::{FromStream, StreamKey, patience};
 use crate::http::Purpose;
 use crate::http::limits::{H2_CUT_BYTES_MAX, H2_LAST_BYTES_MAX};
@@ -30,31 +30,23 @@ impl Drop for Guard {
 /// The body of an answer on its way to hyper.
 pub enum Outgoing {
     Whole(Bytes),
-    Pieces { piece: Bytes, pieces: mpsc::UnboundedReceiver<Piece>, purpose: Purpose, guard: Guard },
+    Pieces { piece: Bytes, pieces: mpsc::UnboundedReceiver<Bytes>, purpose: Purpose, guard: Guard },
 }
-
-#[derive(Debug, thiserror::Error)]
-#[error("the answer was broken off")]
-pub struct BrokenOff;
 
 impl hyper::body::Body for Outgoing {
     type Data = Bytes;
-    type Error = BrokenOff;
+    type Error = Infallible;
 
-    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let (rest, purpose) = match self.get_mut() {
             Self::Whole(bytes) => (bytes, Purpose::Body),
             Self::Pieces { piece, pieces, purpose, guard } => {
                 if piece.is_empty() {
                     patience::rest();
                     match ready!(pieces.poll_recv(context)) {
-                        Some(Piece::Data(bytes)) => {
+                        Some(bytes) => {
                             let _ = guard.inbox.send(FromStream::Taken { key: guard.key, bytes: bytes.len() });
                             *piece = bytes;
-                        }
-                        Some(Piece::Aborted) => {
-                            guard.has_ended = true;
-                            return Poll::Ready(Some(Err(BrokenOff)));
                         }
                         None => guard.has_ended = true,
                     }

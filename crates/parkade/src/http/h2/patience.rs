@@ -3,7 +3,7 @@
 //! hyper waits without end for a client to make place for an answer, on a stream or on the socket. It asks for more of a body only
 //! when the client has taken what was given before; so whatever it asks for tells of progress, and a clock runs in between.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
@@ -11,13 +11,38 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::http::limits::time_to_take;
 
 tokio::task_local! {
-    /// Of the stream whose task this is: since when its client has something to take.
-    static OFFERED: Cell<Option<Offer>>;
+    /// Of the stream whose task this is.
+    static WATCHED: Watched;
+}
+
+#[derive(Debug, Default)]
+struct Watched {
+    /// Since when its client has something to take.
+    offered: Cell<Option<Offer>>,
+    /// Says when it is to be broken off.
+    cut: RefCell<Option<oneshot::Receiver<()>>>,
+}
+
+impl Watched {
+    fn is_cut(&self, context: &mut Context<'_>) -> bool {
+        let mut cut = self.cut.borrow_mut();
+        let Some(told) = cut.as_mut().map(|cut| Pin::new(cut).poll(context)) else { return false };
+        match told {
+            Poll::Ready(Ok(())) => true,
+            // Nobody will say so any more.
+            Poll::Ready(Err(_)) => {
+                *cut = None;
+                false
+            }
+            Poll::Pending => false,
+        }
+    }
 }
 
 /// How fast a client takes what waits for it.
@@ -56,9 +81,9 @@ struct Offer {
 /// hyper has got a piece of this stream's body: what was offered before is taken.
 pub fn offer(bytes: usize) {
     // Outside of a stream's task nobody watches.
-    let _ = OFFERED.try_with(|offered| {
-        let pace = offered.get().map_or_else(Pace::new, |before| before.pace.took(before.bytes));
-        offered.set(Some(Offer { pace, bytes }));
+    let _ = WATCHED.try_with(|watched| {
+        let pace = watched.offered.get().map_or_else(Pace::new, |before| before.pace.took(before.bytes));
+        watched.offered.set(Some(Offer { pace, bytes }));
     });
 }
 
@@ -70,7 +95,14 @@ pub fn offer_event(bytes: usize) {
 
 /// The client has taken all that there is.
 pub fn rest() {
-    let _ = OFFERED.try_with(|offered| offered.set(None));
+    let _ = WATCHED.try_with(|watched| watched.offered.set(None));
+}
+
+/// A way to break off the stream whose task this is, from outside and at once, whatever it waits for.
+pub fn end_by() -> oneshot::Sender<()> {
+    let (sender, receiver) = oneshot::channel();
+    let _ = WATCHED.try_with(|watched| watched.cut.replace(Some(receiver)));
+    sender
 }
 
 /// Runs a stream to its end, or for as long as its client takes something of its answer. Dropping it resets it.
@@ -79,16 +111,24 @@ pub async fn watch(stream: impl Future<Output = ()>, stall: Duration) {
         let mut stream = pin!(stream);
         let mut alarm = Alarm::default();
         poll_fn(|context| {
+            let is_cut = |context: &mut Context<'_>| WATCHED.with(|watched| watched.is_cut(context));
+            if is_cut(context) {
+                return Poll::Ready(false);
+            }
             if stream.as_mut().poll(context).is_ready() {
                 return Poll::Ready(true);
             }
-            let due = OFFERED.with(Cell::get).map(|offered| offered.pace.due(stall));
+            // Again, to be woken by a way that has just been made.
+            if is_cut(context) {
+                return Poll::Ready(false);
+            }
+            let due = WATCHED.with(|watched| watched.offered.get()).map(|offered| offered.pace.due(stall));
             alarm.poll(due, context).map(|()| false)
         })
         .await
     };
-    if !OFFERED.scope(Cell::new(None), watched).await {
-        tracing::debug!("a stream of HTTP/2 is broken off: its client takes too little of its answer");
+    if !WATCHED.scope(Watched::default(), watched).await {
+        tracing::debug!("a stream of HTTP/2 is broken off");
     }
 }
 
@@ -219,6 +259,29 @@ mod tests {
         };
         watch(stream, STALL).await;
         assert!(is_whole);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_is_broken_off_from_outside_whatever_it_waits_for() {
+        let mut ends = Vec::new();
+        for breaks_off in [true, false] {
+            let (told, hears) = oneshot::channel();
+            let stream = async move {
+                let _ = told.send(end_by());
+                tokio::time::sleep(Duration::from_secs(10)).await;
+            };
+            let began = Instant::now();
+            let outside = async {
+                let cut = hears.await.unwrap();
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                if breaks_off {
+                    cut.send(()).unwrap();
+                }
+            };
+            tokio::join!(watch(stream, STALL), outside);
+            ends.push(began.elapsed().as_secs());
+        }
+        assert_eq!(ends, [1, 10]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -29,8 +29,8 @@ async def _run(link: Link, session: Session, application: Application) -> str:
     concurrent = Concurrent(loop, session, application)
     port.connect(concurrent)
     await application.start_concurrent()
-    await loop.connect_write_pipe(lambda: _Outlet(concurrent), os.fdopen(link.writer, "wb", 0))
     await loop.connect_read_pipe(lambda: concurrent, os.fdopen(link.reader, "rb", 0))
+    await loop.connect_write_pipe(lambda: _Outlet(concurrent), os.fdopen(link.writer, "wb", 0))
     told = application.ready()
     concurrent.plain = frozenset(number for number, route in enumerate(told.routes) if route.kind == "sync")
     concurrent.write(session.ready(CREDIT_CONCURRENT, told))
@@ -39,9 +39,8 @@ async def _run(link: Link, session: Session, application: Application) -> str:
         return ""
     if ended.code == "stopping":
         await application.stop_concurrent()
-        return ""
     await concurrent.close()
-    return f"{ended.code}: {ended.text}"
+    return "" if ended.code == "stopping" else f"{ended.code}: {ended.text}"
 
 
 def _loop_of_choice() -> asyncio.AbstractEventLoop:
@@ -186,7 +185,7 @@ class Concurrent(asyncio.Protocol):
             self._out.append(self._session.park(stream, answer.park))
         else:
             coming = _at_once(answer) if type(answer) is Streamed else cast(Coming, answer)
-            self._runners.add(stream, _occupying(coming) if occupies else coming)
+            self._runners.add(stream, coming, occupies)
 
     def _resume(self, stream: int, outcome: p.Outcome) -> None:
         if (exchange := self._exchanges.get(stream)) is not None:
@@ -198,6 +197,7 @@ class Concurrent(asyncio.Protocol):
         exchange = self._exchanges.get(stream)
         if exchange is not None:
             exchange.task.cancel("the request was cancelled")
+            exchange.give_up()  # what waits may be a task that it has started
 
     def _end(self, ended: Ended | None) -> None:
         if not self.over.done():
@@ -208,12 +208,13 @@ class Concurrent(asyncio.Protocol):
     async def _finish(self, exchange: Exchange, answer: Answer) -> None:
         session, stream = self._session, exchange.stream
         if exchange.waiters is not None:
+            exchange.give_up()  # a task that it has started may wait still, for nobody
             await exchange.held_again()
         if not session.held(stream):
             pass  # it was cancelled while it was parked
         elif type(answer) is bytes:
             self.write(session.respond(stream, answer))
-        elif isinstance(answer, Streamed):
+        elif type(answer) is Streamed:
             await self._stream(exchange, answer)
         elif type(answer) is Parked:
             self.write(session.park(stream, answer.park))
@@ -228,7 +229,7 @@ class Concurrent(asyncio.Protocol):
                         await self._writable(exchange)
             else:
                 for chunk in answer.chunks:
-                    await self._send_plain(exchange, chunk, type(answer) is _Occupying)
+                    await self._send_plain(exchange, chunk)
             self.write(session.finish(stream))
         except FAULTS as error:
             self.write(session.error(stream, "application", self._application.failed(error)))
@@ -252,15 +253,15 @@ class Concurrent(asyncio.Protocol):
         self.write(self._session.data(exchange.stream, chunk))
         return self._session.blocked(exchange.stream)
 
-    async def _send_plain(self, exchange: Exchange, chunk: bytes, occupies: bool) -> None:
+    async def _send_plain(self, exchange: Exchange, chunk: bytes) -> None:
         """A piece of a plain iterator, which never suspends: it leaves and others are heard before the next is made."""
         if self._send(exchange, chunk):
-            if occupies:  # put aside until the client reads on: it does so no longer
+            if exchange.occupies:  # put aside until the client reads on: it does so no longer
                 self.write(self._session.credit(1))
             try:
                 await self._writable(exchange)
             finally:
-                if occupies:
+                if exchange.occupies:
                     self.write(self._session.credit(-1))
         self.flush()
         await asyncio.sleep(0)
@@ -289,17 +290,8 @@ class _Outlet(asyncio.BaseProtocol):
         self._concurrent.outlet_lost()
 
 
-class _Occupying(Streamed, frozen=True):
-    """Of a plain function: the core counts its worker as busy with it."""
-
-
 async def _at_once(answer: Answer) -> Answer:
     return answer
-
-
-async def _occupying(coming: Coming) -> Answer:
-    answer = await coming
-    return _Occupying(answer.head, answer.chunks) if type(answer) is Streamed else answer
 
 
 def _resolve(future: asyncio.Future[None] | None) -> None:

@@ -29,35 +29,52 @@ class Link(Protocol):
 class Exchange(Struct, eq=False):
     """One stream that a coroutine answers.
 
-    `waiting` is whether some part of it awaits a wait now; `waiters` hear of RESUME (None: it was never parked);
-    `writable` is what a streamed answer waits for while its client reads. A `Struct`, since every request makes one.
+    `occupies` is whether the core counts its worker as busy with it (a plain function's); `waiting` what some part of
+    it awaits now; `waiters` hear of RESUME (None: it was never parked); `writable` is what a streamed answer waits for
+    while its client reads. A `Struct`, since every request makes one.
     """
 
     _link: Link
     stream: int
     task: asyncio.Task[Any]
-    waiting: bool = False
+    occupies: bool = False
+    waiting: asyncio.Future[p.Outcome] | None = None
     waiters: list[asyncio.Future[p.Outcome]] | None = None
     writable: asyncio.Future[None] | None = None
 
     async def wait(self, park: bytes) -> p.Outcome:
         """See `port.Exchange`."""
-        if self.waiting:
-            raise WaitError("this request waits already: a request waits for one thing at a time")
+        if self.waiting is not None and self.waiting.cancelled():
+            self.give_up()  # its task was cancelled, and has not had a turn since
+        self._waits_for_nothing()
         await self.held_again()
+        self._waits_for_nothing()
         self._link.park(self.stream, park)
-        self.waiting = True
+        mine = self.waiting = self._resumed()
         try:
-            return await self._resumed()
-        except asyncio.CancelledError:  # by `asyncio.timeout` for instance; or by the core, which has ended the wait
-            self._link.unpark(self.stream)
+            return await mine
+        except BaseException:  # given up, by `asyncio.timeout` for instance; or the core has ended it
+            if self.waiting is mine:
+                self.give_up()
             raise
         finally:
-            self.waiting = False
+            if self.waiting is mine:
+                self.waiting = None
+
+    def _waits_for_nothing(self) -> None:
+        if self.waiting is not None:
+            raise WaitError("this request waits already: a request waits for one thing at a time")
+
+    def give_up(self) -> None:
+        """Nobody wants what it waits for any more: whoever does still is cancelled."""
+        if self.waiting is not None:
+            self.waiting.cancel()
+            self.waiting = None
+            self._link.unpark(self.stream)
 
     async def held_again(self) -> None:
-        """Waits for the RESUME of a wait that the coroutine gave up: until then the request cannot be answered, nor
-        parked again.
+        """Waits for the RESUME of a wait that was given up: until then the request cannot be answered, nor parked
+        again.
         """
         if self._link.awaiting(self.stream):
             await self._resumed()

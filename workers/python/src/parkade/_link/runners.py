@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import Context, copy_context
@@ -46,13 +47,13 @@ class Runners:
         self._link = link
         self._session = session
         self._finish = finish
-        self._queue: deque[tuple[int, Coming]] = deque()
+        self._queue: deque[tuple[int, Coming, bool]] = deque()
         self._stepped: Exchange | None = None  # what the runner's step that is made, or was made last, has not ended
         self._spent = 0  # how many requests of this queue kept a runner for themselves
 
-    def add(self, stream: int, coming: Coming) -> None:
-        """Queues an answer; `start` begins it."""
-        self._queue.append((stream, coming))
+    def add(self, stream: int, coming: Coming, occupies: bool = False) -> None:
+        """Queues an answer; `start` begins it. `occupies`: see `Exchange`."""
+        self._queue.append((stream, coming, occupies))
 
     if sys.version_info >= (3, 12):
 
@@ -89,12 +90,12 @@ class Runners:
         task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]
         queue, session, link = self._queue, self._session, self._link
         while queue:
-            stream, coming = queue.popleft()
+            stream, coming, occupies = queue.popleft()
             if stream in session.cancelled:
                 coming.close()
                 link.write(session.error(stream, "cancelled"))
                 continue
-            self._stepped = exchange = Exchange(link, stream, task)
+            self._stepped = exchange = Exchange(link, stream, task, occupies)
             port.exchange.set(exchange)
             context = copy_context()
             try:
@@ -106,6 +107,11 @@ class Runners:
             except asyncio.CancelledError:
                 if session.held(stream):
                     link.write(session.error(stream, "cancelled"))
+            except (GeneratorExit, KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:  # what is no Exception on purpose, that of a foreign library for instance
+                if session.held(stream):
+                    link.write(session.error(stream, "application", "".join(traceback.format_exception(error))))
             finally:
                 waited = self._stepped is not exchange
                 if waited:
