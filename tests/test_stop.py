@@ -205,6 +205,22 @@ def test_answers_that_are_not_read_yet_are_delivered_whole_within_the_grace(serv
     assert watch.seconds < 3 + 2
 
 
+def test_answers_over_http_2_too(serve: Serve) -> None:
+    server = serve("basic", grace="20s")
+    client = server.connect2(window=16_384)
+    streams = [client.ask("GET", f"/bytes/{size}") for size in (60_000, UNREAD)]
+    until("both answers begin", lambda: all(client.opening(stream) for stream in streams))
+    server.until_zero()
+    server.signal(signal.SIGTERM)
+    watch = Stopwatch()
+    until("three seconds", lambda: watch.seconds > 3)
+    for number in (*streams, None):
+        client.connection.increment_flow_control_window(1 << 20, number)
+    client.flush()
+    assert [len(client.answer(stream).body) for stream in streams] == [60_000, UNREAD]
+    assert server.ended() == 0
+
+
 def test_answers_that_are_never_read_hold_the_stop_up_for_the_grace_alone(serve: Serve) -> None:
     server = serve("basic", grace="700ms")
     client = server.connect(receive_buffer=4096, segment=1460).ask("GET", f"/bytes/{UNREAD}")
