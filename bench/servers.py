@@ -101,7 +101,9 @@ def started(recipe: Recipe) -> Iterator[Server]:
     TEMPORARY.mkdir(parents=True, exist_ok=True)
     log = TEMPORARY / f"{re.sub(r'[^a-z0-9]+', '-', recipe.name.lower())}.log"
     with log.open("wb") as output:
-        process = subprocess.Popen(recipe.command(ports), cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            recipe.command(ports), cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, env=_environment()
+        )
     server = Server(recipe, process, ports)
     try:
         _until_ready(server, log)
@@ -124,6 +126,11 @@ def parked_lives(status: str) -> int:
 def nchan_subscribers(status: str) -> int:
     found = re.search(r"^subscribers: (\d+)", status, re.MULTILINE)
     return int(found[1]) if found else 0
+
+
+def _environment() -> dict[str, str]:
+    """Without what names the binary and its flags: the server refuses variables that it does not know."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PARKADE_")}
 
 
 def _until_ready(server: Server, log: Path) -> None:

@@ -109,6 +109,8 @@ class Handling:
                 result = call(raw, None)
                 if type(result) is str and len(result) <= SHORT_TEXT:
                     return TEXT_HEAD + encode_string(result)
+                if type(result) is Wait:
+                    return self._park(result, raw, None)
                 return self._finish(result, 200, raw, None)
             except FAULTS as error:
                 return self._fail(error, raw, route.request(raw))

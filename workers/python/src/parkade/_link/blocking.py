@@ -53,7 +53,8 @@ class Blocking:
     def serve(self) -> Ended | None:
         """Serves until the core says goodbye, or is gone (None)."""
         session, runs = self._session, self._application.runs
-        receive, respond, write, cancelled = self._receive, session.respond, self.write, session.cancelled
+        receive, write, cancelled = self._receive, self.write, session.cancelled
+        respond, park = session.respond, session.park
         while data := receive():
             for event in session.receive(data):
                 if type(event) is not Opened:
@@ -68,6 +69,8 @@ class Blocking:
                 answer = runs[request.route](request)
                 if type(answer) is bytes:
                     write(respond(stream, answer))
+                elif type(answer) is Parked:
+                    write(park(stream, answer.park))
                 else:
                     self._answer(stream, cast(Answer, answer))
         return None
