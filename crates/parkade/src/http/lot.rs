@@ -15,6 +15,7 @@ use slab::Slab;
 
 use super::answer::DateLine;
 use super::connection::{Connection, FarEnd, Step, Turn};
+use super::departure::Departure;
 use super::forwarded;
 use super::head::Head;
 use super::limits::{ACCEPT_PAUSE, BODIES_BYTES_MAX, READ_BYTES_MAX, TURN_ACCEPTS_MAX, TURN_EVENTS_MAX};
@@ -28,14 +29,6 @@ use parkade_core::RequestId;
 
 /// Tokens from here on are listeners; below are slots of the slab.
 const LISTENER_TOKENS: usize = usize::MAX / 2;
-
-/// A connection that turned out to speak HTTP/2, with the bytes that were read of it.
-#[derive(Debug)]
-pub struct Departure {
-    pub socket: Socket,
-    pub read: Vec<u8>,
-    pub peer: Peer,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Accepting {

@@ -3,6 +3,7 @@
 pub mod answer;
 mod body;
 mod connection;
+mod departure;
 pub mod fault;
 pub mod forwarded;
 mod h2;
