@@ -7,8 +7,6 @@ import os
 import signal
 import socket
 import sys
-import threading
-from collections import Counter
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
@@ -16,7 +14,8 @@ import pytest
 
 from .conftest import Serve
 from .harness import network, processes, wall_clock
-from .harness.client import Address, Client, Closed, request
+from .harness.client import Client, request
+from .harness.load import Load
 from .harness.network import Network
 from .harness.server import Server
 from .harness.until import Stopwatch, until
@@ -240,52 +239,6 @@ def test_a_handler_without_memory_is_500_and_its_worker_serves_on(serve: Serve, 
 # The server is replaced
 
 
-class Newcomers:
-    """Clients that ask once over each connection.
-
-    As HTTP clients do, they ask once more when it is closed before an answer begins: until a request is there, it is
-    an idle one.
-    """
-
-    def __init__(self, address: Address, count: int = 4) -> None:
-        self.outcomes: Counter[object] = Counter()
-        self._address = address
-        self._over = threading.Event()
-        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(count)]
-
-    def __enter__(self) -> Newcomers:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        for thread in self._threads:
-            thread.join()
-
-    def go_on(self) -> None:
-        """Waits until many more have asked."""
-        wanted = sum(self.outcomes.values()) + 500
-        until("more newcomers", lambda: sum(self.outcomes.values()) >= wanted)
-
-    def _run(self) -> None:
-        while not self._over.is_set():
-            outcome = self._ask()
-            self.outcomes[self._ask() if outcome == UNANSWERED else outcome] += 1
-
-    def _ask(self) -> object:
-        try:
-            with Client(self._address) as client:
-                return client.get("/hola/newcomer", "Connection: close").status
-        except (ConnectionResetError, BrokenPipeError):
-            return UNANSWERED
-        except (Closed, OSError) as error:
-            return UNANSWERED if str(error).endswith("b''") else repr(error)
-
-
-UNANSWERED = "the connection closed before an answer began"
-
-
 def test_a_new_server_takes_over_the_socket_of_an_old_one_and_nobody_is_refused(serve: Serve) -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -297,19 +250,19 @@ def test_a_new_server_takes_over_the_socket_of_an_old_one_and_nobody_is_refused(
             return serve("basic", workers=2, prefix=activate, pass_fds=[listener.fileno()])
 
         old = start()
-        with Newcomers(address) as newcomers:
+        with Load(address, "/hola/newcomer", fields=["Connection: close"]) as newcomers:
             parked = old.connect().ask("GET", "/next/handed-over")
             running = old.connect().ask("GET", "/hold/end")
             old.until_parked(1)
             start()
-            newcomers.go_on()
+            newcomers.goes_on(500)
             old.signal(signal.SIGTERM)
-            newcomers.go_on()
+            newcomers.goes_on(500)
             old.open_gate("end")
             assert (parked.answer().status, running.answer().status) == (204, 200)
             assert old.ended() == 0
-            newcomers.go_on()
-        assert set(newcomers.outcomes) == {200}, newcomers.outcomes
+            newcomers.goes_on(500)
+        assert (newcomers.failures, set(newcomers.statuses)) == ([], {200})
 
 
 # Who else is on this machine

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Sequence
 
 from .client import Address, Answer, Broken, Client, Closed
 from .until import until
 
 
 class Load:
-    """So many connections, each asking for these targets in turn. As a context: it runs inside."""
+    """So many connections, each asking for these targets in turn; a new one where an answer closes it. As a context: it
+    runs inside.
+    """
 
-    def __init__(self, address: Address, *targets: str, connections: int = 4) -> None:
+    def __init__(self, address: Address, *targets: str, connections: int = 4, fields: Sequence[str] = ()) -> None:
         self.address = address
         self.targets = targets
+        self.fields = fields
         self.statuses: Counter[int] = Counter()
         self.bodies: Counter[bytes] = Counter()
         self.failures: list[str] = []
@@ -48,7 +52,7 @@ class Load:
             while not self._over.is_set():
                 for target in self.targets:
                     client = client or Client(self.address)
-                    answer = client.get(target)
+                    answer = client.get(target, *self.fields)
                     self._note(answer)
                     if answer.all("connection") == ["close"]:
                         client.close()
