@@ -1,0 +1,21 @@
+//! What databases share: a query, its rows as JSON, how it ended. No I/O, no clock, nothing of Parkade.
+//!
+//! | question | where |
+//! |---|---|
+//! | what is asked of a database | `query` |
+//! | what it says meanwhile, and how it ended | `event`, `failure` |
+//! | rows as JSON text, piece by piece | `rows`, `json` |
+//! | what can be seen of it | `status` |
+
+mod event;
+mod failure;
+pub mod json;
+mod query;
+mod rows;
+mod status;
+
+pub use event::{Column, End, Event, Summary};
+pub use failure::{Certainty, Failure, FailureKind};
+pub use query::{Form, Int8, Isolation, LeaseId, Mode, Parameter, Query, QueryId, Shape, Work};
+pub use rows::{Columns, RowWriter};
+pub use status::{Counts, Reach, SlotState, SlotStatus, Status};
