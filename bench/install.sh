@@ -26,16 +26,19 @@ if runs apt-get && [ ! -e $policy ] && printf '#!/bin/sh\nexit 101\n' | as_root 
 fi
 
 echo "system packages"
-for package in wrk apache2-utils nginx libnginx-mod-nchan twiggy starman libev-perl; do apt_package "$package"; done
+packages=(wrk apache2-utils nginx libnginx-mod-nchan twiggy starman libev-perl libdbd-pg-perl)
+# The package brings a cluster of its own, which nobody asked for; where an initdb is, it is not needed.
+ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || runs initdb || packages+=(postgresql)
+for package in "${packages[@]}"; do apt_package "$package"; done
 
 echo "Python peers (bench/.venv)"
 [ -x .venv/bin/python ] || python3 -m venv .venv || lacks "bench/.venv" "python3 -m venv failed"
-.venv/bin/python -c 'import granian, uvicorn, uvloop, httptools' 2>/dev/null \
+.venv/bin/python -c 'import asyncpg, granian, httptools, orjson, psycopg, starlette, uvicorn, uvloop' 2>/dev/null \
   || .venv/bin/pip install --quiet --disable-pip-version-check -r peers/requirements.txt \
-  || lacks "granian, uvicorn" "pip install failed"
+  || lacks "granian, uvicorn, starlette" "pip install failed"
 
-echo "load generator and axum peer"
-for project in load peers/axum; do
+echo "load generator and axum peers"
+for project in load peers/axum peers/axum_postgres; do
   if runs cargo; then
     CARGO_TARGET_DIR="$PWD/$project/target" cargo build --quiet --release --locked --manifest-path "$project/Cargo.toml" \
       || lacks "$project" "cargo build failed"

@@ -28,6 +28,8 @@ pub struct Config {
     pub history: HistoryLimits,
     pub history_bytes_max: usize,
     pub channels_count_max: usize,
+    /// When the server stops, queries have this time to end. Then: they are cancelled.
+    pub query_grace: Duration,
     /// At the first start nobody is served yet: an application that does not load ends the server.
     pub exit_when_the_first_start_fails: bool,
 }
@@ -79,6 +81,7 @@ impl Default for Config {
             history: HistoryLimits::default(),
             history_bytes_max: limits::HISTORIES_BYTES_MAX,
             channels_count_max: limits::CHANNELS_COUNT_MAX,
+            query_grace: limits::QUERY_GRACE,
             exit_when_the_first_start_fails: true,
         }
     }

@@ -1,19 +1,21 @@
 //! The core: events in, effects out.
 
-use crate::channels::messages::Messages;
 use crate::channels::{ChannelName, Channels, Cursor};
 use crate::config::Config;
 use crate::effect::{Effect, Outcome, Reason};
 use crate::event::Event;
-use crate::id::{MessageId, RequestId, TableId, WorkerId};
+use crate::id::{MessageId, QueryId, RequestId, TableId, WorkerId};
 use crate::life::lives::Lives;
 use crate::life::machine::Happening;
 use crate::life::{Bell, State};
 use crate::moment::Moment;
+use crate::queries::{Execution, Queries};
 use crate::report::counts::Counts;
+use crate::report::status::QueryStatus;
 use crate::routes::{Found, RouteError, RouteSpec, Routes};
 use crate::staff::Staff;
 use crate::structures::chain::Chain;
+use crate::structures::holds::Holds;
 use crate::structures::random::Random;
 use crate::structures::timers::Timers;
 use crate::workers::roster::Roster;
@@ -35,7 +37,9 @@ pub struct Core {
     pub(crate) queue: Chain<RequestId>,
     pub(crate) timers: Timers<Bell>,
     pub(crate) channels: Channels,
-    pub(crate) messages: Messages,
+    /// Who needs the messages: a history, and each call that has not ended and was woken by one.
+    pub(crate) messages: Holds<MessageId>,
+    pub(crate) queries: Queries,
     pub(crate) roster: Roster,
     pub(crate) staff: Staff,
     pub(crate) routes: Routes,
@@ -43,6 +47,8 @@ pub struct Core {
     pub(crate) resumed: Vec<(WorkerId, Outcome, RequestId)>,
     /// Messages that left a history during the event in hand: dropped at its end.
     pub(crate) dropped: Vec<MessageId>,
+    /// The same for results of queries.
+    pub(crate) dropped_results: Vec<QueryId>,
 }
 
 impl Core {
@@ -59,12 +65,14 @@ impl Core {
             queue: Chain::default(),
             timers: Timers::default(),
             channels: Channels::new(&config),
-            messages: Messages::default(),
+            messages: Holds::default(),
+            queries: Queries::default(),
             roster: Roster::default(),
             staff: Staff::new(),
             routes: Routes::default(),
             resumed: Vec::new(),
             dropped: Vec::new(),
+            dropped_results: Vec::new(),
             config,
         }
     }
@@ -130,10 +138,16 @@ impl Core {
         self.lives.state(request)
     }
 
+    /// Who waits for a query, and whether it was cancelled; `None` when there is no such query.
+    #[must_use]
+    pub fn query(&self, query: QueryId) -> Option<QueryStatus> {
+        self.queries.find(query).map(Execution::status)
+    }
+
     /// Whether no request is on its way, cancelled ones in workers included.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.lives.count() == 0 && self.roster.iter().all(|worker| worker.held.is_empty())
+        self.lives.count() == 0 && self.queries.count() == 0 && self.roster.iter().all(|worker| worker.held.is_empty())
     }
 
     /// Every event begins by knowing the moment, and ends by giving workers what is queued and telling what was gathered.
@@ -175,10 +189,14 @@ impl Core {
                 self.frame(worker, request, Happening::Parked { wait, then });
             }
             Event::Unparked { worker, request } => self.unparked(worker, request),
+            Event::QueryBegan { query } => self.query_began(query),
+            Event::QueryEnded { query, completed, bytes } => self.query_ended(query, completed, bytes),
+            Event::QueryCancelledByOperator { query } => self.cancel_by_operator(query),
             Event::Published { channel, message, bytes } => self.publish(&channel, message, bytes),
             Event::ChannelConfigured { pattern, limits } => {
                 self.channels.configure(self.now, pattern, limits, &mut self.dropped);
             }
+            Event::MessagesLost { channel } => self.lose_messages(&channel),
             Event::Tick => self.tick(),
             Event::Reload => self.reload(),
             Event::Drain { grace } => self.drain(grace),
@@ -191,6 +209,8 @@ impl Core {
             match bell {
                 Bell::Life(request) => self.turn(request, Happening::Due),
                 Bell::Ghost(worker, place) => self.ghost_due(worker, place),
+                Bell::KeptResult(query) => self.forget_result(query),
+                Bell::QueriesOver => self.end_queries(),
             }
         }
         self.staff.attention |= self.staff.due.is_some_and(|due| due <= self.now);
@@ -213,5 +233,7 @@ impl Core {
     pub(crate) fn tell_dropped(&mut self) {
         let gone = self.dropped.drain(..).filter(|&message| self.messages.release(message));
         self.effects.extend(gone.map(|message| Effect::DropMessage { message }));
+        let gone = self.dropped_results.drain(..).filter(|&query| self.queries.results.release(query));
+        self.effects.extend(gone.map(|query| Effect::DropResult { query }));
     }
 }

@@ -1,7 +1,8 @@
 //! What the core asks to be done. Whoever carries it out decides nothing.
 
 use crate::channels::Cursor;
-use crate::id::{MessageId, RequestId, TableId, WorkerId};
+use crate::id::{DatabaseId, LeaseId, MessageId, QueryId, RequestId, TableId, WorkerId};
+use crate::queries::QueryWork;
 use crate::routes::RouteId;
 use std::time::Duration;
 
@@ -68,6 +69,23 @@ pub enum Effect {
         cursor: Cursor,
         requests: Vec<RequestId>,
     },
+    /// Tell these streams that messages were lost: the gap, with the channel's new cursor.
+    FeedGap {
+        cursor: Cursor,
+        requests: Vec<RequestId>,
+    },
+    /// Begin an answer whose rows follow as they come.
+    BeginRows {
+        request: RequestId,
+        query: QueryId,
+    },
+    /// What came of the query is the answer: its rows, or why there are none. `late`: it was cancelled for this reason, and may have been
+    /// carried out all the same.
+    AnswerQuery {
+        request: RequestId,
+        query: QueryId,
+        late: Option<Reason>,
+    },
     /// End a stream politely: a `retry` with jitter, then the end of the body.
     EndStream {
         request: RequestId,
@@ -130,6 +148,32 @@ pub enum Effect {
         token: u64,
     },
 
+    // For the databases.
+    /// Begin this query, with what the `PARK` in hand (or the wait route) asks for. `collect`: its rows are needed whole, else they are the
+    /// answer of `request` as they come.
+    StartQuery {
+        query: QueryId,
+        request: RequestId,
+        database: DatabaseId,
+        work: QueryWork,
+        lease: Option<LeaseId>,
+        collect: bool,
+    },
+    /// Nobody waits for it any more.
+    CancelQuery {
+        query: QueryId,
+        database: DatabaseId,
+    },
+    /// The request whose transaction this is has ended: what it did not commit is undone.
+    EndLease {
+        lease: LeaseId,
+        database: DatabaseId,
+    },
+    /// Nobody needs the result any more.
+    DropResult {
+        query: QueryId,
+    },
+
     // For the server.
     /// The message is in no history and on no way to anybody any more.
     DropMessage {
@@ -174,10 +218,16 @@ pub enum Refusal {
     NoApplication,
     /// 503 with `Retry-After`: the server is stopping.
     Stopping,
+    /// 500: a transaction is open for this request already.
+    TransactionOpen,
+    /// 500: no transaction is open for this request.
+    NoTransaction,
     /// 503: an operator ended it.
     CancelledByOperator,
     /// 504: the deadline passed while a worker ran it.
     DeadlinePassed,
+    /// 504: the deadline of a query passed, and what it has done is not known yet.
+    QueryTooLong,
 }
 
 /// Why a request ended without its answer.
@@ -217,6 +267,12 @@ pub enum Outcome {
     },
     TimedOut {
         cursor: Cursor,
+    },
+    /// A database is done with it. `late`: it had been cancelled for this reason, and may have been carried out all the same.
+    Queried {
+        query: QueryId,
+        completed: bool,
+        late: Option<Reason>,
     },
     /// Its coroutine no longer wants it.
     Unparked,

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::channels::{ChannelName, Cursor, HistoryLimits};
-use crate::id::{MessageId, RequestId, TableId, WorkerId};
+use crate::id::{MessageId, QueryId, RequestId, TableId, WorkerId};
+use crate::queries::QueryWait;
 use crate::routes::Destination;
 
 /// One thing that happened, told together with its moment.
@@ -46,11 +47,21 @@ pub enum Event {
     /// `UNPARK`: the coroutine no longer wants what it waits for.
     Unparked { worker: WorkerId, request: RequestId },
 
+    // From the databases.
+    /// The first rows have come of a query that is answered as it goes.
+    QueryBegan { query: QueryId },
+    /// The database has said how it ended, and is done with it. The shell holds its result, which has so many bytes.
+    QueryEnded { query: QueryId, completed: bool, bytes: usize },
+    /// An operator ends a query.
+    QueryCancelledByOperator { query: QueryId },
+
     // From anywhere.
     /// A message; `bytes` is what its history entry costs.
     Published { channel: ChannelName, message: MessageId, bytes: usize },
     /// How long the history of channels is that match `pattern` (a name, or a prefix ending in `*`).
     ChannelConfigured { pattern: String, limits: HistoryLimits },
+    /// Messages of this channel may have been missed where they come from: whoever waits is to be told.
+    MessagesLost { channel: ChannelName },
     /// Nothing happened but time: [`Core::next_due`](crate::Core::next_due) has come.
     Tick,
 
@@ -77,6 +88,7 @@ pub enum Wait {
     Timer { after: Duration },
     Next { channel: ChannelName, timeout: Option<Duration>, since: Option<Cursor> },
     Stream { channel: ChannelName, since: Option<Cursor> },
+    Query(QueryWait),
 }
 
 /// What happens when the wait is over.

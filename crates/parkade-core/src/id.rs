@@ -18,3 +18,15 @@ pub struct TableId(pub u32);
 /// A published message. Minted by the shell, never reused; the shell keeps its bytes until [`Effect::DropMessage`](crate::Effect::DropMessage).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(pub u64);
+
+/// A database. Minted by the shell, for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DatabaseId(pub u16);
+
+/// What a database was asked to do once. Minted by the core, never reused; the shell keeps its result until [`Effect::DropResult`](crate::Effect::DropResult).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QueryId(pub u64);
+
+/// A transaction of a request. Minted by the core, never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LeaseId(pub u64);

@@ -11,12 +11,12 @@
 //! | what each move leads to | `moves` |
 //! | one worker, all of them, which one is picked | `workers` |
 //! | how many there should be: starting, watching, recycling, reloading, draining | `staff` |
-//! | routes; channels | `routes`, `channels` |
+//! | routes; channels; queries | `routes`, `channels`, `queries` |
 //! | bounds and choices | `limits`, `config` |
 //! | what can be seen | `report` |
 //! | plain structures | `structures` |
 //!
-//! Deliberately absent: sockets, processes, files, the clock, what is inside of a request, an answer or a message.
+//! Deliberately absent: sockets, processes, files, the clock, what is inside of a request, an answer, a message or a query.
 
 mod channels;
 mod config;
@@ -28,6 +28,7 @@ mod life;
 pub mod limits;
 mod moment;
 mod moves;
+mod queries;
 mod report;
 mod routes;
 mod staff;
@@ -39,12 +40,13 @@ pub use config::{Config, Recycle};
 pub use core::Core;
 pub use effect::{Effect, Ending, ExitReason, KillReason, Outcome, Reason, Refusal, ReloadOutcome, Times};
 pub use event::{Event, Then, Wait, WorkerError};
-pub use id::{MessageId, RequestId, TableId, WorkerId};
+pub use id::{DatabaseId, LeaseId, MessageId, QueryId, RequestId, TableId, WorkerId};
 pub use life::{Refused, State};
 pub use moment::Moment;
+pub use queries::{QueryWait, QueryWork, SharedKey, Sharing};
 pub use report::counts::{Counts, Tally};
 pub use report::status::{
-    ChannelStatus, LimitsStatus, LivesStatus, Status, WaitKind, WaitStatus, WorkerState, WorkerStatus,
+    ChannelStatus, LimitsStatus, LivesStatus, QueryStatus, Status, WaitKind, WaitStatus, WorkerState, WorkerStatus,
 };
 pub use routes::{Destination, Found, RouteError, RouteId, RouteKind, RouteSpec};
 pub use structures::random::Random;

@@ -39,6 +39,17 @@ pub const HISTORY_AGE_MAX: Duration = Duration::from_secs(300);
 /// All histories together. Then: the oldest message of all goes.
 pub const HISTORIES_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// A statement that ends within a second is worth waiting for when the server stops. Then: it is cancelled.
+pub const QUERY_GRACE: Duration = Duration::from_secs(1);
+/// A database tells within milliseconds how a cancelled query ended. Then: what it did is said to be unknown.
+pub const QUERY_END_MAX: Duration = Duration::from_millis(500);
+/// The end of the server waits so long for cancelled queries to end. Then: it ends.
+pub const QUERIES_END_MAX: Duration = Duration::from_secs(2);
+/// Results that are kept for whoever asks for their key. Then: the oldest goes.
+pub const KEPT_RESULTS_COUNT_MAX: usize = 1_000;
+/// The same in bytes.
+pub const KEPT_RESULTS_BYTES_MAX: usize = 64 * 1024 * 1024;
+
 /// A request past its deadline is answered; so long its worker has to come back. Then: it is killed.
 pub const KILL_GRACE: Duration = Duration::from_secs(1);
 /// A coroutine that ignores its cancelling for this many graces, in a worker that answers pings. Then: the worker is replaced, politely.

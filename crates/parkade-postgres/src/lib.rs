@@ -1,1 +1,3 @@
 //! PostgreSQL for one owner.
+
+pub mod json;

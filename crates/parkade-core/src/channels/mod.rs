@@ -5,7 +5,6 @@
 mod channel;
 mod cursor;
 mod history;
-pub(crate) mod messages;
 mod name;
 mod rules;
 mod upkeep;
@@ -203,6 +202,27 @@ impl Channels {
         }
         self.settle(now, id);
         Ok(publication)
+    }
+
+    /// Messages may be missing behind what is held: nothing that was held counts any more, and every cursor from before has a gap.
+    pub(crate) fn lose(
+        &mut self,
+        now: Moment,
+        name: &ChannelName,
+        dropped: &mut Vec<MessageId>,
+    ) -> Option<(Cursor, Vec<RequestId>)> {
+        let id = self.named(name)?;
+        while self.channel(id).history.count() > 0 {
+            self.drop_oldest(id, dropped);
+        }
+        let epoch = self.next_epoch;
+        self.next_epoch += 1;
+        let channel = self.channel_mut(id);
+        (channel.epoch, channel.sequence) = (epoch, 0);
+        channel.nexts.for_each_mut(|waiter| waiter.gap = true);
+        let told = (channel.cursor(), channel.streams.values().collect());
+        self.settle(now, id);
+        Some(told)
     }
 
     pub(crate) fn configure(

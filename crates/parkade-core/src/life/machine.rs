@@ -30,6 +30,10 @@ pub(crate) enum Happening {
         wait: Wait,
         then: Then,
     },
+    /// The first rows of its query have come.
+    RowsBegan,
+    /// Its query is given up, and how that ended is to be told.
+    QueryGivenUp(Reason),
     /// Its wait is over. A message has been told to those whose answer it is.
     Woken(Outcome),
     /// Its alarm rang: the deadline, or the end of its wait.
@@ -74,6 +78,8 @@ impl Core {
             (Life::Running(life), H::Cancelled(reason)) => self.cancel_running(request, life, reason),
 
             (Life::Parked(life), H::Woken(outcome)) => self.wake(request, life, outcome),
+            (Life::Parked(life), H::RowsBegan) => self.rows_began(request, life),
+            (Life::Parked(life), H::QueryGivenUp(reason)) => self.give_query_up(request, life, reason),
             (Life::Parked(life), H::Due) => self.wait_over(request, life),
             (Life::Parked(life), H::Cancelled(reason)) => self.cancel_parked(request, life, reason),
 
@@ -86,6 +92,8 @@ impl Core {
                 | H::AnswerEnded
                 | H::Errored(_)
                 | H::Parked { .. }
+                | H::RowsBegan
+                | H::QueryGivenUp(_)
                 | H::Woken(_),
             )
             | (
@@ -96,11 +104,19 @@ impl Core {
                 | H::AnswerEnded
                 | H::Errored(_)
                 | H::Parked { .. }
+                | H::RowsBegan
+                | H::QueryGivenUp(_)
                 | H::Woken(_),
             )
             | (
                 life @ Life::Running(_),
-                H::Routed(_) | H::Unrouted { .. } | H::Refused(_) | H::Given(_) | H::Woken(_),
+                H::Routed(_)
+                | H::Unrouted { .. }
+                | H::Refused(_)
+                | H::Given(_)
+                | H::RowsBegan
+                | H::QueryGivenUp(_)
+                | H::Woken(_),
             )
             | (
                 life @ Life::Parked(_),
@@ -126,6 +142,8 @@ impl Core {
                 | H::AnswerEnded
                 | H::Errored(_)
                 | H::Parked { .. }
+                | H::RowsBegan
+                | H::QueryGivenUp(_)
                 | H::Woken(_)
                 | H::Due
                 | H::Cancelled(_),

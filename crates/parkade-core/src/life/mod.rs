@@ -8,11 +8,12 @@ pub(crate) mod machine;
 pub(crate) mod reply;
 
 use crate::channels::ChannelId;
-use crate::effect::Outcome;
-use crate::id::{RequestId, TableId, WorkerId};
+use crate::effect::{Outcome, Reason};
+use crate::id::{QueryId, RequestId, TableId, WorkerId};
 use crate::life::journey::{Journey, Patience};
 use crate::life::reply::Reply;
 use crate::moment::Moment;
+use crate::queries::Seat;
 use crate::routes::RouteId;
 use crate::structures::chain::Place;
 
@@ -98,8 +99,26 @@ pub(crate) enum Work {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Watch {
     Timer,
-    Next { channel: ChannelId, place: Place },
-    Stream { channel: ChannelId, place: Place },
+    Next {
+        channel: ChannelId,
+        place: Place,
+    },
+    Stream {
+        channel: ChannelId,
+        place: Place,
+    },
+    Query {
+        seat: Seat,
+    },
+    /// Rows of it are on their way to the client.
+    Rows {
+        seat: Seat,
+    },
+    /// It was cancelled for this reason, and how it ended is still to be told.
+    QueryEnding {
+        seat: Seat,
+        reason: Reason,
+    },
 }
 
 /// What follows the wait: [`Then`](crate::Then), and whose coroutine it is.
@@ -224,4 +243,8 @@ pub(crate) enum Bell {
     Life(RequestId),
     /// A cancelled request that its worker still holds.
     Ghost(WorkerId, Place),
+    /// The time of a result that is kept is over.
+    KeptResult(QueryId),
+    /// The server stops, and queries have had their time.
+    QueriesOver,
 }

@@ -1,7 +1,7 @@
 //! Frames of workers about the requests that they hold.
 
 use crate::core::Core;
-use crate::effect::{Effect, Refusal};
+use crate::effect::{Effect, Outcome, Refusal};
 use crate::event::WorkerError;
 use crate::id::{RequestId, WorkerId};
 use crate::life::machine::Happening;
@@ -84,10 +84,11 @@ impl Core {
 
     /// What a call was woken by is needed no more.
     pub(crate) fn let_go(&mut self, work: Work) {
-        if let Work::Call { outcome } = work
-            && let crate::Outcome::Message { message, .. } = *outcome
-        {
-            self.dropped.push(message);
+        let Work::Call { outcome } = work else { return };
+        match *outcome {
+            Outcome::Message { message, .. } => self.dropped.push(message),
+            Outcome::Queried { query, .. } => self.dropped_results.push(query),
+            Outcome::Elapsed | Outcome::TimedOut { .. } | Outcome::Unparked | Outcome::Refused { .. } => {}
         }
     }
 

@@ -13,7 +13,7 @@ impl Core {
         Life::Done(Done)
     }
 
-    fn cancelled(&mut self, request: RequestId, journey: Journey, reason: Reason) -> Life {
+    pub(crate) fn cancelled(&mut self, request: RequestId, journey: Journey, reason: Reason) -> Life {
         self.counts.cancelled.add(reason);
         self.forget(request, journey, Ending::Cancelled(reason));
         Life::Cancelled(Cancelled)
@@ -23,6 +23,9 @@ impl Core {
         let (times, alarm) = journey.end();
         if let Some(alarm) = alarm {
             self.timers.clear(alarm);
+        }
+        if let Some(lease) = self.queries.leases.remove(&request) {
+            self.effects.push(Effect::EndLease { lease: lease.id, database: lease.database });
         }
         // The last one ends a drain.
         self.staff.attention |= !self.staff.is_open();
@@ -92,6 +95,11 @@ impl Core {
             (Watch::Stream { .. }, Reason::ClientLeft) => {}
             (Watch::Stream { .. }, Reason::Operator | Reason::Stopping | Reason::Deadline | Reason::WorkerDied) => {
                 self.effects.push(Effect::EndStream { request });
+            }
+            (Watch::Rows { .. }, Reason::ClientLeft) => {}
+            (Watch::Rows { .. }, _) => self.effects.push(Effect::Abort { request }),
+            (Watch::Query { .. } | Watch::QueryEnding { .. }, _) => {
+                self.tell_client(request, reason, Refusal::QueryTooLong);
             }
             (Watch::Timer | Watch::Next { .. }, _) => {
                 self.tell_client(request, reason, Refusal::DeadlinePassed);

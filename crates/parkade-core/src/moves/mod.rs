@@ -7,4 +7,5 @@ pub(crate) mod ending;
 pub(crate) mod ghosts;
 pub(crate) mod parking;
 pub(crate) mod publishing;
+pub(crate) mod querying;
 pub(crate) mod waking;

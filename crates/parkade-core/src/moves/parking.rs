@@ -22,7 +22,7 @@ pub(crate) struct Parking {
 }
 
 impl Parking {
-    fn park(self, watch: Watch, alarm: Option<Alarm>) -> Parked {
+    pub(crate) fn park(self, watch: Watch, alarm: Option<Alarm>) -> Parked {
         Parked { journey: self.journey.ending_with(alarm), watch, sequel: self.sequel }
     }
 }
@@ -68,6 +68,7 @@ impl Core {
             Wait::Timer { after } => self.park_timer(parking, after),
             Wait::Next { channel, timeout, since } => self.park_next(parking, &channel, timeout, since),
             Wait::Stream { channel, since } => self.park_stream(parking, &channel, since),
+            Wait::Query(wait) => self.park_query(parking, &wait),
         }
     }
 

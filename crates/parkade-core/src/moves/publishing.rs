@@ -38,6 +38,16 @@ impl Core {
         }
     }
 
+    /// What was published meanwhile is unknown: who waits for the next message is told with it, streams at once.
+    pub(crate) fn lose_messages(&mut self, channel: &ChannelName) {
+        if let Some((cursor, requests)) = self.channels.lose(self.now, channel, &mut self.dropped) {
+            self.counts.gaps += requests.len() as u64;
+            if !requests.is_empty() {
+                self.effects.push(Effect::FeedGap { cursor, requests });
+            }
+        }
+    }
+
     fn answered_by_it(&self, waiters: &[Waiter], gap: bool) -> Vec<RequestId> {
         let alike = waiters.iter().filter(|waiter| waiter.gap == gap).map(|waiter| waiter.request);
         let answer = |request: &RequestId| {

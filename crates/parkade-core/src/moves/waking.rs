@@ -1,7 +1,7 @@
 //! How a wait ends, and how its request goes on.
 
 use crate::core::Core;
-use crate::effect::{Effect, Outcome, Refusal};
+use crate::effect::{Effect, Outcome, Reason, Refusal};
 use crate::id::{RequestId, WorkerId};
 use crate::life::journey::Journey;
 use crate::life::machine::Happening;
@@ -15,6 +15,8 @@ impl Core {
     pub(crate) fn wait_over(&mut self, request: RequestId, mut life: Parked) -> Life {
         life.journey.alarm = None;
         let outcome = match life.watch {
+            Watch::Query { .. } | Watch::Rows { .. } => return self.give_query_up(request, life, Reason::Deadline),
+            Watch::QueryEnding { reason, .. } => return self.never_told(request, life, reason),
             Watch::Timer => Outcome::Elapsed,
             Watch::Next { channel, .. } | Watch::Stream { channel, .. } => {
                 Outcome::TimedOut { cursor: self.channels.cursor(channel) }
@@ -24,6 +26,15 @@ impl Core {
     }
 
     pub(crate) fn wake(&mut self, request: RequestId, life: Parked, outcome: Outcome) -> Life {
+        let outcome = match (life.watch, outcome) {
+            (Watch::Rows { .. }, Outcome::Queried { completed, .. }) => {
+                return self.end_rows(request, life, completed);
+            }
+            (Watch::QueryEnding { reason, .. }, Outcome::Queried { query, completed, late: _ }) => {
+                Outcome::Queried { query, completed, late: Some(reason) }
+            }
+            (_, outcome) => outcome,
+        };
         self.unwatch(&life);
         let (mut journey, sequel) = life.wake(self.now);
         self.silence(&mut journey);
@@ -51,6 +62,7 @@ impl Core {
             Watch::Timer => {}
             Watch::Next { channel, place } => self.channels.leave_next(self.now, channel, place),
             Watch::Stream { channel, place } => self.channels.leave_stream(self.now, channel, place),
+            Watch::Query { seat } | Watch::Rows { seat } | Watch::QueryEnding { seat, .. } => self.leave_query(seat),
         }
         self.leave_coroutine(life.sequel);
     }
@@ -83,19 +95,27 @@ impl Core {
             self.counts.delivered += 1;
             self.counts.gaps += u64::from(gap);
         }
+        if let (Outcome::Queried { query, completed, late }, Sequel::Answer | Sequel::Call) = (outcome, sequel)
+            && (matches!(sequel, Sequel::Answer) || !completed || late.is_some())
+        {
+            return self.answer_query(request, journey, query, late);
+        }
         match sequel {
             Sequel::Answer => {
                 match outcome {
                     Outcome::Elapsed => self.effects.push(Effect::Release { request }),
                     Outcome::TimedOut { cursor } => self.effects.push(Effect::Empty { request, cursor }),
                     Outcome::Refused { refusal } => self.refuse(request, refusal),
-                    Outcome::Message { .. } | Outcome::Unparked => {}
+                    Outcome::Message { .. } | Outcome::Queried { .. } | Outcome::Unparked => {}
                 }
                 self.done(request, journey)
             }
             Sequel::Call => {
                 if let Outcome::Message { message, .. } = outcome {
                     self.messages.hold(message);
+                }
+                if let Outcome::Queried { query, .. } = outcome {
+                    self.queries.results.hold(query);
                 }
                 self.start_spell(request, &mut journey);
                 let work = Work::Call { outcome: Box::new(outcome) };

@@ -11,6 +11,10 @@ pub struct Counts {
     pub cancelled: Tally<Reason>,
     pub refused: Tally<Refusal>,
     pub parked: u64,
+    pub queries: u64,
+    /// Requests that shared an execution, or a result, of another.
+    pub queries_shared: u64,
+    pub queries_cancelled: u64,
     pub workers_started: u64,
     pub workers_died: u64,
     pub workers_killed: Tally<KillReason>,

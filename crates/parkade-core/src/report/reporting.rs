@@ -7,7 +7,10 @@ use crate::core::Core;
 use crate::life::{Life, State, Watch};
 use crate::limits::STATUS_CHANNELS_COUNT_MAX;
 use crate::moment::Moment;
-use crate::report::status::{ChannelStatus, LivesStatus, Status, WaitKind, WaitStatus, WorkerState, WorkerStatus};
+use crate::queries::Execution;
+use crate::report::status::{
+    ChannelStatus, LivesStatus, QueryStatus, Status, WaitKind, WaitStatus, WorkerState, WorkerStatus,
+};
 use crate::staff::Service;
 use crate::workers::worker::{Stage, Worker};
 
@@ -28,6 +31,9 @@ impl Core {
             channels_count: self.channels.count(),
             history_bytes: self.channels.history_bytes(),
             messages_held: self.messages.count(),
+            queries_count: self.queries.count(),
+            results_held: self.queries.results.count(),
+            transactions_count: self.queries.leases.len(),
             alarms: self.timers.count(),
             ready: self.ready(),
             draining: !self.staff.is_open(),
@@ -45,9 +51,17 @@ impl Core {
         self.staff.service == Service::Open && self.roster.iter().any(serves)
     }
 
+    /// Every query that a database has been asked for and has not ended.
+    pub fn queries(&self) -> impl Iterator<Item = QueryStatus> {
+        self.queries.iter().map(Execution::status)
+    }
+
     fn waits(&self, now: Moment) -> Vec<WaitStatus> {
-        let mut waits =
-            [WaitKind::Timer, WaitKind::Next, WaitKind::Stream].map(|kind| WaitStatus { kind, count: 0, oldest: None });
+        let mut waits = [WaitKind::Timer, WaitKind::Next, WaitKind::Stream, WaitKind::Query].map(|kind| WaitStatus {
+            kind,
+            count: 0,
+            oldest: None,
+        });
         for (_, life) in self.lives.iter() {
             let Life::Parked(life) = life else { continue };
             let wait = &mut waits[kind(life.watch) as usize];
@@ -92,11 +106,24 @@ impl Core {
     }
 }
 
+impl Execution {
+    pub(crate) fn status(&self) -> QueryStatus {
+        QueryStatus {
+            query: self.query,
+            database: self.database,
+            waiting: self.waiters_count(),
+            cancelled: self.phase != crate::queries::Phase::Running,
+            since: self.since,
+        }
+    }
+}
+
 fn kind(watch: Watch) -> WaitKind {
     match watch {
         Watch::Timer => WaitKind::Timer,
         Watch::Next { .. } => WaitKind::Next,
         Watch::Stream { .. } => WaitKind::Stream,
+        Watch::Query { .. } | Watch::Rows { .. } | Watch::QueryEnding { .. } => WaitKind::Query,
     }
 }
 

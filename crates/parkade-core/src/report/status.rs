@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::channels::{ChannelName, Cursor, HistoryLimits};
 use crate::config::Config;
 use crate::effect::ReloadOutcome;
-use crate::id::WorkerId;
+use crate::id::{DatabaseId, QueryId, WorkerId};
+use crate::moment::Moment;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
@@ -18,6 +19,10 @@ pub struct Status {
     pub history_bytes: usize,
     pub messages_held: usize,
     pub alarms: usize,
+    /// Queries that databases have been asked for and that have not ended.
+    pub queries_count: usize,
+    pub results_held: usize,
+    pub transactions_count: usize,
     pub ready: bool,
     pub draining: bool,
     /// The generation of code that serves; a reload makes the next.
@@ -41,6 +46,7 @@ pub enum WaitKind {
     Timer,
     Next,
     Stream,
+    Query,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +55,17 @@ pub struct WaitStatus {
     pub count: usize,
     /// How long the first of them has waited.
     pub oldest: Option<Duration>,
+}
+
+/// A query that has not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueryStatus {
+    pub query: QueryId,
+    pub database: DatabaseId,
+    /// Requests that wait for it.
+    pub waiting: usize,
+    pub cancelled: bool,
+    pub since: Moment,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

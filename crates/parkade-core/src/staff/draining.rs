@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::core::Core;
 use crate::effect::{Effect, ExitReason, KillReason, Outcome, Reason};
 use crate::id::RequestId;
+use crate::life::Bell;
 use crate::life::machine::Happening;
 use crate::moment::Moment;
 use crate::staff::Service;
@@ -30,6 +31,8 @@ impl Core {
             self.effects.push(Effect::DrainWorker { worker, within: grace });
         }
         self.end_channel_waits();
+        let over = self.now + grace.min(self.config.query_grace);
+        self.queries.over = Some(self.timers.set(over, Bell::QueriesOver));
     }
 
     /// New code is not wanted any more.
@@ -62,7 +65,7 @@ impl Core {
                 self.fill_for_the_queue();
             }
         }
-        if self.roster.is_empty() && self.lives.count() == 0 {
+        if self.roster.is_empty() && self.lives.count() == 0 && self.have_queries_ended() {
             self.exit();
         }
     }
@@ -102,6 +105,7 @@ impl Core {
         for worker in self.ids_of(|worker| !matches!(worker.stage, Stage::Killed(_)) && !says_itself(worker)) {
             self.kill(worker, why);
         }
+        self.bound_the_end_of_queries();
         self.staff.service = Service::Ending(reason);
     }
 
@@ -112,6 +116,7 @@ impl Core {
             Service::Ending(reason) => reason,
         };
         self.staff.service = Service::Ended;
+        self.forget_queries();
         self.tell_dropped();
         self.effects.push(Effect::Exit { reason });
     }

@@ -108,6 +108,15 @@ impl<T: Copy> Chain<T> {
         self.iter().map(|(_, value)| *value)
     }
 
+    pub(crate) fn for_each_mut(&mut self, mut change: impl FnMut(&mut T)) {
+        let mut at = self.first;
+        while at != NOWHERE {
+            let link = &mut self.links[at as usize];
+            change(&mut link.value);
+            at = link.next;
+        }
+    }
+
     fn link(&mut self, link: Link<T>) -> u32 {
         self.count += 1;
         let place = self.vacant;

@@ -1,0 +1,136 @@
+"""A PostgreSQL of one's own: made in a temporary folder by an ordinary user, on a free loopback port, gone behind the block."""
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+START_SECONDS = 30
+STOP_SECONDS = 20
+
+Settings = Mapping[str, object]
+
+# What is measured is the way to the database, not its disk.
+USUAL: Settings = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "256MB", "max_connections": 200}
+
+
+class NoPostgres(Exception):
+    """There is none here, or it does not start; the text says why."""
+
+
+class Cluster:
+    """One server process with its data. It is a child of ours, so its end is seen, and no pg_ctl is needed."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        self.folder = folder
+        self.port = _free_port()
+        self.log = folder / "server.log"
+        self._settings = settings
+        self._user = _ordinary_user()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"postgres://postgres@127.0.0.1:{self.port}/postgres"
+
+    @property
+    def dsn(self) -> str:
+        """The same for Perl's DBI."""
+        return f"dbi:Pg:dbname=postgres;host=127.0.0.1;port={self.port};user=postgres"
+
+    def make(self) -> None:
+        options = ["--username", "postgres", "--auth", "trust", "--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync"]
+        self._run("initdb", "--pgdata", str(self._data), *options)
+
+    def start(self) -> None:
+        told = [f"-c{name}={value}" for name, value in self._settings.items()]
+        command = [str(_program("postgres")), "-D", str(self._data), "-h", "127.0.0.1", "-p", str(self.port), "-k", ""]
+        with self.log.open("ab") as output:
+            self._process = subprocess.Popen([*command, *told], stdout=output, stderr=output, user=self._user, cwd="/")
+        end = time.monotonic() + START_SECONDS
+        while not self.answers():
+            if self._process.poll() is not None or time.monotonic() > end:
+                raise NoPostgres(f"PostgreSQL does not start: {self.log.read_text(errors='replace')[-500:]}")
+            time.sleep(0.02)
+
+    def answers(self) -> bool:
+        command = [str(_program("pg_isready")), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        return subprocess.run(command).returncode == 0
+
+    def stop(self, how: signal.Signals) -> None:
+        """SIGINT is a fast shutdown, SIGQUIT an immediate one; see postgres(1)."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(STOP_SECONDS)
+            self._process = None
+
+    def ask(self, sql: str) -> list[list[str]]:
+        """The rows, each value as text."""
+        done = self._run("psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-F", "\t", "-d", self.url, "-c", sql)
+        return [line.split("\t") for line in done.splitlines()]
+
+    @property
+    def _data(self) -> Path:
+        return self.folder / "data"
+
+    def _run(self, program: str, *words: str) -> str:
+        command = [str(_program(program)), *words]
+        done = subprocess.run(command, capture_output=True, text=True, user=self._user, cwd="/")
+        if done.returncode != 0:
+            raise NoPostgres(f"{program} failed: {done.stderr.strip()}")
+        return done.stdout
+
+
+@contextmanager
+def running(settings: Settings = USUAL) -> Iterator[Cluster]:
+    # Sockets are not wanted, and the folder must be one that the ordinary user may enter.
+    with tempfile.TemporaryDirectory(prefix="parkade-postgres-") as folder:
+        if (user := _ordinary_user()) is not None:
+            shutil.chown(folder, user)
+        cluster = Cluster(Path(folder), settings)
+        cluster.make()
+        try:
+            cluster.start()
+            yield cluster
+        finally:
+            cluster.stop(signal.SIGQUIT)
+
+
+def version() -> str:
+    """`postgres (PostgreSQL) 15.18`; empty when there is none."""
+    try:
+        done = subprocess.run([str(_program("postgres")), "--version"], capture_output=True, text=True)
+    except NoPostgres:
+        return ""
+    return done.stdout.strip()
+
+
+def _program(name: str) -> Path:
+    """Debian keeps the server's programs apart; the newest counts."""
+    kept = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: int(path.parts[-3]))
+    if kept:
+        return kept[-1]
+    if found := shutil.which(name):
+        return Path(found)
+    raise NoPostgres(f"{name} is not installed")
+
+
+def _ordinary_user() -> str | None:
+    """PostgreSQL refuses to run as root; None: as whoever we are."""
+    if os.geteuid() != 0:
+        return None
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return "postgres" if "postgres" in names else "nobody"
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port: int = one.getsockname()[1]
+        return port

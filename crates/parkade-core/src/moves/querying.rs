@@ -1,0 +1,266 @@
+//! Waiting for a database: begun, shared, given up, ended.
+//!
+//! Who waits for a query that is cancelled stays parked until the database has said what became of it, so that nobody is told a guess.
+
+use crate::core::Core;
+use crate::effect::{Effect, Outcome, Reason, Refusal};
+use crate::id::{LeaseId, QueryId, RequestId};
+use crate::life::journey::{Journey, Patience};
+use crate::life::machine::Happening;
+use crate::life::{Bell, Life, Parked, Refused, Sequel, Watch};
+use crate::limits::{QUERIES_END_MAX, QUERY_END_MAX};
+use crate::moves::parking::Parking;
+use crate::queries::{Audience, Kept, Lease, Phase, QueryWait, QueryWork, Seat};
+
+impl Core {
+    pub(crate) fn park_query(&mut self, parking: Parking, wait: &QueryWait) -> Life {
+        if let Err(refusal) = self.admissible(&parking, wait) {
+            return self.wait_refused(parking, refusal);
+        }
+        if let Some(sharing) = &wait.shared {
+            if let Some(kept) = self.queries.kept.get(&sharing.key) {
+                let outcome = Outcome::Queried { query: kept.query, completed: true, late: None };
+                self.counts.queries_shared += 1;
+                return self.go_on(parking, outcome);
+            }
+            if let Some(seat) = self.queries.join(&sharing.key, parking.request) {
+                self.counts.queries_shared += 1;
+                return self.sit(parking, wait, seat);
+            }
+        }
+        let seat = self.start_query(&parking, wait);
+        self.sit(parking, wait, seat)
+    }
+
+    fn admissible(&self, parking: &Parking, wait: &QueryWait) -> Result<(), Refusal> {
+        let has_transaction = self.queries.lease_of(parking.request).is_some();
+        let is_awaited = matches!(parking.sequel, Sequel::Await { .. });
+        match wait.work {
+            QueryWork::Alone | QueryWork::Begin if self.queries.is_closed => Err(Refusal::Stopping),
+            QueryWork::Begin | QueryWork::Commit | QueryWork::Rollback if !is_awaited => Err(Refusal::BadAnswer),
+            QueryWork::Begin if has_transaction => Err(Refusal::TransactionOpen),
+            QueryWork::Within | QueryWork::Commit | QueryWork::Rollback if !has_transaction => {
+                Err(Refusal::NoTransaction)
+            }
+            QueryWork::Alone | QueryWork::Begin | QueryWork::Within | QueryWork::Commit | QueryWork::Rollback => Ok(()),
+        }
+    }
+
+    fn start_query(&mut self, parking: &Parking, wait: &QueryWait) -> Seat {
+        let request = parking.request;
+        let (lease, database) = match (wait.work, self.queries.lease_of(request)) {
+            (QueryWork::Alone, _) | (_, None) => (None, wait.database),
+            (_, Some(lease)) => (Some(lease.id), lease.database),
+        };
+        let lease = if wait.work == QueryWork::Begin { Some(self.lease(request, wait)) } else { lease };
+        let (query, seat) = self.queries.begin(self.now, request, wait, database, lease);
+        let collect = !matches!(parking.sequel, Sequel::Answer) || wait.shared.is_some();
+        self.counts.queries += 1;
+        self.effects.push(Effect::StartQuery { query, request, database, work: wait.work, lease, collect });
+        seat
+    }
+
+    fn lease(&mut self, request: RequestId, wait: &QueryWait) -> LeaseId {
+        let id = self.queries.mint_lease();
+        self.queries.leases.insert(request, Lease { id, database: wait.database });
+        id
+    }
+
+    fn sit(&mut self, parking: Parking, wait: &QueryWait, seat: Seat) -> Life {
+        let patience = wait.deadline.map_or(parking.journey.patience(), |deadline| Patience::from(Some(deadline)));
+        let alarm =
+            patience.duration().map(|patience| self.timers.set(self.now + patience, Bell::Life(parking.request)));
+        Life::Parked(parking.park(Watch::Query { seat }, alarm))
+    }
+
+    /// The first rows have come of an answer that goes out as they come.
+    pub(crate) fn query_began(&mut self, query: QueryId) {
+        match self.queries.find(query).map(|execution| &execution.audience) {
+            Some(&Audience::One(Some(request))) => self.turn(request, Happening::RowsBegan),
+            // Whoever wanted them has left, which the database has been told.
+            Some(_) => {}
+            None => self.counts.refused_events.add(Refused::Unknown),
+        }
+    }
+
+    pub(crate) fn rows_began(&mut self, request: RequestId, life: Parked) -> Life {
+        let (Watch::Query { seat }, Sequel::Answer) = (life.watch, life.sequel) else { return Life::Parked(life) };
+        let query = self.queries.seated(seat).query;
+        self.effects.push(Effect::BeginRows { request, query });
+        Life::Parked(Parked { watch: Watch::Rows { seat }, ..life })
+    }
+
+    /// The database is done with it. Everybody who waited goes on.
+    pub(crate) fn query_ended(&mut self, query: QueryId, completed: bool, bytes: usize) {
+        self.queries.results.hold(query);
+        self.dropped_results.push(query);
+        let Some(execution) = self.queries.find_mut(query) else {
+            return self.counts.refused_events.add(Refused::Unknown);
+        };
+        let is_wanted = execution.phase == Phase::Running;
+        execution.phase = Phase::Ended;
+        let (waiters, lease) = (execution.waiters(), execution.ends_lease(completed));
+        for request in waiters {
+            if let Some(lease) = lease {
+                self.queries.end_lease(request, lease);
+            }
+            self.turn(request, Happening::Woken(Outcome::Queried { query, completed, late: None }));
+        }
+        let execution = self.queries.end(query);
+        if let Some(Audience::Many(flight)) = execution.map(|execution| execution.audience) {
+            self.queries.land(&flight.key, query);
+            if completed && is_wanted && !flight.ttl.is_zero() && !self.queries.is_closed {
+                self.queries.results.hold(query);
+                let alarm = self.timers.set(self.now + flight.ttl, Bell::KeptResult(query));
+                let gone = self.queries.keep(flight.key, query, bytes, alarm);
+                gone.into_iter().for_each(|kept| self.drop_kept(&kept));
+            }
+        }
+        // The last one ends a drain.
+        self.staff.attention |= !self.staff.is_open();
+    }
+
+    /// How a query ended is the answer.
+    pub(crate) fn answer_query(
+        &mut self,
+        request: RequestId,
+        journey: Journey,
+        query: QueryId,
+        late: Option<Reason>,
+    ) -> Life {
+        self.effects.push(Effect::AnswerQuery { request, query, late });
+        match late {
+            None => self.done(request, journey),
+            Some(reason) => self.cancelled(request, journey, reason),
+        }
+    }
+
+    /// The rows that went out were all, or there will be no more of them.
+    pub(crate) fn end_rows(&mut self, request: RequestId, life: Parked, completed: bool) -> Life {
+        self.unwatch(&life);
+        let (mut journey, _) = life.wake(self.now);
+        self.silence(&mut journey);
+        self.effects.push(if completed { Effect::End { request } } else { Effect::Abort { request } });
+        self.done(request, journey)
+    }
+
+    /// The request waits no more. The last one to leave has it cancelled.
+    pub(crate) fn leave_query(&mut self, seat: Seat) {
+        self.queries.leave(seat);
+        if self.queries.seated(seat).waiters_count() == 0 {
+            self.cancel_query(seat);
+        }
+    }
+
+    fn cancel_query(&mut self, seat: Seat) {
+        let execution = self.queries.seated_mut(seat);
+        if execution.phase != Phase::Running {
+            return;
+        }
+        execution.phase = Phase::Cancelled;
+        let (query, database) = (execution.query, execution.database);
+        let key = execution.key();
+        self.counts.queries_cancelled += 1;
+        self.effects.push(Effect::CancelQuery { query, database });
+        if let Some(key) = key {
+            self.queries.land(&key, query);
+        }
+    }
+
+    /// The client is still there, so it is told what became of it: as soon as the database has said so.
+    pub(crate) fn give_query_up(&mut self, request: RequestId, mut life: Parked, reason: Reason) -> Life {
+        let Watch::Query { seat } = life.watch else {
+            return match life.watch {
+                Watch::Rows { .. } => self.cancel_parked(request, life, reason),
+                Watch::QueryEnding { .. }
+                | Watch::Query { .. }
+                | Watch::Timer
+                | Watch::Next { .. }
+                | Watch::Stream { .. } => Life::Parked(life),
+            };
+        };
+        self.silence(&mut life.journey);
+        let execution = self.queries.seated(seat);
+        if execution.phase == Phase::Running && execution.waiters_count() > 1 {
+            // It goes on for the others.
+            return self.never_told(request, life, reason);
+        }
+        self.cancel_query(seat);
+        life.journey.alarm = Some(self.timers.set(self.now + QUERY_END_MAX, Bell::Life(request)));
+        Life::Parked(Parked { watch: Watch::QueryEnding { seat, reason }, ..life })
+    }
+
+    /// What became of it will not be known in time.
+    pub(crate) fn never_told(&mut self, request: RequestId, life: Parked, reason: Reason) -> Life {
+        match life.sequel {
+            Sequel::Await { .. } => {
+                let refusal = match reason {
+                    Reason::Operator => Refusal::CancelledByOperator,
+                    Reason::Stopping => Refusal::Stopping,
+                    Reason::Deadline | Reason::ClientLeft | Reason::WorkerDied => Refusal::QueryTooLong,
+                };
+                self.wake(request, life, Outcome::Refused { refusal })
+            }
+            Sequel::Answer | Sequel::Call => self.cancel_parked(request, life, reason),
+        }
+    }
+
+    pub(crate) fn cancel_by_operator(&mut self, query: QueryId) {
+        if self.queries.find(query).is_none() {
+            return self.counts.refused_events.add(Refused::Unknown);
+        }
+        self.give_execution_up(query, Reason::Operator);
+    }
+
+    fn give_execution_up(&mut self, query: QueryId, reason: Reason) {
+        let Some(waiters) = self.queries.find(query).map(crate::queries::Execution::waiters) else { return };
+        self.cancel_query(Seat::of(query));
+        for request in waiters {
+            self.turn(request, Happening::QueryGivenUp(reason));
+        }
+    }
+
+    /// The server stops: queries have had their time. Transactions that are open may still be ended.
+    pub(crate) fn end_queries(&mut self) {
+        self.queries.over = None;
+        self.queries.is_closed = true;
+        let alone: Vec<QueryId> = self
+            .queries
+            .iter()
+            .filter(|execution| matches!(execution.work, QueryWork::Alone | QueryWork::Within | QueryWork::Begin))
+            .map(|execution| execution.query)
+            .collect();
+        alone.into_iter().for_each(|query| self.give_execution_up(query, Reason::Stopping));
+    }
+
+    /// From now on only the ends of queries are waited for, and not for long.
+    pub(crate) fn bound_the_end_of_queries(&mut self) {
+        self.queries.is_closed = true;
+        self.queries.end_by = Some(self.now + QUERIES_END_MAX);
+    }
+
+    /// Nothing of a query is waited for any more.
+    pub(crate) fn have_queries_ended(&self) -> bool {
+        self.queries.count() == 0 || self.queries.end_by.is_some_and(|by| by <= self.now)
+    }
+
+    pub(crate) fn forget_result(&mut self, query: QueryId) {
+        if self.queries.forget_query(query).is_some() {
+            self.dropped_results.push(query);
+        }
+    }
+
+    /// At the exit: no alarm rings any more, no result is kept.
+    pub(crate) fn forget_queries(&mut self) {
+        if let Some(alarm) = self.queries.over.take() {
+            self.timers.clear(alarm);
+        }
+        let kept = std::mem::take(&mut self.queries.kept);
+        kept.into_values().for_each(|kept| self.drop_kept(&kept));
+    }
+
+    fn drop_kept(&mut self, kept: &Kept) {
+        self.timers.clear(kept.alarm);
+        self.dropped_results.push(kept.query);
+    }
+}

@@ -1,0 +1,24 @@
+//! Leases: whose transaction is open where.
+
+use super::Queries;
+use crate::id::{DatabaseId, LeaseId, RequestId};
+
+/// A request's transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lease {
+    pub(crate) id: LeaseId,
+    pub(crate) database: DatabaseId,
+}
+
+impl Queries {
+    pub(crate) fn lease_of(&self, request: RequestId) -> Option<Lease> {
+        self.leases.get(&request).copied()
+    }
+
+    /// The transaction has ended, if it is still this one.
+    pub(crate) fn end_lease(&mut self, request: RequestId, id: LeaseId) {
+        if self.lease_of(request).is_some_and(|lease| lease.id == id) {
+            self.leases.remove(&request);
+        }
+    }
+}

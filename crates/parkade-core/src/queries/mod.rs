@@ -1,0 +1,247 @@
+//! Queries: work that databases do for parked requests. What is asked, and what came of it, is opaque here.
+//!
+//! An execution is what a database was asked to do once. One request waits for it, or many that share a key; when the last of them has gone
+//! it is cancelled, and it is remembered until the database has said how it ended.
+
+mod flights;
+mod leases;
+
+pub use flights::SharedKey;
+pub(crate) use flights::{Flight, Kept};
+pub(crate) use leases::Lease;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::id::{DatabaseId, LeaseId, QueryId, RequestId};
+use crate::moment::Moment;
+use crate::structures::chain::{Chain, Place};
+use crate::structures::holds::Holds;
+use crate::structures::timers::Alarm;
+
+/// What a request waits for when it waits for a database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueryWait {
+    pub database: DatabaseId,
+    /// When the query must have ended. `None`: as the request's route says; zero: never.
+    pub deadline: Option<Duration>,
+    pub work: QueryWork,
+    /// Requests that wait for the same key have one execution. Only with [`QueryWork::Alone`].
+    pub shared: Option<Sharing>,
+}
+
+/// What is asked, as far as it matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum QueryWork {
+    /// A statement of its own.
+    Alone,
+    /// A transaction begins; it is the request's until it or the request ends.
+    Begin,
+    /// A statement in the request's transaction.
+    Within,
+    /// The request's transaction ends.
+    Commit,
+    Rollback,
+}
+
+/// Whose execution counts for all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sharing {
+    pub key: SharedKey,
+    /// So long a result is also given to those who come later.
+    pub ttl: Duration,
+}
+
+/// What a database was asked to do once.
+#[derive(Debug)]
+pub(crate) struct Execution {
+    pub(crate) query: QueryId,
+    pub(crate) database: DatabaseId,
+    pub(crate) work: QueryWork,
+    /// Whose transaction it is in, or begins or ends.
+    pub(crate) lease: Option<LeaseId>,
+    pub(crate) audience: Audience,
+    pub(crate) phase: Phase,
+    pub(crate) since: Moment,
+}
+
+/// How far an execution got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Running,
+    Cancelled,
+    /// The database has said how; those who waited are being told.
+    Ended,
+}
+
+/// Who waits for an execution.
+#[derive(Debug)]
+pub(crate) enum Audience {
+    /// One request, until it has left.
+    One(Option<RequestId>),
+    /// Boxed: it is rare beside the other, and large.
+    Many(Box<Flight>),
+}
+
+/// Where a request stands in an audience.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seat {
+    slot: u32,
+    place: Option<Place>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Queries {
+    executions: Vec<Entry>,
+    vacant: Vec<u32>,
+    pub(crate) flights: HashMap<SharedKey, QueryId>,
+    pub(crate) kept: HashMap<SharedKey, Kept>,
+    /// Results that are kept, the oldest first.
+    pub(crate) eldest: Chain<QueryId>,
+    pub(crate) kept_bytes: usize,
+    pub(crate) leases: HashMap<RequestId, Lease>,
+    leases_minted: u64,
+    /// Results whose content the shell holds, and who needs them.
+    pub(crate) results: Holds<QueryId>,
+    /// The server stops: rings when queries have had their time.
+    pub(crate) over: Option<Alarm>,
+    /// They have had it: nothing new.
+    pub(crate) is_closed: bool,
+    /// The server ends then, whatever still runs.
+    pub(crate) end_by: Option<Moment>,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    generation: u32,
+    execution: Option<Execution>,
+}
+
+impl Queries {
+    pub(crate) fn count(&self) -> usize {
+        self.executions.len() - self.vacant.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Execution> {
+        self.executions.iter().filter_map(|entry| entry.execution.as_ref())
+    }
+
+    /// An execution begins, for this request and whoever shares it.
+    pub(crate) fn begin(
+        &mut self,
+        now: Moment,
+        request: RequestId,
+        wait: &QueryWait,
+        database: DatabaseId,
+        lease: Option<LeaseId>,
+    ) -> (QueryId, Seat) {
+        let slot = self.vacant.pop().unwrap_or_else(|| {
+            self.executions.push(Entry::default());
+            u32::try_from(self.executions.len() - 1)
+                .expect("there are no more executions than requests, which limits.rs bounds")
+        });
+        let entry = &mut self.executions[slot as usize];
+        entry.generation += 1;
+        let query = QueryId(u64::from(entry.generation) << 32 | u64::from(slot));
+        let (audience, place) = match &wait.shared {
+            None => (Audience::One(Some(request)), None),
+            Some(sharing) => {
+                let mut waiters = Chain::default();
+                let place = waiters.push_back(request);
+                self.flights.insert(sharing.key.clone(), query);
+                let flight = Flight { key: sharing.key.clone(), ttl: sharing.ttl, waiters };
+                (Audience::Many(Box::new(flight)), Some(place))
+            }
+        };
+        let (work, phase) = (wait.work, Phase::Running);
+        entry.execution = Some(Execution { query, database, work, lease, audience, phase, since: now });
+        (query, Seat { slot, place })
+    }
+
+    pub(crate) fn mint_lease(&mut self) -> LeaseId {
+        self.leases_minted += 1;
+        LeaseId(self.leases_minted)
+    }
+
+    pub(crate) fn seated(&self, seat: Seat) -> &Execution {
+        self.executions[seat.slot as usize].execution.as_ref().expect("whoever has a seat keeps its execution")
+    }
+
+    pub(crate) fn seated_mut(&mut self, seat: Seat) -> &mut Execution {
+        self.executions[seat.slot as usize].execution.as_mut().expect("whoever has a seat keeps its execution")
+    }
+
+    pub(crate) fn find(&self, query: QueryId) -> Option<&Execution> {
+        self.executions.get(slot(query))?.execution.as_ref().filter(|execution| execution.query == query)
+    }
+
+    pub(crate) fn find_mut(&mut self, query: QueryId) -> Option<&mut Execution> {
+        self.executions.get_mut(slot(query))?.execution.as_mut().filter(|execution| execution.query == query)
+    }
+
+    /// The request waits for it no longer.
+    pub(crate) fn leave(&mut self, seat: Seat) {
+        let audience = &mut self.seated_mut(seat).audience;
+        match (audience, seat.place) {
+            (Audience::One(request), _) => *request = None,
+            (Audience::Many(flight), Some(place)) => drop(flight.waiters.remove(place)),
+            (Audience::Many(_), None) => {}
+        }
+    }
+
+    /// It is over: nobody waits for it any more.
+    pub(crate) fn end(&mut self, query: QueryId) -> Option<Execution> {
+        self.find(query)?;
+        let execution = self.executions[slot(query)].execution.take()?;
+        self.vacant.push(u32::try_from(slot(query)).ok()?);
+        Some(execution)
+    }
+}
+
+impl Execution {
+    pub(crate) fn waiters_count(&self) -> usize {
+        match &self.audience {
+            Audience::One(request) => usize::from(request.is_some()),
+            Audience::Many(flight) => flight.waiters.count(),
+        }
+    }
+
+    /// What its key is, if it is shared.
+    pub(crate) fn key(&self) -> Option<SharedKey> {
+        match &self.audience {
+            Audience::One(_) => None,
+            Audience::Many(flight) => Some(flight.key.clone()),
+        }
+    }
+
+    /// The lease that is over when it ends so.
+    pub(crate) fn ends_lease(&self, completed: bool) -> Option<LeaseId> {
+        match self.work {
+            QueryWork::Begin if !completed => self.lease,
+            QueryWork::Commit | QueryWork::Rollback => self.lease,
+            QueryWork::Begin | QueryWork::Alone | QueryWork::Within => None,
+        }
+    }
+
+    pub(crate) fn waiters(&self) -> Vec<RequestId> {
+        match &self.audience {
+            Audience::One(request) => request.iter().copied().collect(),
+            Audience::Many(flight) => flight.waiters.values().collect(),
+        }
+    }
+}
+
+impl Seat {
+    /// The seat of nobody: for what concerns the execution alone.
+    pub(crate) fn of(query: QueryId) -> Self {
+        Self { slot: u32::try_from(slot(query)).unwrap_or(u32::MAX), place: None }
+    }
+
+    pub(crate) fn new(query: QueryId, place: Place) -> Self {
+        Self { slot: u32::try_from(slot(query)).unwrap_or(u32::MAX), place: Some(place) }
+    }
+}
+
+fn slot(query: QueryId) -> usize {
+    usize::try_from(query.0 & u64::from(u32::MAX)).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,207 @@
+//! Whether a text is JSON (RFC 8259). The server has checked what it prints, but not that an `SQL_ASCII` database holds UTF-8, and a pooler
+//! may stand between: one bad value would make the whole answer unreadable.
+
+/// One number, with nothing around it.
+pub fn is_number(text: &[u8]) -> bool {
+    number(text).is_some_and(<[u8]>::is_empty)
+}
+
+/// One document, white space around it allowed.
+pub fn is_document(text: &[u8]) -> bool {
+    std::str::from_utf8(text).is_ok() && Reader { rest: text }.document().is_some()
+}
+
+/// What follows the number that a text begins with.
+fn number(text: &[u8]) -> Option<&[u8]> {
+    let text = text.strip_prefix(b"-").unwrap_or(text);
+    let text = match text {
+        [b'0', rest @ ..] => rest,
+        _ => digits(text)?,
+    };
+    let text = match text {
+        [b'.', rest @ ..] => digits(rest)?,
+        _ => text,
+    };
+    match text {
+        [b'e' | b'E', b'+' | b'-', rest @ ..] | [b'e' | b'E', rest @ ..] => digits(rest),
+        _ => Some(text),
+    }
+}
+
+/// What follows the digits, of which there must be one.
+fn digits(text: &[u8]) -> Option<&[u8]> {
+    let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    (count > 0).then(|| &text[count..])
+}
+
+struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl Reader<'_> {
+    /// Without recursion, for the depth is whatever somebody stored.
+    fn document(&mut self) -> Option<()> {
+        let mut due: Vec<u8> = Vec::new(); // the brackets that close what is open
+        loop {
+            if let Some(closing) = self.opening() {
+                if !self.takes(closing) {
+                    due.push(closing);
+                    self.key(closing)?;
+                    continue;
+                }
+            } else {
+                self.scalar()?;
+            }
+            loop {
+                let Some(&closing) = due.last() else { return self.end() };
+                if self.takes(b',') {
+                    self.key(closing)?;
+                    break;
+                }
+                self.takes(closing).then(|| due.pop())?;
+            }
+        }
+    }
+
+    /// The bracket that closes what is opened here.
+    fn opening(&mut self) -> Option<u8> {
+        if self.takes(b'[') {
+            Some(b']')
+        } else if self.takes(b'{') {
+            Some(b'}')
+        } else {
+            None
+        }
+    }
+
+    /// In an object, the name of a member and its colon.
+    fn key(&mut self, closing: u8) -> Option<()> {
+        if closing == b']' {
+            return Some(());
+        }
+        (self.takes(b'"') && self.string().is_some() && self.takes(b':')).then_some(())
+    }
+
+    fn scalar(&mut self) -> Option<()> {
+        if self.takes(b'"') {
+            return self.string();
+        }
+        for word in [&b"true"[..], b"false", b"null"] {
+            if let Some(rest) = self.rest.strip_prefix(word) {
+                self.rest = rest;
+                return Some(());
+            }
+        }
+        self.rest = number(self.rest)?;
+        Some(())
+    }
+
+    /// Behind its opening quote.
+    fn string(&mut self) -> Option<()> {
+        loop {
+            let plain = self.rest.iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | ..b' ')).count();
+            self.rest = match &self.rest[plain..] {
+                [b'"', rest @ ..] => {
+                    self.rest = rest;
+                    return Some(());
+                }
+                [b'\\', b'u', a, b, c, d, rest @ ..] if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()) => {
+                    rest
+                }
+                [b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', rest @ ..] => rest,
+                _ => return None,
+            };
+        }
+    }
+
+    /// Takes this byte, if it is the next behind white space.
+    fn takes(&mut self, byte: u8) -> bool {
+        self.skip_space();
+        let Some((first, rest)) = self.rest.split_first() else { return false };
+        if *first == byte {
+            self.rest = rest;
+        }
+        *first == byte
+    }
+
+    fn end(&mut self) -> Option<()> {
+        self.skip_space();
+        self.rest.is_empty().then_some(())
+    }
+
+    fn skip_space(&mut self) {
+        let space = self.rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count();
+        self.rest = &self.rest[space..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_of_json() {
+        for text in
+            ["0", "-0", "1.50", "1e+20", "1e-05", "-1.7976931348623157e+308", "10", "123456789012345678901234567890"]
+        {
+            assert!(is_number(text.as_bytes()), "{text}");
+        }
+        for text in ["", "-", "01", "1.", ".5", "+1", "1e", "1e+", "NaN", "Infinity", " 1", "1 ", "0x1", "1_000", "--1"]
+        {
+            assert!(!is_number(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn documents_are_those_of_json() {
+        let texts = [
+            "null",
+            " true ",
+            "[]",
+            "{}",
+            "[ ]",
+            "[1, [2], {}]",
+            "{\"a\":\n [1, {\"b\": false}], \"\": \"\\u00fc\\n\\/\"}",
+            "\"ü\"",
+        ];
+        for text in texts {
+            assert!(is_document(text.as_bytes()), "{text}");
+        }
+        let texts = [
+            "",
+            " ",
+            "nul",
+            "[",
+            "]",
+            "[1,]",
+            "[,1]",
+            "{,}",
+            "{\"a\"}",
+            "{\"a\":}",
+            "{a:1}",
+            "[1}",
+            "{\"a\":1]",
+            "1 2",
+            "\"",
+            "\"\\\"",
+            "\"\\x\"",
+            "\"\\u12g4\"",
+            "\"\n\"",
+            "[1] [",
+            "nulll",
+            "{1:2}",
+            "{\"a\":1,}",
+        ];
+        for text in texts {
+            assert!(!is_document(text.as_bytes()), "{text}");
+        }
+        assert!(!is_document(b"\"\xff\""));
+    }
+
+    #[test]
+    fn depth_costs_no_stack() {
+        let deep = 1_000_000;
+        assert!(is_document(("[".repeat(deep) + &"]".repeat(deep)).as_bytes()));
+        assert!(!is_document("[".repeat(deep).as_bytes()));
+    }
+}

@@ -1,0 +1,48 @@
+//! How a value that is no array becomes JSON.
+
+use bytes::BytesMut;
+use parkade_sql::json;
+
+use super::{bytea, grammar, timestamp};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scalar {
+    Bool,
+    /// Copied, digit by digit; `NaN`, `Infinity` and `-Infinity` are no JSON and so become strings.
+    Number,
+    /// A number that may be wanted as a string.
+    Int8,
+    /// Copied as it is.
+    Json,
+    Bytea,
+    Timestamptz,
+    /// Everything else.
+    Text,
+}
+
+impl Scalar {
+    /// `None`: it has not the form that this type has; something may have been written.
+    pub fn write(self, out: &mut BytesMut, text: &[u8]) -> Option<()> {
+        match self {
+            Self::Bool => out.extend_from_slice(boolean(text)?),
+            Self::Number | Self::Int8 => copy_if(grammar::is_number(text), out, text)?,
+            Self::Json => copy_if(grammar::is_document(text), out, text)?,
+            Self::Bytea => bytea::write(out, text)?,
+            Self::Timestamptz => timestamp::write(out, text)?,
+            Self::Text => json::string(out, text),
+        }
+        Some(())
+    }
+}
+
+fn boolean(text: &[u8]) -> Option<&'static [u8]> {
+    match text {
+        b"t" => Some(b"true"),
+        b"f" => Some(b"false"),
+        _ => None,
+    }
+}
+
+fn copy_if(is_json: bool, out: &mut BytesMut, text: &[u8]) -> Option<()> {
+    is_json.then(|| out.extend_from_slice(text))
+}
