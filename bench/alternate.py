@@ -2,7 +2,7 @@
 
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from catalogue import PARKADE
@@ -11,6 +11,7 @@ from settings import Settings
 
 Sample = dict[str, float]
 Measure = Callable[[Server], Sample]
+Contender = Callable[[], Sample]
 
 
 @dataclass(slots=True)
@@ -33,27 +34,39 @@ class Comparison:
 
 
 def alternate(settings: Settings, recipes: Sequence[Recipe], measure: Measure, runs: int | None = None) -> Comparison:
-    """A fresh server for each measurement; one that fails is not measured again."""
+    """A fresh server for each measurement."""
+
+    def contender(recipe: Recipe) -> Contender:
+        def take() -> Sample:
+            with started(recipe) as server:
+                return measure(server)
+
+        return take
+
+    return in_turn(settings, {recipe.name: contender(recipe) for recipe in recipes}, runs)
+
+
+def in_turn(settings: Settings, contenders: Mapping[str, Contender], runs: int | None = None) -> Comparison:
+    """Whatever can be measured, by name; one that fails is not measured again."""
     found = Comparison()
     for run in range(runs or settings.runs):
-        for recipe in recipes:
-            if recipe.name in found.skipped:
+        for name, take in contenders.items():
+            if name in found.skipped:
                 continue
-            if settings.peers_only and recipe.name.startswith(PARKADE):
-                found.skipped[recipe.name] = "only peers were asked for"
+            if settings.peers_only and name.startswith(PARKADE):
+                found.skipped[name] = "only peers were asked for"
                 continue
-            _measure_once(found, recipe, measure, run)
+            _measure_once(found, name, take, run)
     return found
 
 
-def _measure_once(found: Comparison, recipe: Recipe, measure: Measure, run: int) -> None:
+def _measure_once(found: Comparison, name: str, take: Contender, run: int) -> None:
     try:
-        with started(recipe) as server:
-            sample = measure(server)
+        sample = take()
     except (Unavailable, OSError) as reason:
-        found.skipped[recipe.name] = str(reason)
-        print(f"    {recipe.name}: skipped, {reason}", file=sys.stderr)
+        found.skipped[name] = str(reason)
+        print(f"    {name}: skipped, {reason}", file=sys.stderr)
         return
-    found.samples.setdefault(recipe.name, []).append(sample)
+    found.samples.setdefault(name, []).append(sample)
     numbers = "  ".join(f"{key} {value:,.6g}" for key, value in sample.items())
-    print(f"    {recipe.name} #{run + 1}: {numbers}", file=sys.stderr)
+    print(f"    {name} #{run + 1}: {numbers}", file=sys.stderr)

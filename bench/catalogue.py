@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from servers import Ports, Recipe, nchan_subscribers, parked_lives
@@ -14,7 +15,7 @@ from settings import BENCH, PEERS, TEMPORARY, VENV, parkade_binary
 PARKADE = "Parkade"
 
 
-def parkade(app: str, workers: int = 1, label: str = "") -> Recipe:
+def parkade(app: str, workers: int = 1, label: str = "", flags: Sequence[str] = ()) -> Recipe:
     """`app` is a file in bench/apps; PARKADE_FLAGS may add flags to the command."""
 
     def command(ports: Ports) -> list[str]:
@@ -23,6 +24,7 @@ def parkade(app: str, workers: int = 1, label: str = "") -> Recipe:
             *("--bind", f"127.0.0.1:{ports.main}"),
             *("--admin", f"127.0.0.1:{ports.admin}"),
             *("--workers", str(workers)),
+            *flags,
             *shlex.split(os.environ.get("PARKADE_FLAGS", "")),
         ]
 
@@ -74,7 +76,7 @@ def twiggy() -> Recipe:
         command=lambda ports: [
             *("twiggy", "--listen", f"127.0.0.1:{ports.main}", "--backlog", "4096", str(PEERS / "twiggy.psgi"))
         ],
-        needs=[_on_path("twiggy")],
+        needs=[on_path("twiggy")],
     )
 
 
@@ -87,7 +89,7 @@ def starman(workers: int) -> Recipe:
             *("--max-requests", "1000000"),
             str(PEERS / "starman.psgi"),
         ],
-        needs=[_on_path("starman")],
+        needs=[on_path("starman")],
     )
 
 
@@ -102,12 +104,12 @@ def nchan(workers: int = 1) -> Recipe:
             text = text.replace(f"@{name}@", str(value))
         config = TEMPORARY / "nginx.conf"
         config.write_text(text)
-        return [str(_on_path("nginx")), "-c", str(config)]
+        return [str(on_path("nginx")), "-c", str(config)]
 
     return Recipe(
         name="nginx + nchan" if workers == 1 else f"nginx + nchan, {workers} workers",
         command=command,
-        needs=[_on_path("nginx"), module],
+        needs=[on_path("nginx"), module],
         publish="http://127.0.0.1:{admin}/publish",
         status="http://127.0.0.1:{admin}/status",
         waiting=nchan_subscribers,
@@ -121,7 +123,7 @@ def tomcat(style: str) -> Recipe:
     return Recipe(
         name=f"Tomcat {style}",
         command=lambda ports: ["java", "-cp", classpath, "bench.Main", str(ports.main), str(ports.admin), style],
-        needs=[_on_path("java"), target / "classes" / "bench" / "Main.class", target / "lib"],
+        needs=[on_path("java"), target / "classes" / "bench" / "Main.class", target / "lib"],
         publish="http://127.0.0.1:{admin}/publish",
     )
 
@@ -139,18 +141,18 @@ def versions() -> dict[str, str]:
         "Java": ["java", "-version"],
         "Python": [sys.executable, "--version"],
     }
-    found = {name: _first_line(command) for name, command in commands.items()}
-    found["axum"] = _axum_version(PEERS / "axum" / "Cargo.lock")
+    found = {name: first_line(command) for name, command in commands.items()}
+    found["axum"] = locked_version(PEERS / "axum" / "Cargo.lock", "axum")
     found["Tomcat"] = next((jar.stem for jar in (PEERS / "tomcat" / "target" / "lib").glob("*-core-*")), "")
     return {name: text for name, text in found.items() if text}
 
 
-def _axum_version(lock: Path) -> str:
-    version = re.search(r'name = "axum"\nversion = "(.+)"', lock.read_text() if lock.exists() else "")
-    return f"axum {version[1]}" if version else ""
+def locked_version(lock: Path, name: str) -> str:
+    version = re.search(rf'name = "{name}"\nversion = "(.+)"', lock.read_text() if lock.exists() else "")
+    return f"{name} {version[1]}" if version else ""
 
 
-def _first_line(command: list[str]) -> str:
+def first_line(command: list[str]) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
@@ -158,7 +160,7 @@ def _first_line(command: list[str]) -> str:
     return (done.stdout or done.stderr).strip().partition("\n")[0] if done.returncode == 0 else ""
 
 
-def _on_path(program: str) -> Path:
+def on_path(program: str) -> Path:
     """Where it is; a path that does not exist when it is nowhere."""
     sbin = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
     return Path(shutil.which(program, path=sbin) or f"/nowhere/{program}")

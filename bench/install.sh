@@ -47,6 +47,11 @@ for project in load peers/axum peers/axum_postgres; do
   fi
 done
 
+echo "our own driver without a server"
+if runs cargo; then
+  (cd .. && cargo build --quiet --release --locked -p parkade-postgres --example serial) || lacks "serial" "cargo build failed"
+fi
+
 echo "Tomcat peer"
 if [ ! -d peers/tomcat/target/lib ] || [ ! -d peers/tomcat/target/classes ]; then
   if runs mvn && runs javac; then

@@ -36,6 +36,13 @@ def rounds(server: Server, path: str, clients: int, count: int, every: float) ->
     return _finished("rounds", *crowd, "--publish", server.publish_url, "--every", every)
 
 
+def serial(server: Server, path: str, count: int) -> Found:
+    """One client, each request as soon as the last one is answered."""
+    never = server.url("/publish")
+    crowd = ("--url", server.url(path), "--connections", 1, "--rounds", count)
+    return _finished("rounds", *crowd, "--publish", never, "--every", 86_400)
+
+
 def rate(server: Server, per_second: int, seconds: float, mix: dict[str, int], spread: str) -> Found:
     """Requests at a constant rate whatever the answers do; `mix` is a weight for each path."""
     shares = [part for path, weight in mix.items() for part in ("--mix", f"{weight}={path}")]

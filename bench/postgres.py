@@ -1,7 +1,8 @@
-"""A PostgreSQL of one's own: made in a temporary folder by an ordinary user, on a free loopback port, gone behind the block."""
+"""A PostgreSQL of one's own: made in a temporary folder, on a free loopback port, gone behind the block."""
 
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -9,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 START_SECONDS = 30
@@ -30,7 +31,7 @@ class Cluster:
 
     def __init__(self, folder: Path, settings: Settings) -> None:
         self.folder = folder
-        self.port = _free_port()
+        self.port = quiet_port()
         self.log = folder / "server.log"
         self._settings = settings
         self._user = _ordinary_user()
@@ -46,7 +47,17 @@ class Cluster:
         return f"dbi:Pg:dbname=postgres;host=127.0.0.1;port={self.port};user=postgres"
 
     def make(self) -> None:
-        options = ["--username", "postgres", "--auth", "trust", "--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync"]
+        options = [
+            "--username",
+            "postgres",
+            "--auth",
+            "trust",
+            "--encoding",
+            "UTF8",
+            "--locale",
+            "C.UTF-8",
+            "--no-sync",
+        ]
         self._run("initdb", "--pgdata", str(self._data), *options)
 
     def start(self) -> None:
@@ -61,7 +72,7 @@ class Cluster:
             time.sleep(0.02)
 
     def answers(self) -> bool:
-        command = [str(_program("pg_isready")), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        command = [str(_program("pg_isready")), "-q", "-U", "postgres", "-h", "127.0.0.1", "-p", str(self.port)]
         return subprocess.run(command).returncode == 0
 
     def stop(self, how: signal.Signals) -> None:
@@ -90,7 +101,6 @@ class Cluster:
 
 @contextmanager
 def running(settings: Settings = USUAL) -> Iterator[Cluster]:
-    # Sockets are not wanted, and the folder must be one that the ordinary user may enter.
     with tempfile.TemporaryDirectory(prefix="parkade-postgres-") as folder:
         if (user := _ordinary_user()) is not None:
             shutil.chown(folder, user)
@@ -123,14 +133,16 @@ def _program(name: str) -> Path:
 
 
 def _ordinary_user() -> str | None:
-    """PostgreSQL refuses to run as root; None: as whoever we are."""
+    """Who may run it, since it refuses root; None: whoever we are."""
     if os.geteuid() != 0:
         return None
     names = {entry.pw_name for entry in pwd.getpwall()}
     return "postgres" if "postgres" in names else "nobody"
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        port: int = one.getsockname()[1]
-        return port
+def quiet_port() -> int:
+    """Below the range from which clients get theirs (ip_local_port_range), so that it is still free after a restart."""
+    while True:
+        port = random.randint(20_000, 32_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port

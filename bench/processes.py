@@ -63,8 +63,14 @@ def _memory(pid: int) -> Memory:
     return Memory(rss=kilobytes["Rss:"] * 1024, pss=kilobytes["Pss:"] * 1024)
 
 
+def forget_peak(pids: list[int]) -> None:
+    """`peak` begins anew; see clear_refs in proc(5)."""
+    for pid in pids:
+        (PROC / str(pid) / "clear_refs").write_text("5")
+
+
 def peak(pids: list[int]) -> int:
-    """The most resident memory that each process ever had, in bytes, added up."""
+    """The most resident memory that each process ever had (or since `forget_peak`), in bytes, added up."""
     return sum(_peak(pid) for pid in pids)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from .harness.postgres import Postgres
 from .harness.server import Server
 
 Serve = Callable[..., Server]
@@ -51,6 +52,15 @@ def serve() -> Iterator[Serve]:
 def serve_for_all() -> Iterator[Serve]:
     """The same for all tests of a file."""
     yield from _servers()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL for all tests of this process; each process of pytest-xdist has its own."""
+    with ExitStack() as stack:
+        server = Postgres()
+        stack.callback(server.stop)
+        yield server
 
 
 @pytest.fixture

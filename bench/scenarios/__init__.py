@@ -3,7 +3,21 @@
 from collections.abc import Callable
 
 from report import Outcome
-from scenarios import constant, delayed, hola, mixed_sync, parked_memory, release, rounds
+from scenarios import (
+    cancel,
+    constant,
+    delayed,
+    hola,
+    mixed_sync,
+    parked_memory,
+    queued_memory,
+    release,
+    rounds,
+    rows,
+    select_one,
+    serial,
+    shared,
+)
 from settings import Settings
 
 ALL: dict[str, Callable[[Settings], Outcome]] = {
@@ -14,4 +28,10 @@ ALL: dict[str, Callable[[Settings], Outcome]] = {
     "release": release.run,
     "rounds": rounds.run,
     "mixed_sync": mixed_sync.run,
+    "select_one": select_one.run,
+    "serial": serial.run,
+    "rows": rows.run,
+    "shared": shared.run,
+    "queued_memory": queued_memory.run,
+    "cancel": cancel.run,
 }

@@ -162,3 +162,35 @@ fn a_cursor_is_two_hexadecimal_numbers() {
         assert!(wrong.parse::<Cursor>().is_err(), "{wrong:?}");
     }
 }
+
+#[test]
+fn when_messages_were_lost_who_waits_is_told_of_a_gap_with_the_next_one() {
+    check(&format!("{READY} arrive:a:/next lost:bids"), "");
+    check(&format!("{READY} arrive:a:/next lost:bids publish:bids"), "deliver:m1:a:gap done:a");
+    check(&format!("{READY} arrive:a:/next lost:bids arrive:b:/next publish:bids"), {
+        "deliver:m1:b deliver:m1:a:gap done:a done:b"
+    });
+    check(&format!("{READY} arrive:a park:a:next:bids:call lost:bids publish:bids"), "call:a:1:m1+gap");
+    check(&format!("{READY} arrive:a:/next lost:other publish:bids"), "deliver:m1:a done:a");
+}
+
+#[test]
+fn when_messages_were_lost_streams_are_told_at_once_and_go_on() {
+    let stream = format!("{READY} arrive:c:/stream publish:bids");
+    check(&format!("{stream} lost:bids"), "gap:2.0:c drop:m1");
+    check(&format!("{stream} lost:bids publish:bids"), "feed:m2:c");
+    check(&format!("{stream} lost:other"), "");
+}
+
+#[test]
+fn when_messages_were_lost_nothing_from_before_counts() {
+    let lost = format!("{READY} arrive:a publish:bids lost:bids");
+    check(&lost, "drop:m1");
+    for cursor in ["1.0", "1.1"] {
+        check(&format!("{lost} park:a:next:bids@{cursor}:answer"), "");
+        check(&format!("{lost} park:a:next:bids@{cursor}:answer publish:bids"), "deliver:m2:a:gap done:a");
+        check(&format!("{lost} park:a:stream:bids@{cursor}:answer"), "open:a:2.0:gap");
+    }
+    check(&format!("{lost} park:a:next:bids@2.0:answer publish:bids"), "deliver:m2:a done:a");
+    check(&format!("{READY} lost:bids arrive:a:/stream"), "open:a:1.0");
+}

@@ -1,3 +1,41 @@
-//! PostgreSQL for one owner.
+//! PostgreSQL for one owner on one thread: a pool whose cancels never hit anybody else's statement.
+//!
+//! | question | where |
+//! |---|---|
+//! | how a database is reached | `settings`, `transport` |
+//! | the sockets, and when they are read and written | `database` |
+//! | everything that is decided, without a socket or a clock | `pool` |
+//! | a connection's states | `slot` |
+//! | one statement on a connection, its flights and its rows | `job`, `statements` |
+//! | how a cancel travels | `canceller`, `requests` |
+//! | the protocol's messages | `wire`, `handshake` |
+//! | values as JSON | `json` |
 
-pub mod json;
+mod back_off;
+mod canceller;
+mod database;
+mod dial;
+mod handshake;
+mod job;
+mod json;
+mod lease;
+mod limits;
+mod line;
+mod listener;
+mod options;
+mod pace;
+mod pool;
+#[cfg(test)]
+mod proof;
+mod queue;
+mod reach;
+mod requests;
+pub mod settings;
+mod slot;
+mod statements;
+mod transport;
+mod wire;
+
+pub use database::{Database, TOKENS};
+pub use options::{Event, Options};
+pub use settings::Settings;

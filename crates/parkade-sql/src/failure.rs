@@ -41,6 +41,8 @@ pub enum FailureKind {
     Denied,
     /// The connection broke while the query ran.
     Lost,
+    /// The database is not one that the server has been given.
+    NoDatabase,
     /// There is no such transaction: it was never begun, or has ended.
     NoTransaction,
 }

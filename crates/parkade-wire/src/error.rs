@@ -25,7 +25,7 @@ pub enum Rule {
     Closed,
     /// `DATA` beyond the window.
     Window,
-    /// `DATA` without a `MORE` before it.
+    /// `DATA` without a `MORE` before it; a `RESUME` whose `MORE` and rows do not go together.
     More,
     /// A second `RESPONSE`.
     Response,

@@ -5,7 +5,8 @@ use bytes::Bytes;
 use crate::application::Application;
 use crate::exchange::{Request, Response};
 use crate::kind::Kind;
-use crate::wait::{Outcome, Then, Wait};
+use crate::outcome::Outcome;
+use crate::wait::{Then, Wait};
 
 /// A frame that a worker wrote. Stream and end have been checked, time has not ([`crate::Conversation`]).
 #[derive(Debug, Clone, PartialEq)]

@@ -13,6 +13,8 @@ mod frame;
 mod framing;
 mod kind;
 pub mod limits;
+mod outcome;
+mod query;
 mod streams;
 mod wait;
 
@@ -24,5 +26,7 @@ pub use exchange::{Headers, Request, RequestHead, Response};
 pub use frame::{CancelReason, CoreInfo, ErrorReason, FromCore, FromWorker, WorkerInfo};
 pub use framing::{RawFrame, next_raw};
 pub use kind::{Kind, Place};
+pub use outcome::{Columns, Effect, Outcome};
+pub use query::{Begin, Isolation, Parameter, Query, QueryOptions, Shape};
 pub use streams::{Outbound, Progress, Stream, absent};
-pub use wait::{Outcome, Then, Wait};
+pub use wait::{Then, Wait};

@@ -21,6 +21,24 @@ pub const MESSAGE_BYTES_MAX: usize = 524_288;
 /// A channel's name. In `PUBLISH` beyond: the rule `payload`; in a wait: the request ends with 500.
 pub const CHANNEL_NAME_BYTES_MAX: usize = 200;
 
+/// The text of a query. Beyond, and with the next three, the request ends with 500.
+pub const STATEMENT_BYTES_MAX: usize = 262_144;
+
+/// The parameters of a query: `PostgreSQL` counts them in 16 bits.
+pub const PARAMETERS_COUNT_MAX: usize = 65_535;
+
+/// Arrays in one another, as many as `PostgreSQL` takes (its `MAXDIM`). They are read recursively, so there must be a bound.
+pub const ARRAY_DEPTH_MAX: usize = 6;
+
+/// The key of a shared query; as long as a channel's name.
+pub const SHARED_KEY_BYTES_MAX: usize = 200;
+
+/// The columns of rows: more than twice what 1,664 columns with the longest names of `PostgreSQL` take. Beyond, the query has failed.
+pub const COLUMNS_BYTES_MAX: usize = 524_288;
+
+/// What is told of a query that failed. Beyond, it is cut off.
+pub const FAILED_TEXT_BYTES_MAX: usize = 65_536;
+
 /// The name of a function and a content type. Both come back in `RESUME`, beside a message of any size, so they must be small.
 pub const NAME_BYTES_MAX: usize = 1_024;
 
@@ -39,5 +57,8 @@ mod tests {
         let head = 64 + 3 * NAME_BYTES_MAX;
         assert!(head + MESSAGE_BYTES_MAX + 5 * RESUMED_COUNT_MAX <= FRAME_BYTES_MAX);
         assert!(head + MESSAGE_BYTES_MAX + 5 + 5 + STATE_BYTES_MAX <= FRAME_BYTES_MAX);
+        let rows = COLUMNS_BYTES_MAX + INLINE_BODY_BYTES_MAX;
+        assert!(head + rows + 5 * RESUMED_COUNT_MAX <= FRAME_BYTES_MAX);
+        assert!(head + rows + 5 + 5 + STATE_BYTES_MAX <= FRAME_BYTES_MAX);
     }
 }

@@ -176,14 +176,14 @@ pub fn absent(frame: &FromWorker, opened: u32) -> Result<(), Violation> {
     Err(Violation::new(rule, frame.kind(), frame.stream()))
 }
 
-/// How much of a request's body may go to the worker before it has read some.
+/// How much of a request's body, or of rows that follow, may go to the worker before it has read some. Each has one of its own.
 #[derive(Debug)]
 pub struct Outbound {
     window: u32,
 }
 
 impl Outbound {
-    /// The window of a stream that has just been opened.
+    /// The window of a body that has just been announced.
     #[must_use]
     pub const fn new() -> Self {
         Outbound { window: WINDOW_BYTES }

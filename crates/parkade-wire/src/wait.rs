@@ -1,10 +1,9 @@
-//! What a parked request waits for, what happens then, and what came of it.
-
-use std::borrow::Cow;
+//! What a parked request waits for, and what happens then.
 
 use bytes::Bytes;
 
 use crate::exchange::Response;
+use crate::query::{Begin, Query};
 
 /// What a request waits for. Seconds are finite and not negative; channel names have been checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +22,14 @@ pub enum Wait {
         channel: String,
         since: Option<String>,
     },
+    /// Until a database has run a statement.
+    Query(Box<Query>),
+    /// Until a transaction has begun, which belongs to the request. This and the next two are only awaited.
+    Begin(Box<Begin>),
+    /// Until the request's transaction has been carried out.
+    Commit,
+    /// Until it has been taken back.
+    Rollback,
     /// A name or options that this core does not accept: the request ends with 500, the link goes on.
     Unaccepted {
         name: String,
@@ -33,25 +40,10 @@ pub enum Wait {
 /// What is done with the outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Then {
-    /// The core answers alone: with this response behind a timer, with the message (`None`) behind a channel.
+    /// The core answers alone: with this response behind a timer, with the message or the rows (`None`) behind the others.
     Answer(Option<Response>),
     /// Any worker calls the function with the outcome and the state.
     Call { function: String, state: Bytes },
     /// The worker that parked goes on with the stream.
     Await,
-}
-
-/// What came of a wait.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome<'a> {
-    /// The timer's time has passed.
-    Elapsed,
-    /// A message came; `gap` says that earlier ones since the wait's cursor are no longer held.
-    Message { cursor: Cow<'a, str>, content_type: Cow<'a, str>, body: Cow<'a, [u8]>, gap: bool },
-    /// No message came in time; the channel's present cursor.
-    Timeout { cursor: Cow<'a, str> },
-    /// The worker has taken its `PARK` back.
-    Unparked,
-    /// The wait could not be had.
-    Refused { text: Cow<'a, str> },
 }

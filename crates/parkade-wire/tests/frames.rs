@@ -64,6 +64,9 @@ fn one_form(name: &str, frame: &Value) -> Value {
             if payload[0][0] == "message" {
                 payload[0][3] = binary(&payload[0][3]);
             }
+            if payload[0][0] == "rows" && !payload[0][4].is_null() {
+                payload[0][4] = binary(&payload[0][4]);
+            }
             for state in payload.get_mut(3).and_then(Value::as_array_mut).into_iter().flatten() {
                 *state = binary(state);
             }
@@ -105,11 +108,21 @@ fn wait(name: &str, wait: &mut Value) {
     } else if wait[0] == "timer" {
         seconds(&mut wait[1]);
     } else {
-        without_nil(&mut wait[2]);
-        if let Some(timeout) = wait[2].get_mut("timeout") {
-            seconds(timeout);
+        let options = wait.as_array_mut().unwrap().last_mut().unwrap();
+        without_nil(options);
+        without_defaults(options);
+        for key in ["timeout", "deadline", "ttl"] {
+            if let Some(value) = options.get_mut(key) {
+                seconds(value);
+            }
         }
     }
+}
+
+/// Of options that may say them.
+fn without_defaults(options: &mut Value) {
+    let defaults = [("shape", json!("rows")), ("int8", json!("number")), ("ttl", json!(0)), ("within", json!(false))];
+    options.as_object_mut().unwrap().retain(|key, value| !defaults.iter().any(|(k, d)| k == key && d == value));
 }
 
 fn then(then: &mut Value) {

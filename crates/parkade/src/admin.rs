@@ -14,7 +14,7 @@ mod publish;
 pub mod report;
 
 pub use door::{AdminDoor, Ask, PublishRefused, Readiness};
-pub use ended::Ended;
+pub use ended::{Ended, Histogram};
 #[cfg(test)]
 pub use listen::serve_private;
 pub use listen::{AdminError, serve};

@@ -44,6 +44,8 @@ pub enum Command {
     Status(StatusArgs),
     /// Publish a message on a channel of a running parkade
     Publish(PublishArgs),
+    /// End a query of a running parkade; `parkade status` shows their ids
+    Cancel(CancelArgs),
     /// Print the table of all settings
     #[command(hide = true)]
     Settings,
@@ -79,6 +81,14 @@ pub struct StatusArgs {
     /// Print it once as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct CancelArgs {
+    /// The id of the query
+    pub id: u64,
+    #[command(flatten)]
+    pub whom: Whom,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -19,6 +19,11 @@ impl Clock {
         Moment::from_nanos(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
+    /// The instant of a moment that has been.
+    pub fn at(&self, moment: Moment) -> Instant {
+        self.began + std::time::Duration::from_nanos(moment.as_nanos())
+    }
+
     pub fn instant(&self, moment: Moment) -> tokio::time::Instant {
         // A moment past what the clock can say is far enough away.
         let far = std::time::Duration::from_secs(86_400 * 365);

@@ -39,6 +39,8 @@ pub struct Settings {
     #[command(flatten)]
     pub limits: CoreSettings,
     #[command(flatten)]
+    pub databases: DatabaseSettings,
+    #[command(flatten)]
     pub log: LogSettings,
     /// Whether this is `parkade dev`: reload on change, show errors as pages.
     #[arg(skip)]
@@ -145,6 +147,37 @@ pub struct CoreSettings {
     /// How long a channel keeps a message
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5m")]
     pub history_age: Duration,
+}
+
+/// Where queries run.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Databases")]
+pub struct DatabaseSettings {
+    /// A database for queries: postgres://… or sqlite:///FILE, with NAME= before it when there are several; may be given many times. Without one called default that is a SQLite file in the state folder
+    // Taken as text: an error of the command line would show it, with the password in it.
+    #[arg(long, value_name = "[NAME=]URL", value_delimiter = ' ')]
+    pub database: Vec<String>,
+    /// Connections to each database
+    #[arg(long, value_name = "COUNT", value_parser = count, default_value = "10")]
+    pub database_slots: usize,
+    /// Queries that wait for a connection; more are 503
+    #[arg(long, value_name = "COUNT", value_parser = count, default_value = "10000")]
+    pub database_queue: usize,
+    /// The largest row of a result; a larger one ends its query
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16MiB")]
+    pub row_limit: usize,
+    /// The largest result for a function or a coroutine, as JSON; one that goes to the client as it comes has no limit
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16MiB")]
+    pub result_limit: usize,
+    /// At SIGTERM queries have this time to end, then they are cancelled
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    pub query_grace: Duration,
+    /// Publish the notifications of PostgreSQL on this channel (NOTIFY) as messages on the channel of that name; may be given many times
+    #[arg(long, value_name = "CHANNEL", value_delimiter = ',')]
+    pub listen: Vec<String>,
+    /// The folder for what has to outlive the server; it is made when something is kept
+    #[arg(long, value_name = "FOLDER", default_value = ".parkade")]
+    pub state: PathBuf,
 }
 
 /// What is written down.

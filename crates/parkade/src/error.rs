@@ -6,6 +6,10 @@ use std::io;
 pub enum Error {
     #[error("cannot listen on {address}: {source}{}", advice(source))]
     Listen { address: String, source: io::Error },
+    #[error("--listen: {error}")]
+    Channel { error: String },
+    #[error("--database: {0}")]
+    Database(#[from] crate::databases::DatabaseError),
     #[error("{0}")]
     Log(#[from] crate::log::LogError),
     #[error("cannot change to the folder {folder}: {source}")]

@@ -5,6 +5,7 @@ mod check;
 mod cli;
 mod clock;
 mod config;
+mod databases;
 mod dev;
 mod error;
 mod http;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Command::Routes(application) => check::check(&application, check::Show::Routes),
         Command::Status(arguments) => status_view::status(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::Publish(arguments) => status_view::publish(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into),
+        Command::Cancel(arguments) => status_view::cancel(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::Settings => terminal::print(&cli::settings_table()).map(|()| ExitCode::SUCCESS).map_err(Into::into),
     };
     match outcome {

@@ -5,13 +5,14 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use parkade_core::{Config, ExitReason, HistoryLimits, Recycle};
+use parkade_core::{ChannelName, Config, ExitReason, HistoryLimits, Recycle};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::admin::{self, AdminDoor};
 use crate::cli::Application;
 use crate::config::{Bind, Settings, Trust as TrustSetting};
+use crate::databases::{self, Databases};
 use crate::error::Error;
 use crate::http::forwarded::Trust;
 use crate::http::limits::Limits;
@@ -39,7 +40,7 @@ pub fn serve(application: &Application) -> Result<ExitCode, Error> {
     enter_directory(settings)?;
     let guard = log::init(&settings.log)?;
     let connections_count_max =
-        settings.http.connections_limit.min(descriptors_for_connections(settings.workers.count));
+        settings.http.connections_limit.min(descriptors_for_connections(settings));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let exit = runtime.block_on(async {
         let setup = Setup { limits: limits(settings, connections_count_max), trust: trust(&settings.listen.trust) };
@@ -56,12 +57,17 @@ pub fn serve(application: &Application) -> Result<ExitCode, Error> {
             dropped: guard.dropped(),
             connections_count_max,
             body_bytes_max: settings.http.body_limit,
+            is_dev: settings.dev,
         };
         let workers = Workers::new(launch(application))?;
+        let databases = databases(settings)?;
         let parts = Parts {
             config: config(settings),
             http,
             workers,
+            databases,
+            listened: listened(settings)?,
+            result_bytes_max: settings.databases.result_limit,
             grace: settings.workers.grace,
             access_log: guard.access(),
             about,
@@ -88,13 +94,14 @@ pub fn enter_directory(settings: &Settings) -> Result<(), Error> {
 }
 
 /// Raises the soft limit of descriptors to the hard one and says how many connections fit under it.
-fn descriptors_for_connections(workers: usize) -> usize {
+fn descriptors_for_connections(settings: &Settings) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     // If it cannot be raised, what there is has to do.
     let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
     let descriptors = if raised.is_ok() { limit.maximum } else { limit.current };
-    let others = DESCRIPTORS_RESERVED + DESCRIPTORS_PER_WORKER * workers as u64;
+    let slots = settings.databases.database.len() * (2 * settings.databases.database_slots + 2);
+    let others = DESCRIPTORS_RESERVED + DESCRIPTORS_PER_WORKER * settings.workers.count as u64 + slots as u64;
     descriptors.map_or(usize::MAX, |descriptors| {
         usize::try_from(descriptors.saturating_sub(others).max(1)).unwrap_or(usize::MAX)
     })
@@ -180,9 +187,27 @@ fn config(settings: &Settings) -> Config {
             bytes: settings.limits.history_bytes,
             age: settings.limits.history_age,
         },
+        query_grace: settings.databases.query_grace,
         exit_when_the_first_start_fails: !settings.dev,
         ..Config::default()
     }
+}
+
+fn databases(settings: &Settings) -> Result<Databases, Error> {
+    let chosen = &settings.databases;
+    let options = databases::Options {
+        slots: chosen.database_slots,
+        queue_count_max: chosen.database_queue,
+        row_bytes_max: chosen.row_limit,
+        listen: chosen.listen.clone(),
+    };
+    Ok(Databases::new(&chosen.database, &options, &chosen.state)?)
+}
+
+/// A channel of PostgreSQL has to be the name of one here.
+fn listened(settings: &Settings) -> Result<Vec<ChannelName>, Error> {
+    let name = |name: &String| ChannelName::parse(name).map_err(|error| Error::Channel { error: error.to_string() });
+    settings.databases.listen.iter().map(name).collect()
 }
 
 pub fn launch(application: &Application) -> Launch {

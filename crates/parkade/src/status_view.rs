@@ -1,6 +1,6 @@
 //! `parkade status`: what a running parkade is doing, live in a terminal. It changes nothing.
 //!
-//! Beside it `parkade publish`, which asks the same way.
+//! Beside it `parkade publish` and `parkade cancel`, which ask the same way.
 
 mod client;
 mod page;
@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::io::{self, IsTerminal, Read};
 
 use crate::admin::Report;
-use crate::cli::{PublishArgs, StatusArgs};
+use crate::cli::{CancelArgs, PublishArgs, StatusArgs};
 use crate::terminal;
 pub use client::{Address, AskError};
 
@@ -55,6 +55,13 @@ pub fn publish(args: &PublishArgs) -> Result<(), CommandError> {
     let told: Option<serde_json::Value> = serde_json::from_slice(&answer).ok();
     let cursor = told.as_ref().and_then(|told| told.get("cursor")?.as_str());
     Ok(terminal::print(cursor.ok_or_else(|| AskError::NoSense { place: address.to_string() })?)?)
+}
+
+/// `parkade cancel`: ends a query. Whoever waits for it is told.
+pub fn cancel(args: &CancelArgs) -> Result<(), CommandError> {
+    let address = Address::find(&args.whom)?;
+    address.ask("POST", &format!("/queries/{}/cancel", args.id), "", b"")?;
+    Ok(terminal::print(&format!("the query {} is cancelled", args.id))?)
 }
 
 fn report(address: &Address) -> Result<Report, AskError> {

@@ -41,6 +41,9 @@ pub fn refusal(refusal: Refusal) -> &'static str {
         Refusal::Stopping => "stopping",
         Refusal::CancelledByOperator => "operator",
         Refusal::DeadlinePassed => "deadline",
+        Refusal::QueryTooLong => "query deadline",
+        Refusal::TransactionOpen => "transaction open",
+        Refusal::NoTransaction => "no transaction",
     }
 }
 
@@ -83,6 +86,7 @@ pub fn wait(kind: WaitKind) -> &'static str {
         WaitKind::Timer => "timer",
         WaitKind::Next => "next",
         WaitKind::Stream => "stream",
+        WaitKind::Query => "query",
     }
 }
 

@@ -11,7 +11,7 @@ from parkade.limits import CREDIT_BLOCKING, WINDOW
 
 SOURCE = """
 import os, sys, threading
-from parkade import App, after, channel
+from parkade import App, after, channel, query
 
 app = App()
 
@@ -59,8 +59,13 @@ def broken():
 
 @app.get("/long")
 def long(): return "x" * 300_000
+
+@app.get("/query")
+def rows(): return query("select n from bids where n > $1", 7).then(total)
+
+def total(rows): return {"rows": len(rows), "sum": sum(row["n"] for row in rows)}
 """
-HOLA, BIG, FEW, LENGTH, PUBLISH, WAIT, INPUT, BROKEN, LONG = range(9)
+HOLA, BIG, FEW, LENGTH, PUBLISH, WAIT, INPUT, BROKEN, LONG, QUERY = range(10)
 
 
 def cancel(reason: str = "client_left") -> bytes:
@@ -175,6 +180,27 @@ def test_any_worker_runs_the_function_behind_a_wait(core: StartCore) -> None:
         (1, b'{"n":7}'),
         (2, b'{"n":7}'),
     ]
+
+
+@pytest.mark.parametrize("inline", [True, False])
+def test_the_rows_of_a_query_are_complete_for_the_function_behind_it(core: StartCore, inline: bool) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    worker.request(QUERY)
+    name, _, park = worker.next()
+    assert (name, park.wait) == ("PARK", ["query", "select n from bids where n > $1", [7], {}])
+    body = b'[{"n":8},{"n":9}]' if inline else b"[" + b",".join([b'{"n":8}'] * 20_000) + b"]"
+    stream = worker.number()
+    outcome = ["rows", [["n", "int4"]], "SELECT", 2, body if inline else None]
+    payload = [outcome, [stream], park.then.function, [park.then.state]]
+    worker.send(f.RESUME, 0, payload, 0 if inline else f.MORE)
+    worker.request(HOLA, "behind")
+    for at in [] if inline else range(0, len(body), 65_536):
+        worker.send(f.DATA, stream, body[at : at + 65_536], f.MORE if at + 65_536 < len(body) else 0)
+    frames = iter(worker.next, None)
+    answers = [next(frame for frame in frames if frame[0] == "RESPONSE") for _ in range(2)]
+    expected = b'{"rows":2,"sum":17}' if inline else b'{"rows":20000,"sum":160000}'
+    assert [(stream, response.body) for _, stream, response in answers] == [(2, expected), (3, "Hola behind")]
 
 
 def test_an_answer_that_breaks_in_the_middle_is_an_error(core: StartCore) -> None:

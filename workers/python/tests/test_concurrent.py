@@ -12,7 +12,7 @@ from parkade.limits import CREDIT_CONCURRENT, WINDOW
 
 SOURCE = """
 import asyncio
-from parkade import App, after, channel
+from parkade import App, after, channel, query
 
 app = App()
 
@@ -123,9 +123,31 @@ class Foreign(BaseException):
 @app.get("/foreign")
 async def foreign():
     raise Foreign("a class of its own")
+
+@app.get("/query")
+async def rows():
+    try:
+        return {"sum": sum(row["n"] for row in await query("select n from bids"))}
+    finally:
+        print("the query ends")
+
+enough = asyncio.Event()
+
+@app.get("/given-up")
+async def given_up():
+    waiting = asyncio.ensure_future(_rows())
+    await enough.wait()
+    waiting.cancel()
+    return "gave up"
+
+async def _rows(): await query("select n from bids")
+
+@app.get("/enough")
+async def say_enough(): enough.set()
 """
 HOLA, PLAIN, COMPARE, CANCELLED, OWN, TWICE, STREAM, LATE, FOREVER, THEN, IMPATIENT, LARGE, LARGE_PLAIN = range(13)
-RACE, STRAY, FOREIGN = range(13, 16)
+RACE, STRAY, FOREIGN, QUERY, GIVEN_UP, ENOUGH = range(13, 19)
+ROWS = [["rows", [["n", "int4"]], "SELECT", 2, None]]
 
 
 def test_coroutines_and_plain_functions_are_answered(core: StartCore) -> None:
@@ -162,6 +184,45 @@ def test_one_resume_wakes_many_coroutines(core: StartCore) -> None:
     assert worker.names(3) == [f"PARK {stream}" for stream in streams]
     worker.send(f.RESUME, 0, [["timeout", "a.0"], streams])
     assert [worker.next()[2].body for _ in streams] == [b'{"bid":null}'] * 3
+
+
+def test_a_query_that_is_awaited_goes_on_when_its_rows_are_complete(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    stream = worker.request(QUERY)
+    name, _, park = worker.next()
+    assert (name, park.wait) == ("PARK", ["query", "select n from bids", [], {}])
+    worker.send(f.RESUME, 0, [*ROWS, [stream]], f.MORE)
+    worker.send(f.DATA, stream, b'[{"n":7},', f.MORE)
+    assert worker.answer(HOLA, "meanwhile").body == "Hola meanwhile"
+    worker.send(f.DATA, stream, b'{"n":8}]')
+    assert worker.next()[2].body == b'{"sum":15}'
+
+
+def test_a_client_that_leaves_while_its_rows_come_cancels_its_coroutine(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    stream = worker.request(QUERY)
+    assert worker.names(1) == [f"PARK {stream}"]
+    worker.send(f.RESUME, 0, [*ROWS, [stream]], f.MORE)
+    worker.send(f.DATA, stream, b'[{"n":7},', f.MORE)
+    worker.send(f.CANCEL, stream, ["client_left"])
+    assert worker.names(1) == [f"ERROR {stream}"]
+    assert worker.answer(HOLA, "x").body == "Hola x"
+    assert worker.end()[1] == "started\nthe query ends\nstopped\n"
+
+
+def test_a_query_that_is_given_up_while_its_rows_come_lets_them_come(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    stream = worker.request(GIVEN_UP)
+    assert worker.names(1) == [f"PARK {stream}"]
+    worker.send(f.RESUME, 0, [*ROWS, [stream]], f.MORE)
+    worker.send(f.DATA, stream, b'[{"n":7}', f.MORE)
+    worker.answer(ENOUGH)
+    worker.send(f.DATA, stream, b"]")
+    name, at, response = worker.next()
+    assert (name, at, response.body) == ("RESPONSE", stream, "gave up")
 
 
 def test_a_client_that_leaves_cancels_its_coroutine(core: StartCore) -> None:

@@ -19,6 +19,7 @@ from parkade._events import (
 )
 from parkade._session import Session
 from parkade._wire import frames as f
+from parkade._wire import payloads as p
 from parkade._wire.codec import FROM_WORKER, read
 from parkade._wire.ready import Application
 from parkade.limits import INLINE_MAX, WINDOW
@@ -26,6 +27,7 @@ from parkade.limits import INLINE_MAX, WINDOW
 OF_OTHER_WORKERS = {
     "both bodies at the same time": "this worker has a body whole before it answers",
     "DATA beyond the window": "this worker has granted more by then",
+    "rows beyond the window": "likewise",
 }
 CONVERSATIONS = [
     pytest.param(vector, id=name)
@@ -232,6 +234,72 @@ def test_one_resume_wakes_many_or_opens_many() -> None:
     events = session.receive(resume + call)
     assert [event.streams for event in events if isinstance(event, Resumed)] == [[2, 1]]
     assert [(event.stream, event.state) for event in events if isinstance(event, Called)] == [(3, b"a"), (4, b"b")]
+
+
+def rows(stream: int, *call: Any, body: bytes | None = None) -> bytes:
+    """RESUME with rows, which follow unless `body` is given."""
+    payload = [["rows", [["n", "int4"]], "SELECT", 2, body], [stream], *call]
+    return f.frame(f.RESUME, 0, msgspec.msgpack.encode(payload), f.MORE if body is None else 0)
+
+
+def called(stream: int) -> bytes:
+    return rows(stream, "m:f", [b"state"])
+
+
+def awaiting(stream: int) -> Session:
+    """A concurrent session whose stream awaits a query."""
+    session = ready(concurrent=True)
+    session.receive(request(stream))
+    session.park_awaiting(stream, msgspec.msgpack.encode([["query", "select 1", [], {}], ["await"]]))
+    return session
+
+
+@pytest.mark.parametrize(
+    ("concurrent", "received", "expected"),
+    [
+        (False, [called(1), request(2), data(1, b"a", False)], ["Called 1", "Opened 2"]),
+        (True, [called(1), request(2), data(1, b"a", False)], ["Opened 2", "Called 1"]),
+        (False, [request(1, True), called(2), data(2, b"", False)], []),
+        (False, [request(1, True), called(2), data(2, b"", False), data(1, b"", False)], ["Opened 1", "Called 2"]),
+        (False, [called(1), request(2), cancel(1), data(1, b"")], ["Reply", "Opened 2"]),
+    ],
+    ids=["in order", "as they come when concurrent", "behind a body", "then it comes", "never"],
+)
+def test_what_stands_behind_rows_waits_for_them(concurrent: bool, received: list[bytes], expected: list[str]) -> None:
+    assert told(ready(concurrent).receive(b"".join(received))) == expected
+
+
+def test_rows_that_follow_are_put_together_and_their_window_granted_again() -> None:
+    session, chunk = ready(), b"x" * INLINE_MAX
+    events = session.receive(called(1))
+    for _ in range(10):
+        events += session.receive(data(1, chunk))
+    events += session.receive(data(1, b"end", False))
+    (call,) = [event for event in events if isinstance(event, Called)]
+    assert call.outcome == p.Rows([("n", "int4")], "SELECT", 2, chunk * 10 + b"end")
+    assert (call.function, call.state, session.held(1)) == ("m:f", b"state", True)
+    assert len([event for event in events if isinstance(event, Reply)]) == 5
+
+
+def test_a_stream_awaits_until_its_rows_are_complete() -> None:
+    session = awaiting(1)
+    assert session.receive(rows(1)) == []
+    assert (session.awaiting(1), session.held(1), session.may_await(1)) == (True, False, False)
+    assert session.unpark(1) == b"", "its RESUME has come"
+    assert told(session.receive(request(2) + data(1, b"[1,"))) == ["Opened 2"]
+    (resumed,) = session.receive(data(1, b"2]", False))
+    assert resumed == Resumed([1], p.Rows([("n", "int4")], "SELECT", 2, b"[1,2]"))
+    assert (session.awaiting(1), session.held(1)) == (False, True)
+
+
+def test_a_stream_that_is_cancelled_while_its_rows_come_is_closed_and_told() -> None:
+    session = awaiting(1)
+    reply, cancelled = session.receive(rows(1) + data(1, b"[1") + cancel(1))
+    assert isinstance(reply, Reply)
+    assert [(kind, stream) for kind, _, stream, _ in f.Decoder().feed(reply.data)] == [(f.ERROR, 1)]
+    assert told([cancelled]) == ["Cancelled 1"]
+    assert (session.awaiting(1), session.held(1)) == (False, False)
+    assert session.receive(data(1, b",2]", False)) == []
 
 
 def test_a_ping_is_told_and_answered_by_whoever_runs_the_code() -> None:

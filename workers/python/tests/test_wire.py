@@ -14,6 +14,7 @@ from parkade._wire import ready as r
 from parkade._wire.codec import FROM_CORE, FROM_WORKER, encode_payload, read
 from parkade.errors import Violation
 
+DEFAULTS = {"database": "default", "shape": "rows", "int8": "number", "ttl": 0}  # of a query's options
 INFO = {"core", "target", "language", "runtime", "pid"}
 
 ACCEPTED = [pytest.param(vector, id=name) for name, vector in vectors.frames() if "frame" in vector]
@@ -97,7 +98,8 @@ def without_defaults(value: Any) -> Any:
     """What says nothing in a map is left out, since a missing key means the same."""
     match value:
         case dict():
-            return {key: without_defaults(item) for key, item in value.items() if item not in (None, False, [])}
+            said = {key: item for key, item in value.items() if DEFAULTS.get(key, ...) != item}
+            return {key: without_defaults(item) for key, item in said.items() if item not in (None, False, [])}
         case list():
             return [without_defaults(item) for item in value]
         case _:

@@ -5,16 +5,24 @@
 //! `answer:a begin:a end:a error:a` by whoever holds a (`answer:a:2`: by worker 2), `park:a:timer:2s:answer`, `park:a:next:bids:call`,
 //! `park:a:next:bids@1.0:await`, `park:a:stream:bids:answer`, `publish:bids`, `wait:2s`, `reload`, `drain:30s`,
 //! `deaf`: `Effect::Route` is not answered from now on, but by `routed:a:/sync`.
+//!
+//! Queries: `park:a:query:alone:answer` (`alone@2s`: with a deadline; `shared@key`; `shared@key@5s`: its rows are kept; `begin`, `within`, `commit`,
+//! `rollback`), `began:a`, `ended:a` (`ended:a:500`: so many bytes), `failed:a`, `cancelquery:a` by an operator. A query is called by the request
+//! it was begun for, the second of a `a2`. `lost:bids`: messages of a channel.
 
 #![allow(dead_code, reason = "no test uses all of the language")]
+
+mod effects;
+mod waits;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parkade_core::{
-    ChannelName, Config, Core, Cursor, Effect, Ending, Event, MessageId, Moment, Outcome, RequestId, RouteKind,
+    ChannelName, Config, Core, Effect, Event, LeaseId, MessageId, Moment, QueryId, QueryWork, RequestId, RouteKind,
     RouteSpec, State, Then, Wait, WorkerError, WorkerId,
 };
+use waits::{sequel, wait};
 
 pub struct Script {
     pub core: Core,
@@ -25,6 +33,8 @@ pub struct Script {
     holders: BTreeMap<RequestId, WorkerId>,
     pings: BTreeMap<WorkerId, u64>,
     messages: u64,
+    queries: BTreeMap<String, QueryId>,
+    leases: BTreeMap<LeaseId, RequestId>,
     /// `Effect::Route` is not answered, until `routed:a:/sync` does.
     deaf: bool,
 }
@@ -57,6 +67,8 @@ impl Script {
             holders: BTreeMap::new(),
             pings: BTreeMap::new(),
             messages: 0,
+            queries: BTreeMap::new(),
+            leases: BTreeMap::new(),
             deaf: false,
         };
         script.follow(effects);
@@ -92,7 +104,13 @@ impl Script {
             ["ready", worker, kind] => return self.ready(worker, kind, "3", "a"),
             ["ready", worker, kind, credit] => return self.ready(worker, kind, credit, "a"),
             ["ready", worker, kind, credit, table] => return self.ready(worker, kind, credit, table),
+            ["failed", query] if self.queries.contains_key(query) => self.ended(query, false, 0),
             ["failed", worker] => Event::WorkerFailed { worker: id(worker) },
+            ["began", query] => Event::QueryBegan { query: self.query(query) },
+            ["ended", query] => self.ended(query, true, 100),
+            ["ended", query, bytes] => self.ended(query, true, bytes.parse().unwrap()),
+            ["cancelquery", query] => Event::QueryCancelledByOperator { query: self.query(query) },
+            ["lost", channel] => Event::MessagesLost { channel: ChannelName::parse(channel).unwrap() },
             ["exited", worker] => Event::WorkerExited { worker: id(worker) },
             ["violated", worker] => Event::WorkerViolated { worker: id(worker) },
             ["credit", worker, delta] => Event::Credit { worker: id(worker), delta: delta.parse().unwrap() },
@@ -153,6 +171,15 @@ impl Script {
         }
     }
 
+    fn ended(&self, query: &str, completed: bool, bytes: usize) -> Event {
+        Event::QueryEnded { query: self.query(query), completed, bytes }
+    }
+
+    /// One that was never begun has a number too.
+    pub fn query(&self, name: &str) -> QueryId {
+        self.queries.get(name).copied().unwrap_or(QueryId(u64::MAX))
+    }
+
     fn wait(&mut self, time: Duration) {
         let until = self.now + time;
         while let Some(due) = self.core.next_due().filter(|due| *due <= until) {
@@ -171,6 +198,7 @@ impl Script {
     fn follow(&mut self, effects: Vec<Effect>) {
         let mut routes = Vec::new();
         for effect in effects {
+            self.learn(&effect);
             let word = self.written(&effect);
             self.told.push(word);
             match effect {
@@ -191,75 +219,26 @@ impl Script {
         }
     }
 
+    /// Queries and transactions are called by whom they were begun for.
+    fn learn(&mut self, effect: &Effect) {
+        let Effect::StartQuery { query, request, work, lease, .. } = effect else { return };
+        let name = self.name(*request).to_owned();
+        let nth = (2..).map(|nth| format!("{name}{nth}")).find(|nth| !self.queries.contains_key(nth)).unwrap();
+        let name = if self.queries.contains_key(&name) { nth } else { name };
+        assert!(self.queries.insert(name, *query).is_none());
+        match (work, lease) {
+            (QueryWork::Alone, None) => {}
+            (QueryWork::Begin, Some(lease)) => assert_eq!(self.leases.insert(*lease, *request), None),
+            (QueryWork::Within | QueryWork::Commit | QueryWork::Rollback, Some(lease)) => {
+                assert_eq!(self.leases[lease], *request, "in the transaction of another request");
+            }
+            (work, lease) => panic!("{work:?} with {lease:?}"),
+        }
+    }
+
     fn routed(&mut self, name: &str, path: &str) {
         let (request, destination) = (self.request(name), self.core.find("GET", path).destination);
         self.tell(Event::Routed { request, destination });
-    }
-
-    fn name(&self, request: RequestId) -> &str {
-        self.names.iter().find(|(_, id)| **id == request).map_or("?", |(name, _)| name)
-    }
-
-    fn all(&self, requests: &[RequestId]) -> String {
-        requests.iter().map(|request| self.name(*request)).collect::<Vec<&str>>().join(",")
-    }
-
-    fn written(&self, effect: &Effect) -> String {
-        let gapped = |gap: bool| if gap { ":gap" } else { "" };
-        match effect {
-            Effect::Route { request, table } => format!("route:{}:{}", self.name(*request), table.0),
-            Effect::Refuse { request, refusal } => format!("refuse:{}:{refusal:?}", self.name(*request)),
-            Effect::Constant { request, .. } => format!("constant:{}", self.name(*request)),
-            Effect::Relay { request, whole: true } => format!("relay:{}", self.name(*request)),
-            Effect::Relay { request, whole: false } => format!("begin:{}", self.name(*request)),
-            Effect::End { request } => format!("end:{}", self.name(*request)),
-            Effect::Abort { request } => format!("abort:{}", self.name(*request)),
-            Effect::Keep { request } => format!("keep:{}", self.name(*request)),
-            Effect::Release { request } => format!("release:{}", self.name(*request)),
-            Effect::Deliver { message, gap, requests, .. } => {
-                format!("deliver:m{}:{}{}", message.0, self.all(requests), gapped(*gap))
-            }
-            Effect::Empty { request, cursor } => format!("empty:{}:{cursor}", self.name(*request)),
-            Effect::OpenStream { request, cursor, gap } => {
-                format!("open:{}:{cursor}{}", self.name(*request), gapped(*gap))
-            }
-            Effect::Feed { message, requests, .. } => format!("feed:m{}:{}", message.0, self.all(requests)),
-            Effect::EndStream { request } => format!("end_stream:{}", self.name(*request)),
-            Effect::Forget { request, ending: Ending::Done, .. } => format!("done:{}", self.name(*request)),
-            Effect::Forget { request, ending: Ending::Cancelled(reason), .. } => {
-                format!("cancelled:{}:{reason:?}", self.name(*request))
-            }
-            Effect::Assign { request, worker, .. } => format!("assign:{}:{}", self.name(*request), worker.0),
-            Effect::Call { request, worker, outcome } => {
-                format!("call:{}:{}:{}", self.name(*request), worker.0, outcome_of(*outcome))
-            }
-            Effect::Resume { worker, outcome, requests } => {
-                format!("resume:{}:{}:{}", worker.0, outcome_of(*outcome), self.all(requests))
-            }
-            Effect::Cancel { request, worker, reason } => {
-                format!("recall:{}:{}:{reason:?}", self.name(*request), worker.0)
-            }
-            Effect::StartWorker { worker } => format!("start:{}", worker.0),
-            Effect::DrainWorker { worker, within } => format!("drain:{}:{}s", worker.0, within.as_secs()),
-            Effect::DismissWorker { worker } => format!("dismiss:{}", worker.0),
-            Effect::KillWorker { worker, why } => format!("kill:{}:{why:?}", worker.0),
-            Effect::DumpStack { worker, why } => format!("dump:{}:{why:?}", worker.0),
-            Effect::Ping { worker, .. } => format!("ping:{}", worker.0),
-            Effect::DropMessage { message } => format!("drop:m{}", message.0),
-            Effect::Reloaded { outcome } => format!("reloaded:{outcome:?}"),
-            Effect::StopAccepting => "stop_accepting".into(),
-            Effect::Exit { reason } => format!("exit:{reason:?}"),
-        }
-    }
-}
-
-fn outcome_of(outcome: Outcome) -> String {
-    match outcome {
-        Outcome::Elapsed => "elapsed".into(),
-        Outcome::Message { message, gap, .. } => format!("m{}{}", message.0, if gap { "+gap" } else { "" }),
-        Outcome::TimedOut { .. } => "timed_out".into(),
-        Outcome::Unparked => "unparked".into(),
-        Outcome::Refused { refusal } => format!("{refusal:?}"),
     }
 }
 
@@ -275,26 +254,6 @@ fn duration(text: &str) -> Duration {
     }
 }
 
-fn wait(kind: &str, of: &str) -> Wait {
-    if kind == "timer" {
-        return Wait::Timer { after: duration(of) };
-    }
-    let (name, since) = of.split_once('@').map_or((of, None), |(name, since)| (name, Some(since)));
-    let (channel, since) = (ChannelName::parse(name).unwrap(), since.map(|since| since.parse::<Cursor>().unwrap()));
-    match kind {
-        "next" => Wait::Next { channel, timeout: Some(Duration::from_secs(5)), since },
-        _ => Wait::Stream { channel, since },
-    }
-}
-
-fn sequel(then: &str) -> Then {
-    match then {
-        "answer" => Then::Answer,
-        "call" => Then::Call,
-        _ => Then::Await,
-    }
-}
-
 /// Table a, or another with the same paths in another order.
 fn routes(table: &str) -> Vec<RouteSpec> {
     let channel = |name| ChannelName::parse(name).unwrap();
@@ -306,6 +265,7 @@ fn routes(table: &str) -> Vec<RouteSpec> {
         route("/async", RouteKind::Async),
         route("/next", RouteKind::Wait { wait: next, then: Then::Answer }),
         route("/stream", RouteKind::Wait { wait: stream, then: Then::Answer }),
+        route("/query", RouteKind::Wait { wait: wait("query", "alone"), then: Then::Answer }),
         route("/constant", RouteKind::Constant),
         RouteSpec { deadline: Some(None), ..route("/endless", RouteKind::Sync) },
     ];

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::Receive;
+use super::outcome::read as outcome;
 use super::park::{headers, inline_body};
 use super::read::{Reader, payload};
 use super::worker::{close, data, goodbye, text, token, window};
@@ -11,7 +12,7 @@ use crate::exchange::{Request, RequestHead};
 use crate::frame::{CancelReason, CoreInfo, FromCore};
 use crate::framing::RawFrame;
 use crate::kind::Kind;
-use crate::wait::Outcome;
+use crate::outcome::Outcome;
 
 impl Receive for FromCore {
     fn decode(kind: Kind, raw: &RawFrame) -> Result<Self, Violation> {
@@ -21,7 +22,7 @@ impl Receive for FromCore {
             Kind::Request => payload(bytes, 5, request).map(|request| FromCore::Request { stream, more, request }),
             Kind::Data => data(raw).map(|bytes| FromCore::Data { stream, more, bytes }),
             Kind::Window => payload(bytes, 1, window).map(|bytes| FromCore::Window { stream, bytes }),
-            Kind::Resume => resume(bytes),
+            Kind::Resume => resume(bytes).and_then(|resume| follows(resume, more)),
             Kind::Cancel => payload(bytes, 1, cancel).map(|reason| FromCore::Cancel { stream, reason }),
             Kind::Drain => payload(bytes, 1, Reader::seconds).map(|seconds| FromCore::Drain { seconds }),
             Kind::Ping => payload(bytes, 1, token).map(|token| FromCore::Ping { token }),
@@ -95,6 +96,21 @@ fn resume(bytes: &Bytes) -> Result<FromCore, Fault> {
     })
 }
 
+/// Rows that follow go to one stream, and `MORE` says so.
+fn follows(resume: FromCore, more: bool) -> Result<FromCore, Fault> {
+    let (outcome, streams) = match &resume {
+        FromCore::ResumeAwait { outcome, streams } => (outcome, streams.len()),
+        FromCore::ResumeCall { outcome, calls, .. } => (outcome, calls.len()),
+        _ => unreachable!("a RESUME was read"),
+    };
+    match (outcome.body_follows(), more) {
+        (true, _) if streams != 1 => Err(Fault::payload("rows that follow go to one stream")),
+        (true, false) => Err(Fault { rule: Rule::More, why: "rows that follow have MORE" }),
+        (false, true) => Err(Fault { rule: Rule::More, why: "nothing follows" }),
+        (true, true) | (false, false) => Ok(resume),
+    }
+}
+
 fn called(outcome: Outcome<'static>, streams: Vec<u32>, reader: &mut Reader) -> Result<FromCore, Fault> {
     reader.skip(2)?;
     let function = text(reader)?;
@@ -110,32 +126,4 @@ fn stream(reader: &mut Reader) -> Result<u32, Fault> {
         0 => Err(Fault { rule: Rule::Stream, why: "a request has a stream of 1 or more" }),
         stream => Ok(stream),
     }
-}
-
-fn outcome(reader: &mut Reader) -> Result<Outcome<'static>, Fault> {
-    let mut whole = reader.value()?;
-    match whole.clone().array(1, |reader| reader.text("an outcome's name is text"))? {
-        "elapsed" => Ok(Outcome::Elapsed),
-        "unparked" => Ok(Outcome::Unparked),
-        "message" => whole.array(5, message),
-        "timeout" => {
-            whole.array(2, |reader| behind_name(reader).map(|cursor| Outcome::Timeout { cursor: cursor.into() }))
-        }
-        "refused" => whole.array(2, |reader| behind_name(reader).map(|text| Outcome::Refused { text: text.into() })),
-        _ => Err(Fault::payload("outcome is elapsed, message, timeout or refused")),
-    }
-}
-
-fn behind_name(reader: &mut Reader) -> Result<String, Fault> {
-    reader.skip(1)?;
-    text(reader)
-}
-
-fn message(reader: &mut Reader) -> Result<Outcome<'static>, Fault> {
-    Ok(Outcome::Message {
-        cursor: behind_name(reader)?.into(),
-        content_type: text(reader)?.into(),
-        body: reader.binary("body is bytes")?.to_vec().into(),
-        gap: reader.boolean("gap is a boolean")?,
-    })
 }

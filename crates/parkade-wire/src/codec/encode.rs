@@ -6,12 +6,13 @@ use std::ops::RangeInclusive;
 
 use bytes::{BufMut, BytesMut};
 
-use super::write::{array, array_of, binary, boolean, map, nil, seconds, text, unsigned};
+use super::outcome::{length, write as outcome};
+use super::write::{array, array_of, binary, map, optional, seconds, text, unsigned};
 use crate::frame::CancelReason;
 use crate::framing::frame;
 use crate::kind::Kind;
 use crate::limits::{DATA_BYTES_MAX, FRAME_BYTES_MAX, RESUMED_COUNT_MAX};
-use crate::wait::Outcome;
+use crate::outcome::Outcome;
 
 /// A request, borrowed from wherever it is.
 #[derive(Debug, Clone, Copy)]
@@ -98,9 +99,12 @@ pub fn window(out: &mut BytesMut, stream: u32, bytes: u32) {
 }
 
 /// `RESUME` for streams that are parked with `await`: one frame for as many as fit, so nearly always one.
+///
+/// Where the body [follows](Outcome::body_follows) there is one for each stream: [`data`] is due on all of them.
 pub fn resume_await(out: &mut BytesMut, outcome: &Outcome, streams: &[u32]) {
-    for streams in streams.chunks(RESUMED_COUNT_MAX) {
-        frame(out, Kind::Resume, false, 0, |out| {
+    let more = outcome.body_follows();
+    for streams in streams.chunks(if more { 1 } else { RESUMED_COUNT_MAX }) {
+        frame(out, Kind::Resume, more, 0, |out| {
             array(out, 2);
             self::outcome(out, outcome);
             array(out, streams.len());
@@ -112,12 +116,15 @@ pub fn resume_await(out: &mut BytesMut, outcome: &Outcome, streams: &[u32]) {
 }
 
 /// `RESUME` that calls a function on new streams, each with its state: one frame for as many as fit.
+///
+/// Where the body follows: as [`resume_await`].
 pub fn resume_call(out: &mut BytesMut, outcome: &Outcome, function: &str, calls: &[(u32, &[u8])]) {
+    let more = outcome.body_follows();
     let mut rest = calls;
     while !rest.is_empty() {
-        let (calls, behind) = rest.split_at(fitting(outcome, function, rest));
+        let (calls, behind) = rest.split_at(if more { 1 } else { fitting(outcome, function, rest) });
         rest = behind;
-        frame(out, Kind::Resume, false, 0, |out| {
+        frame(out, Kind::Resume, more, 0, |out| {
             array(out, 4);
             self::outcome(out, outcome);
             array(out, calls.len());
@@ -166,34 +173,10 @@ pub fn goodbye(out: &mut BytesMut, code: &str, why: &str) {
     });
 }
 
-#[rustfmt::skip] // one outcome a line
-fn outcome(out: &mut BytesMut, outcome: &Outcome) {
-    match outcome {
-        Outcome::Elapsed => { array(out, 1); text(out, "elapsed"); }
-        Outcome::Unparked => { array(out, 1); text(out, "unparked"); }
-        Outcome::Timeout { cursor } => { array(out, 2); text(out, "timeout"); text(out, cursor); }
-        Outcome::Refused { text: why } => { array(out, 2); text(out, "refused"); text(out, why); }
-        Outcome::Message { cursor, content_type, body, gap } => {
-            array(out, 5);
-            text(out, "message");
-            text(out, cursor);
-            text(out, content_type);
-            binary(out, body);
-            boolean(out, *gap);
-        }
-    }
-}
-
 /// How many calls fit in one frame: at least one, since what is in it has been bounded.
 fn fitting(outcome: &Outcome, function: &str, calls: &[(u32, &[u8])]) -> usize {
     const HEADS: usize = 64;
-    let head = match outcome {
-        Outcome::Elapsed | Outcome::Unparked => 0,
-        Outcome::Timeout { cursor } => cursor.len(),
-        Outcome::Refused { text } => text.len(),
-        Outcome::Message { cursor, content_type, body, .. } => cursor.len() + content_type.len() + body.len(),
-    };
-    let left = FRAME_BYTES_MAX.saturating_sub(HEADS + head + function.len());
+    let left = FRAME_BYTES_MAX.saturating_sub(HEADS + length(outcome) + function.len());
     let sizes = calls.iter().scan(0, |sum, (_, state)| {
         *sum += 5 + 5 + state.len();
         Some(*sum)
@@ -204,11 +187,4 @@ fn fitting(outcome: &Outcome, function: &str, calls: &[(u32, &[u8])]) -> usize {
 fn pair(out: &mut BytesMut, (name, value): (&str, &[u8])) {
     text(out, name);
     binary(out, value);
-}
-
-fn optional<T>(out: &mut BytesMut, value: Option<T>, write: impl FnOnce(&mut BytesMut, T)) {
-    match value {
-        Some(value) => write(out, value),
-        None => nil(out),
-    }
 }

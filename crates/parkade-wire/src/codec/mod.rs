@@ -1,9 +1,12 @@
 //! Raw frames into typed ones, and typed ones into bytes.
 
 mod application;
+pub(crate) mod columns;
 mod core;
 pub mod encode;
+mod outcome;
 mod park;
+mod query;
 pub(crate) mod read;
 mod worker;
 mod write;

@@ -1,5 +1,6 @@
 //! Reads what `PARK` and `READY` share: responses, waits and what follows them.
 
+use super::query::{begin, end, query};
 use super::read::Reader;
 use crate::error::Fault;
 use crate::exchange::{Headers, Response};
@@ -51,7 +52,21 @@ pub(super) fn wait_then(wait: Wait, then: Then) -> Result<(Wait, Then), Fault> {
         (Wait::Stream { .. }, Then::Answer(Some(_)) | Then::Call { .. } | Then::Await) => {
             Err(Fault::payload("a stream has only answer nil"))
         }
-        (Wait::Timer { .. } | Wait::Next { .. } | Wait::Stream { .. } | Wait::Unaccepted { .. }, _) => Ok((wait, then)),
+        (Wait::Query(_), Then::Answer(Some(_))) => Err(Fault::payload("a query's answer is nil")),
+        (Wait::Begin(_) | Wait::Commit | Wait::Rollback, Then::Answer(_) | Then::Call { .. }) => {
+            Err(Fault::payload("a transaction is only awaited"))
+        }
+        (
+            Wait::Timer { .. }
+            | Wait::Next { .. }
+            | Wait::Stream { .. }
+            | Wait::Query(_)
+            | Wait::Begin(_)
+            | Wait::Commit
+            | Wait::Rollback
+            | Wait::Unaccepted { .. },
+            _,
+        ) => Ok((wait, then)),
     }
 }
 
@@ -67,6 +82,10 @@ pub(super) fn wait(reader: &mut Reader) -> Result<Wait, Fault> {
         "timer" => timer(&mut whole),
         "next" => next(&mut whole),
         "stream" => stream(&mut whole),
+        "query" => query(&mut whole),
+        "begin" => begin(&mut whole),
+        "commit" => end(&mut whole).map(|()| Wait::Commit),
+        "rollback" => end(&mut whole).map(|()| Wait::Rollback),
         _ => Err(Fault::payload("no wait of this core")),
     };
     Ok(known.unwrap_or_else(|fault| Wait::Unaccepted { name: name.to_owned(), why: fault.why }))

@@ -22,6 +22,19 @@ enum Head {
     Map(u32),
 }
 
+/// A value of any kind: the whole of it, or the number of elements that follow.
+#[derive(Clone, Copy)]
+pub(crate) enum Value<'a> {
+    Nil,
+    Boolean(bool),
+    Integer(i64),
+    Float(f64),
+    Text(&'a str),
+    Binary(&'a [u8]),
+    Array(u32),
+    Map(u32),
+}
+
 /// A place in a payload.
 #[derive(Clone)]
 pub(crate) struct Reader<'a> {
@@ -65,8 +78,17 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a map; `read` says whether it knew the key and took the value.
-    pub fn map(&mut self, mut read: impl FnMut(&mut Self, &str) -> Result<bool, Fault>) -> Result<(), Fault> {
+    pub fn map(&mut self, read: impl FnMut(&mut Self, &str) -> Result<bool, Fault>) -> Result<(), Fault> {
         let Head::Map(length) = self.head()? else { return Err(Fault::payload("not a map")) };
+        self.pairs(length, read)
+    }
+
+    /// Reads what is behind the head of a map.
+    pub fn pairs(
+        &mut self,
+        length: u32,
+        mut read: impl FnMut(&mut Self, &str) -> Result<bool, Fault>,
+    ) -> Result<(), Fault> {
         for _ in 0..length {
             let key = self.text("a map has text keys")?;
             if !read(self, key)? {
@@ -82,6 +104,24 @@ impl<'a> Reader<'a> {
             Head::Array(length) => Ok(length),
             _ => Err(Fault::payload("not an array")),
         }
+    }
+
+    /// Whatever comes next.
+    pub fn any(&mut self) -> Result<Value<'a>, Fault> {
+        Ok(match self.head()? {
+            Head::Nil => Value::Nil,
+            Head::Boolean(value) => Value::Boolean(value),
+            Head::Unsigned(value) => {
+                Value::Integer(i64::try_from(value).map_err(|_| Fault::payload("an integer has 64 bits, signed"))?)
+            }
+            Head::Negative(value) => Value::Integer(value),
+            Head::Float(value) => Value::Float(value),
+            Head::Text(length) => Value::Text(utf8(self.take(length)?)?),
+            Head::Binary(length) => Value::Binary(self.take(length)?),
+            Head::Extension(_) => return Err(Fault::payload("an extension")),
+            Head::Array(length) => Value::Array(length),
+            Head::Map(length) => Value::Map(length),
+        })
     }
 
     /// The next value as a place of its own; it is whole, whatever it is.
@@ -105,7 +145,7 @@ impl<'a> Reader<'a> {
     /// Text; `why` is the fault when it is something else.
     pub fn text(&mut self, why: &'static str) -> Result<&'a str, Fault> {
         let Head::Text(length) = self.head()? else { return Err(Fault::payload(why)) };
-        str::from_utf8(self.take(length)?).map_err(|_| Fault::payload("text is UTF-8"))
+        utf8(self.take(length)?)
     }
 
     /// Bytes, sharing those of the payload.
@@ -263,6 +303,10 @@ impl<'a> Reader<'a> {
             Marker::Reserved         => return Err(Fault::payload("no MessagePack value")),
         })
     }
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, Fault> {
+    str::from_utf8(bytes).map_err(|_| Fault::payload("text is UTF-8"))
 }
 
 /// The signed forms may carry what is not negative.

@@ -95,6 +95,14 @@ fn marker(out: &mut BytesMut, marker: Marker) {
     out.put_u8(marker.to_u8());
 }
 
+/// Nil for `None`.
+pub(super) fn optional<T>(out: &mut BytesMut, value: Option<T>, write: impl FnOnce(&mut BytesMut, T)) {
+    match value {
+        Some(value) => write(out, value),
+        None => nil(out),
+    }
+}
+
 /// The head of something long: its marker for a length of 8 (if it has one), 16 or 32 bits, then the length.
 #[inline]
 fn head(out: &mut BytesMut, length: usize, in_8: Option<Marker>, in_16: Marker, in_32: Marker) {

@@ -1,7 +1,8 @@
 //! A typed frame as a vector writes it, in one form: bytes for *bytes or text*, every default filled in.
 
 use parkade_wire::{
-    Application, FromCore, FromWorker, Headers, Outcome, Request, Response, Route, RouteKind, Then, Wait,
+    Application, Begin, FromCore, FromWorker, Headers, Outcome, Parameter, Query, Request, Response, Route, RouteKind,
+    Shape, Then, Wait,
 };
 use serde_json::{Value, json};
 
@@ -58,11 +59,14 @@ pub fn core(heard: &FromCore) -> Value {
         FromCore::Request { stream, more, request } => frame("REQUEST", *stream, flag(more), self::request(request)),
         FromCore::Data { stream, more, bytes } => frame("DATA", *stream, flag(more), hex(bytes)),
         FromCore::Window { stream, bytes } => frame("WINDOW", *stream, 0, json!([bytes])),
-        FromCore::ResumeAwait { outcome, streams } => frame("RESUME", 0, 0, json!([self::outcome(outcome), streams])),
+        FromCore::ResumeAwait { outcome, streams } => {
+            frame("RESUME", 0, flag(&outcome.body_follows()), json!([self::outcome(outcome), streams]))
+        }
         FromCore::ResumeCall { outcome, function, calls } => {
             let streams: Vec<u32> = calls.iter().map(|(stream, _)| *stream).collect();
             let states: Vec<Value> = calls.iter().map(|(_, state)| hex(state)).collect();
-            frame("RESUME", 0, 0, json!([self::outcome(outcome), streams, function, states]))
+            let payload = json!([self::outcome(outcome), streams, function, states]);
+            frame("RESUME", 0, flag(&outcome.body_follows()), payload)
         }
         FromCore::Cancel { stream, reason } => frame("CANCEL", *stream, 0, json!([reason.word()])),
         FromCore::Drain { seconds } => frame("DRAIN", 0, 0, json!([seconds])),
@@ -134,8 +138,51 @@ fn wait(wait: &Wait) -> Value {
             json!(["next", channel, map(&[("timeout", json!(timeout)), ("since", json!(since))])])
         }
         Wait::Stream { channel, since } => json!(["stream", channel, map(&[("since", json!(since))])]),
+        Wait::Query(query) => self::query(query),
+        Wait::Begin(begin) => self::begin(begin),
+        Wait::Commit => json!(["commit", {}]),
+        Wait::Rollback => json!(["rollback", {}]),
         Wait::Unaccepted { name, .. } => json!([name, "unaccepted"]),
     }
+}
+
+/// What is the default is left out.
+fn query(query: &Query) -> Value {
+    let options = &query.options;
+    let other = |is_other: bool, value: Value| if is_other { value } else { Value::Null };
+    let options = map(&[
+        ("database", json!(options.database)),
+        ("shape", other(options.shape != Shape::Rows, json!(options.shape.word()))),
+        ("deadline", json!(options.deadline)),
+        ("int8", other(options.int8_is_text, json!("string"))),
+        ("shared", json!(options.shared)),
+        ("ttl", other(options.ttl > 0.0, json!(options.ttl))),
+        ("within", other(options.within, json!(true))),
+    ]);
+    json!(["query", *query.text, query.parameters.iter().map(parameter).collect::<Vec<_>>(), options])
+}
+
+fn parameter(parameter: &Parameter) -> Value {
+    match parameter {
+        Parameter::Null => Value::Null,
+        Parameter::Bool(value) => json!(value),
+        Parameter::Int(value) => json!(value),
+        Parameter::Float(value) => json!(value),
+        Parameter::Text(value) => json!(value),
+        Parameter::Blob(value) => hex(value),
+        Parameter::Array(values) => values.iter().map(self::parameter).collect(),
+        Parameter::Json(text) => json!({ "json": text }),
+    }
+}
+
+fn begin(begin: &Begin) -> Value {
+    let options = map(&[
+        ("database", json!(begin.database)),
+        ("isolation", json!(begin.isolation.map(parkade_wire::Isolation::word))),
+        ("read_only", if begin.is_read_only { json!(true) } else { Value::Null }),
+        ("deadline", json!(begin.deadline)),
+    ]);
+    json!(["begin", options])
 }
 
 fn then(then: &Then) -> Value {
@@ -155,5 +202,11 @@ fn outcome(outcome: &Outcome) -> Value {
         }
         Outcome::Timeout { cursor } => json!(["timeout", cursor]),
         Outcome::Refused { text } => json!(["refused", text]),
+        Outcome::Rows { columns, command, count, body } => {
+            json!(["rows", columns.pairs(), command, count, body.as_deref().map(hex)])
+        }
+        Outcome::Failed { reason, sqlstate, text, effect, status } => {
+            json!(["failed", reason, sqlstate, text, effect.word(), status])
+        }
     }
 }

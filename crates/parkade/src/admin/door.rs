@@ -1,7 +1,7 @@
 //! The only way from the admin endpoints to the server: questions, each with the place for its answer.
 
 use bytes::Bytes;
-use parkade_core::{ChannelName, Cursor};
+use parkade_core::{ChannelName, Cursor, QueryId};
 use tokio::sync::{mpsc, oneshot};
 
 use super::limits::{ANSWER_TIME_MAX, ASKS_COUNT_MAX};
@@ -19,6 +19,11 @@ pub enum Ask {
     },
     Status {
         reply: oneshot::Sender<Box<Report>>,
+    },
+    /// Ends a query. The answer: whether there was such a query.
+    CancelQuery {
+        query: QueryId,
+        reply: oneshot::Sender<bool>,
     },
     Publish {
         channel: ChannelName,

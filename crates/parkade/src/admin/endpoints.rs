@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Body;
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, ORIGIN};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use parkade_core::QueryId;
 
 use super::answers::{Answer, fault, json, no_answer};
 use super::door::{AdminDoor, Ask, Readiness};
@@ -23,9 +24,12 @@ where
             allow("POST")
         };
     }
+    if let Some(query) = path.strip_prefix("/queries/").and_then(|rest| rest.strip_suffix("/cancel")) {
+        return if request.method() == Method::POST { cancel(query, request.headers(), door).await } else { allow("POST") };
+    }
     let known = matches!(&*path, "/health/live" | "/health/ready" | "/status" | "/metrics");
     if !known {
-        let paths = "known are /health/live, /health/ready, /status, /metrics and POST /publish/<channel>";
+        let paths = "known are /health/live, /health/ready, /status, /metrics, POST /publish/<channel> and POST /queries/<id>/cancel";
         return fault(StatusCode::NOT_FOUND, &format!("nothing is here; {paths}"));
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -49,6 +53,21 @@ async fn ready(door: &AdminDoor) -> Answer {
 
 fn not_ready(reason: &str) -> Answer {
     json(StatusCode::SERVICE_UNAVAILABLE, &serde_json::json!({ "ready": false, "reason": reason }))
+}
+
+async fn cancel(query: &str, headers: &HeaderMap, door: &AdminDoor) -> Answer {
+    // As with publishing: no page that an operator visits may do it.
+    if headers.contains_key(ORIGIN) {
+        return fault(StatusCode::FORBIDDEN, "browsers may not cancel queries here: use parkade cancel");
+    }
+    let Ok(query) = query.parse().map(QueryId) else {
+        return fault(StatusCode::BAD_REQUEST, "the id of a query is a number: parkade status shows them");
+    };
+    match door.ask(|reply| Ask::CancelQuery { query, reply }).await {
+        Ok(true) => json(StatusCode::ACCEPTED, &serde_json::json!({ "cancelled": query.0 })),
+        Ok(false) => fault(StatusCode::NOT_FOUND, "there is no such query: it may have ended meanwhile"),
+        Err(silent) => no_answer(silent),
+    }
 }
 
 async fn status(door: &AdminDoor) -> Answer {

@@ -2,6 +2,8 @@
 //!
 //! Written by hand: a report is a snapshot, and the client libraries want to own counters that live.
 
+mod databases;
+
 use std::fmt::{Display, Write};
 
 use super::ended::{BUCKETS, Histogram};
@@ -20,6 +22,7 @@ pub fn exposition(report: &Report) -> String {
     requests(&mut page, report);
     workers(&mut page, report);
     channels(&mut page, report);
+    databases::write(&mut page, report);
     page.0
 }
 

@@ -1,9 +1,11 @@
 //! The status of the server as plain values: what `/status` answers, and what `parkade status` reads again.
 
+mod databases;
 mod from_core;
 
 use std::collections::BTreeMap;
 
+pub use databases::{Database, Query, QueryTimes};
 pub use from_core::Shell;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +25,9 @@ pub struct Report {
     /// By kind: `timer`, `next`, `stream`.
     pub waits: BTreeMap<String, Wait>,
     pub channels: Channels,
+    /// By name.
+    #[serde(default)]
+    pub databases: BTreeMap<String, Database>,
     pub workers: Vec<Worker>,
     pub connections: Connections,
     pub memory: Memory,
@@ -32,6 +37,8 @@ pub struct Report {
     /// Only for the metrics.
     #[serde(skip)]
     pub ended: Ended,
+    #[serde(skip)]
+    pub query_times: QueryTimes,
 }
 
 /// Which code serves; a reload makes the next generation.
@@ -113,6 +120,9 @@ pub struct Memory {
     /// Of the core; unknown where there is no `/proc`.
     pub resident_bytes: Option<u64>,
     pub parked_bytes: usize,
+    /// Results of queries that somebody still needs.
+    #[serde(default)]
+    pub result_bytes: usize,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,6 +156,12 @@ pub struct Totals {
     pub delivered: u64,
     pub gaps: u64,
     pub unpublished: u64,
+    #[serde(default)]
+    pub queries: u64,
+    #[serde(default)]
+    pub queries_shared: u64,
+    #[serde(default)]
+    pub queries_cancelled: u64,
     pub workers_started: u64,
     pub workers_died: u64,
     pub workers_killed: BTreeMap<String, u64>,

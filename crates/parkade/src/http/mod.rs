@@ -385,6 +385,11 @@ fn h2_fields<'a>(fields: impl Iterator<Item = Field<'a>>, date: &[u8]) -> Vec<(V
 
 /// The body of every answer that the core gives by itself: status, what it is called, whose fault it is, what to do.
 pub fn error_body(status: u16, fault: &str, detail: &str) -> Vec<u8> {
-    let name = hyper::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Error");
+    let name = status_name(status);
     serde_json::json!({ "status": status, "error": name, "fault": fault, "detail": detail }).to_string().into_bytes()
+}
+
+/// What a status is called.
+pub fn status_name(status: u16) -> &'static str {
+    hyper::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Error")
 }

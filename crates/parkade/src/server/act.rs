@@ -50,8 +50,9 @@ impl Server {
             Effect::Assign { request, worker, route } => self.assign(request, worker, route),
             Effect::Call { request, worker, outcome } => self.call(worker, outcome, &[request]),
             Effect::Resume { worker, outcome, requests } => {
-                if let Some(outcome) = wire_outcome(&self.messages, outcome) {
-                    self.workers.resume(worker, &outcome, &requests);
+                let behind = self.rows_behind(outcome);
+                if let Some(outcome) = wire_outcome(&self.messages, &self.queries, outcome) {
+                    self.workers.resume(worker, &outcome, &requests, behind.as_ref());
                 }
             }
             Effect::Cancel { request, worker, reason } => self.workers.cancel(worker, request, reason),
@@ -79,6 +80,13 @@ impl Server {
             }
             Effect::Ping { worker, token } => self.workers.ping(worker, token),
             Effect::DropMessage { message } => self.messages.drop(message),
+            Effect::FeedGap { cursor, requests } => self.feed_gap(cursor, &requests),
+            Effect::StartQuery { .. }
+            | Effect::CancelQuery { .. }
+            | Effect::EndLease { .. }
+            | Effect::BeginRows { .. }
+            | Effect::AnswerQuery { .. }
+            | Effect::DropResult { .. } => self.act_on_query(effect),
             Effect::Reloaded { outcome: ReloadOutcome::Done } => {
                 tracing::info!("reloaded: new workers serve, the old ones end");
             }
@@ -229,8 +237,19 @@ impl Server {
         }
     }
 
+    /// Streams learn that messages were lost: the cursor they come back with is the new one.
+    fn feed_gap(&mut self, cursor: Cursor, requests: &[RequestId]) {
+        let told = format!("{{\"cursor\":\"{cursor}\"}}");
+        let event = StreamEvent::new(&format!("id: {cursor}\nevent: gap\n"), Some(told.as_bytes()));
+        for request in requests {
+            self.exchanges.note_answer(*request, None, event.plain.len());
+            self.http.event(*request, &event.chunked, &event.plain);
+        }
+    }
+
     fn forget(&mut self, request: RequestId, ending: Ending, times: Times) {
         self.http.forget(request);
+        self.queries.stop_flow(request);
         let status = self.exchanges.of(request).map_or(0, |exchange| exchange.status);
         self.ended.record(status, times);
         let Some(exchange) = self.exchanges.remove(request) else { return };
@@ -294,14 +313,15 @@ impl Server {
     }
 
     pub(super) fn call(&mut self, worker: WorkerId, outcome: Outcome, requests: &[RequestId]) {
-        let Some(outcome) = wire_outcome(&self.messages, outcome) else { return };
+        let behind = self.rows_behind(outcome);
+        let Some(outcome) = wire_outcome(&self.messages, &self.queries, outcome) else { return };
         let (exchanges, tables) = (&self.exchanges, &self.tables);
         let functions =
             requests.iter().filter_map(|request| Some((*request, function(exchanges.peek(*request)?, tables)?)));
         let functions: Vec<_> = functions.collect();
         for same in functions.chunk_by(|(_, (name, _)), (_, (next, _))| name == next) {
             let calls: Vec<_> = same.iter().map(|(request, (_, state))| (*request, *state)).collect();
-            self.workers.call(worker, &outcome, same[0].1.0, &calls);
+            self.workers.call(worker, &outcome, same[0].1.0, &calls, behind.as_ref());
         }
     }
 
@@ -314,7 +334,7 @@ impl Server {
 }
 
 /// Answers were checked before the core was told of them.
-fn sent(outcome: Result<(), BadAnswer>) {
+pub(super) fn sent(outcome: Result<(), BadAnswer>) {
     if let Err(fault) = outcome {
         tracing::error!("a bug in parkade: an answer was checked and could not be sent: {fault}");
     }
@@ -332,8 +352,16 @@ fn function<'a>(exchange: &'a Exchange, tables: &'a Tables) -> Option<(&'a str, 
     }
 }
 
-fn wire_outcome(messages: &super::Messages, outcome: Outcome) -> Option<WireOutcome<'_>> {
+fn wire_outcome<'a>(
+    messages: &'a super::Messages,
+    queries: &'a super::Queries,
+    outcome: Outcome,
+) -> Option<WireOutcome<'a>> {
     match outcome {
+        Outcome::Queried { query, late, .. } => {
+            queries.result(query).map(|result| super::queries::wire_outcome(result, late))
+        }
+        Outcome::Refused { refusal: Refusal::QueryTooLong } => Some(super::queries::never_told()),
         Outcome::Elapsed => Some(WireOutcome::Elapsed),
         Outcome::Unparked => Some(WireOutcome::Unparked),
         Outcome::Message { message, cursor, gap } => messages.outcome(message, cursor, gap),

@@ -8,7 +8,7 @@ use parkade_core::{
 use parkade_wire::{Application, ErrorReason, Response, Then as WireThen, Wait as WireWait};
 
 use super::exchange::{Arrival, Exchange};
-use super::{Hand, HttpEvent, Input, Server, WorkerEvent, tables};
+use super::{Hand, HttpEvent, Input, Server, WorkerEvent, queries, tables};
 use crate::admin::PublishRefused;
 use crate::http::{answer, routable};
 
@@ -136,7 +136,7 @@ impl Server {
             let limits = tables::history(*options, self.standard_history);
             self.tell(Event::ChannelConfigured { pattern: pattern.clone(), limits });
         }
-        match self.tables.learn(&mut self.core, application) {
+        match self.tables.learn(&mut self.core, application, &self.databases) {
             Ok(table) => {
                 tracing::info!(worker = worker.0, pid = self.workers.pid(worker), "a worker is ready");
                 self.tell(Event::WorkerReady { worker, table, credit: credit.into(), concurrent });
@@ -179,12 +179,15 @@ impl Server {
     }
 
     /// The worker may send as many bytes more. What the socket counts includes the framing, which was never in the worker's window.
-    fn client_took(&mut self, request: RequestId, bytes: usize) {
+    pub(super) fn client_took(&mut self, request: RequestId, bytes: usize) {
         let Some(exchange) = self.exchanges.of(request) else { return };
         let bytes = exchange.untaken_bytes.min(bytes as u64);
         exchange.untaken_bytes -= bytes;
-        if bytes > 0 {
-            self.workers.grant(request, usize::try_from(bytes).unwrap_or(usize::MAX));
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        match self.queries.flowing_to(request) {
+            _ if bytes == 0 => {}
+            Some((query, database)) => self.databases.taken(database, queries::sql(query), bytes),
+            None => self.workers.grant(request, bytes),
         }
     }
 
@@ -210,8 +213,8 @@ impl Server {
             self.bad_answer(worker, request, fault, false);
             return;
         }
-        let wait = match tables::wait(wait) {
-            Ok(wait) => wait,
+        let (wait, asked) = match tables::wait(wait, &self.databases) {
+            Ok(known) => known,
             Err(why) => {
                 tracing::error!(worker = worker.0, "the application waits for something that there is not: {why}");
                 if then == WireThen::Await {
@@ -228,8 +231,11 @@ impl Server {
             _ => None,
         };
         self.hand = Hand::Kept(kept);
+        self.asked = asked;
         self.tell(Event::Parked { worker, request, wait: with_cursor(wait, cursor), then });
         self.hand = Hand::Empty;
+        // One that shares the query of another has no use for its own.
+        self.asked = None;
     }
 
     fn worker_published(&mut self, worker: WorkerId, channel: &str, content_type: &str, body: &[u8]) {
@@ -278,6 +284,6 @@ fn with_cursor(wait: Wait, cursor: Option<Cursor>) -> Wait {
     match wait {
         Wait::Next { channel, timeout, since } => Wait::Next { channel, timeout, since: since.or(cursor) },
         Wait::Stream { channel, since } => Wait::Stream { channel, since: since.or(cursor) },
-        Wait::Timer { .. } => wait,
+        Wait::Timer { .. } | Wait::Query(_) => wait,
     }
 }

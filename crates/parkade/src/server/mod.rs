@@ -5,6 +5,7 @@ mod client_text;
 mod exchange;
 mod hear;
 mod messages;
+mod queries;
 mod refusal;
 mod report;
 mod tables;
@@ -12,18 +13,20 @@ mod tables;
 use std::io;
 use std::time::Duration;
 
-use parkade_core::{Core, Effect, Event, ExitReason, Moment, Refusal, WorkerId};
+use parkade_core::{ChannelName, Core, Effect, Event, ExitReason, Moment, Refusal, WorkerId};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::admin::{Ask, Ended};
 use crate::clock::Clock;
+use crate::databases::{DatabaseEvent, Databases};
 use crate::http::{FIRST_REQUEST_TIME, Http, HttpEvent, SWEEP_INTERVAL};
 use crate::log::AccessLog;
 use crate::workers::{WorkerEvent, Workers};
 use client_text::ClientText;
 use exchange::{Exchanges, Kept};
 use messages::Messages;
+use queries::{Asked, Queries};
 use parkade_wire::Response;
 use tables::Tables;
 
@@ -59,6 +62,13 @@ pub struct Server {
     core: Core,
     http: Http,
     workers: Workers,
+    databases: Databases,
+    queries: Queries,
+    /// The query that came with the `PARK` in hand.
+    asked: Option<Asked>,
+    result_bytes_max: usize,
+    /// Channels that PostgreSQL's notifications go to.
+    listened: Vec<ChannelName>,
     exchanges: Exchanges,
     messages: Messages,
     tables: Tables,
@@ -67,6 +77,7 @@ pub struct Server {
     /// What clients and workers have said and the core has not been told: empty between turns, kept for their memory.
     said: Vec<HttpEvent>,
     told: Vec<WorkerEvent>,
+    reported: Vec<DatabaseEvent>,
     client: ClientText,
     clock: Clock,
     /// When the batch in hand was read: one look at the clock for all that came together.
@@ -90,6 +101,8 @@ pub struct About {
     pub dropped: crate::log::Dropped,
     pub connections_count_max: usize,
     pub body_bytes_max: usize,
+    /// Whether this is `parkade dev`: developers see what a failed query was.
+    pub is_dev: bool,
 }
 
 /// What a server is made of.
@@ -97,6 +110,10 @@ pub struct Parts {
     pub config: parkade_core::Config,
     pub http: Http,
     pub workers: Workers,
+    pub databases: Databases,
+    pub listened: Vec<ChannelName>,
+    /// Rows that a worker is given, or that several requests share.
+    pub result_bytes_max: usize,
     pub grace: Duration,
     pub access_log: Option<AccessLog>,
     pub about: About,
@@ -109,6 +126,11 @@ impl Server {
             core: Core::new(parts.config),
             http: parts.http,
             workers: parts.workers,
+            databases: parts.databases,
+            queries: Queries::default(),
+            asked: None,
+            result_bytes_max: parts.result_bytes_max,
+            listened: parts.listened,
             exchanges: Exchanges::default(),
             messages: Messages::default(),
             tables: Tables::default(),
@@ -116,6 +138,7 @@ impl Server {
             effects: Vec::new(),
             said: Vec::new(),
             told: Vec::new(),
+            reported: Vec::new(),
             client: ClientText::default(),
             clock: Clock::start(),
             now: Moment::default(),
@@ -134,6 +157,7 @@ impl Server {
         let mut effects = std::mem::take(&mut self.effects);
         self.core.begin(self.clock.now(), &mut effects);
         self.carry_out(effects);
+        self.databases.start(self.clock.at(self.clock.now()));
         let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
         let mut measure = tokio::time::interval(MEASURE_INTERVAL);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -144,6 +168,7 @@ impl Server {
             tokio::select! {
                 ready = self.http.ready() => ready?,
                 ready = self.workers.ready() => ready?,
+                ready = self.databases.ready() => self.databases.wake(ready)?,
                 Some(input) = inputs.recv() => self.hear_input(input),
                 () = sleep_until(self.clock, due) => {}
                 _ = sweep.tick() => self.sweep(),
@@ -175,6 +200,7 @@ impl Server {
             self.hear_worker(event);
         }
         self.told = told;
+        self.turn_databases()?;
         if self.core.next_due().is_some_and(|due| due <= self.now) {
             self.tell(Event::Tick);
         }
@@ -186,6 +212,22 @@ impl Server {
             self.tell(Event::Drain { grace: self.grace });
         }
         self.workers.flush();
+        Ok(())
+    }
+
+    /// What was asked of them in this turn goes out in it, and what they have said is heard.
+    fn turn_databases(&mut self) -> io::Result<()> {
+        if !self.databases.are_due() && self.reported.is_empty() {
+            return Ok(());
+        }
+        let mut reported = std::mem::take(&mut self.reported);
+        self.databases.turn(self.clock.at(self.now), &mut reported)?;
+        // Hearing one may bring another: of a database that there is not.
+        while !reported.is_empty() {
+            reported.drain(..).for_each(|event| self.hear_database(event));
+            std::mem::swap(&mut reported, &mut self.reported);
+        }
+        self.reported = reported;
         Ok(())
     }
 
@@ -253,8 +295,19 @@ impl Server {
     async fn farewell(&mut self, inputs: &mut mpsc::Receiver<Input>) -> io::Result<()> {
         let grace = if self.exit == Some(ExitReason::Drained) { self.grace } else { Duration::ZERO };
         let (last, end) = (Instant::now() + grace, Instant::now() + FAREWELL);
-        while self.http.has_unsent() && Instant::now() < last || self.http.is_closing() && Instant::now() < end {
-            let _ = tokio::time::timeout(SWEEP_INTERVAL, self.http.ready()).await;
+        self.databases.end(self.clock.at(self.clock.now()));
+        while self.http.has_unsent() && Instant::now() < last
+            || (self.http.is_closing() || !self.databases.are_ended()) && Instant::now() < end
+        {
+            self.now = self.clock.now();
+            self.databases.turn(self.clock.at(self.now), &mut Vec::new())?;
+            let _ = tokio::time::timeout(SWEEP_INTERVAL, async {
+                tokio::select! {
+                    ready = self.http.ready() => ready,
+                    ready = self.databases.ready() => ready,
+                }
+            })
+            .await;
             let mut said = Vec::new();
             self.http.turn(&mut said)?;
             for event in said {

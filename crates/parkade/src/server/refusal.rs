@@ -18,8 +18,13 @@ pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Opti
         Refusal::WorkerOverloaded => (503, "application", "the application is overloaded", Some(b"1")),
         Refusal::QueuedTooLong => (503, "server", "no worker was free before the deadline", Some(b"1")),
         Refusal::NoApplication => (503, "application", "the application does not start; its log says why", Some(b"5")),
+        Refusal::TransactionOpen => (500, "application", "a transaction is open for this request already", None),
+        Refusal::NoTransaction => (500, "application", "no transaction is open for this request", None),
         Refusal::Stopping => (503, "server", "the server is stopping", Some(b"1")),
         Refusal::CancelledByOperator => (503, "operator", "an operator ended this request", None),
+        Refusal::QueryTooLong => {
+            (504, "application", "the deadline of the query passed; whether it was carried out is not known", None)
+        }
         Refusal::DeadlinePassed => (504, "application", "the deadline passed before the application answered", None),
     }
 }

@@ -1,9 +1,12 @@
 //! What the server answers to the admin endpoints.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+
+use parkade_core::Event;
+use parkade_sql::Reach;
 
 use super::Server;
-use crate::admin::report::Connections;
+use crate::admin::report::{Connections, Database as DatabaseReport, Query as QueryReport};
 use crate::admin::{Ask, Readiness, Report, Shell};
 
 impl Server {
@@ -16,6 +19,13 @@ impl Server {
             Ask::Status { reply } => {
                 let _ = reply.send(Box::new(self.report()));
             }
+            Ask::CancelQuery { query, reply } => {
+                let is_known = self.core.query(query).is_some();
+                if is_known {
+                    self.tell(Event::QueryCancelledByOperator { query });
+                }
+                let _ = reply.send(is_known);
+            }
             Ask::Publish { channel, content_type, body, reply } => {
                 let _ = reply.send(self.publish(&channel, &content_type, &body));
             }
@@ -25,7 +35,7 @@ impl Server {
     fn readiness(&self) -> Readiness {
         let status = self.core.status(self.clock.now());
         if self.core.ready() {
-            Readiness::Ready
+            self.databases_ready()
         } else if status.draining {
             Readiness::NotReady { reason: "the server is stopping".into() }
         } else {
@@ -33,6 +43,37 @@ impl Server {
                 reason: "no worker is ready: the log says why, if the application does not start".into(),
             }
         }
+    }
+
+    /// A database that does not let anybody in is as bad as no worker.
+    fn databases_ready(&self) -> Readiness {
+        let now = self.clock.at(self.clock.now());
+        let unreachable = self.databases.status(now).find_map(|(name, status)| match status.reach {
+            Reach::Down { why } | Reach::Denied { why } => Some(format!("the database {name}: {why}")),
+            Reach::Untried | Reach::Up => None,
+        });
+        unreachable.map_or(Readiness::Ready, |reason| Readiness::NotReady { reason })
+    }
+
+    fn database_reports(&self) -> BTreeMap<String, DatabaseReport> {
+        let now = self.clock.now();
+        let status = self.databases.status(self.clock.at(now)).enumerate();
+        let reports = status.map(|(place, (name, status))| {
+            let its = self.core.queries().filter(|known| usize::from(known.database.0) == place);
+            let queries = its.filter_map(|known| {
+                let running = self.queries.peek(known.query)?;
+                Some(QueryReport {
+                    id: known.query.0,
+                    statement: shown(&running.text),
+                    state: if running.has_started() { "running" } else { "queued" }.into(),
+                    age: now.since(known.since).as_secs_f64(),
+                    waiting: known.waiting,
+                    cancelled: known.cancelled,
+                })
+            });
+            (name.to_owned(), DatabaseReport::new(status, queries.collect()))
+        });
+        reports.collect()
     }
 
     fn report(&mut self) -> Report {
@@ -48,9 +89,23 @@ impl Server {
             log_lines_dropped: self.about.dropped.lines(),
             worker_pids: pids,
             ended: self.ended.clone(),
+            databases: self.database_reports(),
+            query_times: self.queries.times().clone(),
+            result_bytes: self.queries.result_bytes(),
             connections_count_max: self.about.connections_count_max,
             body_bytes_max: self.about.body_bytes_max,
         };
         Report::new(status, self.core.counts(), shell)
+    }
+}
+
+/// The statement as a status page has room for it.
+fn shown(text: &str) -> String {
+    const CHARACTERS_MAX: usize = 200;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let text = words.join(" ");
+    match text.char_indices().nth(CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
     }
 }

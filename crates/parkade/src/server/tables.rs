@@ -4,10 +4,13 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use parkade_core::{ChannelName, Core, Cursor, HistoryLimits, RouteId, RouteSpec, TableId, Then, Wait};
+use parkade_core::{
+    ChannelName, Core, Cursor, HistoryLimits, QueryWork, RouteId, RouteSpec, TableId, Then, Wait,
+};
 use parkade_wire::{Application, Response, Route, RouteKind, Then as WireThen, Wait as WireWait};
 
 use super::exchange::Kept;
+use super::queries::asked::{self, Asked, Names};
 use crate::http::answer;
 
 /// What goes with a route that needs no worker.
@@ -22,10 +25,17 @@ pub enum Standing {
     },
 }
 
+/// What a route has ready: what it answers, and what it asks of a database.
+#[derive(Debug)]
+struct Ready {
+    standing: Standing,
+    asked: Option<Asked>,
+}
+
 /// For each route table, what its routes answer, by their number.
 #[derive(Debug, Default)]
 pub struct Tables {
-    standing: HashMap<TableId, Vec<Standing>>,
+    ready: HashMap<TableId, Vec<Ready>>,
 }
 
 /// The application told something that cannot be served. The text is for the operator's log.
@@ -41,34 +51,49 @@ pub enum BadApplication {
 
 impl Tables {
     /// Tells the core the routes of an application. Tables that are equal have one id; what they answer is what was told last.
-    pub fn learn(&mut self, core: &mut Core, application: Application) -> Result<TableId, BadApplication> {
+    pub fn learn(
+        &mut self,
+        core: &mut Core,
+        application: Application,
+        names: &impl Names,
+    ) -> Result<TableId, BadApplication> {
         let mut specs = Vec::with_capacity(application.routes.len());
-        let mut standing = Vec::with_capacity(application.routes.len());
+        let mut ready = Vec::with_capacity(application.routes.len());
         for route in application.routes {
-            let (spec, stands) = route_spec(route)?;
+            let (spec, stands) = route_spec(route, names)?;
             specs.push(spec);
-            standing.push(stands);
+            ready.push(stands);
         }
         let table = core.learn_routes(application.fallback, specs)?;
-        self.standing.insert(table, standing);
+        self.ready.insert(table, ready);
         // Old tables stay for requests that were routed by them; a handful is kept.
-        if self.standing.len() > TABLES_KEPT {
-            let oldest = self.standing.keys().min().copied();
-            oldest.map(|oldest| self.standing.remove(&oldest));
+        if self.ready.len() > TABLES_KEPT {
+            let oldest = self.ready.keys().min().copied();
+            oldest.map(|oldest| self.ready.remove(&oldest));
         }
         Ok(table)
     }
 
     pub fn standing(&self, route: RouteId) -> &Standing {
-        self.standing.get(&route.table).and_then(|routes| routes.get(route.index as usize)).unwrap_or(&Standing::None)
+        self.of(route).map_or(&Standing::None, |ready| &ready.standing)
+    }
+
+    /// What a wait route asks of a database.
+    pub fn asked(&self, route: RouteId) -> Option<&Asked> {
+        self.of(route)?.asked.as_ref()
+    }
+
+    fn of(&self, route: RouteId) -> Option<&Ready> {
+        self.ready.get(&route.table)?.get(route.index as usize)
     }
 }
 
 /// Reloads during which a parked request may still be answered by the route that parked it.
 const TABLES_KEPT: usize = 64;
 
-fn route_spec(route: Route) -> Result<(RouteSpec, Standing), BadApplication> {
+fn route_spec(route: Route, names: &impl Names) -> Result<(RouteSpec, Ready), BadApplication> {
     let path = route.path;
+    let mut asked = None;
     let (kind, standing) = match route.kind {
         RouteKind::Sync => (parkade_core::RouteKind::Sync, Standing::None),
         RouteKind::Async => (parkade_core::RouteKind::Async, Standing::None),
@@ -76,7 +101,11 @@ fn route_spec(route: Route) -> Result<(RouteSpec, Standing), BadApplication> {
             (parkade_core::RouteKind::Constant, Standing::Answer(sendable(&path, response)?))
         }
         RouteKind::Wait { wait: told, then } => {
-            let wait = wait(told).map_err(|why| BadApplication::Wait { path: path.clone(), why })?;
+            let (wait, asks) = wait(told, names).map_err(|why| BadApplication::Wait { path: path.clone(), why })?;
+            if let Some(Asked::Nowhere(why)) = &asks {
+                return Err(BadApplication::Wait { path, why: (**why).to_owned() });
+            }
+            asked = asks;
             let (then, standing) = match then {
                 WireThen::Answer(Some(response)) => (Then::Answer, Standing::Answer(sendable(&path, response)?)),
                 WireThen::Answer(None) => (Then::Answer, Standing::None),
@@ -87,7 +116,7 @@ fn route_spec(route: Route) -> Result<(RouteSpec, Standing), BadApplication> {
         }
     };
     let deadline = route.deadline.map(|seconds| (seconds > 0.0).then(|| duration(seconds)));
-    Ok((RouteSpec { methods: route.methods, path, kind, deadline }, standing))
+    Ok((RouteSpec { methods: route.methods, path, kind, deadline }, Ready { standing, asked }))
 }
 
 fn sendable(path: &str, response: Response) -> Result<Response, BadApplication> {
@@ -106,21 +135,30 @@ pub fn check(response: &Response, is_whole: bool) -> Result<(), answer::BadAnswe
     if fits { Ok(()) } else { Err(answer::BadAnswer::Length) }
 }
 
-/// A wait as the core understands it; else why not.
-pub fn wait(told: WireWait) -> Result<Wait, String> {
+/// A wait as the core understands it, and what it asks of a database; else why not.
+pub fn wait(told: WireWait, names: &impl Names) -> Result<(Wait, Option<Asked>), String> {
     let channel = |name: &str| ChannelName::parse(name).map_err(|error| error.to_string());
     // A cursor that is none is from before some restart: what it stood for is lost, which a gap tells.
     let cursor = |text: Option<String>| text.map(|text| text.parse().unwrap_or(Cursor { epoch: 0, sequence: 0 }));
     match told {
-        WireWait::Timer { seconds } => Ok(Wait::Timer { after: duration(seconds) }),
+        WireWait::Timer { seconds } => Ok((Wait::Timer { after: duration(seconds) }, None)),
         WireWait::Next { channel: name, timeout, since } => {
-            Ok(Wait::Next { channel: channel(&name)?, timeout: timeout.map(duration), since: cursor(since) })
+            let timeout = timeout.map(duration);
+            Ok((Wait::Next { channel: channel(&name)?, timeout, since: cursor(since) }, None))
         }
         WireWait::Stream { channel: name, since } => {
-            Ok(Wait::Stream { channel: channel(&name)?, since: cursor(since) })
+            Ok((Wait::Stream { channel: channel(&name)?, since: cursor(since) }, None))
         }
+        WireWait::Query(query) => Ok(asks(asked::query(*query, names))),
+        WireWait::Begin(begin) => Ok(asks(asked::begin(&begin, names))),
+        WireWait::Commit => Ok(asks(asked::end(QueryWork::Commit))),
+        WireWait::Rollback => Ok(asks(asked::end(QueryWork::Rollback))),
         WireWait::Unaccepted { name, why } => Err(format!("{name:?}: {why}")),
     }
+}
+
+fn asks((wait, asked): (Wait, Asked)) -> (Wait, Option<Asked>) {
+    (wait, Some(asked))
 }
 
 /// Seconds that the protocol has checked to be finite and not negative.

@@ -1,5 +1,7 @@
 //! A report as text: the words of `/status`, in its order.
 
+mod databases;
+
 use std::fmt::Write;
 
 use crate::admin::Report;
@@ -21,6 +23,7 @@ pub fn text(report: &Report) -> String {
             &["name", "next", "stream", "oldest", "messages", "bytes", "cursor"],
             report.channels.busiest.iter().take(CHANNELS_SHOWN_MAX).map(channel),
         ),
+        databases::lines(report),
         line("workers", &report.workers.len().to_string()),
         table(
             &["id", "pid", "state", "generation", "held", "awaiting", "requests", "resident", "age"],

@@ -117,15 +117,28 @@ impl Workers {
         self.say(worker, |session, out, places| session.request(out, places, request, parts, body));
     }
 
-    /// Calls a function for each of these requests, with its state. One frame for all.
-    pub fn call(&mut self, worker: WorkerId, outcome: &Outcome<'_>, function: &str, calls: &[(RequestId, &[u8])]) {
-        self.say(worker, |session, out, places| session.call(out, places, outcome, function, calls));
+    /// Calls a function for each of these requests, with its state. One frame for all, unless rows follow: `behind`.
+    pub fn call(
+        &mut self,
+        worker: WorkerId,
+        outcome: &Outcome<'_>,
+        function: &str,
+        calls: &[(RequestId, &[u8])],
+        behind: Option<&Bytes>,
+    ) {
+        self.say(worker, |session, out, places| session.call(out, places, outcome, function, calls, behind));
     }
 
-    /// Lets the coroutines of these requests go on. One frame for all.
-    pub fn resume(&mut self, worker: WorkerId, outcome: &Outcome<'_>, requests: &[RequestId]) {
+    /// Lets the coroutines of these requests go on. One frame for all, unless rows follow: `behind`.
+    pub fn resume(
+        &mut self,
+        worker: WorkerId,
+        outcome: &Outcome<'_>,
+        requests: &[RequestId],
+        behind: Option<&Bytes>,
+    ) {
         self.say(worker, |session, out, places| {
-            session.resume(out, places, outcome, requests);
+            session.resume(out, places, outcome, requests, behind);
             Ok(())
         });
     }

@@ -45,13 +45,19 @@ struct Open {
     stream: Stream,
     /// Of the answer's body: what the client has taken and no `WINDOW` has told.
     taken: u32,
-    /// What is left of the request's body, if it did not fit into its frame.
+    /// What is left of the request's body, or of what it is resumed with, if that did not fit into its frame.
     body: Option<Box<Body>>,
 }
 
 struct Body {
     rest: Bytes,
     window: Outbound,
+}
+
+impl Body {
+    fn new(rest: &Bytes) -> Box<Self> {
+        Box::new(Self { rest: rest.clone(), window: Outbound::new() })
+    }
 }
 
 /// Where what was heard is told.
@@ -152,15 +158,14 @@ impl Session {
             let stream = self.open(places, request, None)?;
             encode::request(out, stream, RequestParts { body: Some(body), more: false, ..parts });
         } else {
-            let rest = Body { rest: body.clone(), window: Outbound::new() };
-            let stream = self.open(places, request, Some(Box::new(rest)))?;
+            let stream = self.open(places, request, Some(Body::new(body)))?;
             encode::request(out, stream, RequestParts { body: None, more: true, ..parts });
             self.sending.push_back(stream);
         }
         Ok(())
     }
 
-    /// Opens a stream for each of these requests with a call of the function.
+    /// Opens a stream for each of these requests with a call of the function. `behind`: the body of the outcome, when it follows.
     pub fn call(
         &mut self,
         out: &mut BytesMut,
@@ -168,7 +173,16 @@ impl Session {
         outcome: &Outcome<'_>,
         function: &str,
         calls: &[(RequestId, &[u8])],
+        behind: Option<&Bytes>,
     ) -> Result<(), Exhausted> {
+        if let Some(rest) = behind {
+            for (request, state) in calls {
+                let stream = self.open(places, *request, Some(Body::new(rest)))?;
+                encode::resume_call(out, outcome, function, &[(stream, *state)]);
+                self.sending.push_back(stream);
+            }
+            return Ok(());
+        }
         let opened = calls.iter().map(|(request, state)| Ok((self.open(places, *request, None)?, *state)));
         let opened = opened.collect::<Result<Vec<_>, _>>()?;
         encode::resume_call(out, outcome, function, &opened);
@@ -176,13 +190,27 @@ impl Session {
     }
 
     /// The coroutines of these requests go on; those that are not parked here are left out.
-    pub fn resume(&mut self, out: &mut BytesMut, places: &Places, outcome: &Outcome<'_>, requests: &[RequestId]) {
+    pub fn resume(
+        &mut self,
+        out: &mut BytesMut,
+        places: &Places,
+        outcome: &Outcome<'_>,
+        requests: &[RequestId],
+        behind: Option<&Bytes>,
+    ) {
         let streams = requests.iter().filter_map(|request| {
             let stream = self.stream_of(places, *request)?;
             self.streams.get_mut(&stream)?.stream.resume().then_some(stream)
         });
         let streams = streams.collect::<Vec<_>>();
         encode::resume_await(out, outcome, &streams);
+        let Some(rest) = behind else { return };
+        for stream in streams {
+            if let Some(open) = self.streams.get_mut(&stream) {
+                open.body = Some(Body::new(rest));
+                self.sending.push_back(stream);
+            }
+        }
     }
 
     /// Nobody waits for this request any more.

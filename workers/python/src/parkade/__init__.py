@@ -7,16 +7,22 @@ from .errors import (
     HTTPError,
     InvalidChannel,
     InvalidParameter,
+    InvalidText,
     LoadError,
     ParkadeError,
+    QueryError,
     Refused,
     SignatureError,
     WaitError,
 )
 from .forms import Upload
 from .mappings import Fields, Headers
+from .placeholders import Json
+from .queries import Query, query
 from .request import Request
 from .response import Response, html
+from .rows import Row, Rows
+from .transactions import Transaction, transaction
 from .waits import Channel, Message, Wait, after, channel
 
 __all__ = [
@@ -27,17 +33,26 @@ __all__ = [
     "Headers",
     "InvalidChannel",
     "InvalidParameter",
+    "InvalidText",
+    "Json",
     "LoadError",
     "Message",
     "ParkadeError",
+    "Query",
+    "QueryError",
     "Refused",
     "Request",
     "Response",
+    "Row",
+    "Rows",
     "SignatureError",
+    "Transaction",
     "Upload",
     "Wait",
     "WaitError",
     "after",
     "channel",
     "html",
+    "query",
+    "transaction",
 ]

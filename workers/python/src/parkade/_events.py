@@ -30,7 +30,7 @@ class Opened(Struct, frozen=True, gc=False):
 
 
 class Called(Struct, frozen=True, gc=False):
-    """A wait is over; call the function with its state, and answer."""
+    """A wait is over, its rows complete; call the function with its state, and answer."""
 
     stream: int
     function: str
@@ -39,7 +39,7 @@ class Called(Struct, frozen=True, gc=False):
 
 
 class Resumed(Struct, frozen=True, gc=False):
-    """These streams, which were awaiting, are held again."""
+    """These streams, which were awaiting, are held again; rows are complete."""
 
     streams: list[int]
     outcome: p.Outcome

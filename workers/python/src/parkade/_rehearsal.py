@@ -55,11 +55,14 @@ class Channels:
 
 
 class Parking:
-    """One parked request: what it waits for, and what to do with the outcome. `messages` is a stream's."""
+    """One parked request: what it waits for, and what to do with the outcome. `due` is when that is `outcome`;
+    `messages` is a stream's.
+    """
 
-    def __init__(self, wait: p.Wait, due: float | None, over: Callable[[p.Outcome], None]) -> None:
+    def __init__(self, wait: p.Wait, due: float | None, outcome: p.Outcome, over: Callable[[p.Outcome], None]) -> None:
         self.wait = wait
         self.due = due
+        self.outcome = outcome
         self.over = over
         self.messages: list[p.Message] = []
 
@@ -78,14 +81,22 @@ class Rehearsal:
         seconds = (
             wait.seconds if isinstance(wait, p.Timer) else wait.options.timeout if isinstance(wait, p.Next) else None
         )
-        parking = Parking(wait, None if seconds is None else self.now + seconds, over)
-        self.parked.append(parking)
-        if not isinstance(wait, p.Timer):
+        parking = self._park(wait, seconds, p.Elapsed(), over)
+        if isinstance(wait, p.Next | p.Stream):
             missed = self.channels.since(wait.channel, wait.options.since or own_cursor)
             if isinstance(wait, p.Stream):
                 parking.messages.extend(missed)
             elif missed:
                 self._end(parking, missed[0])
+        return parking
+
+    def park_query(
+        self, wait: p.Wait, seconds: float, outcome: p.Outcome, over: Callable[[p.Outcome], None]
+    ) -> Parking:
+        """Parks for a database that takes so many seconds."""
+        parking = self._park(wait, seconds, outcome, over)
+        if not seconds:
+            self._end(parking, outcome)
         return parking
 
     def leave(self, parking: Parking) -> None:
@@ -116,10 +127,19 @@ class Rehearsal:
         while due := [parking for parking in self.parked if parking.due is not None and parking.due <= until]:
             first = min(due, key=lambda parking: parking.due or 0.0)
             self.now = max(self.now, first.due or 0.0)
-            timer = isinstance(first.wait, p.Timer)
-            self._end(first, p.Elapsed() if timer else p.Timeout(self.channels.cursor(_channel(first.wait))))
+            if isinstance(first.wait, p.Next):
+                self._end(first, p.Timeout(self.channels.cursor(first.wait.channel)))
+            else:
+                self._end(first, first.outcome)
             self.settle()
         self.now = until
+
+    def _park(
+        self, wait: p.Wait, seconds: float | None, outcome: p.Outcome, over: Callable[[p.Outcome], None]
+    ) -> Parking:
+        parking = Parking(wait, None if seconds is None else self.now + seconds, outcome, over)
+        self.parked.append(parking)
+        return parking
 
     def _end(self, parking: Parking, outcome: p.Outcome) -> None:
         self.parked.remove(parking)
@@ -128,10 +148,6 @@ class Rehearsal:
 
 def _cursor(sequence: int) -> str:
     return f"{EPOCH}.{sequence:x}"
-
-
-def _channel(wait: p.Wait) -> str:
-    return "" if isinstance(wait, p.Timer) else wait.channel
 
 
 def _longest(patterns: list[ChannelPattern], name: str) -> ChannelOptions | None:

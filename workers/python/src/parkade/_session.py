@@ -52,18 +52,27 @@ class _Awaiting:
 
 
 class _Collecting:
-    """A request whose body is still coming.
+    """A request, or the rows of a query, whose body is still coming: `event` is what will be told, without it.
 
     `window` is what the core may still send, `consumed` what has not been granted again.
     """
 
-    __slots__ = ("chunks", "consumed", "request", "window")
+    __slots__ = ("chunks", "consumed", "event", "window")
 
-    def __init__(self, request: p.Request) -> None:
-        self.request = request
+    def __init__(self, event: Opened | Called | Resumed) -> None:
+        self.event = event
         self.chunks: list[bytes] = []
         self.window = WINDOW
         self.consumed = 0
+
+    def complete(self) -> Opened | Called | Resumed:
+        """The event with its body."""
+        body = b"".join(self.chunks)
+        match self.event:
+            case Opened(stream=stream, request=request):
+                return Opened(stream, _replace(request, body=(request.body or b"") + body))
+            case Called(outcome=outcome) | Resumed(outcome=outcome):
+                return _replace(self.event, outcome=_replace(outcome, body=body))
 
 
 class _Responding:
@@ -83,6 +92,7 @@ _OVER: _Phase = _Phase.OVER
 _HELD = _Held()
 _AWAITING = _Awaiting()
 
+_replace = msgspec.structs.replace
 _NOTHING = encode_payload(p.Nothing())
 
 # What every request needs, without the lookups on the way.
@@ -115,8 +125,12 @@ class Session:
         return isinstance(self._streams.get(stream), _Held | _Responding)
 
     def awaiting(self, stream: int) -> bool:
-        """Whether the stream is parked, and a coroutine of this worker goes on with it."""
-        return self._streams.get(stream) is _AWAITING
+        """Whether a coroutine of this worker goes on with the stream later: it is parked, or its rows are coming."""
+        return self._streams.get(stream) is _AWAITING or self._awaits_rows(stream)
+
+    def _awaits_rows(self, stream: int) -> bool:
+        state = self._streams.get(stream)
+        return isinstance(state, _Collecting) and isinstance(state.event, Resumed)
 
     def may_await(self, stream: int) -> bool:
         """Whether the stream is held, wanted, and nothing of its answer was written: only then can it be parked with
@@ -182,7 +196,7 @@ class Session:
             case f.REQUEST:
                 self._request(flags, stream, value, events)
             case f.RESUME:
-                self._resume(value, events)
+                self._resume(flags, value, events)
             case f.DATA:
                 self._data(flags, stream, value, events)
             case f.WINDOW:
@@ -217,27 +231,39 @@ class Session:
 
     def _request(self, flags: int, stream: int, request: p.Request, events: list[Event]) -> None:
         if flags & f.MORE:
-            self._open(stream, _Collecting(request))
-            self._collecting.append(stream)
+            self._collect(_Collecting(Opened(stream, request)), stream)
             return
         self._begin(stream, Opened(stream, request), events)
 
-    def _resume(self, resume: p.Resume, events: list[Event]) -> None:
+    def _resume(self, flags: int, resume: p.Resume, events: list[Event]) -> None:
+        follows = resume.body_follows
+        if follows is not bool(flags & f.MORE):
+            raise Violation("RESUME whose MORE and rows do not go together")
         if resume.function is not None and resume.states is not None:
             for stream, state in zip(resume.streams, resume.states, strict=True):
-                self._begin(stream, Called(stream, resume.function, state, resume.outcome), events)
+                called = Called(stream, resume.function, state, resume.outcome)
+                if follows:
+                    self._collect(_Collecting(called), stream)
+                else:
+                    self._begin(stream, called, events)
             return
+        resumed = Resumed(resume.streams, resume.outcome)
         for stream in resume.streams:
             if self._streams.get(stream) is not _AWAITING:
                 raise Violation(f"RESUME of stream {stream}, which awaits nothing")
-            self._streams[stream] = _HELD
-        events.append(Resumed(resume.streams, resume.outcome))
+            self._streams[stream] = _Collecting(resumed) if follows else _HELD
+        if not follows:
+            events.append(resumed)
 
     def _open(self, stream: int, state: _Stream) -> None:
         if stream <= self._highest:
             raise Violation(f"stream {stream} is opened behind stream {self._highest}")
         self._highest = stream
         self._streams[stream] = state
+
+    def _collect(self, collecting: _Collecting, stream: int) -> None:
+        self._open(stream, collecting)
+        self._collecting.append(stream)
 
     def _begin(self, stream: int, event: Opened | Called, events: list[Event]) -> None:
         self._open(stream, _HELD)
@@ -267,18 +293,20 @@ class Session:
             collecting.consumed = 0
 
     def _complete(self, stream: int, collecting: _Collecting, events: list[Event]) -> None:
-        body = b"".join([collecting.request.body or b"", *collecting.chunks])
-        request = msgspec.structs.replace(collecting.request, body=body)
         self._streams[stream] = _HELD
-        self._uncollect(stream, Opened(stream, request), events)
+        event = collecting.complete()
+        if isinstance(event, Resumed):
+            events.append(event)
+        else:
+            self._uncollect(stream, event, events)
 
-    def _uncollect(self, stream: int, opened: Opened | None, events: list[Event]) -> None:
+    def _uncollect(self, stream: int, event: Opened | Called | None, events: list[Event]) -> None:
         """A body is complete, or will never be: what waited behind it may begin, up to the next body that is still
         coming.
         """
         self._collecting.remove(stream)
-        if opened is not None:
-            self._behind.append(opened)
+        if event is not None:
+            self._behind.append(event)
         first = self._collecting[0] if self._collecting and not self._concurrent else self._highest + 1
         in_order = sorted(self._behind, key=lambda event: event.stream)
         events.extend(event for event in in_order if event.stream < first)
@@ -306,6 +334,8 @@ class Session:
                 return  # it crossed the closing frame
             case _Awaiting():
                 del self._streams[stream]
+            case _Collecting(event=Resumed()):
+                events.append(Reply(self.error(stream, "cancelled")))  # its coroutine has not gone on with it
             case _Collecting():
                 events.append(Reply(self.error(stream, "cancelled")))
                 self._uncollect(stream, None, events)
@@ -388,10 +418,12 @@ class Session:
 
     def unpark(self, stream: int) -> bytes:
         """UNPARK: `Resumed` will name the stream as soon as the core has read it, if it does not before. It must be
-        awaiting.
+        awaiting; nothing is written when its rows are coming already.
         """
         if not self.awaiting(stream):
             raise RuntimeError(f"stream {stream} is not parked")
+        if self._awaits_rows(stream):
+            return b""
         return frame(f.UNPARK, stream, _NOTHING)
 
     def error(self, stream: int, reason: str, text: str = "") -> bytes:

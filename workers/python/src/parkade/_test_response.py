@@ -10,8 +10,12 @@ import msgspec
 from ._answers import Answer
 from ._rehearsal import Parking
 from ._wire import payloads as p
+from .errors import QueryError
 from .mappings import Headers
-from .waits import Message, Wait
+from .pages import error_response, log_fault
+from .request import Request
+from .response import JSON, inline
+from .waits import Message, Wait, error_of, shape_of
 
 
 class Response:
@@ -110,3 +114,34 @@ class Parked(Response):
         if self.whole is None and not self.gone:
             raise AssertionError(f"still parked: {self.wait}")
         return super()._answer()
+
+
+class Whole(p.Response, array_like=True, frozen=True):
+    """A response put together from a stream, or from rows: it may be longer than what goes into a frame."""
+
+    def __post_init__(self) -> None:
+        pass
+
+
+def answer_of(outcome: p.Outcome, then: p.Answer, wait: p.Wait) -> p.Response:
+    """What the core answers alone."""
+    match outcome:
+        case p.Message(cursor=cursor, content_type=content_type, body=body):
+            return Whole(200, ["content-type", content_type, "etag", f'"{cursor}"'], body)
+        case p.Rows(columns=[_, *_], count=0) if shape_of(wait) != "rows":
+            missing = QueryError("", reason="not one", effect="completed", status=404)
+            return inline(error_response(missing, None))
+        case p.Rows(body=body):
+            return Whole(200, ["content-type", JSON], body)
+        case p.Elapsed() if then.response is not None:
+            return then.response
+        case p.Timeout():
+            return p.Response(204, None, None)
+        case _:
+            return p.Response(503, None, None)
+
+
+def answer_of_failed(failed: p.Failed, request: Request) -> p.Response:
+    """What the core answers for a query that failed; the developer is told more, as by its log."""
+    log_fault(f"{request.method} {request.path}: {failed.text}")
+    return inline(error_response(error_of(failed), request))

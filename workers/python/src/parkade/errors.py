@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
+from typing import Literal, TypeAlias
+
+Effect: TypeAlias = Literal["none", "completed", "unknown", "cancelled"]
 
 
 class ParkadeError(Exception):
@@ -26,7 +29,7 @@ class SignatureError(ParkadeError, TypeError):
 
 
 class WaitError(ParkadeError, RuntimeError):
-    """A wait was used where it cannot be: awaited outside a request, or twice at a time."""
+    """A wait or a transaction was used where it cannot be: awaited outside a request, or twice at a time."""
 
 
 class HTTPError(Exception):
@@ -64,11 +67,72 @@ class InvalidChannel(HTTPError, ValueError):
         super().__init__(400, reason)
 
 
+class InvalidText(HTTPError, ValueError):
+    """Text with a NUL, which no database takes. It is 400: such text comes from the client."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(400, reason)
+
+
+class QueryError(HTTPError):
+    """A query that was not carried out, or a transaction that did not begin or end as it should. Its text is for
+    developers and may quote the statement; the client is told `detail` only.
+
+    `reason` says why in a word or a few: `refused` (by the database, `sqlstate` says more), `parameters`, `columns`,
+    `too large`, `not one`, `unsupported`, `queue full`, `unreachable`, `denied`, `lost`, `no transaction`, `deadline`,
+    `operator`, `stopping`, `unknown database`. `sqlstate` has five characters (SQL:2016, clause 24), or is None.
+    `effect` is what is known of its changes: `none`, `cancelled` (it had begun; nothing has changed), `completed` (it
+    was carried out all the same) or `unknown`. `status` is the answer's when nobody catches it.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        reason: str = "refused",
+        sqlstate: str | None = None,
+        effect: Effect = "none",
+        status: int = 500,
+    ) -> None:
+        super().__init__(status, _told(reason, status), {"retry-after": "1"} if status == 503 else None)
+        self.reason = reason
+        self.sqlstate = sqlstate
+        self.effect: Effect = effect
+        self.args = (text,)
+
+
 class Refused(HTTPError):
     """The core would not take the wait, because a limit was reached: 503."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(503, reason, {"retry-after": "1"})
+
+
+_TOLD: dict[tuple[str, int | None], str] = {
+    ("refused", 400): "the database does not accept a value of this request",
+    ("refused", 409): "this conflicts with what the database holds",
+    ("refused", 503): "the database cannot carry out the query now",
+    ("parameters", None): "the query has other placeholders than parameters",
+    ("columns", None): "two columns of the result have one name",
+    ("too large", None): "the result is larger than the server allows",
+    ("not one", 404): "there is no such row",
+    ("not one", None): "the query gave several rows where one was wanted",
+    ("unsupported", None): "the query is of a kind that is not supported",
+    ("queue full", None): "too many queries wait for the database",
+    ("unreachable", None): "the database cannot be reached",
+    ("denied", None): "the database does not let the server in",
+    ("lost", None): "the connection to the database broke while the query ran",
+    ("no transaction", None): "the transaction has ended already",
+    ("deadline", None): "the deadline of the query passed",
+    ("operator", None): "an operator ended the query",
+    ("stopping", None): "the server is stopping",
+    ("unknown database", None): "the server has no such database",
+}
+"""What a client is told, in the core's words: by the reason, and by the status where that says more."""
+
+
+def _told(reason: str, status: int) -> str:
+    return _TOLD.get((reason, status)) or _TOLD.get((reason, None), "the database refuses the query")
 
 
 def phrase(status: int) -> str:

@@ -79,13 +79,24 @@ def find(name: str, state: frozenset[str]) -> Function:
     return describe(value, state)
 
 
-def encode_state(function: str, state: Mapping[str, Any], request: p.Request | None) -> bytes:
-    """State for PARK: `[state, request]`.
+class State(msgspec.Struct, array_like=True, frozen=True):
+    """What a wait keeps for its function: the values stay encoded until the function's annotations say what they are.
+
+    `shape` is a query's, since the outcome does not say it.
+    """
+
+    values: dict[str, Raw]
+    request: p.Request | None
+    shape: str = "rows"
+
+
+def encode_state(function: str, state: Mapping[str, Any], request: p.Request | None, shape: str = "rows") -> bytes:
+    """A `State` for PARK.
 
     Raises `TypeError` for what is not MessagePack-able, `ValueError` when it is too long.
     """
     try:
-        encoded = msgspec.msgpack.encode([state, request])
+        encoded = msgspec.msgpack.encode([state, request] if shape == "rows" else [state, request, shape])
     except TypeError as error:
         raise TypeError(f"the state of {function} goes to another worker as MessagePack: {error}") from error
     if len(encoded) > INLINE_MAX:
@@ -93,13 +104,13 @@ def encode_state(function: str, state: Mapping[str, Any], request: p.Request | N
     return encoded
 
 
-def decode_state(state: bytes) -> tuple[dict[str, Raw], p.Request | None]:
-    """What `encode_state` made; the values stay encoded until the function's annotations say what they are."""
+def decode_state(state: bytes) -> State:
+    """What `encode_state` made."""
     return _decode_state(state)
 
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-_decode_state = msgspec.msgpack.Decoder(tuple[dict[str, Raw], p.Request | None]).decode
+_decode_state = msgspec.msgpack.Decoder(State).decode
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ._answers import FAULTS, Answer, Coming, Parked, Run
 from ._wire import payloads as p
 from ._wire.ready import Application as ReadyApplication
-from .errors import HTTPError, LoadError
+from .errors import HTTPError, LoadError, QueryError
 from .functions import Function, decode_state, find
 from .hooks import ErrorHandlers, ErrorHook, Hook
 from .pages import error_response, failure_response, format_error, log_error, log_fault
@@ -49,7 +49,8 @@ class Handling:
         """Calls a function for a wait that is over."""
         request = None
         try:
-            values, raw = decode_state(state)
+            kept = decode_state(state)
+            raw, values = kept.request, kept.values
             if raw is not None:
                 request = self._request(raw)
             found = find(function, frozenset(values))
@@ -58,7 +59,7 @@ class Handling:
                     f"{function} is an async def, and this application has no other: write App(concurrent=True)"
                 )
             arguments = {name: found.decoders[name](value) for name, value in values.items()}
-            arguments |= _given(found, outcome, request)
+            arguments |= _given(found, outcome, kept.shape, request)
         except FAULTS as error:
             return self._fail_now(error, request)
         if found.asynchronous or self._all_async:
@@ -109,7 +110,7 @@ class Handling:
                 result = call(raw, None)
                 if type(result) is str and len(result) <= SHORT_TEXT:
                     return TEXT_HEAD + encode_string(result)
-                if type(result) is Wait:
+                if isinstance(result, Wait):
                     return self._park(result, raw, None)
                 return self._finish(result, 200, raw, None)
             except FAULTS as error:
@@ -217,7 +218,7 @@ class Handling:
 
     def _fail_now(self, error: BaseException, request: Request | None) -> Answer:
         """When even the error handler, or a hook behind it, raised."""
-        if not isinstance(error, HTTPError):
+        if _is_fault(error):
             self._log(error, request)
         return encode(self._default(error, request))
 
@@ -227,11 +228,10 @@ class Handling:
         An exception for whose type there is a handler was expected: that is no fault, and what is to be logged of it
         the handler knows. One for `Exception`, or for 500, makes the page for what nobody expected.
         """
-        if isinstance(error, HTTPError):
-            return error.status, self._errors.find(error, error.status)
-        if not self._errors.expect(error):
+        if _is_fault(error) and not self._errors.expect(error):
             self._log(error, request)
-        return 500, self._errors.find(error, 500)
+        status = error.status if isinstance(error, HTTPError) else 500
+        return status, self._errors.find(error, status)
 
     def _log(self, error: BaseException, request: Request | None) -> None:
         what = f"{request.method} {request.path}" if request is not None else "after a wait"
@@ -241,11 +241,9 @@ class Handling:
             log_error(what, error)
 
     def _default(self, error: BaseException, request: Request | None) -> Response:
-        return (
-            error_response(error, request)
-            if isinstance(error, HTTPError)
-            else failure_response(error, request, self._dev)
-        )
+        if isinstance(error, HTTPError) and not isinstance(error, QueryError):
+            return error_response(error, request)
+        return failure_response(error, request, self._dev)
 
     def _unmatched(self, raw: p.Request) -> Answer | Coming:
         request = Request(raw)
@@ -279,6 +277,11 @@ def _stopping(hook: Hook) -> Iterator[None]:
         log_error(f"the shut-down hook {getattr(hook.function, '__qualname__', hook.function)}", error)
 
 
+def _is_fault(error: BaseException) -> bool:
+    """Whether it is the application's: any but the answers that were meant, and a query that was wrong in itself."""
+    return error.status == 500 if isinstance(error, QueryError) else not isinstance(error, HTTPError)
+
+
 async def _settle(hook: Hook | ErrorHook, result: Any) -> Any:
     return await result if hook.asynchronous else result
 
@@ -297,8 +300,8 @@ def _constant(target: Wait | Response) -> Call:
     return lambda raw, request: target
 
 
-def _given(found: Function, outcome: p.Outcome, request: Request | None) -> dict[str, Any]:
-    value = value_of_outcome(outcome)  # raises when the wait was refused, whether or not the function asks
+def _given(found: Function, outcome: p.Outcome, shape: str, request: Request | None) -> dict[str, Any]:
+    value = value_of_outcome(outcome, shape)  # raises when the wait was refused, whether or not the function asks
     given: dict[str, Any] = {}
     if found.outcome is not None:
         given[found.outcome] = value

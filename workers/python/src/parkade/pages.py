@@ -11,7 +11,7 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
-from .errors import HTTPError, InvalidParameter, phrase
+from .errors import HTTPError, InvalidParameter, QueryError, phrase
 from .request import Request
 from .response import JSON, Response, html, json_encode
 
@@ -20,12 +20,24 @@ _IMPORTING = ("<frozen importlib", str(Path(importlib.__file__).parent))
 
 
 def error_response(error: HTTPError, request: Request | None) -> Response:
-    """An `HTTPError` as JSON, when the client asks for that or parameters are told, else as text."""
+    """An `HTTPError` as JSON, when the client asks for that or there is more to tell than a text, else as text."""
+    if isinstance(error, QueryError):
+        return _query_response(error, {})
     content: dict[str, object] = {"error": error.detail}
     if isinstance(error, InvalidParameter):
         content["parameters"] = error.parameters
     elif request is None or not request.accepts_json:
         return Response(error.detail, error.status, error.headers)
+    return _json_response(error, content)
+
+
+def _query_response(error: QueryError, more: dict[str, object]) -> Response:
+    """As the core answers for one that is returned, but for whose fault it is, which a worker is not told."""
+    content = {"status": error.status, "error": phrase(error.status), "detail": error.detail, "effect": error.effect}
+    return _json_response(error, content | more)
+
+
+def _json_response(error: HTTPError, content: dict[str, object]) -> Response:
     return Response(json_encode(content), error.status, {"content-type": JSON} | error.headers)
 
 
@@ -33,6 +45,8 @@ def failure_response(error: BaseException, request: Request | None, dev: bool) -
     """What the client is told of a fault of the application: nothing, but everything where a developer looks."""
     if dev and request is not None and "html" in request.headers.get("accept", ""):
         return _traceback_page(error, request)
+    if isinstance(error, QueryError):
+        return _query_response(error, {"message": str(error), "sqlstate": error.sqlstate} if dev else {})
     told = format_error(error) if dev else phrase(500)
     return error_response(HTTPError(500, told), request)
 
@@ -90,7 +104,7 @@ def _traceback_page(error: BaseException, request: Request) -> Response:
         traceback=escape(format_error(error)),
         headers="".join(f"<tr><th>{escape(name)}<td>{escape(value)}" for name, value in request.headers.pairs()),
     )
-    return html(page, 500)
+    return html(page, error.status if isinstance(error, HTTPError) else 500)
 
 
 def _source(trace: TracebackType | None) -> str:

@@ -19,7 +19,8 @@ from .parameters import Call, bind
 from .patterns import Pattern
 from .request import Request
 from .response import SHORT_TEXT, TEXT_HEAD, Nonsense, Response, encode_kept, encode_string, inline, normalise
-from .waits import Wait
+from .transactions import Statement
+from .waits import Wait, encode_park, shape_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Route:
         if self.call is not None or hooked:
             return plain
         if isinstance(self.target, Wait):
-            wait = msgspec.to_builtins(self.target.wait)
+            wait = msgspec.to_builtins(self.target.wait, builtin_types=(bytes,))
             return ReadyRoute(methods=methods, path=path, name=name, kind="wait", wait=wait, then=_then(self.target))
         try:
             answer = inline(_response(self.target))
@@ -87,11 +88,14 @@ def park(wait: Wait, request: p.Request | None) -> bytes:
 
     `request` goes along with a function that wants it. Raises `Nonsense` for an answer that the core cannot keep.
     """
+    if isinstance(wait, Statement):
+        raise Nonsense("returned a query of a transaction, which ends with its block: await it there")
     if wait.function is not None:
         name = wait.function.name
-        return encode_payload((wait.wait, ("call", name, encode_state(name, wait.state, request))))
+        state = encode_state(name, wait.state, request, shape_of(wait.wait))
+        return encode_park(wait.wait, ("call", name, state))
     if type(wait.wait) is not p.Timer:
-        return encode_payload((wait.wait, _ANSWER_MESSAGE))
+        return encode_park(wait.wait, _ANSWER_OUTCOME)
     response = wait.response
     if type(response) is str and len(response) <= SHORT_TEXT:
         encoded = TEXT_HEAD + encode_string(response)
@@ -103,13 +107,13 @@ def park(wait: Wait, request: p.Request | None) -> bytes:
 def _then(wait: Wait) -> p.Answer | p.Call:
     """What the core does when the wait of a route is over."""
     if wait.function is not None:
-        return p.Call(wait.function.name, encode_state(wait.function.name, wait.state, None))
+        return p.Call(wait.function.name, encode_state(wait.function.name, wait.state, None, shape_of(wait.wait)))
     if isinstance(wait.wait, p.Timer):
         return p.Answer(inline(_response(wait.response)))
     return p.Answer(None)
 
 
-_ANSWER_MESSAGE = p.Answer(None)
+_ANSWER_OUTCOME = p.Answer(None)
 
 
 def is_handler(target: Any) -> bool:

@@ -10,9 +10,10 @@ with Client(app) as client:
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any, cast, overload
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -21,8 +22,9 @@ from msgspec import Raw
 from ._answers import Answer, AsyncChunks, Chunks, Streamed
 from ._answers import Parked as ParkedAnswer
 from ._link import port
-from ._rehearsal import Rehearsal
-from ._test_response import Parked, Response
+from ._rehearsal import Parking, Rehearsal
+from ._test_database import Answers, Asked, Databases
+from ._test_response import Parked, Response, Whole, answer_of, answer_of_failed
 from ._wire import payloads as p
 from ._wire.ready import Park, read_wait
 from ._wire.ready import Route as ReadyRoute
@@ -35,7 +37,7 @@ from .request import Request
 from .response import inline
 from .waits import channel
 
-__all__ = ["Client", "Parked", "Response"]
+__all__ = ["Asked", "Client", "Parked", "Response"]
 
 BODY_MAX = 64 * 1024 * 1024  # bytes of a streamed answer; then: AssertionError, since a test would never end
 TURNS_PARKED = 20  # of the loop, until a parked request is told of
@@ -55,6 +57,7 @@ class Client:
         self._told = app.told()
         self._router = Router((route.methods, route.pattern) for route in app.routes)
         self._rehearsal = Rehearsal(self._told.channels)
+        self._databases = Databases()
         self._headers = dict(headers or {})
         self._loop = asyncio.new_event_loop() if self._handling.concurrent else None
         self._outside: port.Port | None = None
@@ -114,6 +117,35 @@ class Client:
             self._rehearsal.settle()
         return response
 
+    # Databases
+
+    @overload
+    def database(self, answers: None = None, *, name: str = ...) -> sqlite3.Connection: ...
+    @overload
+    def database(self, answers: Answers, *, name: str = ...) -> None: ...
+    def database(self, answers: Answers | None = None, *, name: str = "default") -> sqlite3.Connection | None:
+        """Says what answers the queries of the application.
+
+        Without `answers` it is SQLite in memory, whose connection this gives, to make tables in; for the database
+        `default` that is so from the beginning. It takes `$1` and SQLite's SQL, not PostgreSQL's (`$1::int`, arrays,
+        `now()`); columns have the types that their tables declare; there is one connection, so that there is one
+        transaction at a time, and everybody sees what it has not committed.
+
+        `answers` is a function that gets an `Asked`, or a mapping by the text of the statements. What it gives: rows
+        (dicts), one row, a number of changed rows (None for 0) or a `QueryError`, which it may also raise; or
+        `after(seconds, one of these)` for a query that takes some time on the client's clock. `begin`, `commit` and
+        `rollback` are asked too; of what they get only a `QueryError` counts.
+        """
+        if answers is None:
+            return self._databases.memory(name)
+        self._databases.answer(name, answers)
+        return None
+
+    @property
+    def queries(self) -> list[Asked]:
+        """What databases were asked so far, `begin`, `commit` and `rollback` among it."""
+        return list(self._databases.asked)
+
     # What happens meanwhile
 
     def advance(self, seconds: float) -> None:
@@ -132,6 +164,7 @@ class Client:
         if not isinstance(response, Parked) or response.parking is None:
             raise AssertionError("only a parked request can be left")
         self._rehearsal.leave(response.parking)
+        self._databases.over(response)
         response.parking = None
         response.gone = True
         if response.task is not None and self._loop is not None:
@@ -213,12 +246,14 @@ class Client:
             self._finish(response, task.result())
 
     def _finish(self, response: Parked, answer: Answer) -> None:
+        if not isinstance(answer, ParkedAnswer):
+            self._databases.over(response)
         match answer:
             case bytes():
                 response.whole = msgspec.msgpack.decode(answer, type=p.Response)
             case Streamed(head=head, chunks=chunks):
                 whole = msgspec.msgpack.decode(head, type=p.Response)
-                response.whole = _Whole(whole.status, whole.headers, self._collect(chunks))
+                response.whole = Whole(whole.status, whole.headers, self._collect(chunks))
             case ParkedAnswer(park=encoded):
                 park = msgspec.msgpack.decode(encoded, type=Park)
                 self._park(response, cast(p.Wait, read_wait(park.wait)), park.then)
@@ -226,15 +261,17 @@ class Client:
     def _park(self, response: Parked, wait: p.Wait, then: p.Then) -> None:
         def over(outcome: p.Outcome) -> None:
             response.parking = None
-            match then:
-                case p.Call(function=function, state=state):
+            match outcome, then:
+                case p.Failed(), _:
+                    response.whole = answer_of_failed(outcome, Request(response.requested))
+                case _, p.Call(function=function, state=state):
                     self._take(response, lambda: self._handling.call(function, state, outcome))
                 case _:
-                    response.whole = _answer_of(outcome, cast(p.Answer, then))
+                    response.whole = answer_of(outcome, cast(p.Answer, then), wait)
 
         own = Request(response.requested).cursor if isinstance(then, p.Answer) else None
         ended: list[p.Outcome] = []
-        response.parking = self._rehearsal.park(wait, ended.append, own)
+        response.parking = self._rehearse(response, wait, ended.append, own)
         if ended:
             over(ended[0])
         else:
@@ -248,11 +285,18 @@ class Client:
             future.set_result(outcome)
             self._go_on(response)
 
-        parking = self._rehearsal.park(wait, future.set_result)
+        parking = self._rehearse(response, wait, future.set_result)
         if not future.done():
             parking.over = over
             response.parking = parking
         return future
+
+    def _rehearse(
+        self, response: Parked, wait: p.Wait, over: Callable[[p.Outcome], None], own_cursor: str | None = None
+    ) -> Parking:
+        if isinstance(wait, p.Timer | p.Next | p.Stream):
+            return self._rehearsal.park(wait, over, own_cursor)
+        return self._rehearsal.park_query(wait, *self._databases.ask(wait, response), over)
 
     def _give_up(self, response: Parked) -> None:
         """The coroutine no longer wants what it waits for."""
@@ -283,13 +327,6 @@ class Client:
             port.connect(before)
 
 
-class _Whole(p.Response, array_like=True, frozen=True):
-    """A response put together from a stream: it may be longer than what goes into a frame."""
-
-    def __post_init__(self) -> None:
-        pass
-
-
 class _TestPort:
     def __init__(self, rehearsal: Rehearsal) -> None:
         self._rehearsal = rehearsal
@@ -306,24 +343,14 @@ class _TestExchange:
     async def wait(self, park: bytes) -> p.Outcome:
         if self._response.parking is not None:
             raise WaitError("this request waits already: a request waits for one thing at a time")
+        if self._response.gone:
+            raise WaitError("the client has left")
         wait = cast(p.Wait, read_wait(msgspec.msgpack.decode(park, type=Park).wait))
         try:
             return await self._client._await(self._response, wait)
         except asyncio.CancelledError:
             self._client._give_up(self._response)
             raise
-
-
-def _answer_of(outcome: p.Outcome, then: p.Answer) -> p.Response:
-    match outcome:
-        case p.Message(cursor=cursor, content_type=content_type, body=body):
-            return _Whole(200, ["content-type", content_type, "etag", f'"{cursor}"'], body)
-        case p.Elapsed():
-            return cast(p.Response, then.response)
-        case p.Timeout():
-            return p.Response(204, None, None)
-        case _:
-            return p.Response(503, None, None)
 
 
 async def _until(task: asyncio.Task[Any], parked: Callable[[], bool]) -> None:

@@ -1,4 +1,4 @@
-"""What an answer may wait for: a timer, a channel.
+"""What an answer may wait for: a timer, a channel; `queries` has the third.
 
 One object, used in three ways: returned, returned with `.then`, awaited.
 """
@@ -13,9 +13,10 @@ import msgspec
 from ._link import port
 from ._wire import payloads as p
 from ._wire.codec import encode_payload
-from .errors import InvalidChannel, Refused, WaitError
+from .errors import InvalidChannel, QueryError, Refused, WaitError
 from .functions import Function, describe
-from .limits import MESSAGE_MAX, NAME_MAX
+from .limits import FRAME_MAX, MESSAGE_MAX, NAME_MAX
+from .rows import value_of_rows
 
 
 def after(seconds: float, response: object = None) -> Wait:
@@ -25,7 +26,7 @@ def after(seconds: float, response: object = None) -> Wait:
 
     Raises `ValueError` for seconds that are negative or not finite.
     """
-    return Wait(p.Timer(_seconds(seconds)), response)
+    return Wait(p.Timer(check_seconds(seconds)), response)
 
 
 def channel(name: str) -> Channel:
@@ -95,7 +96,7 @@ class Channel:
         With `timeout` here, rather than `asyncio.timeout` around it, the core does the waiting to the end: two messages
         on the link less.
         """
-        return Wait(p.Next(self.name, p.NextOptions(None if timeout is None else _seconds(timeout), since)))
+        return Wait(p.Next(self.name, p.NextOptions(None if timeout is None else check_seconds(timeout), since)))
 
     def stream(self, since: str | None = None) -> Wait:
         """Every message from now on, as server-sent events, until the client leaves. Only to be returned."""
@@ -121,7 +122,9 @@ _NO_STATE: Mapping[str, Any] = {}
 
 
 class Wait:
-    """What a request waits for, and what happens then. Make it with `after` or `channel`. It does not change."""
+    """What a request waits for, and what happens then. Make it with `after`, `channel` or `query`. It does not
+    change.
+    """
 
     __slots__ = ("function", "response", "state", "wait")
 
@@ -160,26 +163,53 @@ class Wait:
         exchange = port.exchange.get()
         if exchange is None:
             raise WaitError("a wait is awaited in the async def that answers a request")
-        outcome = await exchange.wait(encode_payload([self.wait, p.Await()]))
-        return self.response if isinstance(outcome, p.Elapsed) else value_of_outcome(outcome)
+        outcome = await exchange.wait(encode_park(self.wait, AWAIT))
+        return self.response if isinstance(outcome, p.Elapsed) else value_of_outcome(outcome, shape_of(self.wait))
 
     def __repr__(self) -> str:
         then = f".then({self.function.name})" if self.function is not None else ""
         return f"<Wait {self.wait}{then}>"
 
 
-def value_of_outcome(outcome: p.Outcome) -> Message | None:
-    """What a wait gives to who waited: a `Message`; None for a timer, and when the time is up.
+AWAIT = p.Await()
 
-    Raises `Refused` when there was no wait.
+
+def encode_park(wait: p.Wait, then: object) -> bytes:
+    """A PARK, encoded. Raises `ValueError` for a query with so much in it that no frame has room."""
+    encoded = encode_payload((wait, then))
+    if len(encoded) > FRAME_MAX:
+        raise ValueError(f"a query has at most {FRAME_MAX} bytes with its parameters, not {len(encoded)}")
+    return encoded
+
+
+def shape_of(wait: p.Wait) -> str:
+    """Whether a query's outcome is `rows`, `one` or a `value`; it says so for every wait."""
+    return wait.options.shape if type(wait) is p.Query else "rows"
+
+
+def value_of_outcome(outcome: p.Outcome, shape: str = "rows") -> Any:
+    """What a wait gives to who waited: a `Message`; what a query found, in its shape; None for a timer, and when the
+    time is up.
+
+    Raises `Refused` when there was no wait, `QueryError` for a query that failed.
     """
     match outcome:
+        case p.Rows():
+            return value_of_rows(outcome, shape)
+        case p.Failed():
+            raise error_of(outcome)
         case p.Message(cursor=cursor, content_type=content_type, body=body, gap=gap):
             return Message(body, content_type, cursor, gap)
         case p.Refused(text=text):
             raise Refused(text)
         case _:
             return None
+
+
+def error_of(failed: p.Failed) -> QueryError:
+    """What a query that failed raises."""
+    reason, state, text, effect, status = msgspec.structs.astuple(failed)
+    return QueryError(text, reason=reason, sqlstate=state, effect=effect, status=status)
 
 
 def encode_message(value: object) -> Any:
@@ -211,7 +241,8 @@ def _value_of(body: bytes, content_type: str) -> Any:
     return body.decode("utf-8", "replace") if media.startswith("text/") else body
 
 
-def _seconds(seconds: float) -> float:
+def check_seconds(seconds: float) -> float:
+    """Seconds as they are. Raises `ValueError` when they are negative or not finite."""
     if not (isinstance(seconds, (int, float)) and 0 <= seconds <= 1e15):  # neither infinity nor NaN is in there
         raise ValueError(f"seconds are a finite number, not negative: {seconds!r}")
     return seconds

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use parkade_core::{ChannelStatus, Counts, LimitsStatus, Status, Tally, WaitStatus, WorkerId, WorkerStatus};
 
-use super::{Channel, Channels, Code, Connections, Limits, Lives, Log, Memory, Report, Totals, Wait, Worker};
+use super::{
+    Channel, Channels, Code, Connections, Database, Limits, Lives, Log, Memory, QueryTimes, Report, Totals, Wait, Worker,
+};
 use crate::admin::Ended;
 use crate::words;
 
@@ -20,6 +22,9 @@ pub struct Shell {
     pub log_lines_dropped: u64,
     pub worker_pids: HashMap<WorkerId, u32>,
     pub ended: Ended,
+    pub databases: BTreeMap<String, Database>,
+    pub query_times: QueryTimes,
+    pub result_bytes: usize,
     pub connections_count_max: usize,
     pub body_bytes_max: usize,
 }
@@ -60,8 +65,11 @@ impl Report {
                 busiest: channels,
             },
             workers: status.workers.into_iter().map(|worker| Worker { pid: pid(&worker), ..worker.into() }).collect(),
+            databases: shell.databases,
             connections: shell.connections,
-            memory: Memory { resident_bytes: resident_bytes(), parked_bytes: shell.parked_bytes },
+            memory: Memory { resident_bytes: resident_bytes(), parked_bytes: shell.parked_bytes,
+                result_bytes: shell.result_bytes,
+            },
             log: Log { lines_dropped: shell.log_lines_dropped },
             limits: Limits {
                 connections: shell.connections_count_max,
@@ -70,6 +78,7 @@ impl Report {
             },
             counts: counts.into(),
             ended: shell.ended,
+            query_times: shell.query_times,
         }
     }
 }
@@ -138,6 +147,9 @@ impl From<&Counts> for Totals {
             delivered: counts.delivered,
             gaps: counts.gaps,
             unpublished: counts.unpublished,
+            queries: counts.queries,
+            queries_shared: counts.queries_shared,
+            queries_cancelled: counts.queries_cancelled,
             workers_started: counts.workers_started,
             workers_died: counts.workers_died,
             workers_killed: tally(&counts.workers_killed, words::kill),
@@ -203,6 +215,9 @@ mod tests {
             history_bytes: 500,
             messages_held: 5,
             alarms: 0,
+            queries_count: 0,
+            results_held: 0,
+            transactions_count: 0,
             ready: true,
             draining: false,
             generation: 2,

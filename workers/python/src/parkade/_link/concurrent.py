@@ -86,12 +86,14 @@ class Concurrent(asyncio.Protocol):
         self.write(self._session.park_awaiting(stream, park))
 
     def unpark(self, stream: int) -> None:
-        """Takes a PARK with `await` back: RESUME comes at once. Nothing when the stream is not parked."""
-        if self._session.awaiting(stream):
-            self.write(self._session.unpark(stream))
+        """Takes a PARK with `await` back: RESUME comes at once. Nothing when the stream is not parked, or its rows are
+        coming.
+        """
+        if self._session.awaiting(stream) and (data := self._session.unpark(stream)):
+            self.write(data)
 
     def awaiting(self, stream: int) -> bool:
-        """Whether the stream is parked with `await`."""
+        """Whether the stream is parked with `await`, or its rows are coming."""
         return self._session.awaiting(stream)
 
     def write(self, data: bytes) -> None:

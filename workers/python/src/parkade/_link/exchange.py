@@ -20,10 +20,12 @@ class Link(Protocol):
         """Parks a held stream with `await`. Raises `WaitError` when its answer has begun or was given."""
 
     def awaiting(self, stream: int) -> bool:
-        """Whether the stream is parked with `await`."""
+        """Whether the stream is parked with `await`, or its rows are coming."""
 
     def unpark(self, stream: int) -> None:
-        """Takes a PARK with `await` back: RESUME comes at once. Nothing when the stream is not parked."""
+        """Takes a PARK with `await` back: RESUME comes at once. Nothing when the stream is not parked, or its rows are
+        coming.
+        """
 
 
 class Exchange(Struct, eq=False):

@@ -8,7 +8,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..limits import CREDIT_MAX
-from .payloads import Answer, Await, Call, Count, Next, Response, Seconds, Stream, Then, Timer, Wait
+from .payloads import Answer, Await, Call, Next, Response, Stream, Then, Timer, Wait
+from .queries import Begin, Commit, Query, Rollback
+from .values import Count, Seconds
 
 Kind = Literal["sync", "async", "wait", "constant"]
 
@@ -95,5 +97,9 @@ def check_wait(wait: list[Any], then: Then) -> None:
             raise ValueError("a channel's answer is nil")
         case (Stream(), Call() | Await()):
             raise ValueError("a stream has only answer nil")
+        case (Query(), Answer(response=Response())):
+            raise ValueError("a query's answer is nil")
+        case (Begin() | Commit() | Rollback(), Answer() | Call()):
+            raise ValueError("a transaction is only awaited")
         case _:
             pass

@@ -1,0 +1,100 @@
+//! Effects as words.
+
+use parkade_core::{Effect, Ending, Outcome, QueryId, QueryWork, Reason, RequestId};
+
+use super::Script;
+
+impl Script {
+    pub(super) fn name(&self, request: RequestId) -> &str {
+        self.names.iter().find(|(_, id)| **id == request).map_or("?", |(name, _)| name)
+    }
+
+    fn all(&self, requests: &[RequestId]) -> String {
+        requests.iter().map(|request| self.name(*request)).collect::<Vec<&str>>().join(",")
+    }
+
+    fn query_name(&self, query: QueryId) -> &str {
+        self.queries.iter().find(|(_, id)| **id == query).map_or("?", |(name, _)| name)
+    }
+
+    pub(super) fn written(&self, effect: &Effect) -> String {
+        let gapped = |gap: bool| if gap { ":gap" } else { "" };
+        match effect {
+            Effect::Route { request, table } => format!("route:{}:{}", self.name(*request), table.0),
+            Effect::Refuse { request, refusal } => format!("refuse:{}:{refusal:?}", self.name(*request)),
+            Effect::Constant { request, .. } => format!("constant:{}", self.name(*request)),
+            Effect::Relay { request, whole: true } => format!("relay:{}", self.name(*request)),
+            Effect::Relay { request, whole: false } => format!("begin:{}", self.name(*request)),
+            Effect::End { request } => format!("end:{}", self.name(*request)),
+            Effect::Abort { request } => format!("abort:{}", self.name(*request)),
+            Effect::Keep { request } => format!("keep:{}", self.name(*request)),
+            Effect::Release { request } => format!("release:{}", self.name(*request)),
+            Effect::Deliver { message, gap, requests, .. } => {
+                format!("deliver:m{}:{}{}", message.0, self.all(requests), gapped(*gap))
+            }
+            Effect::Empty { request, cursor } => format!("empty:{}:{cursor}", self.name(*request)),
+            Effect::OpenStream { request, cursor, gap } => {
+                format!("open:{}:{cursor}{}", self.name(*request), gapped(*gap))
+            }
+            Effect::Feed { message, requests, .. } => format!("feed:m{}:{}", message.0, self.all(requests)),
+            Effect::FeedGap { cursor, requests } => format!("gap:{cursor}:{}", self.all(requests)),
+            Effect::EndStream { request } => format!("end_stream:{}", self.name(*request)),
+            Effect::Forget { request, ending: Ending::Done, .. } => format!("done:{}", self.name(*request)),
+            Effect::Forget { request, ending: Ending::Cancelled(reason), .. } => {
+                format!("cancelled:{}:{reason:?}", self.name(*request))
+            }
+            Effect::Assign { request, worker, .. } => format!("assign:{}:{}", self.name(*request), worker.0),
+            Effect::Call { request, worker, outcome } => {
+                format!("call:{}:{}:{}", self.name(*request), worker.0, self.outcome(*outcome))
+            }
+            Effect::Resume { worker, outcome, requests } => {
+                format!("resume:{}:{}:{}", worker.0, self.outcome(*outcome), self.all(requests))
+            }
+            Effect::Cancel { request, worker, reason } => {
+                format!("recall:{}:{}:{reason:?}", self.name(*request), worker.0)
+            }
+            Effect::StartWorker { worker } => format!("start:{}", worker.0),
+            Effect::DrainWorker { worker, within } => format!("drain:{}:{}s", worker.0, within.as_secs()),
+            Effect::DismissWorker { worker } => format!("dismiss:{}", worker.0),
+            Effect::KillWorker { worker, why } => format!("kill:{}:{why:?}", worker.0),
+            Effect::DumpStack { worker, why } => format!("dump:{}:{why:?}", worker.0),
+            Effect::Ping { worker, .. } => format!("ping:{}", worker.0),
+            Effect::StartQuery { query, work, collect, .. } => {
+                let work = if *work == QueryWork::Alone { String::new() } else { format!(":{work:?}").to_lowercase() };
+                format!("query:{}{work}{}", self.query_name(*query), if *collect { ":collect" } else { "" })
+            }
+            Effect::CancelQuery { query, .. } => format!("cancelquery:{}", self.query_name(*query)),
+            Effect::BeginRows { request, query } => format!("rows:{}", self.by(*request, *query)),
+            Effect::AnswerQuery { request, query, late } => {
+                format!("told:{}{}", self.by(*request, *query), late.map_or(String::new(), |late| format!(":{late:?}")))
+            }
+            Effect::EndLease { lease, .. } => format!("endlease:{}", self.name(self.leases[lease])),
+            Effect::DropResult { query } => format!("dropresult:{}", self.query_name(*query)),
+            Effect::DropMessage { message } => format!("drop:m{}", message.0),
+            Effect::Reloaded { outcome } => format!("reloaded:{outcome:?}"),
+            Effect::StopAccepting => "stop_accepting".into(),
+            Effect::Exit { reason } => format!("exit:{reason:?}"),
+        }
+    }
+
+    /// A request, and by which query if that was not begun for it.
+    fn by(&self, request: RequestId, query: QueryId) -> String {
+        let (request, query) = (self.name(request), self.query_name(query));
+        if request == query { request.into() } else { format!("{request}@{query}") }
+    }
+
+    fn outcome(&self, outcome: Outcome) -> String {
+        match outcome {
+            Outcome::Elapsed => "elapsed".into(),
+            Outcome::Message { message, gap, .. } => format!("m{}{}", message.0, if gap { "+gap" } else { "" }),
+            Outcome::TimedOut { .. } => "timed_out".into(),
+            Outcome::Queried { query, completed, late } => {
+                let end = if completed { "ended" } else { "failed" };
+                let late = late.map_or(String::new(), |late: Reason| format!("+{late:?}"));
+                format!("{end}@{}{late}", self.query_name(query))
+            }
+            Outcome::Unparked => "unparked".into(),
+            Outcome::Refused { refusal } => format!("{refusal:?}"),
+        }
+    }
+}

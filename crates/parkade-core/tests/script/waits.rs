@@ -1,0 +1,50 @@
+//! Words as waits.
+
+use std::time::Duration;
+
+use parkade_core::{ChannelName, Cursor, DatabaseId, QueryWait, QueryWork, SharedKey, Sharing, Then, Wait};
+
+use super::duration;
+
+pub(super) fn wait(kind: &str, of: &str) -> Wait {
+    if kind == "timer" {
+        return Wait::Timer { after: duration(of) };
+    }
+    if kind == "query" {
+        return Wait::Query(query(of));
+    }
+    let (name, since) = of.split_once('@').map_or((of, None), |(name, since)| (name, Some(since)));
+    let (channel, since) = (ChannelName::parse(name).unwrap(), since.map(|since| since.parse::<Cursor>().unwrap()));
+    match kind {
+        "next" => Wait::Next { channel, timeout: Some(Duration::from_secs(5)), since },
+        _ => Wait::Stream { channel, since },
+    }
+}
+
+fn query(of: &str) -> QueryWait {
+    let alone = QueryWait { database: DatabaseId(0), deadline: None, work: QueryWork::Alone, shared: None };
+    let transaction = |work| QueryWait { work, ..alone.clone() };
+    let shared = |key: &str, ttl| QueryWait {
+        shared: Some(Sharing { key: SharedKey(key.as_bytes().into()), ttl }),
+        ..alone.clone()
+    };
+    match of.split('@').collect::<Vec<&str>>()[..] {
+        ["alone"] => alone,
+        ["alone", deadline] => QueryWait { deadline: Some(duration(deadline)), ..alone },
+        ["shared", key] => shared(key, Duration::ZERO),
+        ["shared", key, ttl] => shared(key, duration(ttl)),
+        ["begin"] => transaction(QueryWork::Begin),
+        ["within"] => transaction(QueryWork::Within),
+        ["commit"] => transaction(QueryWork::Commit),
+        ["rollback"] => transaction(QueryWork::Rollback),
+        _ => panic!("no such query: {of}"),
+    }
+}
+
+pub(super) fn sequel(then: &str) -> Then {
+    match then {
+        "answer" => Then::Answer,
+        "call" => Then::Call,
+        _ => Then::Await,
+    }
+}

@@ -1,0 +1,93 @@
+//! What the canceller asks at a time: to cancel, to end, to look for, several processes in one statement.
+
+use bytes::BytesMut;
+use postgres_protocol::IsNull;
+use postgres_protocol::message::frontend;
+
+use crate::line::Line;
+use crate::wire::Broken;
+use crate::wire::message::Row;
+
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) aim: Aim,
+    pub(crate) targets: Vec<Target>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Aim {
+    Cancel,
+    Terminate,
+    /// Whether they are still there.
+    Look,
+}
+
+/// A server process, and whose it is.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) slot: usize,
+    pub(crate) line: Line,
+    pub(crate) pid: i32,
+    pub(crate) backend_start: Box<str>,
+    /// It was found there, and, if that was asked, the signal could be sent.
+    pub(crate) is_reached: bool,
+}
+
+impl Aim {
+    const ALL: [Self; 3] = [Self::Cancel, Self::Terminate, Self::Look];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Cancel => "cancel",
+            Self::Terminate => "terminate",
+            Self::Look => "look",
+        }
+    }
+
+    fn deed(self) -> &'static str {
+        match self {
+            Self::Cancel => "pg_cancel_backend(t.pid)",
+            Self::Terminate => "pg_terminate_backend(t.pid)",
+            Self::Look => "true",
+        }
+    }
+}
+
+/// Prepares all that will be asked.
+pub(crate) fn prepare(out: &mut BytesMut) {
+    for aim in Aim::ALL {
+        let text = format!(
+            "select t.pid, {} from unnest($1::int4[], $2::timestamptz[]) t(pid, backend_start) \
+             join pg_stat_activity a on a.pid = t.pid and a.backend_start = t.backend_start \
+             where pg_postmaster_start_time() = $3::timestamptz",
+            aim.deed()
+        );
+        frontend::parse(aim.name(), &text, [], out).expect("the statements have no NUL");
+    }
+    frontend::sync(out);
+}
+
+impl Batch {
+    pub(crate) fn write(&self, out: &mut BytesMut, postmaster: &str) {
+        let list = |parts: Vec<String>| format!("{{{}}}", parts.join(","));
+        let pids = list(self.targets.iter().map(|target| target.pid.to_string()).collect());
+        let starts = list(self.targets.iter().map(|target| format!("\"{}\"", target.backend_start)).collect());
+        let write = |value: &str, out: &mut BytesMut| {
+            out.extend_from_slice(value.as_bytes());
+            Ok(IsNull::No)
+        };
+        let bound = frontend::bind("", self.aim.name(), [], [&*pids, &starts, postmaster], write, [], out);
+        bound.ok().expect("there are fewer slots than a message has room for");
+        frontend::execute("", 0, out).expect("the name is empty");
+        frontend::sync(out);
+    }
+
+    pub(crate) fn row(&mut self, mut row: Row<'_>) -> Result<(), Broken> {
+        let pid = row.next_value()?.and_then(|pid| std::str::from_utf8(pid).ok()?.parse().ok());
+        let is_reached = row.next_value()? == Some(b"t");
+        for target in self.targets.iter_mut().filter(|target| Some(target.pid) == pid) {
+            target.is_reached |= is_reached;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,235 @@
+//! The sockets of a database, in a poll that somebody else owns. Everything that is decided is decided in `pool`.
+
+mod dialling;
+mod reading;
+
+use std::collections::HashMap;
+use std::io;
+use std::mem;
+use std::time::Instant;
+
+use bytes::BytesMut;
+use parkade_sql::{LeaseId, QueryId, Status, Work};
+
+use crate::handshake::Terms;
+use crate::line::{Action, Line, Loss, Manner};
+use crate::pool::Pool;
+use crate::settings::Settings;
+use crate::transport::{Attempt, Attempts, Resolver, TlsPlan, Transport};
+use crate::{Event, Options};
+
+/// So many tokens belong to a database, from its first on. The first is the resolver's.
+pub const TOKENS: usize = 1 << 16;
+
+/// A PostgreSQL database for one owner on one thread, who polls.
+///
+/// The owner tells what its poll says (`ready`), asks (`submit`, `cancel`, …), and then calls [`turn`](Self::turn); again at once while
+/// [`has_more`](Self::has_more), and at [`next_due`](Self::next_due) at the latest.
+#[derive(Debug)]
+pub struct Database {
+    pool: Pool,
+    settings: Settings,
+    tls: TlsPlan,
+    registry: mio::Registry,
+    first_token: usize,
+    resolver: Option<Resolver>,
+    wired: HashMap<usize, Wired>,
+    /// Sockets to look at in the next turn.
+    ready: Vec<usize>,
+    /// Lines with something to say in the next turn.
+    speaking: Vec<Line>,
+    resumed: Vec<Line>,
+    actions: Vec<Action>,
+    /// What is read into, for all: a connection keeps only the beginning of a message.
+    buffer: BytesMut,
+}
+
+/// The socket of a line.
+#[derive(Debug)]
+struct Wired {
+    line: Line,
+    attempts: Attempts,
+    attempt: Option<Attempt>,
+    /// `None`: the name is being resolved.
+    transport: Option<Transport>,
+    /// The beginning of a message.
+    rest: BytesMut,
+    stand: Stand,
+}
+
+/// What the poll has said and was not used up.
+#[derive(Debug, Default)]
+struct Stand {
+    is_readable: bool,
+    /// It stands in `ready`.
+    is_queued: bool,
+    /// The socket took less than was to be written.
+    is_blocked: bool,
+}
+
+impl Database {
+    /// Reads certificates; opens nothing. `first_token` and the [`TOKENS`] from it on are its own in that registry.
+    pub fn new(
+        settings: Settings,
+        options: Options,
+        registry: mio::Registry,
+        first_token: usize,
+    ) -> io::Result<Self> {
+        let tls = TlsPlan::new(&settings.tls).map_err(io::Error::other)?;
+        let terms = Terms::new(&settings, &options);
+        let pool = Pool::new(settings.name(), terms, options, fastrand::Rng::new(), Instant::now());
+        Ok(Self {
+            pool,
+            settings,
+            tls,
+            registry,
+            first_token,
+            resolver: None,
+            wired: HashMap::new(),
+            ready: Vec::new(),
+            speaking: Vec::new(),
+            resumed: Vec::new(),
+            actions: Vec::new(),
+            buffer: BytesMut::new(),
+        })
+    }
+
+    /// Begins to connect, so that it is known whether the database can be reached; and to listen.
+    pub fn start(&mut self, now: Instant) {
+        self.pool.start(now);
+    }
+
+    /// What the poll says of a token: edge-triggered, so it is said once.
+    pub fn ready(&mut self, token: mio::Token, readable: bool, writable: bool) {
+        let Some(offset) = token.0.checked_sub(self.first_token).filter(|offset| *offset < TOKENS) else { return };
+        if offset == 0 {
+            return self.ready.push(0);
+        }
+        let Some(wired) = self.wired.get_mut(&offset) else { return };
+        let is_open = wired.transport.as_ref().is_some_and(Transport::is_open);
+        wired.stand.is_readable |= readable;
+        if (readable || !is_open) && !mem::replace(&mut wired.stand.is_queued, true) {
+            self.ready.push(offset);
+        }
+        if writable && is_open && mem::take(&mut wired.stand.is_blocked) {
+            self.speaking.push(wired.line);
+        }
+    }
+
+    /// All reading, deciding and writing that needs no waiting, within bounds.
+    pub fn turn(&mut self, now: Instant, events: &mut Vec<Event>) {
+        self.pool.tick(now);
+        self.carry_out(now);
+        self.pool.take_resumed(&mut self.resumed);
+        while let Some(line) = self.resumed.pop() {
+            self.look_at(line);
+        }
+        for offset in mem::take(&mut self.ready) {
+            self.look(now, offset);
+        }
+        self.pool.act();
+        self.carry_out(now);
+        self.speak(now);
+        self.pool.take_events(events);
+    }
+
+    /// Whether another turn is due at once.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        !self.ready.is_empty() || !self.speaking.is_empty() || self.pool.has_news()
+    }
+
+    /// When the next turn is due at the latest.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Instant> {
+        self.pool.next_due()
+    }
+
+    pub fn submit(&mut self, now: Instant, query: QueryId, work: Work) {
+        self.pool.submit(now, query, work);
+    }
+
+    /// Nobody waits for it any more. It may have ended already: then nothing happens.
+    pub fn cancel(&mut self, now: Instant, query: QueryId) {
+        self.pool.cancel(now, query);
+    }
+
+    /// So many bytes of its pieces have been taken.
+    pub fn taken(&mut self, query: QueryId, bytes: usize) {
+        self.pool.taken(query, bytes);
+    }
+
+    /// Whoever held the transaction is gone: it is rolled back, unless its COMMIT is under way.
+    pub fn release(&mut self, now: Instant, lease: LeaseId) {
+        self.pool.release(now, lease);
+    }
+
+    #[must_use]
+    pub fn status(&self, now: Instant) -> Status {
+        self.pool.status(now)
+    }
+
+    /// The server stops: nothing new is taken, what runs is cancelled.
+    pub fn end(&mut self, now: Instant) {
+        self.pool.end(now);
+    }
+
+    /// Whether all connections are closed.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.pool.is_ended() && self.wired.is_empty()
+    }
+
+    fn carry_out(&mut self, now: Instant) {
+        loop {
+            self.pool.take_actions(&mut self.actions);
+            if self.actions.is_empty() {
+                return;
+            }
+            for action in mem::take(&mut self.actions) {
+                match action {
+                    Action::Open { line, destination } => self.open(now, line, destination),
+                    Action::OpenNext { line, setback } => self.open_next(now, line, setback),
+                    Action::Close { line, manner } => self.close(line, manner),
+                }
+            }
+        }
+    }
+
+    fn close(&mut self, line: Line, manner: Manner) {
+        const TERMINATE: &[u8] = b"X\0\0\0\x04";
+        let Some(wired) = self.wired.remove(&offset_of(line)) else { return };
+        let Some(mut transport) = wired.transport else { return };
+        if manner == Manner::Polite && !wired.stand.is_blocked {
+            // Should that fail, it is closed all the same.
+            let _ = transport.write(&mut BytesMut::from(TERMINATE));
+        }
+        let _ = self.registry.deregister(&mut transport);
+    }
+
+    /// One write for each line that has something to say.
+    fn speak(&mut self, now: Instant) {
+        self.pool.take_speaking(&mut self.speaking);
+        let mut speaking = mem::take(&mut self.speaking);
+        for line in speaking.drain(..) {
+            let Some(wired) = self.wired.get_mut(&offset_of(line)) else { continue };
+            let Some(transport) = wired.transport.as_mut().filter(|transport| transport.is_open()) else { continue };
+            let Some(out) = self.pool.outgoing(line) else { continue };
+            match transport.write(out) {
+                Ok(true) => self.pool.spoken(line),
+                Ok(false) => wired.stand.is_blocked = true,
+                Err(error) => self.pool.lost(now, line, Loss::Broken(error.to_string())),
+            }
+        }
+        // The list keeps its room; what a loss leads to is for the next turn.
+        if self.speaking.is_empty() {
+            self.speaking = speaking;
+        }
+    }
+}
+
+/// The token of a line, behind the resolver's. Those of lines that were open at the same time differ.
+fn offset_of(line: Line) -> usize {
+    let cycle = TOKENS as u64 - 1;
+    usize::try_from(line.0 % cycle).expect("it is less than the number of tokens") + 1
+}

@@ -1,0 +1,105 @@
+//! Reading a socket until it is empty, or enough has been read for one turn.
+
+use std::mem;
+use std::time::Instant;
+
+use bytes::{Buf, BytesMut};
+
+use super::{Database, Wired, offset_of};
+use crate::limits::{BUFFER_KEPT_BYTES, READS_COUNT_MAX};
+use crate::line::{Line, Loss};
+use crate::transport::Read;
+use crate::wire::frames::Frames;
+
+/// What a read came to.
+enum After {
+    /// There is more, or may be.
+    Again,
+    Enough,
+}
+
+impl Database {
+    /// A socket has something to say, or may be read on.
+    pub(super) fn look(&mut self, now: Instant, offset: usize) {
+        if offset == 0 {
+            return self.take_answers(now);
+        }
+        let Some(wired) = self.wired.get_mut(&offset) else { return };
+        wired.stand.is_queued = false;
+        let line = wired.line;
+        if !self.go_on(now, line) {
+            return;
+        }
+        for _ in 0..READS_COUNT_MAX {
+            if !self.pool.wants_read(line) {
+                return;
+            }
+            match self.read(now, line) {
+                After::Again => {}
+                After::Enough => return,
+            }
+        }
+        self.look_at(line);
+    }
+
+    /// In the next turn.
+    pub(super) fn look_at(&mut self, line: Line) {
+        let offset = offset_of(line);
+        if let Some(wired) = self.wired.get_mut(&offset)
+            && wired.line == line
+            && wired.stand.is_readable
+            && !mem::replace(&mut wired.stand.is_queued, true)
+        {
+            self.ready.push(offset);
+        }
+    }
+
+    fn read(&mut self, now: Instant, line: Line) -> After {
+        let Some(wired) = self.wired.get_mut(&offset_of(line)) else { return After::Enough };
+        let Some(transport) = &mut wired.transport else { return After::Enough };
+        let buffer = if wired.rest.is_empty() { &mut self.buffer } else { &mut wired.rest };
+        match transport.read(buffer) {
+            Ok(Read::Bytes(_)) => {
+                let is_drained = transport.is_drained();
+                self.pool.received(now, line, buffer);
+                wired.keep(&mut self.buffer);
+                // A connection at rest has said all it has to: the read that would find nothing is spared.
+                if is_drained && self.pool.is_at_rest(line) {
+                    wired.stand.is_readable = false;
+                    return After::Enough;
+                }
+                After::Again
+            }
+            Ok(Read::Nothing) => {
+                wired.stand.is_readable = false;
+                After::Enough
+            }
+            Ok(Read::End) => {
+                self.pool.lost(now, line, Loss::Closed);
+                After::Enough
+            }
+            Err(error) => {
+                self.pool.lost(now, line, Loss::Broken(error.to_string()));
+                After::Enough
+            }
+        }
+    }
+}
+
+impl Wired {
+    /// The beginning of a message stays with its connection; the buffer is for all.
+    fn keep(&mut self, buffer: &mut BytesMut) {
+        if self.rest.is_empty() {
+            if self.rest.capacity() > BUFFER_KEPT_BYTES {
+                self.rest = BytesMut::new();
+            }
+            if !buffer.is_empty() {
+                self.rest.extend_from_slice(buffer);
+                buffer.advance(buffer.len());
+            }
+        }
+        if !self.rest.is_empty() {
+            self.rest.reserve(Frames::needed(&self.rest).saturating_sub(self.rest.len()).min(1 << 20));
+        }
+    }
+}

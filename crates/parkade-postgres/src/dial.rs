@@ -1,0 +1,88 @@
+//! A connection in the making, whatever it is for: the slots', the canceller's, the listener's.
+
+use std::time::{Duration, Instant};
+
+use parkade_sql::FailureKind;
+
+use crate::handshake::{Handshake, Identity, Refusal, Step, Terms};
+use crate::line::Loss;
+use crate::settings::Secret;
+use crate::transport::Setback;
+use crate::wire::Wire;
+use crate::wire::message::Message;
+
+#[derive(Debug)]
+pub(crate) struct Dial {
+    /// `None`: there is no socket yet.
+    handshake: Option<Handshake>,
+    /// What the last address said.
+    refusal: Option<Refusal>,
+    /// When this address was begun with.
+    since: Instant,
+}
+
+/// What follows for the connection.
+#[derive(Debug)]
+pub(crate) enum Dialled {
+    Going,
+    Ready(Identity),
+    /// The next address is to be tried.
+    Next(Setback),
+    /// There is no use in trying others.
+    Refused(Refusal),
+}
+
+impl Dial {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { handshake: None, refusal: None, since: now }
+    }
+
+    pub(crate) fn due(&self, timeout: Duration) -> Instant {
+        self.since + timeout
+    }
+
+    /// There is a socket, and TLS if it has to be.
+    pub(crate) fn opened(&mut self, now: Instant, terms: &Terms, password: Option<Secret>, wire: &mut Wire) -> Dialled {
+        match Handshake::begin(terms, password, wire) {
+            Ok(handshake) => {
+                self.handshake = Some(handshake);
+                Dialled::Going
+            }
+            Err(refusal) => self.refused(now, refusal),
+        }
+    }
+
+    pub(crate) fn hear(&mut self, now: Instant, message: Message<'_>, terms: &Terms, wire: &mut Wire) -> Dialled {
+        let Some(handshake) = &mut self.handshake else { return Dialled::Going };
+        match handshake.hear(message, terms, wire) {
+            Ok(Step::Going) => Dialled::Going,
+            Ok(Step::Ready(identity)) => Dialled::Ready(identity),
+            Err(refusal) => self.refused(now, refusal),
+        }
+    }
+
+    /// This address takes too long.
+    pub(crate) fn timed_out(&mut self, now: Instant, timeout: Duration) -> Dialled {
+        let why = format!("no answer within {timeout:?}");
+        self.refused(now, Refusal { kind: FailureKind::Unreachable, why, next: Some(Setback::NoConnection) })
+    }
+
+    /// There is no other address, or the connection broke: why in all.
+    pub(crate) fn lost(&mut self, loss: Loss) -> Refusal {
+        self.refusal.take().unwrap_or(match loss {
+            Loss::Denied(why) => Refusal::denied(why),
+            Loss::Closed => Refusal::unreachable("the server closed the connection before it was ready"),
+            Loss::Broken(why) | Loss::Unreachable(why) => Refusal::unreachable(why),
+        })
+    }
+
+    fn refused(&mut self, now: Instant, refusal: Refusal) -> Dialled {
+        match refusal.next {
+            Some(setback) => {
+                *self = Self { handshake: None, refusal: Some(refusal), since: now };
+                Dialled::Next(setback)
+            }
+            None => Dialled::Refused(refusal),
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! From an open socket to a connection that is ready: start-up, authentication, settings, who answers there.
+
+mod authentication;
+
+use parkade_sql::FailureKind;
+
+use crate::settings::{Secret, Settings, Target};
+use crate::transport::Setback;
+use crate::wire::error::ServerError;
+use crate::wire::message::Message;
+use crate::wire::{Broken, Wire, write};
+use authentication::Authentication;
+
+/// What is said at the start of every connection.
+#[derive(Debug)]
+pub(crate) struct Terms {
+    pub(crate) user: String,
+    pub(crate) database: String,
+    pub(crate) application_name: String,
+    pub(crate) options: Option<String>,
+    pub(crate) target: Target,
+    pub(crate) check_interval_millis: u128,
+}
+
+impl Terms {
+    pub(crate) fn new(settings: &Settings, options: &crate::Options) -> Self {
+        Self {
+            user: settings.user.clone(),
+            database: settings.database.clone(),
+            application_name: settings.application_name.clone().unwrap_or_else(|| options.application_name.clone()),
+            options: settings.options.clone(),
+            target: settings.target,
+            check_interval_millis: options.check_interval.as_millis(),
+        }
+    }
+}
+
+/// The server process at the other end.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) pid: i32,
+    pub(crate) secret: Option<i32>,
+    /// Together with `pid` it is one process for ever: `pid` alone may be given to another.
+    pub(crate) backend_start: Box<str>,
+    pub(crate) postmaster_start: Box<str>,
+    pub(crate) version: Box<str>,
+    /// Something stands between that gives each transaction another server process.
+    pub(crate) is_pooled: bool,
+}
+
+/// Why a connection was not made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// `Denied` or `Unreachable`.
+    pub(crate) kind: FailureKind,
+    pub(crate) why: String,
+    /// Where something else may do better: which of the other ways.
+    pub(crate) next: Option<Setback>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Handshake {
+    stage: Stage,
+    identity: Identity,
+    major_version: u32,
+    refused: Option<ServerError>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Authenticating(Authentication),
+    /// Let in; `ParameterStatus`, `BackendKeyData` come.
+    Starting,
+    /// The statement that asks who is there has been sent.
+    Identifying { answer: Option<Vec<Option<Box<str>>>>, sets_interval: bool },
+}
+
+/// What follows from a message.
+#[derive(Debug)]
+pub(crate) enum Step {
+    Going,
+    Ready(Identity),
+}
+
+const IDENTIFY: &str = "select pg_backend_pid(), a.backend_start, pg_postmaster_start_time(), pg_is_in_recovery(), \
+     current_setting('transaction_read_only') from (select) one left join pg_stat_activity a on a.pid = pg_backend_pid()";
+
+impl Handshake {
+    /// Says hello.
+    pub(crate) fn begin(terms: &Terms, password: Option<Secret>, wire: &mut Wire) -> Result<Self, Refusal> {
+        let mut parameters = vec![
+            ("user", &*terms.user),
+            ("database", &terms.database),
+            ("application_name", &terms.application_name),
+            ("client_encoding", "UTF8"),
+            ("DateStyle", "ISO"),
+            ("TimeZone", "UTC"),
+        ];
+        parameters.extend(terms.options.as_deref().map(|options| ("options", options)));
+        postgres_protocol::message::frontend::startup_message(parameters, &mut wire.out)
+            .map_err(|error| Refusal::denied(format!("the settings cannot be sent: {error}")))?;
+        Ok(Self {
+            stage: Stage::Authenticating(Authentication::new(password)),
+            identity: Identity::default(),
+            major_version: 0,
+            refused: None,
+        })
+    }
+
+    pub(crate) fn hear(&mut self, message: Message<'_>, terms: &Terms, wire: &mut Wire) -> Result<Step, Refusal> {
+        match (&mut self.stage, message) {
+            (_, Message::Notice(notice)) => tracing::debug!(code = %notice.code, "notice: {}", notice.message),
+            (_, Message::Setting { name: "server_version", value }) => self.learn_version(value),
+            (Stage::Authenticating(stage), Message::Authentication { kind, data }) => {
+                if stage.hear(kind, data, &terms.user, &mut wire.out)? {
+                    self.stage = Stage::Starting;
+                }
+            }
+            (Stage::Starting, Message::Key { pid, secret }) => {
+                self.identity.pid = pid;
+                self.identity.secret = Some(secret);
+            }
+            (Stage::Starting, Message::Ready(_)) => self.identify(terms, self.major_version >= 14, wire),
+            (Stage::Identifying { answer, .. }, Message::Row(mut row)) if answer.is_none() && row.count() == 5 => {
+                let value = |value: Option<&[u8]>| value.map(|value| String::from_utf8_lossy(value).into());
+                let values: Result<Vec<_>, _> = (0..5).map(|_| row.next_value().map(value)).collect();
+                *answer = Some(values.map_err(Refusal::broken)?);
+            }
+            (Stage::Identifying { .. }, Message::Error(error)) => self.refused = Some(error),
+            (Stage::Identifying { .. }, Message::Ready(_)) => return self.identified(terms, wire),
+            (_, Message::Error(error)) => return Err(Refusal::from(error)),
+            _ => {}
+        }
+        Ok(Step::Going)
+    }
+
+    fn learn_version(&mut self, version: &str) {
+        self.major_version = version.split(['.', ' ', 'b', 'r', 'd']).next().and_then(|major| major.parse().ok()).unwrap_or(0);
+        self.identity.version = version.into();
+    }
+
+    /// Asks who is there. The session's settings are for a server process that is ours alone: behind a pooler the second statement does nothing.
+    fn identify(&mut self, terms: &Terms, sets_interval: bool, wire: &mut Wire) {
+        let mut settings = vec![("IntervalStyle", "postgres".to_owned()), ("bytea_output", "hex".to_owned())];
+        settings.push(("extra_float_digits", "1".to_owned()));
+        if sets_interval {
+            settings.push(("client_connection_check_interval", terms.check_interval_millis.to_string()));
+        }
+        let settings: Vec<_> =
+            settings.iter().map(|(name, value)| format!("set_config('{name}', '{value}', false)")).collect();
+        let pid = self.identity.pid;
+        let text = format!("{IDENTIFY}; select {} where pg_backend_pid() = {pid}", settings.join(", "));
+        write::simple(&mut wire.out, &text).expect("the statement is short and has no NUL");
+        self.stage = Stage::Identifying { answer: None, sets_interval };
+    }
+
+    fn identified(&mut self, terms: &Terms, wire: &mut Wire) -> Result<Step, Refusal> {
+        let Stage::Identifying { answer, sets_interval } = &mut self.stage else { return Ok(Step::Going) };
+        let (answer, sets_interval) = (answer.take(), *sets_interval);
+        match (self.refused.take(), answer) {
+            // A platform without the means to look for a lost client refuses that setting.
+            (Some(_), Some(_)) if sets_interval => {
+                self.identify(terms, false, wire);
+                Ok(Step::Going)
+            }
+            (Some(error), _) if error.is_shutdown() => Err(error.into()),
+            (_, Some(answer)) => self.check(terms, &answer),
+            // It does not answer like PostgreSQL itself: something stands between.
+            (_, None) => {
+                self.identity.is_pooled = true;
+                Ok(Step::Ready(self.identity.clone()))
+            }
+        }
+    }
+
+    fn check(&mut self, terms: &Terms, answer: &[Option<Box<str>>]) -> Result<Step, Refusal> {
+        let [pid, backend_start, postmaster_start, is_in_recovery, is_read_only] = answer else {
+            return Err(Refusal::broken(Broken("another number of columns than was asked for")));
+        };
+        let is = |value: &Option<Box<str>>, expected| value.as_deref() == Some(expected);
+        let identity = &mut self.identity;
+        let pid: Option<i32> = pid.as_deref().and_then(|pid| pid.parse().ok());
+        identity.is_pooled = pid != Some(identity.pid) || backend_start.is_none() || postmaster_start.is_none();
+        identity.backend_start = backend_start.clone().unwrap_or_default();
+        identity.postmaster_start = postmaster_start.clone().unwrap_or_default();
+        match unsuitable(terms.target, is(is_in_recovery, "t"), is(is_read_only, "on")) {
+            Some(wanted) => {
+                let why = format!("the server is not what target_session_attrs asks for: {wanted}");
+                Err(Refusal { kind: FailureKind::Unreachable, why, next: Some(Setback::OtherTarget) })
+            }
+            None => Ok(Step::Ready(identity.clone())),
+        }
+    }
+}
+
+/// What was wanted, where the server is something else.
+fn unsuitable(target: Target, is_in_recovery: bool, is_read_only: bool) -> Option<&'static str> {
+    match target {
+        Target::Any | Target::PreferStandby => None,
+        Target::ReadWrite => is_read_only.then_some("read-write"),
+        Target::ReadOnly => (!is_read_only).then_some("read-only"),
+        Target::Primary => is_in_recovery.then_some("primary"),
+        Target::Standby => (!is_in_recovery).then_some("standby"),
+    }
+}
+
+impl Refusal {
+    pub(crate) fn denied(why: impl Into<String>) -> Self {
+        Self { kind: FailureKind::Denied, why: why.into(), next: None }
+    }
+
+    pub(crate) fn unreachable(why: impl Into<String>) -> Self {
+        Self { kind: FailureKind::Unreachable, why: why.into(), next: None }
+    }
+
+    pub(crate) fn broken(broken: Broken) -> Self {
+        Self::unreachable(broken.to_string())
+    }
+}
+
+impl From<ServerError> for Refusal {
+    fn from(error: ServerError) -> Self {
+        let denied = matches!(&*error.code, "28P01" | "28000" | "3D000" | "42501");
+        let kind = if denied { FailureKind::Denied } else { FailureKind::Unreachable };
+        let next = match &*error.code {
+            "28000" => Some(Setback::Refused),
+            "57P03" => Some(Setback::NoConnection),
+            _ => None,
+        };
+        Self { kind, why: error.message.into(), next }
+    }
+}

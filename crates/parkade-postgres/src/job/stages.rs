@@ -1,0 +1,209 @@
+//! The flights of a job: what is sent when everything before has been answered.
+
+use std::sync::Arc;
+
+use parkade_sql::{Failure, FailureKind, Query, QueryId, RowWriter, Work};
+
+use super::{Job, Rows, begin_text, may_retry, statement_of};
+use crate::json::{Described as DescribedType, Types};
+use crate::limits::TYPE_ROUNDS_COUNT_MAX;
+use crate::statements::{Statement, Statements};
+use crate::wire::message::{Field, Row, Transaction};
+use crate::wire::{Broken, Wire, write};
+
+/// What has been sent last.
+#[derive(Debug)]
+pub(super) enum Stage {
+    Preparing(Described),
+    Learning(Learning),
+    Running,
+    /// By the simple protocol: BEGIN, COMMIT, ROLLBACK.
+    Simple,
+    /// All in one flight, without a name.
+    Direct,
+}
+
+/// What the server says of a statement that it has parsed.
+#[derive(Debug)]
+pub(super) struct Described {
+    name: Box<str>,
+    pub(super) parameters: usize,
+    pub(super) fields: Vec<Field>,
+}
+
+/// Its types are looked up.
+#[derive(Debug)]
+pub(super) struct Learning {
+    described: Described,
+    asked: Vec<u32>,
+    answers: Vec<DescribedType>,
+    rounds: usize,
+}
+
+/// What a job needs of its connection.
+pub(crate) struct Means<'a> {
+    pub(crate) wire: &'a mut Wire,
+    pub(crate) statements: &'a mut Statements,
+    pub(crate) types: &'a mut Types,
+    pub(crate) is_pooled: bool,
+}
+
+/// Whether there is more to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    More,
+    Over,
+}
+
+impl Learning {
+    pub(super) fn row(&mut self, mut row: Row<'_>) -> Result<(), Broken> {
+        let values = (0..row.count()).map(|_| row.next_value()).collect::<Result<Vec<_>, _>>()?;
+        self.answers.extend(DescribedType::parse(&values));
+        Ok(())
+    }
+}
+
+impl Job {
+    /// Sends the first flight. Fails where nothing needs to be sent to know that it must.
+    pub(crate) fn begin(query: QueryId, work: Work, means: &mut Means<'_>) -> Result<Self, (QueryId, Failure)> {
+        let mut job = Self {
+            query,
+            work,
+            stage: Stage::Simple,
+            rows: None,
+            summary: None,
+            error: None,
+            failure: None,
+            given_bytes: 0,
+            taken_bytes: 0,
+            flight_bytes: 0,
+            is_retried: false,
+        };
+        match job.sending(means, Self::first_flight) {
+            Ok(()) => Ok(job),
+            Err(failure) => Err((query, failure)),
+        }
+    }
+
+    /// Everything that was sent has been answered.
+    pub(crate) fn advance(&mut self, transaction: Transaction, means: &mut Means<'_>) -> Step {
+        let sent = match (&self.error, &self.stage) {
+            (Some(error), _) if error.is_stale_statement() && self.may_begin_anew(transaction) => {
+                self.sending(means, Self::begin_anew)
+            }
+            (Some(_), _) | (None, Stage::Running | Stage::Simple | Stage::Direct) => return Step::Over,
+            (None, Stage::Preparing(_) | Stage::Learning(_)) => self.sending(means, Self::learn_or_run),
+        };
+        match sent {
+            Ok(()) => Step::More,
+            Err(failure) => {
+                self.failure = Some(failure);
+                Step::Over
+            }
+        }
+    }
+
+    /// Notes how large the flight is that `write` writes.
+    fn sending(
+        &mut self,
+        means: &mut Means<'_>,
+        write: impl FnOnce(&mut Self, &mut Means<'_>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let begun = means.wire.out.len();
+        let sent = write(self, means);
+        if sent.is_err() {
+            means.wire.out.truncate(begun);
+        }
+        self.flight_bytes = means.wire.out.len() - begun;
+        sent
+    }
+
+    fn first_flight(&mut self, means: &mut Means<'_>) -> Result<(), Failure> {
+        let out = &mut means.wire.out;
+        match &self.work {
+            Work::Begin { mode, .. } => write::simple(out, &begin_text(*mode)),
+            Work::Commit { .. } => write::simple(out, "COMMIT"),
+            Work::Rollback { .. } => write::simple(out, "ROLLBACK"),
+            Work::Alone(query) | Work::Within { query, .. } if means.is_pooled => {
+                self.stage = Stage::Direct;
+                write::at_once(out, &query.text, &query.parameters)
+            }
+            Work::Alone(query) | Work::Within { query, .. } => match means.statements.find(&query.text) {
+                Some(statement) => self.run(statement, means),
+                None => self.prepare(means),
+            },
+        }
+    }
+
+    fn prepare(&mut self, means: &mut Means<'_>) -> Result<(), Failure> {
+        let Some(query) = statement_of(&self.work) else { return Ok(()) };
+        let name = means.statements.name();
+        write::prepare(&mut means.wire.out, &name, &query.text)?;
+        self.stage = Stage::Preparing(Described { name, parameters: 0, fields: vec![] });
+        Ok(())
+    }
+
+    fn may_begin_anew(&self, transaction: Transaction) -> bool {
+        !self.is_retried && may_retry(&self.work, transaction, self.given_bytes)
+    }
+
+    /// The prepared statement is stale: forgotten, and prepared again.
+    fn begin_anew(&mut self, means: &mut Means<'_>) -> Result<(), Failure> {
+        self.is_retried = true;
+        self.error = None;
+        self.rows = None;
+        if let Some(query) = statement_of(&self.work) {
+            means.statements.forget(&query.text);
+        }
+        self.prepare(means)
+    }
+
+    fn learn_or_run(&mut self, means: &mut Means<'_>) -> Result<(), Failure> {
+        let (described, rounds) = match std::mem::replace(&mut self.stage, Stage::Running) {
+            Stage::Preparing(described) => (described, 0),
+            Stage::Learning(learning) => {
+                means.types.learn(&learning.asked, learning.answers);
+                (learning.described, learning.rounds)
+            }
+            Stage::Running | Stage::Simple | Stage::Direct => return Ok(()),
+        };
+        let asked = means.types.unknown(described.fields.iter().map(|field| field.oid));
+        if asked.is_empty() || rounds == TYPE_ROUNDS_COUNT_MAX {
+            return self.run_described(described, means);
+        }
+        let list: Vec<_> = asked.iter().map(u32::to_string).collect();
+        let text = Types::LOOKUP.replace("$1", &format!("'{{{}}}'::oid[]", list.join(",")));
+        self.stage = Stage::Learning(Learning { described, asked, answers: vec![], rounds: rounds + 1 });
+        write::simple(&mut means.wire.out, &text)
+    }
+
+    fn run_described(&mut self, described: Described, means: &mut Means<'_>) -> Result<(), Failure> {
+        let Some(query) = statement_of(&self.work) else { return Ok(()) };
+        let Described { name, parameters, fields } = described;
+        let statement = Arc::new(Statement::new(name, parameters, fields, means.types));
+        means.statements.remember(&query.text, Arc::clone(&statement));
+        self.run(statement, means)
+    }
+
+    fn run(&mut self, statement: Arc<Statement>, means: &mut Means<'_>) -> Result<(), Failure> {
+        let Some(query) = statement_of(&self.work) else { return Ok(()) };
+        check_count(query, &statement)?;
+        let writer = RowWriter::new(query.form, &statement.columns)?;
+        for name in means.statements.take_closing() {
+            write::close(&mut means.wire.out, &name);
+        }
+        write::run(&mut means.wire.out, &statement.name, &query.parameters)?;
+        self.stage = Stage::Running;
+        self.rows = Some(Rows { statement, writer });
+        Ok(())
+    }
+}
+
+fn check_count(query: &Query, statement: &Statement) -> Result<(), Failure> {
+    let (given, wanted) = (query.parameters.len(), statement.parameters);
+    if given == wanted {
+        return Ok(());
+    }
+    let message = format!("the statement has {wanted} placeholders, and {given} parameters were given");
+    Err(Failure::new(FailureKind::ParameterCount, message))
+}

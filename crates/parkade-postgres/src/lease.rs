@@ -1,0 +1,63 @@
+//! A transaction and those who wait for their turn in it.
+
+use std::collections::VecDeque;
+
+use parkade_sql::{LeaseId, QueryId, Work};
+
+#[derive(Debug)]
+pub(crate) struct Lease {
+    pub(crate) place: Place,
+    pub(crate) waiting: VecDeque<(QueryId, Work)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Its BEGIN waits for a slot.
+    Queued(QueryId),
+    On(usize),
+    /// On a slot; its holder is gone.
+    Released,
+}
+
+impl Lease {
+    pub(crate) fn queued(begin: QueryId) -> Self {
+        Self { place: Place::Queued(begin), waiting: VecDeque::new() }
+    }
+
+    /// Leaves the queue, if it is in it and can be.
+    pub(crate) fn remove(&mut self, query: QueryId) -> bool {
+        // The end of a transaction is carried out even when nobody waits for it.
+        let at = self.waiting.iter().position(|(waiting, work)| {
+            *waiting == query && !matches!(work, Work::Commit { .. } | Work::Rollback { .. })
+        });
+        at.and_then(|at| self.waiting.remove(at)).is_some()
+    }
+}
+
+/// What a piece of work is for a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Alone,
+    Begin(LeaseId),
+    Within(LeaseId),
+    End(LeaseId),
+}
+
+impl Part {
+    pub(crate) fn of(work: &Work) -> Self {
+        match work {
+            Work::Alone(_) => Self::Alone,
+            Work::Begin { lease, .. } => Self::Begin(*lease),
+            Work::Within { lease, .. } => Self::Within(*lease),
+            Work::Commit { lease } | Work::Rollback { lease } => Self::End(*lease),
+        }
+    }
+
+    /// Whose transaction it belongs to.
+    pub(crate) fn lease(self) -> Option<LeaseId> {
+        match self {
+            Self::Alone => None,
+            Self::Begin(lease) | Self::Within(lease) | Self::End(lease) => Some(lease),
+        }
+    }
+}

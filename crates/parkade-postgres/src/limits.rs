@@ -1,0 +1,56 @@
+//! Every bound of the driver that is not an option: unit last, the reason beside it, and what happens then.
+
+use std::time::Duration;
+
+/// A cancel waits so long before its first shot: most of those that cross the end of their statement need none. queries.md: 2–5 ms.
+pub const GRACE: Duration = Duration::from_millis(3);
+/// Cancels that become due within this time go together.
+pub const CANCEL_TICK: Duration = Duration::from_millis(2);
+/// So long after an acknowledged cancel that had no effect comes the next. The last one repeats.
+pub const REPEATS: [Duration; 4] =
+    [Duration::from_millis(20), Duration::from_millis(50), Duration::from_millis(100), Duration::from_millis(250)];
+/// A statement that is not over so long after its cancel. Then: `pg_terminate_backend`.
+pub const CANCELLING_MAX: Duration = Duration::from_secs(3);
+/// Acknowledgements that are missing behind the end of a statement. Then: the connection is closed.
+pub const SETTLING_MAX: Duration = Duration::from_secs(1);
+/// A ROLLBACK. Then: the connection is closed.
+pub const RESETTING_MAX: Duration = Duration::from_secs(5);
+/// The canceller answers within a millisecond. Then: it is taken for lost, and the other transport is used.
+pub const CANCELLER_ANSWER_MAX: Duration = Duration::from_millis(500);
+/// A server process of ours that has been told to end is looked for so often.
+pub const DOOMED_LOOK: Duration = Duration::from_millis(100);
+/// The same in all. Then: its place is taken for free.
+pub const DOOMED_MAX: Duration = Duration::from_secs(10);
+/// The only slot of many that stays when nothing has happened for so long.
+pub const IDLE_MAX: Duration = Duration::from_secs(600);
+
+/// The first pause between attempts to connect; it doubles, and each pause is a part of it by chance.
+pub const BACK_OFF_MIN: Duration = Duration::from_millis(50);
+/// It grows to this and stays.
+pub const BACK_OFF_MAX: Duration = Duration::from_secs(5);
+/// The least of such a part.
+pub const BACK_OFF_FLOOR: Duration = Duration::from_millis(10);
+/// A database that does not let us in is asked again so often.
+pub const DENIED_RETRY: Duration = Duration::from_secs(5);
+/// The same when somebody wants it.
+pub const DENIED_RETRY_WANTED: Duration = Duration::from_secs(1);
+
+/// Prepared statements of a connection. Then: the one not used for longest is closed.
+pub const STATEMENTS_COUNT_MAX: usize = 256;
+/// Rounds in which the types of a statement are looked up: arrays of domains of arrays. Then: strings.
+pub const TYPE_ROUNDS_COUNT_MAX: usize = 8;
+/// A statement whose preparation lost its connection is tried again so often. Then: it is taken for what broke it.
+pub const TRIES_COUNT_MAX: u8 = 3;
+
+/// A piece is given away from this size on; smaller ones wait for more.
+pub const PIECE_BYTES_MIN: usize = 16 * 1024;
+/// A larger one is cut.
+pub const PIECE_BYTES_MAX: usize = 64 * 1024;
+/// What is read from a socket at a time.
+pub const READ_BYTES: usize = 64 * 1024;
+/// How often a socket is read in one turn. Then: the others come first.
+pub const READS_COUNT_MAX: usize = 4;
+/// A message that is no row: errors, notices. Then: the connection is closed, or the message is left out where that changes nothing.
+pub const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Buffers that have grown over this are given back when they are empty.
+pub const BUFFER_KEPT_BYTES: usize = 64 * 1024;

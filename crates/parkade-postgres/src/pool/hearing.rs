@@ -1,0 +1,231 @@
+//! What the server says to a slot: which message moves which state.
+
+use std::time::Instant;
+
+use bytes::{Buf, Bytes, BytesMut};
+use parkade_sql::{Certainty, End, Failure, QueryId};
+
+use super::following::means;
+use super::{Pool, Role};
+use crate::Event;
+use crate::job::{Heard, Means, Outcome, Step};
+use crate::lease::Part;
+use crate::limits::PIECE_BYTES_MAX;
+use crate::line::{Line, Loss};
+use crate::slot::{Busy, Cancelling, Cancels, State, Why};
+use crate::wire::message::{Message, Transaction};
+use crate::wire::{Broken, write};
+
+const OUT_OF_TURN: Broken = Broken("a message out of turn");
+
+impl Pool {
+    /// Bytes have come; what is left in `buffer` is the beginning of a message.
+    pub(crate) fn received(&mut self, now: Instant, line: Line, buffer: &mut BytesMut) {
+        self.now = now;
+        match self.roles.get(&line) {
+            Some(&Role::Slot(index)) => self.slot_received(index, line, buffer),
+            Some(Role::Canceller) => self.canceller_received(line, buffer),
+            Some(Role::Listener) => self.listener_received(line, buffer),
+            // Nothing is said there, and nobody knows the others any more.
+            Some(Role::Request) | None => buffer.clear(),
+        }
+    }
+
+    fn slot_received(&mut self, index: usize, line: Line, buffer: &mut BytesMut) {
+        let mut at = 0;
+        let broken = loop {
+            // What was said may have closed it.
+            if !self.roles.contains_key(&line) {
+                return buffer.clear();
+            }
+            let frame = self.slot(index).wire.frames.next(buffer, &mut at);
+            let heard = match frame.and_then(|frame| frame.map(Message::parse).transpose()) {
+                Ok(Some(message)) => self.hear(index, message),
+                Ok(None) => break None,
+                Err(broken) => Err(broken),
+            };
+            if let Err(broken) = heard {
+                break Some(broken);
+            }
+        };
+        buffer.advance(at);
+        match broken {
+            Some(broken) => self.lost(self.now, line, Loss::Broken(broken.to_string())),
+            None => self.give_piece(index),
+        }
+    }
+
+    fn hear(&mut self, index: usize, message: Message<'_>) -> Result<(), Broken> {
+        let slot = self.slots[index].as_mut().expect("a slot that hears is there");
+        let heard = match (&mut slot.state, message) {
+            (State::Busy(Busy { job, .. }) | State::Cancelling(Cancelling { job, .. }), message) => {
+                job.hear(message, &self.types)?
+            }
+            (State::Connecting(connecting), message) => {
+                let dialled = connecting.dial.hear(self.now, message, &self.terms, &mut slot.wire);
+                self.dialled(index, dialled);
+                return Ok(());
+            }
+            (_, Message::Notice(notice)) => {
+                tracing::debug!(code = %notice.code, "notice: {}", notice.message);
+                return Ok(());
+            }
+            (_, Message::Setting { .. } | Message::Notification { .. }) => return Ok(()),
+            (State::Resetting(_), Message::Ready(Transaction::None)) => {
+                self.follow(index, crate::slot::Then::Idle);
+                return Ok(());
+            }
+            (State::Resetting(_), Message::Ready(_)) => {
+                self.doom(index, false);
+                return Ok(());
+            }
+            (State::Resetting(_), Message::Error(error)) if error.is_cancel() => {
+                self.counts.strays += u64::from(error.is_cancel_by_request());
+                return Ok(());
+            }
+            (State::Resetting(_), Message::Complete(_)) => return Ok(()),
+            // Nobody has asked: the server says good-bye.
+            (_, Message::Error(error)) => {
+                self.dismissed(index, &error.message);
+                return Ok(());
+            }
+            (
+                State::Idle(_)
+                | State::Held(_)
+                | State::Settling(_)
+                | State::Resetting(_)
+                | State::Doomed(_)
+                | State::Moving,
+                _,
+            ) => return Err(OUT_OF_TURN),
+        };
+        match heard {
+            Heard::Nothing => {}
+            Heard::Ready(transaction) => self.ready(index, transaction),
+            Heard::Unwanted(failure) => self.unwanted(index, failure),
+            Heard::Dismissed => self.dismissed(index, "the server ended it"),
+            Heard::CopyIn => {
+                write::refuse_copy(&mut slot.wire.out);
+                self.speak(index);
+            }
+        }
+        Ok(())
+    }
+
+    fn dismissed(&mut self, index: usize, why: &str) {
+        self.close_line_of(index);
+        self.lost_slot(index, &Loss::Closed, why);
+    }
+
+    fn unwanted(&mut self, index: usize, failure: Failure) {
+        if let State::Busy(busy) = &mut self.slot(index).state {
+            if busy.job.is_cancellable() {
+                self.cancel_slot(index, Why::Failed(failure));
+            } else {
+                busy.job.fail(failure);
+            }
+        }
+    }
+
+    /// The server waits for the next statement.
+    fn ready(&mut self, index: usize, transaction: Transaction) {
+        let slot = self.slots[index].as_mut().expect("a slot that is ready is there");
+        match slot.leave() {
+            State::Busy(mut busy) => match busy.job.advance(transaction, &mut means!(self, slot)) {
+                Step::More => {
+                    self.speaking.push(slot.line);
+                    slot.state = State::Busy(busy);
+                }
+                Step::Over => self.over(index, busy, transaction),
+            },
+            State::Cancelling(cancelling) => self.settle(index, cancelling, transaction),
+            state => slot.state = state,
+        }
+    }
+
+    /// A statement that nobody cancelled is over.
+    fn over(&mut self, index: usize, busy: Busy, transaction: Transaction) {
+        let Busy { job, is_unwanted } = busy;
+        let query = job.query;
+        let part = Part::of(&job.work);
+        let outcome = job.finish();
+        let then = self.sequel(part, transaction, matches!(outcome, Outcome::Completed { .. }));
+        let end = match outcome {
+            Outcome::Completed { summary, rest } => {
+                self.counts.cancels_late += u64::from(is_unwanted);
+                self.give(query, rest);
+                End::Completed(summary)
+            }
+            Outcome::Refused(error) => {
+                self.counts.strays += u64::from(error.is_cancel_by_request());
+                End::Failed(error.into_failure())
+            }
+            Outcome::Failed(failure) => End::Failed(failure),
+            Outcome::NotRun => End::Cancelled,
+        };
+        self.end_query(query, end);
+        self.follow(index, then);
+    }
+
+    /// A statement that was cancelled is over, one way or the other.
+    fn settle(&mut self, index: usize, cancelling: Cancelling, transaction: Transaction) {
+        let Cancelling { job, why, mut cancels } = cancelling;
+        let query = job.query;
+        let part = Part::of(&job.work);
+        let outcome = job.finish();
+        cancels.hits += usize::from(matches!(&outcome, Outcome::Refused(error) if error.is_cancel()));
+        let then = self.sequel(part, transaction, false);
+        let end = self.end_of_cancelled(part, why, outcome, &cancels);
+        self.end_query(query, end);
+        let now = self.now;
+        self.slot(index).enter(State::Settling(crate::slot::Settling { cancels, then }), now);
+        self.settled(index);
+    }
+
+    fn end_of_cancelled(&mut self, part: Part, why: Why, outcome: Outcome, cancels: &Cancels) -> End {
+        match (why, outcome) {
+            // It is rolled back before anybody can use it.
+            (Why::Unwanted, Outcome::NotRun) => End::Cancelled,
+            (Why::Unwanted, Outcome::Completed { .. }) if matches!(part, Part::Begin(_)) => End::Cancelled,
+            (Why::Unwanted, Outcome::Completed { summary, .. }) => {
+                self.counts.cancels_late += 1;
+                End::Completed(summary)
+            }
+            (Why::Unwanted, Outcome::Refused(error)) if error.is_cancel() && cancels.sent > 0 => End::Cancelled,
+            (Why::Unwanted, Outcome::Refused(error)) => {
+                self.counts.strays += u64::from(error.is_cancel_by_request());
+                End::Failed(error.into_failure())
+            }
+            (Why::Unwanted, Outcome::Failed(failure)) => End::Failed(failure),
+            // It was carried out although we refuse its rows: a statement may have changed something.
+            (Why::Failed(failure), Outcome::Completed { .. }) => {
+                End::Failed(Failure { certainty: Certainty::Unknown, ..failure })
+            }
+            (Why::Failed(failure), Outcome::Refused(_) | Outcome::Failed(_) | Outcome::NotRun) => End::Failed(failure),
+        }
+    }
+
+    /// What has been read of a result so far.
+    fn give_piece(&mut self, index: usize) {
+        let Some(slot) = &mut self.slots[index] else { return };
+        if let State::Busy(Busy { job, .. }) = &mut slot.state
+            && let Some(piece) = job.piece()
+        {
+            let query = job.query;
+            self.give(query, piece);
+        }
+    }
+
+    fn give(&mut self, query: QueryId, mut bytes: Bytes) {
+        while !bytes.is_empty() {
+            let piece = bytes.split_to(bytes.len().min(PIECE_BYTES_MAX));
+            self.events.push(Event::Query(parkade_sql::Event::Piece { query, bytes: piece }));
+        }
+    }
+
+    /// For one whose server has said that it ends it: nothing is to be waited for.
+    fn close_line_of(&mut self, index: usize) {
+        let line = self.slot(index).line;
+        self.close_line(line, crate::line::Manner::Abrupt);
+    }
+}

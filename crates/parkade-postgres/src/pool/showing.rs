@@ -1,0 +1,27 @@
+//! What can be seen.
+
+use std::time::Instant;
+
+use parkade_sql::{SlotStatus, Status};
+
+use super::Pool;
+use crate::slot::Slot;
+
+impl Pool {
+    pub(crate) fn status(&self, now: Instant) -> Status {
+        let show = |slot: &Slot| SlotStatus {
+            state: slot.state.name(),
+            query: slot.state.query(),
+            age: now.saturating_duration_since(slot.since),
+        };
+        let product = if self.version.is_empty() { String::new() } else { format!("PostgreSQL {}", self.version) };
+        Status {
+            product,
+            is_pooled: self.is_pooled,
+            reach: self.reaching.shown(),
+            slots: self.slots.iter().flatten().map(show).collect(),
+            queued: self.queue.count(),
+            counts: self.counts,
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Settings that cannot be used: the operator's to mend.
+
+use std::path::PathBuf;
+
+/// No text here quotes a place where a password, or a piece of one that was not encoded, could stand.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    #[error("write postgres://user@host:5432/database, or host=… dbname=… user=…")]
+    Form,
+    #[error("a % stands before two hexadecimal digits: write a percent sign as %25")]
+    Percent,
+    #[error("in a password or a name write @ as %40, / as %2F, : as %3A and % as %25")]
+    Reserved,
+    #[error("a [ in an address needs its ]: write postgres://[::1]:5432/database")]
+    Bracket,
+    #[error("a quote is not closed")]
+    Quote,
+    #[error("a NUL can stand nowhere in the settings of a connection")]
+    Nul,
+    #[error("unknown setting `{key}`: did you mean `{nearest}`?")]
+    Near { key: String, nearest: &'static str },
+    /// Not near any known one, so it could be a piece of a password.
+    #[error("setting number {position} is unknown; known are {known}")]
+    Unknown { position: usize, known: String },
+    #[error("`{key}`: {advice}")]
+    Value { key: &'static str, advice: String },
+    #[error("`{key}`: cannot use {}: {why}", path.display())]
+    File { key: &'static str, path: PathBuf, why: String },
+}
+
+impl SettingsError {
+    pub(crate) fn value(key: &'static str, advice: impl Into<String>) -> Self {
+        Self::Value { key, advice: advice.into() }
+    }
+}

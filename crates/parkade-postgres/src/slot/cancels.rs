@@ -1,0 +1,63 @@
+//! The cancels of one statement: how many were sent, how many may still be under way, when the next is due.
+
+use std::time::{Duration, Instant};
+
+use crate::limits::{GRACE, REPEATS};
+
+/// How a cancel travels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// `pg_cancel_backend` on the reserved connection; its reply is the acknowledgement.
+    Canceller,
+    /// A connection of its own; that the server closes it is the acknowledgement.
+    Request,
+}
+
+#[derive(Debug)]
+pub(crate) struct Cancels {
+    pub(crate) transport: Transport,
+    pub(crate) sent: usize,
+    /// Sent and not acknowledged: they may hit whatever runs when they arrive.
+    pub(crate) unacked: usize,
+    /// Statements that ended by one.
+    pub(crate) hits: usize,
+    /// One was lost on its way: it may arrive at any time.
+    pub(crate) is_tainted: bool,
+    /// `None`: one is under way.
+    pub(crate) due: Option<Instant>,
+}
+
+impl Cancels {
+    pub(crate) fn new(now: Instant, transport: Transport) -> Self {
+        let grace = if cfg!(feature = "without-fence") { Duration::ZERO } else { GRACE };
+        Self { transport, sent: 0, unacked: 0, hits: 0, is_tainted: false, due: Some(now + grace) }
+    }
+
+    pub(crate) fn fire(&mut self) {
+        self.sent += 1;
+        self.unacked += 1;
+        self.due = None;
+    }
+
+    /// It has been delivered, wanted or not: it will hit nothing that is sent from now on.
+    pub(crate) fn acknowledge(&mut self, now: Instant) {
+        self.unacked -= 1;
+        self.due = Some(now + REPEATS[self.sent.clamp(1, REPEATS.len()) - 1]);
+    }
+
+    /// It has done nothing: another way is tried.
+    pub(crate) fn change_transport(&mut self, now: Instant, transport: Transport) {
+        self.transport = transport;
+        self.due = Some(now);
+    }
+
+    /// Nothing of it can hit what comes next (fence 2).
+    pub(crate) fn are_over(&self) -> bool {
+        cfg!(feature = "without-fence") || (self.unacked == 0 && !self.is_tainted)
+    }
+
+    /// A pooler sends cancels on as it likes: only one that was seen to hit is known to be over.
+    pub(crate) fn are_over_behind_a_pooler(&self) -> bool {
+        self.sent == 0 || (self.sent == 1 && self.unacked == 0 && !self.is_tainted && self.hits == 1)
+    }
+}

@@ -1,0 +1,56 @@
+//! Why a server that is there cannot be talked to.
+
+use std::io;
+
+/// Travels inside of an [`io::Error`] of the kind `PermissionDenied`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("the server does not offer TLS, which sslmode asks for: set ssl=on there, or sslmode=disable here")]
+    NoTls,
+    #[error("the server said more than yes to TLS: somebody may stand in between")]
+    TooMuch,
+    #[error("the server does not answer like PostgreSQL: is this its port?")]
+    Foreign,
+    #[error(
+        "the server's certificate is not for {name}: sslmode=verify-full takes the names in its subjectAltName only"
+    )]
+    OtherName { name: String },
+    #[error("the server's certificate is not signed by one that sslrootcert names")]
+    UnknownSigner,
+    #[error("the server's certificate has expired")]
+    Expired,
+    #[error("the server's certificate is refused: {0}")]
+    Certificate(String),
+    #[error("TLS failed: {0}")]
+    Tls(String),
+}
+
+impl From<Refusal> for io::Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::new(io::ErrorKind::PermissionDenied, refusal)
+    }
+}
+
+impl Refusal {
+    /// What an error of the transport says about the server, if it is that.
+    #[must_use]
+    pub fn of(error: &io::Error) -> Option<&Self> {
+        error.get_ref()?.downcast_ref()
+    }
+
+    /// `name`: for which the certificate should have been.
+    pub(super) fn from_tls(error: &rustls::Error, name: &str) -> Self {
+        use rustls::CertificateError as Certificate;
+        match error {
+            rustls::Error::InvalidCertificate(why) => match why {
+                Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => {
+                    Self::OtherName { name: name.to_owned() }
+                }
+                Certificate::UnknownIssuer => Self::UnknownSigner,
+                Certificate::Expired | Certificate::ExpiredContext { .. } => Self::Expired,
+                why => Self::Certificate(format!("{why:?}")),
+            },
+            error => Self::Tls(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Addresses of hosts, asked for in a thread of their own, since that blocks.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::unix::net::UnixStream as Pipe;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use mio::net::UnixStream;
+use mio::{Interest, Registry, Token};
+
+use super::socket::Address;
+use crate::settings::{Host, Place};
+
+/// The addresses of one host, in the order in which they are tried; or why it has none.
+pub type Found = Result<Vec<Address>, String>;
+
+/// Answers come in the order of the questions. Its thread begins with the first question and ends with the resolver, or, if it is just
+/// waiting for a name server, when that has answered.
+#[derive(Debug)]
+pub struct Resolver {
+    questions: Option<Sender<Question>>,
+    answers: Receiver<Answer>,
+    answering: Answering,
+    woken: UnixStream,
+}
+
+/// For whom it is asked is the asker's to know.
+type Question = (u64, Vec<Host>);
+type Answer = (u64, Vec<Found>);
+
+/// The thread's ends.
+#[derive(Debug)]
+struct Answering {
+    answers: Sender<Answer>,
+    wake: Pipe,
+}
+
+/// The addresses where all hosts have one already: then nobody needs to be asked.
+#[must_use]
+pub fn known(hosts: &[Host]) -> Option<Vec<Found>> {
+    hosts.iter().map(|host| Some(Ok(vec![literal(host)?]))).collect()
+}
+
+impl Resolver {
+    /// `token` becomes readable when there are answers.
+    pub fn new(registry: &Registry, token: Token) -> io::Result<Self> {
+        let (wake, woken) = Pipe::pair()?;
+        // Full, it has woken enough.
+        wake.set_nonblocking(true)?;
+        woken.set_nonblocking(true)?;
+        let mut woken = UnixStream::from_std(woken);
+        registry.register(&mut woken, token, Interest::READABLE)?;
+        let (sender, answers) = channel();
+        Ok(Self { questions: None, answers, answering: Answering { answers: sender, wake }, woken })
+    }
+
+    /// `asker` comes back with the answer.
+    pub fn ask(&mut self, asker: u64, hosts: &[Host]) -> io::Result<()> {
+        let question = (asker, hosts.to_vec());
+        let unasked = match &self.questions {
+            Some(questions) => questions.send(question).err().map(|error| error.0),
+            None => Some(question),
+        };
+        if let Some(question) = unasked {
+            let questions = self.answering.spawn()?;
+            let _ = questions.send(question);
+            self.questions = Some(questions);
+        }
+        Ok(())
+    }
+
+    /// What has come; to be called when the token is readable.
+    pub fn answers(&mut self) -> impl Iterator<Item = (u64, Vec<Found>)> {
+        let mut wakes = [0; 64];
+        while self.woken.read(&mut wakes).is_ok_and(|count| count > 0) {}
+        self.answers.try_iter()
+    }
+}
+
+impl Answering {
+    fn spawn(&self) -> io::Result<Sender<Question>> {
+        let (questions, asked) = channel::<Question>();
+        let mut ends = Self { answers: self.answers.clone(), wake: self.wake.try_clone()? };
+        std::thread::Builder::new().name("resolver".into()).spawn(move || {
+            for (asker, hosts) in asked {
+                let found = hosts.iter().map(resolve).collect();
+                if ends.answers.send((asker, found)).is_err() {
+                    return;
+                }
+                let _ = ends.wake.write(&[0]);
+            }
+        })?;
+        Ok(questions)
+    }
+}
+
+fn literal(host: &Host) -> Option<Address> {
+    match &host.place {
+        Place::Unix(socket) => Some(Address::Unix(socket.clone())),
+        Place::Address(address) => Some(Address::Tcp(SocketAddr::new(*address, host.port))),
+        Place::Name => None,
+    }
+}
+
+fn resolve(host: &Host) -> Found {
+    if let Some(address) = literal(host) {
+        return Ok(vec![address]);
+    }
+    match (&*host.name, host.port).to_socket_addrs() {
+        Ok(addresses) => Ok(addresses.map(Address::Tcp).collect()),
+        Err(error) => Err(format!("{}: {error}", host.name)),
+    }
+}

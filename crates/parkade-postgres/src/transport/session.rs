@@ -1,0 +1,113 @@
+//! TLS over a socket.
+
+use std::io::{self, BufRead, Write};
+use std::sync::Arc;
+
+use bytes::{Buf, BytesMut};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
+
+use super::error::Refusal;
+use super::socket::{Socket, unless_blocked};
+use super::{READ_BYTES_MAX, Read};
+
+#[derive(Debug)]
+pub struct Session {
+    tls: ClientConnection,
+    name: Box<str>,
+}
+
+impl Session {
+    pub fn new(config: Arc<ClientConfig>, server: ServerName<'static>) -> io::Result<Self> {
+        let name = server.to_str().into();
+        let tls = ClientConnection::new(config, server).map_err(|error| Refusal::Tls(error.to_string()))?;
+        Ok(Self { tls, name })
+    }
+
+    /// Goes on with the handshake as far as the socket lets it; true when it is done.
+    pub fn shake(&mut self, socket: &mut Socket) -> io::Result<bool> {
+        while self.tls.is_handshaking() {
+            if !self.flush(socket)? {
+                return Ok(false);
+            }
+            if self.tls.is_handshaking() {
+                match self.receive(socket)? {
+                    Some(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                    Some(_) => {}
+                    None => return Ok(false),
+                }
+            }
+        }
+        self.flush(socket)?;
+        Ok(true)
+    }
+
+    /// Also gives what was decrypted before, when the socket has nothing new.
+    pub fn read(&mut self, socket: &mut Socket, into: &mut BytesMut) -> io::Result<(Read, bool)> {
+        let before = into.len();
+        loop {
+            let is_ended = self.take_plain(into)?;
+            let count = into.len() - before;
+            if is_ended || count >= READ_BYTES_MAX {
+                return Ok((if count == 0 { Read::End } else { Read::Bytes(count) }, false));
+            }
+            if self.receive(socket)?.is_none() {
+                return Ok((if count == 0 { Read::Nothing } else { Read::Bytes(count) }, true));
+            }
+        }
+    }
+
+    pub fn write(&mut self, socket: &mut Socket, out: &mut BytesMut) -> io::Result<bool> {
+        loop {
+            // rustls takes no more than its buffer holds.
+            let taken = self.tls.writer().write(out)?;
+            out.advance(taken);
+            if !self.flush(socket)? {
+                return Ok(false);
+            }
+            if out.is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// True once the peer will say no more.
+    fn take_plain(&mut self, into: &mut BytesMut) -> io::Result<bool> {
+        let mut reader = self.tls.reader();
+        loop {
+            match reader.fill_buf() {
+                Ok([]) => return Ok(true),
+                Ok(chunk) => {
+                    into.extend_from_slice(chunk);
+                    let count = chunk.len();
+                    reader.consume(count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                // Without a farewell: each message of PostgreSQL tells its own length, so nothing can be cut off unseen.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(true),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Reads records; `None` when there are none now, 0 at the end.
+    fn receive(&mut self, socket: &mut Socket) -> io::Result<Option<usize>> {
+        let Some(count) = unless_blocked(self.tls.read_tls(socket))? else { return Ok(None) };
+        if let Err(error) = self.tls.process_new_packets() {
+            // The peer is told why; that it hears it is not needed.
+            let _ = self.flush(socket);
+            return Err(Refusal::from_tls(&error, &self.name).into());
+        }
+        self.flush(socket)?;
+        Ok(Some(count))
+    }
+
+    fn flush(&mut self, socket: &mut Socket) -> io::Result<bool> {
+        while self.tls.wants_write() {
+            if unless_blocked(self.tls.write_tls(socket))?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

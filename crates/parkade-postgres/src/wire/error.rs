@@ -1,0 +1,80 @@
+//! What the server says when it refuses.
+
+use parkade_sql::{Certainty, Failure, FailureKind};
+
+use super::Broken;
+use super::reader::Reader;
+
+/// An `ErrorResponse` or a `NoticeResponse`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ServerError {
+    /// The server closes the connection behind it.
+    pub(crate) is_fatal: bool,
+    pub(crate) code: Box<str>,
+    pub(crate) message: Box<str>,
+    /// The function of the server that raised it.
+    pub(crate) routine: Box<str>,
+}
+
+const QUERY_CANCELED: &str = "57014";
+
+impl ServerError {
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, Broken> {
+        let mut reader = Reader(body);
+        let (mut severity, mut code, mut message, mut detail, mut routine) = (None, None, None, None, None);
+        loop {
+            let field = match reader.u8()? {
+                0 => break,
+                b'V' => &mut severity,
+                b'C' => &mut code,
+                b'M' => &mut message,
+                b'D' => &mut detail,
+                b'R' => &mut routine,
+                _ => &mut None,
+            };
+            *field = Some(String::from_utf8_lossy(reader.until_nul()?).into_owned());
+        }
+        let mut message = message.unwrap_or_default();
+        if let Some(detail) = detail {
+            message = format!("{message} ({detail})");
+        }
+        Ok(Self {
+            is_fatal: matches!(severity.as_deref(), Some("FATAL" | "PANIC")),
+            code: code.unwrap_or_default().into(),
+            message: message.into(),
+            routine: routine.unwrap_or_default().into(),
+        })
+    }
+
+    pub(crate) fn is_cancel(&self) -> bool {
+        &*self.code == QUERY_CANCELED
+    }
+
+    /// Somebody asked for it, be it us: a time-out of the server's own has the same code.
+    pub(crate) fn is_cancel_by_request(&self) -> bool {
+        self.is_cancel() && self.message.contains("user request")
+    }
+
+    /// The plan of a prepared statement no longer fits its tables, or the statement is not there: to be prepared anew.
+    pub(crate) fn is_stale_statement(&self) -> bool {
+        match &*self.code {
+            "26000" => true,
+            "0A000" => &*self.routine == "RevalidateCachedQuery" || self.message.contains("cached plan"),
+            _ => false,
+        }
+    }
+
+    /// The server ends this connection, and has undone what ran on it.
+    pub(crate) fn is_shutdown(&self) -> bool {
+        matches!(&*self.code, "57P01" | "57P02" | "57P03" | "57P05" | "25P03")
+    }
+
+    pub(crate) fn into_failure(self) -> Failure {
+        let kind = match &*self.code {
+            "08P01" if self.message.starts_with("bind message supplies") => FailureKind::ParameterCount,
+            _ if self.is_shutdown() => FailureKind::Lost,
+            _ => FailureKind::Refused,
+        };
+        Failure { kind, sqlstate: Some(self.code), message: self.message, certainty: Certainty::NotDone }
+    }
+}

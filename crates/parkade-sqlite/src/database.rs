@@ -1,0 +1,138 @@
+//! What the owner can ask of a database.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parkade_sql::{Event, LeaseId, QueryId, Status, Work};
+
+use crate::board::{Lane, Shared};
+use crate::thread;
+
+/// How a database is used.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Threads that read, besides the one that writes. 0: that one does everything.
+    pub readers: usize,
+    /// Queries that wait for a thread, for reading and for writing each. Then: `QueueFull`.
+    pub queue_count_max: usize,
+    /// The values of one row together, and their JSON. Then: `TooLarge`.
+    pub row_bytes_max: usize,
+    /// Bytes of a query's rows that were given and not yet taken. Then: its thread waits.
+    pub window_bytes: usize,
+    /// How long the lock of another process is waited for. Then: `Refused` with SQLSTATE 55P03.
+    pub busy_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            readers: 4,
+            queue_count_max: 10_000,
+            row_bytes_max: 16 * 1024 * 1024,
+            window_bytes: 256 * 1024,
+            busy_timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+/// A database file with its threads. They end when it is dropped, as by [`end`](Self::end).
+pub struct Database {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Database {
+    /// Opens nothing yet: the first query does. `wake` is called, from any thread, when [`turn`](Self::turn) has something to tell.
+    ///
+    /// `:memory:` is a database of its own that ends with this one. It has one thread: a second connection would see another database.
+    pub fn new(file: PathBuf, mut options: Options, wake: Arc<dyn Fn() + Send + Sync>) -> Self {
+        if file.as_os_str() == ":memory:" {
+            options.readers = 0;
+        }
+        Self { shared: Arc::new(Shared::new(file, options, wake)), threads: Vec::new() }
+    }
+
+    /// What the threads have said, at most a few hundred events at once.
+    pub fn turn(&mut self, _now: Instant, events: &mut Vec<Event>) {
+        self.shared.tell(events);
+    }
+
+    /// Asks for something. Every query ends with exactly one `Ended`.
+    pub fn submit(&mut self, _now: Instant, query: QueryId, work: Work) {
+        match self.start() {
+            Ok(()) => self.shared.change(|board| board.submit(query, work)),
+            Err(error) => self.shared.change(|board| board.refuse(query, &format!("no thread can be started: {error}"))),
+        }
+    }
+
+    /// Nobody waits for it any more: no piece of it comes behind this, and it is interrupted where it can be. What has ended is left alone.
+    pub fn cancel(&mut self, _now: Instant, query: QueryId) {
+        self.shared.change(|board| board.cancel(query));
+    }
+
+    /// So many bytes of its pieces have gone on.
+    pub fn taken(&mut self, query: QueryId, bytes: usize) {
+        self.shared.change(|board| board.taken(query, bytes));
+    }
+
+    /// The lease's holder is gone: what it asked is cancelled and the transaction, if it still lasts, rolled back.
+    pub fn release(&mut self, _now: Instant, lease: LeaseId) {
+        self.shared.change(|board| board.release(lease));
+    }
+
+    #[must_use]
+    pub fn status(&self, now: Instant) -> Status {
+        self.shared.change(|board| board.status(now))
+    }
+
+    /// Cancels everything; the threads close their connections and end. `wake` is called behind the last one.
+    pub fn end(&mut self, _now: Instant) {
+        self.shared.change(crate::board::Board::end);
+    }
+
+    /// No thread is left, and nobody can start one.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.shared.change(|board| board.is_ended())
+    }
+
+    fn start(&mut self) -> std::io::Result<()> {
+        while self.threads.len() < self.shared.slot_count() {
+            let index = self.threads.len();
+            let name = if index == 0 { "sqlite writer".to_owned() } else { format!("sqlite reader {index}") };
+            let lane = if index == 0 { Lane::Writes } else { Lane::Reads };
+            let is_ending = self.shared.change(|board| {
+                let is_ending = board.is_ending();
+                if !is_ending {
+                    board.seat(lane);
+                }
+                is_ending
+            });
+            if is_ending {
+                break;
+            }
+            let shared = Arc::clone(&self.shared);
+            match std::thread::Builder::new().name(name).spawn(move || thread::run(&shared, index)) {
+                Ok(handle) => self.threads.push(handle),
+                Err(error) => {
+                    self.shared.change(|board| board.unseat());
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        self.shared.change(crate::board::Board::end);
+    }
+}

@@ -1,0 +1,154 @@
+//! SQLite's errors in the common words.
+
+use std::time::Duration;
+
+use parkade_sql::{Certainty, End, Failure, FailureKind};
+use rusqlite::ErrorCode;
+use rusqlite::ffi;
+
+use crate::board::Cancelled;
+
+/// Why a thread does not go on with a query.
+#[derive(Debug)]
+pub enum Stop {
+    /// SQLite was interrupted.
+    Interrupted,
+    /// Another holds the lock, for too long or until we were cancelled.
+    Busy,
+    /// A reader has found that it writes.
+    Writes,
+    /// It was cancelled before it began, or while its rows were waiting.
+    Cancelled,
+    Failed(Failure),
+}
+
+impl Stop {
+    /// How the query ended, by what we know of its cancel.
+    pub fn end(self, is_cancelled: bool, busy_timeout: Duration) -> End {
+        match self {
+            Self::Cancelled => End::Cancelled,
+            Self::Interrupted | Self::Busy if is_cancelled => End::Cancelled,
+            Self::Interrupted => End::Failed(refused("57014", "it was interrupted, and nobody had asked for that")),
+            Self::Busy => {
+                let message =
+                    format!("SQLITE_BUSY: another process has held the lock for {} ms", busy_timeout.as_millis());
+                End::Failed(refused("55P03", message))
+            }
+            Self::Writes => End::Failed(read_only()),
+            Self::Failed(failure) => End::Failed(failure),
+        }
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<Cancelled> for Stop {
+    fn from(Cancelled: Cancelled) -> Self {
+        Self::Cancelled
+    }
+}
+
+impl From<rusqlite::Error> for Stop {
+    fn from(error: rusqlite::Error) -> Self {
+        match code(&error) {
+            Some(ErrorCode::OperationInterrupted) => Self::Interrupted,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
+            Some(_) | None => Self::Failed(failure(&error)),
+        }
+    }
+}
+
+/// A failure with its SQLSTATE.
+pub fn refused(sqlstate: &str, message: impl Into<Box<str>>) -> Failure {
+    Failure { sqlstate: Some(sqlstate.into()), ..Failure::new(FailureKind::Refused, message) }
+}
+
+/// A write where only reading is allowed.
+pub fn read_only() -> Failure {
+    refused("25006", "the transaction is read-only")
+}
+
+/// What SQLite says.
+pub fn message(error: &rusqlite::Error) -> String {
+    match error {
+        rusqlite::Error::SqliteFailure(_, Some(message)) => message.clone(),
+        rusqlite::Error::SqlInputError { msg, offset, .. } if *offset >= 0 => format!("{msg} (at byte {offset})"),
+        rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// SQLite's own code, also of an error whose place in the text is known.
+pub fn code(error: &rusqlite::Error) -> Option<ErrorCode> {
+    match error {
+        rusqlite::Error::SqlInputError { error, .. } => Some(error.code),
+        other => other.sqlite_error_code(),
+    }
+}
+
+/// A damaged file, or one that cannot be read: a new connection may fare better.
+pub fn is_of_the_file(end: &End) -> bool {
+    matches!(end, End::Failed(Failure { sqlstate: Some(state), .. }) if matches!(&**state, "XX001" | "58030"))
+}
+
+fn failure(error: &rusqlite::Error) -> Failure {
+    let message = message(error);
+    let Some(code) = code(error) else { return of_the_binding(error, message) };
+    match code {
+        ErrorCode::ConstraintViolation => refused(constraint(error), message),
+        ErrorCode::TypeMismatch => refused("22000", message),
+        ErrorCode::TooBig => refused("54000", message),
+        ErrorCode::DiskFull => refused("53100", format!("{message}: make room on the disk")),
+        ErrorCode::OutOfMemory => refused("53200", message),
+        ErrorCode::ReadOnly => refused("25006", format!("{message}: look at the owner and the mode of the file")),
+        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => refused(
+            "XX001",
+            format!("{message}: stop every writer, copy the file away, and restore a backup or use sqlite3's .recover"),
+        ),
+        ErrorCode::SystemIoFailure => {
+            Failure { certainty: Certainty::Unknown, ..refused("58030", format!("{message} (SQLite: I/O error)")) }
+        }
+        ErrorCode::CannotOpen => Failure::new(FailureKind::Unreachable, message),
+        ErrorCode::Unknown => refused(of_the_text(&message), message),
+        _ => Failure::new(FailureKind::Refused, message),
+    }
+}
+
+fn constraint(error: &rusqlite::Error) -> &'static str {
+    match error.sqlite_error().map_or(0, |code| code.extended_code) {
+        ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_ROWID => "23505",
+        ffi::SQLITE_CONSTRAINT_NOTNULL => "23502",
+        ffi::SQLITE_CONSTRAINT_FOREIGNKEY => "23503",
+        ffi::SQLITE_CONSTRAINT_CHECK => "23514",
+        ffi::SQLITE_CONSTRAINT_DATATYPE => "22000",
+        _ => "23000",
+    }
+}
+
+/// SQLite has one code for everything that is wrong with a text; its message tells more.
+fn of_the_text(message: &str) -> &'static str {
+    let has = |part: &str| message.contains(part);
+    match () {
+        () if has("no such table") => "42P01",
+        () if has("no such column") || has("has no column named") => "42703",
+        () if has("no such function") || has("wrong number of arguments to function") => "42883",
+        () if has("already exists") => "42P07",
+        () if has("ambiguous column name") => "42702",
+        () if has("integer overflow") => "22003",
+        () if has("malformed JSON") => "22032",
+        () => "42601",
+    }
+}
+
+fn of_the_binding(error: &rusqlite::Error, message: String) -> Failure {
+    match error {
+        rusqlite::Error::MultipleStatement => {
+            Failure::new(FailureKind::Unsupported, "one statement at a time: the text has several")
+        }
+        _ => Failure::new(FailureKind::Unsupported, message),
+    }
+}

@@ -1,0 +1,103 @@
+//! How a database file is opened.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, atomic::AtomicBool};
+
+use parkade_sql::{Failure, FailureKind};
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::board::{Lane, Shared};
+use crate::failures::{self, Stop};
+use crate::limits::{PREPARED_COUNT_MAX, STEPS_BETWEEN_LOOKS, VALUE_BYTES_MIN};
+use crate::{patience, rules};
+
+/// A connection of the calling thread. It may wait for the lock of another process.
+pub fn open(shared: &Shared, lane: Lane, stop: &Arc<AtomicBool>) -> Result<Connection, Stop> {
+    let _alone = shared.opening.lock().unwrap_or_else(PoisonError::into_inner);
+    patience::set(Arc::clone(stop), shared.options.busy_timeout);
+    folder(&shared.file)?;
+    connected(shared, lane, stop).map_err(|stop| match stop {
+        Failed::Sqlite(error) => why(&shared.file, error),
+        Failed::Journal(mode) => unreachable(&shared.file, &format!("its folder allows no WAL, only {mode}")).into(),
+    })
+}
+
+enum Failed {
+    Sqlite(rusqlite::Error),
+    Journal(String),
+}
+
+impl From<rusqlite::Error> for Failed {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+fn connected(shared: &Shared, lane: Lane, stop: &Arc<AtomicBool>) -> Result<Connection, Failed> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(&shared.file, flags)?;
+    connection.busy_handler(Some(patience::look_again))?;
+    let value_bytes_max = shared.options.row_bytes_max.max(VALUE_BYTES_MIN);
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, i32::try_from(value_bytes_max).unwrap_or(i32::MAX))?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_prepared_statement_cache_capacity(PREPARED_COUNT_MAX);
+    journal(&connection)?;
+    connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")?;
+    if lane == Lane::Reads {
+        connection.execute_batch("PRAGMA query_only = ON")?;
+    }
+    let stop = Arc::clone(stop);
+    connection.progress_handler(STEPS_BETWEEN_LOOKS, Some(move || stop.load(Ordering::Relaxed)));
+    connection.authorizer(Some(rules::judge));
+    Ok(connection)
+}
+
+/// WAL: readers and the writer do not wait for each other. A file that cannot be written stays as it is.
+fn journal(connection: &Connection) -> Result<(), Failed> {
+    let text = if connection.is_readonly("main")? { "PRAGMA journal_mode" } else { "PRAGMA journal_mode = WAL" };
+    let mode: String = connection.query_row(text, [], |row| row.get(0))?;
+    // What is no database shows itself when it is read.
+    connection.query_row("PRAGMA schema_version", [], |_| Ok(()))?;
+    if text.ends_with("WAL") && !matches!(&*mode, "wal" | "memory") {
+        return Err(Failed::Journal(mode));
+    }
+    Ok(())
+}
+
+/// Makes the folder of the file, but none above it: a mistyped path is not to become a tree.
+fn folder(file: &Path) -> Result<(), Failure> {
+    let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) else {
+        return Ok(());
+    };
+    match fs::create_dir(folder) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => {
+            let why = format!("its folder {} cannot be made: {error}", folder.display());
+            Err(unreachable(file, &why))
+        }
+    }
+}
+
+fn why(file: &Path, error: rusqlite::Error) -> Stop {
+    let message = failures::message(&error);
+    match failures::code(&error) {
+        Some(ErrorCode::OperationInterrupted | ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => error.into(),
+        Some(ErrorCode::NotADatabase) => {
+            unreachable(file, "it is not a SQLite database: give the path of one, or of a file that is not there yet")
+                .into()
+        }
+        Some(ErrorCode::CannotOpen) => {
+            unreachable(file, &format!("{message}: is it a file in a folder where this user may write?")).into()
+        }
+        Some(_) | None => unreachable(file, &message).into(),
+    }
+}
+
+fn unreachable(file: &Path, why: &str) -> Failure {
+    Failure::new(FailureKind::Unreachable, format!("{} cannot be opened: {why}", file.display()))
+}

@@ -1,0 +1,72 @@
+//! One statement, from its text to its rows.
+
+pub mod command;
+mod parameters;
+mod rows;
+mod values;
+
+use bytes::Bytes;
+use parkade_sql::{Failure, FailureKind, Query, Summary};
+use rusqlite::{CachedStatement, Connection};
+
+use crate::failures::{Stop, read_only, refused};
+use crate::rules;
+use crate::thread::Seat;
+use crate::transaction::Whole;
+
+/// What it may do where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rights {
+    /// On a reader: what writes goes to the writer.
+    ReadOrHandOver,
+    /// In a transaction that is read-only.
+    ReadOnly,
+    Write,
+}
+
+/// Carries it out. The bytes are the end of its rows.
+pub fn run(
+    connection: &Connection,
+    seat: &Seat<'_>,
+    query: &Query,
+    rights: Rights,
+) -> Result<(Bytes, Summary), Stop> {
+    if command::is_empty(&query.text) {
+        return Err(refused("42601", "the statement is empty").into());
+    }
+    let mut statement = seat.open(|| prepare(connection, &query.text))?;
+    let is_reading = statement.readonly();
+    match rights {
+        Rights::ReadOrHandOver if !is_reading => return Err(Stop::Writes),
+        Rights::ReadOnly if !is_reading => return Err(read_only().into()),
+        Rights::ReadOrHandOver | Rights::ReadOnly | Rights::Write => {}
+    }
+    parameters::bind(&mut statement, &query.parameters)?;
+    let take = |statement: &mut CachedStatement<'_>| {
+        seat.start(|| rows::take(connection, seat, statement, query, is_reading))
+    };
+    if is_reading || statement.column_count() == 0 {
+        return take(&mut statement);
+    }
+    let whole = Whole::begin(connection)?;
+    let taken = take(&mut statement);
+    match taken {
+        Ok(taken) if !seat.is_cancelled() => whole.keep().map(|()| taken),
+        Ok(_) => {
+            whole.undo();
+            Err(Stop::Cancelled)
+        }
+        Err(stop) => {
+            whole.undo();
+            Err(stop)
+        }
+    }
+}
+
+fn prepare<'a>(connection: &'a Connection, text: &str) -> Result<CachedStatement<'a>, Stop> {
+    let (prepared, refusal) = rules::judged(|| connection.prepare_cached(text));
+    match refusal {
+        Some(why) => Err(Failure::new(FailureKind::Unsupported, why).into()),
+        None => Ok(prepared?),
+    }
+}

@@ -1,0 +1,53 @@
+//! The values for the placeholders of a statement.
+//!
+//! `?` is the next, `?2` and `$2` the second. To SQLite `$2` is a name, and counted where it first stands.
+
+use parkade_sql::{Failure, FailureKind, Parameter};
+use rusqlite::types::Null;
+use rusqlite::{CachedStatement, Statement};
+
+use crate::failures::Stop;
+
+pub fn bind(statement: &mut CachedStatement<'_>, parameters: &[Parameter]) -> Result<(), Stop> {
+    let numbers = numbers(statement)?;
+    let wanted = numbers.iter().copied().max().unwrap_or(0);
+    if wanted != parameters.len() {
+        let message = format!("the statement has {wanted} placeholders and was given {} parameters", parameters.len());
+        return Err(Failure::new(FailureKind::ParameterCount, message).into());
+    }
+    for (index, number) in numbers.into_iter().enumerate() {
+        bind_one(statement, index + 1, &parameters[number - 1])?;
+    }
+    Ok(())
+}
+
+/// For each of SQLite's indices the number of its parameter, from 1.
+fn numbers(statement: &Statement<'_>) -> Result<Vec<usize>, Failure> {
+    let number = |index| match statement.parameter_name(index) {
+        None => Ok(index),
+        Some(name) => match name.strip_prefix(['$', '?']).and_then(|digits| digits.parse().ok()) {
+            Some(number) if number > 0 => Ok(number),
+            Some(_) | None => {
+                let message = format!("the placeholder {name} is not supported: write $1, $2…");
+                Err(Failure::new(FailureKind::Unsupported, message))
+            }
+        },
+    };
+    (1..=statement.parameter_count()).map(number).collect()
+}
+
+fn bind_one(statement: &mut CachedStatement<'_>, index: usize, parameter: &Parameter) -> Result<(), Stop> {
+    match parameter {
+        Parameter::Null => statement.raw_bind_parameter(index, Null)?,
+        Parameter::Bool(value) => statement.raw_bind_parameter(index, value)?,
+        Parameter::Int(value) => statement.raw_bind_parameter(index, value)?,
+        Parameter::Float(value) => statement.raw_bind_parameter(index, value)?,
+        Parameter::Text(text) | Parameter::Json(text) => statement.raw_bind_parameter(index, &**text)?,
+        Parameter::Blob(bytes) => statement.raw_bind_parameter(index, &**bytes)?,
+        Parameter::Array(_) => {
+            let message = "SQLite has no arrays: give a JSON document and use json_each";
+            return Err(Failure::new(FailureKind::Unsupported, message).into());
+        }
+    }
+    Ok(())
+}

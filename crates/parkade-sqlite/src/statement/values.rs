@@ -1,0 +1,63 @@
+//! A value of SQLite as JSON.
+
+use bytes::BytesMut;
+use parkade_sql::{Int8, json};
+use rusqlite::types::ValueRef;
+use serde::de::IgnoredAny;
+
+/// What a column's declared type makes of its values. SQLite itself has neither booleans nor JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Plain,
+    Bool,
+    Json,
+}
+
+impl Kind {
+    /// By the declared type in lower case.
+    pub fn of(declared: &str) -> Self {
+        match declared {
+            "bool" | "boolean" => Self::Bool,
+            "json" => Self::Json,
+            _ => Self::Plain,
+        }
+    }
+}
+
+/// Bytes that the value has before it is written; 0 for those that are small in any case.
+pub fn length(value: ValueRef<'_>) -> usize {
+    match value {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len(),
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => 0,
+    }
+}
+
+pub fn write(out: &mut BytesMut, value: ValueRef<'_>, kind: Kind, int8: Int8) {
+    match (value, kind) {
+        (ValueRef::Null, _) => out.extend_from_slice(b"null"),
+        (ValueRef::Integer(0), Kind::Bool) => out.extend_from_slice(b"false"),
+        (ValueRef::Integer(1), Kind::Bool) => out.extend_from_slice(b"true"),
+        (ValueRef::Integer(number), _) => integer(out, number, int8),
+        (ValueRef::Real(number), _) => json::float(out, number),
+        (ValueRef::Text(text), Kind::Json) if is_json(text) => out.extend_from_slice(text),
+        (ValueRef::Text(text), _) => json::string(out, text),
+        (ValueRef::Blob(bytes), _) => json::base64(out, bytes.iter().copied()),
+    }
+}
+
+/// SQLite does not say how wide an integer is, so all are written alike.
+fn integer(out: &mut BytesMut, number: i64, int8: Int8) {
+    match int8 {
+        Int8::Number => json::integer(out, number),
+        Int8::Text => {
+            out.extend_from_slice(b"\"");
+            json::integer(out, number);
+            out.extend_from_slice(b"\"");
+        }
+    }
+}
+
+/// The column says it, but SQLite does not hold it to that.
+fn is_json(text: &[u8]) -> bool {
+    std::str::from_utf8(text).is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok())
+}

@@ -1,0 +1,59 @@
+//! How a file is opened, and what happens when it cannot be.
+
+use std::time::Instant;
+
+use parkade_sql::{FailureKind, Reach};
+
+use super::owner::{Folder, Owner, failed, options};
+
+#[test]
+fn nothing_is_opened_before_the_first_query() {
+    let mut owner = Owner::new(options());
+    let status = owner.database.status(Instant::now());
+    assert_eq!((status.reach, status.slots.len()), (Reach::Untried, 0));
+    assert!(!owner.folder.file().exists());
+    owner.run("SELECT 1").unwrap();
+    let status = owner.database.status(Instant::now());
+    assert_eq!((status.reach, status.slots.len()), (Reach::Up, 3));
+    assert!(status.product.starts_with("SQLite 3."), "{}", status.product);
+    assert_eq!(status.counts.connects, 1);
+}
+
+#[test]
+fn one_folder_is_made_and_not_two() {
+    let folder = Folder::new();
+    let near = folder.0.join("new/test.db");
+    let far = folder.0.join("newer/and/newer/test.db");
+    let mut owner = Owner::of(near, folder, options());
+    owner.run("SELECT 1").unwrap();
+    let mut owner = Owner::of(far, Folder::new(), options());
+    assert_eq!(owner.run("SELECT 1"), failed(FailureKind::Unreachable));
+}
+
+#[test]
+fn a_file_that_is_no_database_is_tried_again_at_the_next_query() {
+    let mut owner = Owner::new(options());
+    std::fs::write(owner.folder.file(), "This is a letter, of more than one hundred bytes. ".repeat(40)).unwrap();
+    for text in ["SELECT 1", "CREATE TABLE t (a)"] {
+        let query = owner.ask(text);
+        let message = owner.message(query);
+        assert!(message.contains("it is not a SQLite database"), "{message}");
+    }
+    let (lease, begin) = owner.begin(false);
+    assert_eq!(owner.answer(begin), failed(FailureKind::Unreachable));
+    assert_eq!(owner.within(lease, "SELECT 1"), failed(FailureKind::NoTransaction));
+    let status = owner.database.status(Instant::now());
+    assert!(matches!(status.reach, Reach::Down { .. }), "{:?}", status.reach);
+    std::fs::remove_file(owner.folder.file()).unwrap();
+    owner.run("CREATE TABLE t (a)").unwrap();
+    assert_eq!(owner.database.status(Instant::now()).reach, Reach::Up);
+}
+
+#[test]
+fn a_database_in_memory_is_one_for_all() {
+    let mut owner = Owner::of(":memory:".into(), Folder::new(), options());
+    owner.run("CREATE TABLE t (a)").unwrap();
+    owner.run("INSERT INTO t VALUES (1)").unwrap();
+    assert_eq!(owner.run("SELECT a FROM t"), Ok("[{\"a\":1}]".into()));
+    assert_eq!(owner.states().len(), 1);
+}

@@ -1,0 +1,75 @@
+//! A transaction's own statements. They are never cached: an application's text could come by the same name.
+
+use bytes::Bytes;
+use parkade_sql::{Failure, FailureKind, Mode, Summary};
+use rusqlite::Connection;
+
+use crate::failures::Stop;
+
+/// Takes the lock at once where it may write: a transaction that finds it taken later could only give up.
+pub fn begin(connection: &Connection, mode: Mode) -> Result<(), Stop> {
+    let text = if mode.is_read_only { "BEGIN" } else { "BEGIN IMMEDIATE" };
+    Ok(connection.execute_batch(text)?)
+}
+
+/// What cannot be committed is rolled back.
+pub fn commit(connection: &Connection) -> Result<(), Stop> {
+    lasts(connection)?;
+    let committed = connection.execute_batch("COMMIT");
+    if committed.is_err() {
+        roll_back(connection);
+    }
+    Ok(committed?)
+}
+
+/// A rollback fails only where SQLite has rolled back already.
+pub fn roll_back(connection: &Connection) {
+    if !connection.is_autocommit() {
+        let _rolled_back = connection.execute_batch("ROLLBACK");
+    }
+}
+
+/// SQLite rolls a transaction back by itself when one of its writes is interrupted or the disk is full.
+pub fn lasts(connection: &Connection) -> Result<(), Failure> {
+    if connection.is_autocommit() {
+        let message = "there is no such transaction: SQLite has rolled it back with a statement that failed or was cancelled";
+        return Err(Failure::new(FailureKind::NoTransaction, message));
+    }
+    Ok(())
+}
+
+/// What is told of them.
+pub fn summary(command: &str) -> (Bytes, Summary) {
+    (Bytes::new(), Summary { command: command.into(), rows: 0, columns: [].into() })
+}
+
+/// A statement that changes something and gives rows, all or nothing: SQLite would keep the changes of one whose rows nobody can take.
+pub struct Whole<'a> {
+    connection: &'a Connection,
+    is_alone: bool,
+}
+
+impl<'a> Whole<'a> {
+    pub fn begin(connection: &'a Connection) -> Result<Self, Stop> {
+        let is_alone = connection.is_autocommit();
+        connection.execute_batch("SAVEPOINT parkade_statement")?;
+        Ok(Self { connection, is_alone })
+    }
+
+    pub fn keep(self) -> Result<(), Stop> {
+        let kept = self.connection.execute_batch("RELEASE parkade_statement");
+        if kept.is_err() {
+            self.undo();
+        }
+        Ok(kept?)
+    }
+
+    pub fn undo(self) {
+        if self.is_alone {
+            roll_back(self.connection);
+        } else if !self.connection.is_autocommit() {
+            let text = "ROLLBACK TO parkade_statement; RELEASE parkade_statement";
+            let _undone = self.connection.execute_batch(text);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What came of a wait.
+
+use std::borrow::Cow;
+
+use bytes::{Bytes, BytesMut};
+
+use crate::codec::columns;
+use crate::limits::COLUMNS_BYTES_MAX;
+
+/// What came of a wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome<'a> {
+    /// The timer's time has passed.
+    Elapsed,
+    /// A message came; `gap` says that earlier ones since the wait's cursor are no longer held.
+    Message { cursor: Cow<'a, str>, content_type: Cow<'a, str>, body: Cow<'a, [u8]>, gap: bool },
+    /// No message came in time; the channel's present cursor.
+    Timeout { cursor: Cow<'a, str> },
+    /// The worker has taken its `PARK` back.
+    Unparked,
+    /// The wait could not be had.
+    Refused { text: Cow<'a, str> },
+    /// The query was carried out, or the transaction has begun or ended. `body` is JSON text, at most `INLINE_BODY_BYTES_MAX`;
+    /// `None` when it follows.
+    Rows { columns: Columns, command: Cow<'a, str>, count: u64, body: Option<Cow<'a, [u8]>> },
+    /// It was not. `text` is for logs and developers; what is over `FAILED_TEXT_BYTES_MAX` is cut off. `status` is 400 to 599.
+    Failed { reason: Cow<'a, str>, sqlstate: Option<Cow<'a, str>>, text: Cow<'a, str>, effect: Effect, status: u16 },
+}
+
+/// What is known of the changes of a query that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// Nothing has changed.
+    None,
+    /// It was carried out all the same.
+    Completed,
+    /// Nobody can tell.
+    Unknown,
+    /// It had begun; nothing has changed.
+    Cancelled,
+}
+
+/// The columns of rows in the bytes that `RESUME` carries: written once for a statement, shared by all that it answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Columns(Bytes);
+
+impl Outcome<'_> {
+    /// Rows whose text follows in `DATA`: their `RESUME` has `MORE`, and names one stream.
+    #[must_use]
+    pub const fn body_follows(&self) -> bool {
+        matches!(self, Outcome::Rows { body: None, .. })
+    }
+}
+
+impl Effect {
+    pub(crate) fn of(word: &str) -> Option<Self> {
+        [Self::None, Self::Completed, Self::Unknown, Self::Cancelled].into_iter().find(|effect| effect.word() == word)
+    }
+
+    /// The word on the wire.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Completed => "completed",
+            Self::Unknown => "unknown",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl Columns {
+    /// Name and type of each. `None` when they are more than `COLUMNS_BYTES_MAX`: such rows cannot be told to a worker.
+    #[must_use]
+    pub fn new<'a>(all: impl ExactSizeIterator<Item = (&'a str, &'a str)>) -> Option<Self> {
+        let mut out = BytesMut::with_capacity(8 + 16 * all.len());
+        columns::write(&mut out, all);
+        (out.len() <= COLUMNS_BYTES_MAX).then(|| Self(out.freeze()))
+    }
+
+    /// Those of a statement that gives no rows.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self(Bytes::from_static(columns::NONE))
+    }
+
+    /// Name and type of each.
+    #[must_use]
+    pub fn pairs(&self) -> Vec<(&str, &str)> {
+        columns::read(&self.0)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}

@@ -1,0 +1,220 @@
+//! The databases that queries run on. Everything here is done because somebody asked; nothing is decided.
+//!
+//! As with the workers one task owns [`Databases`] and goes round: wait until they are [`ready`](Databases::ready), let them take their
+//! [`turn`](Databases::turn), carry out what follows. What is asked between turns is written in the next one.
+
+mod database;
+mod limits;
+mod location;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use mio::{Token, Waker};
+use parkade_core::DatabaseId;
+use parkade_sql::{LeaseId, QueryId, Status, Work};
+use tokio::time::timeout_at;
+
+use crate::poll::PollSet;
+use database::Database;
+use location::Location;
+
+/// Wakes the owner for the threads of SQLite; PostgreSQL has the tokens behind it.
+const THREADS: Token = Token(0);
+/// Sockets that are told about at a time.
+const POLL_BATCH: usize = 256;
+
+/// What an operator has chosen for all databases.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Connections to each.
+    pub slots: usize,
+    /// Queries that wait for one of them.
+    pub queue_count_max: usize,
+    pub row_bytes_max: usize,
+    /// Channels of PostgreSQL's NOTIFY that the first PostgreSQL among them listens to.
+    pub listen: Vec<String>,
+}
+
+/// What the databases have to say.
+#[derive(Debug)]
+pub enum DatabaseEvent {
+    Query(parkade_sql::Event),
+    /// A NOTIFY.
+    Notified { channel: String, payload: String },
+    /// Notifications may have been missed.
+    ListeningAgain,
+}
+
+pub struct Databases {
+    names: Vec<Box<str>>,
+    all: Vec<Database>,
+    poll: PollSet,
+    /// A thread of SQLite has something to say.
+    threads_spoke: Arc<AtomicBool>,
+    /// Something was asked since the last turn, or a database has something to say.
+    asked: bool,
+    /// Queries that have not ended: while there are any, each turn looks whether they have.
+    outstanding: usize,
+    /// The owner has nothing to wait for: the last turn left something undone.
+    has_more: bool,
+}
+
+/// A database that cannot be used as it is set up.
+#[derive(Debug, thiserror::Error)]
+pub enum DatabaseError {
+    #[error("{0}")]
+    Location(String),
+    #[error("two databases are called {0:?}: give each a name of its own, as in shop=postgres://…")]
+    Twice(String),
+    #[error("{name}: {why}")]
+    Settings { name: String, why: String },
+    #[error("--listen needs a PostgreSQL database")]
+    NobodyToListenTo,
+    #[error("the databases cannot be watched: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl Databases {
+    /// Nothing is connected yet. `locations`: as the operator wrote them. `state`: the folder of the embedded database, which is there when
+    /// no other is called `default`.
+    pub fn new(locations: &[String], options: &Options, state: &Path) -> Result<Self, DatabaseError> {
+        let parsed = locations.iter().map(|text| text.parse::<Location>().map_err(DatabaseError::Location));
+        let locations = parsed.collect::<Result<Vec<_>, _>>()?;
+        if let Some(twice) = locations.iter().enumerate().find(|(place, location)| {
+            locations[..*place].iter().any(|before| before.name() == location.name())
+        }) {
+            return Err(DatabaseError::Twice(twice.1.name().to_owned()));
+        }
+        let poll = PollSet::new(POLL_BATCH)?;
+        let waker = Waker::new(poll.registry(), THREADS)?;
+        let threads_spoke = Arc::new(AtomicBool::new(false));
+        let spoke = Arc::clone(&threads_spoke);
+        let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || {
+            spoke.store(true, Ordering::Release);
+            // It fails only when the owner is gone.
+            let _ = waker.wake();
+        });
+        let embedded = (!locations.iter().any(Location::is_default)).then(|| Location::embedded(state));
+        let mut databases = Self { names: Vec::new(), all: Vec::new(), poll, threads_spoke, asked: false, outstanding: 0, has_more: false };
+        let mut listen = options.listen.clone();
+        for location in locations.iter().chain(&embedded) {
+            let channels = if location.is_postgres() { std::mem::take(&mut listen) } else { Vec::new() };
+            let first_token = THREADS.0 + 1 + databases.all.len() * parkade_postgres::TOKENS;
+            let registry = databases.poll.registry().try_clone()?;
+            let database = Database::new(location, options, channels, registry, first_token, &wake)
+                .map_err(|why| DatabaseError::Settings { name: location.name().to_owned(), why })?;
+            databases.names.push(location.name().into());
+            databases.all.push(database);
+        }
+        if listen.is_empty() { Ok(databases) } else { Err(DatabaseError::NobodyToListenTo) }
+    }
+
+    /// Tries the databases for the first time, so that readiness is known.
+    pub fn start(&mut self, now: Instant) {
+        self.asked = true;
+        self.all.iter_mut().for_each(|database| database.start(now));
+    }
+
+    /// The number of the database of that name.
+    pub fn find(&self, name: &str) -> Option<DatabaseId> {
+        let place = self.names.iter().position(|known| &**known == name)?;
+        u16::try_from(place).ok().map(DatabaseId)
+    }
+
+    pub fn name(&self, database: DatabaseId) -> &str {
+        self.names.get(usize::from(database.0)).map_or("", |name| name)
+    }
+
+    /// Waits until a database has something to say. Cancel safe.
+    pub async fn ready(&self) -> io::Result<()> {
+        if self.asked || self.has_more || self.threads_spoke.load(Ordering::Acquire) {
+            tokio::task::yield_now().await;
+            return Ok(());
+        }
+        match self.all.iter().filter_map(Database::next_due).min() {
+            None => self.poll.ready().await,
+            Some(due) => timeout_at(due.into(), self.poll.ready()).await.unwrap_or(Ok(())),
+        }
+    }
+
+    /// Takes the outcome of [`ready`](Self::ready): the next turn has work for them.
+    pub fn wake(&mut self, ready: io::Result<()>) -> io::Result<()> {
+        self.asked = true;
+        ready
+    }
+
+    /// Whether a turn would find something to do. A server without queries pays nothing for them.
+    pub fn are_due(&self) -> bool {
+        self.asked || self.has_more || self.outstanding > 0 || self.threads_spoke.load(Ordering::Acquire)
+    }
+
+    /// Does what can be done without waiting.
+    pub fn turn(&mut self, now: Instant, events: &mut Vec<DatabaseEvent>) -> io::Result<()> {
+        self.asked = false;
+        for event in self.poll.take()? {
+            let Some(place) = event.token().0.checked_sub(THREADS.0 + 1).map(|token| token / parkade_postgres::TOKENS)
+            else {
+                continue;
+            };
+            let readable = event.is_readable() || event.is_read_closed() || event.is_error();
+            let writable = event.is_writable() || event.is_error();
+            if let Some(database) = self.all.get_mut(place) {
+                database.ready(event.token(), readable, writable);
+            }
+        }
+        self.threads_spoke.store(false, Ordering::Release);
+        self.has_more = false;
+        for database in &mut self.all {
+            database.turn(now, events);
+            self.has_more |= database.has_more();
+        }
+        let ended = |event: &&DatabaseEvent| matches!(event, DatabaseEvent::Query(parkade_sql::Event::Ended { .. }));
+        self.outstanding = self.outstanding.saturating_sub(events.iter().filter(ended).count());
+        Ok(())
+    }
+
+    pub fn submit(&mut self, database: DatabaseId, now: Instant, query: QueryId, work: Work) {
+        self.outstanding += 1;
+        self.ask(database, |database| database.submit(now, query, work));
+    }
+
+    /// Nobody waits for it any more. Its end is still told.
+    pub fn cancel(&mut self, database: DatabaseId, now: Instant, query: QueryId) {
+        self.ask(database, |database| database.cancel(now, query));
+    }
+
+    /// So many bytes of its rows have been taken.
+    pub fn taken(&mut self, database: DatabaseId, query: QueryId, bytes: usize) {
+        self.ask(database, |database| database.taken(query, bytes));
+    }
+
+    /// Whoever had the transaction is gone.
+    pub fn release(&mut self, database: DatabaseId, now: Instant, lease: LeaseId) {
+        self.ask(database, |database| database.release(now, lease));
+    }
+
+    /// Nothing new; what runs is cancelled.
+    pub fn end(&mut self, now: Instant) {
+        self.asked = true;
+        self.all.iter_mut().for_each(|database| database.end(now));
+    }
+
+    pub fn are_ended(&self) -> bool {
+        self.all.iter().all(Database::is_ended)
+    }
+
+    pub fn status(&self, now: Instant) -> impl Iterator<Item = (&str, Status)> {
+        self.names.iter().zip(&self.all).map(move |(name, database)| (&**name, database.status(now)))
+    }
+
+    fn ask(&mut self, database: DatabaseId, ask: impl FnOnce(&mut Database)) {
+        if let Some(database) = self.all.get_mut(usize::from(database.0)) {
+            self.asked = true;
+            ask(database);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! From what a `PARK`, or a route, asks of a database to what the core and the database are told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parkade_core::{DatabaseId, LeaseId, QueryWait, QueryWork, SharedKey, Sharing, Wait};
+use parkade_sql::{Form, Int8, Isolation, Mode, Parameter, Query, Shape, Work};
+use parkade_wire::{
+    Begin as WireBegin, Isolation as WireIsolation, Parameter as WireParameter, Query as WireQuery, Shape as WireShape,
+};
+
+use super::super::tables::duration;
+
+/// What is asked, until the core says that it begins: opaque to the core.
+#[derive(Debug, Clone)]
+pub enum Asked {
+    /// A statement, alone or in the request's transaction. Its rows are bounded when it begins: only then it is known who needs them whole.
+    Statement(Box<Query>),
+    Begin(Mode),
+    /// The transaction is to end; how, the core knows.
+    End,
+    /// Of a database that there is not: what to do about it.
+    Nowhere(Box<str>),
+}
+
+/// The databases that an application may name.
+pub trait Names {
+    fn find(&self, name: &str) -> Option<DatabaseId>;
+}
+
+const DEFAULT: &str = "default";
+/// The number of no database.
+const NOWHERE: DatabaseId = DatabaseId(u16::MAX);
+
+/// A query as the core and the database understand it.
+pub fn query(told: WireQuery, names: &impl Names) -> (Wait, Asked) {
+    let options = told.options;
+    let database = match find(options.database.as_deref(), names) {
+        Ok(database) => database,
+        Err(why) => return nowhere(why),
+    };
+    let form = Form {
+        shape: shape(options.shape),
+        int8: if options.int8_is_text { Int8::Text } else { Int8::Number },
+        bytes_max: None,
+    };
+    let query = Query { text: told.text, parameters: told.parameters.into_iter().map(parameter).collect(), form };
+    let shared = options
+        .shared
+        .map(|key| Sharing { key: shared_key(database, &key, &query), ttl: duration(options.ttl) });
+    let work = if options.within { QueryWork::Within } else { QueryWork::Alone };
+    let wait = QueryWait { database, deadline: options.deadline.map(duration), work, shared };
+    (Wait::Query(wait), Asked::Statement(Box::new(query)))
+}
+
+/// A transaction that begins.
+pub fn begin(told: &WireBegin, names: &impl Names) -> (Wait, Asked) {
+    let database = match find(told.database.as_deref(), names) {
+        Ok(database) => database,
+        Err(why) => return nowhere(why),
+    };
+    let isolation = told.isolation.map(|isolation| match isolation {
+        WireIsolation::ReadCommitted => Isolation::ReadCommitted,
+        WireIsolation::RepeatableRead => Isolation::RepeatableRead,
+        WireIsolation::Serializable => Isolation::Serializable,
+    });
+    let mode = Mode { isolation, is_read_only: told.is_read_only };
+    let deadline = told.deadline.map(duration);
+    (Wait::Query(QueryWait { database, deadline, work: QueryWork::Begin, shared: None }), Asked::Begin(mode))
+}
+
+/// The request's transaction ends. The core knows which, and that it has no deadline: what is being committed is not cancelled.
+pub fn end(work: QueryWork) -> (Wait, Asked) {
+    let database = DatabaseId(0);
+    (Wait::Query(QueryWait { database, deadline: Some(Duration::ZERO), work, shared: None }), Asked::End)
+}
+
+impl Asked {
+    /// What the database is told. `bytes_max`: of the rows, where they are needed whole.
+    pub fn work(self, work: QueryWork, lease: Option<LeaseId>, bytes_max: Option<usize>) -> Option<Work> {
+        let lease = lease.map(|lease| parkade_sql::LeaseId(lease.0));
+        Some(match (self, work, lease) {
+            (Self::Statement(mut query), work, lease) => {
+                query.form.bytes_max = bytes_max;
+                match (work, lease) {
+                    (QueryWork::Within, Some(lease)) => Work::Within { lease, query: *query },
+                    _ => Work::Alone(*query),
+                }
+            }
+            (Self::Begin(mode), _, Some(lease)) => Work::Begin { lease, mode },
+            (Self::End, QueryWork::Commit, Some(lease)) => Work::Commit { lease },
+            (Self::End, QueryWork::Rollback, Some(lease)) => Work::Rollback { lease },
+            (Self::Begin(_) | Self::End | Self::Nowhere(_), _, _) => return None,
+        })
+    }
+
+    /// What is shown of it where people look.
+    pub fn text(&self, work: QueryWork) -> Arc<str> {
+        match (self, work) {
+            (Self::Statement(query), _) => Arc::clone(&query.text),
+            (_, QueryWork::Commit) => "commit".into(),
+            (_, QueryWork::Rollback) => "rollback".into(),
+            (_, QueryWork::Begin | QueryWork::Alone | QueryWork::Within) => "begin".into(),
+        }
+    }
+}
+
+/// It fails as soon as it begins.
+fn nowhere(why: String) -> (Wait, Asked) {
+    let wait = QueryWait { database: NOWHERE, deadline: None, work: QueryWork::Alone, shared: None };
+    (Wait::Query(wait), Asked::Nowhere(why.into()))
+}
+
+fn find(name: Option<&str>, names: &impl Names) -> Result<DatabaseId, String> {
+    let name = name.unwrap_or(DEFAULT);
+    names.find(name).ok_or_else(|| format!("there is no database {name:?}: give one with --database {name}=postgres://…"))
+}
+
+/// The key alone would do for an application without mistakes; with the whole question beside it, one that uses a key twice mixes nothing up.
+fn shared_key(database: DatabaseId, key: &str, query: &Query) -> SharedKey {
+    let question = format!("{}\0{key}\0{:?}\0{}\0{:?}", database.0, query.form, query.text, query.parameters);
+    SharedKey(question.into_bytes().into())
+}
+
+fn shape(shape: WireShape) -> Shape {
+    match shape {
+        WireShape::Rows => Shape::Rows,
+        WireShape::One => Shape::One,
+        WireShape::Value => Shape::Value,
+    }
+}
+
+fn parameter(told: WireParameter) -> Parameter {
+    match told {
+        WireParameter::Null => Parameter::Null,
+        WireParameter::Bool(value) => Parameter::Bool(value),
+        WireParameter::Int(value) => Parameter::Int(value),
+        WireParameter::Float(value) => Parameter::Float(value),
+        WireParameter::Text(value) => Parameter::Text(value),
+        WireParameter::Blob(value) => Parameter::Blob(value),
+        WireParameter::Array(values) => Parameter::Array(values.into_iter().map(parameter).collect()),
+        WireParameter::Json(value) => Parameter::Json(value),
+    }
+}

@@ -1,0 +1,146 @@
+//! Queries as the server carries them: what is asked goes to a database, what it says goes to the core, to clients and to workers.
+
+mod answering;
+pub mod asked;
+mod running;
+mod told;
+
+use parkade_core::{DatabaseId, Effect, Event, LeaseId, QueryId, QueryWork, RequestId};
+use parkade_sql::End;
+
+pub use answering::{never_told, wire_outcome};
+pub use asked::Asked;
+pub use running::Queries;
+use running::{QueryResult, Running, Sink};
+
+use super::Server;
+use crate::databases::DatabaseEvent;
+use crate::databases::Databases;
+
+impl asked::Names for Databases {
+    fn find(&self, name: &str) -> Option<DatabaseId> {
+        Self::find(self, name)
+    }
+}
+
+impl Server {
+    /// What concerns queries among the effects.
+    pub(super) fn act_on_query(&mut self, effect: Effect) {
+        match effect {
+            Effect::StartQuery { query, request, database, work, lease, collect } => {
+                self.start_query(query, request, (database, work, lease), collect);
+            }
+            Effect::CancelQuery { query, database } => {
+                self.queries.cancelled(query, self.now);
+                self.databases.cancel(database, self.clock.at(self.now), sql(query));
+            }
+            Effect::EndLease { lease, database } => {
+                self.databases.release(database, self.clock.at(self.now), parkade_sql::LeaseId(lease.0));
+            }
+            Effect::BeginRows { request, query } => self.begin_rows(request, query),
+            Effect::AnswerQuery { request, query, late } => self.answer_query(request, query, late),
+            Effect::DropResult { query } => self.queries.drop_result(query),
+            _ => {}
+        }
+    }
+
+    fn start_query(
+        &mut self,
+        query: QueryId,
+        request: RequestId,
+        (database, work, lease): (DatabaseId, QueryWork, Option<LeaseId>),
+        collect: bool,
+    ) {
+        let asked = self.asked.take().or_else(|| {
+            let route = self.exchanges.peek(request)?.route?;
+            self.tables.asked(route).cloned()
+        });
+        let bytes_max = collect.then_some(self.result_bytes_max);
+        if let Some(Asked::Nowhere(why)) = asked {
+            return self.fail_at_once(query, database, why);
+        }
+        let text = asked.as_ref().map(|asked| asked.text(work));
+        let told = asked.and_then(|asked| asked.work(work, lease, bytes_max));
+        let (Some(told), Some(text)) = (told, text) else {
+            tracing::error!("a bug in parkade: a query begins that nobody has asked for");
+            return;
+        };
+        let sink = if collect { Sink::Collected(Vec::new()) } else { Sink::Client { request, held: None } };
+        self.queries.begin(query, Running::new(text, told_shape(&told), database, sink, self.now));
+        self.databases.submit(database, self.clock.at(self.now), sql(query), told);
+    }
+
+    /// Told with what the databases say next: the core is in the middle of something.
+    fn fail_at_once(&mut self, query: QueryId, database: DatabaseId, why: Box<str>) {
+        let sink = Sink::Collected(Vec::new());
+        self.queries.begin(query, Running::new("".into(), parkade_sql::Shape::Rows, database, sink, self.now));
+        let end = End::Failed(parkade_sql::Failure::new(parkade_sql::FailureKind::NoDatabase, why));
+        self.reported.push(DatabaseEvent::Query(parkade_sql::Event::Ended { query: sql(query), end }));
+    }
+
+    pub(super) fn hear_database(&mut self, event: DatabaseEvent) {
+        match event {
+            DatabaseEvent::Query(parkade_sql::Event::Started { query }) => self.queries.started(core(query), self.now),
+            DatabaseEvent::Query(parkade_sql::Event::Piece { query, bytes }) => self.hear_rows(core(query), bytes),
+            DatabaseEvent::Query(parkade_sql::Event::Ended { query, end }) => self.hear_end(core(query), end),
+            DatabaseEvent::Notified { channel, payload } => self.hear_notification(&channel, &payload),
+            DatabaseEvent::ListeningAgain => self.messages_may_be_lost(),
+        }
+    }
+
+    fn hear_end(&mut self, query: QueryId, end: End) {
+        let Some(running) = self.queries.end(query, self.now) else { return };
+        self.log_failure(&running, &end);
+        let completed = matches!(end, End::Completed(_));
+        let result = QueryResult::new(running, end);
+        let bytes = result.rows.len();
+        self.queries.keep(query, result);
+        self.tell(Event::QueryEnded { query, completed, bytes });
+    }
+
+    fn log_failure(&self, running: &Running, end: &End) {
+        let End::Failed(failure) = end else { return };
+        let database = self.databases.name(running.database);
+        let (sqlstate, message, query) = (failure.sqlstate.as_deref().unwrap_or("-"), &failure.message, &running.text);
+        match told::failed(failure).fault {
+            "client" => tracing::debug!(database, sqlstate, %query, "a query failed: {message}"),
+            "server" => tracing::warn!(database, sqlstate, %query, "a query failed: {message}"),
+            _ => tracing::error!(database, sqlstate, %query, "a query failed: {message}"),
+        }
+    }
+
+    /// PostgreSQL's NOTIFY becomes a message on the channel of that name.
+    fn hear_notification(&mut self, channel: &str, payload: &str) {
+        let name = match parkade_core::ChannelName::parse(channel) {
+            Ok(name) => name,
+            Err(error) => return tracing::error!(channel, "a notification is not published: {error}"),
+        };
+        let is_json = payload.starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(payload).is_ok();
+        let content_type = if is_json { "application/json" } else { "text/plain; charset=utf-8" };
+        if let Err(refused) = self.publish(&name, content_type, payload.as_bytes()) {
+            tracing::error!(channel, "a notification is not published: {refused}");
+        }
+    }
+
+    fn messages_may_be_lost(&mut self) {
+        tracing::warn!("the database is listened to again: notifications may have been missed, and whoever waits is told so");
+        for name in self.listened.clone() {
+            self.tell(Event::MessagesLost { channel: name });
+        }
+    }
+}
+
+fn told_shape(work: &parkade_sql::Work) -> parkade_sql::Shape {
+    match work {
+        parkade_sql::Work::Alone(query) | parkade_sql::Work::Within { query, .. } => query.form.shape,
+        _ => parkade_sql::Shape::Rows,
+    }
+}
+
+pub(super) fn sql(query: QueryId) -> parkade_sql::QueryId {
+    parkade_sql::QueryId(query.0)
+}
+
+fn core(query: parkade_sql::QueryId) -> QueryId {
+    QueryId(query.0)
+}

@@ -1,0 +1,159 @@
+//! The one table from how a query ended to what is told of it: status, whose fault, what to do; and the words that workers get.
+
+use std::borrow::Cow;
+
+use parkade_core::Reason;
+use parkade_sql::{Certainty, End, Failure, FailureKind};
+use parkade_wire::Effect;
+
+/// A query that is not answered with its rows.
+#[derive(Debug)]
+pub struct Told {
+    pub status: u16,
+    pub fault: &'static str,
+    /// For the client: it never quotes the statement.
+    pub detail: Cow<'static, str>,
+    pub retry_after: Option<&'static [u8]>,
+    /// For workers (`PROTOCOL.md`, `RESUME`).
+    pub reason: &'static str,
+    pub effect: Effect,
+}
+
+/// What is told of a query that was given up, by how it ended.
+pub fn late(reason: Reason, end: &End) -> Told {
+    let effect = effect(end);
+    let (status, fault, why, word, retry_after): (_, _, _, _, Option<&'static [u8]>) = match reason {
+        Reason::Deadline => (504, "application", "the deadline of the query passed", "deadline", None),
+        Reason::Operator => (503, "operator", "an operator ended the query", "operator", None),
+        Reason::Stopping | Reason::ClientLeft | Reason::WorkerDied => {
+            (503, "server", "the server is stopping", "stopping", Some(b"1"))
+        }
+    };
+    Told { status, fault, detail: format!("{why}; {}", said(effect)).into(), retry_after, reason: word, effect }
+}
+
+/// What is told of a query that failed by itself.
+pub fn failed(failure: &Failure) -> Told {
+    let (status, fault, detail, retry_after) = row(failure);
+    let reason = match failure.kind {
+        FailureKind::Refused => "refused",
+        FailureKind::ParameterCount => "parameters",
+        FailureKind::DuplicateColumns => "columns",
+        FailureKind::TooLarge => "too large",
+        FailureKind::NotOne => "not one",
+        FailureKind::Unsupported => "unsupported",
+        FailureKind::QueueFull => "queue full",
+        FailureKind::Unreachable => "unreachable",
+        FailureKind::Denied => "denied",
+        FailureKind::Lost => "lost",
+        FailureKind::NoDatabase => "unknown database",
+        FailureKind::NoTransaction => "no transaction",
+    };
+    let effect = certain(failure.certainty);
+    Told { status, fault, detail: detail.into(), retry_after, reason, effect }
+}
+
+/// A query that nobody here gave up was cancelled all the same: by the last of others that shared it.
+pub fn cancelled() -> Told {
+    Told {
+        status: 503,
+        fault: "server",
+        detail: "the query was cancelled: try again".into(),
+        retry_after: Some(b"1"),
+        reason: "stopping",
+        effect: Effect::Cancelled,
+    }
+}
+
+fn row(failure: &Failure) -> (u16, &'static str, &'static str, Option<&'static [u8]>) {
+    match failure.kind {
+        FailureKind::Refused => refused(failure.sqlstate.as_deref().unwrap_or("")),
+        FailureKind::ParameterCount => (500, "application", "the query has other placeholders than parameters", None),
+        FailureKind::DuplicateColumns => (500, "application", "two columns of the result have one name", None),
+        FailureKind::TooLarge => (500, "application", "the result is larger than the server allows", None),
+        FailureKind::NotOne => (500, "application", "the query gave several rows where one was wanted", None),
+        FailureKind::Unsupported => (500, "application", "the query is of a kind that is not supported", None),
+        FailureKind::QueueFull => (503, "server", "too many queries wait for the database", Some(b"1")),
+        FailureKind::Unreachable => (503, "server", "the database cannot be reached", Some(b"5")),
+        FailureKind::Denied => (503, "operator", "the database does not let the server in", Some(b"30")),
+        FailureKind::Lost => (503, "server", "the connection to the database broke while the query ran", Some(b"1")),
+        FailureKind::NoDatabase => (500, "operator", "the server has no such database; the log says which", None),
+        FailureKind::NoTransaction => (500, "application", "the transaction has ended already", None),
+    }
+}
+
+/// By the classes of SQLSTATE (PostgreSQL 15, appendix A).
+fn refused(sqlstate: &str) -> (u16, &'static str, &'static str, Option<&'static [u8]>) {
+    match (sqlstate.get(..2).unwrap_or(""), sqlstate) {
+        ("22", _) => (400, "client", "the database does not accept a value of this request", None),
+        (_, "23502" | "23514") => (400, "client", "a value breaks a rule of the database", None),
+        ("23", _) => (409, "client", "this conflicts with what the database holds", None),
+        ("40", _) => (503, "server", "the database gave way to another transaction", Some(b"1")),
+        (_, "53100") => (507, "operator", "the database has no room left", None),
+        ("53", _) => (503, "server", "the database is overloaded", Some(b"5")),
+        (_, "55P03") => (503, "server", "what the query needs is locked", Some(b"1")),
+        (_, "57014") => (504, "operator", "the database's own time limit ended the query", None),
+        ("57", _) => (503, "server", "the database is stopping or starting", Some(b"5")),
+        ("08", _) => (503, "server", "the connection to the database broke", Some(b"1")),
+        ("58" | "XX", _) => (500, "operator", "the database has a fault; the log says which", None),
+        (_, "42501") => (500, "operator", "the database does not permit the query", None),
+        _ => (500, "application", "the database refuses the query; the log says why", None),
+    }
+}
+
+fn effect(end: &End) -> Effect {
+    match end {
+        End::Completed(_) => Effect::Completed,
+        End::Cancelled => Effect::Cancelled,
+        End::Failed(failure) => certain(failure.certainty),
+    }
+}
+
+fn certain(certainty: Certainty) -> Effect {
+    match certainty {
+        Certainty::NotDone => Effect::None,
+        Certainty::Unknown => Effect::Unknown,
+    }
+}
+
+fn said(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Cancelled | Effect::None => "nothing has changed",
+        Effect::Completed => "it was carried out all the same",
+        Effect::Unknown => "whether it was carried out is not known",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_refusal_says_whose_fault_it_is() {
+        for (sqlstate, status, fault) in [
+            ("42601", 500, "application"),
+            ("42P01", 500, "application"),
+            ("22P02", 400, "client"),
+            ("23505", 409, "client"),
+            ("23502", 400, "client"),
+            ("40001", 503, "server"),
+            ("53300", 503, "server"),
+            ("57P01", 503, "server"),
+            ("57014", 504, "operator"),
+            ("XX001", 500, "operator"),
+            ("", 500, "application"),
+        ] {
+            let failure = Failure { sqlstate: Some(sqlstate.into()), ..Failure::new(FailureKind::Refused, "") };
+            let told = failed(&failure);
+            assert_eq!((told.status, told.fault), (status, fault), "{sqlstate}");
+        }
+    }
+
+    #[test]
+    fn what_became_of_a_query_that_was_given_up_is_said() {
+        let told = late(Reason::Deadline, &End::Cancelled);
+        assert_eq!((told.status, &*told.detail), (504, "the deadline of the query passed; nothing has changed"));
+        let lost = Failure { certainty: Certainty::Unknown, ..Failure::new(FailureKind::Lost, "") };
+        assert_eq!(late(Reason::Operator, &End::Failed(lost)).effect, Effect::Unknown);
+    }
+}

@@ -1,0 +1,82 @@
+"""Hundreds of clients that ask, stay or leave, and note what they saw."""
+
+import asyncio
+import random
+
+from connection import Answer, Broken, Connection, Late, Left
+from kinds import Chance, Request, drawn, drawn_together, is_right
+from ledger import Ledger
+
+REST_SECONDS = 0.05
+"""Behind a broken connection, as a person would."""
+
+TOGETHER_SHARE = 0.02
+TOGETHER_COUNT_MAX = 6
+RECONNECT_SHARE = 0.2
+
+
+class Crowd:
+    def __init__(self, port: int, ledger: Ledger, seed: int) -> None:
+        self._port = port
+        self._ledger = ledger
+        self._seed = seed
+        self._is_over = False
+
+    def end(self) -> None:
+        """Each client finishes its request and goes."""
+        self._is_over = True
+
+    async def run(self, count: int) -> None:
+        await asyncio.gather(*(self._client(random.Random(self._seed * 10_000 + index)) for index in range(count)))
+
+    async def _client(self, chance: Chance) -> None:
+        connection: Connection | None = None
+        while not self._is_over:
+            number = self._ledger.number()
+            if chance.random() < TOGETHER_SHARE:
+                await self._together(drawn_together(number, chance.randint(2, TOGETHER_COUNT_MAX), chance))
+                continue
+            connection = await self.ask(drawn(number, chance), connection)
+            if connection and chance.random() < RECONNECT_SHARE:
+                connection.close()
+                connection = None
+        if connection:
+            connection.close()
+
+    async def _together(self, requests: list[Request]) -> None:
+        """Who stays is answered, whoever of the others leaves."""
+        for connection in await asyncio.gather(*(self.ask(request, None) for request in requests)):
+            if connection:
+                connection.close()
+
+    async def ask(self, request: Request, connection: Connection | None) -> Connection | None:
+        """Returns the connection when it can be used again."""
+        began = asyncio.get_running_loop().time()
+        self._ledger.asked(request)
+        try:
+            connection = connection or await Connection.open(self._port)
+            answer = await connection.exchange(request)
+        except Left:
+            self._ledger.left(request)
+            return None
+        except (Broken, Late) as reason:
+            self._failed(request, began, f"{type(reason).__name__} {reason}")
+            await asyncio.sleep(REST_SECONDS)
+            return None
+        self._answered(request, answer, began)
+        return connection
+
+    def _answered(self, request: Request, answer: Answer, began: float) -> None:
+        if is_right(request, answer.status, answer.body):
+            self._ledger.answered(request)
+        elif answer.status == 200:
+            # Somebody else's rows are never excused.
+            self._ledger.violated(f"{request.path} was answered {answer.body[:200]!r}")
+        else:
+            self._failed(request, began, f"{answer.status} {answer.body[:200]!r}")
+
+    def _failed(self, request: Request, began: float, text: str) -> None:
+        if self._ledger.is_excused(began, asyncio.get_running_loop().time()):
+            self._ledger.counts["disturbed"] += 1
+        else:
+            self._ledger.violated(f"{request.path}: {text}")

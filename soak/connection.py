@@ -1,0 +1,118 @@
+"""A client's side of HTTP/1.1, as little as the soak needs: one request, the answer read piece by piece."""
+
+import asyncio
+import contextlib
+import socket
+import struct
+from dataclasses import dataclass
+
+from kinds import Leaving, Request
+
+ANSWER_SECONDS_MAX = 25.0
+"""Every statement that somebody stays for is short: what takes longer is lost."""
+
+RESET = struct.pack("ii", 1, 0)
+"""SO_LINGER without a time: closing sends RST."""
+
+READ_BYTES = 64 * 1024
+
+
+class Broken(Exception):
+    """The server has closed or reset the connection before the end of the answer."""
+
+
+class Late(Exception):
+    """There was no answer in time."""
+
+
+class Left(Exception):
+    """The client itself has gone, as it was meant to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    body: bytes
+
+
+class Connection:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._is_left = False
+        self._bytes_left = 0
+        """Of the answer's body, which the client waits for before it leaves; 0 without end."""
+
+    @classmethod
+    async def open(cls, port: int) -> "Connection":
+        try:
+            return cls(*await asyncio.open_connection("127.0.0.1", port, limit=READ_BYTES))
+        except OSError as reason:
+            raise Broken(str(reason)) from reason
+
+    async def exchange(self, request: Request) -> Answer:
+        """The connection is gone when this raises."""
+        leaving = request.leaving
+        self._bytes_left = leaving.bytes if leaving else 0
+        self._writer.write(f"GET {request.path} HTTP/1.1\r\nHost: soak\r\n\r\n".encode())
+        seconds = leaving.seconds if leaving else ANSWER_SECONDS_MAX
+        # A timer that closes costs less than a task for each request.
+        timer = asyncio.get_running_loop().call_later(seconds, self._leave, leaving)
+        try:
+            answer = await self._answer(request.stall)
+            if self._is_left:
+                # Closed while the last bytes were on their way from the buffer to here.
+                raise Left
+            return answer
+        except (OSError, EOFError, asyncio.LimitOverrunError, Left) as reason:
+            self._leave(leaving) if isinstance(reason, Left) else self._writer.transport.abort()
+            if self._is_left:
+                raise (Left if leaving else Late) from reason
+            raise Broken(str(reason)) from reason
+        finally:
+            timer.cancel()
+
+    def close(self) -> None:
+        self._writer.transport.abort()
+
+    def _leave(self, leaving: Leaving | None) -> None:
+        self._is_left = True
+        if leaving and leaving.resets:
+            with contextlib.suppress(OSError):
+                self._writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        self._writer.transport.abort()
+
+    async def _answer(self, stall: float) -> Answer:
+        head = (await self._reader.readuntil(b"\r\n\r\n")).decode().lower().split("\r\n")
+        status = int(head[0].split()[1])
+        fields = dict(line.split(": ", 1) for line in head[1:] if line)
+        if fields.get("transfer-encoding") == "chunked":
+            return Answer(status, await self._chunks(stall))
+        return Answer(status, await self._piece(int(fields.get("content-length", 0))))
+
+    async def _chunks(self, stall: float) -> bytes:
+        parts: list[bytes] = []
+        while size := int(await self._reader.readuntil(b"\r\n"), 16):
+            parts.append(await self._piece(size))
+            await self._reader.readexactly(2)
+            if len(parts) == 2 and stall:
+                await asyncio.sleep(stall)
+        await self._reader.readexactly(2)
+        return b"".join(parts)
+
+    async def _piece(self, size: int) -> bytes:
+        parts: list[bytes] = []
+        while size:
+            part = await self._reader.read(min(size, READ_BYTES))
+            if not part:
+                raise EOFError("in the middle of the body")
+            size -= len(part)
+            parts.append(part)
+            self._count(len(part))
+        return b"".join(parts)
+
+    def _count(self, size: int) -> None:
+        if self._bytes_left:
+            self._bytes_left -= min(size, self._bytes_left)
+            if not self._bytes_left:
+                raise Left

@@ -1,0 +1,112 @@
+"""What the database itself says at the end: whose statements were cancelled, who is still there, what was kept."""
+
+import re
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ledger import Ledger
+from postgres import Cluster
+
+REST_SECONDS_MAX = 2.0
+"""After the last client has gone, no backend may work, nor hold a transaction, for longer."""
+
+SETTINGS: dict[str, object] = {
+    "fsync": "off",
+    "shared_buffers": "64MB",
+    "max_connections": 200,
+    # What is read here: the statement of each error, with its parameters, and whose it was.
+    "log_min_error_statement": "error",
+    "log_parameter_max_length_on_error": 64,
+    "log_line_prefix": "[%p] ",
+    "lc_messages": "C",
+}
+
+TABLES = "create table written (n bigint); create table paired (n bigint)"
+
+LINE = re.compile(r"\[(\d+)\] (\w+):  (.*)")
+CANCELLED = "canceling statement due to user request"
+NUMBER = re.compile(r"/\* pk:(\d+) \*/")
+PREPARED = "$1"
+PARAMETER = re.compile(r"with parameters: \$1 = '(\d+)'")
+
+BACKENDS = r"""
+    select pid, state, left(regexp_replace(query, '\s+', ' ', 'g'), 100) from pg_stat_activity
+    where backend_type = 'client backend' and pid <> pg_backend_pid()
+"""
+
+
+@dataclass(slots=True)
+class Verdicts:
+    """What became of the cancels that hit a statement."""
+
+    right: int = 0
+    unknown: int = 0
+    """BEGIN, which carries no number, or a statement whose parameters had not come: rare, since cancels wait."""
+    strays: list[str] = field(default_factory=list)
+
+
+def cancelled(log: Path, ledger: Ledger) -> Verdicts:
+    verdicts = Verdicts()
+    open_errors: dict[str, str] = {}
+    """The context of an error, by process, until its statement follows."""
+    with log.open(errors="replace") as lines:
+        for line in lines:
+            if not (found := LINE.match(line)):
+                continue
+            process, kind, text = found.groups()
+            match kind:
+                case "ERROR" if text == CANCELLED:
+                    open_errors[process] = ""
+                case "CONTEXT" if process in open_errors:
+                    open_errors[process] = text
+                case "STATEMENT" if process in open_errors:
+                    _judge(verdicts, ledger, open_errors.pop(process), text)
+    verdicts.strays += [f"process {process}, without a statement" for process in open_errors]
+    return verdicts
+
+
+def _judge(verdicts: Verdicts, ledger: Ledger, context: str, statement: str) -> None:
+    found = NUMBER.search(statement) or PARAMETER.search(context)
+    if found and int(found[1]) in ledger.given_up:
+        verdicts.right += 1
+    elif statement.upper().startswith("BEGIN") or (PREPARED in statement and not found):
+        verdicts.unknown += 1
+    else:
+        verdicts.strays.append(f"{statement} {context}".strip())
+
+
+def errors(log: Path) -> Counter[str]:
+    """How often the server complained of what."""
+    with log.open(errors="replace") as lines:
+        found = (LINE.match(line) for line in lines)
+        return Counter(one[3] for one in found if one and one[2] in ("ERROR", "FATAL", "PANIC"))
+
+
+def check_rest(cluster: Cluster, ledger: Ledger) -> None:
+    """All clients have gone: no backend works, none holds a transaction."""
+    end = time.monotonic() + REST_SECONDS_MAX
+    while busy := [row for row in cluster.ask(BACKENDS) if row[1] != "idle"]:
+        if time.monotonic() > end:
+            ledger.violated(f"{len(busy)} backends are not idle {REST_SECONDS_MAX} s after the last client: {busy[:5]}")
+            return
+        time.sleep(0.05)
+
+
+def check_kept(cluster: Cluster, ledger: Ledger) -> None:
+    """What was acknowledged is there, once; of what two rows were wanted there are two or none."""
+    written = Counter(int(row[0]) for row in cluster.ask("select n from written"))
+    if lost := ledger.written - written.keys():
+        ledger.violated(f"{len(lost)} acknowledged writes are lost: {sorted(lost)[:5]}")
+    if twice := [number for number, count in written.items() if count > 1]:
+        ledger.violated(f"{len(twice)} writes were made twice: {twice[:5]}")
+    paired = Counter(int(row[0]) for row in cluster.ask("select n from paired"))
+    if lost := ledger.paired - paired.keys():
+        ledger.violated(f"{len(lost)} acknowledged transactions are lost: {sorted(lost)[:5]}")
+    if torn := [number for number, count in paired.items() if count != 2]:
+        ledger.violated(f"{len(torn)} transactions are torn: {torn[:5]}")
+
+
+def backends(cluster: Cluster) -> set[int]:
+    return {int(row[0]) for row in cluster.ask(BACKENDS)}

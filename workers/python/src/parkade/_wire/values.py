@@ -1,0 +1,33 @@
+"""What payloads are made of: arrays and maps that later versions may add to, and bounded numbers."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta, Struct
+
+# A year of 10^15 seconds is no time anybody waits: the bound is there because it refuses infinity and NaN.
+Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=1e15)]
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
+
+
+class Array(Struct, array_like=True, frozen=True, gc=False):
+    """A payload: an array whose further elements, from a later version, are ignored."""
+
+
+class Map(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A map: unknown keys are ignored, missing ones have their default."""
+
+
+def byte_length(body: object) -> int:
+    """How long a body is on the wire; text stands for its UTF-8 bytes.
+
+    Raises `ValueError` when it is neither bytes nor text.
+    """
+    match body:
+        case bytes():
+            return len(body)
+        case str():
+            return len(body.encode())
+        case _:
+            raise ValueError("a body is bytes or text")

@@ -1,0 +1,126 @@
+"""Queries: one statement, carried out by the core, cancelled when nobody waits for it any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from ._wire import payloads as p
+from .placeholders import carried
+from .waits import Wait, check_seconds
+
+Int8 = Literal["number", "string"]
+Shape = Literal["rows", "one", "value"]
+
+
+def query(
+    sql: str,
+    /,
+    *parameters: object,
+    database: str = "default",
+    deadline: float | None = None,
+    int8: Int8 = "number",
+) -> Query:
+    """Until a database has carried out one statement; `parameters` are the values for `$1`, `$2`…
+
+    Returned, its rows go to the client as JSON while they arrive; with `.then` and awaited it gives `Rows`, or what
+    `.one()` or `.value()` make of them. When the request's client leaves before that, the statement is cancelled.
+
+    A parameter is None, bool, int, float, str, bytes, a datetime, date, time or timedelta, a Decimal, UUID or Enum, a
+    list of these (an array), or a dict or `Json` (a JSON document). `deadline`: seconds, the time in the queue included
+    (0 for none, None for the server's). `int8="string"` gives 64-bit integers as text, since JavaScript reads those
+    over 2^53 wrongly.
+
+    Awaited it raises `QueryError` when it fails; the core answers for one that is returned, also with `.then`. Raises
+    `TypeError` and `ValueError` for what cannot be sent.
+    """
+    return Query(statement(sql, parameters, options(database, deadline, int8)))
+
+
+class Query(Wait):
+    """A statement that a request waits for. Make it with `query`. It does not change: each method gives another."""
+
+    __slots__ = ()
+
+    wait: p.Query
+
+    def rows(self) -> Query:
+        """All rows: returned `[{…}, {…}]`, awaited `Rows`. That is so unless another shape is asked for."""
+        return self._shaped("rows")
+
+    def one(self) -> Query:
+        """One row: returned `{…}`, or 404 when there is none; awaited a dict or None. A second row is an error."""
+        return self._shaped("one")
+
+    def value(self) -> Query:
+        """The first column of the only row: returned as JSON, or 404 when there is none; awaited the value or None. A
+        second row is an error.
+        """
+        return self._shaped("value")
+
+    def shared(self, key: str, ttl: float = 0) -> Query:
+        """Any number of requests that wait with the same key (1 to 200 bytes) cost one execution, which is cancelled
+        when the last of them has gone. Whoever comes within `ttl` seconds behind its end gets the same rows.
+
+        The key stands for statement and parameters: those of the first request are carried out.
+        """
+        if not isinstance(key, str):
+            raise TypeError(f"a shared key is text, not a {type(key).__name__}")
+        known = msgspec.structs.asdict(self.wait.options)
+        return self._with(p.QueryOptions(**known | {"shared": key, "ttl": check_seconds(ttl)}))
+
+    def then(self, function: Callable[..., Any], /, **state: Any) -> Query:
+        """As `Wait.then`: the first parameter of `function` gets what awaiting would give. It is not called when the
+        query fails.
+        """
+        called = super().then(function, **state)
+        return Query(self.wait, None, called.function, called.state)
+
+    def _shaped(self, shape: Shape) -> Query:
+        usual = self.wait.options is _USUAL["rows"]
+        return self._with(_USUAL[shape] if usual else msgspec.structs.replace(self.wait.options, shape=shape))
+
+    def _with(self, options: p.QueryOptions) -> Query:
+        return self._copied(p.Query(self.wait.text, self.wait.parameters, options))
+
+    def _copied(self, wait: p.Query) -> Query:
+        return Query(wait, None, self.function, self.state)
+
+    def __repr__(self) -> str:
+        """Without its parameters, which may be secrets."""
+        then = f".then({self.function.name})" if self.function is not None else ""
+        return f"<Query {self.wait.text!r} {self.wait.options.shape}{then}>"
+
+
+def statement(sql: str, parameters: tuple[object, ...], options: p.QueryOptions) -> p.Query:
+    """What PARK says of a statement. Raises as `query`."""
+    if not isinstance(sql, str):
+        raise TypeError(f"a statement is text, not a {type(sql).__name__}")
+    return p.Query(sql, carried(parameters), options)
+
+
+def options(database: str, deadline: float | None, int8: Int8, within: bool = False) -> p.QueryOptions:
+    """What PARK says of a query besides the statement. Raises `TypeError` and `ValueError`."""
+    if deadline is None and database == "default" and int8 == "number" and not within:
+        return _USUAL["rows"]
+    if int8 not in ("number", "string"):
+        raise ValueError(f"int8 is 'number' or 'string', not {int8!r}")
+    seconds = None if deadline is None else check_seconds(deadline)
+    return p.QueryOptions(database=named(database), deadline=seconds, int8=int8, within=within)
+
+
+def named(database: str) -> str:
+    """A database's name. Raises `TypeError` for what is no text."""
+    if not isinstance(database, str):
+        raise TypeError(f"a database is named by a text, not a {type(database).__name__}")
+    return database
+
+
+_USUAL: dict[Shape, p.QueryOptions] = {
+    "rows": p.QueryOptions(),
+    "one": p.QueryOptions(shape="one"),
+    "value": p.QueryOptions(shape="value"),
+}
+"""What most queries say, made once."""

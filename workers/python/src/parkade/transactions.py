@@ -1,0 +1,155 @@
+"""Transactions: several statements of one request on one connection."""
+
+from __future__ import annotations
+
+from asyncio import CancelledError
+from collections.abc import Callable
+from contextlib import suppress
+from enum import Enum
+from types import TracebackType
+from typing import Any, Literal, NoReturn
+
+from ._link import port
+from ._wire import payloads as p
+from .errors import HTTPError, WaitError
+from .queries import Int8, Query, named, options, statement
+from .waits import AWAIT, encode_park, value_of_outcome
+
+Isolation = Literal["read committed", "repeatable read", "serializable"]
+
+
+def transaction(database: str = "default", isolation: Isolation | None = None, read_only: bool = False) -> Transaction:
+    """Several statements on one connection, in the `async def` that answers a request:
+
+    async with transaction() as t:
+        await t.query("update accounts set amount = amount - $1 where id = $2", amount, payer)
+        await t.query("update accounts set amount = amount + $1 where id = $2", amount, payee)
+
+    The end of the block commits; an exception that leaves it rolls back, and so does a client that leaves before the
+    COMMIT. `isolation` None is the database's own. A request has one transaction at a time; `query` outside of `t` runs
+    on another connection.
+
+    Entering and leaving raise `QueryError`: then nothing has changed, unless its `effect` says otherwise. Raises
+    `WaitError` outside a request's coroutine.
+    """
+    return Transaction(database, isolation, read_only)
+
+
+class Transaction:
+    """What `async with transaction()` gives."""
+
+    __slots__ = ("_begin", "_exchange", "_state")
+
+    def __init__(self, database: str, isolation: Isolation | None, read_only: bool) -> None:
+        if isolation not in _ISOLATIONS:
+            raise ValueError(f"isolation is one of {', '.join(filter(None, _ISOLATIONS))}, not {isolation!r}")
+        exchange = port.exchange.get()
+        if exchange is None:
+            raise WaitError("a transaction is for the async def that answers a request")
+        self._exchange = exchange
+        self._begin = p.Begin(p.BeginOptions(named(database), isolation, bool(read_only)))
+        self._state = _State.NEW
+
+    def query(self, sql: str, /, *parameters: object, deadline: float | None = None, int8: Int8 = "number") -> Query:
+        """As `parkade.query`, in this transaction. Only to be awaited, one at a time."""
+        within = options(self._begin.options.database, deadline, int8, within=True)
+        return Statement(statement(sql, parameters, within), self)
+
+    async def rollback(self) -> None:
+        """Takes back everything; the rest of the block has no transaction. Raises `QueryError` when that fails."""
+        self.check()
+        await self._end(p.Rollback(_END))
+
+    def check(self) -> None:
+        """Raises `WaitError` unless a statement may be carried out in it now."""
+        if self._state is _State.NEW:
+            raise WaitError("a transaction begins with its block: async with transaction() as t")
+        if self._state is _State.OVER:
+            raise WaitError("this transaction has ended: begin another")
+        if port.exchange.get() is not self._exchange:
+            raise WaitError("this transaction is another request's")
+
+    async def __aenter__(self) -> Transaction:
+        if self._state is not _State.NEW:
+            raise WaitError("a transaction begins once: make another with transaction()")
+        if self._exchange in _begun:
+            raise WaitError("this request has a transaction already: one begins when the one before has ended")
+        _begun.add(self._exchange)
+        self._state = _State.OPEN
+        try:
+            await self._ask(self._begin)
+        except CancelledError:  # by asyncio.timeout, perhaps at the very moment when it had begun
+            await self._take_back()
+            raise
+        except BaseException:
+            self._over()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._state is _State.OVER:
+            return
+        if error is None:
+            await self._end(p.Commit(_END))
+        elif isinstance(error, GeneratorExit):  # the coroutine is being thrown away, and may not await
+            self._over()
+        else:
+            await self._take_back()
+
+    async def _take_back(self) -> None:
+        """Rolls back for the sake of another exception, which is the one that matters.
+
+        When the client has left, the core has done so already and takes no frame for this request: a `WaitError`.
+        """
+        with suppress(HTTPError, WaitError):
+            await self._end(p.Rollback(_END))
+
+    async def _end(self, how: p.Commit | p.Rollback) -> None:
+        self._state = _State.OVER
+        try:
+            await self._ask(how)
+        finally:
+            self._over()
+
+    async def _ask(self, wait: p.Begin | p.Commit | p.Rollback) -> None:
+        value_of_outcome(await self._exchange.wait(encode_park(wait, AWAIT)))
+
+    def _over(self) -> None:
+        self._state = _State.OVER
+        _begun.discard(self._exchange)
+
+
+class Statement(Query):
+    """A query in a transaction: it can only be awaited, while that is open."""
+
+    __slots__ = ("_transaction",)
+
+    def __init__(self, wait: p.Query, transaction: Transaction) -> None:
+        super().__init__(wait)
+        self._transaction = transaction
+
+    def shared(self, key: str, ttl: float = 0) -> NoReturn:
+        raise WaitError("a query of a transaction is shared with nobody")
+
+    def then(self, function: Callable[..., Any], /, **state: Any) -> NoReturn:
+        raise WaitError("a query of a transaction is awaited: the transaction ends with its block")
+
+    async def _outcome(self) -> Any:
+        self._transaction.check()
+        return await super()._outcome()
+
+    def _copied(self, wait: p.Query) -> Query:
+        return Statement(wait, self._transaction)
+
+
+class _State(Enum):
+    NEW = 1
+    OPEN = 2
+    OVER = 3
+
+
+_ISOLATIONS = (None, "read committed", "repeatable read", "serializable")
+_END = p.EndOptions()
+_begun: set[port.Exchange] = set()  # requests with a transaction; each leaves with the end of its block
