@@ -28,6 +28,7 @@ class Served:
         self._command = [
             *(str(binary()), "serve", f"{HERE / 'application.py'}:app"),
             *("--bind", f"127.0.0.1:{port}", "--admin", f"127.0.0.1:{admin}", "--workers", str(workers)),
+            *("--python", str(ROOT / ".venv" / "bin" / "python")),
             *("--database", url, "--database-slots", str(slots)),
         ]
         self._process: subprocess.Popen[bytes] | None = None

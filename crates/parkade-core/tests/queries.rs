@@ -206,7 +206,8 @@ fn a_coroutine_that_no_longer_wants_its_rows_has_the_query_cancelled() {
     check(&format!("{AWAIT} unpark:a failed:a"), "dropresult:a");
     check(&format!("{AWAIT} cancelquery:a unpark:a"), "resume:1:unparked:a");
     check(&format!("{AWAIT} ended:a unpark:a"), "");
-    let shared = "ready:1:concurrent:9 arrive:b park:b:query:shared@k:answer arrive:a:/async park:a:query:shared@k:await";
+    let shared =
+        "ready:1:concurrent:9 arrive:b park:b:query:shared@k:answer arrive:a:/async park:a:query:shared@k:await";
     check(&format!("{shared} unpark:a"), "resume:1:unparked:a");
 }
 
@@ -313,7 +314,8 @@ fn nothing_is_kept_of_what_failed_or_was_given_up() {
 #[test]
 fn kept_results_are_bounded_in_bytes_and_the_oldest_goes() {
     let half = KEPT_RESULTS_BYTES_MAX / 2;
-    let kept = |key: &str, bytes: usize| format!("arrive:{key} park:{key}:query:shared@{key}@9s:answer ended:{key}:{bytes}");
+    let kept =
+        |key: &str, bytes: usize| format!("arrive:{key} park:{key}:query:shared@{key}@9s:answer ended:{key}:{bytes}");
     let two = format!("ready:1:concurrent:9 {} {}", kept("a", half), kept("b", half));
     check(&two, "told:b done:b");
     check(&format!("{two} {}", kept("c", 1)), "told:c done:c dropresult:a");

@@ -55,9 +55,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut driver = Driver { poll, polled: Events::with_capacity(256), database, events: vec![] };
     driver.database.start(Instant::now());
     // The connections, and the statement on each.
-    run(&mut driver, sql, inflight * 2, inflight, 0, false)?;
-    let begun = Instant::now();
     let cancels = std::env::var("CANCEL").is_ok();
+    run(&mut driver, sql, inflight * 2, inflight, 0, cancels)?;
+    let begun = Instant::now();
     let waits = run(&mut driver, sql, count, inflight, 1 << 32, cancels)?;
     let seconds = begun.elapsed().as_secs_f64();
     let mut sorted = waits;
@@ -87,22 +87,24 @@ fn run(
     let form = Form { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
     let (mut submitted, mut ended) = (0, 0);
     let mut waits = Vec::new();
+    let mut cancelled = Instant::now();
     while ended < count {
+        let is_new = submitted - ended < inflight && submitted < count;
         while submitted < count && submitted - ended < inflight {
             let query = Query { text: text.clone(), parameters: vec![], form };
             driver.database.submit(Instant::now(), QueryId(first + submitted), Work::Alone(query));
             submitted += 1;
         }
-        let batch_begun = Instant::now();
-        if cancels {
-            while batch_begun.elapsed() < Duration::from_millis(5) {
+        if cancels && is_new {
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_millis(5) {
                 driver.wait(Duration::from_millis(1))?;
             }
+            cancelled = Instant::now();
             for query in ended..submitted {
-                driver.database.cancel(Instant::now(), QueryId(first + query));
+                driver.database.cancel(cancelled, QueryId(first + query));
             }
         }
-        let cancelled = Instant::now();
         driver.wait(Duration::from_secs(1))?;
         for event in driver.events.drain(..) {
             match event {

@@ -39,8 +39,7 @@ pub fn serve(application: &Application) -> Result<ExitCode, Error> {
     let settings = &application.settings;
     enter_directory(settings)?;
     let guard = log::init(&settings.log)?;
-    let connections_count_max =
-        settings.http.connections_limit.min(descriptors_for_connections(settings));
+    let connections_count_max = settings.http.connections_limit.min(descriptors_for_connections(settings));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let exit = runtime.block_on(async {
         let setup = Setup { limits: limits(settings, connections_count_max), trust: trust(&settings.listen.trust) };

@@ -99,11 +99,15 @@ impl Core {
         };
         let is_wanted = execution.phase == Phase::Running;
         execution.phase = Phase::Ended;
-        let (waiters, lease) = (execution.waiters(), execution.ends_lease(completed));
+        let (waiters, owner) = (execution.waiters(), execution.request);
+        let (begun, ended) = (execution.begins_lease(completed), execution.ends_lease(completed));
+        if let Some(lease) = ended {
+            self.queries.end_lease(owner, lease);
+        }
+        if let Some(lease) = begun.filter(|_| !is_wanted) {
+            self.release_lease(owner, lease);
+        }
         for request in waiters {
-            if let Some(lease) = lease {
-                self.queries.end_lease(request, lease);
-            }
             self.turn(request, Happening::Woken(Outcome::Queried { query, completed, late: None }));
         }
         let execution = self.queries.end(query);
@@ -149,6 +153,17 @@ impl Core {
         self.queries.leave(seat);
         if self.queries.seated(seat).waiters_count() == 0 {
             self.cancel_query(seat);
+        }
+        let execution = self.queries.seated(seat);
+        if let (QueryWork::Begin, Some(lease), false) = (execution.work, execution.lease, execution.phase == Phase::Ended) {
+            self.release_lease(execution.request, lease);
+        }
+    }
+
+    /// The transaction of a `begin` that was given up: who asked for it will never end it.
+    fn release_lease(&mut self, request: RequestId, lease: LeaseId) {
+        if let Some(Lease { id: lease, database }) = self.queries.end_lease(request, lease) {
+            self.effects.push(Effect::EndLease { lease, database });
         }
     }
 
@@ -213,8 +228,9 @@ impl Core {
     }
 
     fn give_execution_up(&mut self, query: QueryId, reason: Reason) {
-        let Some(waiters) = self.queries.find(query).map(crate::queries::Execution::waiters) else { return };
-        self.cancel_query(Seat::of(query));
+        let Some(seat) = self.queries.seat(query) else { return };
+        let waiters = self.queries.seated(seat).waiters();
+        self.cancel_query(seat);
         for request in waiters {
             self.turn(request, Happening::QueryGivenUp(reason));
         }

@@ -37,7 +37,7 @@ impl Queries {
         let execution = self.find_mut(query).filter(|execution| execution.phase == Phase::Running)?;
         let Audience::Many(flight) = &mut execution.audience else { return None };
         let place = flight.waiters.push_back(request);
-        Some(Seat::new(query, place))
+        self.seat(query).map(|seat| Seat { place: Some(place), ..seat })
     }
 
     /// The key stands for this execution no longer.

@@ -16,9 +16,8 @@ impl Queries {
     }
 
     /// The transaction has ended, if it is still this one.
-    pub(crate) fn end_lease(&mut self, request: RequestId, id: LeaseId) {
-        if self.lease_of(request).is_some_and(|lease| lease.id == id) {
-            self.leases.remove(&request);
-        }
+    pub(crate) fn end_lease(&mut self, request: RequestId, id: LeaseId) -> Option<Lease> {
+        self.lease_of(request).filter(|lease| lease.id == id)?;
+        self.leases.remove(&request)
     }
 }

@@ -56,6 +56,8 @@ pub struct Sharing {
 #[derive(Debug)]
 pub(crate) struct Execution {
     pub(crate) query: QueryId,
+    /// For whom it was begun.
+    pub(crate) request: RequestId,
     pub(crate) database: DatabaseId,
     pub(crate) work: QueryWork,
     /// Whose transaction it is in, or begins or ends.
@@ -92,8 +94,10 @@ pub(crate) struct Seat {
 
 #[derive(Debug, Default)]
 pub(crate) struct Queries {
-    executions: Vec<Entry>,
+    executions: Vec<Option<Execution>>,
     vacant: Vec<u32>,
+    slots: HashMap<QueryId, u32>,
+    minted: u64,
     pub(crate) flights: HashMap<SharedKey, QueryId>,
     pub(crate) kept: HashMap<SharedKey, Kept>,
     /// Results that are kept, the oldest first.
@@ -111,19 +115,13 @@ pub(crate) struct Queries {
     pub(crate) end_by: Option<Moment>,
 }
 
-#[derive(Debug, Default)]
-struct Entry {
-    generation: u32,
-    execution: Option<Execution>,
-}
-
 impl Queries {
     pub(crate) fn count(&self) -> usize {
         self.executions.len() - self.vacant.len()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Execution> {
-        self.executions.iter().filter_map(|entry| entry.execution.as_ref())
+        self.executions.iter().flatten()
     }
 
     /// An execution begins, for this request and whoever shares it.
@@ -136,13 +134,13 @@ impl Queries {
         lease: Option<LeaseId>,
     ) -> (QueryId, Seat) {
         let slot = self.vacant.pop().unwrap_or_else(|| {
-            self.executions.push(Entry::default());
+            self.executions.push(None);
             u32::try_from(self.executions.len() - 1)
                 .expect("there are no more executions than requests, which limits.rs bounds")
         });
-        let entry = &mut self.executions[slot as usize];
-        entry.generation += 1;
-        let query = QueryId(u64::from(entry.generation) << 32 | u64::from(slot));
+        self.minted += 1;
+        let query = QueryId(self.minted);
+        self.slots.insert(query, slot);
         let (audience, place) = match &wait.shared {
             None => (Audience::One(Some(request)), None),
             Some(sharing) => {
@@ -154,7 +152,7 @@ impl Queries {
             }
         };
         let (work, phase) = (wait.work, Phase::Running);
-        entry.execution = Some(Execution { query, database, work, lease, audience, phase, since: now });
+        self.executions[slot as usize] = Some(Execution { query, request, database, work, lease, audience, phase, since: now });
         (query, Seat { slot, place })
     }
 
@@ -164,19 +162,24 @@ impl Queries {
     }
 
     pub(crate) fn seated(&self, seat: Seat) -> &Execution {
-        self.executions[seat.slot as usize].execution.as_ref().expect("whoever has a seat keeps its execution")
+        self.executions[seat.slot as usize].as_ref().expect("whoever has a seat keeps its execution")
     }
 
     pub(crate) fn seated_mut(&mut self, seat: Seat) -> &mut Execution {
-        self.executions[seat.slot as usize].execution.as_mut().expect("whoever has a seat keeps its execution")
+        self.executions[seat.slot as usize].as_mut().expect("whoever has a seat keeps its execution")
     }
 
     pub(crate) fn find(&self, query: QueryId) -> Option<&Execution> {
-        self.executions.get(slot(query))?.execution.as_ref().filter(|execution| execution.query == query)
+        self.executions[*self.slots.get(&query)? as usize].as_ref()
     }
 
     pub(crate) fn find_mut(&mut self, query: QueryId) -> Option<&mut Execution> {
-        self.executions.get_mut(slot(query))?.execution.as_mut().filter(|execution| execution.query == query)
+        self.executions[*self.slots.get(&query)? as usize].as_mut()
+    }
+
+    /// The seat of nobody: for what concerns the execution alone.
+    pub(crate) fn seat(&self, query: QueryId) -> Option<Seat> {
+        self.slots.get(&query).map(|slot| Seat { slot: *slot, place: None })
     }
 
     /// The request waits for it no longer.
@@ -191,10 +194,9 @@ impl Queries {
 
     /// It is over: nobody waits for it any more.
     pub(crate) fn end(&mut self, query: QueryId) -> Option<Execution> {
-        self.find(query)?;
-        let execution = self.executions[slot(query)].execution.take()?;
-        self.vacant.push(u32::try_from(slot(query)).ok()?);
-        Some(execution)
+        let slot = self.slots.remove(&query)?;
+        self.vacant.push(slot);
+        self.executions[slot as usize].take()
     }
 }
 
@@ -214,6 +216,11 @@ impl Execution {
         }
     }
 
+    /// The lease that is there when it ends so.
+    pub(crate) fn begins_lease(&self, completed: bool) -> Option<LeaseId> {
+        self.lease.filter(|_| self.work == QueryWork::Begin && completed)
+    }
+
     /// The lease that is over when it ends so.
     pub(crate) fn ends_lease(&self, completed: bool) -> Option<LeaseId> {
         match self.work {
@@ -229,19 +236,4 @@ impl Execution {
             Audience::Many(flight) => flight.waiters.values().collect(),
         }
     }
-}
-
-impl Seat {
-    /// The seat of nobody: for what concerns the execution alone.
-    pub(crate) fn of(query: QueryId) -> Self {
-        Self { slot: u32::try_from(slot(query)).unwrap_or(u32::MAX), place: None }
-    }
-
-    pub(crate) fn new(query: QueryId, place: Place) -> Self {
-        Self { slot: u32::try_from(slot(query)).unwrap_or(u32::MAX), place: Some(place) }
-    }
-}
-
-fn slot(query: QueryId) -> usize {
-    usize::try_from(query.0 & u64::from(u32::MAX)).unwrap_or(usize::MAX)
 }

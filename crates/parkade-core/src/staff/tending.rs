@@ -108,7 +108,7 @@ impl Core {
         let service = match self.staff.service {
             Service::Open => self.fill_due(),
             Service::Draining { until, .. } => Some(self.fill_due().map_or(until, |due| due.min(until))),
-            Service::Ending(_) => self.queries.end_by.filter(|_| self.queries.count() > 0),
+            Service::Ending(_) => self.queries.end_by.filter(|by| self.queries.count() > 0 && *by > self.now),
             Service::Ended => None,
         };
         workers.chain(service).chain(self.haunted_end_due()).min()

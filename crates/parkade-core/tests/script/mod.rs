@@ -185,6 +185,7 @@ impl Script {
         while let Some(due) = self.core.next_due().filter(|due| *due <= until) {
             self.now = self.now.max(due);
             self.tell(Event::Tick);
+            assert!(self.core.next_due().is_none_or(|due| due > self.now), "a tick that leaves something due");
         }
         self.now = until;
     }

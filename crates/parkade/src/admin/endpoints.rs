@@ -25,7 +25,11 @@ where
         };
     }
     if let Some(query) = path.strip_prefix("/queries/").and_then(|rest| rest.strip_suffix("/cancel")) {
-        return if request.method() == Method::POST { cancel(query, request.headers(), door).await } else { allow("POST") };
+        return if request.method() == Method::POST {
+            cancel(query, request.headers(), door).await
+        } else {
+            allow("POST")
+        };
     }
     let known = matches!(&*path, "/health/live" | "/health/ready" | "/status" | "/metrics");
     if !known {

@@ -81,7 +81,9 @@ fn is_name(name: &str) -> bool {
 fn sqlite_file(path: &str) -> Result<PathBuf, String> {
     let file = path.strip_prefix("///").unwrap_or(path);
     if file.is_empty() || file.starts_with("//") {
-        return Err("write sqlite:///file.db for a file in this folder, sqlite:////var/lib/file.db for an absolute path".into());
+        return Err(
+            "write sqlite:///file.db for a file in this folder, sqlite:////var/lib/file.db for an absolute path".into(),
+        );
     }
     Ok(file.into())
 }

@@ -44,7 +44,10 @@ pub struct Options {
 pub enum DatabaseEvent {
     Query(parkade_sql::Event),
     /// A NOTIFY.
-    Notified { channel: String, payload: String },
+    Notified {
+        channel: String,
+        payload: String,
+    },
     /// Notifications may have been missed.
     ListeningAgain,
 }
@@ -84,9 +87,11 @@ impl Databases {
     pub fn new(locations: &[String], options: &Options, state: &Path) -> Result<Self, DatabaseError> {
         let parsed = locations.iter().map(|text| text.parse::<Location>().map_err(DatabaseError::Location));
         let locations = parsed.collect::<Result<Vec<_>, _>>()?;
-        if let Some(twice) = locations.iter().enumerate().find(|(place, location)| {
-            locations[..*place].iter().any(|before| before.name() == location.name())
-        }) {
+        if let Some(twice) = locations
+            .iter()
+            .enumerate()
+            .find(|(place, location)| locations[..*place].iter().any(|before| before.name() == location.name()))
+        {
             return Err(DatabaseError::Twice(twice.1.name().to_owned()));
         }
         let poll = PollSet::new(POLL_BATCH)?;
@@ -99,7 +104,15 @@ impl Databases {
             let _ = waker.wake();
         });
         let embedded = (!locations.iter().any(Location::is_default)).then(|| Location::embedded(state));
-        let mut databases = Self { names: Vec::new(), all: Vec::new(), poll, threads_spoke, asked: false, outstanding: 0, has_more: false };
+        let mut databases = Self {
+            names: Vec::new(),
+            all: Vec::new(),
+            poll,
+            threads_spoke,
+            asked: false,
+            outstanding: 0,
+            has_more: false,
+        };
         let mut listen = options.listen.clone();
         for location in locations.iter().chain(&embedded) {
             let channels = if location.is_postgres() { std::mem::take(&mut listen) } else { Vec::new() };

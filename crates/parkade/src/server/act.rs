@@ -362,6 +362,7 @@ fn wire_outcome<'a>(
             queries.result(query).map(|result| super::queries::wire_outcome(result, late))
         }
         Outcome::Refused { refusal: Refusal::QueryTooLong } => Some(super::queries::never_told()),
+        Outcome::Refused { refusal: Refusal::NoTransaction } => Some(super::queries::no_transaction()),
         Outcome::Elapsed => Some(WireOutcome::Elapsed),
         Outcome::Unparked => Some(WireOutcome::Unparked),
         Outcome::Message { message, cursor, gap } => messages.outcome(message, cursor, gap),

@@ -26,8 +26,8 @@ use crate::workers::{WorkerEvent, Workers};
 use client_text::ClientText;
 use exchange::{Exchanges, Kept};
 use messages::Messages;
-use queries::{Asked, Queries};
 use parkade_wire::Response;
+use queries::{Asked, Queries};
 use tables::Tables;
 
 /// Turns between two looks at what else the runtime has to do (admin, HTTP/2, signals).

@@ -4,9 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use parkade_core::{
-    ChannelName, Core, Cursor, HistoryLimits, QueryWork, RouteId, RouteSpec, TableId, Then, Wait,
-};
+use parkade_core::{ChannelName, Core, Cursor, HistoryLimits, QueryWork, RouteId, RouteSpec, TableId, Then, Wait};
 use parkade_wire::{Application, Response, Route, RouteKind, Then as WireThen, Wait as WireWait};
 
 use super::exchange::Kept;

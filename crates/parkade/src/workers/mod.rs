@@ -130,13 +130,7 @@ impl Workers {
     }
 
     /// Lets the coroutines of these requests go on. One frame for all, unless rows follow: `behind`.
-    pub fn resume(
-        &mut self,
-        worker: WorkerId,
-        outcome: &Outcome<'_>,
-        requests: &[RequestId],
-        behind: Option<&Bytes>,
-    ) {
+    pub fn resume(&mut self, worker: WorkerId, outcome: &Outcome<'_>, requests: &[RequestId], behind: Option<&Bytes>) {
         self.say(worker, |session, out, places| {
             session.resume(out, places, outcome, requests, behind);
             Ok(())

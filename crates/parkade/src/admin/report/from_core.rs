@@ -6,7 +6,8 @@ use std::time::Duration;
 use parkade_core::{ChannelStatus, Counts, LimitsStatus, Status, Tally, WaitStatus, WorkerId, WorkerStatus};
 
 use super::{
-    Channel, Channels, Code, Connections, Database, Limits, Lives, Log, Memory, QueryTimes, Report, Totals, Wait, Worker,
+    Channel, Channels, Code, Connections, Database, Limits, Lives, Log, Memory, QueryTimes, Report, Totals, Wait,
+    Worker,
 };
 use crate::admin::Ended;
 use crate::words;
@@ -67,7 +68,9 @@ impl Report {
             workers: status.workers.into_iter().map(|worker| Worker { pid: pid(&worker), ..worker.into() }).collect(),
             databases: shell.databases,
             connections: shell.connections,
-            memory: Memory { resident_bytes: resident_bytes(), parked_bytes: shell.parked_bytes,
+            memory: Memory {
+                resident_bytes: resident_bytes(),
+                parked_bytes: shell.parked_bytes,
                 result_bytes: shell.result_bytes,
             },
             log: Log { lines_dropped: shell.log_lines_dropped },

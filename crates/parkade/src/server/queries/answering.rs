@@ -157,6 +157,17 @@ pub fn never_told() -> WireOutcome<'static> {
     }
 }
 
+/// What the request has no transaction for.
+pub fn no_transaction() -> WireOutcome<'static> {
+    WireOutcome::Failed {
+        reason: "no transaction".into(),
+        sqlstate: None,
+        text: "this request has no transaction open".into(),
+        effect: QueryEffect::None,
+        status: 500,
+    }
+}
+
 fn too_many_columns() -> WireOutcome<'static> {
     WireOutcome::Failed {
         reason: "too large".into(),

@@ -45,9 +45,8 @@ pub fn query(told: WireQuery, names: &impl Names) -> (Wait, Asked) {
         bytes_max: None,
     };
     let query = Query { text: told.text, parameters: told.parameters.into_iter().map(parameter).collect(), form };
-    let shared = options
-        .shared
-        .map(|key| Sharing { key: shared_key(database, &key, &query), ttl: duration(options.ttl) });
+    let shared =
+        options.shared.map(|key| Sharing { key: shared_key(database, &key, &query), ttl: duration(options.ttl) });
     let work = if options.within { QueryWork::Within } else { QueryWork::Alone };
     let wait = QueryWait { database, deadline: options.deadline.map(duration), work, shared };
     (Wait::Query(wait), Asked::Statement(Box::new(query)))
@@ -113,7 +112,9 @@ fn nowhere(why: String) -> (Wait, Asked) {
 
 fn find(name: Option<&str>, names: &impl Names) -> Result<DatabaseId, String> {
     let name = name.unwrap_or(DEFAULT);
-    names.find(name).ok_or_else(|| format!("there is no database {name:?}: give one with --database {name}=postgres://…"))
+    names
+        .find(name)
+        .ok_or_else(|| format!("there is no database {name:?}: give one with --database {name}=postgres://…"))
 }
 
 /// The key alone would do for an application without mistakes; with the whole question beside it, one that uses a key twice mixes nothing up.

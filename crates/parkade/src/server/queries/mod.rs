@@ -8,7 +8,7 @@ mod told;
 use parkade_core::{DatabaseId, Effect, Event, LeaseId, QueryId, QueryWork, RequestId};
 use parkade_sql::End;
 
-pub use answering::{never_told, wire_outcome};
+pub use answering::{never_told, no_transaction, wire_outcome};
 pub use asked::Asked;
 pub use running::Queries;
 use running::{QueryResult, Running, Sink};
@@ -123,7 +123,9 @@ impl Server {
     }
 
     fn messages_may_be_lost(&mut self) {
-        tracing::warn!("the database is listened to again: notifications may have been missed, and whoever waits is told so");
+        tracing::warn!(
+            "the database is listened to again: notifications may have been missed, and whoever waits is told so"
+        );
         for name in self.listened.clone() {
             self.tell(Event::MessagesLost { channel: name });
         }

@@ -1,0 +1,127 @@
+//! The model's PostgreSQL: processes, and the signals between them.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use super::process::{Call, Process};
+use crate::line::Line;
+
+#[derive(Debug)]
+pub struct Server {
+    pub processes: BTreeMap<i32, Process>,
+    last_pid: i32,
+    starts: u64,
+    pub postmaster: String,
+    /// The texts that signals have ended.
+    pub hits: Vec<String>,
+    /// How often the canceller was asked to cancel, and how many processes in all.
+    pub cancel_statements: usize,
+    pub cancel_signals: usize,
+    /// Every text that was begun with.
+    pub seen: Vec<String>,
+    pub is_down: bool,
+}
+
+impl Server {
+    pub fn new() -> Self {
+        Self {
+            processes: BTreeMap::new(),
+            last_pid: 100,
+            starts: 0,
+            postmaster: "2026-01-01 00:00:00+00".into(),
+            hits: vec![],
+            cancel_statements: 0,
+            cancel_signals: 0,
+            seen: vec![],
+            is_down: false,
+        }
+    }
+
+    pub fn connect(&mut self, line: Line) -> i32 {
+        // Process numbers come round soon: that is why they are not enough.
+        self.last_pid = 100 + (self.last_pid - 99) % 60;
+        while self.processes.contains_key(&self.last_pid) {
+            self.last_pid += 1;
+        }
+        self.starts += 1;
+        let start = format!("2026-01-01 00:00:00.{:06}+00", self.starts);
+        self.processes.insert(self.last_pid, Process::new(line, self.last_pid, start));
+        self.last_pid
+    }
+
+    /// Everything that can happen now.
+    pub fn go_on(&mut self, now: Instant) {
+        let pids: Vec<i32> = self.processes.keys().copied().collect();
+        for pid in pids {
+            loop {
+                let Some(process) = self.processes.get_mut(&pid) else { break };
+                let was_idle = process.running.is_none();
+                process.go_on(now);
+                let call = process.read(now, &self.postmaster);
+                if let Some(running) = process.running.as_ref().filter(|_| was_idle) {
+                    self.seen.push(running.text.clone());
+                }
+                let may_go_on = process.running.as_ref().is_some_and(|running| running.until <= now) && was_idle;
+                match call {
+                    Some(call) => self.carry_out(pid, call),
+                    None if may_go_on => {}
+                    None => break,
+                }
+            }
+        }
+    }
+
+    fn carry_out(&mut self, pid: i32, call: Call) {
+        match call {
+            Call::CancelRequest(target) => self.signal(target),
+            Call::Signal { aim, pids, starts } => {
+                let is_there = |&(pid, start): &(&i32, &String)| {
+                    self.processes.get(pid).is_some_and(|process| process.start == *start)
+                };
+                let reached: Vec<i32> = pids.iter().zip(&starts).filter(is_there).map(|(pid, _)| *pid).collect();
+                match aim {
+                    "pg_cancel_backend" => {
+                        self.cancel_statements += 1;
+                        self.cancel_signals += reached.len();
+                        reached.iter().for_each(|pid| self.signal(*pid));
+                    }
+                    "pg_terminate_backend" => reached.iter().for_each(|pid| self.terminate(*pid)),
+                    _ => {}
+                }
+                if let Some(process) = self.processes.get_mut(&pid) {
+                    process.answer(&reached);
+                }
+            }
+        }
+    }
+
+    pub fn signal(&mut self, pid: i32) {
+        let hit = self.processes.get_mut(&pid).and_then(Process::cancel);
+        self.hits.extend(hit);
+    }
+
+    fn terminate(&mut self, pid: i32) {
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.error("FATAL", "57P01", "terminating connection due to administrator command");
+            process.running = None;
+            process.is_leaving = true;
+        }
+    }
+
+    /// Every process ends at once, and another postmaster follows.
+    pub fn restart(&mut self, is_polite: bool) {
+        for process in self.processes.values_mut() {
+            if is_polite {
+                process.error("FATAL", "57P01", "terminating connection due to administrator command");
+            }
+            process.running = None;
+            process.is_leaving = true;
+        }
+        self.starts += 1;
+        self.postmaster = format!("2026-01-02 00:00:00.{:06}+00", self.starts);
+    }
+
+    pub fn next_due(&self) -> Option<Instant> {
+        self.processes.values().filter_map(|process| process.running.as_ref().map(|running| running.until)).min()
+    }
+}
