@@ -7,7 +7,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.to
 PYTHON_SOURCES := $(shell find workers/python/src -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench fmt clean
+.PHONY: help setup demo test check soak bench fmt clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ check: setup ## The quick loop: format, lints, types, unit tests
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q workers/python/tests
+
+soak: setup ## Queries for ten minutes: clients that leave, restarts, kill -9; afterwards nobody was hit by mistake
+	$(BIN)/python soak/queries.py --seconds 600 --cancels 100000
 
 bench: $(VENV)/.parkade ## Measure parkade beside its peers; writes bench/results
 	bench/install.sh

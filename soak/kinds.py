@@ -57,7 +57,7 @@ class Kind:
 
 def _leaving(chance: Chance) -> Leaving:
     """At once, or somewhere within times of very different length."""
-    seconds = chance.uniform(0, chance.choice((0, 0.005, 0.02, 0.05, 0.15)))
+    seconds = chance.uniform(0, chance.choice((0, 0.005, 0.01, 0.02, 0.05, 0.1)))
     return Leaving(seconds, int(10 ** chance.uniform(0, 6)), chance.random() < 0.3)
 
 
@@ -87,14 +87,14 @@ def _are_rows(number: int, body: Any) -> bool:
 
 
 KINDS = [
-    Kind("sleep", 30, 0.7, _short, _about, lambda number, body: bool(body == [{"n": number}])),
-    Kind("prepared", 30, 0.7, _short, _about, _is_number),
+    Kind("sleep", 30, 0.8, _short, _about, lambda number, body: bool(body == [{"n": number}])),
+    Kind("prepared", 30, 0.8, _short, _about, _is_number),
     Kind("write", 10, 0.6, _short, _about, _is_number),
     Kind("transaction", 8, 0.6, _short, _about, _is_number),
     Kind("then", 5, 0.5, _short, _about, lambda number, body: bool(body == {"n": number, "rows": [number]})),
-    Kind("series", 6, 0.5, _rows(40_000), _rows_left(200_000), lambda number, body: bool(body["n"] == number)),
+    Kind("series", 3, 0.5, _rows(10_000), _rows_left(100_000), lambda number, body: bool(body["n"] == number)),
     # More than all buffers on the way hold, for those that leave in the middle.
-    Kind("rows", 4, 0.7, _rows(10_000), _rows_left(60_000), _are_rows),
+    Kind("rows", 2, 0.7, _rows(10_000), _rows_left(60_000), _are_rows),
     Kind("late", 3, 0, lambda chance: chance.randint(1, 60), _about, lambda number, body: False, (503, 504)),
     Kind("wrong", 2, 0, lambda chance: 0, _about, lambda number, body: False, (400, 500)),
 ]

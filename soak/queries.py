@@ -19,6 +19,7 @@ import disturbances  # noqa: E402
 import oracle  # noqa: E402
 import postgres  # noqa: E402
 from clients import Crowd  # noqa: E402
+from hold_up import HoldUp  # noqa: E402
 from kinds import SHARED, Request  # noqa: E402
 from ledger import Ledger  # noqa: E402
 from postgres import Cluster, quiet_port  # noqa: E402
@@ -58,7 +59,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--cancels", type=int, default=100_000, help="how many must have been sent (100000)")
     parser.add_argument("--seconds", type=float, default=600, help="within this time (600)")
     parser.add_argument("--clients", type=int, default=200)
-    parser.add_argument("--slots", type=int, default=16)
+    parser.add_argument("--slots", type=int, default=40)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--disturbances", type=int, help="restarts and kills (one for each 5,000 cancels, 3 at least)")
     parser.add_argument("--seed", type=int, default=int(time.time()) % 100_000, help="of what clients do")
@@ -78,6 +79,8 @@ async def _soak(options: argparse.Namespace, cluster: Cluster, served: Served, w
     count = options.disturbances if options.disturbances is not None else max(options.cancels // 5_000, 3)
     disturbing = asyncio.create_task(disturbances.disturb(disturbances.plan(count), progress, cluster, served, ledger))
     watching = asyncio.create_task(watch.run())
+    hold_up = HoldUp(cluster, options.seed)
+    hold_up.start()
     clients = asyncio.create_task(crowd.run(options.clients))
     while progress() < 1 or not disturbing.done():
         await asyncio.sleep(0.05)
@@ -86,6 +89,8 @@ async def _soak(options: argparse.Namespace, cluster: Cluster, served: Served, w
                 raise failure
     crowd.end()
     await clients
+    hold_up.end()
+    print(f"the canceller was held up {hold_up.count:,} times")
     watching.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await watching

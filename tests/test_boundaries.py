@@ -14,7 +14,7 @@ from .harness.server import ROOT
 CRATES = ROOT / "crates"
 PYTHON = ROOT / "workers" / "python" / "src" / "parkade"
 
-STRANGERS = ("http", "workers", "admin", "status_view")
+STRANGERS = ("http", "workers", "databases", "admin", "status_view")
 """Modules of `parkade` that speak to each other only through `server`, in events and effects."""
 
 # What they all may use: words for people, the clock, polling, limits.
@@ -27,6 +27,10 @@ LAYERS = [
     ["_link"],
     [
         "waits",
+        "placeholders",
+        "queries",
+        "rows",
+        "transactions",
         "functions",
         "request",
         "response",
@@ -39,7 +43,7 @@ LAYERS = [
         "routes",
     ],
     ["app", "handling", "loading"],
-    ["testing", "_test_response", "_rehearsal", "__init__", "__main__"],
+    ["testing", "_test_response", "_test_database", "_test_found", "_rehearsal", "__init__", "__main__"],
 ]
 """Python: each may import what stands above it, and its neighbours."""
 
@@ -66,10 +70,16 @@ def without_tests(text: str) -> str:
         "crates/parkade-core",
         "crates/parkade/src/http",
         "crates/parkade/src/workers",
+        "crates/parkade/src/databases",
+        "crates/parkade-sql",
+        "crates/parkade-postgres",
+        "crates/parkade-sqlite",
         "workers/python/src/parkade",
         "examples/delayed_echo/README.md",
         "examples/auction/README.md",
         "examples/hola/README.md",
+        "examples/cancelled_query/README.md",
+        "docs/queries.md",
         "tests",
         "bench",
         "docs/guide.md",
@@ -144,6 +154,22 @@ def test_the_wire_is_bytes_only() -> None:
         assert not re.search(r"\btokio\b|std::net|std::fs|std::process|std::thread|Instant|SystemTime", text), path
 
 
+@pytest.mark.parametrize("crate", ["parkade-sql", "parkade-postgres", "parkade-sqlite"])
+def test_databases_know_nothing_of_parkade(crate: str) -> None:
+    """Another program could use them as they are."""
+    known = {name for name in dependencies(crate) if name.startswith("parkade")}
+    assert known <= ({"parkade-sql"} - {crate})
+    assert "tokio" not in dependencies(crate)
+
+
+def test_the_machine_of_postgresql_does_no_io() -> None:
+    """Sockets are in `transport` and `database` alone; the rest is told the time and what was read."""
+    folder = CRATES / "parkade-postgres" / "src"
+    for path, text in sources(folder):
+        if path.relative_to(folder).parts[0] not in ("transport", "database", "settings", "proof"):
+            assert not re.search(r"\bmio::|std::net\b|std::fs\b|std::thread\b|Instant::now", text), path
+
+
 def module_of(path: Path) -> str:
     parts = path.relative_to(CRATES / "parkade" / "src").parts
     return parts[0].removesuffix(".rs")
@@ -169,7 +195,7 @@ def test_strangers_inside_parkade_do_not_import_each_other(module: str) -> None:
 def test_configuration_and_logs_know_no_server() -> None:
     for path, text in sources(CRATES / "parkade" / "src"):
         if module_of(path) in ("config", "log", "clock", "poll", "words"):
-            known = imports_of(text) & {"http", "workers", "admin", "server", "serve", "status_view"}
+            known = imports_of(text) & {"http", "workers", "databases", "admin", "server", "serve", "status_view"}
             assert known == set(), path.relative_to(ROOT)
 
 
@@ -256,9 +282,9 @@ def test_these_tests_know_only_http() -> None:
 
 
 def test_nothing_sleeps_as_an_answer() -> None:
-    """One place pauses between two looks (`harness/until.py`); applications may be slow, that is what they are for."""
+    """One place pauses between two looks (`harness/until.py`); applications may be slow, and a gate may delay: that is what they are for."""
     for path in sorted((ROOT / "tests").rglob("*.py")):
-        if "apps" not in path.parts and path.name != "until.py":
+        if "apps" not in path.parts and path.name not in ("until.py", "gate.py"):
             called = [
                 ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)
             ]

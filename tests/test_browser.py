@@ -1,4 +1,4 @@
-"""The demo in a real browser: two windows of one auction, and an echo that comes back."""
+"""In a real browser: the demo with two windows of one auction and an echo that comes back, and a query whose tab is closed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from .conftest import Serve
 from .harness.browser import CHROMIUM, Browser
+from .harness.postgres import Postgres
 from .harness.server import ROOT, Server, free_port
 
 pytestmark = pytest.mark.skipif(not Path(CHROMIUM).exists(), reason="there is no Chromium: apt-get install chromium")
@@ -91,3 +92,15 @@ def test_a_page_comes_back_by_itself_when_the_code_is_reloaded(browser: Browser,
     demo.reload()
     demo.publish("auction", b'{"bidder": "The house", "amount": 500}', "application/json")
     page.until('document.querySelector("#leader").textContent.includes("The house leads with 500")')
+
+
+def test_a_query_leaves_the_list_when_its_tab_is_closed(shared: Browser, serve: Serve, postgres: Postgres) -> None:
+    server = serve(f"{ROOT}/examples/cancelled_query/app.py", database=postgres.url)
+    live = shared.open(url(server))
+    live.until('document.querySelector("#told").textContent === "Nothing runs."')
+    slow = shared.open(url(server) + "slow?seconds=60")
+    live.until('document.querySelector("#running").textContent.includes("pg_sleep")')
+    shared.close(slow)
+    live.until('document.querySelector("#told").textContent === "Nothing runs."')
+    postgres.until_idle()
+    shared.close_all()

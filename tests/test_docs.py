@@ -30,13 +30,13 @@ def test_the_table_of_settings_is_the_one_that_parkade_prints() -> None:
 
 def test_every_flag_that_a_document_names_exists() -> None:
     known = set(
-        re.findall(r"--[a-z][a-z-]+", "".join(run(name, "--help").stdout for name in ("serve", "status", "publish")))
+        re.findall(r"--[a-z][a-z-]+", "".join(run(name, "--help").stdout for name in ("serve", "status", "publish", "cancel")))
     )
     told = {
         (path.name, flag)
         for path in documents()
         if path.name in ("README.md", "operations.md", "guide.md")
-        for line in re.findall(r"parkade (?:serve|dev|status|publish|routes)[^`\n|]*", path.read_text())
+        for line in re.findall(r"parkade (?:serve|dev|status|publish|cancel|routes)[^`\n|]*", path.read_text())
         for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]+", line)
     }
     assert {(name, flag) for name, flag in told if flag not in known} == set()

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from .conftest import Serve
+from .harness.postgres import Postgres
 from .harness.server import ROOT, Server, free_port, run
-from .harness.until import Stopwatch
+from .harness.until import Stopwatch, until
 
 EXAMPLES = sorted(path.parent.name for path in (ROOT / "examples").glob("*/app.py"))
-TRIED = {"auction", "delayed_echo", "demo", "hola"}
+TRIED = {"auction", "cancelled_query", "delayed_echo", "demo", "hola"}
 JSON = "Content-Type: application/json"
 
 
@@ -151,3 +152,27 @@ def test_make_demo_serves_the_demo() -> None:
     makefile = (ROOT / "Makefile").read_text()
     assert "examples/demo/app.py" in makefile
     assert Path(ROOT / "examples" / "demo" / "page.html").exists()
+
+
+# Cancelled query
+
+
+def test_a_query_ends_in_the_database_when_its_client_leaves(serve: Serve, postgres: Postgres) -> None:
+    server = example(serve, "cancelled_query", database=postgres.url)
+    assert "<table" in server.get("/").text
+    assert server.get("/running").json() == []
+    client = server.connect().ask("GET", "/slow?seconds=60")
+    running = until("it runs", lambda: server.get("/running").json())
+    assert "pg_sleep" in running[0]["query"]
+    assert server.status()["counts"]["parked"] >= 1
+    client.close()
+    until("it has gone", lambda: server.get("/running").json() == [])
+    postgres.until_idle()
+
+
+def test_the_others_of_the_cancelled_query(serve: Serve, postgres: Postgres) -> None:
+    server = example(serve, "cancelled_query", database=postgres.url)
+    assert "It ended at" in server.get("/report?seconds=0").text
+    clients = [server.connect().ask("GET", "/shared?seconds=0.5") for _ in range(20)]
+    assert len({client.answer().text for client in clients}) == 1, "one execution for all"
+    assert server.get("/slow?seconds=99999").status == 422

@@ -81,10 +81,15 @@ class Browser:
         target = self.ask("Target.createTarget", {"url": url, "newWindow": True})["targetId"]
         self._targets.append(target)
         session = self.ask("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
-        page = Page(self, session)
+        page = Page(self, session, target)
         for domain in ("Runtime", "Log"):
             page.ask(f"{domain}.enable")
         return page
+
+    def close(self, page: Page) -> None:
+        """Closes one window, as a user does."""
+        self._targets.remove(page.target)
+        self.ask("Target.closeTarget", {"targetId": page.target})
 
     def close_all(self) -> None:
         """Closes all windows, and forgets what went wrong in them."""
@@ -121,9 +126,10 @@ class Browser:
 class Page:
     """One window."""
 
-    def __init__(self, browser: Browser, session: str) -> None:
+    def __init__(self, browser: Browser, session: str, target: str) -> None:
         self._browser = browser
         self._session = session
+        self.target = target
 
     def ask(self, method: str, parameters: Mapping[str, Any] | None = None) -> Any:
         """A command to this window."""

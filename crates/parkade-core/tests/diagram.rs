@@ -17,7 +17,7 @@ const BEGIN: &str = "<!-- life:begin -->\n";
 const END: &str = "<!-- life:end -->";
 
 /// Ways to bring a request about in each state. The worker is left without credit where it would take the request at once.
-const STATES: [(&str, State); 14] = [
+const STATES: [(&str, State); 19] = [
     ("deaf arrive:a ready:1:sync:0", State::Accepted),
     ("ready:1:sync:0 deaf arrive:a", State::Routed),
     ("ready:1:sync:1 deaf arrive:a", State::Running),
@@ -30,6 +30,11 @@ const STATES: [(&str, State); 14] = [
     ("ready:1:sync:1 deaf arrive:a park:a:next:bids:answer credit:1:-1", State::Parked),
     ("ready:1:sync:1 deaf arrive:a park:a:next:bids:call credit:1:-1", State::Parked),
     ("ready:1:sync:1 deaf arrive:a park:a:stream:bids:answer credit:1:-1", State::Parked),
+    ("ready:1:sync:1 deaf arrive:a park:a:query:alone:answer credit:1:-1", State::Parked),
+    ("ready:1:sync:1 deaf arrive:a park:a:query:alone:answer began:a credit:1:-1", State::Parked),
+    ("ready:1:sync:1 deaf arrive:a park:a:query:alone:answer cancelquery:a credit:1:-1", State::Parked),
+    ("ready:1:sync:1 deaf arrive:a park:a:query:alone:call credit:1:-1", State::Parked),
+    ("ready:1:concurrent:1 deaf arrive:a park:a:query:begin:await credit:1:-1", State::Parked),
     ("ready:1 deaf arrive:a answer:a", State::Done),
     ("ready:1 deaf arrive:a left:a", State::Cancelled),
 ];
@@ -37,7 +42,7 @@ const STATES: [(&str, State); 14] = [
 const DEADLINE: &str = "deadline";
 
 /// What happens, and how it is called in the diagram.
-const HAPPENINGS: [(&str, &str); 17] = [
+const HAPPENINGS: [(&str, &str); 21] = [
     ("routed:a:/sync", "routed"),
     ("routed:a:/next", "routed to a wait"),
     ("routed:a:/constant", "routed to a constant"),
@@ -49,6 +54,10 @@ const HAPPENINGS: [(&str, &str); 17] = [
     ("error:a", "errored"),
     ("park:a:timer:9s:answer", "parked"),
     ("publish:bids", "message"),
+    ("began:a", "rows began"),
+    ("ended:a", "query ended"),
+    ("failed:a", "query failed"),
+    ("cancelquery:a", "query cancelled"),
     ("left:a", "client left"),
     ("operator:a", "operator"),
     ("wait:10s", DEADLINE),

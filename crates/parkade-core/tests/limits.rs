@@ -1,4 +1,4 @@
-//! Every bound, met. Those of time are met in `staff` and `channels`, the pace of workers beside `pace`.
+//! Every bound, met. Those of time are met in `staff` and `channels`, those of queries in `queries` and `sharing`, the pace of workers beside `pace`.
 
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
 

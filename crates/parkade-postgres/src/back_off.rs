@@ -50,7 +50,9 @@ mod tests {
                 back_off.until.unwrap() - now
             })
             .collect();
-        assert!(pauses[0] <= BACK_OFF_MIN && pauses.iter().all(|pause| (BACK_OFF_FLOOR..=BACK_OFF_MAX).contains(pause)));
+        assert!(
+            pauses[0] <= BACK_OFF_MIN && pauses.iter().all(|pause| (BACK_OFF_FLOOR..=BACK_OFF_MAX).contains(pause))
+        );
         assert!(pauses.iter().any(|pause| *pause > BACK_OFF_MAX * 9 / 10));
     }
 }

@@ -72,7 +72,10 @@ enum Stage {
     /// Let in; `ParameterStatus`, `BackendKeyData` come.
     Starting,
     /// The statement that asks who is there has been sent.
-    Identifying { answer: Option<Vec<Option<Box<str>>>>, sets_interval: bool },
+    Identifying {
+        answer: Option<Vec<Option<Box<str>>>>,
+        sets_interval: bool,
+    },
 }
 
 /// What follows from a message.
@@ -112,9 +115,8 @@ impl Handshake {
             (_, Message::Notice(notice)) => tracing::debug!(code = %notice.code, "notice: {}", notice.message),
             (_, Message::Setting { name: "server_version", value }) => self.learn_version(value),
             (Stage::Authenticating(stage), Message::Authentication { kind, data }) => {
-                if stage.hear(kind, data, &terms.user, &mut wire.out)? {
-                    self.stage = Stage::Starting;
-                }
+                let is_let_in = stage.hear(kind, data, &terms.user, &mut wire.out)?;
+                self.stage = if is_let_in { Stage::Starting } else { return Ok(Step::Going) };
             }
             (Stage::Starting, Message::Key { pid, secret }) => {
                 self.identity.pid = pid;
@@ -135,7 +137,8 @@ impl Handshake {
     }
 
     fn learn_version(&mut self, version: &str) {
-        self.major_version = version.split(['.', ' ', 'b', 'r', 'd']).next().and_then(|major| major.parse().ok()).unwrap_or(0);
+        self.major_version =
+            version.split(['.', ' ', 'b', 'r', 'd']).next().and_then(|major| major.parse().ok()).unwrap_or(0);
         self.identity.version = version.into();
     }
 

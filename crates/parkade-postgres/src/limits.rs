@@ -46,8 +46,6 @@ pub const TRIES_COUNT_MAX: u8 = 3;
 pub const PIECE_BYTES_MIN: usize = 16 * 1024;
 /// A larger one is cut.
 pub const PIECE_BYTES_MAX: usize = 64 * 1024;
-/// What is read from a socket at a time.
-pub const READ_BYTES: usize = 64 * 1024;
 /// How often a socket is read in one turn. Then: the others come first.
 pub const READS_COUNT_MAX: usize = 4;
 /// A message that is no row: errors, notices. Then: the connection is closed, or the message is left out where that changes nothing.

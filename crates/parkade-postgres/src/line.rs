@@ -18,10 +18,19 @@ pub(crate) enum Destination {
 /// What is to be done with sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
-    Open { line: Line, destination: Destination },
+    Open {
+        line: Line,
+        destination: Destination,
+    },
     /// What it has to say has been refused there: the next host may do.
-    OpenNext { line: Line, setback: Setback },
-    Close { line: Line, manner: Manner },
+    OpenNext {
+        line: Line,
+        setback: Setback,
+    },
+    Close {
+        line: Line,
+        manner: Manner,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

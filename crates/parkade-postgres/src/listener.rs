@@ -25,12 +25,25 @@ pub(crate) struct Listener {
 }
 
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one listener")]
 enum State {
     Off,
-    Dialling { line: Line, wire: Wire, dial: Dial },
+    Dialling {
+        line: Line,
+        wire: Wire,
+        dial: Dial,
+    },
     /// LISTEN has been sent.
-    Asking { line: Line, wire: Wire, since: Instant, refused: Option<Box<str>> },
-    Listening { line: Line, wire: Wire },
+    Asking {
+        line: Line,
+        wire: Wire,
+        since: Instant,
+        refused: Option<Box<str>>,
+    },
+    Listening {
+        line: Line,
+        wire: Wire,
+    },
     /// It cannot be had here.
     Refused,
 }
@@ -84,10 +97,16 @@ impl Listener {
     }
 
     /// The bytes of `buffer` up to `at` have been heard when it returns something.
-    pub(crate) fn next(&mut self, now: Instant, buffer: &[u8], at: &mut usize, terms: &Terms) -> Result<Option<Told>, Broken> {
+    pub(crate) fn next(
+        &mut self,
+        now: Instant,
+        buffer: &[u8],
+        at: &mut usize,
+        terms: &Terms,
+    ) -> Result<Option<Told>, Broken> {
         let Some(wire) = self.wire() else { return Ok(None) };
         let Some(frame) = wire.frames.next(buffer, at)? else { return Ok(None) };
-        Ok(Some(self.hear(now, Message::parse(frame)?, terms)))
+        Ok(Some(self.hear(now, Message::parse(&frame)?, terms)))
     }
 
     fn hear(&mut self, now: Instant, message: Message<'_>, terms: &Terms) -> Told {
@@ -113,13 +132,16 @@ impl Listener {
 
     fn ask(&mut self, now: Instant, identity: &Identity) -> Told {
         if identity.is_pooled {
-            tracing::error!("LISTEN needs a server process of its own: give the address of PostgreSQL itself, not of the pooler");
+            tracing::error!(
+                "LISTEN needs a server process of its own: give the address of PostgreSQL itself, not of the pooler"
+            );
             return Told::Hopeless;
         }
         let State::Dialling { line, mut wire, .. } = std::mem::replace(&mut self.state, State::Off) else {
             return Told::Nothing;
         };
-        let text: String = self.channels.iter().map(|name| format!("LISTEN \"{}\";", name.replace('"', "\"\""))).collect();
+        let listen = |name: &String| format!("LISTEN \"{}\"", name.replace('"', "\"\""));
+        let text = self.channels.iter().map(listen).collect::<Vec<_>>().join("; ");
         if let Err(failure) = write::simple(&mut wire.out, &text) {
             tracing::error!("a channel cannot be listened to: {}", failure.message);
             return Told::Hopeless;

@@ -78,6 +78,7 @@ impl Queue {
         self.tickets.remove(&query);
     }
 
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.tickets.is_empty()
     }

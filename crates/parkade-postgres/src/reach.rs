@@ -19,10 +19,18 @@ enum Verdict {
     Untried,
     Up,
     /// Attempts fail; who is queued still waits.
-    Failing { since: Instant, why: String },
+    Failing {
+        since: Instant,
+        why: String,
+    },
     /// They have failed for too long.
-    Down { why: String },
-    Denied { why: String, at: Instant },
+    Down {
+        why: String,
+    },
+    Denied {
+        why: String,
+        at: Instant,
+    },
 }
 
 impl Reaching {
@@ -36,7 +44,14 @@ impl Reaching {
     }
 
     /// An attempt that was begun at `since` came to nothing. `has_others`: there are connections, so the database is there all the same.
-    pub(crate) fn failed(&mut self, now: Instant, since: Instant, refusal: Refusal, has_others: bool, random: &mut fastrand::Rng) {
+    pub(crate) fn failed(
+        &mut self,
+        now: Instant,
+        since: Instant,
+        refusal: Refusal,
+        has_others: bool,
+        random: &mut fastrand::Rng,
+    ) {
         self.back_off.failed(now, random);
         if has_others {
             return;
@@ -61,7 +76,11 @@ impl Reaching {
                 self.verdict = Verdict::Down { why: std::mem::take(why) };
                 true
             }
-            Verdict::Untried | Verdict::Up | Verdict::Failing { .. } | Verdict::Down { .. } | Verdict::Denied { .. } => false,
+            Verdict::Untried
+            | Verdict::Up
+            | Verdict::Failing { .. }
+            | Verdict::Down { .. }
+            | Verdict::Denied { .. } => false,
         }
     }
 

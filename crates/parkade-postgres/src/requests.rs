@@ -18,6 +18,8 @@ pub(crate) struct Request {
     pub(crate) slot: usize,
     /// The connection whose statement it is to cancel.
     pub(crate) target: Line,
+    /// Which of its statements.
+    pub(crate) epoch: u64,
     pid: i32,
     secret: i32,
     out: BytesMut,
@@ -37,9 +39,17 @@ pub(crate) enum Delivery {
 }
 
 impl Requests {
-    pub(crate) fn begin(&mut self, line: Line, slot: usize, target: Line, key: (i32, i32), until: Instant) {
+    pub(crate) fn begin(
+        &mut self,
+        line: Line,
+        slot: usize,
+        (target, epoch): (Line, u64),
+        key: (i32, i32),
+        until: Instant,
+    ) {
         let (pid, secret) = key;
-        self.open.insert(line, Request { slot, target, pid, secret, out: BytesMut::new(), is_opened: false, until });
+        self.open
+            .insert(line, Request { slot, target, epoch, pid, secret, out: BytesMut::new(), is_opened: false, until });
     }
 
     pub(crate) fn opened(&mut self, line: Line) {

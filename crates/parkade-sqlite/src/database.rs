@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use parkade_sql::{Event, LeaseId, QueryId, Status, Work};
 
-use crate::board::{Lane, Shared};
+use crate::board::{Board, Lane, Shared};
 use crate::thread;
 
 /// How a database is used.
@@ -63,7 +63,10 @@ impl Database {
     pub fn submit(&mut self, _now: Instant, query: QueryId, work: Work) {
         match self.start() {
             Ok(()) => self.shared.change(|board| board.submit(query, work)),
-            Err(error) => self.shared.change(|board| board.refuse(query, &format!("no thread can be started: {error}"))),
+            Err(error) => {
+                let why = format!("no thread can be started: {error}");
+                self.shared.change(|board| board.refuse(query, &why));
+            }
         }
     }
 
@@ -89,7 +92,7 @@ impl Database {
 
     /// Cancels everything; the threads close their connections and end. `wake` is called behind the last one.
     pub fn end(&mut self, _now: Instant) {
-        self.shared.change(crate::board::Board::end);
+        self.shared.change(Board::end);
     }
 
     /// No thread is left, and nobody can start one.
@@ -117,7 +120,7 @@ impl Database {
             match std::thread::Builder::new().name(name).spawn(move || thread::run(&shared, index)) {
                 Ok(handle) => self.threads.push(handle),
                 Err(error) => {
-                    self.shared.change(|board| board.unseat());
+                    self.shared.change(Board::unseat);
                     return Err(error);
                 }
             }
@@ -133,6 +136,6 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        self.shared.change(crate::board::Board::end);
+        self.shared.change(Board::end);
     }
 }

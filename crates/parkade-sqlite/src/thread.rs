@@ -59,8 +59,7 @@ impl Thread<'_> {
         if catch_unwind(AssertUnwindSafe(|| self.carry_out(item))).is_err() {
             self.disconnect();
             let message = "the thread has panicked while it ran: this is a bug";
-            let failure =
-                Failure { certainty: Certainty::Unknown, ..Failure::new(FailureKind::Lost, message) };
+            let failure = Failure { certainty: Certainty::Unknown, ..Failure::new(FailureKind::Lost, message) };
             self.seat.finish_lease(Err(failure.into()));
         }
     }
@@ -98,7 +97,8 @@ impl Thread<'_> {
 
     fn begin(&mut self, mode: Mode) {
         self.mode = mode;
-        let begun = self.seat.start(|| self.connection().map_or(Ok(()), |connection| transaction::begin(connection, mode)));
+        let begun =
+            self.seat.start(|| self.connection().map_or(Ok(()), |connection| transaction::begin(connection, mode)));
         match begun {
             Ok(()) => drop(self.seat.finish(Ok(transaction::summary("BEGIN")))),
             Err(stop) => self.seat.finish_lease(Err(stop)),

@@ -155,7 +155,8 @@ pub struct CoreSettings {
 pub struct DatabaseSettings {
     /// A database for queries: postgres://… or sqlite:///FILE, with NAME= before it when there are several; may be given many times. Without one called default that is a SQLite file in the state folder
     // Taken as text: an error of the command line would show it, with the password in it.
-    #[arg(long, value_name = "[NAME=]URL", value_delimiter = ' ')]
+    // What the environment says becomes the default value, which help would show.
+    #[arg(long, value_name = "[NAME=]URL", value_delimiter = ' ', hide_default_value = true)]
     pub database: Vec<String>,
     /// Connections to each database
     #[arg(long, value_name = "COUNT", value_parser = count, default_value = "10")]

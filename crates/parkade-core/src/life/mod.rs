@@ -248,3 +248,15 @@ pub(crate) enum Bell {
     /// The server stops, and queries have had their time.
     QueriesOver,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// There may be a million of them: before there were queries it had 64.
+    #[test]
+    fn a_life_has_at_most_72_bytes() {
+        assert!(size_of::<Life>() <= 72, "{}", size_of::<Life>());
+        assert_eq!(size_of::<Option<Life>>(), size_of::<Life>());
+    }
+}

@@ -92,11 +92,10 @@ impl Core {
     pub(crate) fn cancel_parked(&mut self, request: RequestId, life: Parked, reason: Reason) -> Life {
         self.unwatch(&life);
         match (life.watch, reason) {
-            (Watch::Stream { .. }, Reason::ClientLeft) => {}
+            (Watch::Stream { .. } | Watch::Rows { .. }, Reason::ClientLeft) => {}
             (Watch::Stream { .. }, Reason::Operator | Reason::Stopping | Reason::Deadline | Reason::WorkerDied) => {
                 self.effects.push(Effect::EndStream { request });
             }
-            (Watch::Rows { .. }, Reason::ClientLeft) => {}
             (Watch::Rows { .. }, _) => self.effects.push(Effect::Abort { request }),
             (Watch::Query { .. } | Watch::QueryEnding { .. }, _) => {
                 self.tell_client(request, reason, Refusal::QueryTooLong);

@@ -117,7 +117,9 @@ impl Core {
                 self.queries.results.hold(query);
                 let alarm = self.timers.set(self.now + flight.ttl, Bell::KeptResult(query));
                 let gone = self.queries.keep(flight.key, query, bytes, alarm);
-                gone.into_iter().for_each(|kept| self.drop_kept(&kept));
+                for kept in gone {
+                    self.drop_kept(&kept);
+                }
             }
         }
         // The last one ends a drain.
@@ -155,7 +157,9 @@ impl Core {
             self.cancel_query(seat);
         }
         let execution = self.queries.seated(seat);
-        if let (QueryWork::Begin, Some(lease), false) = (execution.work, execution.lease, execution.phase == Phase::Ended) {
+        if let (QueryWork::Begin, Some(lease), false) =
+            (execution.work, execution.lease, execution.phase == Phase::Ended)
+        {
             self.release_lease(execution.request, lease);
         }
     }
@@ -246,7 +250,9 @@ impl Core {
             .filter(|execution| matches!(execution.work, QueryWork::Alone | QueryWork::Within | QueryWork::Begin))
             .map(|execution| execution.query)
             .collect();
-        alone.into_iter().for_each(|query| self.give_execution_up(query, Reason::Stopping));
+        for query in alone {
+            self.give_execution_up(query, Reason::Stopping);
+        }
     }
 
     /// From now on only the ends of queries are waited for, and not for long.
@@ -272,7 +278,9 @@ impl Core {
             self.timers.clear(alarm);
         }
         let kept = std::mem::take(&mut self.queries.kept);
-        kept.into_values().for_each(|kept| self.drop_kept(&kept));
+        for kept in kept.into_values() {
+            self.drop_kept(&kept);
+        }
     }
 
     fn drop_kept(&mut self, kept: &Kept) {

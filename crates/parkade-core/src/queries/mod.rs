@@ -152,7 +152,8 @@ impl Queries {
             }
         };
         let (work, phase) = (wait.work, Phase::Running);
-        self.executions[slot as usize] = Some(Execution { query, request, database, work, lease, audience, phase, since: now });
+        self.executions[slot as usize] =
+            Some(Execution { query, request, database, work, lease, audience, phase, since: now });
         (query, Seat { slot, place })
     }
 

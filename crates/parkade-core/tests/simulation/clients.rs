@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use parkade_core::{ChannelName, Cursor, Destination, Event, MessageId, RequestId, Wait};
 
-use crate::model::Request;
+use crate::model::{Place, Request, Waiting};
 use crate::settings::{self, CHANNELS, PATHS};
 use crate::world::World;
 
@@ -59,7 +59,9 @@ impl World {
 
     pub(crate) fn operator_cancels(&mut self) {
         if let Some(request) = self.some_request() {
+            self.model.operated = Some(request);
             self.tell(Event::CancelledByOperator { request });
+            self.model.operated = None;
         }
     }
 
@@ -71,6 +73,23 @@ impl World {
         self.model.publishing = Some((channel.clone(), message));
         let bytes = usize::try_from(self.random.below(300)).unwrap();
         self.tell(Event::Published { channel, message, bytes });
+    }
+
+    /// Where messages come from, some may have been missed.
+    pub(crate) fn loses_messages(&mut self) {
+        let channel = self.channel();
+        let on_it = |waiting: &&mut Waiting| waiting.channel() == Some(&channel);
+        let waiting = self.model.requests.values_mut().filter_map(|request| match &mut request.place {
+            Place::Waiting(waiting) => Some(waiting),
+            Place::Queue | Place::Worker(_) => None,
+        });
+        waiting.filter(on_it).for_each(|waiting| waiting.lost = true);
+        self.tell(Event::MessagesLost { channel: channel.clone() });
+        self.model.seen.insert("messages lost");
+        let streams = self.model.requests.values().filter_map(|request| request.waiting());
+        for stream in streams.filter(|waiting| waiting.fed.is_some() && waiting.channel() == Some(&channel)) {
+            assert_eq!(stream.fed, self.core.cursor(&channel), "a stream was not told what it lost");
+        }
     }
 
     pub(crate) fn configure(&mut self) {

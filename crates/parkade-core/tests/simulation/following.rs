@@ -17,6 +17,7 @@ impl Model {
     }
 
     pub(crate) fn refused(&mut self, id: RequestId, refusal: Refusal) {
+        self.check_refused(id, refusal);
         let (now, drains) = (self.now, self.drains || self.may_fail);
         let request = self.request(id);
         match refusal {
@@ -84,6 +85,14 @@ impl Model {
         self.delivered.insert((id, message));
     }
 
+    /// Messages were lost: the stream goes on behind them.
+    pub(crate) fn feed_gap(&mut self, id: RequestId, cursor: Cursor) {
+        let request = self.request(id);
+        assert!(request.here && request.answer == Answer::Begun, "fed out of turn");
+        let Place::Waiting(waiting) = &mut request.place else { panic!("fed elsewhere") };
+        assert_ne!(waiting.fed.replace(cursor).map(|last| last.epoch), Some(cursor.epoch), "no gap");
+    }
+
     pub(crate) fn forget(&mut self, id: RequestId, ending: Ending) {
         let request = self.request(id);
         match ending {
@@ -123,6 +132,8 @@ impl Model {
         let request = self.request(id);
         let woken = request.woken.clone().expect("called without a wait");
         check_outcome(&woken.waiting, outcome, woken.at, woken.drains);
+        self.check_called(outcome);
+        let request = self.request(id);
         if let (Some(expected), Outcome::Message { message, .. }) = (woken.message, outcome) {
             assert_eq!(expected, message, "called with another message");
         }
@@ -172,6 +183,7 @@ impl Model {
         let Place::Waiting(waiting) = &request.place else { return };
         assert_eq!(waiting.then, Then::Call);
         let waiting = waiting.clone();
+        request.holds = waiting.asked.query;
         let by_it = publishing.filter(|(channel, _)| waiting.channel() == Some(channel));
         request.place = Place::Queue;
         request.spell = now;
@@ -185,6 +197,9 @@ impl Model {
         let Place::Waiting(waiting) = &request.place else { panic!("resumed from elsewhere") };
         assert!(waiting.then == Then::Await && waiting.worker == Some(worker), "resumed in another worker");
         check_outcome(waiting, outcome, now, drains);
+        let waiting = waiting.clone();
+        self.check_resumed(id, &waiting, outcome);
+        let request = self.request(id);
         request.place = Place::Worker(worker);
         request.spell = now;
         request.called = Some(outcome);
@@ -211,6 +226,19 @@ impl Model {
         }
     }
 
+    pub(crate) fn start(&mut self, worker: WorkerId) {
+        let process = Process::new(worker, self.now);
+        assert!(self.processes.insert(worker, process).is_none(), "started twice");
+    }
+
+    pub(crate) fn dismiss(&mut self, worker: WorkerId) {
+        let process = self.process(worker);
+        assert_eq!(process.phase, Phase::Ready);
+        assert!(process.awaiting.is_empty(), "dismissed with coroutines");
+        assert!(process.streams.iter().all(|stream| stream.ghost), "dismissed with requests");
+        process.phase = Phase::Dismissed;
+    }
+
     pub(crate) fn kill(&mut self, worker: WorkerId, why: KillReason) {
         let process = self.process(worker);
         assert!(!matches!(process.phase, Phase::Killed), "killed twice");
@@ -233,6 +261,7 @@ fn check_outcome(waiting: &Waiting, outcome: Outcome, now: Moment, drains: bool)
             assert!(drains || waiting.due().is_some_and(|due| due <= now), "timed out too early");
         }
         Outcome::Message { cursor, gap, .. } => check_next(waiting, cursor, gap),
+        Outcome::Queried { query, .. } => assert_eq!(waiting.asked.query, Some(query), "told of another query"),
         Outcome::Unparked => assert!(waiting.given_up, "nobody gave it up"),
         Outcome::Refused { .. } => {}
     }
@@ -241,6 +270,9 @@ fn check_outcome(waiting: &Waiting, outcome: Outcome, now: Moment, drains: bool)
 /// Promise 5: what a cursor missed is told, and nothing else is called a gap.
 fn check_next(waiting: &Waiting, cursor: Cursor, gap: bool) {
     let Wait::Next { since, .. } = &waiting.wait else { panic!("a message for another wait") };
+    if waiting.lost {
+        return assert!(gap, "lost messages are not told");
+    }
     let Some(since) = since else { return assert!(!gap, "a gap without a cursor") };
     if since.epoch != cursor.epoch || since.sequence >= cursor.sequence {
         return assert!(gap, "a foreign cursor is no gap");

@@ -6,10 +6,13 @@
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
 
 mod clients;
+mod databases;
 mod following;
 mod model;
 mod process;
 mod promises;
+mod queries;
+mod query_promises;
 mod settings;
 mod workers;
 mod world;
@@ -17,7 +20,6 @@ mod world;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use parkade_core::Counts;
 use world::World;
 
 const SEEDS: u64 = 200;
@@ -35,7 +37,7 @@ fn the_promises_hold_after_every_step() {
     let mut seen = BTreeSet::new();
     for seed in 1..=seeds {
         match run(seed, false) {
-            Ok(counts) => seen.extend(occurred(&counts)),
+            Ok(occurred) => seen.extend(occurred),
             Err(steps) => {
                 let _ = run(seed, true);
                 panic!("a promise is broken after {steps} steps: replay with PARKADE_SEED={seed}");
@@ -46,8 +48,8 @@ fn the_promises_hold_after_every_step() {
     assert!(missing.is_empty(), "the world never made these happen: {missing:?}");
 }
 
-/// What was counted, or how many steps it took until a promise was broken.
-fn run(seed: u64, traced: bool) -> Result<Counts, usize> {
+/// What occurred, or how many steps it took until a promise was broken.
+fn run(seed: u64, traced: bool) -> Result<BTreeSet<String>, usize> {
     let mut world = World::new(seed, traced);
     let mut steps = 0;
     let lived = catch_unwind(AssertUnwindSafe(|| {
@@ -61,11 +63,12 @@ fn run(seed: u64, traced: bool) -> Result<Counts, usize> {
         let tail = world.trace.len().saturating_sub(TRACE_LINES);
         eprintln!("{}", world.trace[tail..].join("\n"));
     }
-    lived.map(|()| world.core.counts().clone()).map_err(|_| steps)
+    lived.map(|()| occurred(&world)).map_err(|_| steps)
 }
 
-/// The reasons that were counted at least once.
-fn occurred(counts: &Counts) -> Vec<String> {
+/// The reasons that were counted at least once, and what the model saw.
+fn occurred(world: &World) -> BTreeSet<String> {
+    let counts = world.core.counts();
     let refusals = counts.refused.iter().map(|(reason, _)| format!("{reason:?}"));
     let cancels = counts.cancelled.iter().map(|(reason, _)| format!("{reason:?}"));
     let kills = counts.workers_killed.iter().map(|(reason, _)| format!("kill {reason:?}"));
@@ -75,13 +78,16 @@ fn occurred(counts: &Counts) -> Vec<String> {
         ("reload given up", counts.reloads_given_up),
         ("gap", counts.gaps),
         ("late frame", counts.late_frames),
+        ("query cancelled", counts.queries_cancelled),
+        ("query shared", counts.queries_shared),
     ];
     let plain = plain.into_iter().filter(|(_, count)| *count > 0).map(|(name, _)| name.to_owned());
-    refusals.chain(cancels).chain(kills).chain(plain).collect()
+    let seen = world.model.seen.iter().map(|seen| (*seen).to_owned());
+    refusals.chain(cancels).chain(kills).chain(plain).chain(seen).collect()
 }
 
 /// A simulation that never gets somewhere proves nothing about it.
-const EXPECTED: [&str; 27] = [
+const EXPECTED: [&str; 49] = [
     "NotFound",
     "ApplicationFailed",
     "BadAnswer",
@@ -109,4 +115,26 @@ const EXPECTED: [&str; 27] = [
     "reload given up",
     "gap",
     "late frame",
+    "QueryTooLong",
+    "NoTransaction",
+    "query cancelled",
+    "query shared",
+    "rows",
+    "rows ended",
+    "rows broken",
+    "told",
+    "told late",
+    "resumed with rows",
+    "resumed late",
+    "called with rows",
+    "never told",
+    "left the others",
+    "no transaction",
+    "transaction open",
+    "completed though cancelled",
+    "cancelled",
+    "kept",
+    "messages lost",
+    "committed",
+    "released",
 ];

@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use parkade_core::limits::{QUERIES_END_MAX, QUERY_END_MAX};
 use parkade_core::{
-    ChannelName, Cursor, Destination, Effect, ExitReason, MessageId, Moment, Outcome, RequestId, Then, Wait, WorkerId,
+    ChannelName, Cursor, Destination, Effect, ExitReason, MessageId, Moment, Outcome, QueryId, RequestId, Then, Wait,
+    WorkerId,
 };
 
-use crate::process::{Phase, Process};
+use crate::process::Process;
+use crate::queries::{Asked, Databases};
 
 #[derive(Debug, Default)]
 pub struct Model {
@@ -16,13 +19,20 @@ pub struct Model {
     pub processes: BTreeMap<WorkerId, Process>,
     /// Messages whose bytes the shell has.
     pub messages: BTreeSet<MessageId>,
+    pub databases: Databases,
+    /// What occurred at least once.
+    pub seen: BTreeSet<&'static str>,
     pub drains: bool,
+    /// When the server ends by force.
+    pub drain_until: Option<Moment>,
     /// The server may end because the first start failed.
     pub may_fail: bool,
     pub exited: Option<ExitReason>,
     /// What the step in hand may cost somebody.
     pub dying: Option<WorkerId>,
     pub publishing: Option<(ChannelName, MessageId)>,
+    /// Ended by an operator.
+    pub operated: Option<RequestId>,
     pub told_died: BTreeSet<RequestId>,
     /// By this step.
     pub delivered: BTreeSet<(RequestId, MessageId)>,
@@ -46,6 +56,8 @@ pub struct Request {
     /// What it was called with.
     pub called: Option<Outcome>,
     pub cancelled: bool,
+    /// The result that it is called with.
+    pub holds: Option<QueryId>,
 }
 
 #[derive(Debug, Clone)]
@@ -71,7 +83,9 @@ pub struct Waiting {
     pub since: Moment,
     /// The last message that a stream was fed.
     pub fed: Option<Cursor>,
-    pub gap: bool,
+    /// Messages of its channel were lost.
+    pub lost: bool,
+    pub asked: Asked,
     /// Its coroutine has said so.
     pub given_up: bool,
 }
@@ -84,9 +98,13 @@ pub enum Answer {
 }
 
 impl Waiting {
+    pub fn new(wait: Wait, then: Then, worker: Option<WorkerId>, since: Moment, asked: Asked) -> Self {
+        Self { wait, then, worker, since, fed: None, lost: false, asked, given_up: false }
+    }
+
     pub fn channel(&self) -> Option<&ChannelName> {
         match &self.wait {
-            Wait::Timer { .. } => None,
+            Wait::Timer { .. } | Wait::Query(_) => None,
             Wait::Next { channel, .. } | Wait::Stream { channel, .. } => Some(channel),
         }
     }
@@ -96,6 +114,10 @@ impl Waiting {
             Wait::Timer { after } => Some(self.since + *after),
             Wait::Next { timeout, .. } => timeout.map(|timeout| self.since + timeout),
             Wait::Stream { .. } => None,
+            Wait::Query(_) => match &self.asked.ending {
+                Some((since, _)) => Some(*since + QUERY_END_MAX),
+                None => self.asked.until,
+            },
         }
     }
 }
@@ -113,6 +135,7 @@ impl Request {
             woken: None,
             called: None,
             cancelled: false,
+            holds: None,
         }
     }
 
@@ -143,11 +166,16 @@ impl Model {
                 let to = if *whole { Answer::Ended } else { Answer::Begun };
                 self.answer(*request, Answer::Awaited, to);
             }
-            Effect::End { request } | Effect::EndStream { request } => {
+            Effect::End { request } => {
+                self.end_rows(*request, true);
+                self.answer(*request, Answer::Begun, Answer::Ended);
+            }
+            Effect::EndStream { request } => {
                 self.answer(*request, Answer::Begun, Answer::Ended);
             }
             Effect::Abort { request } => {
                 self.note_death_of(*request);
+                self.end_rows(*request, false);
                 self.answer(*request, Answer::Begun, Answer::Ended);
             }
             Effect::Keep { request } => {
@@ -176,6 +204,17 @@ impl Model {
                     self.feed(*request, *message, *cursor);
                 }
             }
+            Effect::FeedGap { cursor, requests } => {
+                for request in requests {
+                    self.feed_gap(*request, *cursor);
+                }
+            }
+            Effect::StartQuery { .. }
+            | Effect::CancelQuery { .. }
+            | Effect::BeginRows { .. }
+            | Effect::AnswerQuery { .. }
+            | Effect::EndLease { .. }
+            | Effect::DropResult { .. } => self.apply_of_databases(effect),
             Effect::Forget { request, ending, .. } => self.forget(*request, *ending),
             Effect::Assign { request, worker, route } => self.assign(*request, *worker, route.map(|route| route.table)),
             Effect::Call { request, worker, outcome } => self.call(*request, *worker, *outcome),
@@ -186,21 +225,12 @@ impl Model {
                 }
             }
             Effect::Cancel { request, worker, reason } => self.cancel(*request, *worker, *reason),
-            Effect::StartWorker { worker } => {
-                let process = Process::new(*worker, self.now);
-                assert!(self.processes.insert(*worker, process).is_none(), "started twice");
-            }
+            Effect::StartWorker { worker } => self.start(*worker),
             Effect::DrainWorker { worker, .. } => {
                 let drains = self.drains;
                 self.process(*worker).replaced |= !drains;
             }
-            Effect::DismissWorker { worker } => {
-                let process = self.process(*worker);
-                assert_eq!(process.phase, Phase::Ready);
-                assert!(process.awaiting.is_empty(), "dismissed with coroutines");
-                assert!(process.streams.iter().all(|stream| stream.ghost), "dismissed with requests");
-                process.phase = Phase::Dismissed;
-            }
+            Effect::DismissWorker { worker } => self.dismiss(*worker),
             Effect::KillWorker { worker, why } => self.kill(*worker, *why),
             Effect::DumpStack { worker, .. } => assert!(self.processes.contains_key(worker)),
             Effect::Ping { worker, token } => {
@@ -215,6 +245,9 @@ impl Model {
             Effect::Exit { reason } => {
                 assert!(self.requests.is_empty(), "exit with requests left");
                 assert!(self.processes.keys().all(|worker| Some(*worker) == self.dying), "exit with workers left");
+                assert!(self.databases.results.is_empty() && self.databases.leases.is_empty(), "exit with things kept");
+                let forced = self.drain_until.is_some_and(|until| until + QUERIES_END_MAX <= self.now);
+                assert!(forced || self.databases.running.is_empty(), "exit with queries left");
                 self.exited = Some(*reason);
             }
         }
@@ -230,21 +263,15 @@ impl Model {
     }
 
     pub fn routed(&mut self, id: RequestId, destination: &Destination, default: Option<std::time::Duration>) {
-        let (now, request) = (self.now, self.request(id));
+        let now = self.now;
+        let request = self.request(id);
         match destination {
             Destination::Handler { deadline, .. } => request.deadline = *deadline,
             Destination::Wait { wait, then, deadline, .. } => {
                 request.deadline = *deadline;
-                let (wait, then) = (wait.clone(), *then);
-                request.place = Place::Waiting(Waiting {
-                    wait,
-                    then,
-                    worker: None,
-                    since: now,
-                    fed: None,
-                    gap: false,
-                    given_up: false,
-                });
+                let asked = self.ask(id, wait);
+                let waiting = Waiting::new(wait.clone(), *then, None, now, asked);
+                self.request(id).place = Place::Waiting(waiting);
             }
             Destination::Fallback { .. } | Destination::Unknown => request.deadline = default,
             Destination::Constant { .. } | Destination::NotFound | Destination::MethodNotAllowed => {}

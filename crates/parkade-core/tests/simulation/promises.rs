@@ -6,6 +6,7 @@ use parkade_core::{ChannelStatus, Event, MessageId, RequestId, State, Status, Th
 
 use crate::model::Place;
 use crate::process::{Phase, Process, Temper};
+use crate::query_promises;
 use crate::world::World;
 
 /// What a step promises, as it was before it.
@@ -59,6 +60,7 @@ pub fn check(world: &mut World, before: &Before) {
     nobody_waits_on_a_channel_unknown(world, &status);
     nobody_waits_for_what_is_held(world, &status);
     bounds_hold(world, &status);
+    query_promises::check(world, &status);
     if world.ticked {
         nothing_is_overdue(world);
     }
@@ -168,7 +170,7 @@ fn nobody_waits_on_a_channel_unknown(world: &World, status: &Status) {
     let mut told: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for waiting in world.model.requests.values().filter_map(|request| request.waiting()) {
         match &waiting.wait {
-            Wait::Timer { .. } => {}
+            Wait::Timer { .. } | Wait::Query(_) => {}
             Wait::Next { channel, .. } => told.entry(channel.as_str()).or_default().0 += 1,
             Wait::Stream { channel, .. } => told.entry(channel.as_str()).or_default().1 += 1,
         }
@@ -207,7 +209,8 @@ fn bounds_hold(world: &World, status: &Status) {
     assert_eq!(status.messages_held, world.model.messages.len(), "messages that nobody needs are kept");
     let ghosts =
         world.model.processes.values().flat_map(|process| &process.streams).filter(|stream| stream.ghost).count();
-    assert!(status.alarms <= world.model.requests.len() + ghosts, "alarms for nobody");
+    let kept = world.model.databases.kept.len() + usize::from(world.model.drains);
+    assert!(status.alarms <= world.model.requests.len() + ghosts + kept, "alarms for nobody");
 }
 
 fn nothing_is_overdue(world: &World) {
@@ -249,4 +252,5 @@ pub fn check_the_end(world: &World) {
     let counts = world.core.counts();
     assert_eq!(counts.accepted, counts.answered + counts.cancelled.total(), "every request ends once");
     assert_eq!(status.messages_held, world.model.messages.len());
+    assert_eq!((status.results_held, status.transactions_count), (0, 0));
 }

@@ -2,10 +2,25 @@
 
 use std::time::Duration;
 
-use parkade_core::{ChannelName, Config, HistoryLimits, Random, Recycle, RouteKind, RouteSpec, Then, Wait};
+use parkade_core::{
+    ChannelName, Config, DatabaseId, HistoryLimits, QueryWait, QueryWork, Random, Recycle, RouteKind, RouteSpec,
+    SharedKey, Sharing, Then, Wait,
+};
 
-pub const PATHS: [&str; 9] =
-    ["/sync", "/async", "/endless", "/next", "/next/call", "/stream", "/timer", "/constant", "/missing"];
+pub const PATHS: [&str; 12] = [
+    "/sync",
+    "/async",
+    "/endless",
+    "/next",
+    "/next/call",
+    "/stream",
+    "/timer",
+    "/constant",
+    "/missing",
+    "/query",
+    "/query/shared",
+    "/query/call",
+];
 pub const CHANNELS: [&str; 4] = ["a", "b", "news/1", "news/2"];
 
 pub fn config(random: &mut Random, seed: u64) -> Config {
@@ -28,6 +43,7 @@ pub fn config(random: &mut Random, seed: u64) -> Config {
         history: history(random),
         history_bytes_max: if tight { 500 } else { 10_000 },
         channels_count_max: if tight { 2 } else { 100 },
+        query_grace: Duration::from_millis(if tight { 100 } else { 1000 }),
         exit_when_the_first_start_fails: random.below(8) == 0,
         ..Config::default()
     }
@@ -61,6 +77,9 @@ pub fn routes(version: u64) -> (bool, Vec<RouteSpec>) {
             RouteKind::Wait { wait: Wait::Timer { after: Duration::from_millis(700) }, then: Then::Answer },
         ),
         route("/constant", RouteKind::Constant),
+        route("/query", RouteKind::Wait { wait: query(None), then: Then::Answer }),
+        route("/query/shared", RouteKind::Wait { wait: query(Some("one")), then: Then::Answer }),
+        route("/query/call", RouteKind::Wait { wait: query(None), then: Then::Call }),
     ];
     match version {
         0 => routes.reverse(),
@@ -69,4 +88,9 @@ pub fn routes(version: u64) -> (bool, Vec<RouteSpec>) {
         _ => {}
     }
     (version == 3, routes)
+}
+
+fn query(key: Option<&str>) -> Wait {
+    let shared = key.map(|key| Sharing { key: SharedKey(key.as_bytes().into()), ttl: Duration::from_millis(300) });
+    Wait::Query(QueryWait { database: DatabaseId(0), deadline: None, work: QueryWork::Alone, shared })
 }

@@ -136,7 +136,9 @@ impl World {
             return self.time_passes();
         }
         let (worker, request) = (process.id, stream.request);
+        let open = self.model.databases.lease_of(request).is_some();
         match (stream.begun, self.random.below(20)) {
+            (false, 0..15) if open && process.concurrent => self.parks(process, stream),
             (false, 0..9) => self.closes(process, Event::Answered { worker, request, whole: true }),
             (false, 9..11) => {
                 self.model.process(worker).stream(request).unwrap().begun = true;
@@ -177,19 +179,24 @@ impl World {
     pub(crate) fn parks(&mut self, process: &Process, stream: Stream) {
         let (worker, request, wait) = (process.id, stream.request, self.wait());
         let stream_wait = matches!(wait, Wait::Stream { .. });
-        let then = match self.random.below(3) {
-            0 if process.concurrent && !stream_wait => Then::Await,
+        let open = self.model.databases.lease_of(request).is_some();
+        let then = match self.random.below(if open { 6 } else { 3 }) {
+            0 | 3.. if process.concurrent && !stream_wait => Then::Await,
             1 if !stream_wait => Then::Call,
             _ => Then::Answer,
         };
+        let asks = (open || self.random.below(2) == 0) && !stream_wait;
+        let wait = if asks { self.query_of(request, then) } else { wait };
         let now = self.now;
         self.model.process(worker).close(now, request);
         if !stream.ghost {
+            self.model.now = now;
+            let asked = self.model.ask(request, &wait);
             let parked = self.model.request(request);
             parked.kept = false;
             let (wait, worker) = (wait.clone(), Some(worker));
-            parked.place =
-                Place::Waiting(Waiting { wait, then, worker, since: now, fed: None, gap: false, given_up: false });
+            parked.holds = None;
+            parked.place = Place::Waiting(Waiting::new(wait, then, worker, now, asked));
             if then == Then::Await {
                 self.model.process(process.id).awaiting.push(request);
             }

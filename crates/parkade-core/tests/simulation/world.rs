@@ -58,12 +58,15 @@ impl World {
             0..250 => self.arrive(),
             250..300 => self.client_leaves(),
             300..305 => self.operator_cancels(),
-            305..380 => self.publish(),
+            305..310 => self.operator_cancels_a_query(),
+            310..313 => self.loses_messages(),
+            313..380 => self.publish(),
             380..383 => self.configure(),
             383..388 => self.tell(Event::Reload),
             388..390 => self.all_clients_leave(),
             390..391 => self.pause(),
             391..550 => self.time_passes(),
+            550..670 => self.a_database_acts(),
             _ => self.a_process_acts(),
         }
     }
@@ -72,6 +75,8 @@ impl World {
     pub fn end(&mut self) {
         let grace = Duration::from_millis([0, 500, 30_000][usize::try_from(self.random.below(3)).unwrap()]);
         self.model.drains = true;
+        self.model.drain_until = Some(self.now + grace);
+        self.model.databases.closed_at = Some(self.now + grace.min(self.core.config().query_grace));
         self.tell(Event::Drain { grace });
         let over = self.now + grace + Duration::from_secs(3);
         for _ in 0..100_000 {
@@ -81,6 +86,7 @@ impl World {
             match self.random.below(10) {
                 0 => self.arrive(),
                 1..3 => self.time_passes(),
+                3 | 4 => self.a_database_acts(),
                 _ => self.a_process_acts(),
             }
             assert!(self.now < over + Duration::from_secs(20) || self.model.exited.is_some(), "the drain does not end");
@@ -94,6 +100,12 @@ impl World {
         self.model.told_died.clear();
         let before = promises::before(self, &event);
         self.ticked = event == Event::Tick;
+        self.model.databases.cancelled.clear();
+        self.model.databases.released.clear();
+        if self.ticked {
+            let now = self.now;
+            self.model.databases.kept.retain(|kept| kept.until > now);
+        }
         let status = self.core.status(self.now);
         let serving = status.workers.iter().filter(|worker| worker.generation == status.generation);
         self.model.serving = serving.map(|worker| worker.worker).collect();
@@ -107,6 +119,7 @@ impl World {
             pending.extend(self.routes().into_iter().rev());
         }
         self.sync_woken();
+        crate::query_promises::sync(self);
         promises::check(self, &before);
         self.model.dying = None;
         self.model.publishing = None;

@@ -27,6 +27,8 @@ pub(crate) enum Aim {
 pub(crate) struct Target {
     pub(crate) slot: usize,
     pub(crate) line: Line,
+    /// Which of its statements.
+    pub(crate) epoch: u64,
     pub(crate) pid: i32,
     pub(crate) backend_start: Box<str>,
     /// It was found there, and, if that was asked, the signal could be sent.

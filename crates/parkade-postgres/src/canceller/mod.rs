@@ -28,14 +28,32 @@ pub(crate) struct Canceller {
 }
 
 #[derive(Debug, Default)]
+#[expect(clippy::large_enum_variant, reason = "there is one canceller")]
 enum State {
     #[default]
     Off,
-    Dialling { open: Open, dial: Dial },
+    Dialling {
+        open: Open,
+        dial: Dial,
+    },
     /// Its statements are being prepared.
-    Preparing { open: Open, postmaster: Box<str>, refused: bool, since: Instant },
-    Ready { open: Open, postmaster: Box<str>, next: Instant },
-    Asking { open: Open, postmaster: Box<str>, batch: Batch, since: Instant },
+    Preparing {
+        open: Open,
+        postmaster: Box<str>,
+        refused: bool,
+        since: Instant,
+    },
+    Ready {
+        open: Open,
+        postmaster: Box<str>,
+        next: Instant,
+    },
+    Asking {
+        open: Open,
+        postmaster: Box<str>,
+        batch: Batch,
+        since: Instant,
+    },
 }
 
 #[derive(Debug)]
@@ -97,7 +115,9 @@ impl Canceller {
     pub(crate) fn serves(&self, identity: &Identity) -> bool {
         match &self.state {
             State::Off | State::Dialling { .. } | State::Preparing { .. } => false,
-            State::Ready { postmaster, .. } | State::Asking { postmaster, .. } => **postmaster == *identity.postmaster_start,
+            State::Ready { postmaster, .. } | State::Asking { postmaster, .. } => {
+                **postmaster == *identity.postmaster_start
+            }
         }
     }
 
@@ -129,10 +149,16 @@ impl Canceller {
     }
 
     /// The bytes of `buffer` up to `at` have been heard when it returns something.
-    pub(crate) fn next(&mut self, now: Instant, buffer: &[u8], at: &mut usize, terms: &Terms) -> Result<Option<Told>, Broken> {
+    pub(crate) fn next(
+        &mut self,
+        now: Instant,
+        buffer: &[u8],
+        at: &mut usize,
+        terms: &Terms,
+    ) -> Result<Option<Told>, Broken> {
         let Some(open) = self.open_mut() else { return Ok(None) };
         let Some(frame) = open.wire.frames.next(buffer, at)? else { return Ok(None) };
-        self.hear(now, Message::parse(frame)?, terms).map(Some)
+        self.hear(now, Message::parse(&frame)?, terms).map(Some)
     }
 
     fn hear(&mut self, now: Instant, message: Message<'_>, terms: &Terms) -> Result<Told, Broken> {
@@ -145,7 +171,9 @@ impl Canceller {
                 *refused = true;
                 Ok(Told::Nothing)
             }
-            (State::Preparing { .. } | State::Asking { .. }, Message::Ready(transaction)) => Ok(self.ready(now, transaction)),
+            (State::Preparing { .. } | State::Asking { .. }, Message::Ready(transaction)) => {
+                Ok(self.ready(now, transaction))
+            }
             (State::Asking { batch, .. }, Message::Row(row)) => batch.row(row).map(|()| Told::Nothing),
             (State::Asking { .. }, Message::Error(error)) => {
                 tracing::warn!(code = %error.code, "the canceller's statement failed: {}", error.message);

@@ -44,9 +44,8 @@ impl Database {
     fn resolve(&mut self, now: Instant, line: Line) {
         let asked = match &mut self.resolver {
             Some(resolver) => resolver.ask(line.0, &self.settings.hosts),
-            None => Resolver::new(&self.registry, Token(self.first_token)).and_then(|resolver| {
-                self.resolver.insert(resolver).ask(line.0, &self.settings.hosts)
-            }),
+            None => Resolver::new(&self.registry, Token(self.first_token))
+                .and_then(|resolver| self.resolver.insert(resolver).ask(line.0, &self.settings.hosts)),
         };
         if let Err(error) = asked {
             self.pool.lost(now, line, Loss::Unreachable(format!("its name cannot be looked up: {error}")));
@@ -59,7 +58,7 @@ impl Database {
         let answers: Vec<_> = resolver.answers().collect();
         for (line, found) in answers {
             let line = Line(line);
-            if !self.wired.get(&offset_of(line)).is_some_and(|wired| wired.line == line) {
+            if self.wired.get(&offset_of(line)).is_none_or(|wired| wired.line != line) {
                 continue;
             }
             let attempts = Attempts::new(&self.settings, &found);
@@ -77,13 +76,11 @@ impl Database {
         if let Some(wired) = self.wired.get_mut(&offset_of(line)) {
             wired.attempts = attempts;
         }
-        match first {
-            Some(attempt) => self.dial(now, line, attempt),
-            None => {
-                let why = why.unwrap_or_else(|| "it has no address".to_owned());
-                self.pool.lost(now, line, Loss::Unreachable(why));
-            }
+        if let Some(attempt) = first {
+            return self.dial(now, line, attempt);
         }
+        let why = why.unwrap_or_else(|| "it has no address".to_owned());
+        self.pool.lost(now, line, Loss::Unreachable(why));
     }
 
     fn dial(&mut self, now: Instant, line: Line, attempt: Attempt) {

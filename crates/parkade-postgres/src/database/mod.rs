@@ -69,12 +69,7 @@ struct Stand {
 
 impl Database {
     /// Reads certificates; opens nothing. `first_token` and the [`TOKENS`] from it on are its own in that registry.
-    pub fn new(
-        settings: Settings,
-        options: Options,
-        registry: mio::Registry,
-        first_token: usize,
-    ) -> io::Result<Self> {
+    pub fn new(settings: Settings, options: Options, registry: mio::Registry, first_token: usize) -> io::Result<Self> {
         let tls = TlsPlan::new(&settings.tls).map_err(io::Error::other)?;
         let terms = Terms::new(&settings, &options);
         let pool = Pool::new(settings.name(), terms, options, fastrand::Rng::new(), Instant::now());

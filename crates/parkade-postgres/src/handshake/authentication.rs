@@ -44,10 +44,12 @@ impl Authentication {
             }
             12 => {
                 let mut scram = self.scram.take().ok_or_else(out_of_turn)?;
-                let forged = |_| Refusal::denied("SCRAM: the server does not know the password either: it is not the one it says");
+                let forged = |_| {
+                    Refusal::denied("SCRAM: the server does not know the password either: it is not the one it says")
+                };
                 scram.finish(data).map_err(forged)?;
             }
-            7 | 8 | 9 => return Err(Refusal::denied("the server asks for GSSAPI or SSPI, which are not supported")),
+            7..=9 => return Err(Refusal::denied("the server asks for GSSAPI or SSPI, which are not supported")),
             _ => return Err(Refusal::denied("the server asks for an unknown way of authentication")),
         }
         Ok(false)

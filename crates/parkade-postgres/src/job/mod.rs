@@ -45,7 +45,10 @@ struct Rows {
 /// What became of it, as far as the connection knows.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    Completed { summary: Summary, rest: Bytes },
+    Completed {
+        summary: Summary,
+        rest: Bytes,
+    },
     Refused(ServerError),
     Failed(Failure),
     /// It has been prepared, and not been run.

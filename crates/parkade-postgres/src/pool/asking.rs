@@ -48,16 +48,12 @@ impl Pool {
             }
             Some(_) | None => None,
         };
-        match refusal {
-            Some(failure) => {
-                self.fail_query(query, failure);
-                false
-            }
-            None => {
-                self.queue.push_back(query, work);
-                true
-            }
+        if let Some(failure) = refusal {
+            self.fail_query(query, failure);
+            return false;
         }
+        self.queue.push_back(query, work);
+        true
     }
 
     fn submit_within(&mut self, query: QueryId, id: LeaseId, work: Work) {
@@ -73,11 +69,7 @@ impl Pool {
         self.now = now;
         match self.queue.ticket(query) {
             Some(Ticket::Queued(_)) => self.cancel_queued(query),
-            Some(&Ticket::Leased(lease)) => {
-                if self.leases.get_mut(&lease).is_some_and(|lease| lease.remove(query)) {
-                    self.end_query(query, End::Cancelled);
-                }
-            }
+            Some(&Ticket::Leased(lease)) => self.cancel_leased(lease, query),
             Some(&Ticket::Running(index)) => self.cancel_running(index, query),
             // It has ended: the cancel came too late (fence 1).
             None => {}
@@ -89,6 +81,12 @@ impl Pool {
         self.end_query(query, End::Cancelled);
         if let Some(lease) = Part::of(&waiting.work).lease() {
             self.close_lease(lease, &no_transaction());
+        }
+    }
+
+    fn cancel_leased(&mut self, lease: LeaseId, query: QueryId) {
+        if self.leases.get_mut(&lease).is_some_and(|lease| lease.remove(query)) {
+            self.end_query(query, End::Cancelled);
         }
     }
 

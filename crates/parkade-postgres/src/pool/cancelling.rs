@@ -99,20 +99,20 @@ impl Pool {
     fn request(&mut self, index: usize) {
         let until = self.now + self.options.connect_timeout;
         let slot = self.slot(index);
-        let (target, pid) = (slot.line, slot.identity.pid);
+        let (target, epoch, pid) = (slot.line, slot.epoch, slot.identity.pid);
         let Some(secret) = slot.identity.secret else { return };
         let State::Cancelling(Cancelling { cancels, .. }) = &mut slot.state else { return };
         cancels.fire();
         let sent = cancels.sent;
         self.count_cancel(sent);
         let line = self.open_line(super::Role::Request, Destination::As(target));
-        self.requests.begin(line, index, target, (pid, secret), until);
+        self.requests.begin(line, index, (target, epoch), (pid, secret), until);
     }
 
     pub(super) fn requested(&mut self, request: &Request, delivery: Delivery) {
         let now = self.now;
         let other = if self.is_pooled { Transport::Request } else { Transport::Canceller };
-        let Some(cancels) = self.cancels_of(request.slot, request.target) else { return };
+        let Some(cancels) = self.cancels_of(request.slot, request.target, request.epoch) else { return };
         match delivery {
             Delivery::Acknowledged => cancels.acknowledge(now),
             Delivery::NotSent => {
@@ -132,7 +132,7 @@ impl Pool {
     pub(super) fn cancelled(&mut self, targets: Vec<Target>) {
         let now = self.now;
         for target in targets {
-            let Some(cancels) = self.cancels_of(target.slot, target.line) else { continue };
+            let Some(cancels) = self.cancels_of(target.slot, target.line, target.epoch) else { continue };
             cancels.acknowledge(now);
             if !target.is_reached {
                 cancels.change_transport(now, Transport::Request);
@@ -145,7 +145,7 @@ impl Pool {
     pub(super) fn cancels_lost(&mut self, targets: Vec<Target>) {
         let now = self.now;
         for target in targets {
-            let Some(cancels) = self.cancels_of(target.slot, target.line) else { continue };
+            let Some(cancels) = self.cancels_of(target.slot, target.line, target.epoch) else { continue };
             cancels.is_tainted = true;
             cancels.acknowledge(now);
             cancels.change_transport(now, Transport::Request);
@@ -153,9 +153,9 @@ impl Pool {
         }
     }
 
-    /// The cancels that are under way to a connection, if it still is the same one.
-    fn cancels_of(&mut self, index: usize, line: Line) -> Option<&mut Cancels> {
-        let slot = self.slots[index].as_mut().filter(|slot| slot.line == line)?;
+    /// The cancels that are under way to a connection, if it still runs that statement.
+    fn cancels_of(&mut self, index: usize, line: Line, epoch: u64) -> Option<&mut Cancels> {
+        let slot = self.slots[index].as_mut().filter(|slot| slot.line == line && slot.epoch == epoch)?;
         match &mut slot.state {
             State::Cancelling(Cancelling { cancels, .. }) | State::Settling(Settling { cancels, .. }) => Some(cancels),
             State::Connecting(_)
@@ -204,6 +204,7 @@ pub(super) fn target(index: usize, slot: &Slot) -> Target {
     Target {
         slot: index,
         line: slot.line,
+        epoch: slot.epoch,
         pid: slot.identity.pid,
         backend_start: slot.identity.backend_start.clone(),
         is_reached: false,

@@ -43,7 +43,8 @@ impl Pool {
         let is_connecting = |slot: &&Slot| matches!(slot.state, State::Connecting(_));
         let mut connecting = self.slots.iter().flatten().filter(is_connecting).count();
         // One stays open: so it is known whether the database can be reached.
-        let wanted = if self.slots.iter().all(Option::is_none) { self.queue.count().max(1) } else { self.queue.count() };
+        let wanted =
+            if self.slots.iter().all(Option::is_none) { self.queue.count().max(1) } else { self.queue.count() };
         let at_once = if self.reaching.is_failing() { 1 } else { self.slots.len() };
         while connecting < wanted.min(at_once) && self.pace.take(self.now) {
             let Some(index) = self.slots.iter().position(Option::is_none) else { return };

@@ -39,7 +39,7 @@ impl Pool {
                 return buffer.clear();
             }
             let frame = self.slot(index).wire.frames.next(buffer, &mut at);
-            let heard = match frame.and_then(|frame| frame.map(Message::parse).transpose()) {
+            let heard = match frame.and_then(|frame| frame.as_ref().map(Message::parse).transpose()) {
                 Ok(Some(message)) => self.hear(index, message),
                 Ok(None) => break None,
                 Err(broken) => Err(broken),
@@ -70,7 +70,8 @@ impl Pool {
                 tracing::debug!(code = %notice.code, "notice: {}", notice.message);
                 return Ok(());
             }
-            (_, Message::Setting { .. } | Message::Notification { .. }) => return Ok(()),
+            (_, Message::Setting { .. } | Message::Notification { .. })
+            | (State::Resetting(_), Message::Complete(_)) => return Ok(()),
             (State::Resetting(_), Message::Ready(Transaction::None)) => {
                 self.follow(index, crate::slot::Then::Idle);
                 return Ok(());
@@ -83,7 +84,6 @@ impl Pool {
                 self.counts.strays += u64::from(error.is_cancel_by_request());
                 return Ok(());
             }
-            (State::Resetting(_), Message::Complete(_)) => return Ok(()),
             // Nobody has asked: the server says good-bye.
             (_, Message::Error(error)) => {
                 self.dismissed(index, &error.message);
@@ -196,12 +196,14 @@ impl Pool {
                 self.counts.strays += u64::from(error.is_cancel_by_request());
                 End::Failed(error.into_failure())
             }
-            (Why::Unwanted, Outcome::Failed(failure)) => End::Failed(failure),
             // It was carried out although we refuse its rows: a statement may have changed something.
             (Why::Failed(failure), Outcome::Completed { .. }) => {
                 End::Failed(Failure { certainty: Certainty::Unknown, ..failure })
             }
-            (Why::Failed(failure), Outcome::Refused(_) | Outcome::Failed(_) | Outcome::NotRun) => End::Failed(failure),
+            (Why::Unwanted, Outcome::Failed(failure))
+            | (Why::Failed(failure), Outcome::Refused(_) | Outcome::Failed(_) | Outcome::NotRun) => {
+                End::Failed(failure)
+            }
         }
     }
 

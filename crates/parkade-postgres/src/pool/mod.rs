@@ -177,9 +177,9 @@ impl Pool {
     /// Whether nothing is to be expected of a line.
     pub(crate) fn is_at_rest(&self, line: Line) -> bool {
         match self.roles.get(&line) {
-            Some(Role::Slot(index)) => self.slots[*index]
-                .as_ref()
-                .is_some_and(|slot| matches!(slot.state, State::Idle(_) | State::Held(_))),
+            Some(Role::Slot(index)) => {
+                self.slots[*index].as_ref().is_some_and(|slot| matches!(slot.state, State::Idle(_) | State::Held(_)))
+            }
             Some(Role::Canceller | Role::Request | Role::Listener) | None => false,
         }
     }

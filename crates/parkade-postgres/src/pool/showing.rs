@@ -24,4 +24,15 @@ impl Pool {
             counts: self.counts,
         }
     }
+
+    #[cfg(test)]
+    pub(crate) fn canceller_line(&self) -> Option<crate::line::Line> {
+        self.canceller.line()
+    }
+
+    /// Whether no query and no transaction is remembered.
+    #[cfg(test)]
+    pub(crate) fn is_at_peace(&self) -> bool {
+        self.queue.is_empty() && self.leases.is_empty()
+    }
 }

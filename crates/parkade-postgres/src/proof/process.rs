@@ -5,14 +5,11 @@ use std::time::{Duration, Instant};
 
 use bytes::{Buf, BufMut, BytesMut};
 
-use crate::line::Line;
-
 /// What a process can have unsent before it is blocked: then it does not even look for a cancel.
-const SOCKET_BYTES: usize = 100_000;
+const SOCKET_BYTES: usize = 20_000;
 
 #[derive(Debug)]
 pub struct Process {
-    pub line: Line,
     pub pid: i32,
     pub start: String,
     pub input: BytesMut,
@@ -44,9 +41,8 @@ pub enum Call {
 }
 
 impl Process {
-    pub fn new(line: Line, pid: i32, start: String) -> Self {
+    pub fn new(pid: i32, start: String) -> Self {
         Self {
-            line,
             pid,
             start,
             input: BytesMut::new(),
@@ -235,7 +231,8 @@ impl Process {
                     left -= 1;
                 }
                 if left > 0 {
-                    self.running = Some(Running { text, until: now, rows_left: left, is_simple });
+                    self.running =
+                        Some(Running { text, until: now + Duration::from_millis(1), rows_left: left, is_simple });
                     return;
                 }
                 self.say(b'C', format!("SELECT {rows_left}\0").as_bytes());

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::process::{Call, Process};
-use crate::line::Line;
 
 #[derive(Debug)]
 pub struct Server {
@@ -37,7 +36,7 @@ impl Server {
         }
     }
 
-    pub fn connect(&mut self, line: Line) -> i32 {
+    pub fn connect(&mut self) -> i32 {
         // Process numbers come round soon: that is why they are not enough.
         self.last_pid = 100 + (self.last_pid - 99) % 60;
         while self.processes.contains_key(&self.last_pid) {
@@ -45,7 +44,7 @@ impl Server {
         }
         self.starts += 1;
         let start = format!("2026-01-01 00:00:00.{:06}+00", self.starts);
-        self.processes.insert(self.last_pid, Process::new(line, self.last_pid, start));
+        self.processes.insert(self.last_pid, Process::new(self.last_pid, start));
         self.last_pid
     }
 
@@ -53,8 +52,7 @@ impl Server {
     pub fn go_on(&mut self, now: Instant) {
         let pids: Vec<i32> = self.processes.keys().copied().collect();
         for pid in pids {
-            loop {
-                let Some(process) = self.processes.get_mut(&pid) else { break };
+            while let Some(process) = self.processes.get_mut(&pid) {
                 let was_idle = process.running.is_none();
                 process.go_on(now);
                 let call = process.read(now, &self.postmaster);
@@ -83,9 +81,15 @@ impl Server {
                     "pg_cancel_backend" => {
                         self.cancel_statements += 1;
                         self.cancel_signals += reached.len();
-                        reached.iter().for_each(|pid| self.signal(*pid));
+                        for &pid in &reached {
+                            self.signal(pid);
+                        }
                     }
-                    "pg_terminate_backend" => reached.iter().for_each(|pid| self.terminate(*pid)),
+                    "pg_terminate_backend" => {
+                        for &pid in &reached {
+                            self.terminate(pid);
+                        }
+                    }
                     _ => {}
                 }
                 if let Some(process) = self.processes.get_mut(&pid) {

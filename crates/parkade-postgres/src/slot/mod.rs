@@ -126,13 +126,6 @@ impl Busy {
     }
 }
 
-impl Cancelling {
-    /// The server is ready: whatever it said, the statement is over.
-    pub(crate) fn settle(self, then: Then) -> (Job, Why, Settling) {
-        (self.job, self.why, Settling { cancels: self.cancels, then })
-    }
-}
-
 impl State {
     pub(crate) fn name(&self) -> SlotState {
         match self {

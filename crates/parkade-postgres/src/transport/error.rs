@@ -48,9 +48,22 @@ impl Refusal {
                 }
                 Certificate::UnknownIssuer => Self::UnknownSigner,
                 Certificate::Expired | Certificate::ExpiredContext { .. } => Self::Expired,
-                why => Self::Certificate(format!("{why:?}")),
+                why => Self::Certificate(other(why)),
             },
             error => Self::Tls(error.to_string()),
         }
+    }
+}
+
+/// webpki's own errors come through rustls by their names only.
+fn other(why: &rustls::CertificateError) -> String {
+    match format!("{why:?}") {
+        named if named.contains("UnsupportedCertVersion") => {
+            "it is of X.509 version 1: sign it with extensions, such as a subjectAltName".into()
+        }
+        named if named.contains("CaUsedAsEndEntity") => {
+            "it is a signer's own: name this very file as sslrootcert, or use one that it has signed".into()
+        }
+        named => named,
     }
 }

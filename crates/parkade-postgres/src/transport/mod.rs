@@ -22,9 +22,8 @@ use rustls::pki_types::ServerName;
 pub use attempts::{Attempt, Attempts, Setback, TlsUse};
 pub use error::Refusal;
 pub use plan::TlsPlan;
-pub use resolver::{Found, Resolver, known};
+pub use resolver::{Resolver, known};
 use session::Session;
-pub use socket::Address;
 use socket::{Socket, unless_blocked};
 
 /// PostgreSQL 17, section 53.7: `SSLRequest`.

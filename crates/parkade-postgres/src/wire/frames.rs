@@ -14,9 +14,15 @@ pub(crate) struct Frames {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
-    Whole { tag: u8, body: &'a [u8] },
+    Whole {
+        tag: u8,
+        body: &'a [u8],
+    },
     /// It is not kept; told when it begins.
-    TooLarge { tag: u8, bytes: usize },
+    TooLarge {
+        tag: u8,
+        bytes: usize,
+    },
 }
 
 impl Frames {

@@ -7,19 +7,33 @@ use super::reader::Reader;
 
 #[derive(Debug)]
 pub(crate) enum Message<'a> {
-    Authentication { kind: i32, data: &'a [u8] },
-    Setting { name: &'a str, value: &'a str },
-    Key { pid: i32, secret: i32 },
+    Authentication {
+        kind: i32,
+        data: &'a [u8],
+    },
+    Setting {
+        name: &'a str,
+        value: &'a str,
+    },
+    Key {
+        pid: i32,
+        secret: i32,
+    },
     Ready(Transaction),
     Error(ServerError),
     Notice(ServerError),
-    Notification { channel: &'a str, payload: &'a str },
+    Notification {
+        channel: &'a str,
+        payload: &'a str,
+    },
     /// The parameters of a statement, by their number.
     Parameters(usize),
     Columns(Vec<Field>),
     NoColumns,
     Row(Row<'a>),
-    RowTooLarge { bytes: usize },
+    RowTooLarge {
+        bytes: usize,
+    },
     /// `INSERT 0 3`
     Complete(&'a str),
     Empty,
@@ -66,8 +80,8 @@ impl<'a> Row<'a> {
 }
 
 impl<'a> Message<'a> {
-    pub(crate) fn parse(frame: Frame<'a>) -> Result<Self, Broken> {
-        let (tag, body) = match frame {
+    pub(crate) fn parse(frame: &Frame<'a>) -> Result<Self, Broken> {
+        let (tag, body) = match *frame {
             Frame::Whole { tag, body } => (tag, body),
             Frame::TooLarge { tag: b'D', bytes } => return Ok(Self::RowTooLarge { bytes }),
             Frame::TooLarge { .. } => return Ok(Self::Progress),

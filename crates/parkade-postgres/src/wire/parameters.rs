@@ -7,7 +7,8 @@ use parkade_sql::{Failure, FailureKind, Parameter};
 pub(crate) fn check(parameters: &[Parameter]) -> Result<(), Failure> {
     match parameters.iter().position(has_nul) {
         Some(index) => {
-            let message = format!("parameter {} contains a NUL character, which PostgreSQL cannot store in text", index + 1);
+            let message =
+                format!("parameter {} contains a NUL character, which PostgreSQL cannot store in text", index + 1);
             Err(Failure::new(FailureKind::Unsupported, message))
         }
         None if parameters.len() > u16::MAX.into() => {

@@ -57,7 +57,7 @@ impl Shared {
                 return task;
             }
             board.slots[index].rest = Rest::Asleep;
-            board = self.wait(board, index);
+            board = wait(board, index);
             board.slots[index].rest = Rest::Awake;
         }
     }
@@ -68,7 +68,7 @@ impl Shared {
         let room = loop {
             match board.has_room(index) {
                 Some(room) => break room,
-                None => board = self.wait(board, index),
+                None => board = wait(board, index),
             }
         };
         room?;
@@ -84,21 +84,21 @@ impl Shared {
         (self.wake)();
     }
 
-    fn wait<'a>(&self, board: MutexGuard<'a, Board>, index: usize) -> MutexGuard<'a, Board> {
-        let bell = Arc::clone(&board.slots[index].bell);
-        bell.wait(board).unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn lock(&self) -> MutexGuard<'_, Board> {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Never wakes under the lock: whoever is woken may come straight for it.
     fn unlock(&self, board: MutexGuard<'_, Board>, had_said: bool) {
-        let has_said = !board.said.is_empty();
+        let is_new = !had_said && !board.said.is_empty();
         drop(board);
-        if has_said && !had_said {
+        if is_new {
             (self.wake)();
         }
     }
+}
+
+fn wait(board: MutexGuard<'_, Board>, index: usize) -> MutexGuard<'_, Board> {
+    let bell = Arc::clone(&board.slots[index].bell);
+    bell.wait(board).unwrap_or_else(PoisonError::into_inner)
 }

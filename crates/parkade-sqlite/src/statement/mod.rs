@@ -25,12 +25,7 @@ pub enum Rights {
 }
 
 /// Carries it out. The bytes are the end of its rows.
-pub fn run(
-    connection: &Connection,
-    seat: &Seat<'_>,
-    query: &Query,
-    rights: Rights,
-) -> Result<(Bytes, Summary), Stop> {
+pub fn run(connection: &Connection, seat: &Seat<'_>, query: &Query, rights: Rights) -> Result<(Bytes, Summary), Stop> {
     if command::is_empty(&query.text) {
         return Err(refused("42601", "the statement is empty").into());
     }
@@ -42,9 +37,8 @@ pub fn run(
         Rights::ReadOrHandOver | Rights::ReadOnly | Rights::Write => {}
     }
     parameters::bind(&mut statement, &query.parameters)?;
-    let take = |statement: &mut CachedStatement<'_>| {
-        seat.start(|| rows::take(connection, seat, statement, query, is_reading))
-    };
+    let take =
+        |statement: &mut CachedStatement<'_>| seat.start(|| rows::take(connection, seat, statement, query, is_reading));
     if is_reading || statement.column_count() == 0 {
         return take(&mut statement);
     }

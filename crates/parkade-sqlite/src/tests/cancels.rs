@@ -121,7 +121,8 @@ fn an_interrupted_write_takes_its_transaction_along() {
     let (lease, begin) = owner.begin(false);
     owner.answer(begin).unwrap();
     owner.within(lease, "INSERT INTO t VALUES (1)").unwrap();
-    let work = parkade_sql::Work::Within { lease, query: super::owner::query(&format!("INSERT INTO t {ENDLESS}"), &[]) };
+    let work =
+        parkade_sql::Work::Within { lease, query: super::owner::query(&format!("INSERT INTO t {ENDLESS}"), &[]) };
     let query = owner.submit(work);
     owner.until_started(query);
     owner.cancel(query);

@@ -12,8 +12,8 @@ use super::exchange::{Exchange, Kept};
 use super::messages::Event as StreamEvent;
 use super::tables::{Standing, Tables};
 use super::{Hand, Server, refusal};
+use crate::http::Purpose;
 use crate::http::answer::{BadAnswer, Field};
-use crate::http::{Purpose, error_body};
 use crate::log::Entry;
 
 /// Clients of streams that end come back after a moment drawn from this range, so that they do not all come at once.
@@ -99,7 +99,7 @@ impl Server {
     }
 
     pub(super) fn refuse(&mut self, request: RequestId, refused: Refusal) {
-        let (status, fault, detail, retry_after) = refusal::explain(refused);
+        let (status, _, _, retry_after) = refusal::explain(refused);
         let allow = self
             .exchanges
             .of(request)
@@ -108,7 +108,7 @@ impl Server {
         let mut fields: Vec<Field<'_>> = vec![(b"content-type", b"application/json")];
         fields.extend(retry_after.map(|seconds| (&b"retry-after"[..], seconds)));
         fields.extend(allow.as_ref().map(|allow| (&b"allow"[..], allow.as_bytes())));
-        let body = error_body(status, fault, detail);
+        let body = refusal::body(refused);
         self.exchanges.note_answer(request, Some(status), body.len());
         let outcome = self.http_answer(request, status, &fields, &body.into());
         sent(outcome);

@@ -2,6 +2,8 @@
 
 use parkade_core::Refusal;
 
+use crate::http::{error_body, status_name};
+
 /// Status, whose fault it is, detail, and after how many seconds to try again.
 pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Option<&'static [u8]>) {
     match refusal {
@@ -26,5 +28,18 @@ pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Opti
             (504, "application", "the deadline of the query passed; whether it was carried out is not known", None)
         }
         Refusal::DeadlinePassed => (504, "application", "the deadline passed before the application answered", None),
+    }
+}
+
+/// The answer's JSON. Of a query it says, as always, what became of it.
+pub fn body(refusal: Refusal) -> Vec<u8> {
+    let (status, fault, detail, _) = explain(refusal);
+    match refusal {
+        Refusal::QueryTooLong => {
+            let error = status_name(status);
+            let told = serde_json::json!({ "status": status, "error": error, "fault": fault, "detail": detail, "effect": "unknown" });
+            told.to_string().into_bytes()
+        }
+        _ => error_body(status, fault, detail),
     }
 }

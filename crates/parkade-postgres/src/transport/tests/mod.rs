@@ -13,6 +13,8 @@ use std::time::Duration;
 use bytes::BytesMut;
 use mio::{Events, Interest, Poll, Token};
 
+use super::resolver::Found;
+use super::socket::Address;
 use super::*;
 use crate::settings::{Settings, SettingsError};
 

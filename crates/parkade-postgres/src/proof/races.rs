@@ -1,0 +1,337 @@
+//! Each race of `docs/queries.md`, forced.
+
+use std::time::Duration;
+
+use parkade_sql::{Certainty, End, FailureKind, SlotState};
+
+use super::world::World;
+
+const MILLI: Duration = Duration::from_millis(1);
+
+/// A pool that is connected, with its canceller.
+fn world(slots: usize) -> World {
+    let mut world = World::new(slots, 1);
+    world.run(100 * MILLI);
+    world
+}
+
+fn states(world: &World) -> Vec<SlotState> {
+    world.pool.status(world.now).slots.into_iter().map(|slot| slot.state).collect()
+}
+
+fn failure(end: &End) -> (FailureKind, Certainty) {
+    match end {
+        End::Failed(failure) => (failure.kind, failure.certainty),
+        other => panic!("it did not fail: {other:?}"),
+    }
+}
+
+fn is_completed(end: &End) -> bool {
+    matches!(end, End::Completed(_))
+}
+
+#[test]
+fn a_cancelled_statement_ends_and_its_connection_serves_the_next() {
+    let mut world = world(1);
+    let query = world.submit("work 10000000");
+    world.run(10 * MILLI);
+    let begun = world.now;
+    world.cancel(query);
+    assert_eq!(world.end_of(query), End::Cancelled);
+    assert!(world.now - begun < 5 * MILLI);
+    let next = world.submit("work 10");
+    assert!(is_completed(&world.end_of(next)));
+    let counts = world.pool.status(world.now).counts;
+    assert_eq!((counts.connects, counts.cancels_sent, counts.cancels_repeated), (1, 1, 0));
+}
+
+#[test]
+fn a_cancel_behind_the_end_does_nothing() {
+    let mut world = world(1);
+    let query = world.submit("work 10");
+    assert!(is_completed(&world.end_of(query)));
+    world.cancel(query);
+    world.run(1000 * MILLI);
+    assert_eq!(world.server.cancel_statements, 0);
+}
+
+#[test]
+#[cfg(not(feature = "without-fence"))]
+fn a_statement_that_ends_within_the_grace_needs_no_cancel() {
+    let mut world = world(1);
+    let query = world.submit("work 1000");
+    world.run(MILLI / 2);
+    world.cancel(query);
+    assert!(is_completed(&world.end_of(query)));
+    let counts = world.pool.status(world.now).counts;
+    assert_eq!((counts.cancels_sent, counts.cancels_late), (0, 1));
+}
+
+#[test]
+fn a_cancel_that_comes_before_its_statement_is_repeated() {
+    let mut world = world(1);
+    let first = world.submit("work 1");
+    world.end_of(first);
+    let query = world.submit("work 10000000");
+    world.turn();
+    // Its Parse and its Bind are held up on the way.
+    let lines: Vec<_> = world.links.keys().copied().collect();
+    world.link(lines[0]).up.is_held = true;
+    world.run(MILLI);
+    world.cancel(query);
+    world.run(10 * MILLI);
+    assert_eq!((world.server.cancel_signals, world.server.hits.len()), (1, 0));
+    world.link(lines[0]).up.is_held = false;
+    assert_eq!(world.end_of(query), End::Cancelled);
+}
+
+#[test]
+fn a_statement_that_was_only_prepared_is_never_run() {
+    let mut world = world(1);
+    let query = world.submit("work 10000000");
+    let line = *world.links.keys().next().unwrap();
+    world.link(line).down.is_held = true;
+    world.run(MILLI);
+    world.cancel(query);
+    world.run(2 * MILLI);
+    world.link(line).down.is_held = false;
+    assert_eq!(world.end_of(query), End::Cancelled);
+    assert_eq!(world.server.seen, Vec::<String>::new());
+}
+
+#[test]
+#[cfg(not(feature = "without-fence"))]
+fn the_next_statement_waits_for_the_acknowledgement_of_a_cancel_that_crossed_the_end() {
+    let mut world = world(1);
+    let query = world.submit("work 20000");
+    world.run(10 * MILLI);
+    let canceller = world.pool.canceller_line().unwrap();
+    world.link(canceller).up.is_held = true;
+    world.cancel(query);
+    assert!(is_completed(&world.end_of(query)));
+    let next = world.submit("work 1000");
+    world.run(100 * MILLI);
+    assert_eq!(states(&world), [SlotState::Settling]);
+    assert_eq!(world.server.seen.len(), 1);
+    world.link(canceller).up.is_held = false;
+    assert!(is_completed(&world.end_of(next)));
+    assert_eq!(world.server.hits, Vec::<String>::new());
+}
+
+#[test]
+#[cfg(not(feature = "without-fence"))]
+fn a_connection_whose_cancel_is_never_acknowledged_serves_nobody_again() {
+    let mut world = world(1);
+    let query = world.submit("work 20000");
+    world.run(10 * MILLI);
+    let canceller = world.pool.canceller_line().unwrap();
+    world.link(canceller).up.is_held = true;
+    world.cancel(query);
+    assert!(is_completed(&world.end_of(query)));
+    let next = world.submit("work 5000000");
+    world.run(2000 * MILLI);
+    // It arrives after all, at a process that is no longer ours.
+    if let Some(link) = world.links.get_mut(&canceller) {
+        link.up.is_held = false;
+    }
+    assert!(is_completed(&world.end_of(next)));
+    assert_eq!(world.pool.status(world.now).counts.connects, 2);
+}
+
+#[test]
+fn a_server_that_is_blocked_while_it_sends_is_read_until_it_hears_the_cancel() {
+    let mut world = world(1);
+    world.takes = false;
+    let query = world.submit("rows 1000000");
+    world.run(100 * MILLI);
+    assert_eq!(states(&world), [SlotState::Busy]);
+    assert!(world.untaken[&query] < 150_000);
+    world.cancel(query);
+    assert_eq!(world.end_of(query), End::Cancelled);
+}
+
+#[test]
+fn a_slow_reader_gets_everything_in_the_end() {
+    let mut world = world(1);
+    world.takes = false;
+    let query = world.submit("rows 50000");
+    let mut bytes = 0;
+    while !world.ended.contains_key(&query) {
+        world.run(10 * MILLI);
+        assert!(world.untaken.values().sum::<usize>() < 300_000);
+        bytes += world.untaken.values().sum::<usize>();
+        world.take_all();
+    }
+    assert_eq!(bytes, 50_000 * "{\"n\":12345},\n".len());
+}
+
+#[test]
+fn a_transaction_outlives_the_cancel_of_its_statement() {
+    let mut world = world(1);
+    let (lease, begin) = world.begin();
+    assert!(is_completed(&world.end_of(begin)));
+    let query = world.within(lease, "work 10000000");
+    world.run(10 * MILLI);
+    world.cancel(query);
+    assert_eq!(world.end_of(query), End::Cancelled);
+    world.run(MILLI);
+    assert_eq!(states(&world), [SlotState::Held]);
+    let commit = world.finish(lease, true);
+    assert_eq!(failure(&world.end_of(commit)), (FailureKind::Refused, Certainty::NotDone));
+    world.run(MILLI);
+    assert_eq!(states(&world), [SlotState::Idle]);
+}
+
+#[test]
+fn a_holder_that_leaves_while_a_statement_runs_leaves_nothing_behind() {
+    let mut world = world(1);
+    let (lease, _) = world.begin();
+    let query = world.within(lease, "work 10000000");
+    let waiting = world.within(lease, "work 1");
+    world.run(10 * MILLI);
+    world.release(lease);
+    assert_eq!((world.end_of(query), world.end_of(waiting)), (End::Cancelled, End::Cancelled));
+    world.run(10 * MILLI);
+    assert_eq!(states(&world), [SlotState::Idle]);
+    assert_eq!(world.server.seen.last().unwrap(), "ROLLBACK");
+    let late = world.within(lease, "work 1");
+    assert_eq!(failure(&world.end_of(late)).0, FailureKind::NoTransaction);
+}
+
+#[test]
+fn a_cancelled_begin_is_rolled_back() {
+    let mut world = world(1);
+    let (lease, begin) = world.begin();
+    world.run(Duration::from_micros(120));
+    world.cancel(begin);
+    assert_eq!(world.end_of(begin), End::Cancelled);
+    let late = world.within(lease, "work 1");
+    assert_eq!(failure(&world.end_of(late)).0, FailureKind::NoTransaction);
+    world.run(10 * MILLI);
+    assert_eq!(states(&world), [SlotState::Idle]);
+    assert_eq!(world.server.seen, ["BEGIN", "ROLLBACK"]);
+}
+
+#[test]
+fn whoever_leaves_the_queue_never_touches_the_database() {
+    let mut world = world(1);
+    let running = world.submit("work 50000");
+    world.run(MILLI);
+    let queued = world.submit("work 1");
+    world.cancel(queued);
+    assert_eq!(world.end_of(queued), End::Cancelled);
+    assert!(is_completed(&world.end_of(running)));
+    world.run(100 * MILLI);
+    assert_eq!(world.server.seen.len(), 1);
+    assert!(!world.started.contains(&queued));
+}
+
+#[test]
+fn a_statement_that_hears_no_cancel_is_terminated() {
+    let mut world = world(1);
+    let query = world.submit("stuck 60000000");
+    world.run(10 * MILLI);
+    world.cancel(query);
+    assert_eq!(failure(&world.end_of(query)), (FailureKind::Lost, Certainty::Unknown));
+    let next = world.submit("work 1");
+    assert!(is_completed(&world.end_of(next)));
+    let counts = world.pool.status(world.now).counts;
+    assert_eq!((counts.terminated, counts.strays), (1, 0));
+    assert!(counts.cancels_repeated > 5);
+}
+
+#[test]
+fn a_thousand_that_leave_at_once_are_one_statement_of_the_canceller() {
+    let mut world = world(20);
+    let queries: Vec<_> = (0..1000).map(|_| world.submit("work 10000000")).collect();
+    world.run(100 * MILLI);
+    for query in &queries {
+        world.cancel(*query);
+    }
+    world.run(100 * MILLI);
+    assert!(queries.iter().all(|query| world.ended[query] == End::Cancelled));
+    assert_eq!((world.server.cancel_statements, world.server.cancel_signals), (1, 20));
+    assert_eq!(states(&world), [SlotState::Idle; 20]);
+}
+
+#[test]
+fn a_commit_is_never_cancelled() {
+    let mut world = world(1);
+    let (lease, _) = world.begin();
+    let query = world.within(lease, "work 1");
+    world.end_of(query);
+    let commit = world.finish(lease, true);
+    let line = *world.links.keys().next().unwrap();
+    world.turn();
+    world.link(line).up.is_held = true;
+    world.cancel(commit);
+    world.release(lease);
+    world.run(500 * MILLI);
+    world.link(line).up.is_held = false;
+    assert!(is_completed(&world.end_of(commit)));
+    assert_eq!(world.server.cancel_statements, 0);
+    assert_eq!(world.pool.status(world.now).counts.cancels_late, 1);
+}
+
+#[test]
+fn without_a_canceller_a_request_does() {
+    let mut world = world(1);
+    let canceller = world.pool.canceller_line().unwrap();
+    let query = world.submit("work 10000000");
+    world.run(10 * MILLI);
+    world.pool.lost(world.now, canceller, crate::line::Loss::Closed);
+    world.cancel(query);
+    assert_eq!(world.end_of(query), End::Cancelled);
+    let next = world.submit("work 1");
+    assert!(is_completed(&world.end_of(next)));
+    let counts = world.pool.status(world.now).counts;
+    assert_eq!((counts.connects, counts.cancels_sent), (1, 1));
+}
+
+#[test]
+fn a_restart_fails_what_runs_and_keeps_what_waits() {
+    let mut world = world(1);
+    let running = world.submit("work 10000000");
+    let waiting = world.submit("work 1");
+    world.run(10 * MILLI);
+    world.server.restart(true);
+    assert_eq!(failure(&world.end_of(running)), (FailureKind::Lost, Certainty::NotDone));
+    assert!(is_completed(&world.end_of(waiting)));
+    let running = world.submit("work 10000000");
+    world.run(10 * MILLI);
+    world.server.restart(false);
+    assert_eq!(failure(&world.end_of(running)), (FailureKind::Lost, Certainty::Unknown));
+}
+
+#[test]
+fn a_database_that_stays_away_fails_those_who_wait() {
+    let mut world = World::new(2, 1);
+    world.server.is_down = true;
+    let query = world.submit("work 1");
+    world.run(4000 * MILLI);
+    assert!(!world.ended.contains_key(&query));
+    assert_eq!(failure(&world.end_of(query)).0, FailureKind::Unreachable);
+    let next = world.submit("work 1");
+    assert_eq!(failure(&world.end_of(next)).0, FailureKind::Unreachable);
+    world.server.is_down = false;
+    world.run(6000 * MILLI);
+    let next = world.submit("work 1");
+    assert!(is_completed(&world.end_of(next)));
+}
+
+#[test]
+fn the_end_cancels_what_runs_and_closes_everything() {
+    let mut world = world(3);
+    let (lease, begin) = world.begin();
+    world.end_of(begin);
+    let queries: Vec<_> = (0..5).map(|_| world.submit("work 10000000")).collect();
+    world.run(10 * MILLI);
+    world.cancelled.extend(queries.iter().copied());
+    world.pool.end(world.now);
+    world.run(100 * MILLI);
+    assert!(queries.iter().all(|query| world.ended[query] == End::Cancelled));
+    assert!(world.pool.is_ended() && world.server.processes.is_empty());
+    let late = world.within(lease, "work 1");
+    world.cancelled.insert(late);
+    assert_eq!(world.end_of(late), End::Cancelled);
+}
