@@ -56,8 +56,8 @@ class Crowd:
         try:
             connection = connection or await Connection.open(self._port)
             answer = await connection.exchange(request)
-        except Left:
-            self._ledger.left(request)
+        except Left as left:
+            self._ledger.left(request, left.moment)
             return None
         except (Broken, Late) as reason:
             self._failed(request, began, f"{type(reason).__name__} {reason}")

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 import struct
+import time
 from dataclasses import dataclass
 
 from kinds import Leaving, Request
@@ -26,7 +27,11 @@ class Late(Exception):
 
 
 class Left(Exception):
-    """The client itself has gone, as it was meant to."""
+    """The client itself has gone, as it was meant to, at a moment in seconds of the epoch."""
+
+    def __init__(self, moment: float) -> None:
+        super().__init__(moment)
+        self.moment = moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +44,9 @@ class Connection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
-        self._is_left = False
-        self._bytes_left = 0
-        """Of the answer's body, which the client waits for before it leaves; 0 without end."""
+        self._left_at: float | None = None
+        self._seen = 0
+        """Bytes of the present answer's body."""
 
     @classmethod
     async def open(cls, port: int) -> "Connection":
@@ -53,22 +58,22 @@ class Connection:
     async def exchange(self, request: Request) -> Answer:
         """The connection is gone when this raises."""
         leaving = request.leaving
-        self._bytes_left = leaving.bytes if leaving else 0
+        self._seen = 0
         self._writer.write(f"GET {request.path} HTTP/1.1\r\nHost: soak\r\n\r\n".encode())
         seconds = leaving.seconds if leaving else ANSWER_SECONDS_MAX
         # A timer that closes costs less than a task for each request.
         timer = asyncio.get_running_loop().call_later(seconds, self._leave, leaving)
         try:
-            answer = await self._answer(request.stall)
-            if self._is_left:
-                # Closed while the last bytes were on their way from the buffer to here.
-                raise Left
-            return answer
-        except (OSError, EOFError, asyncio.LimitOverrunError, Left) as reason:
-            self._leave(leaving) if isinstance(reason, Left) else self._writer.transport.abort()
-            if self._is_left:
-                raise (Left if leaving else Late) from reason
-            raise Broken(str(reason)) from reason
+            answer = await self._answer(leaving, request.stall)
+            if self._left_at is None:
+                return answer
+            # Closed while the last bytes were on their way from the buffer to here.
+            raise EOFError
+        except (OSError, EOFError, asyncio.LimitOverrunError) as reason:
+            self._writer.transport.abort()
+            if self._left_at is None:
+                raise Broken(str(reason)) from reason
+            raise (Left(self._left_at) if leaving else Late()) from reason
         finally:
             timer.cancel()
 
@@ -76,31 +81,31 @@ class Connection:
         self._writer.transport.abort()
 
     def _leave(self, leaving: Leaving | None) -> None:
-        self._is_left = True
+        self._left_at = time.time()
         if leaving and leaving.resets:
             with contextlib.suppress(OSError):
                 self._writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         self._writer.transport.abort()
 
-    async def _answer(self, stall: float) -> Answer:
+    async def _answer(self, leaving: Leaving | None, stall: float) -> Answer:
         head = (await self._reader.readuntil(b"\r\n\r\n")).decode().lower().split("\r\n")
         status = int(head[0].split()[1])
         fields = dict(line.split(": ", 1) for line in head[1:] if line)
         if fields.get("transfer-encoding") == "chunked":
-            return Answer(status, await self._chunks(stall))
-        return Answer(status, await self._piece(int(fields.get("content-length", 0))))
+            return Answer(status, await self._chunks(leaving, stall))
+        return Answer(status, await self._piece(int(fields.get("content-length", 0)), leaving))
 
-    async def _chunks(self, stall: float) -> bytes:
+    async def _chunks(self, leaving: Leaving | None, stall: float) -> bytes:
         parts: list[bytes] = []
         while size := int(await self._reader.readuntil(b"\r\n"), 16):
-            parts.append(await self._piece(size))
+            parts.append(await self._piece(size, leaving))
             await self._reader.readexactly(2)
             if len(parts) == 2 and stall:
                 await asyncio.sleep(stall)
         await self._reader.readexactly(2)
         return b"".join(parts)
 
-    async def _piece(self, size: int) -> bytes:
+    async def _piece(self, size: int, leaving: Leaving | None) -> bytes:
         parts: list[bytes] = []
         while size:
             part = await self._reader.read(min(size, READ_BYTES))
@@ -108,11 +113,7 @@ class Connection:
                 raise EOFError("in the middle of the body")
             size -= len(part)
             parts.append(part)
-            self._count(len(part))
+            self._seen += len(part)
+            if leaving and self._seen >= leaving.bytes:
+                self._leave(leaving)
         return b"".join(parts)
-
-    def _count(self, size: int) -> None:
-        if self._bytes_left:
-            self._bytes_left -= min(size, self._bytes_left)
-            if not self._bytes_left:
-                raise Left

@@ -28,10 +28,15 @@ class Leaving:
 class Request:
     kind: "Kind"
     number: int
-    path: str
+    amount: int
+    """Of milliseconds or rows."""
     leaving: Leaving | None = None
     stall: float = 0
     """Seconds for which the client stops reading in the middle."""
+
+    @property
+    def path(self) -> str:
+        return f"/{self.kind.name}/{self.number}/{self.amount}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +55,9 @@ class Kind:
     def request(self, number: int, chance: Chance) -> Request:
         if chance.random() < self.leavers:
             leaving = _leaving(chance)
-            return Request(self, number, f"/{self.name}/{number}/{self.amount_left(leaving, chance)}", leaving)
+            return Request(self, number, self.amount_left(leaving, chance), leaving)
         stall = chance.uniform(0, STALL_SECONDS_MAX) if chance.random() < 0.05 else 0
-        return Request(self, number, f"/{self.name}/{number}/{self.amount(chance)}", stall=stall)
+        return Request(self, number, self.amount(chance), stall=stall)
 
 
 def _leaving(chance: Chance) -> Leaving:
@@ -109,9 +114,9 @@ def drawn(number: int, chance: Chance) -> Request:
 def drawn_together(number: int, count: int, chance: Chance) -> list[Request]:
     """For clients that share one statement: all ask for the same; where it is long, all of them leave."""
     requests = [SHARED.request(number, chance) for _ in range(count)]
-    path, leaving = requests[0].path, requests[0].leaving
-    is_long = path.endswith(f"/{LONG_MS}")
-    return [Request(SHARED, number, path, one.leaving or (leaving if is_long else None)) for one in requests]
+    amount, leaving = requests[0].amount, requests[0].leaving
+    kept = leaving if amount == LONG_MS else None
+    return [Request(SHARED, number, amount, one.leaving or kept) for one in requests]
 
 
 def is_right(request: Request, status: int, body: bytes) -> bool:

@@ -1,5 +1,6 @@
 """What the clients of a soak have done and seen, which is all that the oracle goes by."""
 
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -26,8 +27,8 @@ class Disturbance:
 class Ledger:
     last_number: int = 0
     counts: Counter[str] = field(default_factory=Counter)
-    given_up: set[int] = field(default_factory=set)
-    """Numbers that may be cancelled: a client has left, or has set a deadline that passes."""
+    given_up: dict[int, float] = field(default_factory=dict)
+    """Numbers that may be cancelled since a moment of the epoch: a client left, or its deadline passed."""
     written: set[int] = field(default_factory=set)
     """Acknowledged, so they must be there."""
     paired: set[int] = field(default_factory=set)
@@ -41,11 +42,12 @@ class Ledger:
     def asked(self, request: Request) -> None:
         self.counts["requests"] += 1
         if request.kind.name == "late":
-            self.given_up.add(request.number)
+            self.given_up[request.number] = time.time() + request.amount / 1000
 
-    def left(self, request: Request) -> None:
+    def left(self, request: Request, moment: float) -> None:
         self.counts["left"] += 1
-        self.given_up.add(request.number)
+        # Of several that share a statement the first: whether one of them stayed, its answer tells.
+        self.given_up[request.number] = min(moment, self.given_up.get(request.number, moment))
 
     def answered(self, request: Request) -> None:
         self.counts["answered"] += 1

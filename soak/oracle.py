@@ -19,15 +19,18 @@ SETTINGS: dict[str, object] = {
     # What is read here: the statement of each error, with its parameters, and whose it was.
     "log_min_error_statement": "error",
     "log_parameter_max_length_on_error": 64,
-    "log_line_prefix": "[%p] ",
+    "log_line_prefix": "%n [%p] ",
     "lc_messages": "C",
 }
 
 TABLES = "create table written (n bigint); create table paired (n bigint)"
 
-LINE = re.compile(r"\[(\d+)\] (\w+):  (.*)")
+LINE = re.compile(r"(\d+\.\d+) \[(\d+)\] (\w+):  (.*)")
 CANCELLED = "canceling statement due to user request"
 NUMBER = re.compile(r"/\* pk:(\d+) \*/")
+CLOCK_SECONDS = 0.002
+"""The log tells milliseconds, and the clock is read a moment before a client has really left."""
+
 PREPARED = "$1"
 PARAMETER = re.compile(r"with parameters: \$1 = '(\d+)'")
 
@@ -47,41 +50,51 @@ class Verdicts:
     strays: list[str] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class Hit:
+    """A statement that a cancel has ended; the log tells its context, then its text, in lines of their own."""
+
+    moment: float
+    context: str = ""
+
+
 def cancelled(log: Path, ledger: Ledger) -> Verdicts:
     verdicts = Verdicts()
-    open_errors: dict[str, str] = {}
-    """The context of an error, by process, until its statement follows."""
+    hits: dict[str, Hit] = {}
+    """By process, until the text follows."""
     with log.open(errors="replace") as lines:
         for line in lines:
             if not (found := LINE.match(line)):
                 continue
-            process, kind, text = found.groups()
+            moment, process, kind, text = found.groups()
             match kind:
                 case "ERROR" if text == CANCELLED:
-                    open_errors[process] = ""
-                case "CONTEXT" if process in open_errors:
-                    open_errors[process] = text
-                case "STATEMENT" if process in open_errors:
-                    _judge(verdicts, ledger, open_errors.pop(process), text)
-    verdicts.strays += [f"process {process}, without a statement" for process in open_errors]
+                    hits[process] = Hit(float(moment))
+                case "CONTEXT" if process in hits:
+                    hits[process].context = text
+                case "STATEMENT" if process in hits:
+                    _judge(verdicts, ledger, hits.pop(process), text)
+    verdicts.strays += [f"process {process}, without a statement" for process in hits]
     return verdicts
 
 
-def _judge(verdicts: Verdicts, ledger: Ledger, context: str, statement: str) -> None:
-    found = NUMBER.search(statement) or PARAMETER.search(context)
-    if found and int(found[1]) in ledger.given_up:
+def _judge(verdicts: Verdicts, ledger: Ledger, hit: Hit, statement: str) -> None:
+    found = NUMBER.search(statement) or PARAMETER.search(hit.context)
+    since = ledger.given_up.get(int(found[1])) if found else None
+    if since is not None and hit.moment >= since - CLOCK_SECONDS:
         verdicts.right += 1
     elif statement.upper().startswith("BEGIN") or (PREPARED in statement and not found):
         verdicts.unknown += 1
     else:
-        verdicts.strays.append(f"{statement} {context}".strip())
+        when = "" if since is None else f", {(since - hit.moment) * 1000:.0f} ms before it was left"
+        verdicts.strays.append(f"{statement} {hit.context}".strip() + when)
 
 
 def errors(log: Path) -> Counter[str]:
     """How often the server complained of what."""
     with log.open(errors="replace") as lines:
         found = (LINE.match(line) for line in lines)
-        return Counter(one[3] for one in found if one and one[2] in ("ERROR", "FATAL", "PANIC"))
+        return Counter(one[4] for one in found if one and one[3] in ("ERROR", "FATAL", "PANIC"))
 
 
 def check_rest(cluster: Cluster, ledger: Ledger) -> None:

@@ -26,6 +26,9 @@ from postgres import Cluster, quiet_port  # noqa: E402
 from served import Served  # noqa: E402
 from watch import Watch  # noqa: E402
 
+FILL_MS = 500
+"""Long enough that as many statements as there are slots run at once."""
+
 COUNTS = ("cancels_sent", "cancels_repeated", "cancels_late", "strays", "terminated", "connects", "connects_failed")
 
 
@@ -104,7 +107,7 @@ async def _soak(options: argparse.Namespace, cluster: Cluster, served: Served, w
 async def _fill(crowd: Crowd, ledger: Ledger, slots: int) -> None:
     """As many at once as there are slots: each of them must be usable."""
     numbers = [ledger.number() for _ in range(slots)]
-    asked = (crowd.ask(Request(SHARED, number, f"/prepared/{number}/500"), None) for number in numbers)
+    asked = (crowd.ask(Request(SHARED, number, FILL_MS), None) for number in numbers)
     for connection in await asyncio.gather(*asked):
         if connection:
             connection.close()

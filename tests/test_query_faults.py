@@ -271,6 +271,8 @@ def test_a_server_starts_without_its_database_and_says_so_until_it_comes(serve: 
     assert (code, "default" in json.loads(told)["reason"]) == (503, True)
     assert server.admin("GET", "/health/live")[0] == 200
     assert server.get("/hola/you").text == "Hola you", "what needs no database works"
+    # For a moment it might only be restarting; then it is taken for away.
+    assert ask(server, "returned", "select 1").status == 503
     for way in WAYS:
         watch = Stopwatch()
         answer = ask(server, way, "select 1")
