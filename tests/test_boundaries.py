@@ -282,7 +282,7 @@ def test_these_tests_know_only_http() -> None:
 
 
 def test_nothing_sleeps_as_an_answer() -> None:
-    """One place pauses between two looks (`harness/until.py`); applications may be slow, and a gate may delay: that is what they are for."""
+    """One place pauses between two looks (`harness/until.py`). Applications may be slow, and a gate may delay."""
     for path in sorted((ROOT / "tests").rglob("*.py")):
         if "apps" not in path.parts and path.name not in ("until.py", "gate.py"):
             called = [

@@ -1,4 +1,4 @@
-"""In a real browser: the demo with two windows of one auction and an echo that comes back, and a query whose tab is closed."""
+"""In a real browser: the demo with two windows of one auction, an echo that comes back, a query whose tab is closed."""
 
 from __future__ import annotations
 

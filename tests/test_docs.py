@@ -30,7 +30,10 @@ def test_the_table_of_settings_is_the_one_that_parkade_prints() -> None:
 
 def test_every_flag_that_a_document_names_exists() -> None:
     known = set(
-        re.findall(r"--[a-z][a-z-]+", "".join(run(name, "--help").stdout for name in ("serve", "status", "publish", "cancel")))
+        re.findall(
+            r"--[a-z][a-z-]+",
+            "".join(run(name, "--help").stdout for name in ("serve", "status", "publish", "cancel")),
+        )
     )
     told = {
         (path.name, flag)

@@ -146,6 +146,19 @@ def test_a_large_result_is_streamed_whole(server: Server) -> None:
     assert server.status()["memory"]["result_bytes"] == 0
 
 
+@pytest.mark.promise(8)
+def test_a_stream_takes_the_same_memory_however_long_it_is(server: Server) -> None:
+    server.get("/many/20000/100")
+    before = server.resident_bytes
+    client = server.connect().ask("GET", "/many/300000/100")
+    count = most = 0
+    for piece in client.pieces(client.opening()):
+        count += piece.count(b'"n":')
+        most = max(most, server.resident_bytes)
+    assert count > 299_000, "all but those that were cut in two"
+    assert most - before < 8 << 20
+
+
 @pytest.mark.parametrize("way", ["then", "awaited"])
 @pytest.mark.parametrize("rows", [600, 1200, 20_000])
 def test_a_result_that_does_not_fit_into_its_outcome_comes_whole(server: Server, way: str, rows: int) -> None:
@@ -421,5 +434,5 @@ def test_nothing_of_a_query_is_left_when_it_is_over(server: Server) -> None:
         with contextlib.suppress(AssertionError):
             value(server, "select broken")
     until_settled(server)
-    assert server.status()["memory"]["result_bytes"] == 0
-    assert server.status()["waits"]["query"]["count"] == 0
+    status = server.until(lambda status: status["memory"]["result_bytes"] == 0)
+    assert status["waits"]["query"]["count"] == 0

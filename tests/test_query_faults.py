@@ -242,6 +242,19 @@ def test_help_does_not_show_what_the_environment_holds() -> None:
     assert "hunter2" not in ended.stdout
 
 
+def test_a_check_of_the_settings_does_not_show_it_either(tmp_path: Path) -> None:
+    url = f"postgres://root:{PASSWORD}@127.0.0.1/shop"
+    app = str(Path(__file__).parent / "apps" / "shop_queries.py")
+    (tmp_path / "parkade.toml").write_text(f'database = ["{url}"]\ndatabase-slots = 0\n')
+    told = [
+        run("serve", app, "--check", PARKADE_DATABASE=url),
+        run("serve", app, "--check", "--database-slots", "0", PARKADE_DATABASE=url),
+        run("serve", app, "--check", "--config", tmp_path / "parkade.toml"),
+    ]
+    assert [ended.returncode == 0 for ended in told] == [True, False, False]
+    assert "hunter2" not in "".join(ended.stdout + ended.stderr for ended in told)
+
+
 def test_a_password_that_is_right_lets_in(serve: Serve, postgres: Postgres) -> None:
     name, password = GUARDED
     server = serve("shop_queries", database=postgres.url_of(user=f"{name}:{quote(password, safe='')}"))
