@@ -40,13 +40,12 @@ class Watch:
         assert row is not None, "count gives a row"
         return int(row[0])
 
-    def until(self, count: int) -> list[float]:
-        """The moments at which one less was running, until so many are; each is late by one step at most."""
+    def until_none_of(self, count: int) -> list[float]:
+        """The moments at which one of so many less was running; each is late by one step at most."""
         moments: list[float] = []
-        before, asked = self.running(), time.monotonic()
+        before, asked = count, time.monotonic()
         end = asked + PATIENCE_SECONDS
-        while before > count:
-            time.sleep(PAUSE_SECONDS)
+        while before > 0:
             now = self.running()
             moment = time.monotonic()
             self.steps.append(moment - asked)
@@ -55,6 +54,7 @@ class Watch:
             before = min(before, now)
             if moment > end:
                 raise SystemExit(f"{before} statements still run after {PATIENCE_SECONDS} s")
+            time.sleep(PAUSE_SECONDS)
         return moments
 
     def until_started(self, count: int) -> None:
@@ -85,7 +85,7 @@ def gone(watch: Watch, port: int, path: str) -> list[float]:
     watch.until_started(1)
     began = time.monotonic()
     connection.close()
-    return [moment - began for moment in watch.until(0)]
+    return [moment - began for moment in watch.until_none_of(1)]
 
 
 def deadline(watch: Watch, port: int, path: str) -> list[float]:
@@ -93,7 +93,7 @@ def deadline(watch: Watch, port: int, path: str) -> list[float]:
     with _asked(port, path) as connection:
         began = time.monotonic() + DEADLINE_SECONDS
         watch.until_started(1)
-        found = [moment - began for moment in watch.until(0)]
+        found = [moment - began for moment in watch.until_none_of(1)]
         if not (answer := connection.recv(4096)).startswith(b"HTTP/1.1 504"):
             raise SystemExit(f"no 504 but {answer[:80]!r}")
     return found
@@ -108,7 +108,7 @@ def signalled(watch: Watch, port: int, path: str, count: int, pids: list[int], w
         began = time.monotonic()
         for pid in pids:
             os.kill(pid, which)
-        return [moment - began for moment in watch.until(0)]
+        return [moment - began for moment in watch.until_none_of(count)]
 
 
 def _asked(port: int, path: str) -> socket.socket:

@@ -229,6 +229,10 @@ def test_a_thousand_clients_that_leave_at_once_cost_a_cancel_for_each_that_runs(
 
 # Nobody else
 
+CANCEL = b"\0cancel\0"
+"""In the message by which the reserved connection asks for a cancel: the name of what it has prepared. Its answer ends
+with `SELECT 1`."""
+
 
 @pytest.mark.promise(3)
 @pytest.mark.parametrize("seed", range(3))
@@ -251,47 +255,61 @@ def test_no_cancel_hits_the_query_of_another(server: Server, postgres: Postgres,
     until_settled(server)
 
 
-@pytest.mark.promise(3)
-@pytest.mark.parametrize("fault", ["held", "slow", "lost"])
-def test_a_cancel_that_is_late_or_lost_hits_nobody_else(serve: Serve, postgres: Postgres, fault: str) -> None:
-    with Gate(postgres) as gate:
-        server = serve("shop_queries", database=gate.url(), database_slots=1)
-        with postgres.locked(26):
-            first = waiting(server, "returned", 1, LOCK, 26)[0]
-            postgres.until_locked(1)
-            if fault == "held":
-                gate.sessions.to_server.hold_at(b"pg_cancel_backend")
-            elif fault == "slow":
-                gate.sessions.to_server.delay(0.05)
-                gate.cancels.delay(0.1)
-            else:
-                gate.cancels.vanish()
-                gate.sessions.to_server.hold_at(b"pg_cancel_backend")
-            first.close()
-            server.until(lambda status: status["counts"]["queries_cancelled"] == 1)
-        # The statement may go on now, so that its end and the cancel cross.
-        others = [server.connect().ask("GET", f"/number/{n}") for n in range(20)]
-        if fault != "slow":
-            until("its statement has ended", lambda: not postgres.active())
-        gate.sessions.release()
-        gate.cancels.release()
-        assert [client.answer().json() for client in others] == [[{"n": n}] for n in range(20)]
-        until_settled(server)
+def until_next_may_run(server: Server, postgres: Postgres) -> None:
+    """The statement has ended, and the connection waits for the acknowledgement of the cancel; or the next one runs."""
+    until(
+        "its connection settles",
+        lambda: (
+            database(server)["slots"].get("settling")
+            or [row for row in postgres.active() if row["wait_event"] == "advisory"]
+        ),
+        told=lambda: database(server),
+    )
 
 
 @pytest.mark.promise(3)
-def test_a_cancel_that_is_answered_late_keeps_its_connection_from_the_next(serve: Serve, postgres: Postgres) -> None:
+@pytest.mark.parametrize("fault", ["late", "lost", "answered late"])
+def test_a_cancel_that_comes_behind_its_statement_hits_nobody_else(
+    serve: Serve, postgres: Postgres, fault: str
+) -> None:
     with Gate(postgres) as gate:
         server = serve("shop_queries", database=gate.url(), database_slots=1)
+        sessions = gate.sessions
+        way = sessions.to_client if fault == "answered late" else sessions.to_server
         with postgres.locked(27):
-            first = waiting(server, "returned", 1, LOCK, 27)[0]
+            with postgres.locked(26):
+                first = waiting(server, "returned", 1, LOCK, 26)[0]
+                postgres.until_locked(1)
+                way.hold_at(b"SELECT 1\0" if fault == "answered late" else CANCEL)
+                if fault == "lost":
+                    gate.cancels.vanish()
+                first.close()
+                way.until_held()
+            other = waiting(server, "returned", 1, LOCK, 27)[0]
+            until_next_may_run(server, postgres)
+            if fault == "lost":
+                postgres.until_locked(1)
+            sessions.release()
             postgres.until_locked(1)
-            gate.sessions.to_client.hold_at(b"SELECT 1\0")  # the end of what pg_cancel_backend gives
-            first.close()
-            postgres.until_idle(PROMPT)
-        other = server.connect().ask("GET", "/number/7")
-        gate.sessions.release()
-        assert other.answer().json() == [{"n": 7}]
+            gate.cancels.release()
+            queued = [server.connect().ask("GET", f"/number/{n}") for n in range(20)]
+            until_queued(server, 20)
+        assert other.answer().json() == [{"lock": "got it"}]
+        assert [client.answer().json() for client in queued] == [[{"n": n}] for n in range(20)]
+
+
+@pytest.mark.promise(3)
+def test_cancels_that_travel_slowly_hit_nobody_else(serve: Serve, postgres: Postgres) -> None:
+    with Gate(postgres) as gate:
+        server = serve("shop_queries", database=gate.url(), database_slots=1)
+        value(server, "select 1")
+        gate.sessions.to_server.delay(0.01)
+        gate.cancels.delay(0.05)
+        for n in range(20):
+            victim = waiting(server, "returned", 1, "select count(*) from generate_series(1, 100000)")[0]
+            until_running(server, 1) if n % 2 else None
+            victim.close()
+            assert server.get(f"/number/{n}").json() == [{"n": n}]
         until_settled(server)
 
 

@@ -153,7 +153,7 @@ pub struct CoreSettings {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Databases")]
 pub struct DatabaseSettings {
-    /// A database for queries: postgres://… or sqlite:///FILE, with NAME= before it when there are several; may be given many times. Without one called default that is a SQLite file in the state folder
+    /// A database for queries, by its URL (postgres, sqlite), with NAME= before it when there are several; may be given many times. Without one called default, that is a SQLite file in the state folder
     // Taken as text: an error of the command line would show it, with the password in it.
     // What the environment says becomes the default value, which help would show.
     #[arg(long, value_name = "[NAME=]URL", value_delimiter = ' ', hide_default_value = true)]

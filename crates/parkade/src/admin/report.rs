@@ -116,6 +116,7 @@ pub struct Connections {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(clippy::struct_field_names, reason = "the unit is in the name wherever the report is read")]
 pub struct Memory {
     /// Of the core; unknown where there is no `/proc`.
     pub resident_bytes: Option<u64>,

@@ -77,7 +77,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// `///folder/file.db` and `//folder/file.db` as SQLAlchemy has them: three slashes for a relative path, four for an absolute one; a path alone is itself.
+/// `///folder/file.db` and `//folder/file.db` as is usual: three slashes for a relative path, four for an absolute one; a path alone is itself.
 fn sqlite_file(path: &str) -> Result<PathBuf, String> {
     let file = path.strip_prefix("///").unwrap_or(path);
     if file.is_empty() || file.starts_with("//") {

@@ -81,12 +81,14 @@ impl Server {
             Effect::Ping { worker, token } => self.workers.ping(worker, token),
             Effect::DropMessage { message } => self.messages.drop(message),
             Effect::FeedGap { cursor, requests } => self.feed_gap(cursor, &requests),
-            Effect::StartQuery { .. }
-            | Effect::CancelQuery { .. }
-            | Effect::EndLease { .. }
-            | Effect::BeginRows { .. }
-            | Effect::AnswerQuery { .. }
-            | Effect::DropResult { .. } => self.act_on_query(effect),
+            Effect::StartQuery { query, request, database, work, lease, collect } => {
+                self.start_query(query, request, (database, work, lease), collect);
+            }
+            Effect::CancelQuery { query, database } => self.cancel_query(query, database),
+            Effect::EndLease { lease, database } => self.end_lease(lease, database),
+            Effect::BeginRows { request, query } => self.begin_rows(request, query),
+            Effect::AnswerQuery { request, query, late } => self.answer_query(request, query, late),
+            Effect::DropResult { query } => self.queries.drop_result(query),
             Effect::Reloaded { outcome: ReloadOutcome::Done } => {
                 tracing::info!("reloaded: new workers serve, the old ones end");
             }

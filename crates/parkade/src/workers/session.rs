@@ -55,8 +55,8 @@ struct Body {
 }
 
 impl Body {
-    fn new(rest: &Bytes) -> Box<Self> {
-        Box::new(Self { rest: rest.clone(), window: Outbound::new() })
+    fn new(rest: &Bytes) -> Self {
+        Self { rest: rest.clone(), window: Outbound::new() }
     }
 }
 
@@ -158,7 +158,7 @@ impl Session {
             let stream = self.open(places, request, None)?;
             encode::request(out, stream, RequestParts { body: Some(body), more: false, ..parts });
         } else {
-            let stream = self.open(places, request, Some(Body::new(body)))?;
+            let stream = self.open(places, request, Some(Box::new(Body::new(body))))?;
             encode::request(out, stream, RequestParts { body: None, more: true, ..parts });
             self.sending.push_back(stream);
         }
@@ -177,7 +177,7 @@ impl Session {
     ) -> Result<(), Exhausted> {
         if let Some(rest) = behind {
             for (request, state) in calls {
-                let stream = self.open(places, *request, Some(Body::new(rest)))?;
+                let stream = self.open(places, *request, Some(Box::new(Body::new(rest))))?;
                 encode::resume_call(out, outcome, function, &[(stream, *state)]);
                 self.sending.push_back(stream);
             }
@@ -207,7 +207,7 @@ impl Session {
         let Some(rest) = behind else { return };
         for stream in streams {
             if let Some(open) = self.streams.get_mut(&stream) {
-                open.body = Some(Body::new(rest));
+                open.body = Some(Box::new(Body::new(rest)));
                 self.sending.push_back(stream);
             }
         }

@@ -3,7 +3,7 @@
 use bytes::BufMut;
 use parkade_core::RequestId;
 use parkade_wire::limits::WINDOW_BYTES;
-use parkade_wire::{ErrorReason, FromCore, Response};
+use parkade_wire::{Columns, ErrorReason, FromCore, Response};
 use serde_json::Value;
 
 use super::*;
@@ -77,7 +77,7 @@ impl Link {
 
     fn resumes(&mut self, streams: &[u32]) {
         let requests = streams.iter().copied().map(request).collect::<Vec<_>>();
-        self.session.resume(&mut self.out, &self.places, &Outcome::Elapsed, &requests);
+        self.session.resume(&mut self.out, &self.places, &Outcome::Elapsed, &requests, None);
     }
 
     /// What was written since the last time.
@@ -102,9 +102,18 @@ impl Link {
             }
             FromCore::ResumeCall { outcome, function, calls } => {
                 let calls = calls.iter().map(|(stream, state)| (request(*stream), &state[..])).collect::<Vec<_>>();
-                self.session.call(&mut self.out, &mut self.places, &outcome, &function, &calls).unwrap();
+                let behind = behind(&outcome);
+                self.session
+                    .call(&mut self.out, &mut self.places, &outcome, &function, &calls, behind.as_ref())
+                    .unwrap();
+                self.session.pump(&mut self.out);
             }
-            FromCore::ResumeAwait { streams, .. } => self.resumes(&streams),
+            FromCore::ResumeAwait { outcome, streams } => {
+                let requests = streams.iter().copied().map(request).collect::<Vec<_>>();
+                let behind = behind(&outcome);
+                self.session.resume(&mut self.out, &self.places, &outcome, &requests, behind.as_ref());
+                self.session.pump(&mut self.out);
+            }
             FromCore::Cancel { stream, .. } => self.cancels(stream),
             FromCore::Window { stream, bytes } => {
                 if let Some(open) = self.session.streams.get_mut(&stream) {
@@ -367,6 +376,26 @@ fn a_publish_of_a_cancelled_request_counts() {
     assert!(matches!(&link.events[..], [WorkerEvent::Published { .. }]));
 }
 
+/// What follows a `RESUME` whose rows do: more than one frame of it.
+fn behind(outcome: &Outcome) -> Option<Bytes> {
+    outcome.body_follows().then(|| Bytes::from(vec![b'x'; 3 * WINDOW_BYTES as usize]))
+}
+
+#[test]
+fn rows_that_follow_go_under_a_window_of_their_own() {
+    let mut link = Link::ready();
+    let outcome = Outcome::Rows { columns: Columns::none(), command: "SELECT".into(), count: 1, body: None };
+    let rows = Bytes::from(vec![b'x'; 2 * WINDOW_BYTES as usize]);
+    link.session
+        .call(&mut link.out, &mut link.places, &outcome, "render", &[(request(1), &b""[..])], Some(&rows))
+        .unwrap();
+    link.session.pump(&mut link.out);
+    assert_eq!(link.writes_body(), (WINDOW_BYTES as usize, false));
+    link.hears_window(1, WINDOW_BYTES);
+    link.session.pump(&mut link.out);
+    assert_eq!(link.writes_body(), (WINDOW_BYTES as usize, true));
+}
+
 #[test]
 fn the_last_stream_is_followed_by_none() {
     let mut link = Link::ready();
@@ -380,7 +409,7 @@ fn the_last_stream_is_followed_by_none() {
 fn a_call_opens_a_stream_for_each() {
     let mut link = Link::ready();
     let calls = [(request(1), &b"one"[..]), (request(2), &b"two"[..])];
-    link.session.call(&mut link.out, &mut link.places, &Outcome::Elapsed, "render", &calls).unwrap();
+    link.session.call(&mut link.out, &mut link.places, &Outcome::Elapsed, "render", &calls, None).unwrap();
     let calls = vec![(1, Bytes::from_static(b"one")), (2, Bytes::from_static(b"two"))];
     let called = FromCore::ResumeCall { outcome: Outcome::Elapsed, function: "render".to_owned(), calls };
     assert_eq!(link.writes(), [called]);

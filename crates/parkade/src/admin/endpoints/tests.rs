@@ -24,6 +24,7 @@ async fn asked(request: Request<Full<Bytes>>, readiness: Readiness, publishing: 
             match ask {
                 Ask::Ready { reply } => reply.send(readiness.clone()).unwrap(),
                 Ask::Status { reply } => reply.send(Box::default()).unwrap(),
+                Ask::CancelQuery { query, reply } => reply.send(query.0 == 7).unwrap(),
                 Ask::Publish { channel, content_type, body, reply } => {
                     assert_eq!((channel.as_str(), &*content_type, &*body), ("auction/7 ", "text/plain", &b"42"[..]));
                     reply.send(publishing).unwrap();
@@ -75,10 +76,23 @@ async fn metrics_are_text() {
 
 #[tokio::test]
 async fn unknown_paths_and_methods_say_what_is_known() {
-    let known = "nothing is here; known are /health/live, /health/ready, /status, /metrics and POST /publish/<channel>";
+    let known = "nothing is here; known are /health/live, /health/ready, /status, /metrics, POST /publish/<channel> and \
+                 POST /queries/<id>/cancel";
     check("GET /stat", 404, json!({ "error": known })).await;
     check("POST /status", 405, json!({ "error": "use GET, HEAD here" })).await;
     check("GET /publish/a", 405, json!({ "error": "use POST here" })).await;
+}
+
+#[tokio::test]
+async fn a_query_is_cancelled_by_its_id() {
+    check("POST /queries/7/cancel", 202, json!({ "cancelled": 7 })).await;
+    let gone = "there is no such query: it may have ended meanwhile";
+    check("POST /queries/8/cancel", 404, json!({ "error": gone })).await;
+    let number = "the id of a query is a number: parkade status shows them";
+    check("POST /queries/x/cancel", 400, json!({ "error": number })).await;
+    check("GET /queries/7/cancel", 405, json!({ "error": "use POST here" })).await;
+    let page = request("POST /queries/7/cancel", &[("origin", "null")], "");
+    assert_eq!(asked(page, Readiness::Ready, CURSOR).await.0, 403);
 }
 
 #[tokio::test]
@@ -123,8 +137,10 @@ async fn the_status_has_the_shape_that_others_read() {
         "version": "", "pid": 0, "target": "", "uptime": 0.0, "state": "",
         "code": { "generation": 0, "reloading": false, "last_reload": null },
         "lives": { "accepted": 0, "queued": 0, "running": 0, "parked": 0 },
-        "waits": {}, "channels": { "count": 0, "messages": 0, "bytes": 0, "busiest": [] }, "workers": [],
-        "connections": { "http1": 0, "http2": 0, "broken": 0 }, "memory": { "resident_bytes": null, "parked_bytes": 0 },
+        "waits": {}, "channels": { "count": 0, "messages": 0, "bytes": 0, "busiest": [] },
+        "databases": {}, "workers": [],
+        "connections": { "http1": 0, "http2": 0, "broken": 0 },
+        "memory": { "resident_bytes": null, "parked_bytes": 0, "result_bytes": 0 },
         "log": { "lines_dropped": 0 },
         "limits": {
             "connections": 0, "queued": 0, "running": 0, "parked": 0, "channels": 0, "history_bytes": 0, "body_bytes": 0,
@@ -132,7 +148,7 @@ async fn the_status_has_the_shape_that_others_read() {
         },
         "counts": {
             "accepted": 0, "answered": 0, "cancelled": {}, "refused": {}, "parked": 0, "published": 0, "delivered": 0,
-            "gaps": 0, "unpublished": 0, "workers_started": 0, "workers_died": 0, "workers_killed": {},
+            "gaps": 0, "unpublished": 0, "queries": 0, "queries_shared": 0, "queries_cancelled": 0, "workers_started": 0, "workers_died": 0, "workers_killed": {},
             "workers_recycled": 0, "reloads_done": 0, "reloads_given_up": 0, "refused_events": {}, "late_frames": 0,
         },
     });

@@ -26,9 +26,12 @@ pub(super) fn write(page: &mut Page, report: &Report) {
     each_database(page, report);
 }
 
+/// A number of each database.
+type Family = (&'static str, Kind, &'static str, fn(&Database) -> u64);
+
 fn each_database(page: &mut Page, report: &Report) {
     let of = |number: fn(&Database) -> u64| report.databases.iter().map(move |(name, of)| (name, number(of)));
-    let families: [(&str, Kind, &str, fn(&Database) -> u64); 10] = [
+    let families: [Family; 10] = [
         ("database_up", Kind::Gauge, "1 when the database can be reached.", |of| u64::from(of.state == "up")),
         ("database_queued", Kind::Gauge, "Queries that wait for a connection.", |of| of.queued as u64),
         ("database_connections", Kind::Gauge, "Connections to the database.", |of| {

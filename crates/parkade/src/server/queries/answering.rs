@@ -40,7 +40,7 @@ impl Server {
         }
     }
 
-    pub(super) fn begin_rows(&mut self, request: RequestId, query: QueryId) {
+    pub(in crate::server) fn begin_rows(&mut self, request: RequestId, query: QueryId) {
         let held = self.queries.flow(query);
         self.exchanges.note_answer(request, Some(200), 0);
         let begun = self.http.begin(request, 200, [JSON].into_iter(), Purpose::Body);
@@ -59,7 +59,7 @@ impl Server {
         }
     }
 
-    pub(super) fn answer_query(&mut self, request: RequestId, query: QueryId, late: Option<Reason>) {
+    pub(in crate::server) fn answer_query(&mut self, request: RequestId, query: QueryId, late: Option<Reason>) {
         let Some(result) = self.queries.result(query) else {
             return tracing::error!("a bug in parkade: a result was dropped before it was needed");
         };

@@ -5,7 +5,7 @@ pub mod asked;
 mod running;
 mod told;
 
-use parkade_core::{DatabaseId, Effect, Event, LeaseId, QueryId, QueryWork, RequestId};
+use parkade_core::{DatabaseId, Event, LeaseId, QueryId, QueryWork, RequestId};
 use parkade_sql::End;
 
 pub use answering::{never_told, no_transaction, wire_outcome};
@@ -24,27 +24,7 @@ impl asked::Names for Databases {
 }
 
 impl Server {
-    /// What concerns queries among the effects.
-    pub(super) fn act_on_query(&mut self, effect: Effect) {
-        match effect {
-            Effect::StartQuery { query, request, database, work, lease, collect } => {
-                self.start_query(query, request, (database, work, lease), collect);
-            }
-            Effect::CancelQuery { query, database } => {
-                self.queries.cancelled(query, self.now);
-                self.databases.cancel(database, self.clock.at(self.now), sql(query));
-            }
-            Effect::EndLease { lease, database } => {
-                self.databases.release(database, self.clock.at(self.now), parkade_sql::LeaseId(lease.0));
-            }
-            Effect::BeginRows { request, query } => self.begin_rows(request, query),
-            Effect::AnswerQuery { request, query, late } => self.answer_query(request, query, late),
-            Effect::DropResult { query } => self.queries.drop_result(query),
-            _ => {}
-        }
-    }
-
-    fn start_query(
+    pub(super) fn start_query(
         &mut self,
         query: QueryId,
         request: RequestId,
@@ -68,6 +48,16 @@ impl Server {
         let sink = if collect { Sink::Collected(Vec::new()) } else { Sink::Client { request, held: None } };
         self.queries.begin(query, Running::new(text, told_shape(&told), database, sink, self.now));
         self.databases.submit(database, self.clock.at(self.now), sql(query), told);
+    }
+
+    pub(super) fn cancel_query(&mut self, query: QueryId, database: DatabaseId) {
+        self.queries.cancelled(query, self.now);
+        self.databases.cancel(database, self.clock.at(self.now), sql(query));
+    }
+
+    /// The request whose transaction it was has ended.
+    pub(super) fn end_lease(&mut self, lease: LeaseId, database: DatabaseId) {
+        self.databases.release(database, self.clock.at(self.now), parkade_sql::LeaseId(lease.0));
     }
 
     /// Told with what the databases say next: the core is in the middle of something.

@@ -173,6 +173,8 @@ fn joined(mut pieces: Vec<Bytes>) -> Bytes {
         return pieces.pop().unwrap_or_default();
     }
     let mut all = BytesMut::with_capacity(pieces.iter().map(Bytes::len).sum());
-    pieces.iter().for_each(|piece| all.extend_from_slice(piece));
+    for piece in &pieces {
+        all.extend_from_slice(piece);
+    }
     all.freeze()
 }

@@ -19,7 +19,7 @@ fn report() -> Report {
             ("timer".into(), Wait { count: 200, oldest: Some(1.94) }),
         ]),
         connections: Connections { http1: 201, ..Connections::default() },
-        memory: Memory { resident_bytes: Some(7 << 20), parked_bytes: 100_000 },
+        memory: Memory { resident_bytes: Some(7 << 20), parked_bytes: 100_000, result_bytes: 0 },
         ..Report::default()
     };
     report.channels.busiest = vec![Channel {
