@@ -124,6 +124,8 @@ def version() -> str:
 
 def _program(name: str) -> Path:
     """Debian keeps the server's programs apart; the newest counts."""
+    if folder := os.environ.get("POSTGRES_BIN"):
+        return Path(folder) / name
     kept = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: int(path.parts[-3]))
     if kept:
         return kept[-1]

@@ -81,6 +81,9 @@ class Connection:
         self._writer.transport.abort()
 
     def _leave(self, leaving: Leaving | None) -> None:
+        if self._left_at is not None:
+            # By bytes and by time: the first counts.
+            return
         self._left_at = time.time()
         if leaving and leaving.resets:
             with contextlib.suppress(OSError):

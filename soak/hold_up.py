@@ -34,10 +34,11 @@ class HoldUp:
         self._thread = threading.Thread(target=self._run)
         self.count = 0
 
-    def start(self) -> None:
+    def __enter__(self) -> "HoldUp":
         self._thread.start()
+        return self
 
-    def end(self) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._is_over.set()
         self._thread.join()
 

@@ -72,27 +72,10 @@ def _options() -> argparse.Namespace:
 
 
 async def _soak(options: argparse.Namespace, cluster: Cluster, served: Served, watch: Watch, ledger: Ledger) -> None:
-    began = time.monotonic()
     crowd = Crowd(served.port, ledger, options.seed)
-
-    def progress() -> float:
-        sent, seconds = watch.total("cancels_sent"), time.monotonic() - began
-        return max(sent / float(options.cancels), seconds / float(options.seconds))
-
-    count = options.disturbances if options.disturbances is not None else max(options.cancels // 5_000, 3)
-    disturbing = asyncio.create_task(disturbances.disturb(disturbances.plan(count), progress, cluster, served, ledger))
     watching = asyncio.create_task(watch.run())
-    hold_up = HoldUp(cluster, options.seed)
-    hold_up.start()
-    clients = asyncio.create_task(crowd.run(options.clients))
-    while progress() < 1 or not disturbing.done():
-        await asyncio.sleep(0.05)
-        for task in (disturbing, watching, clients):
-            if task.done() and (failure := task.exception()):
-                raise failure
-    crowd.end()
-    await clients
-    hold_up.end()
+    with HoldUp(cluster, options.seed) as hold_up:
+        await _work(options, cluster, crowd, watch, ledger, watching)
     print(f"the canceller was held up {hold_up.count:,} times")
     watching.cancel()
     with contextlib.suppress(asyncio.CancelledError):
@@ -102,6 +85,34 @@ async def _soak(options: argparse.Namespace, cluster: Cluster, served: Served, w
     await asyncio.to_thread(oracle.check_rest, cluster, ledger)
     await _fill(crowd, ledger, options.slots)
     await asyncio.to_thread(watch.check_rest, options.slots)
+
+
+async def _work(
+    options: argparse.Namespace,
+    cluster: Cluster,
+    crowd: Crowd,
+    watch: Watch,
+    ledger: Ledger,
+    watching: "asyncio.Task[None]",
+) -> None:
+    """Until there were enough cancels or the time is up; then each client finishes what it does."""
+    began = time.monotonic()
+
+    def progress() -> float:
+        sent, seconds = watch.total("cancels_sent"), time.monotonic() - began
+        return max(sent / float(options.cancels), seconds / float(options.seconds))
+
+    count = options.disturbances if options.disturbances is not None else max(options.cancels // 5_000, 3)
+    planned = disturbances.plan(count)
+    disturbing = asyncio.create_task(disturbances.disturb(planned, progress, cluster, watch.served, ledger))
+    clients = asyncio.create_task(crowd.run(options.clients))
+    while progress() < 1 or not disturbing.done():
+        await asyncio.sleep(0.05)
+        for task in (disturbing, watching, clients):
+            if task.done() and (failure := task.exception()):
+                raise failure
+    crowd.end()
+    await clients
 
 
 async def _fill(crowd: Crowd, ledger: Ledger, slots: int) -> None:

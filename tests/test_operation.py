@@ -110,7 +110,12 @@ def test_the_status_tells_where_every_request_is(serve: Serve) -> None:
     server.until(lambda status: all((worker["resident_bytes"] or 0) > 1 << 20 for worker in status["workers"]))
     status = server.until(lambda status: status["lives"]["queued"] == 4)
     assert status["lives"] == {"accepted": 0, "queued": 4, "running": 1, "parked": 6}
-    assert {kind: wait["count"] for kind, wait in status["waits"].items()} == {"next": 3, "timer": 2, "stream": 1}
+    assert {kind: wait["count"] for kind, wait in status["waits"].items()} == {
+        "next": 3,
+        "timer": 2,
+        "stream": 1,
+        "query": 0,
+    }
     assert all(wait["oldest"] >= 0 for wait in status["waits"].values())
     channels = {channel["name"]: (channel["next"], channel["stream"]) for channel in status["channels"]["busiest"]}
     assert channels == {"a": (3, 0), "b": (0, 1)}

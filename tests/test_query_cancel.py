@@ -213,7 +213,10 @@ def test_a_thousand_clients_that_leave_at_once_cost_a_cancel_for_each_that_runs(
         waiting(server, "returned", 1_000, LOCK, 25)
         postgres.until_locked(slots)
         until_queued(server, 1_000 - slots)
+        # While it stands still, so that it hears of all of them at one moment.
+        server.signal(signal.SIGSTOP)
         server.leave()
+        server.signal(signal.SIGCONT)
         postgres.until_idle(PROMPT)
         server.until_zero()
         until_settled(server)
@@ -307,7 +310,8 @@ def test_cancels_that_travel_slowly_hit_nobody_else(serve: Serve, postgres: Post
         gate.cancels.delay(0.05)
         for n in range(20):
             victim = waiting(server, "returned", 1, "select count(*) from generate_series(1, 100000)")[0]
-            until_running(server, 1) if n % 2 else None
+            if n % 2:
+                until_running(server, 1)
             victim.close()
             assert server.get(f"/number/{n}").json() == [{"n": n}]
         until_settled(server)

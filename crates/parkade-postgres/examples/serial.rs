@@ -26,7 +26,7 @@ impl Driver {
         };
         self.poll.poll(&mut self.polled, Some(timeout))?;
         for event in &self.polled {
-            self.database.ready(event.token(), event.is_readable(), event.is_writable());
+            self.database.ready(event);
         }
         self.database.turn(Instant::now(), &mut self.events);
         Ok(())

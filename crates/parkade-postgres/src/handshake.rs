@@ -199,7 +199,7 @@ impl Handshake {
 /// What was wanted, where the server is something else.
 fn unsuitable(target: Target, is_in_recovery: bool, is_read_only: bool) -> Option<&'static str> {
     match target {
-        Target::Any | Target::PreferStandby => None,
+        Target::Any => None,
         Target::ReadWrite => is_read_only.then_some("read-write"),
         Target::ReadOnly => (!is_read_only).then_some("read-only"),
         Target::Primary => is_in_recovery.then_some("primary"),

@@ -16,6 +16,8 @@ pub(crate) struct Statement {
     pub(crate) name: Box<str>,
     pub(crate) parameters: usize,
     pub(crate) columns: Columns,
+    /// It has types that nobody has looked up: they are written as strings.
+    pub(crate) is_guessed: bool,
     as_numbers: Vec<ValueWriter>,
     as_text: Vec<ValueWriter>,
 }
@@ -24,9 +26,10 @@ impl Statement {
     pub(crate) fn new(name: Box<str>, parameters: usize, fields: Vec<Field>, types: &Types) -> Self {
         let writers = |int8| fields.iter().map(|field| types.writer(field.oid, int8)).collect();
         let (as_numbers, as_text) = (writers(Int8::Number), writers(Int8::Text));
+        let is_guessed = !types.unknown(fields.iter().map(|field| field.oid)).is_empty();
         let column = |field: Field| Column { name: field.name, kind: types.name(field.oid).into() };
         let columns = Columns::new(fields.into_iter().map(column).collect());
-        Self { name, parameters, columns, as_numbers, as_text }
+        Self { name, parameters, columns, is_guessed, as_numbers, as_text }
     }
 
     pub(crate) fn writers(&self, int8: Int8) -> &[ValueWriter] {
@@ -75,7 +78,8 @@ impl Statements {
     }
 
     pub(crate) fn forget(&mut self, text: &str) {
-        self.closing.extend(self.by_text.remove(text).map(|used| used.statement.name.clone()));
+        let forgotten = self.by_text.remove(text).map(|used| used.statement.name.clone());
+        self.closing.extend(forgotten.filter(|name| !name.is_empty()));
     }
 
     /// The names that the next flight is to close.

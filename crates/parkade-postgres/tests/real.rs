@@ -44,7 +44,7 @@ impl Client {
         };
         self.poll.poll(&mut self.polled, Some(timeout)).unwrap();
         for event in &self.polled {
-            self.database.ready(event.token(), event.is_readable(), event.is_writable());
+            self.database.ready(event);
         }
         self.database.turn(Instant::now(), &mut self.events);
         self.heard.append(&mut self.events);

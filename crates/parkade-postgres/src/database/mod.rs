@@ -61,6 +61,8 @@ struct Wired {
 #[derive(Debug, Default)]
 struct Stand {
     is_readable: bool,
+    /// The other end says no more: what it has said is to be read to its end, for no other news will come of it.
+    is_closed: bool,
     /// It stands in `ready`.
     is_queued: bool,
     /// The socket took less than was to be written.
@@ -69,7 +71,14 @@ struct Stand {
 
 impl Database {
     /// Reads certificates; opens nothing. `first_token` and the [`TOKENS`] from it on are its own in that registry.
-    pub fn new(settings: Settings, options: Options, registry: mio::Registry, first_token: usize) -> io::Result<Self> {
+    pub fn new(
+        settings: Settings,
+        mut options: Options,
+        registry: mio::Registry,
+        first_token: usize,
+    ) -> io::Result<Self> {
+        options.connect_timeout =
+            settings.connect_timeout.unwrap_or(options.connect_timeout).min(options.connect_timeout);
         let tls = TlsPlan::new(&settings.tls).map_err(io::Error::other)?;
         let terms = Terms::new(&settings, &options);
         let pool = Pool::new(settings.name(), terms, options, fastrand::Rng::new(), Instant::now());
@@ -94,15 +103,20 @@ impl Database {
         self.pool.start(now);
     }
 
-    /// What the poll says of a token: edge-triggered, so it is said once.
-    pub fn ready(&mut self, token: mio::Token, readable: bool, writable: bool) {
-        let Some(offset) = token.0.checked_sub(self.first_token).filter(|offset| *offset < TOKENS) else { return };
+    /// What the poll says: edge-triggered, so it is said once. Events of other tokens are passed over.
+    pub fn ready(&mut self, event: &mio::event::Event) {
+        let is_closed = event.is_read_closed() || event.is_error();
+        let (readable, writable) = (event.is_readable() || is_closed, event.is_writable() || event.is_error());
+        let Some(offset) = event.token().0.checked_sub(self.first_token).filter(|offset| *offset < TOKENS) else {
+            return;
+        };
         if offset == 0 {
             return self.ready.push(0);
         }
         let Some(wired) = self.wired.get_mut(&offset) else { return };
         let is_open = wired.transport.as_ref().is_some_and(Transport::is_open);
         wired.stand.is_readable |= readable;
+        wired.stand.is_closed |= is_closed;
         if (readable || !is_open) && !mem::replace(&mut wired.stand.is_queued, true) {
             self.ready.push(offset);
         }

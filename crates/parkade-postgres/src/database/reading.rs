@@ -64,7 +64,7 @@ impl Database {
                 self.pool.received(now, line, buffer);
                 wired.keep(&mut self.buffer);
                 // A connection at rest has said all it has to: the read that would find nothing is spared.
-                if is_drained && self.pool.is_at_rest(line) {
+                if is_drained && !wired.stand.is_closed && self.pool.is_at_rest(line) {
                     wired.stand.is_readable = false;
                     return After::Enough;
                 }

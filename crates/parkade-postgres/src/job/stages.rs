@@ -19,7 +19,7 @@ pub(super) enum Stage {
     Running,
     /// By the simple protocol: BEGIN, COMMIT, ROLLBACK.
     Simple,
-    /// All in one flight, without a name.
+    /// Behind a pooler: all in one flight, without a name.
     Direct,
 }
 
@@ -87,6 +87,7 @@ impl Job {
 
     /// Everything that was sent has been answered.
     pub(crate) fn advance(&mut self, transaction: Transaction, means: &mut Means<'_>) -> Step {
+        self.doubt(means);
         let sent = match (&self.error, &self.stage) {
             (Some(error), _) if error.is_stale_statement() && self.may_begin_anew(transaction) => {
                 self.sending(means, Self::begin_anew)
@@ -100,6 +101,14 @@ impl Job {
                 self.failure = Some(failure);
                 Step::Over
             }
+        }
+    }
+
+    /// Behind a pooler a type may be new since the statement was looked at: the next time it is looked at again.
+    fn doubt(&self, means: &mut Means<'_>) {
+        let is_guessed = self.rows.as_ref().is_some_and(|rows| rows.statement.is_guessed);
+        if let (true, Stage::Direct, Some(query)) = (is_guessed, &self.stage, statement_of(&self.work)) {
+            means.statements.forget(&query.text);
         }
     }
 
@@ -124,10 +133,6 @@ impl Job {
             Work::Begin { mode, .. } => write::simple(out, &begin_text(*mode)),
             Work::Commit { .. } => write::simple(out, "COMMIT"),
             Work::Rollback { .. } => write::simple(out, "ROLLBACK"),
-            Work::Alone(query) | Work::Within { query, .. } if means.is_pooled => {
-                self.stage = Stage::Direct;
-                write::at_once(out, &query.text, &query.parameters)
-            }
             Work::Alone(query) | Work::Within { query, .. } => match means.statements.find(&query.text) {
                 Some(statement) => self.run(statement, means),
                 None => self.prepare(means),
@@ -135,9 +140,10 @@ impl Job {
         }
     }
 
+    /// Behind a pooler only to hear what its types are: the next flight may come to another process, which knows nothing of it.
     fn prepare(&mut self, means: &mut Means<'_>) -> Result<(), Failure> {
         let Some(query) = statement_of(&self.work) else { return Ok(()) };
-        let name = means.statements.name();
+        let name = if means.is_pooled { Box::default() } else { means.statements.name() };
         write::prepare(&mut means.wire.out, &name, &query.text)?;
         self.stage = Stage::Preparing(Described { name, parameters: 0, fields: vec![] });
         Ok(())
@@ -189,6 +195,10 @@ impl Job {
         let Some(query) = statement_of(&self.work) else { return Ok(()) };
         check_count(query, &statement)?;
         let writer = RowWriter::new(query.form, &statement.columns)?;
+        if means.is_pooled {
+            self.stage = Stage::Direct;
+            return write::at_once(&mut means.wire.out, &query.text, &query.parameters);
+        }
         for name in means.statements.take_closing() {
             write::close(&mut means.wire.out, &name);
         }

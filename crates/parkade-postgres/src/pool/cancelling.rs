@@ -14,6 +14,7 @@ use crate::limits::CANCELLING_MAX;
 use crate::line::{Destination, Line};
 use crate::requests::{Delivery, Request};
 use crate::slot::{Cancelling, Cancels, Settling, Slot, State, Then, Transport, Why};
+use crate::wire::error::ServerError;
 use crate::wire::message::Transaction;
 
 impl Pool {
@@ -150,6 +151,20 @@ impl Pool {
             cancels.acknowledge(now);
             cancels.change_transport(now, Transport::Request);
             self.settled(target.slot);
+        }
+    }
+
+    /// A statement was ended that nobody had cancelled. Its code alone does not say so: time-outs of the server's own have the same.
+    pub(super) fn count_stray(&mut self, error: &ServerError) {
+        let is_stray = error.is_cancel_by_request() || (error.is_cancel() && error.message == self.cancel_words);
+        self.counts.strays += u64::from(is_stray);
+    }
+
+    /// A statement was ended for which cancels had been sent.
+    pub(super) fn hit(&mut self, error: &ServerError, cancels: &mut Cancels) {
+        cancels.hits += 1;
+        if cancels.sent > 0 && !error.is_time_out() {
+            self.cancel_words.clone_from(&error.message);
         }
     }
 

@@ -81,7 +81,7 @@ impl Pool {
                 return Ok(());
             }
             (State::Resetting(_), Message::Error(error)) if error.is_cancel() => {
-                self.counts.strays += u64::from(error.is_cancel_by_request());
+                self.count_stray(&error);
                 return Ok(());
             }
             // Nobody has asked: the server says good-bye.
@@ -157,7 +157,7 @@ impl Pool {
                 End::Completed(summary)
             }
             Outcome::Refused(error) => {
-                self.counts.strays += u64::from(error.is_cancel_by_request());
+                self.count_stray(&error);
                 End::Failed(error.into_failure())
             }
             Outcome::Failed(failure) => End::Failed(failure),
@@ -173,7 +173,11 @@ impl Pool {
         let query = job.query;
         let part = Part::of(&job.work);
         let outcome = job.finish();
-        cancels.hits += usize::from(matches!(&outcome, Outcome::Refused(error) if error.is_cancel()));
+        if let Outcome::Refused(error) = &outcome
+            && error.is_cancel()
+        {
+            self.hit(error, &mut cancels);
+        }
         let then = self.sequel(part, transaction, false);
         let end = self.end_of_cancelled(part, why, outcome, &cancels);
         self.end_query(query, end);
@@ -193,7 +197,7 @@ impl Pool {
             }
             (Why::Unwanted, Outcome::Refused(error)) if error.is_cancel() && cancels.sent > 0 => End::Cancelled,
             (Why::Unwanted, Outcome::Refused(error)) => {
-                self.counts.strays += u64::from(error.is_cancel_by_request());
+                self.count_stray(&error);
                 End::Failed(error.into_failure())
             }
             // It was carried out although we refuse its rows: a statement may have changed something.

@@ -72,6 +72,8 @@ pub(crate) struct Pool {
     random: fastrand::Rng,
     version: Box<str>,
     is_pooled: bool,
+    /// What this server said last of a statement that we had cancelled: it says it in its own language.
+    cancel_words: Box<str>,
 }
 
 /// What a connection is for.
@@ -119,6 +121,7 @@ impl Pool {
             random,
             version: Box::default(),
             is_pooled: false,
+            cancel_words: Box::default(),
             options,
         }
     }

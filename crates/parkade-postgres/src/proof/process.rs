@@ -18,11 +18,13 @@ pub struct Process {
     pub transaction: u8,
     /// After an error: everything up to the next `Sync` is read over.
     skips: bool,
-    is_greeted: bool,
-    prepared: HashMap<String, String>,
+    pub is_greeted: bool,
+    pub prepared: HashMap<String, String>,
     portal: (String, Vec<String>),
     /// It ends when what it has said is gone.
     pub is_leaving: bool,
+    /// Behind a pooler this is a client's end, and the process is another.
+    pub backend: Option<i32>,
 }
 
 #[derive(Debug)]
@@ -54,6 +56,7 @@ impl Process {
             prepared: HashMap::new(),
             portal: Default::default(),
             is_leaving: false,
+            backend: None,
         }
     }
 
@@ -153,7 +156,7 @@ impl Process {
 
     fn simple(&mut self, now: Instant, query: &str, postmaster: &str) -> Option<Call> {
         if query.starts_with("select pg_backend_pid()") {
-            let (pid, start) = (self.pid.to_string(), self.start.clone());
+            let (pid, start) = (self.backend.unwrap_or(self.pid).to_string(), self.start.clone());
             self.row(&[&pid, &start, postmaster, "f", "off"]);
             self.say(b'C', b"SELECT 1\0");
             self.say(b'C', b"SELECT 1\0");

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use super::pooler::Pooler;
 use super::process::{Call, Process};
 
 #[derive(Debug)]
@@ -19,6 +20,7 @@ pub struct Server {
     /// Every text that was begun with.
     pub seen: Vec<String>,
     pub is_down: bool,
+    pub pooler: Option<Pooler>,
 }
 
 impl Server {
@@ -33,6 +35,7 @@ impl Server {
             cancel_signals: 0,
             seen: vec![],
             is_down: false,
+            pooler: None,
         }
     }
 
@@ -50,8 +53,18 @@ impl Server {
 
     /// Everything that can happen now.
     pub fn go_on(&mut self, now: Instant) {
+        if let Some(pooler) = &mut self.pooler {
+            for client in pooler.arrived(now, &self.processes) {
+                self.signal(client);
+            }
+        }
         let pids: Vec<i32> = self.processes.keys().copied().collect();
         for pid in pids {
+            if let Some(pooler) = &self.pooler
+                && !pooler.link(pid, &mut self.processes)
+            {
+                continue;
+            }
             while let Some(process) = self.processes.get_mut(&pid) {
                 let was_idle = process.running.is_none();
                 process.go_on(now);
@@ -61,17 +74,23 @@ impl Server {
                 }
                 let may_go_on = process.running.as_ref().is_some_and(|running| running.until <= now) && was_idle;
                 match call {
-                    Some(call) => self.carry_out(pid, call),
+                    Some(call) => self.carry_out(now, pid, call),
                     None if may_go_on => {}
                     None => break,
                 }
             }
+            if let (Some(_), Some(client)) = (&self.pooler, self.processes.get_mut(&pid)) {
+                client.unlink();
+            }
         }
     }
 
-    fn carry_out(&mut self, pid: i32, call: Call) {
+    fn carry_out(&mut self, now: Instant, pid: i32, call: Call) {
         match call {
-            Call::CancelRequest(target) => self.signal(target),
+            Call::CancelRequest(target) => match &mut self.pooler {
+                Some(pooler) => pooler.take_cancel(now, target),
+                None => self.signal(target),
+            },
             Call::Signal { aim, pids, starts } => {
                 let is_there = |&(pid, start): &(&i32, &String)| {
                     self.processes.get(pid).is_some_and(|process| process.start == *start)
@@ -126,6 +145,7 @@ impl Server {
     }
 
     pub fn next_due(&self) -> Option<Instant> {
-        self.processes.values().filter_map(|process| process.running.as_ref().map(|running| running.until)).min()
+        let ends = self.processes.values().filter_map(|process| process.running.as_ref().map(|running| running.until));
+        ends.chain(self.pooler.as_ref().and_then(Pooler::next_due)).min()
     }
 }

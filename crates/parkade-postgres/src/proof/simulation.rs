@@ -12,17 +12,33 @@ use parkade_sql::{LeaseId, QueryId, SlotState};
 use super::link::Packet;
 use super::world::World;
 
-const SEEDS: u64 = 20;
+/// A missing fence shows within some of them.
+const SEEDS: u64 = if cfg!(feature = "without-fence") { 500 } else { 20 };
 const STEPS: usize = 200;
 
 #[test]
 fn no_cancel_hits_what_nobody_cancelled() {
+    try_all(|random, seed| World::new(random.usize(1..6), seed));
+}
+
+#[test]
+fn no_cancel_hits_what_nobody_cancelled_behind_a_pooler() {
+    try_all(|random, seed| {
+        let mut world = World::pooled(random.usize(1..6), random.usize(1..5), seed);
+        if let Some(pooler) = &mut world.server.pooler {
+            pooler.delay = Duration::from_micros([0, 2_000, 100_000][random.usize(0..3)]);
+        }
+        world
+    });
+}
+
+fn try_all(world: impl Fn(&mut fastrand::Rng, u64) -> World) {
     if let Ok(seed) = std::env::var("PARKADE_SEED") {
-        return run(seed.parse().expect("PARKADE_SEED is a number"));
+        return run(&world, seed.parse().expect("PARKADE_SEED is a number"));
     }
     let seeds = std::env::var("PARKADE_SEEDS").map_or(SEEDS, |seeds| seeds.parse().expect("PARKADE_SEEDS is a number"));
     for seed in 1..=seeds {
-        let Err(panic) = catch_unwind(AssertUnwindSafe(|| run(seed))) else { continue };
+        let Err(panic) = catch_unwind(AssertUnwindSafe(|| run(&world, seed))) else { continue };
         let said = panic.downcast_ref::<String>().map_or("", String::as_str);
         if cfg!(feature = "without-fence") {
             assert!(said.contains("a stray"), "without a fence something else fails first: PARKADE_SEED={seed}");
@@ -34,10 +50,10 @@ fn no_cancel_hits_what_nobody_cancelled() {
     assert!(is_noticed, "the simulation does not notice that a fence is missing");
 }
 
-fn run(seed: u64) {
+fn run(world: &impl Fn(&mut fastrand::Rng, u64) -> World, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
-    let slots = random.usize(1..6);
-    let mut world = World::new(slots, seed);
+    let mut world = world(&mut random, seed);
+    let slots = world.slots;
     world.is_random = true;
     world.delay = Duration::from_micros([100, 2_000, 20_000][random.usize(0..3)]);
     for _ in 0..STEPS {

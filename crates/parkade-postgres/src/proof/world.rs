@@ -9,6 +9,7 @@ use bytes::{Buf, BytesMut};
 use parkade_sql::{End, Form, Int8, LeaseId, Mode, Query, QueryId, Shape, Work};
 
 use super::link::{Link, Packet};
+use super::pooler::Pooler;
 use super::server::Server;
 use crate::handshake::Terms;
 use crate::line::{Action, Line, Loss};
@@ -18,6 +19,7 @@ use crate::{Event, Options};
 
 pub struct World {
     pub now: Instant,
+    pub slots: usize,
     pub pool: Pool,
     pub server: Server,
     pub links: BTreeMap<Line, Link>,
@@ -34,6 +36,7 @@ pub struct World {
     pub untaken: BTreeMap<QueryId, usize>,
     pub takes: bool,
     pub leases: BTreeMap<LeaseId, Vec<QueryId>>,
+    commits: BTreeSet<QueryId>,
     seen_hits: usize,
     pub queries: u64,
 }
@@ -65,6 +68,7 @@ impl World {
         pool.start(now);
         Self {
             now,
+            slots,
             pool,
             server: Server::new(),
             links: BTreeMap::new(),
@@ -78,9 +82,17 @@ impl World {
             untaken: BTreeMap::new(),
             takes: true,
             leases: BTreeMap::new(),
+            commits: BTreeSet::new(),
             seen_hits: 0,
             queries: 0,
         }
+    }
+
+    /// Everything goes through a pooler that has so many processes.
+    pub fn pooled(slots: usize, processes: usize, seed: u64) -> Self {
+        let mut world = Self::new(slots, seed);
+        world.server.pooler = Some(Pooler::new(processes, Duration::ZERO, seed));
+        world
     }
 
     /// A text is tagged with its query, so that a hit says whose it was.
@@ -118,6 +130,7 @@ impl World {
     pub fn finish(&mut self, lease: LeaseId, commits: bool) -> QueryId {
         let work = if commits { Work::Commit { lease } } else { Work::Rollback { lease } };
         let query = self.submit_work(|_| work);
+        self.commits.extend(commits.then_some(query));
         self.leases.entry(lease).or_default().push(query);
         query
     }
@@ -311,6 +324,8 @@ impl World {
     fn check_end(&self, query: QueryId, end: &End) {
         if *end == End::Cancelled {
             assert!(self.cancelled.contains(&query), "{query:?} is cancelled, and nobody asked for it");
+            let is_sent = self.commits.contains(&query) && self.started.contains(&query);
+            assert!(!is_sent, "{query:?} is a COMMIT that was sent: it is not cancelled");
         }
     }
 

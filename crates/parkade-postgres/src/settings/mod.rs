@@ -49,17 +49,15 @@ pub enum Target {
     ReadOnly,
     Primary,
     Standby,
-    /// A standby; if there is none among all, any.
-    PreferStandby,
 }
 
-const TARGETS: [(&str, Target); 6] = [
+/// Not `prefer-standby`: it would need two rounds over all hosts, and a query that has nothing against a primary asks for `any`.
+const TARGETS: [(&str, Target); 5] = [
     ("any", Target::Any),
     ("read-write", Target::ReadWrite),
     ("read-only", Target::ReadOnly),
     ("primary", Target::Primary),
     ("standby", Target::Standby),
-    ("prefer-standby", Target::PreferStandby),
 ];
 
 impl Settings {

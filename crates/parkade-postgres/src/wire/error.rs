@@ -50,9 +50,14 @@ impl ServerError {
         &*self.code == QUERY_CANCELED
     }
 
-    /// Somebody asked for it, be it us: a time-out of the server's own has the same code.
+    /// Somebody asked for it, be it us: in English.
     pub(crate) fn is_cancel_by_request(&self) -> bool {
         self.is_cancel() && self.message.contains("user request")
+    }
+
+    /// The server's own limit has the same code: in English.
+    pub(crate) fn is_time_out(&self) -> bool {
+        self.is_cancel() && self.message.contains("timeout")
     }
 
     /// The plan of a prepared statement no longer fits its tables, or the statement is not there: to be prepared anew.

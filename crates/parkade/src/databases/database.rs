@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use mio::{Registry, Token};
+use mio::Registry;
+use mio::event::Event;
 use parkade_sql::{LeaseId, QueryId, Status, Work};
 
 use super::limits::{BUSY_TIME_MAX, CHECK_INTERVAL, CONNECT_TIME_MAX, READERS_COUNT, WINDOW_BYTES};
@@ -49,9 +50,9 @@ impl Database {
         }
     }
 
-    pub fn ready(&mut self, token: Token, readable: bool, writable: bool) {
+    pub fn ready(&mut self, event: &Event) {
         match self {
-            Self::Postgres { database, .. } => database.ready(token, readable, writable),
+            Self::Postgres { database, .. } => database.ready(event),
             Self::Sqlite { .. } => {}
         }
     }

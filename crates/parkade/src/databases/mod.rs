@@ -173,10 +173,8 @@ impl Databases {
             else {
                 continue;
             };
-            let readable = event.is_readable() || event.is_read_closed() || event.is_error();
-            let writable = event.is_writable() || event.is_error();
             if let Some(database) = self.all.get_mut(place) {
-                database.ready(event.token(), readable, writable);
+                database.ready(event);
             }
         }
         self.threads_spoke.store(false, Ordering::Release);

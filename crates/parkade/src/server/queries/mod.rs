@@ -92,7 +92,10 @@ impl Server {
         let End::Failed(failure) = end else { return };
         let database = self.databases.name(running.database);
         let (sqlstate, message, query) = (failure.sqlstate.as_deref().unwrap_or("-"), &failure.message, &running.text);
+        // What follows in a transaction that was lost is no news.
+        let is_news = failure.kind != parkade_sql::FailureKind::NoTransaction;
         match told::failed(failure).fault {
+            _ if !is_news => tracing::debug!(database, %query, "a query failed: {message}"),
             "client" => tracing::debug!(database, sqlstate, %query, "a query failed: {message}"),
             "server" => tracing::warn!(database, sqlstate, %query, "a query failed: {message}"),
             _ => tracing::error!(database, sqlstate, %query, "a query failed: {message}"),

@@ -85,6 +85,8 @@ fn row(failure: &Failure) -> (u16, &'static str, &'static str, Option<&'static [
 /// By the classes of SQLSTATE (PostgreSQL 15, appendix A).
 fn refused(sqlstate: &str) -> (u16, &'static str, &'static str, Option<&'static [u8]>) {
     match (sqlstate.get(..2).unwrap_or(""), sqlstate) {
+        // A value of the statement as often as one of the request.
+        (_, "22012") => (500, "application", "the query divides by zero", None),
         ("22", _) => (400, "client", "the database does not accept a value of this request", None),
         (_, "23502" | "23514") => (400, "client", "a value breaks a rule of the database", None),
         ("23", _) => (409, "client", "this conflicts with what the database holds", None),
@@ -92,7 +94,8 @@ fn refused(sqlstate: &str) -> (u16, &'static str, &'static str, Option<&'static 
         (_, "53100") => (507, "operator", "the database has no room left", None),
         ("53", _) => (503, "server", "the database is overloaded", Some(b"5")),
         (_, "55P03") => (503, "server", "what the query needs is locked", Some(b"1")),
-        (_, "57014") => (504, "operator", "the database's own time limit ended the query", None),
+        // Not by us: that is no failure of its own.
+        (_, "57014") => (504, "operator", "the database ended the query: its time limit, or somebody who may", None),
         ("57", _) => (503, "server", "the database is stopping or starting", Some(b"5")),
         ("08", _) => (503, "server", "the connection to the database broke", Some(b"1")),
         ("58" | "XX", _) => (500, "operator", "the database has a fault; the log says which", None),
@@ -134,6 +137,7 @@ mod tests {
             ("42601", 500, "application"),
             ("42P01", 500, "application"),
             ("22P02", 400, "client"),
+            ("22012", 500, "application"),
             ("23505", 409, "client"),
             ("23502", 400, "client"),
             ("40001", 503, "server"),
