@@ -372,7 +372,7 @@ def test_a_result_is_kept_as_long_as_it_was_asked_for(server: Server) -> None:
 
 def test_a_failure_is_not_kept(server: Server, table: str) -> None:
     sql = f"select 1 / (amount - 10) as n from {table} where id = 1"
-    assert ask(server, "returned", sql, shared="failing", ttl=60).status == 400
+    assert ask(server, "returned", sql, shared="failing", ttl=60).status == 500
     assert ask(server, "returned", f"update {table} set amount = 11").status == 200
     assert ask(server, "returned", sql, shared="failing").json() == [{"n": 1}]
 

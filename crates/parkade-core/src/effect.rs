@@ -228,6 +228,10 @@ pub enum Refusal {
     DeadlinePassed,
     /// 504: the deadline of a query passed, and what it has done is not known yet.
     QueryTooLong,
+    /// 503: an operator ended the query, and what it has done is not known yet.
+    QueryCancelledByOperator,
+    /// 503 with `Retry-After`: the server stops, and what the query has done is not known yet.
+    QueryStopped,
 }
 
 /// Why a request ended without its answer.

@@ -132,7 +132,7 @@ fn the_deadline_cancels_it_and_the_client_is_told_when_the_database_has_said_wha
     check(&format!("{late} wait:500ms"), "refuse:a:QueryTooLong cancelled:a:Deadline");
     check(&format!("{late} wait:500ms failed:a"), "dropresult:a");
     check(&format!("{late} left:a"), "cancelled:a:ClientLeft");
-    check(&format!("{late} operator:a"), "refuse:a:CancelledByOperator cancelled:a:Operator");
+    check(&format!("{late} operator:a"), "refuse:a:QueryCancelledByOperator cancelled:a:Operator");
     check(&format!("{late} began:a"), "");
 }
 
@@ -180,9 +180,9 @@ fn an_operator_ends_a_query_and_who_waits_is_told_what_became_of_it() {
     check(&format!("{ended} failed:a"), "told:a:Operator cancelled:a:Operator dropresult:a");
     check(&format!("{ended} ended:a"), "told:a:Operator cancelled:a:Operator dropresult:a");
     check(&format!("{ended} wait:499ms"), "");
-    check(&format!("{ended} wait:500ms"), "refuse:a:CancelledByOperator cancelled:a:Operator");
+    check(&format!("{ended} wait:500ms"), "refuse:a:QueryCancelledByOperator cancelled:a:Operator");
     check(&format!("{ANSWER} began:a cancelquery:a"), "cancelquery:a abort:a cancelled:a:Operator");
-    check(&format!("{AWAIT} cancelquery:a wait:500ms"), "resume:1:CancelledByOperator:a");
+    check(&format!("{AWAIT} cancelquery:a wait:500ms"), "resume:1:QueryCancelledByOperator:a");
     check(&format!("{AWAIT} cancelquery:a failed:a"), "resume:1:failed@a+Operator:a dropresult:a");
     check(&format!("{SHARED} cancelquery:a"), "cancelquery:a");
     check(
@@ -193,9 +193,9 @@ fn an_operator_ends_a_query_and_who_waits_is_told_what_became_of_it() {
 
 #[test]
 fn an_operator_ends_a_request_and_its_query() {
-    check(&format!("{ANSWER} operator:a"), "cancelquery:a refuse:a:CancelledByOperator cancelled:a:Operator");
+    check(&format!("{ANSWER} operator:a"), "cancelquery:a refuse:a:QueryCancelledByOperator cancelled:a:Operator");
     check(&format!("{ANSWER} began:a operator:a"), "cancelquery:a abort:a cancelled:a:Operator");
-    check(&format!("{SHARED} operator:a"), "refuse:a:CancelledByOperator cancelled:a:Operator");
+    check(&format!("{SHARED} operator:a"), "refuse:a:QueryCancelledByOperator cancelled:a:Operator");
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn a_drain_gives_queries_a_grace_and_cancels_them_then() {
     check(&format!("{drained} ended:a"), "told:a done:a dismiss:1 dropresult:a");
     check(&format!("{drained} wait:1s"), "cancelquery:a");
     check(&format!("{drained} wait:1s failed:a"), "told:a:Stopping cancelled:a:Stopping dismiss:1 dropresult:a");
-    check(&format!("{drained} wait:1s wait:500ms"), "refuse:a:Stopping cancelled:a:Stopping dismiss:1");
+    check(&format!("{drained} wait:1s wait:500ms"), "refuse:a:QueryStopped cancelled:a:Stopping dismiss:1");
     check(&format!("{ANSWER} began:a drain:30s wait:1s"), "cancelquery:a abort:a cancelled:a:Stopping dismiss:1");
     check(&format!("{AWAIT} drain:30s wait:1s failed:a"), "resume:1:failed@a+Stopping:a dropresult:a");
     let own = Config { query_grace: Duration::from_secs(3), ..config() };
@@ -262,7 +262,7 @@ fn the_exit_waits_for_the_ends_of_queries_but_not_for_ever() {
     check(&format!("{gone} wait:5s wait:1999ms"), "");
     check(&format!("{gone} wait:5s wait:2s"), "exit:Drained");
     let forced = format!("{ANSWER} drain:500ms");
-    check(&format!("{forced} wait:500ms"), "cancelquery:a refuse:a:Stopping cancelled:a:Stopping kill:1:GraceOver");
+    check(&format!("{forced} wait:500ms"), "cancelquery:a refuse:a:QueryStopped cancelled:a:Stopping kill:1:GraceOver");
     check(&format!("{forced} wait:500ms exited:1"), "");
     check(&format!("{forced} wait:500ms exited:1 failed:a"), "dropresult:a exit:GraceOver");
     check(&format!("{forced} wait:500ms exited:1 wait:1999ms"), "");

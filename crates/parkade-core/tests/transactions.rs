@@ -86,6 +86,13 @@ fn an_end_that_nobody_waited_for_is_an_end_all_the_same() {
 }
 
 #[test]
+fn an_operator_does_not_cancel_an_end() {
+    for end in ["commit", "rollback"] {
+        check(&format!("{OPEN} park:a:query:{end}:await cancelquery:a2"), "");
+    }
+}
+
+#[test]
 fn a_statement_that_is_given_up_leaves_its_transaction_open() {
     let given_up = format!("{OPEN} park:a:query:within:await unpark:a");
     check(&given_up, "cancelquery:a2 resume:1:unparked:a");

@@ -17,6 +17,8 @@ pub(crate) enum Place {
     On(usize),
     /// On a slot; its holder is gone.
     Released,
+    /// It went with its connection while nothing ran: its holder does not know yet.
+    Lost,
 }
 
 impl Lease {

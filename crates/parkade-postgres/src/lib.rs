@@ -16,6 +16,7 @@ mod canceller;
 mod database;
 mod dial;
 mod handshake;
+mod ids;
 mod job;
 mod json;
 mod lease;

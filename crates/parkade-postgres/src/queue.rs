@@ -1,14 +1,16 @@
 //! Who waits for a slot, in their order; where each query is.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use parkade_sql::{LeaseId, QueryId, Work};
+
+use crate::ids::IdMap;
 
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     /// Those that have left leave their number behind: the table says who is still there.
     order: VecDeque<QueryId>,
-    tickets: HashMap<QueryId, Ticket>,
+    tickets: IdMap<QueryId, Ticket>,
     queued: usize,
 }
 

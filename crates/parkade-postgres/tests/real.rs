@@ -159,6 +159,19 @@ fn transactions_hold_and_end() {
 
 #[test]
 #[ignore = "needs a database"]
+fn a_connection_keeps_the_statements_that_it_used_last() {
+    let mut client = Client::new();
+    for _ in 0..2 {
+        for number in 0..600 {
+            assert_eq!(client.text(&format!("select {number} a"), vec![]), format!(r#"[{{"a":{number}}}]"#));
+        }
+    }
+    let kept = client.text("select count(*) between 200 and 257 a from pg_prepared_statements", vec![]);
+    assert_eq!(kept, r#"[{"a":true}]"#);
+}
+
+#[test]
+#[ignore = "needs a database"]
 fn notifications_are_heard_and_the_end_closes_everything() {
     let mut client = Client::new();
     let is_hello = |event: &Event| matches!(event, Event::Notification { payload, .. } if payload == "hello");

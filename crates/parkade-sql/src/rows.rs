@@ -47,6 +47,9 @@ impl Columns {
     }
 }
 
+/// The answer of one small row, without growing.
+const OUT_BYTES_MIN: usize = 128;
+
 /// Writes the rows of one query in the shape that is wanted.
 ///
 /// For each row: [`row`](Self::row), then [`value`](Self::value) for each column in turn, then [`end_row`](Self::end_row); behind the last
@@ -58,6 +61,8 @@ pub struct RowWriter {
     rows: u64,
     /// Bytes of pieces that have been taken.
     taken: usize,
+    /// Bytes of the last of them: the next will be about as large.
+    piece: usize,
 }
 
 impl RowWriter {
@@ -67,7 +72,7 @@ impl RowWriter {
             let message = format!("two columns are called {name:?}: give one of them another name with AS");
             return Err(Failure::new(FailureKind::DuplicateColumns, message));
         }
-        Ok(Self { form, out: BytesMut::new(), rows: 0, taken: 0 })
+        Ok(Self { form, out: BytesMut::with_capacity(OUT_BYTES_MIN), rows: 0, taken: 0, piece: 0 })
     }
 
     #[must_use]
@@ -78,6 +83,9 @@ impl RowWriter {
     /// A row begins.
     pub fn row(&mut self) -> Result<(), Failure> {
         self.rows += 1;
+        if self.out.is_empty() {
+            self.out.reserve(self.piece + self.piece / 8);
+        }
         match (self.form.shape, self.rows) {
             (Shape::Rows, 1) => self.out.extend_from_slice(b"[{"),
             (Shape::Rows, _) => self.out.extend_from_slice(b",\n{"),
@@ -149,7 +157,8 @@ impl RowWriter {
 
     /// What was written since the last piece was taken.
     pub fn take(&mut self) -> Bytes {
-        self.taken += self.out.len();
+        self.piece = self.out.len();
+        self.taken += self.piece;
         self.out.split().freeze()
     }
 }

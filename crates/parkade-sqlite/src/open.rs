@@ -1,6 +1,7 @@
 //! How a database file is opened.
 
 use std::fs;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, atomic::AtomicBool};
@@ -73,7 +74,8 @@ fn folder(file: &Path) -> Result<(), Failure> {
     let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) else {
         return Ok(());
     };
-    match fs::create_dir(folder) {
+    // What the database holds is nobody else's business.
+    match fs::DirBuilder::new().mode(0o700).create(folder) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => {

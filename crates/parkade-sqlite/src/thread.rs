@@ -112,12 +112,9 @@ impl Thread<'_> {
         self.seat.finish(done);
     }
 
-    /// Its gate stays shut: whether a COMMIT that is cut off has happened, nobody could say.
+    /// Its gate stays shut: whether a COMMIT that is cut off has happened, nobody could say. It ends the lease in any case: whoever asked for it
+    /// asks for nothing more.
     fn commit(&mut self) {
-        if self.seat.is_cancelled() {
-            self.seat.finish(Err(Stop::Cancelled));
-            return;
-        }
         self.seat.say_started();
         let committed = self.connection().map_or(Ok(()), transaction::commit);
         self.seat.finish_lease(committed.map(|()| transaction::summary("COMMIT")));

@@ -42,6 +42,8 @@ pub fn refusal(refusal: Refusal) -> &'static str {
         Refusal::CancelledByOperator => "operator",
         Refusal::DeadlinePassed => "deadline",
         Refusal::QueryTooLong => "query deadline",
+        Refusal::QueryCancelledByOperator => "query operator",
+        Refusal::QueryStopped => "query stopping",
         Refusal::TransactionOpen => "transaction open",
         Refusal::NoTransaction => "no transaction",
     }

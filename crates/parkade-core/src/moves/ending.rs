@@ -5,6 +5,7 @@ use crate::effect::{Effect, Ending, Reason, Refusal};
 use crate::id::RequestId;
 use crate::life::journey::Journey;
 use crate::life::{Accepted, Cancelled, Done, Life, Parked, Routed, Running, Sequel, Watch};
+use crate::moves::querying::untold;
 
 impl Core {
     pub(crate) fn done(&mut self, request: RequestId, journey: Journey) -> Life {
@@ -97,9 +98,11 @@ impl Core {
                 self.effects.push(Effect::EndStream { request });
             }
             (Watch::Rows { .. }, _) => self.effects.push(Effect::Abort { request }),
-            (Watch::Query { .. } | Watch::QueryEnding { .. }, _) => {
-                self.tell_client(request, reason, Refusal::QueryTooLong);
+            (Watch::Query { .. } | Watch::QueryEnding { .. }, Reason::ClientLeft) => {}
+            (Watch::Query { .. } | Watch::QueryEnding { .. }, Reason::WorkerDied) => {
+                self.refuse(request, Refusal::WorkerDied);
             }
+            (Watch::Query { .. } | Watch::QueryEnding { .. }, _) => self.refuse(request, untold(reason)),
             (Watch::Timer | Watch::Next { .. }, _) => {
                 self.tell_client(request, reason, Refusal::DeadlinePassed);
             }

@@ -213,11 +213,7 @@ impl Core {
     pub(crate) fn never_told(&mut self, request: RequestId, life: Parked, reason: Reason) -> Life {
         match life.sequel {
             Sequel::Await { .. } => {
-                let refusal = match reason {
-                    Reason::Operator => Refusal::CancelledByOperator,
-                    Reason::Stopping => Refusal::Stopping,
-                    Reason::Deadline | Reason::ClientLeft | Reason::WorkerDied => Refusal::QueryTooLong,
-                };
+                let refusal = untold(reason);
                 self.wake(request, life, Outcome::Refused { refusal })
             }
             Sequel::Answer | Sequel::Call => self.cancel_parked(request, life, reason),
@@ -225,8 +221,10 @@ impl Core {
     }
 
     pub(crate) fn cancel_by_operator(&mut self, query: QueryId) {
-        if self.queries.find(query).is_none() {
-            return self.counts.refused_events.add(Refused::Unknown);
+        match self.queries.find(query) {
+            None => return self.counts.refused_events.add(Refused::Unknown),
+            Some(execution) if execution.ends_a_transaction() => return,
+            Some(_) => {}
         }
         self.give_execution_up(query, Reason::Operator);
     }
@@ -286,5 +284,14 @@ impl Core {
     fn drop_kept(&mut self, kept: &Kept) {
         self.timers.clear(kept.alarm);
         self.dropped_results.push(kept.query);
+    }
+}
+
+/// What is said of a query that was given up for this reason, as long as nothing else is known of it.
+pub(crate) fn untold(reason: Reason) -> Refusal {
+    match reason {
+        Reason::Operator => Refusal::QueryCancelledByOperator,
+        Reason::Stopping => Refusal::QueryStopped,
+        Reason::Deadline | Reason::ClientLeft | Reason::WorkerDied => Refusal::QueryTooLong,
     }
 }

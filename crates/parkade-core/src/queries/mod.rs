@@ -222,6 +222,10 @@ impl Execution {
         self.lease.filter(|_| self.work == QueryWork::Begin && completed)
     }
 
+    pub(crate) fn ends_a_transaction(&self) -> bool {
+        matches!(self.work, QueryWork::Commit | QueryWork::Rollback)
+    }
+
     /// The lease that is over when it ends so.
     pub(crate) fn ends_lease(&self, completed: bool) -> Option<LeaseId> {
         match self.work {

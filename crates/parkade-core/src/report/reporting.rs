@@ -113,6 +113,7 @@ impl Execution {
             database: self.database,
             waiting: self.waiters_count(),
             cancelled: self.phase != crate::queries::Phase::Running,
+            is_cancellable: !self.ends_a_transaction(),
             since: self.since,
         }
     }

@@ -65,6 +65,8 @@ pub struct QueryStatus {
     /// Requests that wait for it.
     pub waiting: usize,
     pub cancelled: bool,
+    /// The end of a transaction is not cancelled.
+    pub is_cancellable: bool,
     pub since: Moment,
 }
 

@@ -90,7 +90,8 @@ impl World {
     }
 
     pub(crate) fn operator_cancels_a_query(&mut self) {
-        let all: Vec<QueryId> = self.model.databases.running.keys().copied().collect();
+        let cancellable = |query: &QueryId| self.core.query(*query).is_some_and(|known| known.is_cancellable);
+        let all: Vec<QueryId> = self.model.databases.running.keys().copied().filter(cancellable).collect();
         if all.is_empty() {
             return;
         }

@@ -280,7 +280,8 @@ impl Model {
         let ends = matches!(wait.work, QueryWork::Within | QueryWork::Commit | QueryWork::Rollback);
         let right = match refusal {
             Refusal::QueryTooLong => up || never_told(Reason::Deadline),
-            Refusal::CancelledByOperator => operated || never_told(Reason::Operator),
+            Refusal::QueryCancelledByOperator => operated || never_told(Reason::Operator),
+            Refusal::QueryStopped => closed,
             Refusal::Stopping => closed,
             Refusal::NoTransaction => ends && !asked.open,
             Refusal::TransactionOpen => wait.work == QueryWork::Begin && asked.open,

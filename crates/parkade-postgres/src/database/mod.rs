@@ -3,7 +3,6 @@
 mod dialling;
 mod reading;
 
-use std::collections::HashMap;
 use std::io;
 use std::mem;
 use std::time::Instant;
@@ -12,6 +11,7 @@ use bytes::BytesMut;
 use parkade_sql::{LeaseId, QueryId, Status, Work};
 
 use crate::handshake::Terms;
+use crate::ids::IdMap;
 use crate::line::{Action, Line, Loss, Manner};
 use crate::pool::Pool;
 use crate::settings::Settings;
@@ -33,7 +33,7 @@ pub struct Database {
     registry: mio::Registry,
     first_token: usize,
     resolver: Option<Resolver>,
-    wired: HashMap<usize, Wired>,
+    wired: IdMap<usize, Wired>,
     /// Sockets to look at in the next turn.
     ready: Vec<usize>,
     /// Lines with something to say in the next turn.
@@ -60,13 +60,21 @@ struct Wired {
 /// What the poll has said and was not used up.
 #[derive(Debug, Default)]
 struct Stand {
-    is_readable: bool,
-    /// The other end says no more: what it has said is to be read to its end, for no other news will come of it.
-    is_closed: bool,
+    readable: Readable,
     /// It stands in `ready`.
     is_queued: bool,
     /// The socket took less than was to be written.
     is_blocked: bool,
+}
+
+/// What there is to read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Readable {
+    #[default]
+    Nothing,
+    Bytes,
+    /// The other end says no more: it is to be read to its end, for no other news will come of it.
+    End,
 }
 
 impl Database {
@@ -89,7 +97,7 @@ impl Database {
             registry,
             first_token,
             resolver: None,
-            wired: HashMap::new(),
+            wired: IdMap::default(),
             ready: Vec::new(),
             speaking: Vec::new(),
             resumed: Vec::new(),
@@ -105,8 +113,12 @@ impl Database {
 
     /// What the poll says: edge-triggered, so it is said once. Events of other tokens are passed over.
     pub fn ready(&mut self, event: &mio::event::Event) {
-        let is_closed = event.is_read_closed() || event.is_error();
-        let (readable, writable) = (event.is_readable() || is_closed, event.is_writable() || event.is_error());
+        let readable = match (event.is_readable(), event.is_read_closed() || event.is_error()) {
+            (_, true) => Readable::End,
+            (true, false) => Readable::Bytes,
+            (false, false) => Readable::Nothing,
+        };
+        let writable = event.is_writable() || event.is_error();
         let Some(offset) = event.token().0.checked_sub(self.first_token).filter(|offset| *offset < TOKENS) else {
             return;
         };
@@ -115,9 +127,8 @@ impl Database {
         }
         let Some(wired) = self.wired.get_mut(&offset) else { return };
         let is_open = wired.transport.as_ref().is_some_and(Transport::is_open);
-        wired.stand.is_readable |= readable;
-        wired.stand.is_closed |= is_closed;
-        if (readable || !is_open) && !mem::replace(&mut wired.stand.is_queued, true) {
+        wired.stand.readable = wired.stand.readable.max(readable);
+        if (readable > Readable::Nothing || !is_open) && !mem::replace(&mut wired.stand.is_queued, true) {
             self.ready.push(offset);
         }
         if writable && is_open && mem::take(&mut wired.stand.is_blocked) {

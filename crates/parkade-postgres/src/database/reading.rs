@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use bytes::{Buf, BytesMut};
 
-use super::{Database, Wired, offset_of};
+use super::{Database, Readable, Wired, offset_of};
 use crate::limits::{BUFFER_KEPT_BYTES, READS_COUNT_MAX};
 use crate::line::{Line, Loss};
 use crate::transport::Read;
@@ -47,7 +47,7 @@ impl Database {
         let offset = offset_of(line);
         if let Some(wired) = self.wired.get_mut(&offset)
             && wired.line == line
-            && wired.stand.is_readable
+            && wired.stand.readable > Readable::Nothing
             && !mem::replace(&mut wired.stand.is_queued, true)
         {
             self.ready.push(offset);
@@ -64,14 +64,14 @@ impl Database {
                 self.pool.received(now, line, buffer);
                 wired.keep(&mut self.buffer);
                 // A connection at rest has said all it has to: the read that would find nothing is spared.
-                if is_drained && !wired.stand.is_closed && self.pool.is_at_rest(line) {
-                    wired.stand.is_readable = false;
+                if is_drained && wired.stand.readable < Readable::End && self.pool.is_at_rest(line) {
+                    wired.stand.readable = Readable::Nothing;
                     return After::Enough;
                 }
                 After::Again
             }
             Ok(Read::Nothing) => {
-                wired.stand.is_readable = false;
+                wired.stand.readable = Readable::Nothing;
                 After::Enough
             }
             Ok(Read::End) => {

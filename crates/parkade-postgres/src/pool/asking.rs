@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use parkade_sql::{End, Failure, FailureKind, LeaseId, QueryId, Work};
 
+use super::dooming::lost_transaction;
 use super::{Phase, Pool};
 use crate::job::statement_of;
 use crate::lease::{Lease, Part, Place};
@@ -61,6 +62,9 @@ impl Pool {
             return self.fail_query(query, no_transaction());
         };
         lease.waiting.push_back((query, work));
+        if lease.place == Place::Lost {
+            return self.close_lease(id, &lost_transaction());
+        }
         self.queue.note(query, Ticket::Leased(id));
         self.begin_waiting(id);
     }
@@ -126,6 +130,7 @@ impl Pool {
             Place::Queued(begin) => self.cancel_queued(begin),
             Place::On(index) => self.release_slot(index, id),
             Place::Released => {}
+            Place::Lost => _ = self.leases.remove(&id),
         }
     }
 

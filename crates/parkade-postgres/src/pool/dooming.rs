@@ -51,7 +51,7 @@ impl Pool {
     pub(super) fn doom_settling(&mut self, index: usize) {
         if let State::Settling(Settling { then: Then::Hold(lease), .. }) = &self.slot(index).state {
             let lease = *lease;
-            self.close_lease(lease, &lost_transaction());
+            self.lose_lease(lease);
         }
         self.doom(index, false);
     }
@@ -65,7 +65,8 @@ impl Pool {
         slot.enter(State::Doomed(Doomed { look_at: now, is_terminated }), now);
         let is_known = !slot.identity.backend_start.is_empty() && !slot.identity.is_pooled;
         self.close_line(line, Manner::Abrupt);
-        self.counts.terminated += u64::from(is_terminated);
+        // Behind a pooler nobody is told: it ends the statement in its own way.
+        self.counts.terminated += u64::from(is_terminated && is_known);
         if !is_known {
             self.free(index);
         }

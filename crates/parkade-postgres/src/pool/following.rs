@@ -3,6 +3,7 @@
 use parkade_sql::{End, Failure, LeaseId, QueryId, Work};
 
 use super::asking::no_transaction;
+use super::dooming::lost_transaction;
 use super::{Phase, Pool};
 use crate::job::{Job, Means};
 use crate::lease::{Part, Place};
@@ -85,7 +86,7 @@ impl Pool {
                     self.slot(index).enter(State::Held(Held { lease: id }), now);
                     self.begin_waiting(id);
                 }
-                Some(Place::Queued(_) | Place::Released) | None => {
+                Some(Place::Queued(_) | Place::Released | Place::Lost) | None => {
                     self.leases.remove(&id);
                     self.reset(index);
                 }
@@ -107,6 +108,14 @@ impl Pool {
             None => {}
         }
         if transaction == Transaction::None { Then::Idle } else { Then::Reset }
+    }
+
+    /// The transaction went with its connection while nothing ran: whoever holds it is told when he comes again.
+    pub(super) fn lose_lease(&mut self, id: LeaseId) {
+        match self.leases.get_mut(&id) {
+            Some(lease) if lease.waiting.is_empty() && lease.place != Place::Released => lease.place = Place::Lost,
+            Some(_) | None => self.close_lease(id, &lost_transaction()),
+        }
     }
 
     /// The transaction is over: whoever waits in it is told.

@@ -51,10 +51,12 @@ impl Pool {
             State::Busy(Busy { job, is_unwanted: false }) if slot.is_unsent(&job) || !job.is_run() => {
                 self.lost_unsent(job, tries, why);
             }
-            State::Busy(Busy { job, .. }) => self.lost_job(&job, None, why),
-            State::Cancelling(Cancelling { job, why: reason, .. }) => self.lost_job(&job, Some(reason), why),
+            State::Busy(Busy { job, .. }) => self.lost_job(&job, None, job.lost(why)),
+            State::Cancelling(Cancelling { job, why: reason, .. }) => {
+                self.lost_job(&job, Some(reason), job.lost(why));
+            }
             State::Held(Held { lease }) | State::Settling(Settling { then: Then::Hold(lease), .. }) => {
-                self.close_lease(lease, &lost_transaction());
+                self.lose_lease(lease);
             }
             State::Settling(_)
             | State::Idle(_)
@@ -70,23 +72,24 @@ impl Pool {
     fn lost_unsent(&mut self, job: Job, tries: u8, why: &str) {
         let part = Part::of(&job.work);
         let may_wait = matches!(part, Part::Alone | Part::Begin(_)) && self.phase == Phase::Open;
+        // Also of a COMMIT that is still here it is known.
+        let failure = Failure { certainty: Certainty::NotDone, ..job.lost(why) };
         if !may_wait || tries + 1 >= TRIES_COUNT_MAX {
-            return self.lost_job(&job, None, why);
+            return self.lost_job(&job, None, failure);
         }
         if let Some(lease) = part.lease().and_then(|lease| self.leases.get_mut(&lease)) {
             if lease.place == Place::Released {
-                return self.lost_job(&job, None, why);
+                return self.lost_job(&job, None, failure);
             }
             lease.place = Place::Queued(job.query);
         }
         self.queue.push_front(job.query, Waiting { work: job.work, tries: tries + 1 });
     }
 
-    fn lost_job(&mut self, job: &Job, reason: Option<Why>, why: &str) {
+    fn lost_job(&mut self, job: &Job, reason: Option<Why>, failure: Failure) {
         if let Some(lease) = Part::of(&job.work).lease() {
             self.close_lease(lease, &lost_transaction());
         }
-        let failure = job.lost(why);
         let is_undone = failure.certainty == Certainty::NotDone;
         let end = match reason {
             Some(Why::Unwanted) if is_undone => End::Cancelled,

@@ -22,7 +22,6 @@ mod losing;
 mod showing;
 mod waking;
 
-use std::collections::HashMap;
 use std::time::Instant;
 
 use bytes::BytesMut;
@@ -30,6 +29,7 @@ use parkade_sql::{Counts, End, Failure, LeaseId, QueryId};
 
 use crate::canceller::Canceller;
 use crate::handshake::Terms;
+use crate::ids::IdMap;
 use crate::json::Types;
 use crate::lease::Lease;
 use crate::line::{Action, Destination, Line, Manner};
@@ -55,13 +55,13 @@ pub(crate) struct Pool {
     speaking: Vec<Line>,
     /// Lines that may be read on.
     resumed: Vec<Line>,
-    roles: HashMap<Line, Role>,
+    roles: IdMap<Line, Role>,
     lines: u64,
     slots: Vec<Option<Slot>>,
     /// The one used last is at the end, and is used next.
     idle: Vec<usize>,
     queue: Queue,
-    leases: HashMap<LeaseId, Lease>,
+    leases: IdMap<LeaseId, Lease>,
     types: Types,
     canceller: Canceller,
     requests: Requests,
@@ -105,12 +105,12 @@ impl Pool {
             actions: Vec::new(),
             speaking: Vec::new(),
             resumed: Vec::new(),
-            roles: HashMap::new(),
+            roles: IdMap::default(),
             lines: 0,
             slots: (0..options.slots.max(1)).map(|_| None).collect(),
             idle: Vec::new(),
             queue: Queue::default(),
-            leases: HashMap::new(),
+            leases: IdMap::default(),
             types: Types::new(),
             canceller: Canceller::default(),
             requests: Requests::default(),

@@ -259,10 +259,10 @@ impl Process {
     }
 
     /// A signal to cancel: what was hit. One that comes while nothing runs is thrown away.
-    pub fn cancel(&mut self) -> Option<String> {
+    pub fn cancel(&mut self, words: &str) -> Option<String> {
         let is_blocked = self.output.len() >= SOCKET_BYTES;
         let running = self.running.take_if(|running| !running.text.contains("stuck") && !is_blocked)?;
-        self.fail("57014", "canceling statement due to user request", running.is_simple);
+        self.fail("57014", words, running.is_simple);
         Some(running.text)
     }
 }

@@ -6,7 +6,7 @@ use parkade_sql::{Certainty, End, FailureKind, SlotState};
 
 use super::world::World;
 
-const MILLI: Duration = Duration::from_millis(1);
+pub const MILLI: Duration = Duration::from_millis(1);
 
 /// A pool that is connected, with its canceller.
 fn world(slots: usize) -> World {
@@ -15,7 +15,7 @@ fn world(slots: usize) -> World {
     world
 }
 
-fn states(world: &World) -> Vec<SlotState> {
+pub fn states(world: &World) -> Vec<SlotState> {
     world.pool.status(world.now).slots.into_iter().map(|slot| slot.state).collect()
 }
 
@@ -26,7 +26,7 @@ fn failure(end: &End) -> (FailureKind, Certainty) {
     }
 }
 
-fn is_completed(end: &End) -> bool {
+pub fn is_completed(end: &End) -> bool {
     matches!(end, End::Completed(_))
 }
 
@@ -199,6 +199,20 @@ fn a_holder_that_leaves_while_a_statement_runs_leaves_nothing_behind() {
 }
 
 #[test]
+fn whoever_comes_back_to_a_transaction_that_was_lost_meanwhile_is_told_so() {
+    let mut world = world(1);
+    let (lease, begin) = world.begin();
+    world.end_of(begin);
+    world.server.restart(true);
+    world.run(10 * MILLI);
+    let late = world.within(lease, "work 1");
+    assert_eq!(failure(&world.end_of(late)).0, FailureKind::Lost);
+    let later = world.within(lease, "work 1");
+    assert_eq!(failure(&world.end_of(later)).0, FailureKind::NoTransaction);
+    assert!(world.pool.is_at_peace());
+}
+
+#[test]
 fn a_cancelled_begin_is_rolled_back() {
     let mut world = world(1);
     let (lease, begin) = world.begin();
@@ -291,6 +305,17 @@ fn a_commit_that_was_not_sent_goes_with_its_transaction_and_that_is_told() {
 }
 
 #[test]
+fn of_a_commit_that_never_left_it_is_known_that_it_did_not_happen() {
+    let mut world = world(1);
+    let (lease, begin) = world.begin();
+    world.end_of(begin);
+    let commit = world.finish(lease, true);
+    let line = *world.links.keys().next().unwrap();
+    world.pool.lost(world.now, line, crate::line::Loss::Broken("cut".into()));
+    assert_eq!(failure(&world.end_of(commit)), (FailureKind::Lost, Certainty::NotDone));
+}
+
+#[test]
 fn without_a_canceller_a_request_does() {
     let mut world = world(1);
     let canceller = world.pool.canceller_line().unwrap();
@@ -353,78 +378,39 @@ fn the_end_cancels_what_runs_and_closes_everything() {
     assert_eq!(world.end_of(late), End::Cancelled);
 }
 
-// Behind a pooler
-
-fn pooled(slots: usize, processes: usize) -> World {
-    let mut world = World::pooled(slots, processes, 1);
-    world.run(100 * MILLI);
-    assert!(world.pool.status(world.now).is_pooled);
-    world
-}
-
 #[test]
-fn behind_a_pooler_a_cancel_that_was_seen_to_hit_keeps_the_connection() {
-    let mut world = pooled(1, 1);
+#[should_panic(expected = "a stray is counted")]
+fn a_stray_is_counted_in_whatever_language_the_server_speaks() {
+    let mut world = world(1);
+    world.server.cancel_words = "storniere Anfrage wegen Benutzeraufforderung";
     let query = world.submit("work 10000000");
     world.run(10 * MILLI);
     world.cancel(query);
     assert_eq!(world.end_of(query), End::Cancelled);
-    let next = world.submit("work 10");
-    assert!(is_completed(&world.end_of(next)));
-    let counts = world.pool.status(world.now).counts;
-    assert_eq!((counts.connects, counts.cancels_sent), (1, 1));
+    let next = world.submit("work 10000000");
+    world.run(10 * MILLI);
+    world.cancelled.insert(next);
+    world.server.signal(*world.server.processes.keys().next().unwrap());
+    world.end_of(next);
 }
 
 #[test]
-#[cfg(not(feature = "without-fence"))]
-fn behind_a_pooler_a_cancel_that_was_not_seen_to_hit_costs_the_connection() {
-    let mut world = pooled(1, 2);
-    world.server.pooler.as_mut().unwrap().delay = 10_000 * MILLI;
-    let query = world.submit("work 20000");
-    world.run(10 * MILLI);
-    world.cancel(query);
-    assert!(is_completed(&world.end_of(query)));
-    let next = world.submit("work 20000000");
-    assert!(is_completed(&world.end_of(next)));
-    let counts = world.pool.status(world.now).counts;
-    assert_eq!((counts.connects, counts.strays, world.server.hits.len()), (2, 0, 0));
+fn of_connections_that_nobody_uses_one_stays() {
+    let mut world = world(3);
+    let queries: Vec<_> = (0..3).map(|_| world.submit("work 100000")).collect();
+    assert!(queries.iter().all(|query| is_completed(&world.end_of(*query))));
+    assert_eq!(states(&world), [SlotState::Idle; 3]);
+    world.run(Duration::from_secs(1300));
+    assert_eq!(states(&world), [SlotState::Idle]);
 }
 
 #[test]
-fn a_statement_that_still_waits_in_the_pooler_is_cancelled_when_it_begins() {
-    let mut world = pooled(2, 1);
-    let first = world.submit("work 200000");
-    let waiting = world.submit("work 10000000");
-    world.run(10 * MILLI);
-    world.cancel(waiting);
-    assert!(is_completed(&world.end_of(first)));
-    assert_eq!(world.end_of(waiting), End::Cancelled);
-    let next = world.submit("work 10");
-    assert!(is_completed(&world.end_of(next)));
-}
-
-#[test]
-fn behind_a_pooler_nothing_is_prepared_for_the_next_statement() {
-    let mut world = pooled(2, 1);
-    for _ in 0..4 {
-        let queries = [world.submit("work 10"), world.submit("work 10")];
-        assert!(queries.iter().all(|query| is_completed(&world.end_of(*query))));
-    }
-}
-
-#[test]
-fn behind_a_pooler_a_transaction_keeps_its_process() {
-    let mut world = pooled(2, 1);
-    let (lease, begin) = world.begin();
-    assert!(is_completed(&world.end_of(begin)));
-    let other = world.submit("work 10");
-    let query = world.within(lease, "work 10000000");
-    world.run(10 * MILLI);
-    world.cancel(query);
-    assert_eq!(world.end_of(query), End::Cancelled);
-    world.release(lease);
-    assert!(is_completed(&world.end_of(other)));
-    world.run(10 * MILLI);
-    assert_eq!(states(&world), [SlotState::Idle; 2]);
-    assert_eq!(&world.server.seen[1..3], [format!("/* q{} */ work 10000000", query.0), "ROLLBACK".into()]);
+fn whoever_comes_to_a_full_queue_is_told_at_once() {
+    let mut world = world(1);
+    world.submit("work 10000000");
+    world.run(MILLI);
+    let queries: Vec<_> = (0..2001).map(|_| world.submit("work 1")).collect();
+    world.turn();
+    assert!(!world.ended.contains_key(&queries[1999]));
+    assert_eq!(failure(&world.ended[&queries[2000]]), (FailureKind::QueueFull, Certainty::NotDone));
 }

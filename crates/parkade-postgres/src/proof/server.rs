@@ -21,6 +21,8 @@ pub struct Server {
     pub seen: Vec<String>,
     pub is_down: bool,
     pub pooler: Option<Pooler>,
+    /// What a statement says that a signal has ended, in the server's language.
+    pub cancel_words: &'static str,
 }
 
 impl Server {
@@ -36,6 +38,7 @@ impl Server {
             seen: vec![],
             is_down: false,
             pooler: None,
+            cancel_words: "canceling statement due to user request",
         }
     }
 
@@ -119,7 +122,7 @@ impl Server {
     }
 
     pub fn signal(&mut self, pid: i32) {
-        let hit = self.processes.get_mut(&pid).and_then(Process::cancel);
+        let hit = self.processes.get_mut(&pid).and_then(|process| process.cancel(self.cancel_words));
         self.hits.extend(hit);
     }
 

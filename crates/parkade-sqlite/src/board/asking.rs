@@ -52,14 +52,20 @@ impl Board {
                     self.drop_lease(lease, || no_transaction("it was cancelled before it had begun"));
                 }
             }
-            Some(Place::Leased { lease }) => {
-                self.places.remove(&query);
-                if let Some(lease) = self.leases.get_mut(&lease) {
-                    lease.works.retain(|item| item.query != query);
-                }
-                self.say_ended(query, End::Cancelled);
-            }
+            Some(Place::Leased { lease }) => self.cancel_leased(lease, query),
         }
+    }
+
+    /// The end of a transaction is carried out even when nobody waits for it: without it the thread would keep the lease for ever.
+    fn cancel_leased(&mut self, lease: LeaseId, query: QueryId) {
+        let Some(lease) = self.leases.get_mut(&lease) else { return };
+        let ends = |item: &Item| matches!(item.work, Work::Commit { .. } | Work::Rollback { .. });
+        if lease.works.iter().any(|item| item.query == query && ends(item)) {
+            return;
+        }
+        lease.works.retain(|item| item.query != query);
+        self.places.remove(&query);
+        self.say_ended(query, End::Cancelled);
     }
 
     pub fn taken(&mut self, query: QueryId, bytes: usize) {

@@ -139,3 +139,20 @@ fn a_statement_that_fails_leaves_the_transaction_as_it_was() {
     owner.commit(lease).unwrap();
     assert_eq!(rows(&mut owner), "[{\"c\":1}]");
 }
+
+#[test]
+fn the_end_of_a_transaction_is_carried_out_even_when_it_is_cancelled() {
+    for end in [|lease| Work::Commit { lease }, |lease| Work::Rollback { lease }] {
+        let mut owner = with_table();
+        let (lease, _) = owner.begin(false);
+        let running = owner.submit(Work::Within { lease, query: query(ENDLESS, &[]) });
+        let waiting = owner.submit(end(lease));
+        owner.until_started(running);
+        owner.database.cancel(Instant::now(), waiting);
+        owner.database.cancel(Instant::now(), running);
+        assert_eq!(owner.end(running), End::Cancelled);
+        owner.answer(waiting).unwrap();
+        owner.until(|owner| owner.states()[0] == SlotState::Idle);
+        owner.run("INSERT INTO t VALUES (2)").unwrap();
+    }
+}

@@ -20,10 +20,10 @@ pub enum Ask {
     Status {
         reply: oneshot::Sender<Box<Report>>,
     },
-    /// Ends a query. The answer: whether there was such a query.
+    /// Ends a query.
     CancelQuery {
         query: QueryId,
-        reply: oneshot::Sender<bool>,
+        reply: oneshot::Sender<Result<(), CancelRefused>>,
     },
     Publish {
         channel: ChannelName,
@@ -46,6 +46,14 @@ pub enum Readiness {
 pub enum PublishRefused {
     #[error("all channels that there may be are in use: try again later")]
     ChannelsFull,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CancelRefused {
+    #[error("there is no such query: it may have ended meanwhile")]
+    Unknown,
+    #[error("the end of a transaction is not cancelled")]
+    EndsATransaction,
 }
 
 /// The server does not answer: it has too much to do, or has ended.

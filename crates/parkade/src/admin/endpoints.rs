@@ -8,7 +8,7 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use parkade_core::QueryId;
 
 use super::answers::{Answer, fault, json, no_answer};
-use super::door::{AdminDoor, Ask, Readiness};
+use super::door::{AdminDoor, Ask, CancelRefused, Readiness};
 use super::{metrics, publish};
 
 /// Answers one request.
@@ -68,8 +68,9 @@ async fn cancel(query: &str, headers: &HeaderMap, door: &AdminDoor) -> Answer {
         return fault(StatusCode::BAD_REQUEST, "the id of a query is a number: parkade status shows them");
     };
     match door.ask(|reply| Ask::CancelQuery { query, reply }).await {
-        Ok(true) => json(StatusCode::ACCEPTED, &serde_json::json!({ "cancelled": query.0 })),
-        Ok(false) => fault(StatusCode::NOT_FOUND, "there is no such query: it may have ended meanwhile"),
+        Ok(Ok(())) => json(StatusCode::ACCEPTED, &serde_json::json!({ "cancelled": query.0 })),
+        Ok(Err(refused @ CancelRefused::Unknown)) => fault(StatusCode::NOT_FOUND, &refused.to_string()),
+        Ok(Err(refused @ CancelRefused::EndsATransaction)) => fault(StatusCode::CONFLICT, &refused.to_string()),
         Err(silent) => no_answer(silent),
     }
 }

@@ -363,7 +363,7 @@ fn wire_outcome<'a>(
         Outcome::Queried { query, late, .. } => {
             queries.result(query).map(|result| super::queries::wire_outcome(result, late))
         }
-        Outcome::Refused { refusal: Refusal::QueryTooLong } => Some(super::queries::never_told()),
+        Outcome::Refused { refusal } if refusal::is_about_a_query(refusal) => Some(super::queries::never_told(refusal)),
         Outcome::Refused { refusal: Refusal::NoTransaction } => Some(super::queries::no_transaction()),
         Outcome::Elapsed => Some(WireOutcome::Elapsed),
         Outcome::Unparked => Some(WireOutcome::Unparked),

@@ -2,7 +2,10 @@
 
 use parkade_core::Refusal;
 
-use crate::http::{error_body, status_name};
+use parkade_wire::Effect;
+
+use super::queries;
+use crate::http::error_body;
 
 /// Status, whose fault it is, detail, and after how many seconds to try again.
 pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Option<&'static [u8]>) {
@@ -27,6 +30,12 @@ pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Opti
         Refusal::QueryTooLong => {
             (504, "application", "the deadline of the query passed; whether it was carried out is not known", None)
         }
+        Refusal::QueryCancelledByOperator => {
+            (503, "operator", "an operator ended the query; whether it was carried out is not known", None)
+        }
+        Refusal::QueryStopped => {
+            (503, "server", "the server is stopping; whether the query was carried out is not known", Some(b"1"))
+        }
         Refusal::DeadlinePassed => (504, "application", "the deadline passed before the application answered", None),
     }
 }
@@ -34,12 +43,14 @@ pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Opti
 /// The answer's JSON. Of a query it says, as always, what became of it.
 pub fn body(refusal: Refusal) -> Vec<u8> {
     let (status, fault, detail, _) = explain(refusal);
-    match refusal {
-        Refusal::QueryTooLong => {
-            let error = status_name(status);
-            let told = serde_json::json!({ "status": status, "error": error, "fault": fault, "detail": detail, "effect": "unknown" });
-            told.to_string().into_bytes()
-        }
-        _ => error_body(status, fault, detail),
+    if is_about_a_query(refusal) {
+        queries::failure(status, fault, detail, Effect::Unknown).to_string().into_bytes()
+    } else {
+        error_body(status, fault, detail)
     }
+}
+
+/// Whether it is said of a query that nobody knows yet what it has done.
+pub const fn is_about_a_query(refusal: Refusal) -> bool {
+    matches!(refusal, Refusal::QueryTooLong | Refusal::QueryCancelledByOperator | Refusal::QueryStopped)
 }

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use parkade_core::Event;
+use parkade_core::{Event, QueryId};
 use parkade_sql::Reach;
 
 use super::Server;
 use crate::admin::report::{Connections, Database as DatabaseReport, Query as QueryReport};
-use crate::admin::{Ask, Readiness, Report, Shell};
+use crate::admin::{Ask, CancelRefused, Readiness, Report, Shell};
 
 impl Server {
     pub(super) fn reply(&mut self, ask: Ask) {
@@ -20,14 +20,21 @@ impl Server {
                 let _ = reply.send(Box::new(self.report()));
             }
             Ask::CancelQuery { query, reply } => {
-                let is_known = self.core.query(query).is_some();
-                if is_known {
-                    self.tell(Event::QueryCancelledByOperator { query });
-                }
-                let _ = reply.send(is_known);
+                let _ = reply.send(self.cancel_by_operator(query));
             }
             Ask::Publish { channel, content_type, body, reply } => {
                 let _ = reply.send(self.publish(&channel, &content_type, &body));
+            }
+        }
+    }
+
+    fn cancel_by_operator(&mut self, query: QueryId) -> Result<(), CancelRefused> {
+        match self.core.query(query) {
+            None => Err(CancelRefused::Unknown),
+            Some(known) if !known.is_cancellable => Err(CancelRefused::EndsATransaction),
+            Some(_) => {
+                self.tell(Event::QueryCancelledByOperator { query });
+                Ok(())
             }
         }
     }

@@ -22,7 +22,9 @@ fn beside_a_server(name: &str, state: &str, operator: impl FnOnce(&Address) + Se
                     Ask::Status { reply } => {
                         reply.send(Report { state: state.into(), ..Report::default() }.into()).unwrap();
                     }
-                    Ask::CancelQuery { query, reply } => reply.send(query.0 == 7).unwrap(),
+                    Ask::CancelQuery { query, reply } => reply
+                        .send(if query.0 == 7 { Ok(()) } else { Err(crate::admin::CancelRefused::Unknown) })
+                        .unwrap(),
                     Ask::Publish { channel, content_type, body, reply } => {
                         assert_eq!(
                             (channel.as_str(), &*content_type, &*body),

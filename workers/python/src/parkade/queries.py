@@ -64,7 +64,7 @@ class Query(Wait):
         """Any number of requests that wait with the same key (1 to 200 bytes) cost one execution, which is cancelled
         when the last of them has gone. Whoever comes within `ttl` seconds behind its end gets the same rows.
 
-        The key stands for statement and parameters: those of the first request are carried out.
+        Only with the same statement, parameters and shape: a key that is used twice by mistake mixes nothing up.
         """
         if not isinstance(key, str):
             raise TypeError(f"a shared key is text, not a {type(key).__name__}")

@@ -1,7 +1,7 @@
 //! What came of a query, as an answer to its client or an outcome for a worker.
 
 use bytes::Bytes;
-use parkade_core::{Event, QueryId, Reason, RequestId};
+use parkade_core::{Event, QueryId, Reason, Refusal, RequestId};
 use parkade_sql::{End, Shape};
 use parkade_wire::limits::INLINE_BODY_BYTES_MAX;
 use parkade_wire::{Effect as QueryEffect, Outcome as WireOutcome};
@@ -22,7 +22,11 @@ impl Server {
             Sink::Collected(pieces) => {
                 let count = bytes.len();
                 pieces.push(bytes);
-                self.databases.taken(database, super::sql(query), count);
+                if self.queries.collect(query, count) {
+                    self.databases.taken(database, super::sql(query), count);
+                } else {
+                    self.databases.cancel(database, self.clock.at(self.now), super::sql(query));
+                }
             }
             Sink::Client { held: held @ None, .. } => *held = Some(bytes),
             Sink::Client { .. } => {
@@ -45,6 +49,12 @@ impl Server {
         self.exchanges.note_answer(request, Some(200), 0);
         let begun = self.http.begin(request, 200, [JSON].into_iter(), Purpose::Body);
         super::super::act::sent(begun);
+        if self.http.is_head(request) {
+            // Its answer is complete: the rows are wanted by nobody.
+            self.http.finish(request);
+            self.tell(Event::Left { request });
+            return;
+        }
         if let Some(held) = held {
             self.send_rows(request, &held);
         }
@@ -89,13 +99,7 @@ impl Server {
 
     /// The statement and what the database said of it are for developers only.
     fn failure_body(&self, told: &Told, result: &QueryResult) -> Vec<u8> {
-        let mut body = serde_json::json!({
-            "status": told.status,
-            "error": crate::http::status_name(told.status),
-            "fault": told.fault,
-            "detail": told.detail,
-            "effect": told.effect.word(),
-        });
+        let mut body = failure(told.status, told.fault, &told.detail, told.effect);
         if self.about.is_dev {
             body["query"] = (*result.text).into();
             if let End::Failed(failure) = &result.end {
@@ -147,14 +151,27 @@ pub fn wire_outcome(result: &QueryResult, late: Option<Reason>) -> WireOutcome<'
 }
 
 /// It was given up, and what became of it is not known yet.
-pub fn never_told() -> WireOutcome<'static> {
+pub fn never_told(refusal: Refusal) -> WireOutcome<'static> {
+    let (status, _, detail, _) = super::super::refusal::explain(refusal);
+    let reason = match refusal {
+        Refusal::QueryCancelledByOperator => "operator",
+        Refusal::QueryStopped => "stopping",
+        _ => "deadline",
+    };
     WireOutcome::Failed {
-        reason: "deadline".into(),
+        reason: reason.into(),
         sqlstate: None,
-        text: "the deadline of the query passed; whether it was carried out is not known".into(),
+        text: detail.into(),
         effect: QueryEffect::Unknown,
-        status: 504,
+        status,
     }
+}
+
+/// The answer to a query that has none: what every error says, and what is known of its changes.
+pub fn failure(status: u16, fault: &str, detail: &str, effect: QueryEffect) -> serde_json::Value {
+    let error = crate::http::status_name(status);
+    let effect = effect.word();
+    serde_json::json!({ "status": status, "error": error, "fault": fault, "detail": detail, "effect": effect })
 }
 
 /// What the request has no transaction for.

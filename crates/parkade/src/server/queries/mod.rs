@@ -6,9 +6,9 @@ mod running;
 mod told;
 
 use parkade_core::{DatabaseId, Event, LeaseId, QueryId, QueryWork, RequestId};
-use parkade_sql::End;
+use parkade_sql::{End, FailureKind};
 
-pub use answering::{never_told, no_transaction, wire_outcome};
+pub use answering::{failure, never_told, no_transaction, wire_outcome};
 pub use asked::Asked;
 pub use running::Queries;
 use running::{QueryResult, Running, Sink};
@@ -64,7 +64,7 @@ impl Server {
     fn fail_at_once(&mut self, query: QueryId, database: DatabaseId, why: Box<str>) {
         let sink = Sink::Collected(Vec::new());
         self.queries.begin(query, Running::new("".into(), parkade_sql::Shape::Rows, database, sink, self.now));
-        let end = End::Failed(parkade_sql::Failure::new(parkade_sql::FailureKind::NoDatabase, why));
+        let end = End::Failed(parkade_sql::Failure::new(FailureKind::NoDatabase, why));
         self.reported.push(DatabaseEvent::Query(parkade_sql::Event::Ended { query: sql(query), end }));
     }
 
@@ -81,8 +81,8 @@ impl Server {
     fn hear_end(&mut self, query: QueryId, end: End) {
         let Some(running) = self.queries.end(query, self.now) else { return };
         self.log_failure(&running, &end);
-        let completed = matches!(end, End::Completed(_));
         let result = QueryResult::new(running, end);
+        let completed = matches!(result.end, End::Completed(_));
         let bytes = result.rows.len();
         self.queries.keep(query, result);
         self.tell(Event::QueryEnded { query, completed, bytes });
@@ -92,8 +92,9 @@ impl Server {
         let End::Failed(failure) = end else { return };
         let database = self.databases.name(running.database);
         let (sqlstate, message, query) = (failure.sqlstate.as_deref().unwrap_or("-"), &failure.message, &running.text);
-        // What follows in a transaction that was lost is no news.
-        let is_news = failure.kind != parkade_sql::FailureKind::NoTransaction;
+        // What follows in a transaction that was lost, and each of those whom an outage or a full queue turns away, is no news.
+        let is_news =
+            !matches!(failure.kind, FailureKind::NoTransaction | FailureKind::Unreachable | FailureKind::QueueFull);
         match told::failed(failure).fault {
             _ if !is_news => tracing::debug!(database, %query, "a query failed: {message}"),
             "client" => tracing::debug!(database, sqlstate, %query, "a query failed: {message}"),

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use parkade_core::{DatabaseId, Moment, QueryId, RequestId};
-use parkade_sql::{End, Shape};
+use parkade_sql::{Certainty, End, Failure, FailureKind, Shape};
 use parkade_wire::Columns;
 
 use crate::admin::report::QueryTimes;
+
+/// Rows that functions, coroutines and those who share a query wait for, all together. Then: 503 with `Retry-After`.
+const RESULTS_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Where the rows of a query go.
 #[derive(Debug)]
@@ -31,6 +34,9 @@ pub struct Running {
     submitted: Moment,
     started: Option<Moment>,
     cancelled: Option<Moment>,
+    collected_bytes: usize,
+    /// Its rows did not fit beside those of others.
+    is_crowded_out: bool,
 }
 
 /// What came of a query.
@@ -43,6 +49,7 @@ pub struct QueryResult {
     pub end: End,
     /// As workers are told; `None` where there are too many to be told.
     pub columns: Option<Columns>,
+    collected_bytes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -51,12 +58,24 @@ pub struct Queries {
     results: HashMap<QueryId, QueryResult>,
     /// Whose rows are on their way to whom.
     flowing: HashMap<RequestId, QueryId>,
+    /// Of all rows that were collected, results included.
+    collected_bytes: usize,
     times: QueryTimes,
 }
 
 impl Running {
     pub fn new(text: Arc<str>, shape: Shape, database: DatabaseId, sink: Sink, now: Moment) -> Self {
-        Self { text, shape, database, sink, submitted: now, started: None, cancelled: None }
+        Self {
+            text,
+            shape,
+            database,
+            sink,
+            submitted: now,
+            started: None,
+            cancelled: None,
+            collected_bytes: 0,
+            is_crowded_out: false,
+        }
     }
 
     pub fn has_started(&self) -> bool {
@@ -66,6 +85,8 @@ impl Running {
 
 impl QueryResult {
     pub fn new(running: Running, end: End) -> Self {
+        let end = if running.is_crowded_out { crowded_out(&end) } else { end };
+        let collected_bytes = running.collected_bytes;
         let rows = match running.sink {
             Sink::Collected(pieces) => joined(pieces),
             Sink::Client { held, .. } => held.unwrap_or_default(),
@@ -77,7 +98,7 @@ impl QueryResult {
             }
             End::Cancelled | End::Failed(_) => None,
         };
-        Self { text: running.text, shape: running.shape, rows, end, columns }
+        Self { text: running.text, shape: running.shape, rows, end, columns, collected_bytes }
     }
 }
 
@@ -155,17 +176,39 @@ impl Queries {
     }
 
     pub fn drop_result(&mut self, query: QueryId) {
-        self.results.remove(&query);
+        if let Some(result) = self.results.remove(&query) {
+            self.collected_bytes -= result.collected_bytes;
+        }
+    }
+
+    /// Counts rows that are kept for somebody. Whether there is room for them.
+    pub fn collect(&mut self, query: QueryId, bytes: usize) -> bool {
+        let Some(running) = self.running.get_mut(&query) else { return false };
+        running.collected_bytes += bytes;
+        self.collected_bytes += bytes;
+        running.is_crowded_out |= self.collected_bytes > RESULTS_BYTES_MAX;
+        !running.is_crowded_out
     }
 
     /// Bytes of results that somebody still needs.
     pub fn result_bytes(&self) -> usize {
-        self.results.values().map(|result| result.rows.len()).sum()
+        self.collected_bytes
     }
 
     pub fn times(&self) -> &QueryTimes {
         &self.times
     }
+}
+
+/// What a query ends with whose rows did not fit beside those of others.
+fn crowded_out(end: &End) -> End {
+    let certainty = match end {
+        End::Completed(_) => Certainty::Unknown,
+        End::Cancelled => Certainty::NotDone,
+        End::Failed(failure) => failure.certainty,
+    };
+    let message = format!("results of queries have {RESULTS_BYTES_MAX} bytes already");
+    End::Failed(Failure { certainty, ..Failure::new(FailureKind::QueueFull, message) })
 }
 
 fn joined(mut pieces: Vec<Bytes>) -> Bytes {
