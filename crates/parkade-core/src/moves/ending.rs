@@ -93,12 +93,14 @@ impl Core {
     pub(crate) fn cancel_parked(&mut self, request: RequestId, life: Parked, reason: Reason) -> Life {
         self.unwatch(&life);
         match (life.watch, reason) {
-            (Watch::Stream { .. } | Watch::Rows { .. }, Reason::ClientLeft) => {}
+            (
+                Watch::Stream { .. } | Watch::Rows { .. } | Watch::Query { .. } | Watch::QueryEnding { .. },
+                Reason::ClientLeft,
+            ) => {}
             (Watch::Stream { .. }, Reason::Operator | Reason::Stopping | Reason::Deadline | Reason::WorkerDied) => {
                 self.effects.push(Effect::EndStream { request });
             }
             (Watch::Rows { .. }, _) => self.effects.push(Effect::Abort { request }),
-            (Watch::Query { .. } | Watch::QueryEnding { .. }, Reason::ClientLeft) => {}
             (Watch::Query { .. } | Watch::QueryEnding { .. }, Reason::WorkerDied) => {
                 self.refuse(request, Refusal::WorkerDied);
             }
