@@ -228,3 +228,27 @@ def test_a_password_that_is_wrong_is_the_operators_fault(serve: Serve, postgres:
     assert "password" in database(server)["why"]
     code, told = server.admin("GET", "/health/ready")
     assert (code, "default" in json.loads(told)["reason"]) == (503, True)
+
+
+# Sessions
+
+CHANGES = [
+    "set datestyle to 'German'",
+    "set time zone 'Asia/Tokyo'",
+    "set client_encoding to 'LATIN1'",
+    "set default_transaction_read_only to on",
+    "set search_path to nowhere",
+    "create temp table left_behind (a int)",
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_session_that_was_changed_is_nobody_elses(serve: Serve, postgres: Postgres, change: str) -> None:
+    server = serve("shop_queries", database=postgres.url, database_slots=1)
+    shown = "select '2026-11-22 03:04:05+00'::timestamptz || chr(233)"
+    before = value(server, "select current_setting('search_path')"), value(server, shown)
+    assert ask(server, "returned", change).status == 200
+    assert (value(server, "select current_setting('search_path')"), value(server, shown)) == before
+    assert value(server, "select to_regclass('pg_temp.left_behind')::text is null") is True
+    assert value(server, "with a as (insert into shop values (-1, 'x') returning id) select id from a") == -1
+    assert ask(server, "returned", "delete from shop where id = -1").status == 200

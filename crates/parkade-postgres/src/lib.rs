@@ -31,6 +31,7 @@ mod proof;
 mod queue;
 mod reach;
 mod requests;
+mod session;
 pub mod settings;
 mod slot;
 mod statements;

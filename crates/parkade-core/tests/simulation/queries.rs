@@ -281,8 +281,7 @@ impl Model {
         let right = match refusal {
             Refusal::QueryTooLong => up || never_told(Reason::Deadline),
             Refusal::QueryCancelledByOperator => operated || never_told(Reason::Operator),
-            Refusal::QueryStopped => closed,
-            Refusal::Stopping => closed,
+            Refusal::QueryStopped | Refusal::Stopping => closed,
             Refusal::NoTransaction => ends && !asked.open,
             Refusal::TransactionOpen => wait.work == QueryWork::Begin && asked.open,
             Refusal::BadAnswer => wait.work != QueryWork::Alone && waiting.then != Then::Await,

@@ -5,10 +5,11 @@ use parkade_sql::{End, Failure, LeaseId, QueryId, Work};
 use super::asking::no_transaction;
 use super::dooming::lost_transaction;
 use super::{Phase, Pool};
-use crate::job::{Job, Means};
+use crate::job::{Job, Means, statement_of};
 use crate::lease::{Part, Place};
 use crate::line::Manner;
 use crate::queue::{Ticket, Waiting};
+use crate::session;
 use crate::slot::{Busy, Held, Idle, Resetting, State, Then};
 use crate::wire::message::Transaction;
 use crate::wire::write;
@@ -47,6 +48,7 @@ impl Pool {
         let slot = self.slots[index].as_mut().expect("an idle slot is there");
         slot.epoch += 1;
         slot.tries = waiting.tries;
+        slot.is_changed |= statement_of(&waiting.work).is_some_and(|query| session::is_changed_by(&query.text));
         match Job::begin(query, waiting.work, &mut means!(self, slot)) {
             Ok(job) => {
                 slot.enter(State::Busy(Busy::new(job)), self.now);
@@ -135,6 +137,8 @@ impl Pool {
         self.slot(index).enter(State::Idle(Idle), now);
         if self.phase == Phase::Ending {
             self.end_slot(index);
+        } else if self.slot(index).is_changed {
+            self.drop_slot(index, Manner::Polite);
         } else {
             self.idle.push(index);
         }

@@ -57,6 +57,10 @@ impl Pool {
 
     fn hear(&mut self, index: usize, message: Message<'_>) -> Result<(), Broken> {
         let slot = self.slots[index].as_mut().expect("a slot that hears is there");
+        if matches!(message, Message::Setting { .. }) && !matches!(slot.state, State::Connecting(_)) {
+            // A pooler tells of the settings of whichever server it links.
+            slot.is_changed |= !slot.identity.is_pooled;
+        }
         let heard = match (&mut slot.state, message) {
             (State::Busy(Busy { job, .. }) | State::Cancelling(Cancelling { job, .. }), message) => {
                 job.hear(message, &self.types)?

@@ -26,6 +26,8 @@ pub(crate) struct Slot {
     pub(crate) statements: Statements,
     /// Counts the statements: a cancel belongs to one of them (fence 1).
     pub(crate) epoch: u64,
+    /// Its session is not what it was made to be: nobody else is to have it.
+    pub(crate) is_changed: bool,
     /// How often the present query has been on a connection that broke before it ran.
     pub(crate) tries: u8,
     /// When it came into this state.
@@ -166,6 +168,7 @@ impl Slot {
             identity: Identity::default(),
             statements: Statements::default(),
             epoch: 0,
+            is_changed: false,
             tries: 0,
             since: now,
             state: State::Connecting(Connecting { dial: Dial::new(now) }),

@@ -25,7 +25,7 @@ async fn asked(request: Request<Full<Bytes>>, readiness: Readiness, publishing: 
                 Ask::Ready { reply } => reply.send(readiness.clone()).unwrap(),
                 Ask::Status { reply } => reply.send(Box::default()).unwrap(),
                 Ask::CancelQuery { query, reply } => {
-                    reply.send(if query.0 == 7 { Ok(()) } else { Err(CancelRefused::Unknown) }).unwrap()
+                    reply.send(if query.0 == 7 { Ok(()) } else { Err(CancelRefused::Unknown) }).unwrap();
                 }
                 Ask::Publish { channel, content_type, body, reply } => {
                     assert_eq!((channel.as_str(), &*content_type, &*body), ("auction/7 ", "text/plain", &b"42"[..]));

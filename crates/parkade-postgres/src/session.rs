@@ -1,0 +1,78 @@
+//! Which statements change the session, so that whoever comes next on the connection would feel it.
+//!
+//! It looks at the first words only. What the server tells of a change (`ParameterStatus`) counts as well; what leaves no trace, as
+//! `set_config` and advisory locks, is not found.
+
+/// Statements that begin with one of these.
+const CHANGING: [&[u8]; 8] = [b"set", b"reset", b"listen", b"load", b"discard", b"deallocate", b"prepare", b"declare"];
+/// Behind `set`: these end with the transaction.
+const PASSING: [&[u8]; 3] = [b"local", b"transaction", b"constraints"];
+const TEMPORARY: [&[u8]; 2] = [b"temp", b"temporary"];
+const SCOPES: [&[u8]; 2] = [b"local", b"global"];
+
+/// Whether what the statement does outlives its transaction on this connection alone.
+pub(crate) fn is_changed_by(text: &str) -> bool {
+    let (first, rest) = word(text.as_bytes());
+    if is_one_of(first, &CHANGING) {
+        return !(first.eq_ignore_ascii_case(b"set") && is_one_of(word(rest).0, &PASSING));
+    }
+    if !first.eq_ignore_ascii_case(b"create") {
+        return false;
+    }
+    let (mut kind, behind) = word(rest);
+    if is_one_of(kind, &SCOPES) {
+        kind = word(behind).0;
+    }
+    is_one_of(kind, &TEMPORARY) && !text.to_ascii_lowercase().contains("on commit drop")
+}
+
+fn is_one_of(word: &[u8], words: &[&[u8]]) -> bool {
+    words.iter().any(|known| known.eq_ignore_ascii_case(word))
+}
+
+/// The first word, and what stands behind it. Blanks and comments before it are read over.
+fn word(text: &[u8]) -> (&[u8], &[u8]) {
+    let text = behind_comments(text);
+    let end = text.iter().position(|byte| !byte.is_ascii_alphabetic()).unwrap_or(text.len());
+    text.split_at(end)
+}
+
+fn behind_comments(mut text: &[u8]) -> &[u8] {
+    loop {
+        text = text.trim_ascii_start();
+        let end = match text {
+            [b'-', b'-', ..] => memchr::memchr(b'\n', text).map(|at| at + 1),
+            [b'/', b'*', ..] => text.windows(2).skip(2).position(|pair| pair == b"*/").map(|at| at + 4),
+            _ => return text,
+        };
+        text = end.map_or(&[], |end| &text[end..]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changes_the_session_is_known_by_its_first_words() {
+        for (text, is) in [
+            ("select 1", false),
+            ("/* set */ select 1", false),
+            ("-- a\n  /* b */ SET role other", true),
+            ("set local role other", false),
+            ("Set Transaction read only", false),
+            ("reset all", true),
+            ("settle()", false),
+            ("discard all", true),
+            ("create table a (b int)", false),
+            ("create temp table a (b int)", true),
+            ("create local temporary table a (b int)", true),
+            ("create temp table a (b int) ON COMMIT DROP", false),
+            ("/*", false),
+            ("--", false),
+            ("", false),
+        ] {
+            assert_eq!(is_changed_by(text), is, "{text}");
+        }
+    }
+}
