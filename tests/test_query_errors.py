@@ -245,6 +245,7 @@ CHANGES = [
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_session_that_was_changed_is_nobody_elses(serve: Serve, postgres: Postgres, change: str) -> None:
     server = serve("shop_queries", database=postgres.url, database_slots=1)
+    postgres.psql("create table if not exists shop (id int primary key, name text not null check (name <> ''))")
     shown = "select '2026-11-22 03:04:05+00'::timestamptz || chr(233)"
     before = value(server, "select current_setting('search_path')"), value(server, shown)
     assert ask(server, "returned", change).status == 200

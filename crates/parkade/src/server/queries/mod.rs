@@ -88,13 +88,16 @@ impl Server {
         self.tell(Event::QueryEnded { query, completed, bytes });
     }
 
-    fn log_failure(&self, running: &Running, end: &End) {
+    fn log_failure(&mut self, running: &Running, end: &End) {
         let End::Failed(failure) = end else { return };
         let database = self.databases.name(running.database);
         let (sqlstate, message, query) = (failure.sqlstate.as_deref().unwrap_or("-"), &failure.message, &running.text);
-        // What follows in a transaction that was lost, and each of those whom an outage or a full queue turns away, is no news.
-        let is_news =
-            !matches!(failure.kind, FailureKind::NoTransaction | FailureKind::Unreachable | FailureKind::QueueFull);
+        let is_news = match failure.kind {
+            // It follows from what has been told before.
+            FailureKind::NoTransaction => false,
+            FailureKind::Unreachable | FailureKind::QueueFull => self.queries.may_warn(self.now),
+            _ => true,
+        };
         match told::failed(failure).fault {
             _ if !is_news => tracing::debug!(database, %query, "a query failed: {message}"),
             "client" => tracing::debug!(database, sqlstate, %query, "a query failed: {message}"),

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use parkade_core::{DatabaseId, Moment, QueryId, RequestId};
@@ -60,6 +61,7 @@ pub struct Queries {
     flowing: HashMap<RequestId, QueryId>,
     /// Of all rows that were collected, results included.
     collected_bytes: usize,
+    warned: Option<Moment>,
     times: QueryTimes,
 }
 
@@ -193,6 +195,15 @@ impl Queries {
     /// Bytes of results that somebody still needs.
     pub fn result_bytes(&self) -> usize {
         self.collected_bytes
+    }
+
+    /// Once a second at most: an outage turns thousands away.
+    pub fn may_warn(&mut self, now: Moment) -> bool {
+        let may = self.warned.is_none_or(|warned| now.since(warned) >= Duration::from_secs(1));
+        if may {
+            self.warned = Some(now);
+        }
+        may
     }
 
     pub fn times(&self) -> &QueryTimes {
