@@ -8,6 +8,7 @@ mod messages;
 mod queries;
 mod refusal;
 mod report;
+mod seconds;
 mod tables;
 
 use std::io;

@@ -1,7 +1,6 @@
 //! What routes answer without a worker, and how an application is told to the core.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use bytes::Bytes;
 use parkade_core::{ChannelName, Core, Cursor, HistoryLimits, QueryWork, RouteId, RouteSpec, TableId, Then, Wait};
@@ -9,6 +8,7 @@ use parkade_wire::{Application, Response, Route, RouteKind, Then as WireThen, Wa
 
 use super::exchange::Kept;
 use super::queries::asked::{self, Asked, Names};
+use super::seconds::duration;
 use crate::http::answer;
 
 /// What goes with a route that needs no worker.
@@ -157,11 +157,6 @@ pub fn wait(told: WireWait, names: &impl Names) -> Result<(Wait, Option<Asked>),
 
 fn asks((wait, asked): (Wait, Asked)) -> (Wait, Option<Asked>) {
     (wait, Some(asked))
-}
-
-/// Seconds that the protocol has checked to be finite and not negative.
-pub fn duration(seconds: f64) -> Duration {
-    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
 /// The history limits of a channel: what the application does not say is the server's.

@@ -9,7 +9,7 @@ use parkade_wire::{
     Begin as WireBegin, Isolation as WireIsolation, Parameter as WireParameter, Query as WireQuery, Shape as WireShape,
 };
 
-use super::super::tables::duration;
+use super::super::seconds::duration;
 
 /// What is asked, until the core says that it begins: opaque to the core.
 #[derive(Debug, Clone)]

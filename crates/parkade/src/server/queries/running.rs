@@ -48,7 +48,7 @@ pub struct QueryResult {
     /// JSON text; empty where it went to its client already.
     pub rows: Bytes,
     pub end: End,
-    /// As workers are told; `None` where there are too many to be told.
+    /// As workers are told; `None` where no worker will be, or where they are too many.
     pub columns: Option<Columns>,
     collected_bytes: usize,
 }
@@ -89,16 +89,16 @@ impl QueryResult {
     pub fn new(running: Running, end: End) -> Self {
         let end = if running.is_crowded_out { crowded_out(&end) } else { end };
         let collected_bytes = running.collected_bytes;
+        let columns = match (&running.sink, &end) {
+            (Sink::Collected(_), End::Completed(summary)) => {
+                Columns::new(summary.columns.iter().map(|column| (&*column.name, &*column.kind)))
+            }
+            _ => None,
+        };
         let rows = match running.sink {
             Sink::Collected(pieces) => joined(pieces),
             Sink::Client { held, .. } => held.unwrap_or_default(),
             Sink::Flowing { .. } => Bytes::new(),
-        };
-        let columns = match &end {
-            End::Completed(summary) => {
-                Columns::new(summary.columns.iter().map(|column| (&*column.name, &*column.kind)))
-            }
-            End::Cancelled | End::Failed(_) => None,
         };
         Self { text: running.text, shape: running.shape, rows, end, columns, collected_bytes }
     }
