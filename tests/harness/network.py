@@ -79,7 +79,11 @@ class Network:
 
 def _sockets(pid: int) -> Iterator[socket.socket]:
     for link in Path(f"/proc/{pid}/fd").iterdir():
-        if os.readlink(link).startswith("socket:"):
+        try:
+            what = os.readlink(link)
+        except FileNotFoundError:
+            continue  # it was closed since it was listed
+        if what.startswith("socket:"):
             yield _taken_over(pid, int(link.name), lambda number: socket.socket(fileno=number))
 
 
