@@ -1,0 +1,117 @@
+//! What a store is asked, and what it answers.
+
+use crate::job::{Claimed, Counts, Ended, Job, JobId, NewJob, Schedule, State, Verdict, Wall};
+
+/// Whose answer it is. Minted by the owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tag(pub u64);
+
+/// One thing that a store is asked. Many are carried out in one transaction; none is answered before it is durable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Answered by `Enqueued` or `Refused`.
+    Enqueue { tag: Tag, job: NewJob },
+    /// So many jobs that are ready, best first; of the queues named in `limited` at most as many as it says, of all others as many as there are.
+    /// Answered by `Claimed` or `Refused`.
+    Claim { tag: Tag, count: u32, limited: Vec<Allowance> },
+    /// An attempt has ended. One that is not the job's present attempt changes nothing. Answered by `AttemptEnded` or `Refused`.
+    End { tag: Tag, job: JobId, attempt: u32, verdict: Verdict },
+    /// One that does not run: it will not. Answered by `Changed`: `false` for one that runs, has ended, or is none.
+    Cancel { tag: Tag, job: JobId },
+    /// A dead, cancelled, completed or unknown one becomes ready again, its attempts counted anew. Answered by `Changed`.
+    Retry { tag: Tag, job: JobId },
+    /// Removes one that does not run. Answered by `Changed`.
+    Drop { tag: Tag, job: JobId },
+    /// Answered by `Found`.
+    Find { tag: Tag, job: JobId },
+    /// Answered by `Listed`, newest first.
+    List { tag: Tag, filter: Filter },
+    /// Answered by `Counted`.
+    Count { tag: Tag },
+    /// Every `Unknown` job whose name is among these becomes ready. Answered by `Changed`.
+    Recognise { tag: Tag, names: Vec<Box<str>> },
+    /// How far recurring jobs have been enqueued. Answered by `Schedules`.
+    Schedules { tag: Tag },
+    /// The recurring job `name` is due at `due`: `job` is enqueued (`None`: it is only noted, as skipped), unless that has been done for this time
+    /// or a later one. Answered by `Changed`: whether it was done by this.
+    Recur { tag: Tag, name: Box<str>, due: Wall, job: Option<NewJob> },
+}
+
+/// How many more jobs of a queue may run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allowance {
+    pub queue: Box<str>,
+    pub count: u32,
+}
+
+/// Which jobs are listed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filter {
+    pub state: Option<State>,
+    pub name: Option<Box<str>>,
+    pub queue: Option<Box<str>>,
+    pub count: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// It is durable. `job`: the id that it has: another's when there was one with its key. `due`: when it is not ready at once.
+    Enqueued {
+        tag: Tag,
+        job: JobId,
+        due: Option<Wall>,
+    },
+    /// `more`: others are ready, of queues that were not limited. `next`: when the next that is scheduled will be ready.
+    Claimed {
+        tag: Tag,
+        jobs: Vec<Claimed>,
+        more: bool,
+        next: Option<Wall>,
+    },
+    /// `ended`: what has become of it for good. `is_stale`: the attempt was not the present one, and nothing changed. `due`: when it is tried again.
+    AttemptEnded {
+        tag: Tag,
+        ended: Option<Ended>,
+        is_stale: bool,
+        due: Option<Wall>,
+    },
+    Changed {
+        tag: Tag,
+        changed: bool,
+    },
+    Found {
+        tag: Tag,
+        job: Option<Box<Job>>,
+    },
+    Listed {
+        tag: Tag,
+        jobs: Vec<Job>,
+    },
+    Counted {
+        tag: Tag,
+        counts: Counts,
+    },
+    Schedules {
+        tag: Tag,
+        schedules: Vec<Schedule>,
+    },
+    /// It was not done, and nothing of it has happened.
+    Refused {
+        tag: Tag,
+        fault: Fault,
+    },
+}
+
+/// Why a store could not do it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The disk is full, or the store's limit is reached.
+    #[error("there is no room for it: {0}")]
+    Full(Box<str>),
+    #[error("the store cannot be reached: {0}")]
+    Unavailable(Box<str>),
+    #[error("as many commands wait for the store as may")]
+    QueueFull,
+    #[error("the store failed: {0}")]
+    Failed(Box<str>),
+}

@@ -1,0 +1,216 @@
+//! What a job is, and where it is.
+
+use std::fmt;
+use std::str::FromStr;
+
+use bytes::Bytes;
+
+/// A job's name: a UUID, minted by whoever enqueues it. Written as one: 8-4-4-4-12, lower case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId(pub u128);
+
+/// Milliseconds since 1970-01-01 UTC. Jobs outlive the process, and so what their times are counted from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Wall(pub i64);
+
+/// A job as it is enqueued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewJob {
+    pub id: JobId,
+    /// Of the function, as the application registered it. 1 to 200 bytes.
+    pub name: Box<str>,
+    pub queue: Box<str>,
+    /// Only workers understand them.
+    pub arguments: Bytes,
+    /// Among the jobs of a queue the one with the higher goes first, but each step is worth only half a minute of waiting: none starves.
+    pub priority: i16,
+    /// Not before; `None` at once, whatever the clock does.
+    pub due: Option<Wall>,
+    /// While a job of this name with this key has not ended, another is not stored: it is that one.
+    pub key: Option<Box<str>>,
+}
+
+/// A job that is to be run now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claimed {
+    pub id: JobId,
+    pub name: Box<str>,
+    pub queue: Box<str>,
+    pub arguments: Bytes,
+    /// 1 the first time. A rescue counts, being handed back does not.
+    pub attempt: u32,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It returned; the result is kept for a while.
+    Completed { result: Bytes },
+    /// It failed and is tried again at that time.
+    Retry { due: Wall, error: Box<str> },
+    /// It failed and is not tried again: a dead letter, kept until somebody retries or drops it.
+    Dead { error: Box<str> },
+    /// It was cancelled.
+    Cancelled,
+    /// The server stops: it waits again, and this attempt does not count.
+    HandedBack,
+    /// The application has no such function (any more): kept until somebody retries it, or the application has one again.
+    Unknown,
+}
+
+/// Where a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum State {
+    /// Not due yet: delayed, or put off after a failure.
+    Scheduled,
+    /// Waits to be claimed.
+    Ready,
+    Running,
+    Completed,
+    Dead,
+    Cancelled,
+    Unknown,
+}
+
+/// How a job ended for good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    Completed { result: Bytes },
+    Dead { error: Box<str> },
+    Cancelled,
+}
+
+/// A job and how it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    pub id: JobId,
+    pub ending: Ending,
+}
+
+/// All that is known of a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    pub id: JobId,
+    pub name: Box<str>,
+    pub queue: Box<str>,
+    pub key: Option<Box<str>>,
+    pub priority: i16,
+    pub state: State,
+    pub attempt: u32,
+    pub arguments: Bytes,
+    pub enqueued: Wall,
+    pub due: Option<Wall>,
+    /// When its present or last attempt began.
+    pub started: Option<Wall>,
+    pub ended: Option<Wall>,
+    /// Of a completed one.
+    pub result: Option<Bytes>,
+    /// Of the last attempt that failed.
+    pub error: Option<Box<str>>,
+}
+
+/// How many there are in each state, and how long the oldest has waited since it was ready.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub scheduled: u64,
+    pub ready: u64,
+    pub running: u64,
+    pub completed: u64,
+    pub dead: u64,
+    pub cancelled: u64,
+    pub unknown: u64,
+    /// When the oldest ready job became ready.
+    pub oldest_ready: Option<Wall>,
+    /// Depth of each queue: scheduled and ready.
+    pub queues: Vec<(Box<str>, u64)>,
+}
+
+/// How far a recurring job has been enqueued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schedule {
+    pub name: Box<str>,
+    /// The last time for which it was enqueued (or skipped).
+    pub last: Wall,
+}
+
+impl State {
+    /// The word for people and pages.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Scheduled => "scheduled",
+            Self::Ready => "ready",
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Dead => "dead",
+            Self::Cancelled => "cancelled",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    pub const ALL: [Self; 7] =
+        [Self::Scheduled, Self::Ready, Self::Running, Self::Completed, Self::Dead, Self::Cancelled, Self::Unknown];
+
+    #[must_use]
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.word() == word)
+    }
+}
+
+impl JobId {
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(u128::from_be_bytes(bytes))
+    }
+
+    #[must_use]
+    pub fn bytes(self) -> [u8; 16] {
+        self.0.to_be_bytes()
+    }
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hex = format!("{:032x}", self.0);
+        write!(text, "{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    }
+}
+
+/// It is no UUID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a job's id is a UUID: 8-4-4-4-12 hexadecimal digits")]
+pub struct BadJobId;
+
+impl FromStr for JobId {
+    type Err = BadJobId;
+
+    fn from_str(text: &str) -> Result<Self, BadJobId> {
+        let groups: Vec<&str> = text.split('-').collect();
+        let fits = groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12])
+            && text.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit());
+        let number = if fits { u128::from_str_radix(&groups.concat(), 16).ok() } else { None };
+        number.map(Self).ok_or(BadJobId)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_written_and_read_as_a_uuid() {
+        let text = "0192f3a4-5b6c-7d8e-9f01-23456789abcd";
+        let id: JobId = text.parse().unwrap();
+        assert_eq!(id.to_string(), text);
+        assert_eq!(JobId::from_bytes(id.bytes()), id);
+        assert_eq!(text.to_uppercase().parse(), Ok(id));
+        for bad in [
+            "",
+            "0192f3a45b6c7d8e9f0123456789abcd",
+            "0192f3a4-5b6c-7d8e-9f01-23456789abcg",
+            "+192f3a4-5b6c-7d8e-9f01-23456789abcd",
+        ] {
+            assert_eq!(bad.parse::<JobId>(), Err(BadJobId), "{bad:?}");
+        }
+    }
+}
