@@ -9,6 +9,8 @@ use crate::limits;
 pub struct Config {
     /// Worker processes to keep ready; at least one is kept.
     pub workers: u32,
+    /// Workers beside these that run nothing but jobs. 0: jobs are run by the same workers as requests.
+    pub job_workers: u32,
     /// Of jitter: the same seed, the same decisions.
     pub seed: u64,
     /// The epoch of the first channel; each later channel has the next. Take the wall clock, so that cursors from before a restart are known as such.
@@ -66,6 +68,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             workers: 1,
+            job_workers: 0,
             seed: 0,
             epoch: 1,
             queued_count_max: limits::QUEUED_COUNT_MAX,

@@ -4,7 +4,8 @@ use crate::channels::{ChannelName, Channels, Cursor};
 use crate::config::Config;
 use crate::effect::{Effect, Outcome, Reason};
 use crate::event::Event;
-use crate::id::{MessageId, QueryId, RequestId, TableId, WorkerId};
+use crate::id::{JobId, MessageId, QueryId, RequestId, TableId, WorkerId};
+use crate::jobs::Jobs;
 use crate::life::lives::Lives;
 use crate::life::machine::Happening;
 use crate::life::{Bell, State};
@@ -40,6 +41,7 @@ pub struct Core {
     /// Who needs the messages: a history, and each call that has not ended and was woken by one.
     pub(crate) messages: Holds<MessageId>,
     pub(crate) queries: Queries,
+    pub(crate) jobs: Jobs,
     pub(crate) roster: Roster,
     pub(crate) staff: Staff,
     pub(crate) routes: Routes,
@@ -49,6 +51,8 @@ pub struct Core {
     pub(crate) dropped: Vec<MessageId>,
     /// The same for results of queries.
     pub(crate) dropped_results: Vec<QueryId>,
+    /// The same for what came of jobs.
+    pub(crate) dropped_job_results: Vec<JobId>,
 }
 
 impl Core {
@@ -67,12 +71,14 @@ impl Core {
             channels: Channels::new(&config),
             messages: Holds::default(),
             queries: Queries::default(),
+            jobs: Jobs::default(),
             roster: Roster::default(),
             staff: Staff::new(),
             routes: Routes::default(),
             resumed: Vec::new(),
             dropped: Vec::new(),
             dropped_results: Vec::new(),
+            dropped_job_results: Vec::new(),
             config,
         }
     }
@@ -160,6 +166,7 @@ impl Core {
             self.tend();
             self.dispatch();
         }
+        self.pull_jobs();
         self.tell_resumed();
         self.tell_dropped();
         std::mem::swap(&mut self.effects, effects);
@@ -192,6 +199,19 @@ impl Core {
             Event::QueryBegan { query } => self.query_began(query),
             Event::QueryEnded { query, completed, bytes } => self.query_ended(query, completed, bytes),
             Event::QueryCancelledByOperator { query } => self.cancel_by_operator(query),
+            Event::JobsReady { after } => self.jobs_ready(after),
+            Event::JobsClaimed { jobs, more, next } => self.jobs_claimed(&jobs, more, next),
+            Event::JobsNotClaimed => self.jobs_not_claimed(),
+            Event::QueueConfigured { queue, concurrency, rate } => {
+                self.jobs.queues.configure(queue, concurrency, rate);
+                self.jobs.pull.hint();
+            }
+            Event::JobEnqueued { worker, request } => self.job_enqueued(worker, request),
+            Event::JobStored { request, fault } => self.job_stored(request, fault),
+            Event::JobReturned { worker, request } => self.frame(worker, request, Happening::JobReturned),
+            Event::JobEnded { job } => self.job_ended(job),
+            Event::JobFound { request, standing } => self.job_found(request, standing),
+            Event::JobCancelled { job } => self.job_cancelled(job),
             Event::Published { channel, message, bytes } => self.publish(&channel, message, bytes),
             Event::ChannelConfigured { pattern, limits } => {
                 self.channels.configure(self.now, pattern, limits, &mut self.dropped);
@@ -210,6 +230,7 @@ impl Core {
                 Bell::Life(request) => self.turn(request, Happening::Due),
                 Bell::Ghost(worker, place) => self.ghost_due(worker, place),
                 Bell::KeptResult(query) => self.forget_result(query),
+                Bell::JobsReady => self.jobs_due(),
                 Bell::QueriesOver => self.end_queries(),
             }
         }
@@ -235,5 +256,7 @@ impl Core {
         self.effects.extend(gone.map(|message| Effect::DropMessage { message }));
         let gone = self.dropped_results.drain(..).filter(|&query| self.queries.results.release(query));
         self.effects.extend(gone.map(|query| Effect::DropResult { query }));
+        let gone = self.dropped_job_results.drain(..).filter(|&job| self.jobs.results.release(job));
+        self.effects.extend(gone.map(|job| Effect::DropJobResult { job }));
     }
 }

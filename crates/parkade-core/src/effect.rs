@@ -1,7 +1,8 @@
 //! What the core asks to be done. Whoever carries it out decides nothing.
 
 use crate::channels::Cursor;
-use crate::id::{DatabaseId, LeaseId, MessageId, QueryId, RequestId, TableId, WorkerId};
+use crate::id::{DatabaseId, JobId, LeaseId, MessageId, QueryId, RequestId, TableId, WorkerId};
+use crate::jobs::{Allowance, Standing, Verdict};
 use crate::queries::QueryWork;
 use crate::routes::RouteId;
 use std::time::Duration;
@@ -37,11 +38,12 @@ pub enum Effect {
     Abort {
         request: RequestId,
     },
-    /// Keep what came with the `PARK` in hand (a response, a function with its state) with the request.
+    /// Keep what came with the `PARK` in hand (a response, a function with its state), or the `RESPONSE` in hand, with the request.
     Keep {
         request: RequestId,
     },
-    /// A timer with [`Then::Answer`](crate::Then::Answer) is over: the kept response (or the wait route's) goes to the client.
+    /// A timer with [`Then::Answer`](crate::Then::Answer) is over, or the jobs of a request are stored: the kept response (or the wait route's)
+    /// goes to the client.
     Release {
         request: RequestId,
     },
@@ -174,6 +176,42 @@ pub enum Effect {
         query: QueryId,
     },
 
+    // For the store of jobs.
+    /// So many jobs are wanted, of the queues named here at most so many.
+    ClaimJobs {
+        count: u32,
+        limited: Vec<Allowance>,
+    },
+    /// Open a stream on which this run of a job is made.
+    RunJob {
+        request: RequestId,
+        worker: WorkerId,
+    },
+    /// A run has ended: this is to be noted of its job. [`Effect::Forget`] follows.
+    EndRun {
+        request: RequestId,
+        verdict: Verdict,
+    },
+    /// All that the request has enqueued is stored (or cannot be), and its worker still holds it: what it wrote behind may be heard.
+    Stored {
+        request: RequestId,
+    },
+    /// Say with [`Event::JobFound`](crate::Event::JobFound) how it stands with this job.
+    LookUpJob {
+        request: RequestId,
+        job: JobId,
+    },
+    /// How it stands with the job is the answer.
+    AnswerJob {
+        request: RequestId,
+        job: JobId,
+        standing: Standing,
+    },
+    /// Nobody is to be told of the job's end any more.
+    DropJobResult {
+        job: JobId,
+    },
+
     // For the server.
     /// The message is in no history and on no way to anybody any more.
     DropMessage {
@@ -226,6 +264,10 @@ pub enum Refusal {
     CancelledByOperator,
     /// 504: the deadline passed while a worker ran it.
     DeadlinePassed,
+    /// 507: there is no room for the jobs that it enqueued.
+    StoreFull,
+    /// 503 with `Retry-After`: the jobs that it enqueued cannot be stored.
+    StoreUnavailable,
     /// 504: the deadline of a query passed, and what it has done is not known yet.
     QueryTooLong,
     /// 503: an operator ended the query, and what it has done is not known yet.
@@ -277,6 +319,12 @@ pub enum Outcome {
         query: QueryId,
         completed: bool,
         late: Option<Reason>,
+    },
+    /// All that the request has enqueued is durable.
+    Stored,
+    Job {
+        job: JobId,
+        standing: Standing,
     },
     /// Its coroutine no longer wants it.
     Unparked,

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::channels::{ChannelName, Cursor, HistoryLimits};
-use crate::id::{MessageId, QueryId, RequestId, TableId, WorkerId};
+use crate::id::{JobId, MessageId, QueryId, QueueId, RequestId, TableId, WorkerId};
+use crate::jobs::{ClaimedJob, Standing, StoreFault};
 use crate::queries::QueryWait;
 use crate::routes::Destination;
 
@@ -55,6 +56,28 @@ pub enum Event {
     /// An operator ends a query.
     QueryCancelledByOperator { query: QueryId },
 
+    // From the store of jobs.
+    /// There may be jobs that are ready, now or after so long.
+    JobsReady { after: Option<Duration> },
+    /// The answer to [`Effect::ClaimJobs`](crate::Effect::ClaimJobs). `more`: others are ready; `next`: when the next one will be.
+    JobsClaimed { jobs: Vec<ClaimedJob>, more: bool, next: Option<Duration> },
+    /// The other answer: the store could not.
+    JobsNotClaimed,
+    /// What bounds a queue.
+    QueueConfigured { queue: QueueId, concurrency: Option<u32>, rate: Option<f64> },
+    /// `ENQUEUE`: the request's answer waits until the store has the job.
+    JobEnqueued { worker: WorkerId, request: RequestId },
+    /// The store has it, or cannot.
+    JobStored { request: RequestId, fault: Option<StoreFault> },
+    /// `RESULT`. The shell has it in hand while the core decides.
+    JobReturned { worker: WorkerId, request: RequestId },
+    /// A job has ended for good, and the store has that; the shell has what came of it.
+    JobEnded { job: JobId },
+    /// The answer to [`Effect::LookUpJob`](crate::Effect::LookUpJob).
+    JobFound { request: RequestId, standing: Standing },
+    /// Somebody ends a job that is being run, a client or an operator.
+    JobCancelled { job: JobId },
+
     // From anywhere.
     /// A message; `bytes` is what its history entry costs.
     Published { channel: ChannelName, message: MessageId, bytes: usize },
@@ -80,15 +103,39 @@ pub enum WorkerError {
     Overloaded,
     /// The answer that the worker gave breaks HTTP (found by the shell).
     BadAnswer,
+    /// Of a job: it wants to be tried again, after so long.
+    Retry {
+        after: Option<Duration>,
+    },
+    /// Of a job: it does not want to be tried again.
+    Discarded,
+    /// Of a job: the worker has no such function.
+    UnknownJob,
 }
 
 /// What a parked request waits for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Wait {
-    Timer { after: Duration },
-    Next { channel: ChannelName, timeout: Option<Duration>, since: Option<Cursor> },
-    Stream { channel: ChannelName, since: Option<Cursor> },
+    Timer {
+        after: Duration,
+    },
+    Next {
+        channel: ChannelName,
+        timeout: Option<Duration>,
+        since: Option<Cursor>,
+    },
+    Stream {
+        channel: ChannelName,
+        since: Option<Cursor>,
+    },
     Query(QueryWait),
+    /// Until all that the request has enqueued is stored.
+    Stored,
+    /// Until that job has ended.
+    Job {
+        job: JobId,
+        timeout: Option<Duration>,
+    },
 }
 
 /// What happens when the wait is over.

@@ -11,7 +11,7 @@
 //! | what each move leads to | `moves` |
 //! | one worker, all of them, which one is picked | `workers` |
 //! | how many there should be: starting, watching, recycling, reloading, draining | `staff` |
-//! | routes; channels; queries | `routes`, `channels`, `queries` |
+//! | routes; channels; queries; jobs | `routes`, `channels`, `queries`, `jobs` |
 //! | bounds and choices | `limits`, `config` |
 //! | what can be seen | `report` |
 //! | plain structures | `structures` |
@@ -24,6 +24,7 @@ mod core;
 mod effect;
 mod event;
 mod id;
+mod jobs;
 mod life;
 pub mod limits;
 mod moment;
@@ -40,7 +41,8 @@ pub use config::{Config, Recycle};
 pub use core::Core;
 pub use effect::{Effect, Ending, ExitReason, KillReason, Outcome, Reason, Refusal, ReloadOutcome, Times};
 pub use event::{Event, Then, Wait, WorkerError};
-pub use id::{DatabaseId, LeaseId, MessageId, QueryId, RequestId, TableId, WorkerId};
+pub use id::{DatabaseId, JobId, LeaseId, MessageId, QueryId, QueueId, RequestId, TableId, WorkerId};
+pub use jobs::{Allowance, ClaimedJob, Failure, JobPolicy, Standing, StoreFault, Verdict};
 pub use life::{Refused, State};
 pub use moment::Moment;
 pub use queries::{QueryWait, QueryWork, SharedKey, Sharing};

@@ -50,6 +50,17 @@ pub const KEPT_RESULTS_COUNT_MAX: usize = 1_000;
 /// The same in bytes.
 pub const KEPT_RESULTS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// Jobs claimed ahead of workers that run them in well under a millisecond. Then: they stay in the store, for whoever is free.
+pub const JOBS_AHEAD_COUNT_MAX: u32 = 512;
+/// Jobs given to one event loop at a time. Then: they stay in the store.
+pub const JOBS_IN_A_LOOP_COUNT_MAX: u32 = 256;
+/// The first pause before a job is tried again is drawn from up to this; it doubles with each attempt.
+pub const JOB_RETRY_MIN: Duration = Duration::from_secs(1);
+/// Then: it doubles no more.
+pub const JOB_RETRY_MAX: Duration = Duration::from_secs(600);
+/// The store did not answer a claim: so long until the next.
+pub const CLAIM_PAUSE: Duration = Duration::from_secs(1);
+
 /// A request past its deadline is answered; so long its worker has to come back. Then: it is killed.
 pub const KILL_GRACE: Duration = Duration::from_secs(1);
 /// A coroutine that ignores its cancelling for this many graces, in a worker that answers pings. Then: the worker is replaced, politely.

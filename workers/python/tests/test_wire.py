@@ -15,6 +15,7 @@ from parkade._wire.codec import FROM_CORE, FROM_WORKER, encode_payload, read
 from parkade.errors import Violation
 
 DEFAULTS = {"database": "default", "shape": "rows", "int8": "number", "ttl": 0}  # of a query's options
+DEFAULTS |= {"delay": 0, "queue": "default", "retries": 3, "priority": 0, "timezone": "UTC", "missed": "once"}  # jobs
 INFO = {"core", "target", "language", "runtime", "pid"}
 
 ACCEPTED = [pytest.param(vector, id=name) for name, vector in vectors.frames() if "frame" in vector]
@@ -81,6 +82,8 @@ def told(value: Any) -> Any:
         return value
     if isinstance(value, p.Resume) and value.function is None:
         return plain([value.outcome, value.streams])
+    if isinstance(value, p.Error) and value.reason != "retry":
+        return [value.reason, value.text]
     if isinstance(value, r.Park):
         return plain([r.read_wait(value.wait), value.then])
     if isinstance(value, p.Hello):

@@ -25,6 +25,7 @@ pub(crate) enum Happening {
         whole: bool,
     },
     AnswerEnded,
+    JobReturned,
     Errored(WorkerError),
     Parked {
         wait: Wait,
@@ -72,6 +73,7 @@ impl Core {
             (Life::Running(life), H::Returned) => self.take_back(request, life),
             (Life::Running(life), H::Answered { whole }) => return self.answered(request, life, whole),
             (Life::Running(life), H::AnswerEnded) => return self.answer_ended(request, life),
+            (Life::Running(life), H::JobReturned) => self.job_returned(request, life),
             (Life::Running(life), H::Errored(error)) => self.errored(request, life, error),
             (Life::Running(life), H::Parked { wait, then }) => self.park_running(request, life, wait, then),
             (Life::Running(life), H::Due) => self.ran_too_long(request, life),
@@ -90,6 +92,7 @@ impl Core {
                 | H::Returned
                 | H::Answered { .. }
                 | H::AnswerEnded
+                | H::JobReturned
                 | H::Errored(_)
                 | H::Parked { .. }
                 | H::RowsBegan
@@ -102,6 +105,7 @@ impl Core {
                 | H::Returned
                 | H::Answered { .. }
                 | H::AnswerEnded
+                | H::JobReturned
                 | H::Errored(_)
                 | H::Parked { .. }
                 | H::RowsBegan
@@ -127,6 +131,7 @@ impl Core {
                 | H::Returned
                 | H::Answered { .. }
                 | H::AnswerEnded
+                | H::JobReturned
                 | H::Errored(_)
                 | H::Parked { .. },
             ) => return Err(Unmoved { life, refused: Refused::OutOfTurn }),
@@ -140,6 +145,7 @@ impl Core {
                 | H::Returned
                 | H::Answered { .. }
                 | H::AnswerEnded
+                | H::JobReturned
                 | H::Errored(_)
                 | H::Parked { .. }
                 | H::RowsBegan

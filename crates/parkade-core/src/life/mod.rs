@@ -91,6 +91,10 @@ pub(crate) enum Work {
     Call {
         outcome: Box<Outcome>,
     },
+    /// A run of a job.
+    Job {
+        concurrent: bool,
+    },
     /// A coroutine that went on after its wait: only its own worker can do that.
     Coroutine,
 }
@@ -119,6 +123,9 @@ pub(crate) enum Watch {
         seat: Seat,
         reason: Reason,
     },
+    /// The store, which is to have what the request has enqueued.
+    Stored,
+    Job,
 }
 
 /// What follows the wait: [`Then`](crate::Then), and whose coroutine it is.
@@ -135,7 +142,7 @@ impl Work {
         match self {
             Self::Handler { route, .. } => Some(route.table),
             Self::Fallback { table } => Some(*table),
-            Self::Call { .. } | Self::Coroutine => None,
+            Self::Call { .. } | Self::Job { .. } | Self::Coroutine => None,
         }
     }
 
@@ -143,13 +150,13 @@ impl Work {
     pub(crate) fn route(&self) -> Option<RouteId> {
         match self {
             Self::Handler { route, .. } => Some(*route),
-            Self::Fallback { .. } | Self::Call { .. } | Self::Coroutine => None,
+            Self::Fallback { .. } | Self::Call { .. } | Self::Job { .. } | Self::Coroutine => None,
         }
     }
 
     /// Whether it keeps the whole worker to itself while it runs.
     pub(crate) fn occupies(&self, concurrent_worker: bool) -> bool {
-        !concurrent_worker || matches!(self, Self::Handler { concurrent: false, .. })
+        !concurrent_worker || matches!(self, Self::Handler { concurrent: false, .. } | Self::Job { concurrent: false })
     }
 }
 
@@ -245,6 +252,8 @@ pub(crate) enum Bell {
     Ghost(WorkerId, Place),
     /// The time of a result that is kept is over.
     KeptResult(QueryId),
+    /// There may be jobs that are ready.
+    JobsReady,
     /// The server stops, and queries have had their time.
     QueriesOver,
 }

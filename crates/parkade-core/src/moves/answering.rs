@@ -24,6 +24,9 @@ impl Core {
         let Some(reply) = life.reply.answered(whole) else {
             return Err(Unmoved { life: Life::Running(life), refused: Refused::OutOfTurn });
         };
+        if let Some(unstored) = self.jobs.unstored_of(request).filter(|_| whole) {
+            return Ok(self.hold_answer(request, life, unstored));
+        }
         self.effects.push(Effect::Relay { request, whole });
         Ok(match reply {
             Reply::Awaited | Reply::Begun => Life::Running(Running { reply, ..life }),
@@ -42,8 +45,16 @@ impl Core {
 
     /// The worker gave it up: an error of the core's own, or a broken answer.
     pub(crate) fn errored(&mut self, request: RequestId, life: Running, error: WorkerError) -> Life {
+        if self.jobs.is_run(request) {
+            self.run_errored(request, error);
+            return self.finish(request, life);
+        }
         let refusal = match error {
-            WorkerError::Application | WorkerError::Cancelled => Refusal::ApplicationFailed,
+            WorkerError::Application
+            | WorkerError::Cancelled
+            | WorkerError::Retry { .. }
+            | WorkerError::Discarded
+            | WorkerError::UnknownJob => Refusal::ApplicationFailed,
             WorkerError::Overloaded => Refusal::WorkerOverloaded,
             WorkerError::BadAnswer => Refusal::BadAnswer,
         };
@@ -59,7 +70,11 @@ impl Core {
         }
     }
 
+    /// The client is told; a run of a job has none, so this is how it failed.
     pub(crate) fn refuse(&mut self, request: RequestId, refusal: Refusal) {
+        if self.jobs.is_run(request) {
+            return self.run_refused(request, refusal);
+        }
         self.counts.refused.add(refusal);
         self.effects.push(Effect::Refuse { request, refusal });
     }
@@ -88,7 +103,12 @@ impl Core {
         match *outcome {
             Outcome::Message { message, .. } => self.dropped.push(message),
             Outcome::Queried { query, .. } => self.dropped_results.push(query),
-            Outcome::Elapsed | Outcome::TimedOut { .. } | Outcome::Unparked | Outcome::Refused { .. } => {}
+            Outcome::Job { job, .. } => self.dropped_job_results.push(job),
+            Outcome::Elapsed
+            | Outcome::Stored
+            | Outcome::TimedOut { .. }
+            | Outcome::Unparked
+            | Outcome::Refused { .. } => {}
         }
     }
 
@@ -116,6 +136,10 @@ impl Core {
 fn closes(happening: &Happening) -> bool {
     matches!(
         happening,
-        Happening::Answered { whole: true } | Happening::AnswerEnded | Happening::Errored(_) | Happening::Parked { .. }
+        Happening::Answered { whole: true }
+            | Happening::AnswerEnded
+            | Happening::JobReturned
+            | Happening::Errored(_)
+            | Happening::Parked { .. }
     )
 }

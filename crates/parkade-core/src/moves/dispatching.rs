@@ -8,8 +8,13 @@ use crate::life::{Life, Routed, Running, State, Turn, Work};
 use crate::structures::chain::Place;
 
 impl Core {
-    /// Gives the queued requests to workers, in their order, as long as there is a worker for the first.
+    /// Gives the queued requests to workers, then the jobs that wait, each in their order, as long as there is a worker for the first.
     pub(crate) fn dispatch(&mut self) {
+        self.dispatch_requests();
+        self.dispatch_jobs();
+    }
+
+    fn dispatch_requests(&mut self) {
         while let Some(request) = self.queue.first() {
             if self.lives.count_of(State::Running) >= self.config.running_count_max {
                 return;
@@ -27,10 +32,36 @@ impl Core {
         }
     }
 
-    pub(crate) fn give(&mut self, request: RequestId, life: Routed, worker: WorkerId) -> Life {
-        self.queue.remove(life.place);
+    fn dispatch_jobs(&mut self) {
+        while let Some(request) = self.jobs.waiting.first() {
+            if self.lives.count_of(State::Running) >= self.config.running_count_max {
+                return;
+            }
+            let Some(worker) = self.roster.pick_for_a_job(self.now, self.staff.serving) else { return };
+            let happening = Happening::Given(worker.id);
+            self.turn(request, happening);
+        }
+    }
+
+    /// Leaves the queue that it stands in: runs of jobs have one of their own.
+    pub(crate) fn leave_queue(&mut self, life: &Routed) {
+        match life.work {
+            Work::Job { .. } => self.jobs.waiting.remove(life.place),
+            Work::Handler { .. } | Work::Fallback { .. } | Work::Call { .. } | Work::Coroutine => {
+                self.queue.remove(life.place)
+            }
+        };
+    }
+
+    pub(crate) fn give(&mut self, request: RequestId, mut life: Routed, worker: WorkerId) -> Life {
+        self.leave_queue(&life);
+        if matches!(life.work, Work::Job { .. }) {
+            // Its time begins now: that it was claimed early is not its fault.
+            self.start_spell(request, &mut life.journey);
+        }
         self.effects.push(match &life.work {
             Work::Call { outcome } => Effect::Call { request, worker, outcome: **outcome },
+            Work::Job { .. } => Effect::RunJob { request, worker },
             work @ (Work::Handler { .. } | Work::Fallback { .. } | Work::Coroutine) => {
                 Effect::Assign { request, worker, route: work.route() }
             }
@@ -41,14 +72,20 @@ impl Core {
 
     /// The worker holds it from now on.
     pub(crate) fn entrust(&mut self, worker: WorkerId, request: RequestId, work: &Work) -> Place {
-        let now = self.now;
+        let (now, is_job) = (self.now, self.jobs.is_run(request));
         let holder = self.holder(worker);
         let occupies = work.occupies(holder.is_concurrent());
-        holder.hold(now, request, occupies)
+        holder.hold(now, request, occupies, is_job)
     }
 
     /// Its worker is gone and had not touched it: it is the next again, for another worker.
-    pub(crate) fn take_back(&mut self, request: RequestId, life: Running) -> Life {
-        Life::Routed(life.return_to(self.queue.push_front(request), self.now))
+    pub(crate) fn take_back(&mut self, request: RequestId, mut life: Running) -> Life {
+        let place = if matches!(life.work, Work::Job { .. }) {
+            self.silence(&mut life.journey);
+            self.jobs.waiting.push_front(request)
+        } else {
+            self.queue.push_front(request)
+        };
+        Life::Routed(life.return_to(place, self.now))
     }
 }

@@ -28,6 +28,10 @@ impl Core {
         if let Some(lease) = self.queries.leases.remove(&request) {
             self.effects.push(Effect::EndLease { lease: lease.id, database: lease.database });
         }
+        self.jobs.forget_unstored(request);
+        if let Some(run) = self.jobs.end_run(request) {
+            self.end_run(request, &run, ending);
+        }
         // The last one ends a drain.
         self.staff.attention |= !self.staff.is_open();
         self.effects.push(Effect::Forget { request, ending, times });
@@ -40,7 +44,7 @@ impl Core {
     }
 
     pub(crate) fn refuse_routed(&mut self, request: RequestId, life: Routed, refusal: Refusal) -> Life {
-        self.queue.remove(life.place);
+        self.leave_queue(&life);
         self.let_go(life.work);
         self.refuse(request, refusal);
         self.done(request, life.journey)
@@ -63,7 +67,7 @@ impl Core {
     }
 
     pub(crate) fn cancel_routed(&mut self, request: RequestId, life: Routed, reason: Reason) -> Life {
-        self.queue.remove(life.place);
+        self.leave_queue(&life);
         self.let_go(life.work);
         self.tell_client(request, reason, Refusal::QueuedTooLong);
         self.cancelled(request, life.journey.queued(self.now), reason)
@@ -91,7 +95,7 @@ impl Core {
 
     /// Ends the wait. A stream of messages that an operator or the server ends is ended politely: its client comes back elsewhere.
     pub(crate) fn cancel_parked(&mut self, request: RequestId, life: Parked, reason: Reason) -> Life {
-        self.unwatch(&life);
+        self.unwatch(request, &life);
         match (life.watch, reason) {
             (
                 Watch::Stream { .. } | Watch::Rows { .. } | Watch::Query { .. } | Watch::QueryEnding { .. },
@@ -105,7 +109,7 @@ impl Core {
                 self.refuse(request, Refusal::WorkerDied);
             }
             (Watch::Query { .. } | Watch::QueryEnding { .. }, _) => self.refuse(request, untold(reason)),
-            (Watch::Timer | Watch::Next { .. }, _) => {
+            (Watch::Timer | Watch::Next { .. } | Watch::Stored | Watch::Job, _) => {
                 self.tell_client(request, reason, Refusal::DeadlinePassed);
             }
         }

@@ -8,4 +8,7 @@ pub(crate) mod ghosts;
 pub(crate) mod parking;
 pub(crate) mod publishing;
 pub(crate) mod querying;
+pub(crate) mod running;
+pub(crate) mod storing;
 pub(crate) mod waking;
+pub(crate) mod watching;

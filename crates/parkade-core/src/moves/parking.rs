@@ -69,6 +69,8 @@ impl Core {
             Wait::Next { channel, timeout, since } => self.park_next(parking, &channel, timeout, since),
             Wait::Stream { channel, since } => self.park_stream(parking, &channel, since),
             Wait::Query(wait) => self.park_query(parking, &wait),
+            Wait::Stored => self.park_stored(parking),
+            Wait::Job { job, timeout } => self.park_job(parking, job, timeout),
         }
     }
 

@@ -143,7 +143,7 @@ impl Core {
 
     /// The rows that went out were all, or there will be no more of them.
     pub(crate) fn end_rows(&mut self, request: RequestId, life: Parked, completed: bool) -> Life {
-        self.unwatch(&life);
+        self.unwatch(request, &life);
         let (mut journey, _) = life.wake(self.now);
         self.silence(&mut journey);
         self.effects.push(if completed { Effect::End { request } } else { Effect::Abort { request } });
@@ -194,6 +194,8 @@ impl Core {
                 Watch::QueryEnding { .. }
                 | Watch::Query { .. }
                 | Watch::Timer
+                | Watch::Stored
+                | Watch::Job
                 | Watch::Next { .. }
                 | Watch::Stream { .. } => Life::Parked(life),
             };

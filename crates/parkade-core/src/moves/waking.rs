@@ -17,6 +17,8 @@ impl Core {
         let outcome = match life.watch {
             Watch::Query { .. } | Watch::Rows { .. } => return self.give_query_up(request, life, Reason::Deadline),
             Watch::QueryEnding { reason, .. } => return self.never_told(request, life, reason),
+            Watch::Stored => return self.cancel_parked(request, life, Reason::Deadline),
+            Watch::Job => return self.job_still_pending(request, life),
             Watch::Timer => Outcome::Elapsed,
             Watch::Next { channel, .. } | Watch::Stream { channel, .. } => {
                 Outcome::TimedOut { cursor: self.channels.cursor(channel) }
@@ -33,9 +35,10 @@ impl Core {
             (Watch::QueryEnding { reason, .. }, Outcome::Queried { query, completed, late: _ }) => {
                 Outcome::Queried { query, completed, late: Some(reason) }
             }
+            (Watch::Stored, Outcome::Stored) if matches!(life.sequel, Sequel::Await { .. }) => self.stored(request),
             (_, outcome) => outcome,
         };
-        self.unwatch(&life);
+        self.unwatch(request, &life);
         let (mut journey, sequel) = life.wake(self.now);
         self.silence(&mut journey);
         self.follow(request, journey, sequel, outcome)
@@ -57,9 +60,10 @@ impl Core {
     }
 
     /// Nobody watches for it any more. Its alarm is cleared by whoever ends the wait.
-    pub(crate) fn unwatch(&mut self, life: &Parked) {
+    pub(crate) fn unwatch(&mut self, request: RequestId, life: &Parked) {
         match life.watch {
-            Watch::Timer => {}
+            Watch::Timer | Watch::Stored => {}
+            Watch::Job => drop(self.jobs.watchers.remove(request)),
             Watch::Next { channel, place } => self.channels.leave_next(self.now, channel, place),
             Watch::Stream { channel, place } => self.channels.leave_stream(self.now, channel, place),
             Watch::Query { seat } | Watch::Rows { seat } | Watch::QueryEnding { seat, .. } => self.leave_query(seat),
@@ -106,6 +110,8 @@ impl Core {
                     Outcome::Elapsed => self.effects.push(Effect::Release { request }),
                     Outcome::TimedOut { cursor } => self.effects.push(Effect::Empty { request, cursor }),
                     Outcome::Refused { refusal } => self.refuse(request, refusal),
+                    Outcome::Stored => self.release_held(request),
+                    Outcome::Job { job, standing } => self.effects.push(Effect::AnswerJob { request, job, standing }),
                     Outcome::Message { .. } | Outcome::Queried { .. } | Outcome::Unparked => {}
                 }
                 self.done(request, journey)
@@ -116,6 +122,9 @@ impl Core {
                 }
                 if let Outcome::Queried { query, .. } = outcome {
                     self.queries.results.hold(query);
+                }
+                if let Outcome::Job { job, .. } = outcome {
+                    self.jobs.results.hold(job);
                 }
                 self.start_spell(request, &mut journey);
                 let work = Work::Call { outcome: Box::new(outcome) };
@@ -131,7 +140,7 @@ impl Core {
     }
 
     /// The clock of the deadline starts again.
-    fn start_spell(&mut self, request: RequestId, journey: &mut Journey) {
+    pub(crate) fn start_spell(&mut self, request: RequestId, journey: &mut Journey) {
         let patience = journey.patience().duration();
         journey.alarm = patience.map(|patience| self.timers.set(self.now + patience, Bell::Life(request)));
     }

@@ -27,6 +27,15 @@ pub struct Counts {
     pub gaps: u64,
     /// Messages for which no channel could be had.
     pub unpublished: u64,
+    pub jobs_enqueued: u64,
+    pub jobs_claimed: u64,
+    /// Runs that have ended, by what became of the job.
+    pub jobs_completed: u64,
+    pub jobs_retried: u64,
+    pub jobs_dead: u64,
+    pub jobs_cancelled: u64,
+    pub jobs_handed_back: u64,
+    pub jobs_unknown: u64,
     /// Events that changed nothing.
     pub refused_events: Tally<Refused>,
     /// Closing frames of cancelled requests: nothing is wrong with these.

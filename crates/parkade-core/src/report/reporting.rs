@@ -34,6 +34,10 @@ impl Core {
             queries_count: self.queries.count(),
             results_held: self.queries.results.count(),
             transactions_count: self.queries.leases.len(),
+            jobs_running: self.jobs.runs.len() - self.jobs.waiting.count(),
+            jobs_waiting: self.jobs.waiting.count(),
+            jobs_watched: self.jobs.watchers.count(),
+            job_results_held: self.jobs.results.count(),
             alarms: self.timers.count(),
             ready: self.ready(),
             draining: !self.staff.is_open(),
@@ -57,11 +61,8 @@ impl Core {
     }
 
     fn waits(&self, now: Moment) -> Vec<WaitStatus> {
-        let mut waits = [WaitKind::Timer, WaitKind::Next, WaitKind::Stream, WaitKind::Query].map(|kind| WaitStatus {
-            kind,
-            count: 0,
-            oldest: None,
-        });
+        let kinds = [WaitKind::Timer, WaitKind::Next, WaitKind::Stream, WaitKind::Query, WaitKind::Job];
+        let mut waits = kinds.map(|kind| WaitStatus { kind, count: 0, oldest: None });
         for (_, life) in self.lives.iter() {
             let Life::Parked(life) = life else { continue };
             let wait = &mut waits[kind(life.watch) as usize];
@@ -125,6 +126,7 @@ fn kind(watch: Watch) -> WaitKind {
         Watch::Next { .. } => WaitKind::Next,
         Watch::Stream { .. } => WaitKind::Stream,
         Watch::Query { .. } | Watch::Rows { .. } | Watch::QueryEnding { .. } => WaitKind::Query,
+        Watch::Stored | Watch::Job => WaitKind::Job,
     }
 }
 

@@ -23,6 +23,13 @@ pub struct Status {
     pub queries_count: usize,
     pub results_held: usize,
     pub transactions_count: usize,
+    /// Runs of jobs that workers have, or that are parked.
+    pub jobs_running: usize,
+    /// Claimed, and not given to a worker.
+    pub jobs_waiting: usize,
+    /// Requests that wait for a job to end.
+    pub jobs_watched: usize,
+    pub job_results_held: usize,
     pub ready: bool,
     pub draining: bool,
     /// The generation of code that serves; a reload makes the next.
@@ -47,6 +54,8 @@ pub enum WaitKind {
     Next,
     Stream,
     Query,
+    /// For a job to end, or for jobs to be stored.
+    Job,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -31,6 +31,8 @@ impl Core {
             self.effects.push(Effect::DrainWorker { worker, within: grace });
         }
         self.end_channel_waits();
+        self.end_job_waits();
+        self.hand_back_waiting();
         let over = self.now + grace.min(self.config.query_grace);
         self.queries.over = Some(self.timers.set(over, Bell::QueriesOver));
     }

@@ -8,16 +8,17 @@ use crate::life::machine::Happening;
 use crate::limits::{CREDIT_MAX, EARLY_DEATH, HOOKS_MAX};
 use crate::moment::Moment;
 use crate::staff::{Fate, Service, Starts};
-use crate::workers::worker::{Ready, Stage, Wear, Worker};
+use crate::workers::worker::{Ready, Role, Stage, Wear, Worker};
 
 impl Core {
     pub(crate) fn worker_ready(&mut self, worker: WorkerId, table: TableId, credit: i64, concurrent: bool) {
         let worn = self.wear();
         let next = self.now + self.config.ping_interval;
+        let role = self.role_of(worker);
         let starting = self.roster.find_mut(worker).filter(|worker| matches!(worker.stage, Stage::Starting { .. }));
         let Some(starting) = starting else { return self.counts.refused_events.add(Refused::OutOfTurn) };
         starting.stage = Stage::Ready;
-        starting.ready = Some(Ready { at: self.now, table, concurrent, granted: 0 });
+        starting.ready = Some(Ready { at: self.now, table, concurrent, role, granted: 0 });
         starting.credit = credit.clamp(0, CREDIT_MAX);
         starting.worn = worn;
         starting.ping.next = next;
@@ -32,6 +33,18 @@ impl Core {
         if let Service::Draining { until, .. } = self.staff.service {
             self.effects.push(Effect::DrainWorker { worker, within: until - self.now });
         }
+    }
+
+    /// What a worker that says ready is for: whatever its generation lacks.
+    fn role_of(&self, worker: WorkerId) -> Role {
+        if self.config.job_workers == 0 {
+            return Role::Both;
+        }
+        let generation = self.roster.find(worker).map(|worker| worker.generation);
+        let serve = self.count(|other| {
+            Some(other.generation) == generation && other.stage == Stage::Ready && other.role() == Some(Role::Requests)
+        });
+        if serve < self.config.workers as usize { Role::Requests } else { Role::Jobs }
     }
 
     pub(crate) fn worker_failed(&mut self, worker: WorkerId) {

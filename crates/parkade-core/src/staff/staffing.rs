@@ -149,10 +149,11 @@ impl Core {
         for request in waiting {
             self.turn(request, Happening::Refused(Refusal::NoApplication));
         }
+        self.hand_back_waiting();
     }
 
     fn workers_wanted(&self) -> usize {
-        self.config.workers as usize
+        self.config.workers as usize + self.config.job_workers as usize
     }
 
     pub(crate) fn count(&self, counts: impl Fn(&Worker) -> bool) -> usize {

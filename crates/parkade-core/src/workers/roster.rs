@@ -1,8 +1,9 @@
 //! All workers, and which of them a request goes to.
 
 use crate::id::{TableId, WorkerId};
+use crate::limits::{JOBS_AHEAD_COUNT_MAX, JOBS_IN_A_LOOP_COUNT_MAX};
 use crate::moment::Moment;
-use crate::workers::worker::{Stage, Worker};
+use crate::workers::worker::{Role, Stage, Worker};
 
 #[derive(Debug, Default)]
 pub(crate) struct Roster {
@@ -66,15 +67,60 @@ impl Roster {
     /// The worker of this generation for a request routed by `table`: an idle one, else the least loaded; one that is busy with a request of
     /// its own only when there is no other, and it is quick.
     pub(crate) fn pick(&self, now: Moment, generation: u32, table: Option<TableId>) -> Option<&Worker> {
-        let ready =
-            self.workers.iter().filter(|worker| worker.stage == Stage::Ready && worker.generation == generation);
-        let suited = ready.filter_map(|worker| Some((suits(worker, now, table)?, worker)));
+        let suited = self
+            .ready(generation)
+            .filter(|worker| worker.role() != Some(Role::Jobs))
+            .filter_map(|worker| Some((suits(worker, now, table)?, worker)));
         suited.min_by_key(|(suits, _)| *suits).map(|(_, worker)| worker)
+    }
+
+    /// The worker for a run of a job. Where workers do both, the last one that has no job is left to requests, unless it is the only one, or
+    /// quick: a job may take minutes.
+    pub(crate) fn pick_for_a_job(&self, now: Moment, generation: u32) -> Option<&Worker> {
+        let spared = self.for_jobs(generation).filter(|worker| is_free_of_jobs(worker)).count();
+        let only = self.for_jobs(generation).count() == 1;
+        let suited = self.for_jobs(generation).filter(|worker| {
+            only || spared > 1
+                || worker.role() == Some(Role::Jobs)
+                || !is_free_of_jobs(worker)
+                || worker.pace.depth(now) > 1
+        });
+        let suited = suited.filter_map(|worker| Some((suits(worker, now, None)?, worker)));
+        suited.min_by_key(|(suits, _)| *suits).map(|(_, worker)| worker)
+    }
+
+    /// How many jobs workers could begin now, and whether some of them are so quick that more should stand ready.
+    pub(crate) fn room_for_jobs(&self, now: Moment, generation: u32) -> (u32, bool) {
+        let (mut room, mut quick) = (0, false);
+        for worker in self.for_jobs(generation).filter(|worker| worker.credit > 0) {
+            let depth = worker.pace.depth(now);
+            let free = if worker.is_concurrent() {
+                worker.credit.unsigned_abs().min(JOBS_IN_A_LOOP_COUNT_MAX.into())
+            } else {
+                depth.saturating_sub(worker.busy())
+            };
+            room += u32::try_from(free).unwrap_or(u32::MAX).min(JOBS_AHEAD_COUNT_MAX);
+            quick |= depth > 1;
+        }
+        (room, quick)
+    }
+
+    fn for_jobs(&self, generation: u32) -> impl Iterator<Item = &Worker> {
+        self.ready(generation).filter(|worker| worker.role() != Some(Role::Requests))
+    }
+
+    fn ready(&self, generation: u32) -> impl Iterator<Item = &Worker> {
+        self.workers.iter().filter(move |worker| worker.stage == Stage::Ready && worker.generation == generation)
     }
 
     fn index(&self, worker: WorkerId) -> Option<usize> {
         self.ids.iter().position(|&known| known == worker)
     }
+}
+
+/// A loop is never taken up by its jobs alone.
+fn is_free_of_jobs(worker: &Worker) -> bool {
+    worker.is_concurrent() || !worker.has_jobs()
 }
 
 fn suits(worker: &Worker, now: Moment, table: Option<TableId>) -> Option<Suits> {

@@ -54,8 +54,18 @@ pub(crate) struct Ready {
     pub(crate) at: Moment,
     pub(crate) table: TableId,
     pub(crate) concurrent: bool,
+    pub(crate) role: Role,
     /// Credits it granted on top: a worker that is not concurrent may have begun that many more.
     pub(crate) granted: i64,
+}
+
+/// What a worker is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Requests, and jobs when there is nothing else to do.
+    Both,
+    Requests,
+    Jobs,
 }
 
 /// Whether its event loop turns.
@@ -82,6 +92,8 @@ pub(crate) struct Wear {
 pub(crate) struct Held {
     pub(crate) request: RequestId,
     pub(crate) occupies: bool,
+    /// A run of a job.
+    pub(crate) is_job: bool,
     pub(crate) ghost: Option<Ghost>,
 }
 
@@ -126,6 +138,14 @@ impl Worker {
         matches!(self.stage, Stage::Ready | Stage::Draining { .. })
     }
 
+    pub(crate) fn role(&self) -> Option<Role> {
+        self.ready.map(|ready| ready.role)
+    }
+
+    pub(crate) fn has_jobs(&self) -> bool {
+        self.held.values().any(|held| held.is_job)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.held.is_empty() && self.awaiting.is_empty()
     }
@@ -135,7 +155,7 @@ impl Worker {
         self.awaiting.is_empty() && self.held.iter().all(|(_, held)| held.ghost.is_some())
     }
 
-    pub(crate) fn hold(&mut self, now: Moment, request: RequestId, occupies: bool) -> Place {
+    pub(crate) fn hold(&mut self, now: Moment, request: RequestId, occupies: bool, is_job: bool) -> Place {
         if occupies {
             if self.busy() == 0 {
                 self.pace.begin(now);
@@ -143,7 +163,7 @@ impl Worker {
             self.occupying += 1;
         }
         self.credit -= 1;
-        self.held.push_back(Held { request, occupies, ghost: None })
+        self.held.push_back(Held { request, occupies, is_job, ghost: None })
     }
 
     /// How many requests keep it busy. A credit that it granted while it holds one says that it has put that one aside (its client does

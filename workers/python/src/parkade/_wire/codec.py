@@ -81,6 +81,7 @@ _BOTH = {
 
 FROM_CORE: dict[int, Rule] = _BOTH | {
     f.REQUEST: Rule(STREAM, _typed(p.Request)),
+    f.RUN: Rule(STREAM, _typed(p.Run)),
     f.RESUME: Rule(LINK, _typed(p.Resume)),
     f.CANCEL: Rule(STREAM, _typed(p.Text)),
     f.DRAIN: Rule(LINK, _typed(p.Drain)),
@@ -95,6 +96,9 @@ FROM_WORKER: dict[int, Rule] = _BOTH | {
     f.PARK: Rule(STREAM, _typed(r.Park)),
     f.UNPARK: Rule(STREAM, _typed(p.Nothing)),
     f.PUBLISH: Rule(EITHER, _typed(p.Publish)),
+    f.ENQUEUE: Rule(EITHER, _typed(p.Enqueue)),
+    f.RESULT: Rule(STREAM, _typed(p.Result)),
+    f.PROGRESS: Rule(STREAM, _typed(p.Progress)),
     f.CREDIT: Rule(LINK, _typed(p.Credit)),
     f.PONG: Rule(LINK, _typed(p.Token)),
 }

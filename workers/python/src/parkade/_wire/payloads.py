@@ -5,9 +5,22 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
-from msgspec import Meta, Raw
+from msgspec import UNSET, Meta, Raw
 
 from ..limits import CHANNEL_NAME_MAX, CREDIT_MAX, INLINE_MAX, MESSAGE_MAX, NAME_MAX
+from .jobs import Completed as Completed
+from .jobs import Enqueue as Enqueue
+from .jobs import EnqueueOptions as EnqueueOptions
+from .jobs import NoResult as NoResult
+from .jobs import Pending as Pending
+from .jobs import Progress as Progress
+from .jobs import Result as Result
+from .jobs import ResultOptions as ResultOptions
+from .jobs import Run as Run
+from .jobs import Stored as Stored
+from .jobs import UntilResult as UntilResult
+from .jobs import UntilStored as UntilStored
+from .jobs import fault_of_job as fault_of_job
 from .queries import ARRAY_DEPTH_MAX as ARRAY_DEPTH_MAX
 from .queries import Begin as Begin
 from .queries import BeginOptions as BeginOptions
@@ -18,7 +31,7 @@ from .queries import Query as Query
 from .queries import QueryOptions as QueryOptions
 from .queries import Rollback as Rollback
 from .queries import Rows as Rows
-from .values import Array, Count, Map, Seconds
+from .values import Array, Count, Map, Seconds, has_control_character
 from .values import byte_length as byte_length
 
 StreamId: TypeAlias = Annotated[int, Meta(ge=1, le=0xFFFF_FFFF)]
@@ -71,8 +84,15 @@ class Window(Array, frozen=True):
 
 
 class Error(Array, frozen=True):
-    reason: Literal["application", "cancelled", "overloaded"]
+    """`after` is there for a retry, in seconds; None leaves it to the core."""
+
+    reason: Literal["application", "cancelled", "overloaded", "retry", "discard", "unknown"]
     text: str
+    after: Any = UNSET
+
+    def __post_init__(self) -> None:
+        if self.reason == "retry":
+            msgspec.convert(self.after, Seconds | None)
 
 
 class Timer(Array, frozen=True, tag="timer"):
@@ -98,7 +118,7 @@ class Stream(Array, frozen=True, tag="stream"):
     options: StreamOptions
 
 
-Wait: TypeAlias = Timer | Next | Stream | Query | Begin | Commit | Rollback
+Wait: TypeAlias = Timer | Next | Stream | Query | Begin | Commit | Rollback | UntilStored | UntilResult
 
 
 class Answer(Array, frozen=True, tag="answer"):
@@ -144,7 +164,7 @@ class Refused(Array, frozen=True, tag="refused"):
     text: str
 
 
-Outcome: TypeAlias = Elapsed | Message | Timeout | Unparked | Refused | Rows | Failed
+Outcome: TypeAlias = Elapsed | Message | Timeout | Unparked | Refused | Rows | Failed | Stored | Completed | Pending | NoResult
 
 
 class Resume(Array, frozen=True):
@@ -237,7 +257,7 @@ def fault_of_channel(name: str) -> str | None:
     """Why no core accepts this name of a channel, or None (PROTOCOL.md, `PARK`)."""
     if not 1 <= len(name.encode("utf-8", "replace")) <= CHANNEL_NAME_MAX:
         return "a channel's name has 1 to 200 bytes"
-    if any(character < " " or "\x7f" <= character <= "\x9f" for character in name):
+    if has_control_character(name):
         return "a channel's name has no control character"
     return None
 

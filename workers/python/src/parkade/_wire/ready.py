@@ -8,11 +8,12 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..limits import CREDIT_MAX
+from .jobs import Job, Queue, Recurring, UntilResult, UntilStored
 from .payloads import Answer, Await, Call, Next, Response, Stream, Then, Timer, Wait
 from .queries import Begin, Commit, Query, Rollback
 from .values import Count, Seconds
 
-Kind = Literal["sync", "async", "wait", "constant"]
+Kind = Literal["sync", "async", "wait", "constant", "job"]
 
 
 class Park(Struct, array_like=True, frozen=True):
@@ -67,6 +68,15 @@ class Application(Struct, frozen=True, omit_defaults=True, kw_only=True):
     fallback: bool = False
     routes: list[Route] = []
     channels: list[ChannelPattern] = []
+    jobs: list[Job] = []
+    queues: list[Queue] = []
+    recurring: list[Recurring] = []
+
+    def __post_init__(self) -> None:
+        for named in (self.jobs, self.recurring):
+            names = [one.name for one in named]
+            if len(set(names)) != len(names):
+                raise ValueError("each name once")
 
 
 class Ready(Struct, array_like=True, frozen=True):
@@ -99,6 +109,10 @@ def check_wait(wait: list[Any], then: Then) -> None:
             raise ValueError("a stream has only answer nil")
         case (Query(), Answer(response=Response())):
             raise ValueError("a query's answer is nil")
+        case (UntilResult(), Answer(response=Response())):
+            raise ValueError("a job's answer is nil")
+        case (UntilStored(), Answer() | Call()):
+            raise ValueError("that jobs are stored is only awaited")
         case (Begin() | Commit() | Rollback(), Answer() | Call()):
             raise ValueError("a transaction is only awaited")
         case _:

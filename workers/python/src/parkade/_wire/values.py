@@ -19,6 +19,11 @@ class Map(Struct, frozen=True, gc=False, omit_defaults=True):
     """A map: unknown keys are ignored, missing ones have their default."""
 
 
+def has_control_character(text: str) -> bool:
+    """Whether one of C0, DEL or C1 is in it."""
+    return any(character < " " or "\x7f" <= character <= "\x9f" for character in text)
+
+
 def byte_length(body: object) -> int:
     """How long a body is on the wire; text stands for its UTF-8 bytes.
 

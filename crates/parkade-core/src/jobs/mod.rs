@@ -1,0 +1,147 @@
+//! Jobs: which are being run, how many more are wanted, who waits for one to end, whose answer waits for the store.
+//!
+//! A job's run is a request that no client sent: it has a life like the others, so its waits, its deadline and its cancelling are theirs. What
+//! becomes of the job when that life ends is its [`Verdict`].
+
+mod pull;
+mod queues;
+mod verdict;
+mod watchers;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::effect::Refusal;
+use crate::id::{JobId, QueueId, RequestId};
+use crate::structures::chain::Chain;
+use crate::structures::holds::Holds;
+pub(crate) use pull::{Pull, WAITED_TOO_LONG};
+pub use queues::Allowance;
+pub(crate) use queues::Queues;
+pub(crate) use verdict::Fate;
+pub use verdict::{Failure, Verdict};
+pub(crate) use watchers::Watchers;
+
+/// A job that the store gave to be run now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClaimedJob {
+    /// The request that its run is.
+    pub request: RequestId,
+    pub job: JobId,
+    /// 1 the first time.
+    pub attempt: u32,
+    pub queue: QueueId,
+    /// `None`: the application has no such function.
+    pub policy: Option<JobPolicy>,
+}
+
+/// What the application says of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JobPolicy {
+    /// A coroutine.
+    pub concurrent: bool,
+    /// How often it is tried again.
+    pub retries: u32,
+    /// As a route's. `None`: for ever.
+    pub deadline: Option<Duration>,
+}
+
+/// Why a job is not stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StoreFault {
+    /// There is no room for it.
+    Full,
+    /// The store cannot be reached, or failed.
+    Unavailable,
+}
+
+/// How it stands with a job that somebody waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Standing {
+    /// For good; the shell has its result, or why there is none.
+    Ended,
+    Pending,
+    /// There is no such job, or no more.
+    Missing,
+}
+
+/// A job that is being run, or is about to be.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) job: JobId,
+    pub(crate) attempt: u32,
+    pub(crate) queue: QueueId,
+    pub(crate) retries: u32,
+    /// How it went, as soon as that is known.
+    pub(crate) fate: Option<Fate>,
+}
+
+/// What a request has enqueued that the store has not confirmed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Unstored {
+    pub(crate) count: u32,
+    pub(crate) fault: Option<StoreFault>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Jobs {
+    pub(crate) runs: HashMap<RequestId, Run>,
+    by_job: HashMap<JobId, RequestId>,
+    /// Claimed, and not given to a worker.
+    pub(crate) waiting: Chain<RequestId>,
+    pub(crate) pull: Pull,
+    pub(crate) queues: Queues,
+    pub(crate) unstored: HashMap<RequestId, Unstored>,
+    pub(crate) watchers: Watchers,
+    /// How jobs ended that somebody is still to be told of.
+    pub(crate) results: Holds<JobId>,
+}
+
+impl Jobs {
+    pub(crate) fn begin_run(&mut self, request: RequestId, run: Run) {
+        self.queues.begin(run.queue);
+        self.by_job.insert(run.job, request);
+        self.runs.insert(request, run);
+    }
+
+    /// Nothing when the request is no run: most are none.
+    pub(crate) fn end_run(&mut self, request: RequestId) -> Option<Run> {
+        if self.runs.is_empty() {
+            return None;
+        }
+        let run = self.runs.remove(&request)?;
+        self.by_job.remove(&run.job);
+        if self.queues.end(run.queue) {
+            self.pull.hint();
+        }
+        Some(run)
+    }
+
+    pub(crate) fn is_run(&self, request: RequestId) -> bool {
+        !self.runs.is_empty() && self.runs.contains_key(&request)
+    }
+
+    pub(crate) fn run_of(&self, job: JobId) -> Option<RequestId> {
+        self.by_job.get(&job).copied()
+    }
+
+    /// What was enqueued and is not stored yet; most requests enqueue nothing.
+    pub(crate) fn unstored_of(&self, request: RequestId) -> Option<Unstored> {
+        if self.unstored.is_empty() { None } else { self.unstored.get(&request).copied() }
+    }
+
+    pub(crate) fn forget_unstored(&mut self, request: RequestId) {
+        if !self.unstored.is_empty() {
+            self.unstored.remove(&request);
+        }
+    }
+}
+
+impl From<StoreFault> for Refusal {
+    fn from(fault: StoreFault) -> Self {
+        match fault {
+            StoreFault::Full => Refusal::StoreFull,
+            StoreFault::Unavailable => Refusal::StoreUnavailable,
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Bounds of queues: how many of their jobs run at a time, how many begin in a second.
+
+use std::time::Duration;
+
+use crate::id::QueueId;
+use crate::moment::Moment;
+
+/// How many more jobs of a queue may be claimed now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allowance {
+    pub queue: QueueId,
+    pub count: u32,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Queues {
+    queues: Vec<Queue>,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Queue {
+    /// Claimed, whether or not a worker has them.
+    running: u32,
+    concurrency: Option<u32>,
+    rate: Option<Rate>,
+    /// The last claim took all that it might: there may be more.
+    is_pressed: bool,
+}
+
+/// A bucket of tokens, one for each job that begins.
+#[derive(Debug, Clone, Copy)]
+struct Rate {
+    /// Between two tokens.
+    period: Duration,
+    /// It holds a second's worth, at least one.
+    capacity: u32,
+    /// The moment at which it would have been empty.
+    empty_at: Moment,
+}
+
+impl Queues {
+    pub(crate) fn configure(&mut self, queue: QueueId, concurrency: Option<u32>, rate: Option<f64>) {
+        let queue = self.of(queue);
+        queue.concurrency = concurrency.map(|most| most.max(1));
+        queue.rate = rate.filter(|rate| *rate > 0.0 && rate.is_finite()).map(|rate| Rate {
+            period: Duration::from_secs_f64((1.0 / rate).min(PERIOD_MAX_SECONDS)),
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+            capacity: (rate as u32).max(1),
+            empty_at: queue.rate.map_or(Moment::default(), |rate| rate.empty_at),
+        });
+    }
+
+    pub(crate) fn begin(&mut self, queue: QueueId) {
+        self.of(queue).running += 1;
+    }
+
+    /// Whether the place that is free now may be wanted.
+    pub(crate) fn end(&mut self, queue: QueueId) -> bool {
+        let queue = self.of(queue);
+        queue.running -= 1;
+        queue.is_pressed && queue.concurrency.is_some()
+    }
+
+    /// For every queue that has a bound.
+    pub(crate) fn allowances(&self, now: Moment) -> Vec<Allowance> {
+        let bounded = self.queues.iter().zip(0_u16..).filter(|(queue, _)| queue.is_bounded());
+        bounded.map(|(queue, id)| Allowance { queue: QueueId(id), count: queue.allowance(now) }).collect()
+    }
+
+    /// So many were claimed of what was allowed. Answers when one that was pressed may have another token.
+    pub(crate) fn claimed(
+        &mut self,
+        now: Moment,
+        allowed: &[Allowance],
+        claimed: impl Fn(QueueId) -> u32,
+    ) -> Option<Moment> {
+        let mut next = None;
+        for allowance in allowed {
+            let count = claimed(allowance.queue);
+            let queue = self.of(allowance.queue);
+            queue.is_pressed = count >= allowance.count;
+            let Some(rate) = &mut queue.rate else { continue };
+            rate.take(now, count);
+            if queue.is_pressed {
+                next = next.into_iter().chain([rate.next(now)]).min();
+            }
+        }
+        next
+    }
+
+    fn of(&mut self, queue: QueueId) -> &mut Queue {
+        let index = queue.0 as usize;
+        if index >= self.queues.len() {
+            self.queues.resize(index + 1, Queue::default());
+        }
+        &mut self.queues[index]
+    }
+}
+
+/// A job a year is rare enough.
+const PERIOD_MAX_SECONDS: f64 = 366.0 * 86_400.0;
+
+impl Queue {
+    fn is_bounded(&self) -> bool {
+        self.concurrency.is_some() || self.rate.is_some()
+    }
+
+    fn allowance(&self, now: Moment) -> u32 {
+        let places = self.concurrency.map(|most| most.saturating_sub(self.running));
+        let tokens = self.rate.map(|rate| rate.tokens(now));
+        places.into_iter().chain(tokens).min().unwrap_or(u32::MAX)
+    }
+}
+
+impl Rate {
+    fn tokens(self, now: Moment) -> u32 {
+        let tokens = (now - self.empty_at).as_nanos() / self.period.as_nanos().max(1);
+        u32::try_from(tokens).unwrap_or(u32::MAX).min(self.capacity)
+    }
+
+    fn take(&mut self, now: Moment, count: u32) {
+        let full = self.period.saturating_mul(self.capacity);
+        if now - self.empty_at > full {
+            self.empty_at = now - full;
+        }
+        self.empty_at = self.empty_at + self.period.saturating_mul(count);
+    }
+
+    fn next(self, now: Moment) -> Moment {
+        if self.tokens(now) > 0 { now } else { self.empty_at + self.period }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Moment {
+        Moment::from_nanos(1_000_000_000_000 + millis * 1_000_000)
+    }
+
+    fn count(queues: &Queues, now: Moment) -> Option<u32> {
+        queues.allowances(now).first().map(|allowance| allowance.count)
+    }
+
+    #[test]
+    fn no_more_run_at_a_time_than_the_queue_allows() {
+        let mut queues = Queues::default();
+        assert_eq!(count(&queues, at(0)), None);
+        queues.configure(QueueId(0), Some(2), None);
+        assert_eq!(count(&queues, at(0)), Some(2));
+        let allowed = queues.allowances(at(0));
+        queues.begin(QueueId(0));
+        queues.begin(QueueId(0));
+        assert_eq!(queues.claimed(at(0), &allowed, |_| 2), None);
+        assert_eq!(count(&queues, at(0)), Some(0));
+        assert!(queues.end(QueueId(0)), "another one may wait for this place");
+        assert_eq!(count(&queues, at(0)), Some(1));
+    }
+
+    #[test]
+    fn no_more_begin_in_a_second_than_the_rate_allows() {
+        let mut queues = Queues::default();
+        queues.configure(QueueId(0), None, Some(4.0));
+        let mut begun = 0;
+        for millis in 0..10_000 {
+            let allowed = queues.allowances(at(millis));
+            let count = allowed[0].count;
+            queues.claimed(at(millis), &allowed, |_| count);
+            begun += count;
+        }
+        assert!((40..=44).contains(&begun), "{begun} in ten seconds, with a burst of 4 at first");
+        let allowed = queues.allowances(at(10_000));
+        let next = queues.claimed(at(10_000), &allowed, |_| allowed[0].count).unwrap();
+        assert!(next > at(10_000) && next <= at(10_250));
+    }
+}

@@ -1,0 +1,119 @@
+//! What becomes of a job when a run of it has ended.
+
+use std::time::Duration;
+
+use super::Run;
+use crate::effect::{Ending, Reason, Refusal};
+use crate::limits::{JOB_RETRY_MAX, JOB_RETRY_MIN};
+use crate::structures::random::Random;
+
+/// What the store is to note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    Completed,
+    /// It failed, and is tried again.
+    Retry {
+        after: Duration,
+        why: Failure,
+    },
+    /// It failed, and is not tried again.
+    Dead {
+        why: Failure,
+    },
+    Cancelled,
+    /// The server stops: this attempt does not count.
+    HandedBack,
+    /// The application has no such function.
+    Unknown,
+}
+
+/// Why an attempt failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Failure {
+    /// Its code raised; the shell has what it said.
+    Raised,
+    WorkerDied,
+    DeadlinePassed,
+    /// The core could not give it what it asked for.
+    Refused(Refusal),
+}
+
+/// How a run went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Returned,
+    /// `after`: when the code wants to be tried again.
+    Failed {
+        why: Failure,
+        after: Option<Duration>,
+    },
+    /// The code does not want to be tried again.
+    Discarded,
+    Unknown,
+}
+
+impl Run {
+    pub(crate) fn verdict(&self, ending: Ending, random: &mut Random) -> Verdict {
+        match (ending, self.fate) {
+            (Ending::Done, Some(Fate::Returned)) => Verdict::Completed,
+            (Ending::Done, Some(Fate::Unknown)) => Verdict::Unknown,
+            (Ending::Done, Some(Fate::Discarded)) => Verdict::Dead { why: Failure::Raised },
+            (Ending::Done, Some(Fate::Failed { why, after })) => self.failed(why, after, random),
+            (Ending::Done, None) => self.failed(Failure::Refused(Refusal::BadAnswer), None, random),
+            (Ending::Cancelled(Reason::Operator | Reason::ClientLeft), _) => Verdict::Cancelled,
+            (Ending::Cancelled(Reason::Stopping), _) => Verdict::HandedBack,
+            (Ending::Cancelled(Reason::Deadline), _) => self.failed(Failure::DeadlinePassed, None, random),
+            (Ending::Cancelled(Reason::WorkerDied), _) => self.failed(Failure::WorkerDied, None, random),
+        }
+    }
+
+    fn failed(&self, why: Failure, after: Option<Duration>, random: &mut Random) -> Verdict {
+        if self.attempt > self.retries {
+            return Verdict::Dead { why };
+        }
+        Verdict::Retry { after: after.unwrap_or_else(|| pause(self.attempt, random)), why }
+    }
+}
+
+/// Exponential, with full jitter: jobs that failed together do not come back together.
+fn pause(attempt: u32, random: &mut Random) -> Duration {
+    let most = JOB_RETRY_MIN.saturating_mul(1 << attempt.saturating_sub(1).min(20)).min(JOB_RETRY_MAX);
+    Duration::from_millis(random.below(u64::try_from(most.as_millis()).unwrap_or(u64::MAX) + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{JobId, QueueId};
+
+    fn run(attempt: u32, retries: u32, fate: Option<Fate>) -> Run {
+        Run { job: JobId(1), attempt, queue: QueueId(0), retries, fate }
+    }
+
+    #[test]
+    fn so_often_is_it_tried_again() {
+        let raised = Some(Fate::Failed { why: Failure::Raised, after: None });
+        let verdict = |attempt, retries| run(attempt, retries, raised).verdict(Ending::Done, &mut Random::new(7));
+        assert_eq!(verdict(1, 0), Verdict::Dead { why: Failure::Raised });
+        assert!(matches!(verdict(1, 1), Verdict::Retry { why: Failure::Raised, .. }));
+        assert_eq!(verdict(2, 1), Verdict::Dead { why: Failure::Raised });
+    }
+
+    #[test]
+    fn pauses_grow_and_are_drawn_from_the_whole_range() {
+        let mut random = Random::new(1);
+        for attempt in 1..=40 {
+            let most = JOB_RETRY_MIN.saturating_mul(1 << (attempt - 1).min(20)).min(JOB_RETRY_MAX);
+            let drawn: Vec<Duration> = (0..200).map(|_| pause(attempt, &mut random)).collect();
+            assert!(drawn.iter().all(|pause| *pause <= most), "{attempt}");
+            assert!(drawn.iter().any(|pause| *pause < most / 4), "{attempt}");
+            assert!(drawn.iter().any(|pause| *pause > most / 4 * 3), "{attempt}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_stops_does_not_use_up_an_attempt() {
+        let verdict = run(1, 0, None).verdict(Ending::Cancelled(Reason::Stopping), &mut Random::new(1));
+        assert_eq!(verdict, Verdict::HandedBack);
+    }
+}

@@ -1,0 +1,69 @@
+//! Who waits for which job to end.
+
+use std::collections::HashMap;
+
+use crate::id::{JobId, RequestId};
+
+#[derive(Debug, Default)]
+pub(crate) struct Watchers {
+    jobs: HashMap<RequestId, Watched>,
+    requests: HashMap<JobId, Vec<RequestId>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Watched {
+    job: JobId,
+    /// It does not wait: it only wants to know how it stands.
+    is_in_a_hurry: bool,
+}
+
+impl Watchers {
+    pub(crate) fn count(&self) -> usize {
+        self.jobs.len()
+    }
+
+    pub(crate) fn add(&mut self, request: RequestId, job: JobId) {
+        self.jobs.insert(request, Watched { job, is_in_a_hurry: false });
+        self.requests.entry(job).or_default().push(request);
+    }
+
+    pub(crate) fn remove(&mut self, request: RequestId) -> Option<JobId> {
+        let Watched { job, .. } = self.jobs.remove(&request)?;
+        if let Some(requests) = self.requests.get_mut(&job) {
+            requests.retain(|other| *other != request);
+            if requests.is_empty() {
+                self.requests.remove(&job);
+            }
+        }
+        Some(job)
+    }
+
+    pub(crate) fn job_of(&self, request: RequestId) -> Option<JobId> {
+        self.jobs.get(&request).map(|watched| watched.job)
+    }
+
+    pub(crate) fn hurry(&mut self, request: RequestId) {
+        if let Some(watched) = self.jobs.get_mut(&request) {
+            watched.is_in_a_hurry = true;
+        }
+    }
+
+    pub(crate) fn is_in_a_hurry(&self, request: RequestId) -> bool {
+        self.jobs.get(&request).is_some_and(|watched| watched.is_in_a_hurry)
+    }
+
+    /// Those who wait for this job, in the order in which they came.
+    pub(crate) fn of(&self, job: JobId) -> Vec<RequestId> {
+        self.requests.get(&job).cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn are_there(&self, job: JobId) -> bool {
+        self.requests.contains_key(&job)
+    }
+
+    pub(crate) fn all(&self) -> Vec<(RequestId, JobId)> {
+        let mut all: Vec<_> = self.jobs.iter().map(|(request, watched)| (*request, watched.job)).collect();
+        all.sort_unstable();
+        all
+    }
+}

@@ -1,0 +1,181 @@
+//! Runs of jobs: claimed, given to a worker, ended.
+
+use std::time::Duration;
+
+use crate::core::Core;
+use crate::effect::{Effect, Ending, Reason, Refusal, Times};
+use crate::event::WorkerError;
+use crate::id::{JobId, RequestId};
+use crate::jobs::{ClaimedJob, Failure, Fate, JobPolicy, Run, Verdict, WAITED_TOO_LONG};
+use crate::life::journey::Journey;
+use crate::life::machine::Happening;
+use crate::life::{Bell, Life, Routed, Running, Work};
+use crate::limits::CLAIM_PAUSE;
+
+impl Core {
+    pub(crate) fn jobs_ready(&mut self, after: Option<Duration>) {
+        match after.filter(|after| !after.is_zero()) {
+            None => self.jobs.pull.hint(),
+            Some(after) => self.expect_jobs(self.now + after),
+        }
+    }
+
+    /// There may be some at that moment, if not before.
+    fn expect_jobs(&mut self, due: crate::moment::Moment) {
+        if let Some(alarm) = self.jobs.pull.alarm {
+            if self.timers.due(alarm) <= due {
+                return;
+            }
+            self.timers.clear(alarm);
+        }
+        self.jobs.pull.alarm = Some(self.timers.set(due, Bell::JobsReady));
+    }
+
+    pub(crate) fn jobs_due(&mut self) {
+        self.jobs.pull.alarm = None;
+        self.jobs.pull.hint();
+    }
+
+    /// Asks the store for jobs when there may be some and workers could begin them.
+    pub(crate) fn pull_jobs(&mut self) {
+        if !self.jobs.pull.may_ask() || !self.staff.is_open() {
+            return;
+        }
+        let count = self.jobs_wanted();
+        if count == 0 {
+            return;
+        }
+        let limited = self.jobs.queues.allowances(self.now);
+        self.jobs.pull.is_hinted = false;
+        self.jobs.pull.asked = Some(limited.clone());
+        self.effects.push(Effect::ClaimJobs { count, limited });
+    }
+
+    fn jobs_wanted(&mut self) -> u32 {
+        let (room, quick) = self.roster.room_for_jobs(self.now, self.staff.serving);
+        let waiting = u32::try_from(self.jobs.waiting.count()).unwrap_or(u32::MAX);
+        if let Some(first) = self.jobs.waiting.first()
+            && let Some(Life::Routed(life)) = self.lives.life(first)
+            && self.now - life.journey.since() > WAITED_TOO_LONG
+        {
+            self.jobs.pull.was_early();
+            return 0;
+        }
+        let ahead = if quick { self.jobs.pull.ahead() } else { 0 };
+        (room + ahead).saturating_sub(waiting)
+    }
+
+    pub(crate) fn jobs_claimed(&mut self, jobs: &[ClaimedJob], more: bool, next: Option<Duration>) {
+        let allowed = self.jobs.pull.asked.take().unwrap_or_default();
+        let of = |queue| jobs.iter().filter(|job| job.queue == queue).count();
+        let claimed = |queue| u32::try_from(of(queue)).unwrap_or(u32::MAX);
+        let token = self.jobs.queues.claimed(self.now, &allowed, claimed);
+        if more {
+            self.jobs.pull.hint();
+            if self.jobs.waiting.is_empty() {
+                self.jobs.pull.was_late();
+            }
+        }
+        for due in token.into_iter().chain(next.map(|next| self.now + next)) {
+            self.expect_jobs(due);
+        }
+        for job in jobs {
+            self.begin_run(job);
+        }
+    }
+
+    pub(crate) fn jobs_not_claimed(&mut self) {
+        self.jobs.pull.asked = None;
+        self.expect_jobs(self.now + CLAIM_PAUSE);
+    }
+
+    fn begin_run(&mut self, claimed: &ClaimedJob) {
+        let ClaimedJob { request, job, attempt, queue, policy } = *claimed;
+        self.counts.jobs_claimed += 1;
+        let vacant = self.lives.vacant(request);
+        let (Some(JobPolicy { concurrent, retries, deadline }), Ok(())) = (policy, vacant) else {
+            let verdict = if policy.is_none() { Verdict::Unknown } else { Verdict::HandedBack };
+            self.tell_verdict(request, verdict);
+            self.effects.push(Effect::Forget { request, ending: Ending::Done, times: Times::default() });
+            return;
+        };
+        self.jobs.begin_run(request, Run { job, attempt, queue, retries, fate: None });
+        let journey = Journey::new(self.now, deadline.into(), None);
+        let place = self.jobs.waiting.push_back(request);
+        self.lives.begin(request, Life::Routed(Routed { journey, place, work: Work::Job { concurrent } }));
+        if !self.staff.is_open() {
+            self.turn(request, Happening::Cancelled(Reason::Stopping));
+        }
+    }
+
+    /// `RESULT`. What the run has enqueued is stored before the store hears that it is done.
+    pub(crate) fn job_returned(&mut self, request: RequestId, life: Running) -> Life {
+        match (self.jobs.unstored_of(request), self.jobs.runs.get_mut(&request)) {
+            (_, None) => self.errored(request, life, WorkerError::BadAnswer),
+            (Some(unstored), Some(_)) => self.hold_answer(request, life, unstored),
+            (None, Some(run)) => {
+                run.fate = Some(Fate::Returned);
+                self.finish(request, life)
+            }
+        }
+    }
+
+    pub(crate) fn run_errored(&mut self, request: RequestId, error: WorkerError) {
+        let Some(run) = self.jobs.runs.get_mut(&request) else { return };
+        let failed = |why| Fate::Failed { why, after: None };
+        run.fate = Some(match error {
+            WorkerError::Application | WorkerError::Cancelled => failed(Failure::Raised),
+            WorkerError::Overloaded => failed(Failure::Refused(Refusal::WorkerOverloaded)),
+            WorkerError::BadAnswer => failed(Failure::Refused(Refusal::BadAnswer)),
+            WorkerError::Retry { after } => Fate::Failed { why: Failure::Raised, after },
+            WorkerError::Discarded => Fate::Discarded,
+            WorkerError::UnknownJob => Fate::Unknown,
+        });
+    }
+
+    /// The core could not give the run what it needs.
+    pub(crate) fn run_refused(&mut self, request: RequestId, refusal: Refusal) {
+        if let Some(run) = self.jobs.runs.get_mut(&request) {
+            run.fate.get_or_insert(Fate::Failed { why: Failure::Refused(refusal), after: None });
+        }
+    }
+
+    /// The life of a run has ended.
+    pub(crate) fn end_run(&mut self, request: RequestId, run: &Run, ending: Ending) {
+        let verdict = run.verdict(ending, &mut self.random);
+        self.tell_verdict(request, verdict);
+    }
+
+    fn tell_verdict(&mut self, request: RequestId, verdict: Verdict) {
+        let count = match verdict {
+            Verdict::Completed => &mut self.counts.jobs_completed,
+            Verdict::Retry { .. } => &mut self.counts.jobs_retried,
+            Verdict::Dead { .. } => &mut self.counts.jobs_dead,
+            Verdict::Cancelled => &mut self.counts.jobs_cancelled,
+            Verdict::HandedBack => &mut self.counts.jobs_handed_back,
+            Verdict::Unknown => &mut self.counts.jobs_unknown,
+        };
+        *count += 1;
+        self.effects.push(Effect::EndRun { request, verdict });
+    }
+
+    /// Nobody will begin them here: another start, or another machine, does.
+    pub(crate) fn hand_back_waiting(&mut self) {
+        let waiting: Vec<RequestId> = self.jobs.waiting.values().collect();
+        for request in waiting {
+            self.turn(request, Happening::Cancelled(Reason::Stopping));
+        }
+    }
+
+    pub(crate) fn job_cancelled(&mut self, job: JobId) {
+        if let Some(request) = self.jobs.run_of(job) {
+            self.turn(request, Happening::Cancelled(Reason::Operator));
+        }
+    }
+
+    /// Whether this core runs that job, or is about to.
+    #[must_use]
+    pub fn runs_job(&self, job: JobId) -> bool {
+        self.jobs.run_of(job).is_some()
+    }
+}

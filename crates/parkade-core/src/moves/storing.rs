@@ -1,0 +1,100 @@
+//! Jobs that a request enqueues: its answer leaves when the store has them. The worker does not wait for that.
+
+use crate::core::Core;
+use crate::effect::{Effect, Outcome};
+use crate::id::{RequestId, WorkerId};
+use crate::jobs::{Fate, StoreFault, Unstored};
+use crate::life::machine::Happening;
+use crate::life::{Life, Parked, Running, Sequel, Watch};
+use crate::moves::parking::Parking;
+
+impl Core {
+    /// `ENQUEUE`. One by a request that has ended is stored all the same; nobody waits for it.
+    pub(crate) fn job_enqueued(&mut self, worker: WorkerId, request: RequestId) {
+        self.counts.jobs_enqueued += 1;
+        if matches!(self.lives.life(request), Some(Life::Running(life)) if life.worker == worker) {
+            self.jobs.unstored.entry(request).or_default().count += 1;
+        }
+    }
+
+    pub(crate) fn job_stored(&mut self, request: RequestId, fault: Option<StoreFault>) {
+        let Some(unstored) = self.jobs.unstored.get_mut(&request) else { return };
+        unstored.count = unstored.count.saturating_sub(1);
+        unstored.fault = unstored.fault.or(fault);
+        if unstored.count > 0 {
+            return;
+        }
+        match self.lives.life(request) {
+            Some(Life::Parked(Parked { watch: Watch::Stored, .. })) => {
+                self.turn(request, Happening::Woken(Outcome::Stored));
+            }
+            Some(Life::Running(_)) => {
+                // What could not be stored is remembered until the answer comes.
+                if unstored.fault.is_none() {
+                    self.jobs.unstored.remove(&request);
+                }
+                self.effects.push(Effect::Stored { request });
+            }
+            Some(Life::Accepted(_) | Life::Routed(_) | Life::Parked(_) | Life::Done(_) | Life::Cancelled(_)) | None => {
+            }
+        }
+    }
+
+    /// Whether something that the request has enqueued is not stored yet.
+    #[must_use]
+    pub fn is_unstored(&self, request: RequestId) -> bool {
+        self.jobs.unstored_of(request).is_some_and(|unstored| unstored.count > 0)
+    }
+
+    /// Why something that the request has enqueued could not be stored.
+    #[must_use]
+    pub fn store_fault(&self, request: RequestId) -> Option<StoreFault> {
+        self.jobs.unstored_of(request).and_then(|unstored| unstored.fault)
+    }
+
+    /// The answer is here and the jobs are not stored: the worker is free, the client waits.
+    pub(crate) fn hold_answer(&mut self, request: RequestId, life: Running, unstored: Unstored) -> Life {
+        self.release(life.worker, life.place);
+        let (journey, work) = life.close(self.now);
+        self.let_go(work);
+        if unstored.count > 0 {
+            self.effects.push(Effect::Keep { request });
+            return Life::Parked(Parked { journey, watch: Watch::Stored, sequel: Sequel::Answer });
+        }
+        self.release_held(request);
+        self.done(request, journey)
+    }
+
+    /// `await`: until what it has enqueued is stored.
+    pub(crate) fn park_stored(&mut self, mut parking: Parking) -> Life {
+        if !matches!(parking.sequel, Sequel::Await { .. }) {
+            return self.wait_refused(parking, crate::effect::Refusal::BadAnswer);
+        }
+        if self.jobs.unstored_of(parking.request).is_some_and(|unstored| unstored.count > 0) {
+            let alarm = parking.journey.alarm.take();
+            return Life::Parked(parking.park(Watch::Stored, alarm));
+        }
+        let outcome = self.stored(parking.request);
+        self.go_on(parking, outcome)
+    }
+
+    /// What a coroutine is told of what it has enqueued; it is told once.
+    pub(crate) fn stored(&mut self, request: RequestId) -> Outcome {
+        match self.jobs.unstored.remove(&request).and_then(|unstored| unstored.fault) {
+            None => Outcome::Stored,
+            Some(fault) => Outcome::Refused { refusal: fault.into() },
+        }
+    }
+
+    /// Everything is stored that the held answer stands for, or cannot be.
+    pub(crate) fn release_held(&mut self, request: RequestId) {
+        let fault = self.jobs.unstored_of(request).and_then(|unstored| unstored.fault);
+        if let Some(fault) = fault {
+            return self.refuse(request, fault.into());
+        }
+        match self.jobs.runs.get_mut(&request) {
+            Some(run) => run.fate = Some(Fate::Returned),
+            None => self.effects.push(Effect::Release { request }),
+        }
+    }
+}

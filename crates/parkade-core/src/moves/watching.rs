@@ -1,0 +1,75 @@
+//! Waiting for a job to end.
+//!
+//! Who waits is put down first, then the store is asked how it stands: an end that falls between the two is told all the same.
+
+use std::time::Duration;
+
+use crate::core::Core;
+use crate::effect::{Effect, Outcome};
+use crate::id::{JobId, RequestId};
+use crate::jobs::Standing;
+use crate::life::machine::Happening;
+use crate::life::{Bell, Life, Parked, Watch};
+use crate::moves::parking::Parking;
+
+impl Core {
+    pub(crate) fn park_job(&mut self, parking: Parking, job: JobId, timeout: Option<Duration>) -> Life {
+        let request = parking.request;
+        self.jobs.watchers.add(request, job);
+        self.effects.push(Effect::LookUpJob { request, job });
+        // A server that stops does not wait for it; how it stands is told all the same.
+        let timeout = if self.staff.is_open() { timeout } else { Some(Duration::ZERO) };
+        let alarm = timeout
+            .filter(|timeout| !timeout.is_zero())
+            .map(|timeout| self.timers.set(self.now + timeout, Bell::Life(request)));
+        let parked = parking.park(Watch::Job, alarm);
+        if timeout.is_some_and(|timeout| timeout.is_zero()) {
+            self.jobs.watchers.hurry(request);
+        }
+        Life::Parked(parked)
+    }
+
+    /// The store has said how it stands.
+    pub(crate) fn job_found(&mut self, request: RequestId, standing: Standing) {
+        let Some(job) = self.jobs.watchers.job_of(request) else { return };
+        match standing {
+            Standing::Ended => {
+                self.jobs.results.hold(job);
+                self.dropped_job_results.push(job);
+            }
+            Standing::Pending if !self.jobs.watchers.is_in_a_hurry(request) => return,
+            Standing::Pending | Standing::Missing => {}
+        }
+        self.turn(request, Happening::Woken(Outcome::Job { job, standing }));
+    }
+
+    /// Everybody who waited for it goes on.
+    pub(crate) fn job_ended(&mut self, job: JobId) {
+        self.jobs.results.hold(job);
+        self.dropped_job_results.push(job);
+        for request in self.jobs.watchers.of(job) {
+            self.turn(request, Happening::Woken(Outcome::Job { job, standing: Standing::Ended }));
+        }
+    }
+
+    /// Whether somebody waits for it here.
+    #[must_use]
+    pub fn is_watched(&self, job: JobId) -> bool {
+        self.jobs.watchers.are_there(job)
+    }
+
+    /// The time is up.
+    pub(crate) fn job_still_pending(&mut self, request: RequestId, life: Parked) -> Life {
+        match self.jobs.watchers.job_of(request) {
+            Some(job) => self.wake(request, life, Outcome::Job { job, standing: Standing::Pending }),
+            None => Life::Parked(life),
+        }
+    }
+
+    /// The server stops: who waits comes back for the result.
+    pub(crate) fn end_job_waits(&mut self) {
+        for (request, job) in self.jobs.watchers.all() {
+            self.turn(request, Happening::Woken(Outcome::Job { job, standing: Standing::Pending }));
+        }
+    }
+}

@@ -1,0 +1,184 @@
+"""Jobs on the link: what is enqueued, run and told of them, and the waits and outcomes of PROTOCOL.md for them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta, Struct
+
+from ..limits import JOB_NAME_MAX, JOB_VALUE_MAX, PRIORITY_MAX, PROGRESS_TEXT_MAX, RETRIES_MAX
+from .values import Array, Count, Map, Seconds, byte_length, has_control_character
+
+JobId: TypeAlias = Annotated[bytes, Meta(min_length=16, max_length=16)]
+Value: TypeAlias = Annotated[bytes, Meta(max_length=JOB_VALUE_MAX)]
+Priority: TypeAlias = Annotated[int, Meta(ge=-PRIORITY_MAX, le=PRIORITY_MAX)]
+Retries: TypeAlias = Annotated[int, Meta(ge=0, le=RETRIES_MAX)]
+Period: TypeAlias = Annotated[float, Meta(gt=0, le=1e15)]  # seconds, or so many a second
+
+
+class EnqueueOptions(Map, frozen=True):
+    """`delay` in seconds or `at`, seconds since 1970; None for priority and queue is what the job's function says."""
+
+    delay: Seconds = 0
+    at: Seconds | None = None
+    priority: Priority | None = None
+    queue: str | None = None
+    key: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.at is not None and self.delay:
+            raise ValueError("a job has a delay, or a time at which it is due")
+        if self.queue is not None:
+            _check_length("a queue", self.queue)
+        if self.key is not None:
+            _check_length("a key", self.key)
+
+
+class Enqueue(Array, frozen=True):
+    id: JobId
+    name: str
+    arguments: Value
+    options: EnqueueOptions
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+
+
+class Run(Array, frozen=True):
+    """`deadline` is the seconds left for this attempt."""
+
+    id: JobId
+    name: str
+    attempt: Annotated[int, Meta(ge=1, le=0xFFFF_FFFF)]
+    deadline: Seconds | None
+    arguments: Value
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+
+
+class Result(Array, frozen=True):
+    result: Value
+
+
+class Progress(Array, frozen=True):
+    fraction: Annotated[float, Meta(ge=0, le=1)] | None
+    text: str
+
+    def __post_init__(self) -> None:
+        if byte_length(self.text) > PROGRESS_TEXT_MAX:
+            raise ValueError(f"the text of a progress has at most {PROGRESS_TEXT_MAX} bytes")
+
+
+class UntilStored(Array, frozen=True, tag="stored"):
+    """The wait."""
+
+
+class ResultOptions(Map, frozen=True):
+    timeout: Seconds | None = None
+
+
+class UntilResult(Array, frozen=True, tag="result"):
+    """The wait."""
+
+    id: JobId
+    options: ResultOptions
+
+
+class Stored(Array, frozen=True, tag="stored"):
+    """The ids that the jobs have, in the order they were enqueued."""
+
+    ids: list[JobId]
+
+
+class Completed(Array, frozen=True, tag="result"):
+    """The outcome `result`."""
+
+    id: JobId
+    result: Value
+
+
+class Pending(Array, frozen=True, tag="pending"):
+    id: JobId
+
+
+class NoResult(Array, frozen=True, tag="no result"):
+    id: JobId
+    reason: str
+    text: str
+
+
+# What READY tells. Not a `Map`: its names are required.
+
+
+class Job(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """`kind` as a route's; a deadline of 0 is none, None the server's."""
+
+    name: str
+    kind: Literal["sync", "async"]
+    queue: str = "default"
+    retries: Retries = 3
+    deadline: Seconds | None = None
+    priority: Priority = 0
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        _check_length("a queue", self.queue)
+
+
+class QueueOptions(Struct, frozen=True, omit_defaults=True):
+    """How many of its jobs run at a time, and how many begin in a second. None is no bound."""
+
+    concurrency: Annotated[int, Meta(ge=1, le=0xFFFF_FFFF)] | None = None
+    rate: Period | None = None
+
+
+class Queue(Struct, array_like=True, frozen=True):
+    name: str
+    options: QueueOptions
+
+    def __post_init__(self) -> None:
+        _check_length("a queue", self.name)
+
+
+class Recurring(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One of `every`, in seconds, and `cron`, five fields, is there."""
+
+    name: str
+    job: str
+    arguments: Value
+    every: Period | None = None
+    cron: str | None = None
+    timezone: str = "UTC"
+    missed: Literal["once", "skip", "all"] = "once"
+
+    def __post_init__(self) -> None:
+        _check_length("a recurring job", self.name)
+        if (self.every is None) == (self.cron is None):
+            raise ValueError("a recurring job has one of every and cron")
+
+
+def fault_of_job(name: str) -> str | None:
+    """Why no job has this name, or None."""
+    if not 1 <= len(name.encode("utf-8", "replace")) <= JOB_NAME_MAX:
+        return f"a job's name has 1 to {JOB_NAME_MAX} bytes"
+    if has_control_character(name):
+        return "a job's name has no control character"
+    return None
+
+
+def fault_of_length(what: str, text: str) -> str | None:
+    """Why a queue, a key or a recurring job cannot be called so, or None."""
+    if not 1 <= len(text.encode("utf-8", "replace")) <= JOB_NAME_MAX:
+        return f"{what} is named by 1 to {JOB_NAME_MAX} bytes"
+    return None
+
+
+def _check_name(name: str) -> None:
+    if (reason := fault_of_job(name)) is not None:
+        raise ValueError(reason)
+
+
+def _check_length(what: str, text: str) -> None:
+    if (reason := fault_of_length(what, text)) is not None:
+        raise ValueError(reason)
