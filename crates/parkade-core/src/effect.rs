@@ -82,7 +82,7 @@ pub enum Effect {
         query: QueryId,
     },
     /// What came of the query is the answer: its rows, or why there are none. `late`: it was cancelled for this reason, and may have been
-    /// carried out all the same.
+    /// carried out all the same. A run of a job has no client: this is why it failed.
     AnswerQuery {
         request: RequestId,
         query: QueryId,

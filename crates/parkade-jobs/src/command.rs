@@ -24,7 +24,7 @@ pub enum Command {
     Drop { tag: Tag, job: JobId },
     /// Answered by `Found`.
     Find { tag: Tag, job: JobId },
-    /// Answered by `Listed`, newest first.
+    /// Answered by `Listed`, newest first; their arguments and results are left out: a list is short, and they may be long.
     List { tag: Tag, filter: Filter },
     /// Answered by `Counted`.
     Count { tag: Tag },
@@ -35,6 +35,37 @@ pub enum Command {
     /// The recurring job `name` is due at `due`: `job` is enqueued (`None`: it is only noted, as skipped), unless that has been done for this time
     /// or a later one. Answered by `Changed`: whether it was done by this.
     Recur { tag: Tag, name: Box<str>, due: Wall, job: Option<NewJob> },
+}
+
+impl Command {
+    /// Whose answer it will be.
+    #[must_use]
+    pub const fn tag(&self) -> Tag {
+        match self {
+            Self::Enqueue { tag, .. }
+            | Self::Claim { tag, .. }
+            | Self::End { tag, .. }
+            | Self::Cancel { tag, .. }
+            | Self::Retry { tag, .. }
+            | Self::Drop { tag, .. }
+            | Self::Find { tag, .. }
+            | Self::List { tag, .. }
+            | Self::Count { tag }
+            | Self::Recognise { tag, .. }
+            | Self::Schedules { tag }
+            | Self::Recur { tag, .. } => *tag,
+        }
+    }
+
+    /// Bytes that it holds and that only workers understand.
+    #[must_use]
+    pub fn payload_bytes(&self) -> usize {
+        match self {
+            Self::Enqueue { job, .. } | Self::Recur { job: Some(job), .. } => job.arguments.len(),
+            Self::End { verdict: Verdict::Completed { result }, .. } => result.len(),
+            _ => 0,
+        }
+    }
 }
 
 /// How many more jobs of a queue may run.

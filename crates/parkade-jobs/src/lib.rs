@@ -1,9 +1,21 @@
-//! Jobs that survive whatever dies: stored, claimed, ended.
+//! Jobs that survive whatever dies: stored, claimed, ended; and when recurring ones are due.
 //!
 //! A store takes [`Command`]s and answers with [`Reply`]s. It decides nothing: what runs, how often and what follows is said by whoever owns it.
+//!
+//! | question | where |
+//! |---|---|
+//! | what a job is | `job` |
+//! | what a store is asked, and what it answers | `command` |
+//! | jobs in a file, for one core | [`sqlite`] |
+//! | when recurring jobs are due | [`schedule`] |
 
 mod command;
 mod job;
+pub mod schedule;
+pub mod sqlite;
 
 pub use command::{Allowance, Command, Fault, Filter, Reply, Tag};
-pub use job::{Claimed, Counts, Ended, Ending, Job, JobId, NewJob, Schedule, State, Verdict, Wall};
+pub use job::{BadJobId, Claimed, Counts, Ended, Ending, Job, JobId, NewJob, Schedule, State, Verdict, Wall};
+
+pub use schedule::{BadTimetable, Due, Missed, Timetable};
+pub use sqlite::SqliteStore;

@@ -1,5 +1,7 @@
 //! What a worker tells about its application in `READY`.
 
+use bytes::Bytes;
+
 use crate::exchange::Response;
 use crate::wait::{Then, Wait};
 
@@ -16,6 +18,12 @@ pub struct Application {
     pub routes: Vec<Route>,
     /// Histories by channel name, or by prefix with a `*` at its end; the longest match wins.
     pub channels: Vec<(String, ChannelOptions)>,
+    /// Each name once.
+    pub jobs: Vec<JobSpec>,
+    /// Queues that are bounded, by name.
+    pub queues: Vec<(String, QueueOptions)>,
+    /// Each name once.
+    pub recurring: Vec<Recurring>,
 }
 
 /// One route.
@@ -41,6 +49,8 @@ pub enum RouteKind {
     Wait { wait: Wait, then: Then },
     /// The core answers itself.
     Constant(Response),
+    /// The core answers for the job whose id is the first path parameter; nobody has looked whether there is one.
+    Job,
 }
 
 /// How much history a channel keeps; `None` is the server's default.
@@ -51,4 +61,78 @@ pub struct ChannelOptions {
     pub bytes: Option<u64>,
     /// Seconds.
     pub age: Option<f64>,
+}
+
+/// A job that the application can run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobSpec {
+    /// 1 to 200 bytes, none of them a control character.
+    pub name: String,
+    /// A coroutine; else it occupies the worker until the stream closes.
+    pub concurrent: bool,
+    /// 1 to 200 bytes.
+    pub queue: String,
+    /// How often it is tried again.
+    pub retries: u32,
+    /// Seconds for one attempt; 0 is none, `None` the server's default.
+    pub deadline: Option<f64>,
+    /// −1,000 to 1,000; the higher goes first.
+    pub priority: i16,
+}
+
+/// The bounds of a queue; `None` is no bound.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct QueueOptions {
+    /// So many of its jobs run at a time; 1 or more.
+    pub concurrency: Option<u32>,
+    /// Jobs begun a second, above 0.
+    pub rate: Option<f64>,
+}
+
+/// A job that is enqueued again and again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recurring {
+    /// 1 to 200 bytes: how the installation remembers it.
+    pub name: String,
+    /// The name of the job, which the application need not have.
+    pub job: String,
+    pub arguments: Bytes,
+    pub when: When,
+    pub missed: Missed,
+}
+
+/// When a recurring job is due.
+#[derive(Debug, Clone, PartialEq)]
+pub enum When {
+    /// Seconds, above 0.
+    Every(f64),
+    /// Nobody has looked whether these are five fields, or whether there is such a zone.
+    Cron { fields: String, timezone: String },
+}
+
+/// What is done about times that passed while nothing ran.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Missed {
+    /// One run for all of them.
+    #[default]
+    Once,
+    Skip,
+    /// A run for each.
+    All,
+}
+
+impl Missed {
+    pub(crate) fn of(word: &str) -> Option<Self> {
+        [Self::Once, Self::Skip, Self::All].into_iter().find(|missed| missed.word() == word)
+    }
+
+    /// The word on the wire.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Skip => "skip",
+            Self::All => "all",
+        }
+    }
 }

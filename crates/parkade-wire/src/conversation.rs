@@ -117,7 +117,7 @@ fn loading(agreed: Agreed, frame: &FromWorker) -> Result<Phase, Violation> {
             Ok(Phase::Serving(Serving { agreed, concurrent: application.concurrent, granted: (*credit).into() }))
         }
         FromWorker::Failed { .. } => Ok(Phase::Failed(agreed)),
-        FromWorker::Pong { .. } | FromWorker::Publish { .. } => Ok(Phase::Loading(agreed)),
+        FromWorker::Pong { .. } | FromWorker::Publish { .. } | FromWorker::Enqueue { .. } => Ok(Phase::Loading(agreed)),
         FromWorker::Goodbye { .. } => Ok(Phase::Over),
         FromWorker::Hello { .. } => Err(refused(Rule::Second, frame)),
         other => Err(Violation { why: "READY comes first", ..refused(Rule::Time, other) }),
@@ -126,7 +126,7 @@ fn loading(agreed: Agreed, frame: &FromWorker) -> Result<Phase, Violation> {
 
 fn failed(agreed: Agreed, frame: &FromWorker) -> Result<Phase, Violation> {
     match frame {
-        FromWorker::Pong { .. } | FromWorker::Publish { .. } => Ok(Phase::Failed(agreed)),
+        FromWorker::Pong { .. } | FromWorker::Publish { .. } | FromWorker::Enqueue { .. } => Ok(Phase::Failed(agreed)),
         FromWorker::Goodbye { .. } => Ok(Phase::Over),
         FromWorker::Hello { .. } | FromWorker::Ready { .. } | FromWorker::Failed { .. } => {
             Err(refused(Rule::Second, frame))
@@ -154,6 +154,9 @@ impl Serving {
             | FromWorker::Park { .. }
             | FromWorker::Unpark { .. }
             | FromWorker::Publish { .. }
+            | FromWorker::Enqueue { .. }
+            | FromWorker::Result { .. }
+            | FromWorker::Progress { .. }
             | FromWorker::Pong { .. }
             | FromWorker::Message { .. }
             | FromWorker::Close { .. } => Ok(Phase::Serving(self)),

@@ -13,7 +13,7 @@ pub enum Rule {
     Payload,
     /// A frame from the wrong end.
     End,
-    /// Stream 0 where a request's is due, or the reverse.
+    /// Stream 0 where a request's is due, or the reverse; a job's where a request's is due, or the reverse.
     Stream,
     /// A frame before its time.
     Time,

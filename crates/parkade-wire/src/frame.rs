@@ -4,11 +4,13 @@ use bytes::Bytes;
 
 use crate::application::Application;
 use crate::exchange::{Request, Response};
+use crate::job::{Enqueued, Run};
 use crate::kind::Kind;
 use crate::outcome::Outcome;
 use crate::wait::{Then, Wait};
 
 /// A frame that a worker wrote. Stream and end have been checked, time has not ([`crate::Conversation`]).
+/// A fraction is 0 to 1; whether a result is a `MessagePack` value, nobody has looked.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FromWorker {
     Hello { version_min: u32, version_max: u32, features: u64, info: WorkerInfo },
@@ -24,6 +26,9 @@ pub enum FromWorker {
     Credit { delta: i32 },
     Pong { token: u64 },
     Goodbye { code: String, text: String },
+    Enqueue { stream: u32, job: Enqueued },
+    Result { stream: u32, result: Bytes },
+    Progress { stream: u32, fraction: Option<f64>, text: String },
     Message { stream: u32, text: bool, bytes: Bytes },
     Close { stream: u32, code: u16, text: String },
 }
@@ -46,6 +51,9 @@ impl FromWorker {
             FromWorker::Credit { .. } => Kind::Credit,
             FromWorker::Pong { .. } => Kind::Pong,
             FromWorker::Goodbye { .. } => Kind::Goodbye,
+            FromWorker::Enqueue { .. } => Kind::Enqueue,
+            FromWorker::Result { .. } => Kind::Result,
+            FromWorker::Progress { .. } => Kind::Progress,
             FromWorker::Message { .. } => Kind::Message,
             FromWorker::Close { .. } => Kind::Close,
         }
@@ -62,6 +70,9 @@ impl FromWorker {
             | FromWorker::Park { stream, .. }
             | FromWorker::Unpark { stream }
             | FromWorker::Publish { stream, .. }
+            | FromWorker::Enqueue { stream, .. }
+            | FromWorker::Result { stream, .. }
+            | FromWorker::Progress { stream, .. }
             | FromWorker::Message { stream, .. }
             | FromWorker::Close { stream, .. } => *stream,
             FromWorker::Hello { .. }
@@ -87,6 +98,10 @@ pub enum FromCore {
         stream: u32,
         more: bool,
         request: Request,
+    },
+    Run {
+        stream: u32,
+        run: Run,
     },
     Data {
         stream: u32,
@@ -149,8 +164,8 @@ pub struct CoreInfo {
     pub target: Option<String>,
 }
 
-/// Why a request failed in the worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why a request, or an attempt of a job, failed in the worker.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ErrorReason {
     /// The code raised.
     Application,
@@ -158,11 +173,21 @@ pub enum ErrorReason {
     Cancelled,
     /// It has too much to do.
     Overloaded,
+    /// The job wants to be tried again after so many seconds; `None`: as usual. This and the next two mean something of a job only, but are
+    /// no violation on the stream of a request.
+    Retry { after: Option<f64> },
+    /// The job does not want to be tried again.
+    Discard,
+    /// The worker has no such job.
+    Unknown,
 }
 
 impl ErrorReason {
+    /// All but `Retry`, which is more than a word.
     pub(crate) fn of(word: &str) -> Option<Self> {
-        [Self::Application, Self::Cancelled, Self::Overloaded].into_iter().find(|reason| reason.word() == word)
+        [Self::Application, Self::Cancelled, Self::Overloaded, Self::Discard, Self::Unknown]
+            .into_iter()
+            .find(|reason| reason.word() == word)
     }
 
     /// The word on the wire.
@@ -172,6 +197,9 @@ impl ErrorReason {
             Self::Application => "application",
             Self::Cancelled => "cancelled",
             Self::Overloaded => "overloaded",
+            Self::Retry { .. } => "retry",
+            Self::Discard => "discard",
+            Self::Unknown => "unknown",
         }
     }
 }

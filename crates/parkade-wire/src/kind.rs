@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Place {
     /// Stream 0, the link itself.
     Link,
-    /// A request's stream, 1 or more.
+    /// The stream of a request or of a job, 1 or more.
     Request,
     Either,
 }
@@ -63,6 +63,10 @@ kinds! {
     Ping     = 0x32, "PING",     Link;
     Pong     = 0x33, "PONG",     Link;
     Goodbye  = 0x34, "GOODBYE",  Link;
+    Enqueue  = 0x38, "ENQUEUE",  Either;
+    Run      = 0x39, "RUN",      Request;
+    Result   = 0x3a, "RESULT",   Request;
+    Progress = 0x3b, "PROGRESS", Request;
     Message  = 0x40, "MESSAGE",  Request;
     Close    = 0x41, "CLOSE",    Request;
 }

@@ -36,11 +36,32 @@ pub const SHARED_KEY_BYTES_MAX: usize = 200;
 /// The columns of rows: more than twice what 1,664 columns with the longest names of `PostgreSQL` take. Beyond, the query has failed.
 pub const COLUMNS_BYTES_MAX: usize = 524_288;
 
-/// What is told of a query that failed. Beyond, it is cut off.
+/// What is told of a query that failed, or of a job without a result. Beyond, it is cut off.
 pub const FAILED_TEXT_BYTES_MAX: usize = 65_536;
 
 /// The name of a function and a content type. Both come back in `RESUME`, beside a message of any size, so they must be small.
 pub const NAME_BYTES_MAX: usize = 1_024;
+
+/// A job's name, its queue, its key, and a recurring job's name; as long as a channel's. Beyond: the rule `payload`.
+pub const JOB_NAME_BYTES_MAX: usize = 200;
+
+/// The arguments of a job: as much as a message, so that both fit in any frame.
+pub const ARGUMENTS_BYTES_MAX: usize = 524_288;
+
+/// The result of a job; likewise.
+pub const RESULT_BYTES_MAX: usize = 524_288;
+
+/// What a job tells beside its progress: a line for people.
+pub const PROGRESS_TEXT_BYTES_MAX: usize = 1_000;
+
+/// How high, and how far below zero, a priority may be. Beyond, and with the next: the rule `payload`.
+pub const PRIORITY_MAX: i16 = 1_000;
+
+/// How often a job is tried again.
+pub const RETRIES_MAX: u32 = 1_000_000;
+
+/// Jobs that are told as stored in one `RESUME`, with 18 bytes for each. Whoever collects them must not take more.
+pub const STORED_COUNT_MAX: usize = 32_768;
 
 /// The streams that a worker may be willing to hold, and the range of a delta. Beyond: the rule `credit`.
 pub const CREDIT_MAX: u32 = 65_536;
@@ -60,5 +81,14 @@ mod tests {
         let rows = COLUMNS_BYTES_MAX + INLINE_BODY_BYTES_MAX;
         assert!(head + rows + 5 * RESUMED_COUNT_MAX <= FRAME_BYTES_MAX);
         assert!(head + rows + 5 + 5 + STATE_BYTES_MAX <= FRAME_BYTES_MAX);
+        assert!(head + RESULT_BYTES_MAX + 5 * RESUMED_COUNT_MAX <= FRAME_BYTES_MAX);
+        assert!(head + RESULT_BYTES_MAX + 5 + 5 + STATE_BYTES_MAX <= FRAME_BYTES_MAX);
+        assert!(head + 18 * STORED_COUNT_MAX + 5 * RESUMED_COUNT_MAX <= FRAME_BYTES_MAX);
+    }
+
+    #[test]
+    fn the_largest_jobs_fit_in_a_frame() {
+        let enqueued = 64 + 3 * JOB_NAME_BYTES_MAX + ARGUMENTS_BYTES_MAX;
+        assert!(enqueued <= FRAME_BYTES_MAX);
     }
 }

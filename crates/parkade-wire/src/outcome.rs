@@ -25,6 +25,14 @@ pub enum Outcome<'a> {
     Rows { columns: Columns, command: Cow<'a, str>, count: u64, body: Option<Cow<'a, [u8]>> },
     /// It was not. `text` is for logs and developers; what is over `FAILED_TEXT_BYTES_MAX` is cut off. `status` is 400 to 599.
     Failed { reason: Cow<'a, str>, sqlstate: Option<Cow<'a, str>>, text: Cow<'a, str>, effect: Effect, status: u16 },
+    /// All that the request had enqueued is durable: the ids, in the order of the `ENQUEUE`s; at most `STORED_COUNT_MAX`.
+    Stored { ids: Vec<[u8; 16]> },
+    /// The job has completed. At most `RESULT_BYTES_MAX`.
+    Result { id: [u8; 16], result: Cow<'a, [u8]> },
+    /// The time is up, and the job has not ended.
+    Pending { id: [u8; 16] },
+    /// There will be no result: `dead`, `cancelled` or `missing`. What is over `FAILED_TEXT_BYTES_MAX` of the text is cut off.
+    NoResult { id: [u8; 16], reason: Cow<'a, str>, text: Cow<'a, str> },
 }
 
 /// What is known of the changes of a query that failed.

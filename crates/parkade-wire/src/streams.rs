@@ -6,8 +6,10 @@
 //!   │ ▲                               └─────────ERROR──────▶ Closed
 //!   │ └──resume── Parked ──cancel──▶ Closed
 //!   ├──PARK await──▶ Parked
-//!   └──RESPONSE, ERROR, any other PARK──▶ Closed
+//!   └──RESPONSE, RESULT, ERROR, any other PARK──▶ Closed
 //! ```
+//!
+//! A request ends with `RESPONSE`, a job with `RESULT`: which of the two a stream may have is said by its [`Opener`].
 
 use crate::error::{Rule, Violation};
 use crate::frame::FromWorker;
@@ -26,10 +28,22 @@ pub enum Progress {
     Closed,
 }
 
+/// What has opened a stream, and so how it may end. It stays what it is while the stream is parked and resumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opener {
+    /// `REQUEST`: no `RESULT`, no `PROGRESS`.
+    Request,
+    /// `RUN`: no `RESPONSE`.
+    Run,
+    /// `RESUME` with a function: it goes on with a request or with a job. The wire does not know with which, so it may end as either.
+    Call,
+}
+
 /// A stream that is open: held by the worker, or parked with `await`.
 #[derive(Debug)]
 pub struct Stream {
     number: u32,
+    opener: Opener,
     phase: Phase,
     cancelled: bool,
 }
@@ -45,10 +59,10 @@ enum Phase {
 }
 
 impl Stream {
-    /// A stream that `REQUEST` or `RESUME` has just opened: the worker holds it.
+    /// A stream that has just been opened: the worker holds it.
     #[must_use]
-    pub const fn open(number: u32) -> Self {
-        Stream { number, phase: Phase::Held, cancelled: false }
+    pub const fn open(number: u32, opener: Opener) -> Self {
+        Stream { number, opener, phase: Phase::Held, cancelled: false }
     }
 
     /// The stream was cancelled: what the worker still says on it is judged, and then dropped.
@@ -70,6 +84,8 @@ impl Stream {
     pub fn hear(&mut self, frame: &FromWorker) -> Result<Progress, Violation> {
         match frame {
             FromWorker::Response { more, .. } => self.response(*more),
+            FromWorker::Result { .. } => self.result(),
+            FromWorker::Progress { .. } => self.of_a_job(Kind::Progress).map(|()| self.progress()),
             FromWorker::Data { more, bytes, .. } => self.data(bytes.len(), *more),
             FromWorker::Error { .. } => self.error(),
             FromWorker::Park { then, .. } => self.park(then),
@@ -80,6 +96,7 @@ impl Stream {
             | FromWorker::Failed { .. }
             | FromWorker::Window { .. }
             | FromWorker::Publish { .. }
+            | FromWorker::Enqueue { .. }
             | FromWorker::Credit { .. }
             | FromWorker::Pong { .. }
             | FromWorker::Goodbye { .. }
@@ -115,6 +132,9 @@ impl Stream {
     }
 
     fn response(&mut self, more: bool) -> Result<Progress, Violation> {
+        if self.opener == Opener::Run {
+            return Err(Violation { why: "a job ends with RESULT", ..self.refused(Rule::Stream, Kind::Response) });
+        }
         match self.phase {
             Phase::Held if more => {
                 self.phase = Phase::Replying { window: WINDOW_BYTES };
@@ -123,6 +143,23 @@ impl Stream {
             Phase::Held => Ok(Progress::Closed),
             Phase::Replying { .. } => Err(self.refused(Rule::Response, Kind::Response)),
             Phase::Parked => Err(self.refused(Rule::Closed, Kind::Response)),
+        }
+    }
+
+    fn result(&self) -> Result<Progress, Violation> {
+        self.of_a_job(Kind::Result)?;
+        match self.phase {
+            Phase::Held => Ok(Progress::Closed),
+            Phase::Replying { .. } => Err(self.refused(Rule::Response, Kind::Result)),
+            Phase::Parked => Err(self.refused(Rule::Closed, Kind::Result)),
+        }
+    }
+
+    /// Refuses what only a job may write.
+    fn of_a_job(&self, kind: Kind) -> Result<(), Violation> {
+        match self.opener {
+            Opener::Run | Opener::Call => Ok(()),
+            Opener::Request => Err(Violation { why: "only on a job's", ..self.refused(Rule::Stream, kind) }),
         }
     }
 

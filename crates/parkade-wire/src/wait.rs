@@ -30,6 +30,13 @@ pub enum Wait {
     Commit,
     /// Until it has been taken back.
     Rollback,
+    /// Until all that the request has enqueued is stored. Only awaited.
+    Stored,
+    /// Until the job has ended; `timeout` in seconds.
+    Result {
+        job: [u8; 16],
+        timeout: Option<f64>,
+    },
     /// A name or options that this core does not accept: the request ends with 500, the link goes on.
     Unaccepted {
         name: String,
@@ -40,7 +47,7 @@ pub enum Wait {
 /// What is done with the outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Then {
-    /// The core answers alone: with this response behind a timer, with the message or the rows (`None`) behind the others.
+    /// The core answers alone: with this response behind a timer, with the message, the rows or the result (`None`) behind the others.
     Answer(Option<Response>),
     /// Any worker calls the function with the outcome and the state.
     Call { function: String, state: Bytes },

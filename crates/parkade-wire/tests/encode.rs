@@ -22,7 +22,7 @@ fn every_frame_of_a_core_is_written_as_its_vector_says() {
             count += 1;
         }
     }
-    assert!(count > 35, "only {count}");
+    assert!(count > 55, "only {count}");
 }
 
 fn written(frame: &FromCore) -> Vec<u8> {
@@ -51,6 +51,9 @@ fn written(frame: &FromCore) -> Vec<u8> {
                 more: *more,
             };
             encode::request(out, *stream, parts);
+        }
+        FromCore::Run { stream, run } => {
+            encode::run(out, *stream, run.id, &run.name, run.attempt, run.deadline, &run.arguments);
         }
         FromCore::Data { stream, more, bytes } => encode::data(out, *stream, bytes, *more),
         FromCore::Window { stream, bytes } => encode::window(out, *stream, *bytes),

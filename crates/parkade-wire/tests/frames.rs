@@ -9,12 +9,12 @@ use support::{bytes_of, bytewise, describe, text, vectors, whole};
 
 #[test]
 fn every_frame_of_a_worker_is_read_or_refused_as_its_vector_says() {
-    assert!(check::<FromWorker>("worker", describe::worker) > 100);
+    assert!(check::<FromWorker>("worker", describe::worker) > 200);
 }
 
 #[test]
 fn every_frame_of_a_core_is_read_or_refused_as_its_vector_says() {
-    assert!(check::<FromCore>("core", describe::core) > 80);
+    assert!(check::<FromCore>("core", describe::core) > 130);
 }
 
 fn check<F: Receive>(from: &str, describe: impl Fn(&F) -> Value) -> usize {
@@ -54,6 +54,18 @@ fn one_form(name: &str, frame: &Value) -> Value {
                 payload[3] = binary(&payload[3]);
             }
         }
+        "ENQUEUE" => {
+            payload[2] = binary(&payload[2]);
+            without_nil(&mut payload[3]);
+            without_defaults(&mut payload[3]);
+            each_seconds(&mut payload[3], &["delay", "at"]);
+        }
+        "RUN" => {
+            seconds(&mut payload[3]);
+            payload[4] = binary(&payload[4]);
+        }
+        "RESULT" => payload[0] = binary(&payload[0]),
+        "ERROR" if payload[0] == "retry" => seconds(&mut payload[2]),
         "PUBLISH" => payload[2] = binary(&payload[2]),
         "DRAIN" => seconds(&mut payload[0]),
         "PARK" => {
@@ -67,6 +79,9 @@ fn one_form(name: &str, frame: &Value) -> Value {
             if payload[0][0] == "rows" && !payload[0][4].is_null() {
                 payload[0][4] = binary(&payload[0][4]);
             }
+            if payload[0][0] == "result" {
+                payload[0][2] = binary(&payload[0][2]);
+            }
             for state in payload.get_mut(3).and_then(Value::as_array_mut).into_iter().flatten() {
                 *state = binary(state);
             }
@@ -78,10 +93,9 @@ fn one_form(name: &str, frame: &Value) -> Value {
 }
 
 fn application(name: &str, application: &mut Value) {
-    for (key, default) in
-        [("concurrent", json!(false)), ("fallback", json!(false)), ("routes", json!([])), ("channels", json!([]))]
-    {
-        application.as_object_mut().unwrap().entry(key).or_insert(default);
+    with_defaults(application, &[("concurrent", json!(false)), ("fallback", json!(false))]);
+    for key in ["routes", "channels", "jobs", "queues", "recurring"] {
+        with_defaults(application, &[(key, json!([]))]);
     }
     for route in application["routes"].as_array_mut().unwrap() {
         without_nil(route);
@@ -96,8 +110,27 @@ fn application(name: &str, application: &mut Value) {
         }
     }
     for channel in application["channels"].as_array_mut().unwrap() {
-        if let Some(age) = channel[1].get_mut("age") {
-            seconds(age);
+        each_seconds(&mut channel[1], &["age"]);
+    }
+    jobs(application);
+}
+
+fn jobs(application: &mut Value) {
+    for job in application["jobs"].as_array_mut().unwrap() {
+        without_nil(job);
+        with_defaults(job, &[("queue", json!("default")), ("retries", json!(3)), ("priority", json!(0))]);
+        each_seconds(job, &["deadline"]);
+    }
+    for queue in application["queues"].as_array_mut().unwrap() {
+        without_nil(&mut queue[1]);
+        each_seconds(&mut queue[1], &["rate"]);
+    }
+    for recurring in application["recurring"].as_array_mut().unwrap() {
+        without_nil(recurring);
+        with_defaults(recurring, &[("missed", json!("once")), ("timezone", json!("UTC"))]);
+        each_seconds(recurring, &["every"]);
+        if recurring.get("cron").is_none() {
+            recurring.as_object_mut().unwrap().remove("timezone");
         }
     }
 }
@@ -107,21 +140,23 @@ fn wait(name: &str, wait: &mut Value) {
         *wait = json!([wait[0], "unaccepted"]);
     } else if wait[0] == "timer" {
         seconds(&mut wait[1]);
-    } else {
+    } else if wait[0] != "stored" {
         let options = wait.as_array_mut().unwrap().last_mut().unwrap();
         without_nil(options);
         without_defaults(options);
-        for key in ["timeout", "deadline", "ttl"] {
-            if let Some(value) = options.get_mut(key) {
-                seconds(value);
-            }
-        }
+        each_seconds(options, &["timeout", "deadline", "ttl"]);
     }
 }
 
 /// Of options that may say them.
 fn without_defaults(options: &mut Value) {
-    let defaults = [("shape", json!("rows")), ("int8", json!("number")), ("ttl", json!(0)), ("within", json!(false))];
+    let defaults = [
+        ("delay", json!(0)),
+        ("shape", json!("rows")),
+        ("int8", json!("number")),
+        ("ttl", json!(0)),
+        ("within", json!(false)),
+    ];
     options.as_object_mut().unwrap().retain(|key, value| !defaults.iter().any(|(k, d)| k == key && d == value));
 }
 
@@ -151,6 +186,20 @@ fn pairs(headers: &mut Value) {
 fn seconds(value: &mut Value) {
     if let Some(number) = value.as_f64() {
         *value = json!(number);
+    }
+}
+
+fn each_seconds(map: &mut Value, keys: &[&str]) {
+    for key in keys {
+        if let Some(value) = map.get_mut(key) {
+            seconds(value);
+        }
+    }
+}
+
+fn with_defaults(map: &mut Value, defaults: &[(&str, Value)]) {
+    for (key, default) in defaults {
+        map.as_object_mut().unwrap().entry(*key).or_insert(default.clone());
     }
 }
 

@@ -4,7 +4,7 @@
 mod support;
 
 use bytes::BytesMut;
-use parkade_wire::{Conversation, Decoder, FromCore, FromWorker, Offer, Receive, limits};
+use parkade_wire::{Conversation, Decoder, FromCore, FromWorker, Kind, Offer, Receive, limits};
 use support::{Random, bytes_of, text, vectors};
 
 /// Reads until the bytes are used up or refused; says how many frames came out.
@@ -35,8 +35,7 @@ fn random_payloads_of_every_kind_are_survived() {
     let mut random = Random(1);
     for round in 0..100_000 {
         let length = random.below(40);
-        let kind =
-            [1, 2, 3, 0x10, 0x11, 0x12, 0x13, 0x14, 0x20, 0x21, 0x22, 0x23, 0x30, 0x31, 0x32, 0x34, 0x41][round % 17];
+        let kind = Kind::ALL[round % Kind::ALL.len()] as u8;
         let mut frame = vec![0, 0, 0, u8::try_from(length).unwrap(), kind, 0, 0, 0, 0, 0, 0, random.byte() % 2];
         frame.extend((0..length).map(|_| random.byte()));
         // Most begin with the head of an array, or nothing behind it would ever be read.
@@ -51,6 +50,7 @@ fn random_payloads_of_every_kind_are_survived() {
 fn valid_frames_with_a_few_bytes_changed_are_survived() {
     let all: Vec<Vec<u8>> = vectors("frames")
         .iter()
+        .filter(|(_, vector)| vector.get("refused").is_none())
         .map(|(_, vector)| bytes_of(text(&vector["hex"])))
         .filter(|bytes| bytes.len() < 2_000)
         .collect();

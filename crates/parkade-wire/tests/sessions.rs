@@ -7,7 +7,8 @@ use std::collections::HashMap;
 
 use bytes::BytesMut;
 use parkade_wire::{
-    Conversation, Decoder, FromCore, FromWorker, Offer, Outbound, Progress, Receive, Rule, Stream, Violation, absent,
+    Conversation, Decoder, FromCore, FromWorker, Offer, Opener, Outbound, Progress, Receive, Rule, Stream, Violation,
+    absent,
 };
 use serde_json::Value;
 use support::{bytes_of, text, vectors};
@@ -15,7 +16,7 @@ use support::{bytes_of, text, vectors};
 #[test]
 fn every_conversation_ends_as_its_vector_says() {
     let sessions = vectors("sessions");
-    assert!(sessions.len() > 60);
+    assert!(sessions.len() > 130);
     for (name, session) in &sessions {
         for chunk in [usize::MAX, 1] {
             let ended = Link::default().run(session["steps"].as_array().unwrap(), chunk);
@@ -142,8 +143,12 @@ impl Link {
                 name("HELLO", 0, false)
             }
             FromCore::Request { stream, more, .. } => {
-                self.open(*stream, *more);
+                self.open(*stream, Opener::Request, *more);
                 name("REQUEST", *stream, *more)
+            }
+            FromCore::Run { stream, .. } => {
+                self.open(*stream, Opener::Run, false);
+                name("RUN", *stream, false)
             }
             FromCore::Data { stream, more, bytes } => {
                 let known = *stream <= self.opened;
@@ -167,7 +172,7 @@ impl Link {
             }
             FromCore::ResumeCall { outcome, calls, .. } => {
                 for (stream, _) in calls {
-                    self.open(*stream, outcome.body_follows());
+                    self.open(*stream, Opener::Call, outcome.body_follows());
                 }
                 name("RESUME", 0, outcome.body_follows())
             }
@@ -187,11 +192,12 @@ impl Link {
         Ok((true, told))
     }
 
-    fn open(&mut self, stream: u32, body_follows: bool) {
+    fn open(&mut self, stream: u32, opener: Opener, body_follows: bool) {
         let ready = self.conversation.as_ref().is_some_and(|conversation| conversation.granted() > 0);
         self.broken_by_core |= !ready || stream <= self.opened;
         self.opened = stream;
-        self.streams.insert(stream, Open { stream: Stream::open(stream), body: Outbound::new(), body_follows });
+        let open = Open { stream: Stream::open(stream, opener), body: Outbound::new(), body_follows };
+        self.streams.insert(stream, open);
     }
 }
 

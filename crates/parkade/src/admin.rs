@@ -13,7 +13,7 @@ pub mod private;
 mod publish;
 pub mod report;
 
-pub use door::{AdminDoor, Ask, CancelRefused, PublishRefused, Readiness};
+pub use door::{AdminDoor, Ask, CancelRefused, JobAnswer, JobAsk, PublishRefused, Readiness};
 pub use ended::{Ended, Histogram};
 #[cfg(test)]
 pub use listen::serve_private;

@@ -75,5 +75,6 @@ fn kind(kind: &RouteKind) -> &'static str {
         RouteKind::Async => "async def",
         RouteKind::Wait { .. } => "wait, no worker",
         RouteKind::Constant(_) => "constant, no worker",
+        RouteKind::Job => "jobs, no worker",
     }
 }

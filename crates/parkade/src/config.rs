@@ -41,6 +41,8 @@ pub struct Settings {
     #[command(flatten)]
     pub databases: DatabaseSettings,
     #[command(flatten)]
+    pub jobs: JobSettings,
+    #[command(flatten)]
     pub log: LogSettings,
     /// Whether this is `parkade dev`: reload on change, show errors as pages.
     #[arg(skip)]
@@ -179,6 +181,27 @@ pub struct DatabaseSettings {
     /// The folder for what has to outlive the server; it is made when something is kept
     #[arg(long, value_name = "FOLDER", default_value = ".parkade")]
     pub state: PathBuf,
+}
+
+/// What runs behind the answers.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Jobs")]
+pub struct JobSettings {
+    /// Workers beside the others that run nothing but jobs; 0: jobs are run by the workers that serve requests
+    #[arg(long, value_name = "COUNT", value_parser = whole, default_value = "0")]
+    pub job_workers: usize,
+    /// What a job that was acknowledged survives: power, the machine losing it; process, the server being killed
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "power")]
+    pub durability: Durability,
+    /// How long the results of jobs are kept
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1h")]
+    pub job_results: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Durability {
+    Power,
+    Process,
 }
 
 /// What is written down.

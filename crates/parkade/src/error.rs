@@ -10,6 +10,8 @@ pub enum Error {
     Channel { error: String },
     #[error("--database: {0}")]
     Database(#[from] crate::databases::DatabaseError),
+    #[error("the store of jobs: {0}")]
+    Jobs(#[from] parkade_jobs::sqlite::OpenError),
     #[error("{0}")]
     Log(#[from] crate::log::LogError),
     #[error("cannot change to the folder {folder}: {source}")]

@@ -14,6 +14,7 @@ mod poll;
 mod serve;
 mod server;
 mod status_view;
+mod store;
 mod terminal;
 mod words;
 mod workers;

@@ -18,7 +18,8 @@ use crate::http::forwarded::Trust;
 use crate::http::limits::Limits;
 use crate::http::listen::Listener;
 use crate::http::{Http, Setup};
-use crate::server::{About, Input, Parts, Server};
+use crate::server::{About, Input, Jobs, Parts, Server};
+use crate::store::{self, Store};
 use crate::workers::{Launch, Workers};
 use crate::{dev, log};
 
@@ -65,13 +66,18 @@ pub fn serve(application: &Application) -> Result<ExitCode, Error> {
             http,
             workers,
             databases,
+            jobs: jobs(settings)?,
             listened: listened(settings)?,
             result_bytes_max: settings.databases.result_limit,
             grace: settings.workers.grace,
             access_log: guard.access(),
             about,
         };
-        Server::new(parts).run(heard).await.map_err(Error::from)
+        let mut server = Server::new(parts);
+        if settings.databases.state.join(store::FILE).exists() {
+            server.open_jobs()?;
+        }
+        server.run(heard).await.map_err(Error::from)
     })?;
     match exit {
         ExitReason::Drained => Ok(ExitCode::SUCCESS),
@@ -166,6 +172,7 @@ fn config(settings: &Settings) -> Config {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Config {
         workers: u32::try_from(workers.count).unwrap_or(u32::MAX),
+        job_workers: u32::try_from(settings.jobs.job_workers).unwrap_or(u32::MAX),
         seed: fastrand::u64(..),
         // Microseconds: two servers started one after the other never share an epoch.
         epoch: u64::try_from(since_1970.as_micros()).unwrap_or(1),
@@ -201,6 +208,18 @@ fn databases(settings: &Settings) -> Result<Databases, Error> {
         listen: chosen.listen.clone(),
     };
     Ok(Databases::new(&chosen.database, &options, &chosen.state)?)
+}
+
+fn jobs(settings: &Settings) -> io::Result<Jobs> {
+    let options = parkade_jobs::sqlite::Options {
+        durability: match settings.jobs.durability {
+            crate::config::Durability::Power => parkade_jobs::sqlite::Durability::Power,
+            crate::config::Durability::Process => parkade_jobs::sqlite::Durability::Process,
+        },
+        keep_completed: settings.jobs.job_results,
+        ..parkade_jobs::sqlite::Options::default()
+    };
+    Ok(Jobs::new(Store::new(&settings.databases.state, options)?))
 }
 
 /// A channel of PostgreSQL has to be the name of one here.

@@ -46,6 +46,8 @@ pub fn refusal(refusal: Refusal) -> &'static str {
         Refusal::QueryStopped => "query stopping",
         Refusal::TransactionOpen => "transaction open",
         Refusal::NoTransaction => "no transaction",
+        Refusal::StoreFull => "store full",
+        Refusal::StoreUnavailable => "store unavailable",
     }
 }
 
@@ -89,6 +91,7 @@ pub fn wait(kind: WaitKind) -> &'static str {
         WaitKind::Next => "next",
         WaitKind::Stream => "stream",
         WaitKind::Query => "query",
+        WaitKind::Job => "job",
     }
 }
 

@@ -67,7 +67,7 @@ impl Queues {
         bounded.map(|(queue, id)| Allowance { queue: QueueId(id), count: queue.allowance(now) }).collect()
     }
 
-    /// So many were claimed of what was allowed. Answers when one that was pressed may have another token.
+    /// So many were claimed of what was allowed, and have begun. Answers when more may be of one that was pressed.
     pub(crate) fn claimed(
         &mut self,
         now: Moment,
@@ -79,10 +79,11 @@ impl Queues {
             let count = claimed(allowance.queue);
             let queue = self.of(allowance.queue);
             queue.is_pressed = count >= allowance.count;
-            let Some(rate) = &mut queue.rate else { continue };
-            rate.take(now, count);
+            if let Some(rate) = &mut queue.rate {
+                rate.take(now, count);
+            }
             if queue.is_pressed {
-                next = next.into_iter().chain([rate.next(now)]).min();
+                next = next.into_iter().chain(queue.next(now)).min();
             }
         }
         next
@@ -106,9 +107,21 @@ impl Queue {
     }
 
     fn allowance(&self, now: Moment) -> u32 {
-        let places = self.concurrency.map(|most| most.saturating_sub(self.running));
         let tokens = self.rate.map(|rate| rate.tokens(now));
-        places.into_iter().chain(tokens).min().unwrap_or(u32::MAX)
+        self.places().into_iter().chain(tokens).min().unwrap_or(u32::MAX)
+    }
+
+    fn places(&self) -> Option<u32> {
+        self.concurrency.map(|most| most.saturating_sub(self.running))
+    }
+
+    /// When another may be claimed. One for which there is no place has to wait for the end of one that runs.
+    fn next(&self, now: Moment) -> Option<Moment> {
+        match (self.places(), self.rate) {
+            (Some(0), _) => None,
+            (_, Some(rate)) => Some(rate.next(now)),
+            (_, None) => Some(now),
+        }
     }
 }
 

@@ -60,7 +60,11 @@ impl Run {
             (Ending::Done, Some(Fate::Discarded)) => Verdict::Dead { why: Failure::Raised },
             (Ending::Done, Some(Fate::Failed { why, after })) => self.failed(why, after, random),
             (Ending::Done, None) => self.failed(Failure::Refused(Refusal::BadAnswer), None, random),
-            (Ending::Cancelled(Reason::Operator | Reason::ClientLeft), _) => Verdict::Cancelled,
+            (Ending::Cancelled(Reason::Operator), _) => Verdict::Cancelled,
+            // It has no client: whoever carries it could not go on.
+            (Ending::Cancelled(Reason::ClientLeft), _) => {
+                self.failed(Failure::Refused(Refusal::StoreUnavailable), None, random)
+            }
             (Ending::Cancelled(Reason::Stopping), _) => Verdict::HandedBack,
             (Ending::Cancelled(Reason::Deadline), _) => self.failed(Failure::DeadlinePassed, None, random),
             (Ending::Cancelled(Reason::WorkerDied), _) => self.failed(Failure::WorkerDied, None, random),

@@ -8,6 +8,9 @@ use crate::id::{JobId, RequestId};
 pub(crate) struct Watchers {
     jobs: HashMap<RequestId, Watched>,
     requests: HashMap<JobId, Vec<RequestId>>,
+    /// How which jobs stand the store is being asked, by the slots of the requests for which it is: once at a time for each, so that an answer
+    /// is never taken for that to a later question.
+    looked_up: HashMap<u32, (RequestId, JobId)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +28,32 @@ impl Watchers {
     pub(crate) fn add(&mut self, request: RequestId, job: JobId) {
         self.jobs.insert(request, Watched { job, is_in_a_hurry: false });
         self.requests.entry(job).or_default().push(request);
+    }
+
+    /// Whether the store is to be asked now: else it has been, and the answer will do, or it is asked behind that answer.
+    pub(crate) fn look_up(&mut self, request: RequestId, job: JobId) -> bool {
+        match self.looked_up.get(&request.slot) {
+            Some((asking, _)) if *asking == request => false,
+            // That of an earlier request may never be answered.
+            Some(_) | None => {
+                self.looked_up.insert(request.slot, (request, job));
+                true
+            }
+        }
+    }
+
+    /// The store has answered: about which job?
+    pub(crate) fn looked_up(&mut self, request: RequestId) -> Option<JobId> {
+        let (asking, job) = *self.looked_up.get(&request.slot)?;
+        if asking != request {
+            return None;
+        }
+        self.looked_up.remove(&request.slot);
+        Some(job)
+    }
+
+    pub(crate) fn looked_up_count(&self) -> usize {
+        self.looked_up.len()
     }
 
     pub(crate) fn remove(&mut self, request: RequestId) -> Option<JobId> {

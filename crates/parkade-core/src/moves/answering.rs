@@ -4,6 +4,7 @@ use crate::core::Core;
 use crate::effect::{Effect, Outcome, Refusal};
 use crate::event::WorkerError;
 use crate::id::{RequestId, WorkerId};
+use crate::jobs::{Standing, Unstored};
 use crate::life::machine::Happening;
 use crate::life::reply::Reply;
 use crate::life::{Life, Refused, Running, Unmoved, Work};
@@ -24,8 +25,14 @@ impl Core {
         let Some(reply) = life.reply.answered(whole) else {
             return Err(Unmoved { life: Life::Running(life), refused: Refused::OutOfTurn });
         };
-        if let Some(unstored) = self.jobs.unstored_of(request).filter(|_| whole) {
-            return Ok(self.hold_answer(request, life, unstored));
+        if self.jobs.is_run(request) {
+            self.run_refused(request, Refusal::BadAnswer);
+            return Ok(if whole { self.finish(request, life) } else { Life::Running(Running { reply, ..life }) });
+        }
+        match self.jobs.unstored_of(request) {
+            Some(unstored) if whole => return Ok(self.hold_answer(request, life, unstored)),
+            Some(Unstored { fault: Some(fault), .. }) => return Ok(self.refuse_begun(request, life, fault)),
+            Some(_) | None => {}
         }
         self.effects.push(Effect::Relay { request, whole });
         Ok(match reply {
@@ -39,7 +46,9 @@ impl Core {
         if life.reply.ended().is_none() {
             return Err(Unmoved { life: Life::Running(life), refused: Refused::OutOfTurn });
         }
-        self.effects.push(Effect::End { request });
+        if !self.jobs.is_run(request) {
+            self.effects.push(Effect::End { request });
+        }
         Ok(self.finish(request, life))
     }
 
@@ -65,8 +74,8 @@ impl Core {
     /// The client gets an error if nothing was sent, else a broken connection.
     pub(crate) fn break_off(&mut self, request: RequestId, reply: Reply, refusal: Refusal) {
         match reply {
-            Reply::Awaited => self.refuse(request, refusal),
-            Reply::Begun | Reply::Ended => self.effects.push(Effect::Abort { request }),
+            Reply::Begun | Reply::Ended if !self.jobs.is_run(request) => self.effects.push(Effect::Abort { request }),
+            Reply::Awaited | Reply::Begun | Reply::Ended => self.refuse(request, refusal),
         }
     }
 
@@ -103,8 +112,9 @@ impl Core {
         match *outcome {
             Outcome::Message { message, .. } => self.dropped.push(message),
             Outcome::Queried { query, .. } => self.dropped_results.push(query),
-            Outcome::Job { job, .. } => self.dropped_job_results.push(job),
-            Outcome::Elapsed
+            Outcome::Job { job, standing: Standing::Ended } => self.dropped_job_results.push(job),
+            Outcome::Job { standing: Standing::Pending | Standing::Missing, .. }
+            | Outcome::Elapsed
             | Outcome::Stored
             | Outcome::TimedOut { .. }
             | Outcome::Unparked

@@ -1,7 +1,7 @@
 //! From the queue to a worker.
 
 use crate::core::Core;
-use crate::effect::Effect;
+use crate::effect::{Effect, Reason};
 use crate::id::{RequestId, WorkerId};
 use crate::life::machine::Happening;
 use crate::life::{Life, Routed, Running, State, Turn, Work};
@@ -21,7 +21,8 @@ impl Core {
             }
             let Some(Life::Routed(life)) = self.lives.life(request) else { return };
             let table = life.work.table();
-            let Some(worker) = self.roster.pick(self.now, self.staff.serving, table) else { return };
+            let is_run = self.jobs.is_run(request);
+            let Some(worker) = self.roster.pick(self.now, self.staff.serving, table, is_run) else { return };
             let happening = match worker.table() {
                 Some(other) if table.is_some_and(|table| table != other) => {
                     Happening::Unrouted { table: other, turn: Turn::Next }
@@ -37,7 +38,11 @@ impl Core {
             if self.lives.count_of(State::Running) >= self.config.running_count_max {
                 return;
             }
-            let Some(worker) = self.roster.pick_for_a_job(self.now, self.staff.serving) else { return };
+            let Some(Life::Routed(Routed { work: Work::Job { concurrent }, .. })) = self.lives.life(request) else {
+                return;
+            };
+            let picked = self.roster.pick_for_a_job(self.now, self.staff.serving, *concurrent);
+            let Some(worker) = picked else { return };
             let happening = Happening::Given(worker.id);
             self.turn(request, happening);
         }
@@ -78,10 +83,13 @@ impl Core {
         holder.hold(now, request, occupies, is_job)
     }
 
-    /// Its worker is gone and had not touched it: it is the next again, for another worker.
+    /// Its worker is gone and had not touched it: it is the next again, for another worker. A job whose server stops is another server's.
     pub(crate) fn take_back(&mut self, request: RequestId, mut life: Running) -> Life {
         let place = if matches!(life.work, Work::Job { .. }) {
             self.silence(&mut life.journey);
+            if !self.staff.is_open() {
+                return self.cancelled(request, life.close(self.now).0, Reason::Stopping);
+            }
             self.jobs.waiting.push_front(request)
         } else {
             self.queue.push_front(request)

@@ -9,13 +9,17 @@ use crate::moves::querying::untold;
 
 impl Core {
     pub(crate) fn done(&mut self, request: RequestId, journey: Journey) -> Life {
-        self.counts.answered += 1;
+        if !self.jobs.is_run(request) {
+            self.counts.answered += 1;
+        }
         self.forget(request, journey, Ending::Done);
         Life::Done(Done)
     }
 
     pub(crate) fn cancelled(&mut self, request: RequestId, journey: Journey, reason: Reason) -> Life {
-        self.counts.cancelled.add(reason);
+        if !self.jobs.is_run(request) {
+            self.counts.cancelled.add(reason);
+        }
         self.forget(request, journey, Ending::Cancelled(reason));
         Life::Cancelled(Cancelled)
     }

@@ -28,10 +28,10 @@ impl Parking {
 }
 
 impl Core {
-    /// `PARK`. Behind a head it makes no sense: the client's connection is broken off.
+    /// `PARK`.
     pub(crate) fn park_running(&mut self, request: RequestId, life: Running, wait: Wait, then: Then) -> Life {
-        if life.reply != Reply::Awaited {
-            self.break_off(request, life.reply, Refusal::BadAnswer);
+        if let Some(refusal) = self.unparkable(request, &life, then) {
+            self.break_off(request, life.reply, refusal);
             return self.finish(request, life);
         }
         let worker = life.worker;
@@ -44,6 +44,14 @@ impl Core {
         }
         let sequel = self.sequel(then, worker, request);
         self.park(Parking { request, journey, sequel }, wait)
+    }
+
+    /// Behind a head it makes no sense: the client's connection is broken off. A run has no client whom a wait could answer. When a job could
+    /// not be stored only the coroutine that enqueued it may still do something about that.
+    fn unparkable(&self, request: RequestId, life: &Running, then: Then) -> Option<Refusal> {
+        let fault = self.store_fault(request).filter(|_| then != Then::Await);
+        let is_senseless = life.reply != Reply::Awaited || then == Then::Answer && self.jobs.is_run(request);
+        if is_senseless { Some(Refusal::BadAnswer) } else { fault.map(Refusal::from) }
     }
 
     /// A route that is only a wait: there is no worker and no coroutine.

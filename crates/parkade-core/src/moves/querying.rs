@@ -134,6 +134,7 @@ impl Core {
         query: QueryId,
         late: Option<Reason>,
     ) -> Life {
+        self.run_failed(request);
         self.effects.push(Effect::AnswerQuery { request, query, late });
         match late {
             None => self.done(request, journey),

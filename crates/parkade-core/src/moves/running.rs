@@ -11,17 +11,21 @@ use crate::life::journey::Journey;
 use crate::life::machine::Happening;
 use crate::life::{Bell, Life, Routed, Running, Work};
 use crate::limits::CLAIM_PAUSE;
+use crate::moment::Moment;
 
 impl Core {
     pub(crate) fn jobs_ready(&mut self, after: Option<Duration>) {
-        match after.filter(|after| !after.is_zero()) {
-            None => self.jobs.pull.hint(),
-            Some(after) => self.expect_jobs(self.now + after),
-        }
+        self.expect_jobs(self.now + after.unwrap_or_default());
     }
 
-    /// There may be some at that moment, if not before.
-    fn expect_jobs(&mut self, due: crate::moment::Moment) {
+    /// There may be some at that moment, if not before. A server that stops expects none.
+    fn expect_jobs(&mut self, due: Moment) {
+        if !self.staff.is_open() {
+            return;
+        }
+        if due <= self.now {
+            return self.jobs.pull.hint();
+        }
         if let Some(alarm) = self.jobs.pull.alarm {
             if self.timers.due(alarm) <= due {
                 return;
@@ -29,6 +33,13 @@ impl Core {
             self.timers.clear(alarm);
         }
         self.jobs.pull.alarm = Some(self.timers.set(due, Bell::JobsReady));
+    }
+
+    /// At the exit: no alarm rings any more.
+    pub(crate) fn expect_no_jobs(&mut self) {
+        if let Some(alarm) = self.jobs.pull.alarm.take() {
+            self.timers.clear(alarm);
+        }
     }
 
     pub(crate) fn jobs_due(&mut self) {
@@ -69,18 +80,18 @@ impl Core {
         let allowed = self.jobs.pull.asked.take().unwrap_or_default();
         let of = |queue| jobs.iter().filter(|job| job.queue == queue).count();
         let claimed = |queue| u32::try_from(of(queue)).unwrap_or(u32::MAX);
-        let token = self.jobs.queues.claimed(self.now, &allowed, claimed);
         if more {
             self.jobs.pull.hint();
             if self.jobs.waiting.is_empty() {
                 self.jobs.pull.was_late();
             }
         }
-        for due in token.into_iter().chain(next.map(|next| self.now + next)) {
-            self.expect_jobs(due);
-        }
         for job in jobs {
             self.begin_run(job);
+        }
+        let another = self.jobs.queues.claimed(self.now, &allowed, claimed);
+        for due in another.into_iter().chain(next.map(|next| self.now + next)) {
+            self.expect_jobs(due);
         }
     }
 
@@ -97,6 +108,9 @@ impl Core {
             let verdict = if policy.is_none() { Verdict::Unknown } else { Verdict::HandedBack };
             self.tell_verdict(request, verdict);
             self.effects.push(Effect::Forget { request, ending: Ending::Done, times: Times::default() });
+            if vacant.is_err() {
+                self.expect_jobs(self.now + CLAIM_PAUSE);
+            }
             return;
         };
         self.jobs.begin_run(request, Run { job, attempt, queue, retries, fate: None });
@@ -133,6 +147,13 @@ impl Core {
         });
     }
 
+    /// What it waited for failed; the shell has what is said of it.
+    pub(crate) fn run_failed(&mut self, request: RequestId) {
+        if let Some(run) = self.jobs.runs.get_mut(&request) {
+            run.fate.get_or_insert(Fate::Failed { why: Failure::Raised, after: None });
+        }
+    }
+
     /// The core could not give the run what it needs.
     pub(crate) fn run_refused(&mut self, request: RequestId, refusal: Refusal) {
         if let Some(run) = self.jobs.runs.get_mut(&request) {
@@ -162,6 +183,10 @@ impl Core {
     /// Nobody will begin them here: another start, or another machine, does.
     pub(crate) fn hand_back_waiting(&mut self) {
         let waiting: Vec<RequestId> = self.jobs.waiting.values().collect();
+        if !waiting.is_empty() {
+            // They are ready again, for the next worker of a server that goes on.
+            self.jobs.pull.hint();
+        }
         for request in waiting {
             self.turn(request, Happening::Cancelled(Reason::Stopping));
         }

@@ -1,7 +1,7 @@
 //! Jobs that a request enqueues: its answer leaves when the store has them. The worker does not wait for that.
 
 use crate::core::Core;
-use crate::effect::{Effect, Outcome};
+use crate::effect::{Effect, Outcome, Reason, Refusal};
 use crate::id::{RequestId, WorkerId};
 use crate::jobs::{Fate, StoreFault, Unstored};
 use crate::life::machine::Happening;
@@ -24,17 +24,15 @@ impl Core {
         if unstored.count > 0 {
             return;
         }
+        // What could not be stored is remembered until the answer comes.
+        if unstored.fault.is_none() {
+            self.jobs.unstored.remove(&request);
+        }
         match self.lives.life(request) {
             Some(Life::Parked(Parked { watch: Watch::Stored, .. })) => {
                 self.turn(request, Happening::Woken(Outcome::Stored));
             }
-            Some(Life::Running(_)) => {
-                // What could not be stored is remembered until the answer comes.
-                if unstored.fault.is_none() {
-                    self.jobs.unstored.remove(&request);
-                }
-                self.effects.push(Effect::Stored { request });
-            }
+            Some(Life::Running(_)) => self.effects.push(Effect::Stored { request }),
             Some(Life::Accepted(_) | Life::Routed(_) | Life::Parked(_) | Life::Done(_) | Life::Cancelled(_)) | None => {
             }
         }
@@ -65,13 +63,25 @@ impl Core {
         self.done(request, journey)
     }
 
-    /// `await`: until what it has enqueued is stored.
+    /// An answer that comes in pieces begins, and what it stands for could not be stored. The worker is told that nobody gets the rest.
+    pub(crate) fn refuse_begun(&mut self, request: RequestId, mut life: Running, fault: StoreFault) -> Life {
+        self.refuse(request, fault.into());
+        self.effects.push(Effect::Cancel { request, worker: life.worker, reason: Reason::ClientLeft });
+        self.haunt(&mut life, Reason::ClientLeft);
+        let (journey, work) = life.close(self.now);
+        self.let_go(work);
+        self.done(request, journey)
+    }
+
+    /// `await`: until what it has enqueued is stored. A store that does not answer is no reason to wait for ever.
     pub(crate) fn park_stored(&mut self, mut parking: Parking) -> Life {
         if !matches!(parking.sequel, Sequel::Await { .. }) {
-            return self.wait_refused(parking, crate::effect::Refusal::BadAnswer);
+            return self.wait_refused(parking, Refusal::BadAnswer);
         }
         if self.jobs.unstored_of(parking.request).is_some_and(|unstored| unstored.count > 0) {
-            let alarm = parking.journey.alarm.take();
+            let request = parking.request;
+            self.start_spell(request, &mut parking.journey);
+            let alarm = parking.journey.alarm;
             return Life::Parked(parking.park(Watch::Stored, alarm));
         }
         let outcome = self.stored(parking.request);

@@ -3,6 +3,7 @@
 use crate::core::Core;
 use crate::effect::{Effect, Outcome, Reason, Refusal};
 use crate::id::{RequestId, WorkerId};
+use crate::jobs::Standing;
 use crate::life::journey::Journey;
 use crate::life::machine::Happening;
 use crate::life::reply::Reply;
@@ -123,7 +124,7 @@ impl Core {
                 if let Outcome::Queried { query, .. } = outcome {
                     self.queries.results.hold(query);
                 }
-                if let Outcome::Job { job, .. } = outcome {
+                if let Outcome::Job { job, standing: Standing::Ended } = outcome {
                     self.jobs.results.hold(job);
                 }
                 self.start_spell(request, &mut journey);

@@ -9,14 +9,14 @@ use crate::effect::{Effect, Outcome};
 use crate::id::{JobId, RequestId};
 use crate::jobs::Standing;
 use crate::life::machine::Happening;
-use crate::life::{Bell, Life, Parked, Watch};
+use crate::life::{Bell, Life, Parked, Refused, Watch};
 use crate::moves::parking::Parking;
 
 impl Core {
     pub(crate) fn park_job(&mut self, parking: Parking, job: JobId, timeout: Option<Duration>) -> Life {
         let request = parking.request;
         self.jobs.watchers.add(request, job);
-        self.effects.push(Effect::LookUpJob { request, job });
+        self.look_up(request, job);
         // A server that stops does not wait for it; how it stands is told all the same.
         let timeout = if self.staff.is_open() { timeout } else { Some(Duration::ZERO) };
         let alarm = timeout
@@ -29,16 +29,28 @@ impl Core {
         Life::Parked(parked)
     }
 
+    fn look_up(&mut self, request: RequestId, job: JobId) {
+        if self.jobs.watchers.look_up(request, job) {
+            self.effects.push(Effect::LookUpJob { request, job });
+        }
+    }
+
     /// The store has said how it stands.
     pub(crate) fn job_found(&mut self, request: RequestId, standing: Standing) {
+        let Some(asked) = self.jobs.watchers.looked_up(request) else {
+            return self.counts.refused_events.add(Refused::Unknown);
+        };
+        if standing == Standing::Ended {
+            self.jobs.results.hold(asked);
+            self.dropped_job_results.push(asked);
+        }
         let Some(job) = self.jobs.watchers.job_of(request) else { return };
-        match standing {
-            Standing::Ended => {
-                self.jobs.results.hold(job);
-                self.dropped_job_results.push(job);
-            }
-            Standing::Pending if !self.jobs.watchers.is_in_a_hurry(request) => return,
-            Standing::Pending | Standing::Missing => {}
+        if job != asked {
+            // It waits for another one meanwhile.
+            return self.look_up(request, job);
+        }
+        if standing == Standing::Pending && !self.jobs.watchers.is_in_a_hurry(request) {
+            return;
         }
         self.turn(request, Happening::Woken(Outcome::Job { job, standing }));
     }

@@ -12,7 +12,7 @@ use crate::report::status::{
     ChannelStatus, LivesStatus, QueryStatus, Status, WaitKind, WaitStatus, WorkerState, WorkerStatus,
 };
 use crate::staff::Service;
-use crate::workers::worker::{Stage, Worker};
+use crate::workers::worker::{Role, Stage, Worker};
 
 impl Core {
     /// Looks at every request: for pages that people read, not for each request.
@@ -37,6 +37,9 @@ impl Core {
             jobs_running: self.jobs.runs.len() - self.jobs.waiting.count(),
             jobs_waiting: self.jobs.waiting.count(),
             jobs_watched: self.jobs.watchers.count(),
+            jobs_looked_up: self.jobs.watchers.looked_up_count(),
+            jobs_unstored: self.jobs.unstored.len(),
+            claims_count: usize::from(self.jobs.pull.asked.is_some()),
             job_results_held: self.jobs.results.count(),
             alarms: self.timers.count(),
             ready: self.ready(),
@@ -51,8 +54,16 @@ impl Core {
     /// Whether a new request would find a worker.
     #[must_use]
     pub fn ready(&self) -> bool {
-        let serves = |worker: &Worker| worker.generation == self.staff.serving && worker.stage == Stage::Ready;
+        let serves = |worker: &Worker| {
+            worker.generation == self.staff.serving && worker.stage == Stage::Ready && worker.role() != Some(Role::Jobs)
+        };
         self.staff.service == Service::Open && self.roster.iter().any(serves)
+    }
+
+    /// Whether the server stops.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        !self.staff.is_open()
     }
 
     /// Every query that a database has been asked for and has not ended.
@@ -86,6 +97,7 @@ impl Core {
             state,
             generation: worker.generation,
             concurrent: worker.is_concurrent(),
+            for_jobs: worker.role() == Some(Role::Jobs),
             done: worker.done,
             held: worker.held.count(),
             awaiting: worker.awaiting.count(),

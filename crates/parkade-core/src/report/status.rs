@@ -29,6 +29,12 @@ pub struct Status {
     pub jobs_waiting: usize,
     /// Requests that wait for a job to end.
     pub jobs_watched: usize,
+    /// Slots of requests for which the store is asked how a job stands.
+    pub jobs_looked_up: usize,
+    /// Requests with jobs that are not stored, or could not be.
+    pub jobs_unstored: usize,
+    /// Claims that the store has not answered: there is one at most.
+    pub claims_count: usize,
     pub job_results_held: usize,
     pub ready: bool,
     pub draining: bool,
@@ -109,6 +115,8 @@ pub struct WorkerStatus {
     pub state: WorkerState,
     pub generation: u32,
     pub concurrent: bool,
+    /// It runs nothing but jobs.
+    pub for_jobs: bool,
     /// Closing frames that it has written.
     pub done: u64,
     /// Streams that it holds, cancelled ones included.

@@ -119,6 +119,7 @@ impl Core {
         };
         self.staff.service = Service::Ended;
         self.forget_queries();
+        self.expect_no_jobs();
         self.tell_dropped();
         self.effects.push(Effect::Exit { reason });
     }

@@ -42,7 +42,11 @@ impl Core {
         }
         let generation = self.roster.find(worker).map(|worker| worker.generation);
         let serve = self.count(|other| {
-            Some(other.generation) == generation && other.stage == Stage::Ready && other.role() == Some(Role::Requests)
+            Some(other.generation) == generation
+                && other.stage == Stage::Ready
+                && other.role() == Some(Role::Requests)
+                // Another one is to take its place.
+                && Some(other.id) != self.staff.recycling
         });
         if serve < self.config.workers as usize { Role::Requests } else { Role::Jobs }
     }
@@ -199,6 +203,7 @@ impl Core {
         let dead = self.holder(worker);
         dead.held = crate::structures::chain::Chain::default();
         dead.occupying = 0;
+        dead.occupying_jobs = 0;
     }
 
     fn wear(&mut self) -> Wear {

@@ -65,25 +65,21 @@ impl Roster {
     }
 
     /// The worker of this generation for a request routed by `table`: an idle one, else the least loaded; one that is busy with a request of
-    /// its own only when there is no other, and it is quick.
-    pub(crate) fn pick(&self, now: Moment, generation: u32, table: Option<TableId>) -> Option<&Worker> {
-        let suited = self
-            .ready(generation)
-            .filter(|worker| worker.role() != Some(Role::Jobs))
-            .filter_map(|worker| Some((suits(worker, now, table)?, worker)));
-        suited.min_by_key(|(suits, _)| *suits).map(|(_, worker)| worker)
+    /// its own only when there is no other, and it is quick. What a run of a job goes on with is for the workers of jobs, if they can.
+    pub(crate) fn pick(&self, now: Moment, generation: u32, table: Option<TableId>, is_run: bool) -> Option<&Worker> {
+        let suited =
+            self.ready(generation).filter(|worker| is_run || worker.role() != Some(Role::Jobs)).filter_map(|worker| {
+                Some((is_run && worker.role() != Some(Role::Jobs), suits(worker, now, table)?, worker))
+            });
+        suited.min_by_key(|(other, suits, _)| (*other, *suits)).map(|(_, _, worker)| worker)
     }
 
-    /// The worker for a run of a job. Where workers do both, the last one that has no job is left to requests, unless it is the only one, or
-    /// quick: a job may take minutes.
-    pub(crate) fn pick_for_a_job(&self, now: Moment, generation: u32) -> Option<&Worker> {
-        let spared = self.for_jobs(generation).filter(|worker| is_free_of_jobs(worker)).count();
-        let only = self.for_jobs(generation).count() == 1;
+    /// The worker for a run of a job. Where workers do both, the last one that no job takes up is left to requests, unless it is the only one,
+    /// or quick: a job may take minutes. A coroutine takes no loop up.
+    pub(crate) fn pick_for_a_job(&self, now: Moment, generation: u32, concurrent: bool) -> Option<&Worker> {
+        let is_last = self.for_jobs(generation).filter(|worker| worker.occupying_jobs == 0).count() <= 1;
         let suited = self.for_jobs(generation).filter(|worker| {
-            only || spared > 1
-                || worker.role() == Some(Role::Jobs)
-                || !is_free_of_jobs(worker)
-                || worker.pace.depth(now) > 1
+            !is_last || concurrent && worker.is_concurrent() || !self.is_left_to_requests(worker, now, generation)
         });
         let suited = suited.filter_map(|worker| Some((suits(worker, now, None)?, worker)));
         suited.min_by_key(|(suits, _)| *suits).map(|(_, worker)| worker)
@@ -91,18 +87,32 @@ impl Roster {
 
     /// How many jobs workers could begin now, and whether some of them are so quick that more should stand ready.
     pub(crate) fn room_for_jobs(&self, now: Moment, generation: u32) -> (u32, bool) {
-        let (mut room, mut quick) = (0, false);
-        for worker in self.for_jobs(generation).filter(|worker| worker.credit > 0) {
+        let (mut room, mut spare, mut quick) = (0, 0, false);
+        for worker in self.for_jobs(generation).filter(|worker| suits(worker, now, None).is_some()) {
             let depth = worker.pace.depth(now);
+            quick |= depth > 1;
             let free = if worker.is_concurrent() {
                 worker.credit.unsigned_abs().min(JOBS_IN_A_LOOP_COUNT_MAX.into())
             } else {
                 depth.saturating_sub(worker.busy())
             };
-            room += u32::try_from(free).unwrap_or(u32::MAX).min(JOBS_AHEAD_COUNT_MAX);
-            quick |= depth > 1;
+            let free = u32::try_from(free).unwrap_or(u32::MAX).min(JOBS_AHEAD_COUNT_MAX);
+            if !worker.is_concurrent() && self.is_left_to_requests(worker, now, generation) {
+                spare += free;
+            } else {
+                room += free;
+            }
         }
-        (room, quick)
+        let untaken = self.for_jobs(generation).filter(|worker| worker.occupying_jobs == 0).count();
+        (room + spare.min(u32::try_from(untaken.saturating_sub(1)).unwrap_or(u32::MAX)), quick)
+    }
+
+    /// Whether no job may take this worker up if all others are.
+    fn is_left_to_requests(&self, worker: &Worker, now: Moment, generation: u32) -> bool {
+        worker.role() == Some(Role::Both)
+            && worker.occupying_jobs == 0
+            && worker.pace.depth(now) <= 1
+            && self.for_jobs(generation).nth(1).is_some()
     }
 
     fn for_jobs(&self, generation: u32) -> impl Iterator<Item = &Worker> {
@@ -116,11 +126,6 @@ impl Roster {
     fn index(&self, worker: WorkerId) -> Option<usize> {
         self.ids.iter().position(|&known| known == worker)
     }
-}
-
-/// A loop is never taken up by its jobs alone.
-fn is_free_of_jobs(worker: &Worker) -> bool {
-    worker.is_concurrent() || !worker.has_jobs()
 }
 
 fn suits(worker: &Worker, now: Moment, table: Option<TableId>) -> Option<Suits> {

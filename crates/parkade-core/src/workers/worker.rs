@@ -22,6 +22,8 @@ pub(crate) struct Worker {
     pub(crate) credit: i64,
     /// How many of those it holds keep it to themselves.
     pub(crate) occupying: u64,
+    /// How many of these are jobs.
+    pub(crate) occupying_jobs: u64,
     pub(crate) pace: Pace,
     pub(crate) done: u64,
     pub(crate) resident_bytes: Option<u64>,
@@ -117,6 +119,7 @@ impl Worker {
             awaiting: Chain::default(),
             credit: 0,
             occupying: 0,
+            occupying_jobs: 0,
             pace: Pace::default(),
             done: 0,
             resident_bytes: None,
@@ -142,10 +145,6 @@ impl Worker {
         self.ready.map(|ready| ready.role)
     }
 
-    pub(crate) fn has_jobs(&self) -> bool {
-        self.held.values().any(|held| held.is_job)
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.held.is_empty() && self.awaiting.is_empty()
     }
@@ -161,6 +160,7 @@ impl Worker {
                 self.pace.begin(now);
             }
             self.occupying += 1;
+            self.occupying_jobs += u64::from(is_job);
         }
         self.credit -= 1;
         self.held.push_back(Held { request, occupies, is_job, ghost: None })
@@ -178,6 +178,7 @@ impl Worker {
         let held = self.held.remove(place);
         if held.occupies {
             self.occupying -= 1;
+            self.occupying_jobs -= u64::from(held.is_job);
             self.pace.answer(now);
         }
         self.credit += 1;

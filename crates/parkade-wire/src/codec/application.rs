@@ -2,6 +2,7 @@
 
 use super::park::{response, then, wait, wait_then};
 use super::read::Reader;
+use super::registered::{jobs, queue, recurring};
 use crate::application::{Application, ChannelOptions, Route, RouteKind};
 use crate::error::Fault;
 use crate::exchange::Response;
@@ -11,6 +12,7 @@ pub(super) fn application(reader: &mut Reader) -> Result<Application, Fault> {
     let mut interface = None;
     let (mut concurrent, mut fallback) = (false, false);
     let (mut routes, mut channels) = (Vec::new(), Vec::new());
+    let (mut told, mut queues, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
     reader.map(|reader, key| {
         match key {
             "interface" => interface = Some(reader.text("interface is text")?.to_owned()),
@@ -18,12 +20,15 @@ pub(super) fn application(reader: &mut Reader) -> Result<Application, Fault> {
             "fallback" => fallback = reader.boolean("fallback is a boolean")?,
             "routes" => routes = reader.list(route)?,
             "channels" => channels = reader.list(channel)?,
+            "jobs" => told = jobs(reader)?,
+            "queues" => queues = reader.list(queue)?,
+            "recurring" => repeated = recurring(reader)?,
             _ => return Ok(false),
         }
         Ok(true)
     })?;
     let interface = interface.ok_or(Fault::payload("interface is missing"))?;
-    Ok(Application { interface, concurrent, fallback, routes, channels })
+    Ok(Application { interface, concurrent, fallback, routes, channels, jobs: told, queues, recurring: repeated })
 }
 
 /// `[pattern, options]`
@@ -86,7 +91,8 @@ impl Said {
                 "async" => RouteKind::Async,
                 "wait" => parked(self.wait, self.then)?,
                 "constant" => RouteKind::Constant(self.answer.ok_or(Fault::payload("answer is missing"))?),
-                _ => return Err(Fault::payload("kind is sync, async, wait or constant")),
+                "job" => RouteKind::Job,
+                _ => return Err(Fault::payload("kind is sync, async, wait, constant or job")),
             },
         })
     }

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::Receive;
+use super::job::run;
 use super::outcome::read as outcome;
 use super::park::{headers, inline_body};
 use super::read::{Reader, payload};
@@ -20,6 +21,7 @@ impl Receive for FromCore {
         let typed = match kind {
             Kind::Hello => payload(bytes, 4, hello),
             Kind::Request => payload(bytes, 5, request).map(|request| FromCore::Request { stream, more, request }),
+            Kind::Run => payload(bytes, 5, run).map(|run| FromCore::Run { stream, run }),
             Kind::Data => data(raw).map(|bytes| FromCore::Data { stream, more, bytes }),
             Kind::Window => payload(bytes, 1, window).map(|bytes| FromCore::Window { stream, bytes }),
             Kind::Resume => resume(bytes).and_then(|resume| follows(resume, more)),
@@ -36,6 +38,9 @@ impl Receive for FromCore {
             | Kind::Park
             | Kind::Unpark
             | Kind::Publish
+            | Kind::Enqueue
+            | Kind::Result
+            | Kind::Progress
             | Kind::Credit
             | Kind::Pong => return Err(Violation::new(Rule::End, kind, stream)),
         };

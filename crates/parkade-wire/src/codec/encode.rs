@@ -80,6 +80,26 @@ where
     });
 }
 
+/// `RUN`: one attempt of a job. `deadline` in seconds left, `attempt` from 1; name and arguments as they were enqueued.
+pub fn run(
+    out: &mut BytesMut,
+    stream: u32,
+    id: [u8; 16],
+    name: &str,
+    attempt: u32,
+    deadline: Option<f64>,
+    arguments: &[u8],
+) {
+    frame(out, Kind::Run, false, stream, |out| {
+        array(out, 5);
+        binary(out, &id);
+        text(out, name);
+        unsigned(out, attempt.into());
+        optional(out, deadline, seconds);
+        binary(out, arguments);
+    });
+}
+
 /// `DATA`, in as many frames as it takes; `more` says whether the body goes on behind the last of them.
 pub fn data(out: &mut BytesMut, stream: u32, bytes: &[u8], more: bool) {
     let mut rest = bytes;

@@ -4,10 +4,12 @@ mod application;
 pub(crate) mod columns;
 mod core;
 pub mod encode;
+mod job;
 mod outcome;
 mod park;
 mod query;
 pub(crate) mod read;
+mod registered;
 mod worker;
 mod write;
 

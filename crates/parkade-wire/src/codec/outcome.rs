@@ -3,6 +3,7 @@
 use bytes::BytesMut;
 
 use super::columns::pairs;
+use super::job::{id, result};
 use super::read::Reader;
 use super::worker::text as owned;
 use super::write::{array, binary, boolean, optional, text, unsigned};
@@ -42,13 +43,30 @@ pub(super) fn write(out: &mut BytesMut, outcome: &Outcome) {
             text(out, effect.word());
             unsigned(out, (*status).into());
         }
+        Outcome::Stored { ids } => {
+            array(out, 2);
+            text(out, "stored");
+            array(out, ids.len());
+            for id in ids {
+                binary(out, id);
+            }
+        }
+        Outcome::Result { id, result } => { array(out, 3); text(out, "result"); binary(out, id); binary(out, result); }
+        Outcome::Pending { id } => { array(out, 2); text(out, "pending"); binary(out, id); }
+        Outcome::NoResult { id, reason, text: why } => {
+            array(out, 4);
+            text(out, "no result");
+            binary(out, id);
+            text(out, reason);
+            text(out, beginning(why));
+        }
     }
 }
 
 /// About how many bytes it takes, without the heads of its parts.
 pub(super) fn length(outcome: &Outcome) -> usize {
     match outcome {
-        Outcome::Elapsed | Outcome::Unparked => 0,
+        Outcome::Elapsed | Outcome::Unparked | Outcome::Pending { .. } => 0,
         Outcome::Timeout { cursor } => cursor.len(),
         Outcome::Refused { text } => text.len(),
         Outcome::Message { cursor, content_type, body, .. } => cursor.len() + content_type.len() + body.len(),
@@ -58,6 +76,9 @@ pub(super) fn length(outcome: &Outcome) -> usize {
         Outcome::Failed { reason, sqlstate, text, .. } => {
             reason.len() + sqlstate.as_deref().map_or(0, str::len) + beginning(text).len()
         }
+        Outcome::Stored { ids } => 18 * ids.len(),
+        Outcome::Result { result, .. } => result.len(),
+        Outcome::NoResult { reason, text, .. } => reason.len() + beginning(text).len(),
     }
 }
 
@@ -81,6 +102,10 @@ pub(super) fn read(reader: &mut Reader) -> Result<Outcome<'static>, Fault> {
         "refused" => whole.array(2, |reader| behind_name(reader).map(|text| Outcome::Refused { text: text.into() })),
         "rows" => whole.array(5, rows),
         "failed" => whole.array(6, failed),
+        "stored" => whole.array(2, stored),
+        "result" => whole.array(3, completed),
+        "pending" => whole.array(2, |reader| Ok(Outcome::Pending { id: behind(reader)? })),
+        "no result" => whole.array(4, no_result),
         _ => Err(Fault::payload("no outcome of this version")),
     }
 }
@@ -123,4 +148,27 @@ fn failed(reader: &mut Reader) -> Result<Outcome<'static>, Fault> {
             .filter(|status| (400..=599).contains(status))
             .ok_or(Fault::payload("status is 400 to 599"))?,
     })
+}
+
+fn stored(reader: &mut Reader) -> Result<Outcome<'static>, Fault> {
+    reader.skip(1)?;
+    Ok(Outcome::Stored { ids: reader.list(id)? })
+}
+
+fn completed(reader: &mut Reader) -> Result<Outcome<'static>, Fault> {
+    Ok(Outcome::Result { id: behind(reader)?, result: result(reader)?.to_vec().into() })
+}
+
+fn no_result(reader: &mut Reader) -> Result<Outcome<'static>, Fault> {
+    Ok(Outcome::NoResult {
+        id: behind(reader)?,
+        reason: reader.text("reason is text")?.to_owned().into(),
+        text: owned(reader)?.into(),
+    })
+}
+
+/// The id behind the outcome's name.
+fn behind(reader: &mut Reader) -> Result<[u8; 16], Fault> {
+    reader.skip(1)?;
+    id(reader)
 }

@@ -1,5 +1,6 @@
 //! Reads what `PARK` and `READY` share: responses, waits and what follows them.
 
+use super::job::{result_of, stored};
 use super::query::{begin, end, query};
 use super::read::Reader;
 use crate::error::Fault;
@@ -56,6 +57,8 @@ pub(super) fn wait_then(wait: Wait, then: Then) -> Result<(Wait, Then), Fault> {
         (Wait::Begin(_) | Wait::Commit | Wait::Rollback, Then::Answer(_) | Then::Call { .. }) => {
             Err(Fault::payload("a transaction is only awaited"))
         }
+        (Wait::Stored, Then::Answer(_) | Then::Call { .. }) => Err(Fault::payload("stored is only awaited")),
+        (Wait::Result { .. }, Then::Answer(Some(_))) => Err(Fault::payload("a job's answer is nil")),
         (
             Wait::Timer { .. }
             | Wait::Next { .. }
@@ -64,6 +67,8 @@ pub(super) fn wait_then(wait: Wait, then: Then) -> Result<(Wait, Then), Fault> {
             | Wait::Begin(_)
             | Wait::Commit
             | Wait::Rollback
+            | Wait::Stored
+            | Wait::Result { .. }
             | Wait::Unaccepted { .. },
             _,
         ) => Ok((wait, then)),
@@ -86,6 +91,8 @@ pub(super) fn wait(reader: &mut Reader) -> Result<Wait, Fault> {
         "begin" => begin(&mut whole),
         "commit" => end(&mut whole).map(|()| Wait::Commit),
         "rollback" => end(&mut whole).map(|()| Wait::Rollback),
+        "stored" => stored(&mut whole),
+        "result" => result_of(&mut whole),
         _ => Err(Fault::payload("no wait of this core")),
     };
     Ok(known.unwrap_or_else(|fault| Wait::Unaccepted { name: name.to_owned(), why: fault.why }))

@@ -193,16 +193,20 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An integer or a float, finite and not negative.
+    /// An integer or a float, as a float.
     #[expect(clippy::cast_precision_loss, reason = "2^53 seconds are 285 million years")]
+    pub fn float(&mut self, why: &'static str) -> Result<f64, Fault> {
+        match self.head()? {
+            Head::Unsigned(value) => Ok(value as f64),
+            Head::Negative(value) => Ok(value as f64),
+            Head::Float(value) => Ok(value),
+            _ => Err(Fault::payload(why)),
+        }
+    }
+
+    /// An integer or a float, finite and not negative.
     pub fn seconds(&mut self) -> Result<f64, Fault> {
-        let seconds = match self.head()? {
-            Head::Unsigned(value) => value as f64,
-            Head::Negative(value) => value as f64,
-            Head::Float(value) => value,
-            _ => return Err(Fault::payload("seconds are a number")),
-        };
-        match seconds {
+        match self.float("seconds are a number")? {
             value if !value.is_finite() => Err(Fault::payload("seconds are finite")),
             value if value < 0.0 => Err(Fault::payload("seconds are not negative")),
             value => Ok(value),

@@ -1,5 +1,8 @@
 //! Types the frames that a worker writes.
 
+use bytes::Bytes;
+
+use super::job::{enqueued, progress, result};
 use super::park::{channel_name, name, response_elements, then, wait, wait_then};
 use super::read::{Reader, payload};
 use super::{Receive, application::application};
@@ -21,16 +24,19 @@ impl Receive for FromWorker {
             }
             Kind::Data => data(raw).map(|bytes| FromWorker::Data { stream, more, bytes }),
             Kind::Window => payload(bytes, 1, window).map(|bytes| FromWorker::Window { stream, bytes }),
-            Kind::Error => payload(bytes, 2, |reader| error(stream, reader)),
+            Kind::Error => error(stream, bytes),
             Kind::Park => payload(bytes, 2, |reader| park(stream, reader)),
             Kind::Unpark => payload(bytes, 0, |_| Ok(FromWorker::Unpark { stream })),
             Kind::Publish => payload(bytes, 3, |reader| publish(stream, reader)),
+            Kind::Enqueue => payload(bytes, 4, enqueued).map(|job| FromWorker::Enqueue { stream, job }),
+            Kind::Result => payload(bytes, 1, result).map(|result| FromWorker::Result { stream, result }),
+            Kind::Progress => payload(bytes, 2, |reader| progress(stream, reader)),
             Kind::Credit => payload(bytes, 1, credit),
             Kind::Pong => payload(bytes, 1, token).map(|token| FromWorker::Pong { token }),
             Kind::Goodbye => payload(bytes, 2, goodbye).map(|(code, text)| FromWorker::Goodbye { code, text }),
             Kind::Message => Ok(FromWorker::Message { stream, text: raw.text(), bytes: bytes.clone() }),
             Kind::Close => payload(bytes, 2, close).map(|(code, text)| FromWorker::Close { stream, code, text }),
-            Kind::Request | Kind::Resume | Kind::Cancel | Kind::Drain | Kind::Ping => {
+            Kind::Request | Kind::Run | Kind::Resume | Kind::Cancel | Kind::Drain | Kind::Ping => {
                 return Err(Violation::new(Rule::End, kind, stream));
             }
         };
@@ -61,10 +67,24 @@ fn ready(reader: &mut Reader) -> Result<FromWorker, Fault> {
     Ok(FromWorker::Ready { credit, application: application(reader)? })
 }
 
-fn error(stream: u32, reader: &mut Reader) -> Result<FromWorker, Fault> {
-    let reason = ErrorReason::of(reader.text("reason is text")?);
-    let reason = reason.ok_or(Fault::payload("reason is application, cancelled or overloaded"))?;
-    Ok(FromWorker::Error { stream, reason, text: text(reader)? })
+/// `[reason, text]`, or `["retry", text, seconds]`
+fn error(stream: u32, bytes: &Bytes) -> Result<FromWorker, Fault> {
+    let word = payload(bytes, 1, |reader| reader.text("reason is text"))?;
+    let (text, reason) = if word == "retry" {
+        let (text, after) = payload(bytes, 3, |reader| {
+            reader.skip(1)?;
+            Ok((text(reader)?, reader.optional(Reader::seconds)?))
+        })?;
+        (text, ErrorReason::Retry { after })
+    } else {
+        let reason = ErrorReason::of(word).ok_or(Fault::payload("no reason of this version"))?;
+        let text = payload(bytes, 2, |reader| {
+            reader.skip(1)?;
+            text(reader)
+        })?;
+        (text, reason)
+    };
+    Ok(FromWorker::Error { stream, reason, text })
 }
 
 fn park(stream: u32, reader: &mut Reader) -> Result<FromWorker, Fault> {
@@ -91,7 +111,7 @@ fn credit(reader: &mut Reader) -> Result<FromWorker, Fault> {
 
 // What both ends write.
 
-pub(super) fn data(raw: &RawFrame) -> Result<bytes::Bytes, Fault> {
+pub(super) fn data(raw: &RawFrame) -> Result<Bytes, Fault> {
     if raw.payload.len() > DATA_BYTES_MAX {
         return Err(Fault::length("DATA has at most 65,536 bytes"));
     }

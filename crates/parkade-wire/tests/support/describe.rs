@@ -6,7 +6,9 @@ use parkade_wire::{
 };
 use serde_json::{Value, json};
 
-fn hex(bytes: &[u8]) -> Value {
+use super::jobs::{enqueued, error, job, queue, recurring, run};
+
+pub(super) fn hex(bytes: &[u8]) -> Value {
     use std::fmt::Write;
     let mut hex = String::new();
     for byte in bytes {
@@ -32,10 +34,13 @@ pub fn worker(heard: &FromWorker) -> Value {
         FromWorker::Response { response, .. } => self::response(response),
         FromWorker::Data { bytes, .. } | FromWorker::Message { bytes, .. } => hex(bytes),
         FromWorker::Window { bytes, .. } => json!([bytes]),
-        FromWorker::Error { reason, text, .. } => json!([reason.word(), text]),
+        FromWorker::Error { reason, text, .. } => error(*reason, text),
         FromWorker::Park { wait, then, .. } => json!([self::wait(wait), self::then(then)]),
         FromWorker::Unpark { .. } => json!([]),
         FromWorker::Publish { channel, content_type, body, .. } => json!([channel, content_type, hex(body)]),
+        FromWorker::Enqueue { job, .. } => enqueued(job),
+        FromWorker::Result { result, .. } => json!([hex(result)]),
+        FromWorker::Progress { fraction, text, .. } => json!([fraction, text]),
         FromWorker::Credit { delta } => json!([delta]),
         FromWorker::Pong { token } => json!([token]),
         FromWorker::Goodbye { code, text } => json!([code, text]),
@@ -57,6 +62,7 @@ pub fn core(heard: &FromCore) -> Value {
             frame("HELLO", 0, 0, json!([version_min, version_max, features, map(&told)]))
         }
         FromCore::Request { stream, more, request } => frame("REQUEST", *stream, flag(more), self::request(request)),
+        FromCore::Run { stream, run } => frame("RUN", *stream, 0, self::run(run)),
         FromCore::Data { stream, more, bytes } => frame("DATA", *stream, flag(more), hex(bytes)),
         FromCore::Window { stream, bytes } => frame("WINDOW", *stream, 0, json!([bytes])),
         FromCore::ResumeAwait { outcome, streams } => {
@@ -78,7 +84,7 @@ pub fn core(heard: &FromCore) -> Value {
 }
 
 /// What is nil is left out.
-fn map(pairs: &[(&str, Value)]) -> Value {
+pub(super) fn map(pairs: &[(&str, Value)]) -> Value {
     pairs.iter().filter(|(_, value)| !value.is_null()).map(|(key, value)| ((*key).to_owned(), value.clone())).collect()
 }
 
@@ -90,6 +96,9 @@ fn application(application: &Application) -> Value {
     json!({
         "interface": application.interface, "concurrent": application.concurrent, "fallback": application.fallback,
         "routes": application.routes.iter().map(route).collect::<Vec<_>>(), "channels": channels.collect::<Vec<_>>(),
+        "jobs": application.jobs.iter().map(job).collect::<Vec<_>>(),
+        "queues": application.queues.iter().map(queue).collect::<Vec<_>>(),
+        "recurring": application.recurring.iter().map(recurring).collect::<Vec<_>>(),
     })
 }
 
@@ -99,6 +108,7 @@ fn route(route: &Route) -> Value {
         RouteKind::Async => ("async", Value::Null, Value::Null, Value::Null),
         RouteKind::Wait { wait, then } => ("wait", Value::Null, self::wait(wait), self::then(then)),
         RouteKind::Constant(answer) => ("constant", response(answer), Value::Null, Value::Null),
+        RouteKind::Job => ("job", Value::Null, Value::Null, Value::Null),
     };
     let (methods, path, deadline) = (json!(route.methods), json!(route.path), json!(route.deadline));
     map(&[
@@ -142,6 +152,8 @@ fn wait(wait: &Wait) -> Value {
         Wait::Begin(begin) => self::begin(begin),
         Wait::Commit => json!(["commit", {}]),
         Wait::Rollback => json!(["rollback", {}]),
+        Wait::Stored => json!(["stored"]),
+        Wait::Result { job, timeout } => json!(["result", hex(job), map(&[("timeout", json!(timeout))])]),
         Wait::Unaccepted { name, .. } => json!([name, "unaccepted"]),
     }
 }
@@ -208,5 +220,9 @@ fn outcome(outcome: &Outcome) -> Value {
         Outcome::Failed { reason, sqlstate, text, effect, status } => {
             json!(["failed", reason, sqlstate, text, effect.word(), status])
         }
+        Outcome::Stored { ids } => json!(["stored", ids.iter().map(|id| hex(id)).collect::<Vec<_>>()]),
+        Outcome::Result { id, result } => json!(["result", hex(id), hex(result)]),
+        Outcome::Pending { id } => json!(["pending", hex(id)]),
+        Outcome::NoResult { id, reason, text } => json!(["no result", hex(id), reason, text]),
     }
 }

@@ -9,6 +9,7 @@ use parkade_wire::{Decoder, Receive, Violation};
 use serde_json::Value;
 
 pub mod describe;
+mod jobs;
 
 /// All vectors of one folder, each with a name that finds it again.
 pub fn vectors(folder: &str) -> Vec<(String, Value)> {

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use parkade_core::{ChannelName, Cursor, QueryId};
+use parkade_jobs::{Fault, Filter, Job, JobId, NewJob};
 use tokio::sync::{mpsc, oneshot};
 
 use super::limits::{ANSWER_TIME_MAX, ASKS_COUNT_MAX};
@@ -25,12 +26,41 @@ pub enum Ask {
         query: QueryId,
         reply: oneshot::Sender<Result<(), CancelRefused>>,
     },
+    Jobs {
+        ask: JobAsk,
+        reply: oneshot::Sender<JobAnswer>,
+    },
     Publish {
         channel: ChannelName,
         content_type: String,
         body: Bytes,
         reply: oneshot::Sender<Result<Cursor, PublishRefused>>,
     },
+}
+
+/// What operators and scripts ask of jobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobAsk {
+    Enqueue(NewJob),
+    List(Filter),
+    Show(JobId),
+    Cancel(JobId),
+    Retry(JobId),
+    /// Removes one that does not run.
+    Drop(JobId),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobAnswer {
+    /// It is durable. Another's id, where there was one with its key.
+    Enqueued(JobId),
+    Listed(Vec<Job>),
+    /// `None`: there is no such job.
+    Shown(Option<Box<Job>>),
+    /// Whether it was done.
+    Changed(bool),
+    /// The store could not.
+    Refused(Fault),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -345,6 +345,11 @@ impl Http {
         self.roll.leave(request);
     }
 
+    /// A name for a request that no client sent; whatever is answered to it nobody gets.
+    pub fn enter_nobody(&mut self) -> RequestId {
+        self.roll.enter(Client::Gone, 0)
+    }
+
     /// The request is over: its name may be given to another.
     pub fn forget(&mut self, request: RequestId) {
         if let Some(Client::H2(exchange)) = self.roll.client(request) {

@@ -49,9 +49,17 @@ impl Server {
             Effect::Forget { request, ending, times } => self.forget(request, ending, times),
             Effect::Assign { request, worker, route } => self.assign(request, worker, route),
             Effect::Call { request, worker, outcome } => self.call(worker, outcome, &[request]),
+            Effect::Resume { worker, outcome: Outcome::Stored, requests } => {
+                // Each has enqueued something else.
+                for request in requests {
+                    let ids = self.exchanges.of(request).and_then(|exchange| exchange.jobs.as_mut());
+                    let ids = ids.map(|jobs| std::mem::take(&mut jobs.stored)).unwrap_or_default();
+                    self.workers.resume(worker, &WireOutcome::Stored { ids }, &[request], None);
+                }
+            }
             Effect::Resume { worker, outcome, requests } => {
                 let behind = self.rows_behind(outcome);
-                if let Some(outcome) = wire_outcome(&self.messages, &self.queries, outcome) {
+                if let Some(outcome) = wire_outcome(&self.messages, &self.queries, &self.jobs, outcome) {
                     self.workers.resume(worker, &outcome, &requests, behind.as_ref());
                 }
             }
@@ -89,6 +97,13 @@ impl Server {
             Effect::BeginRows { request, query } => self.begin_rows(request, query),
             Effect::AnswerQuery { request, query, late } => self.answer_query(request, query, late),
             Effect::DropResult { query } => self.queries.drop_result(query),
+            Effect::ClaimJobs { count, limited } => self.claim_jobs(count, &limited),
+            Effect::RunJob { request, worker } => self.run_job(request, worker),
+            Effect::EndRun { request, verdict } => self.end_run(request, verdict),
+            Effect::Stored { request } => self.open_gate(request),
+            Effect::LookUpJob { request, job } => self.look_up_job(request, job),
+            Effect::AnswerJob { request, job, standing } => self.answer_job(request, job, standing),
+            Effect::DropJobResult { job } => self.jobs.drop_result(job),
             Effect::Reloaded { outcome: ReloadOutcome::Done } => {
                 tracing::info!("reloaded: new workers serve, the old ones end");
             }
@@ -116,7 +131,7 @@ impl Server {
         sent(outcome);
     }
 
-    fn http_answer(
+    pub(super) fn http_answer(
         &mut self,
         request: RequestId,
         status: u16,
@@ -146,7 +161,12 @@ impl Server {
     }
 
     fn keep(&mut self, request: RequestId) {
-        let Hand::Kept(kept) = std::mem::replace(&mut self.hand, Hand::Empty) else { return };
+        let kept = match std::mem::replace(&mut self.hand, Hand::Empty) {
+            Hand::Kept(kept) => kept,
+            // An answer that waits for the store.
+            Hand::Response(response) => Some(Kept::Response(response.detached())),
+            Hand::Empty => return,
+        };
         if let Some(exchange) = self.exchanges.of(request) {
             // Nobody will run the request itself again: only what was kept goes on.
             exchange.arrival = None;
@@ -252,9 +272,12 @@ impl Server {
     fn forget(&mut self, request: RequestId, ending: Ending, times: Times) {
         self.http.forget(request);
         self.queries.stop_flow(request);
-        let status = self.exchanges.of(request).map_or(0, |exchange| exchange.status);
-        self.ended.record(status, times);
         let Some(exchange) = self.exchanges.remove(request) else { return };
+        if exchange.is_run {
+            return;
+        }
+        let status = exchange.status;
+        self.ended.record(status, times);
         if let (Some(log), Some(note)) = (&mut self.access_log, &exchange.note) {
             log.write(&Entry {
                 client: note.origin.client,
@@ -316,7 +339,7 @@ impl Server {
 
     pub(super) fn call(&mut self, worker: WorkerId, outcome: Outcome, requests: &[RequestId]) {
         let behind = self.rows_behind(outcome);
-        let Some(outcome) = wire_outcome(&self.messages, &self.queries, outcome) else { return };
+        let Some(outcome) = wire_outcome(&self.messages, &self.queries, &self.jobs, outcome) else { return };
         let (exchanges, tables) = (&self.exchanges, &self.tables);
         let functions =
             requests.iter().filter_map(|request| Some((*request, function(exchanges.peek(*request)?, tables)?)));
@@ -348,7 +371,7 @@ fn function<'a>(exchange: &'a Exchange, tables: &'a Tables) -> Option<(&'a str, 
         (Some(Kept::Function { name, state }), _) => Some((name, state)),
         (None, Some(route)) => match tables.standing(route) {
             Standing::Function { name, state } => Some((name, state)),
-            Standing::None | Standing::Answer(_) => None,
+            Standing::None | Standing::Answer(_) | Standing::Job => None,
         },
         (Some(Kept::Response(_)) | None, _) => None,
     }
@@ -357,6 +380,7 @@ fn function<'a>(exchange: &'a Exchange, tables: &'a Tables) -> Option<(&'a str, 
 fn wire_outcome<'a>(
     messages: &'a super::Messages,
     queries: &'a super::Queries,
+    jobs: &'a super::Jobs,
     outcome: Outcome,
 ) -> Option<WireOutcome<'a>> {
     match outcome {
@@ -365,6 +389,9 @@ fn wire_outcome<'a>(
         }
         Outcome::Refused { refusal } if refusal::is_about_a_query(refusal) => Some(super::queries::never_told(refusal)),
         Outcome::Refused { refusal: Refusal::NoTransaction } => Some(super::queries::no_transaction()),
+        Outcome::Job { job, standing } => Some(jobs.wire_outcome(job, standing)),
+        // It is only awaited, and told to each with what is its own.
+        Outcome::Stored => None,
         Outcome::Elapsed => Some(WireOutcome::Elapsed),
         Outcome::Unparked => Some(WireOutcome::Unparked),
         Outcome::Message { message, cursor, gap } => messages.outcome(message, cursor, gap),

@@ -10,6 +10,7 @@ use parkade_wire::Response;
 
 use crate::http::forwarded::Origin;
 use crate::http::{Head, answer};
+use crate::workers::WorkerEvent;
 
 #[derive(Debug, Default)]
 pub struct Exchange {
@@ -25,6 +26,23 @@ pub struct Exchange {
     pub status: u16,
     /// Bytes of a streamed answer that the client has not taken.
     pub untaken_bytes: u64,
+    /// It is a run of a job: no client waits.
+    pub is_run: bool,
+    /// What it has to do with jobs: most requests nothing.
+    pub jobs: Option<Box<WithJobs>>,
+}
+
+/// What a request has to do with jobs.
+#[derive(Debug, Default)]
+pub struct WithJobs {
+    /// What it has enqueued and the store has, by the ids that the store knows them by.
+    pub stored: Vec<[u8; 16]>,
+    /// What its worker wrote that may be heard only when everything is stored.
+    pub gated: Vec<WorkerEvent>,
+    /// It ends a job rather than waiting for it.
+    pub cancels: bool,
+    /// What is known of the job that it waits for.
+    pub pending: Option<serde_json::Value>,
 }
 
 /// A request as it came.
@@ -60,6 +78,16 @@ impl Arrival {
     pub fn cursor(&self) -> Option<Cursor> {
         let given = self.head.field("last-event-id").or_else(|| self.head.field("if-none-match"))?;
         given.trim_start_matches("W/").trim_matches('"').parse().ok()
+    }
+
+    /// How long the client wants to wait for a result: `Prefer: wait=20` (RFC 7240, section 4.3), in seconds.
+    pub fn patience(&self) -> Option<f64> {
+        let preferences = self.head.field("prefer")?.split([',', ';']);
+        let wait = preferences
+            .filter_map(|one| one.trim().split_once('='))
+            .find(|(name, _)| name.eq_ignore_ascii_case("wait"));
+        let seconds: f64 = wait?.1.trim().trim_matches('"').parse().ok()?;
+        (seconds.is_finite() && seconds >= 0.0).then_some(seconds)
     }
 
     pub fn note(&self) -> Note {

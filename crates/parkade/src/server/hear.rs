@@ -8,6 +8,7 @@ use parkade_core::{
 use parkade_wire::{Application, ErrorReason, Response, Then as WireThen, Wait as WireWait};
 
 use super::exchange::{Arrival, Exchange};
+use super::seconds::duration;
 use super::{Hand, HttpEvent, Input, Server, WorkerEvent, queries, tables};
 use crate::admin::PublishRefused;
 use crate::http::{answer, routable};
@@ -66,6 +67,11 @@ impl Server {
 
     /// Notes what the shell will need of a destination, and gives a wait the cursor that its client came back with.
     fn directed(&mut self, request: RequestId, destination: Destination) -> Destination {
+        if let Destination::Wait { route, deadline, .. } = destination
+            && self.tables.is_for_jobs(route)
+        {
+            return self.directed_to_a_job(request, route, deadline);
+        }
         let Some(exchange) = self.exchanges.of(request) else { return destination };
         match destination {
             Destination::Handler { deadline, .. } => {
@@ -92,6 +98,7 @@ impl Server {
     }
 
     pub(super) fn hear_worker(&mut self, event: WorkerEvent) {
+        let Some(event) = self.gate(event) else { return };
         match event {
             WorkerEvent::Ready { worker, credit, application } => self.worker_ready(worker, credit, *application),
             WorkerEvent::Failed { worker, text } => {
@@ -110,6 +117,15 @@ impl Server {
                 self.worker_answered(worker, request, response, more);
             }
             WorkerEvent::Data { worker, request, bytes, more } => self.worker_went_on(worker, request, &bytes, more),
+            WorkerEvent::Enqueued { worker, request, job } => self.worker_enqueued(worker, request, *job),
+            WorkerEvent::Returned { worker, request, result } => self.worker_returned(worker, request, &result),
+            WorkerEvent::Progressed { worker: _, request, fraction, text } => {
+                self.worker_progressed(request, fraction, &text);
+            }
+            WorkerEvent::Errored { worker, request, error, text } if self.jobs.is_run(request) => {
+                self.run_said(request, &text);
+                self.tell(Event::Errored { worker, request, error: worker_error(error) });
+            }
             WorkerEvent::Errored { worker, request, error, text } => {
                 if error == ErrorReason::Application {
                     tracing::error!(worker = worker.0, "the application failed: {}", text.trim_end());
@@ -130,8 +146,11 @@ impl Server {
         }
     }
 
-    fn worker_ready(&mut self, worker: WorkerId, credit: u32, application: Application) {
+    fn worker_ready(&mut self, worker: WorkerId, credit: u32, mut application: Application) {
         let concurrent = application.concurrent;
+        if let Err(fault) = self.learn_jobs(&mut application) {
+            return self.unfit(worker, &fault);
+        }
         for (pattern, options) in &application.channels {
             let limits = tables::history(*options, self.standard_history);
             self.tell(Event::ChannelConfigured { pattern: pattern.clone(), limits });
@@ -141,15 +160,27 @@ impl Server {
                 tracing::info!(worker = worker.0, pid = self.workers.pid(worker), "a worker is ready");
                 self.tell(Event::WorkerReady { worker, table, credit: credit.into(), concurrent });
             }
-            Err(fault) => {
-                tracing::error!(worker = worker.0, "the application cannot be served: {fault}");
-                self.tell(Event::WorkerFailed { worker });
-                self.workers.kill(worker);
-            }
+            Err(fault) => self.unfit(worker, &fault.to_string()),
         }
     }
 
+    fn unfit(&mut self, worker: WorkerId, fault: &str) {
+        tracing::error!(worker = worker.0, "the application cannot be served: {fault}");
+        self.tell(Event::WorkerFailed { worker });
+        self.workers.kill(worker);
+    }
+
     fn worker_answered(&mut self, worker: WorkerId, request: RequestId, response: Response, more: bool) {
+        if self.jobs.is_run(request) {
+            self.run_said(request, "it was answered as a request is: a job gives a result");
+            // Of an answer that goes on its worker is not done.
+            let error = WorkerError::BadAnswer;
+            return if more {
+                self.tell(Event::Left { request })
+            } else {
+                self.tell(Event::Errored { worker, request, error })
+            };
+        }
         if let Err(fault) = tables::check(&response, !more) {
             self.bad_answer(worker, request, fault, more);
             return;
@@ -207,12 +238,25 @@ impl Server {
     }
 
     fn worker_parked(&mut self, worker: WorkerId, request: RequestId, wait: WireWait, then: WireThen) {
+        if matches!(then, WireThen::Answer(_)) && self.jobs.is_run(request) {
+            self.run_said(request, "it left its answer to a wait: a job gives a result itself");
+            return self.tell(Event::Errored { worker, request, error: WorkerError::BadAnswer });
+        }
         if let WireThen::Answer(Some(response)) = &then
             && let Err(fault) = tables::check(response, true)
         {
             self.bad_answer(worker, request, fault, false);
             return;
         }
+        let wait = match wait {
+            WireWait::Result { job, timeout } => {
+                let job = self.enqueued_as(request, job);
+                let timeout =
+                    if matches!(then, WireThen::Answer(_)) { self.patience(request, timeout) } else { timeout };
+                WireWait::Result { job: job.0.to_be_bytes(), timeout }
+            }
+            wait => wait,
+        };
         let (wait, asked) = match tables::wait(wait, &self.databases) {
             Ok(known) => known,
             Err(why) => {
@@ -276,6 +320,9 @@ fn worker_error(reason: ErrorReason) -> WorkerError {
         ErrorReason::Application => WorkerError::Application,
         ErrorReason::Cancelled => WorkerError::Cancelled,
         ErrorReason::Overloaded => WorkerError::Overloaded,
+        ErrorReason::Retry { after } => WorkerError::Retry { after: after.map(duration) },
+        ErrorReason::Discard => WorkerError::Discarded,
+        ErrorReason::Unknown => WorkerError::UnknownJob,
     }
 }
 
@@ -284,6 +331,6 @@ fn with_cursor(wait: Wait, cursor: Option<Cursor>) -> Wait {
     match wait {
         Wait::Next { channel, timeout, since } => Wait::Next { channel, timeout, since: since.or(cursor) },
         Wait::Stream { channel, since } => Wait::Stream { channel, since: since.or(cursor) },
-        Wait::Timer { .. } | Wait::Query(_) => wait,
+        Wait::Timer { .. } | Wait::Query(_) | Wait::Stored | Wait::Job { .. } => wait,
     }
 }

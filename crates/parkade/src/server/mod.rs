@@ -4,6 +4,7 @@ mod act;
 mod client_text;
 mod exchange;
 mod hear;
+pub mod jobs;
 mod messages;
 mod queries;
 mod refusal;
@@ -26,6 +27,7 @@ use crate::log::AccessLog;
 use crate::workers::{WorkerEvent, Workers};
 use client_text::ClientText;
 use exchange::{Exchanges, Kept};
+pub use jobs::Jobs;
 use messages::Messages;
 use parkade_wire::Response;
 use queries::{Asked, Queries};
@@ -64,6 +66,7 @@ pub struct Server {
     http: Http,
     workers: Workers,
     databases: Databases,
+    jobs: Jobs,
     queries: Queries,
     /// The query that came with the `PARK` in hand.
     asked: Option<Asked>,
@@ -112,6 +115,7 @@ pub struct Parts {
     pub http: Http,
     pub workers: Workers,
     pub databases: Databases,
+    pub jobs: Jobs,
     pub listened: Vec<ChannelName>,
     /// Rows that a worker is given, or that several requests share.
     pub result_bytes_max: usize,
@@ -128,6 +132,7 @@ impl Server {
             http: parts.http,
             workers: parts.workers,
             databases: parts.databases,
+            jobs: parts.jobs,
             queries: Queries::default(),
             asked: None,
             result_bytes_max: parts.result_bytes_max,
@@ -165,11 +170,12 @@ impl Server {
         measure.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut turns = 0;
         while self.exit.is_none() {
-            let due = [self.core.next_due(), self.drain_at].into_iter().flatten().min();
+            let due = [self.core.next_due(), self.drain_at, self.recurring_due()].into_iter().flatten().min();
             tokio::select! {
                 ready = self.http.ready() => ready?,
                 ready = self.workers.ready() => ready?,
                 ready = self.databases.ready() => self.databases.wake(ready)?,
+                ready = self.jobs.ready() => ready?,
                 Some(input) = inputs.recv() => self.hear_input(input),
                 () = sleep_until(self.clock, due) => {}
                 _ = sweep.tick() => self.sweep(),
@@ -202,6 +208,7 @@ impl Server {
         }
         self.told = told;
         self.turn_databases()?;
+        self.turn_jobs()?;
         if self.core.next_due().is_some_and(|due| due <= self.now) {
             self.tell(Event::Tick);
         }
@@ -256,6 +263,7 @@ impl Server {
 
     fn measure(&mut self) {
         self.now = self.clock.now();
+        self.count_jobs();
         let workers: Vec<_> = self.core.status(self.now).workers.iter().map(|worker| worker.worker).collect();
         for worker in workers {
             if let Some(resident_bytes) = self.workers.resident_bytes(worker) {
@@ -297,6 +305,7 @@ impl Server {
         let grace = if self.exit == Some(ExitReason::Drained) { self.grace } else { Duration::ZERO };
         let (last, end) = (Instant::now() + grace, Instant::now() + FAREWELL);
         self.databases.end(self.clock.at(self.clock.now()));
+        self.settle_jobs().await?;
         while self.http.has_unsent() && Instant::now() < last
             || (self.http.is_closing() || !self.databases.are_ended()) && Instant::now() < end
         {

@@ -22,6 +22,7 @@ impl Server {
             Ask::CancelQuery { query, reply } => {
                 let _ = reply.send(self.cancel_by_operator(query));
             }
+            Ask::Jobs { ask, reply } => self.reply_about_jobs(ask, reply),
             Ask::Publish { channel, content_type, body, reply } => {
                 let _ = reply.send(self.publish(&channel, &content_type, &body));
             }

@@ -1,9 +1,12 @@
 //! What routes answer without a worker, and how an application is told to the core.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use bytes::Bytes;
-use parkade_core::{ChannelName, Core, Cursor, HistoryLimits, QueryWork, RouteId, RouteSpec, TableId, Then, Wait};
+use parkade_core::{
+    ChannelName, Core, Cursor, HistoryLimits, JobId, QueryWork, RouteId, RouteSpec, TableId, Then, Wait,
+};
 use parkade_wire::{Application, Response, Route, RouteKind, Then as WireThen, Wait as WireWait};
 
 use super::exchange::Kept;
@@ -17,6 +20,8 @@ pub enum Standing {
     /// The route has a handler: nothing stands ready.
     None,
     Answer(Response),
+    /// The route is where clients find jobs.
+    Job,
     Function {
         name: Box<str>,
         state: Bytes,
@@ -76,6 +81,11 @@ impl Tables {
         self.of(route).map_or(&Standing::None, |ready| &ready.standing)
     }
 
+    /// Whether that is where clients find jobs.
+    pub fn is_for_jobs(&self, route: RouteId) -> bool {
+        matches!(self.standing(route), Standing::Job)
+    }
+
     /// What a wait route asks of a database.
     pub fn asked(&self, route: RouteId) -> Option<&Asked> {
         self.of(route)?.asked.as_ref()
@@ -97,6 +107,11 @@ fn route_spec(route: Route, names: &impl Names) -> Result<(RouteSpec, Ready), Ba
         RouteKind::Async => (parkade_core::RouteKind::Async, Standing::None),
         RouteKind::Constant(response) => {
             (parkade_core::RouteKind::Constant, Standing::Answer(sendable(&path, response)?))
+        }
+        RouteKind::Job => {
+            // Which job, and how long, is found out from each request.
+            let wait = Wait::Job { job: JobId(0), timeout: Some(Duration::ZERO) };
+            (parkade_core::RouteKind::Wait { wait, then: Then::Answer }, Standing::Job)
         }
         RouteKind::Wait { wait: told, then } => {
             let (wait, asks) = wait(told, names).map_err(|why| BadApplication::Wait { path: path.clone(), why })?;
@@ -151,6 +166,10 @@ pub fn wait(told: WireWait, names: &impl Names) -> Result<(Wait, Option<Asked>),
         WireWait::Begin(begin) => Ok(asks(asked::begin(&begin, names))),
         WireWait::Commit => Ok(asks(asked::end(QueryWork::Commit))),
         WireWait::Rollback => Ok(asks(asked::end(QueryWork::Rollback))),
+        WireWait::Stored => Ok((Wait::Stored, None)),
+        WireWait::Result { job, timeout } => {
+            Ok((Wait::Job { job: JobId(u128::from_be_bytes(job)), timeout: timeout.map(duration) }, None))
+        }
         WireWait::Unaccepted { name, why } => Err(format!("{name:?}: {why}")),
     }
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use parkade_core::{RequestId, WorkerId};
-use parkade_wire::{Application, ErrorReason, Response, Then, Wait};
+use parkade_wire::{Application, Enqueued, ErrorReason, Response, Then, Wait};
 
 /// One thing that a worker wrote, or that happened to it. Each worker's come in the order in which it wrote them; `Exited` is its last.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +29,12 @@ pub enum WorkerEvent {
     Closed { worker: WorkerId, request: RequestId },
     /// `PUBLISH`.
     Published { worker: WorkerId, channel: String, content_type: String, body: Bytes },
+    /// `ENQUEUE`; without a request by nobody in particular.
+    Enqueued { worker: WorkerId, request: Option<RequestId>, job: Box<Enqueued> },
+    /// `RESULT`.
+    Returned { worker: WorkerId, request: RequestId, result: Bytes },
+    /// `PROGRESS`.
+    Progressed { worker: WorkerId, request: RequestId, fraction: Option<f64>, text: String },
     /// `CREDIT`.
     Credit { worker: WorkerId, delta: i32 },
     /// `PONG`.

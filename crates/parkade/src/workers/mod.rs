@@ -33,6 +33,7 @@ pub use event::WorkerEvent;
 use places::{Fast, Places};
 pub use process::Launch;
 use process::{Post, Report};
+pub use session::RunParts;
 use session::{Exhausted, Session};
 use worker::Worker;
 
@@ -115,6 +116,11 @@ impl Workers {
         H: IntoIterator<Item = (&'a str, &'a [u8])>,
     {
         self.say(worker, |session, out, places| session.request(out, places, request, parts, body));
+    }
+
+    /// Has the worker make an attempt of a job.
+    pub fn run(&mut self, worker: WorkerId, request: RequestId, run: &RunParts<'_>) {
+        self.say(worker, |session, out, places| session.run(out, places, request, run));
     }
 
     /// Calls a function for each of these requests, with its state. One frame for all, unless rows follow: `behind`.

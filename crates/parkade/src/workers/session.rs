@@ -11,8 +11,8 @@ use parkade_core::{Reason, RequestId, WorkerId};
 use parkade_wire::encode::{self, RequestParts};
 use parkade_wire::limits::{DATA_BYTES_MAX, INLINE_BODY_BYTES_MAX};
 use parkade_wire::{
-    CancelReason, Conversation, Decoder, FromWorker, Offer, Outbound, Outcome, Progress, Rule, Stream, Violation,
-    absent,
+    CancelReason, Conversation, Decoder, FromWorker, Offer, Opener, Outbound, Outcome, Progress, Rule, Stream,
+    Violation, absent,
 };
 
 use super::event::WorkerEvent;
@@ -58,6 +58,16 @@ impl Body {
     fn new(rest: &Bytes) -> Self {
         Self { rest: rest.clone(), window: Outbound::new() }
     }
+}
+
+/// An attempt of a job, as it is told to a worker.
+pub struct RunParts<'a> {
+    pub id: [u8; 16],
+    pub name: &'a str,
+    pub attempt: u32,
+    /// Seconds.
+    pub deadline: Option<f64>,
+    pub arguments: &'a [u8],
 }
 
 /// Where what was heard is told.
@@ -155,13 +165,26 @@ impl Session {
         H: IntoIterator<Item = (&'a str, &'a [u8])>,
     {
         if body.len() <= INLINE_BODY_BYTES_MAX {
-            let stream = self.open(places, request, None)?;
+            let stream = self.open(places, request, Opener::Request, None)?;
             encode::request(out, stream, RequestParts { body: Some(body), more: false, ..parts });
         } else {
-            let stream = self.open(places, request, Some(Box::new(Body::new(body))))?;
+            let stream = self.open(places, request, Opener::Request, Some(Box::new(Body::new(body))))?;
             encode::request(out, stream, RequestParts { body: None, more: true, ..parts });
             self.sending.push_back(stream);
         }
+        Ok(())
+    }
+
+    /// Opens a stream with an attempt of a job.
+    pub fn run(
+        &mut self,
+        out: &mut BytesMut,
+        places: &mut Places,
+        request: RequestId,
+        run: &RunParts<'_>,
+    ) -> Result<(), Exhausted> {
+        let stream = self.open(places, request, Opener::Run, None)?;
+        encode::run(out, stream, run.id, run.name, run.attempt, run.deadline, run.arguments);
         Ok(())
     }
 
@@ -177,13 +200,14 @@ impl Session {
     ) -> Result<(), Exhausted> {
         if let Some(rest) = behind {
             for (request, state) in calls {
-                let stream = self.open(places, *request, Some(Box::new(Body::new(rest))))?;
+                let stream = self.open(places, *request, Opener::Call, Some(Box::new(Body::new(rest))))?;
                 encode::resume_call(out, outcome, function, &[(stream, *state)]);
                 self.sending.push_back(stream);
             }
             return Ok(());
         }
-        let opened = calls.iter().map(|(request, state)| Ok((self.open(places, *request, None)?, *state)));
+        let opened =
+            calls.iter().map(|(request, state)| Ok((self.open(places, *request, Opener::Call, None)?, *state)));
         let opened = opened.collect::<Result<Vec<_>, _>>()?;
         encode::resume_call(out, outcome, function, &opened);
         Ok(())
@@ -266,10 +290,16 @@ impl Session {
         self.sending.clear();
     }
 
-    fn open(&mut self, places: &mut Places, request: RequestId, body: Option<Box<Body>>) -> Result<u32, Exhausted> {
+    fn open(
+        &mut self,
+        places: &mut Places,
+        request: RequestId,
+        opener: Opener,
+        body: Option<Box<Body>>,
+    ) -> Result<u32, Exhausted> {
         self.opened = self.opened.checked_add(1).ok_or(Exhausted)?;
         let stream = self.opened;
-        self.streams.insert(stream, Open { request, stream: Stream::open(stream), taken: 0, body });
+        self.streams.insert(stream, Open { request, stream: Stream::open(stream, opener), taken: 0, body });
         places.insert(request, Place { worker: self.worker, stream });
         Ok(stream)
     }
@@ -303,10 +333,13 @@ impl Session {
                 tracing::debug!(worker = worker.0, code, text, "a worker says goodbye");
             }
             FromWorker::Publish { .. } => self.published(frame, audience)?,
+            FromWorker::Enqueue { .. } => self.enqueued(frame, audience)?,
             FromWorker::Window { stream, bytes } => self.window(stream, bytes, &frame)?,
             FromWorker::Response { .. }
             | FromWorker::Data { .. }
             | FromWorker::Error { .. }
+            | FromWorker::Result { .. }
+            | FromWorker::Progress { .. }
             | FromWorker::Park { .. }
             | FromWorker::Unpark { .. }
             | FromWorker::Message { .. }
@@ -353,6 +386,19 @@ impl Session {
         Ok(())
     }
 
+    /// A job counts whatever becomes of the request that enqueued it; that waits for it only while its worker holds it.
+    fn enqueued(&self, frame: FromWorker, audience: &mut Audience) -> Result<(), Violation> {
+        let open = self.streams.get(&frame.stream());
+        if frame.stream() != 0 && open.is_none() {
+            return absent(&frame, self.opened);
+        }
+        let request = open.filter(|open| !open.stream.is_cancelled()).map(|open| open.request);
+        if let FromWorker::Enqueue { job, .. } = frame {
+            audience.events.push(WorkerEvent::Enqueued { worker: self.worker, request, job: Box::new(job) });
+        }
+        Ok(())
+    }
+
     fn window(&mut self, stream: u32, bytes: u32, frame: &FromWorker) -> Result<(), Violation> {
         let Some(open) = self.streams.get_mut(&stream) else { return absent(frame, self.opened) };
         if let Some(body) = &mut open.body {
@@ -372,6 +418,10 @@ fn told(worker: WorkerId, request: RequestId, frame: FromWorker) -> Option<Worke
         FromWorker::Response { more, response, .. } => Some(WorkerEvent::Response { worker, request, response, more }),
         FromWorker::Data { more, bytes, .. } => Some(WorkerEvent::Data { worker, request, bytes, more }),
         FromWorker::Error { reason, text, .. } => Some(WorkerEvent::Errored { worker, request, error: reason, text }),
+        FromWorker::Result { result, .. } => Some(WorkerEvent::Returned { worker, request, result }),
+        FromWorker::Progress { fraction, text, .. } => {
+            Some(WorkerEvent::Progressed { worker, request, fraction, text })
+        }
         FromWorker::Park { wait, then, .. } => Some(WorkerEvent::Parked { worker, request, wait, then }),
         FromWorker::Unpark { .. } => Some(WorkerEvent::Unparked { worker, request }),
         _ => None,

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from . import jobs
 from .app import App
 from .errors import (
+    ConnectError,
+    Discard,
     HTTPError,
     InvalidChannel,
     InvalidParameter,
     InvalidText,
+    JobError,
     LoadError,
     ParkadeError,
     QueryError,
     Refused,
+    Retry,
     SignatureError,
     WaitError,
 )
 from .forms import Upload
+from .job import Job
 from .mappings import Fields, Headers
 from .placeholders import Json
 from .queries import Query, query
@@ -28,12 +34,16 @@ from .waits import Channel, Message, Wait, after, channel
 __all__ = [
     "App",
     "Channel",
+    "ConnectError",
+    "Discard",
     "Fields",
     "HTTPError",
     "Headers",
     "InvalidChannel",
     "InvalidParameter",
     "InvalidText",
+    "Job",
+    "JobError",
     "Json",
     "LoadError",
     "Message",
@@ -43,6 +53,7 @@ __all__ = [
     "Refused",
     "Request",
     "Response",
+    "Retry",
     "Row",
     "Rows",
     "SignatureError",
@@ -53,6 +64,7 @@ __all__ = [
     "after",
     "channel",
     "html",
+    "jobs",
     "query",
     "transaction",
 ]

@@ -42,7 +42,14 @@ class Parked(Struct, frozen=True, gc=False):
     park: bytes
 
 
-Answer: TypeAlias = bytes | Streamed | Parked
+class Attempted(Struct, frozen=True, gc=False):
+    """How an attempt of a job ended: a RESULT, or an ERROR with one of its reasons. Never of a request."""
+
+    kind: int
+    payload: bytes
+
+
+Answer: TypeAlias = bytes | Streamed | Parked | Attempted
 """Bytes are a whole RESPONSE."""
 
 Coming: TypeAlias = Coroutine[Any, Any, Answer]
@@ -66,8 +73,11 @@ class Application(Protocol):
     def runs(self) -> Mapping[int | None, Run]:
         """What answers a request, by its route."""
 
-    def call(self, function: str, state: bytes, outcome: p.Outcome) -> Answer | Coming:
-        """Answers for a wait that is over. Coming only when concurrent."""
+    def call(self, stream: int, function: str, state: bytes, outcome: p.Outcome) -> Answer | Coming:
+        """Answers for a wait that is over, a request's or a job's. Coming only when concurrent."""
+
+    def attempt(self, stream: int, run: p.Run) -> Answer | Coming:
+        """Runs a job. Coming only when concurrent."""
 
     def failed(self, error: BaseException) -> str:
         """Logs what was raised in the middle of a streamed answer; gives one line for ERROR."""

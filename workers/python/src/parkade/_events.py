@@ -38,6 +38,13 @@ class Called(Struct, frozen=True, gc=False):
     outcome: p.Outcome
 
 
+class Given(Struct, frozen=True, gc=False):
+    """One attempt of a job to make."""
+
+    stream: int
+    run: p.Run
+
+
 class Resumed(Struct, frozen=True, gc=False):
     """These streams, which were awaiting, are held again; rows are complete."""
 
@@ -83,4 +90,6 @@ class Ended(Struct, frozen=True, gc=False):
     text: str
 
 
-Event: TypeAlias = Reply | Greeted | Opened | Called | Resumed | Cancelled | Writable | Pinged | Draining | Ended
+Event: TypeAlias = (
+    Reply | Greeted | Opened | Called | Given | Resumed | Cancelled | Writable | Pinged | Draining | Ended
+)

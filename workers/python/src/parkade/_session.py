@@ -8,9 +8,7 @@ import enum
 import os
 import platform
 from collections import deque
-from typing import Any, TypeAlias
-
-import msgspec
+from typing import Any
 
 from ._events import (
     Called,
@@ -18,6 +16,7 @@ from ._events import (
     Draining,
     Ended,
     Event,
+    Given,
     Greeted,
     Opened,
     Pinged,
@@ -25,6 +24,7 @@ from ._events import (
     Resumed,
     Writable,
 )
+from ._streams import AWAITING, HELD, Awaiting, Collecting, Held, Opening, Responding, Stream
 from ._wire import frames as f
 from ._wire import payloads as p
 from ._wire.codec import FROM_CORE, encode_payload, read
@@ -43,56 +43,9 @@ class _Phase(enum.Enum):
     OVER = enum.auto()
 
 
-class _Held:
-    """The worker owes this stream a closing frame, and has written nothing of its answer."""
-
-
-class _Awaiting:
-    """Parked, and a coroutine of this worker goes on with it."""
-
-
-class _Collecting:
-    """A request, or the rows of a query, whose body is still coming: `event` is what will be told, without it.
-
-    `window` is what the core may still send, `consumed` what has not been granted again.
-    """
-
-    __slots__ = ("chunks", "consumed", "event", "window")
-
-    def __init__(self, event: Opened | Called | Resumed) -> None:
-        self.event = event
-        self.chunks: list[bytes] = []
-        self.window = WINDOW
-        self.consumed = 0
-
-    def complete(self) -> Opened | Called | Resumed:
-        """The event with its body."""
-        body = b"".join(self.chunks)
-        match self.event:
-            case Opened(stream=stream, request=request):
-                return Opened(stream, _replace(request, body=(request.body or b"") + body))
-            case Called(outcome=outcome) | Resumed(outcome=outcome):
-                return _replace(self.event, outcome=_replace(outcome, body=body))
-
-
-class _Responding:
-    """An answer whose body follows its head. `rest` is what the window kept back."""
-
-    __slots__ = ("rest", "window")
-
-    def __init__(self) -> None:
-        self.window = WINDOW
-        self.rest = memoryview(b"")
-
-
-_Stream: TypeAlias = _Held | _Awaiting | _Collecting | _Responding
-
 _READY: _Phase = _Phase.READY
 _OVER: _Phase = _Phase.OVER
-_HELD = _Held()
-_AWAITING = _Awaiting()
 
-_replace = msgspec.structs.replace
 _NOTHING = encode_payload(p.Nothing())
 
 # What every request needs, without the lookups on the way.
@@ -114,29 +67,36 @@ class Session:
         self._decoder = f.Decoder()
         self._phase = _Phase.NEW
         self._concurrent = False
-        self._streams: dict[int, _Stream] = {}
+        self._streams: dict[int, Stream] = {}
         self._highest = 0
         self._collecting: deque[int] = deque()  # in the order of arrival; used when not concurrent
-        self._behind: deque[Opened | Called] = deque()  # what must not begin before a body is complete
+        self._behind: deque[Opening] = deque()  # what must not begin before a body is complete
+        self._kept: dict[int, list[bytes]] = {}  # jobs of streams that are parked, for when they are held again
         self.cancelled: set[int] = set()  # held streams whose answer nobody wants
 
     def held(self, stream: int) -> bool:
         """Whether a closing frame is due on the stream."""
-        return isinstance(self._streams.get(stream), _Held | _Responding)
+        return isinstance(self._streams.get(stream), Held | Responding)
 
     def awaiting(self, stream: int) -> bool:
         """Whether a coroutine of this worker goes on with the stream later: it is parked, or its rows are coming."""
-        return self._streams.get(stream) is _AWAITING or self._awaits_rows(stream)
+        return self._streams.get(stream) is AWAITING or self._awaits_rows(stream)
 
     def _awaits_rows(self, stream: int) -> bool:
         state = self._streams.get(stream)
-        return isinstance(state, _Collecting) and isinstance(state.event, Resumed)
+        return isinstance(state, Collecting) and isinstance(state.event, Resumed)
 
     def may_await(self, stream: int) -> bool:
         """Whether the stream is held, wanted, and nothing of its answer was written: only then can it be parked with
         `await`.
         """
-        return self._streams.get(stream) is _HELD and stream not in self.cancelled
+        return self._streams.get(stream) is HELD and stream not in self.cancelled
+
+    def takes_jobs(self, stream: int) -> bool:
+        """Whether what is enqueued for the stream goes on it, now or when it is held again: then its answer leaves
+        behind that. What is enqueued for another goes on the link's own.
+        """
+        return (self.held(stream) and stream not in self.cancelled) or self.awaiting(stream)
 
     # In
 
@@ -168,7 +128,7 @@ class Session:
                 if kind != _PLAIN_REQUEST or end > size or stream <= highest:
                     break
                 add(Opened(stream, _decode_request(data[position + _HEADER_SIZE : end])))
-                streams[stream] = _HELD
+                streams[stream] = HELD
                 highest = stream
                 position = end
         except ValueError:  # broken: who reads it again says how
@@ -195,6 +155,8 @@ class Session:
         match kind:
             case f.REQUEST:
                 self._request(flags, stream, value, events)
+            case f.RUN:
+                self._begin(stream, Given(stream, value), events)
             case f.RESUME:
                 self._resume(flags, value, events)
             case f.DATA:
@@ -231,7 +193,7 @@ class Session:
 
     def _request(self, flags: int, stream: int, request: p.Request, events: list[Event]) -> None:
         if flags & f.MORE:
-            self._collect(_Collecting(Opened(stream, request)), stream)
+            self._collect(Collecting(Opened(stream, request)), stream)
             return
         self._begin(stream, Opened(stream, request), events)
 
@@ -243,30 +205,40 @@ class Session:
             for stream, state in zip(resume.streams, resume.states, strict=True):
                 called = Called(stream, resume.function, state, resume.outcome)
                 if follows:
-                    self._collect(_Collecting(called), stream)
+                    self._collect(Collecting(called), stream)
                 else:
                     self._begin(stream, called, events)
             return
         resumed = Resumed(resume.streams, resume.outcome)
         for stream in resume.streams:
-            if self._streams.get(stream) is not _AWAITING:
+            if self._streams.get(stream) is not AWAITING:
                 raise Violation(f"RESUME of stream {stream}, which awaits nothing")
-            self._streams[stream] = _Collecting(resumed) if follows else _HELD
+            self._streams[stream] = Collecting(resumed) if follows else HELD
         if not follows:
-            events.append(resumed)
+            self._resumed(resumed, events)
 
-    def _open(self, stream: int, state: _Stream) -> None:
+    def _resumed(self, resumed: Resumed, events: list[Event]) -> None:
+        for stream in resumed.streams if self._kept else ():
+            self._release(stream, stream, events)
+        events.append(resumed)
+
+    def _release(self, stream: int, place: int, events: list[Event]) -> None:
+        """Says on stream `place` what was enqueued while `stream` was parked."""
+        if kept := self._kept.pop(stream, None):
+            events.append(Reply(b"".join(frame(f.ENQUEUE, place, job) for job in kept)))
+
+    def _open(self, stream: int, state: Stream) -> None:
         if stream <= self._highest:
             raise Violation(f"stream {stream} is opened behind stream {self._highest}")
         self._highest = stream
         self._streams[stream] = state
 
-    def _collect(self, collecting: _Collecting, stream: int) -> None:
+    def _collect(self, collecting: Collecting, stream: int) -> None:
         self._open(stream, collecting)
         self._collecting.append(stream)
 
-    def _begin(self, stream: int, event: Opened | Called, events: list[Event]) -> None:
-        self._open(stream, _HELD)
+    def _begin(self, stream: int, event: Opening, events: list[Event]) -> None:
+        self._open(stream, HELD)
         if self._collecting and not self._concurrent:
             self._behind.append(event)
         else:
@@ -277,7 +249,7 @@ class Session:
         collecting = self._streams.get(stream)
         if collecting is None:
             return  # it crossed the closing frame
-        if not isinstance(collecting, _Collecting):
+        if not isinstance(collecting, Collecting):
             raise Violation(f"DATA on stream {stream}, which has none to come")
         collecting.window -= len(data)
         if collecting.window < 0:
@@ -292,15 +264,15 @@ class Session:
             collecting.window += collecting.consumed
             collecting.consumed = 0
 
-    def _complete(self, stream: int, collecting: _Collecting, events: list[Event]) -> None:
-        self._streams[stream] = _HELD
+    def _complete(self, stream: int, collecting: Collecting, events: list[Event]) -> None:
+        self._streams[stream] = HELD
         event = collecting.complete()
         if isinstance(event, Resumed):
-            events.append(event)
+            self._resumed(event, events)
         else:
             self._uncollect(stream, event, events)
 
-    def _uncollect(self, stream: int, event: Opened | Called | None, events: list[Event]) -> None:
+    def _uncollect(self, stream: int, event: Opening | None, events: list[Event]) -> None:
         """A body is complete, or will never be: what waited behind it may begin, up to the next body that is still
         coming.
         """
@@ -315,7 +287,7 @@ class Session:
     def _window(self, stream: int, grant: int, events: list[Event]) -> None:
         self._known(stream, "WINDOW")
         responding = self._streams.get(stream)
-        if not isinstance(responding, _Responding):
+        if not isinstance(responding, Responding):
             return  # it crossed the end of the answer
         if stream in self.cancelled:
             return
@@ -332,11 +304,13 @@ class Session:
         match self._streams.get(stream):
             case None:
                 return  # it crossed the closing frame
-            case _Awaiting():
+            case Awaiting():
                 del self._streams[stream]
-            case _Collecting(event=Resumed()):
+                self._release(stream, 0, events)
+            case Collecting(event=Resumed()):
+                self._release(stream, 0, events)
                 events.append(Reply(self.error(stream, "cancelled")))  # its coroutine has not gone on with it
-            case _Collecting():
+            case Collecting():
                 events.append(Reply(self.error(stream, "cancelled")))
                 self._uncollect(stream, None, events)
                 return
@@ -371,7 +345,7 @@ class Session:
         """The head of a response, encoded with nil for its body; `data` follows, and `finish`."""
         if stream in self.cancelled:
             return b""
-        self._streams[stream] = _Responding()
+        self._streams[stream] = Responding()
         return frame(f.RESPONSE, stream, head, f.MORE)
 
     def data(self, stream: int, chunk: bytes) -> bytes:
@@ -380,7 +354,7 @@ class Session:
         Not while `blocked`.
         """
         responding = self._streams[stream]
-        if stream in self.cancelled or not isinstance(responding, _Responding):
+        if stream in self.cancelled or not isinstance(responding, Responding):
             return b""
         if responding.rest:
             raise RuntimeError(f"more data on stream {stream} while its window is used up")
@@ -390,7 +364,7 @@ class Session:
     def blocked(self, stream: int) -> bool:
         """Whether something of the answer is kept back until the client has read more."""
         responding = self._streams.get(stream)
-        return isinstance(responding, _Responding) and len(responding.rest) > 0 and stream not in self.cancelled
+        return isinstance(responding, Responding) and len(responding.rest) > 0 and stream not in self.cancelled
 
     def finish(self, stream: int) -> bytes:
         """The end of a streamed answer; it closes the stream. Not while `blocked`."""
@@ -411,9 +385,9 @@ class Session:
 
         It must be held, its answer not begun.
         """
-        if self._streams.get(stream) is not _HELD or stream in self.cancelled:
+        if self._streams.get(stream) is not HELD or stream in self.cancelled:
             raise RuntimeError(f"stream {stream} cannot be parked now")
-        self._streams[stream] = _AWAITING
+        self._streams[stream] = AWAITING
         return frame(f.PARK, stream, park)
 
     def unpark(self, stream: int) -> bytes:
@@ -425,6 +399,35 @@ class Session:
         if self._awaits_rows(stream):
             return b""
         return frame(f.UNPARK, stream, _NOTHING)
+
+    def end(self, stream: int, kind: int, payload: bytes) -> bytes:
+        """How a job's attempt ended, encoded: RESULT, or ERROR with a reason of its own. It closes the stream."""
+        if stream in self.cancelled:
+            return self.error(stream, "cancelled")
+        del self._streams[stream]
+        return frame(kind, stream, payload)
+
+    def progress(self, stream: int, progress: bytes) -> bytes:
+        """PROGRESS, encoded, of a job; nothing unless it is held and wanted."""
+        if not self.held(stream) or stream in self.cancelled:
+            return b""
+        return frame(f.PROGRESS, stream, progress)
+
+    def enqueue(self, stream: int, job: bytes) -> bytes:
+        """ENQUEUE, encoded, for the request or job of that stream (0 for none); nothing while it is parked: then it
+        is said when the stream is held again.
+        """
+        if not self.takes_jobs(stream):
+            return self.enqueue_alone(job)
+        if self.awaiting(stream):
+            self._kept.setdefault(stream, []).append(job)
+            return b""
+        return frame(f.ENQUEUE, stream, job)
+
+    @staticmethod
+    def enqueue_alone(job: bytes) -> bytes:
+        """ENQUEUE, encoded, of nobody. Any thread may ask for it."""
+        return frame(f.ENQUEUE, 0, job)
 
     def error(self, stream: int, reason: str, text: str = "") -> bytes:
         """ERROR: `application`, `cancelled` or `overloaded`, with a text for the log; it closes the stream."""
@@ -448,7 +451,7 @@ class Session:
         """GOODBYE: nothing is written behind it."""
         return frame(f.GOODBYE, 0, encode_payload([code, text]))
 
-    def _flush(self, stream: int, responding: _Responding) -> bytes:
+    def _flush(self, stream: int, responding: Responding) -> bytes:
         out = []
         while responding.rest and responding.window:
             size = min(len(responding.rest), responding.window, INLINE_MAX)

@@ -1,4 +1,6 @@
-"""The application: routes, hooks, error handlers, channels. Everything is checked when it is registered."""
+"""The application: routes, hooks, error handlers, channels, and, by `JobRegistry`, jobs. Everything is checked when it
+is registered.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from ._wire.payloads import byte_length, fault_of_channel
 from ._wire.ready import Application, ChannelOptions, ChannelPattern
 from .errors import HTTPError
 from .hooks import ErrorHandlers, ErrorHook, Hook, make_hook
+from .job_registry import JobRegistry
 from .limits import CONSTANTS_MAX
 from .patterns import parse
 from .routes import Route, make_route
@@ -37,15 +40,19 @@ class Register(Protocol):
         """
 
 
-class App:
+class App(JobRegistry):
     """A Parkade application.
 
-    Where all handlers are plain functions a worker runs one request at a time; with one `async def` among handlers and
-    hooks, or with `concurrent=True`, it runs many at once on an event loop, plain functions then too in the loop's
-    thread.
+    Where all handlers are plain functions a worker runs one request at a time; with one `async def` among handlers,
+    hooks and jobs, or with `concurrent=True`, it runs many at once on an event loop, plain functions then too in the
+    loop's thread.
+
+    An application with jobs answers for them, too: `GET` and `DELETE` under `jobs_path`, followed by the job's id; None
+    for nowhere.
     """
 
-    def __init__(self, *, concurrent: bool = False) -> None:
+    def __init__(self, *, concurrent: bool = False, jobs_path: str | None = "/jobs") -> None:
+        super().__init__(jobs_path)
         self.routes: list[Route] = []
         self.before_hooks: list[Hook] = []
         self.after_hooks: list[Hook] = []
@@ -191,6 +198,7 @@ class App:
             self._concurrent
             or any(route.asynchronous for route in self.routes)
             or any(hook.asynchronous for hook in hooks)
+            or any(job.asynchronous for job in self.jobs.values())
         )
 
     def told(self) -> Application:
@@ -211,5 +219,12 @@ class App:
             left -= byte_length(told.answer.body or b"") if told.answer is not None else 0
             routes.append(told if told.answer is None or left >= 0 else route.told(hooked=True))
         return Application(
-            interface=interface, concurrent=self.concurrent, fallback=fallback, routes=routes, channels=self._channels
+            interface=interface,
+            concurrent=self.concurrent,
+            fallback=fallback,
+            routes=routes + self.told_job_routes(),
+            channels=self._channels,
+            jobs=self.told_jobs(),
+            queues=self.told_queues(),
+            recurring=self.told_recurring(),
         )

@@ -108,6 +108,53 @@ class Refused(HTTPError):
         super().__init__(503, reason, {"retry-after": "1"})
 
 
+class JobError(HTTPError):
+    """A job that gives no result: `reason` is `dead` (it failed for good), `cancelled`, or `missing` (there is no such
+    job, or no more).
+
+    `id` is the job's, its text for developers: the client is told `detail` only.
+    """
+
+    def __init__(self, text: str, *, reason: str, id: str) -> None:
+        status, detail = _NO_RESULT.get(reason, (500, "the job gave no result"))
+        super().__init__(status, detail)
+        self.reason = reason
+        self.id = id
+        self.args = (text or detail,)
+
+
+_NO_RESULT = {
+    "dead": (500, "the job failed"),
+    "cancelled": (410, "the job was cancelled"),
+    "missing": (404, "there is no such job"),
+}
+
+
+class Retry(ParkadeError):
+    """Raise it in a job to have it tried again, `after` so many seconds (None: as after any other failure). It counts
+    as an attempt; when all are used up the job is dead.
+
+    `text` is kept with the job; by default it is that of the exception that this one was raised from.
+    """
+
+    def __init__(self, after: float | None = None, text: str = "") -> None:
+        if after is not None and not (isinstance(after, int | float) and 0 <= after <= 1e15):
+            raise ValueError(f"seconds are a finite number, not negative: {after!r}")
+        super().__init__(text)
+        self.after = after
+
+
+class Discard(ParkadeError):
+    """Raise it in a job that need not be tried again: it is dead. The text is kept with the job."""
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(text)
+
+
+class ConnectError(ParkadeError, ConnectionError):
+    """No server can be asked to take a job, or it would not. The text says what to do."""
+
+
 _TOLD: dict[tuple[str, int | None], str] = {
     ("refused", 400): "the database does not accept a value of this request",
     ("refused", 409): "this conflicts with what the database holds",

@@ -15,6 +15,7 @@ from msgspec import Raw
 
 from ._wire import payloads as p
 from .errors import SignatureError
+from .job import Job, JobState
 from .limits import INLINE_MAX, NAME_MAX
 from .records import whole
 from .request import Request
@@ -24,7 +25,8 @@ from .request import Request
 class Function:
     """What is known of such a function.
 
-    `outcome` is the parameter that gets the outcome, `request` the one that gets the request.
+    `outcome` is the parameter that gets the outcome, `request` the one that gets the request, `job` the one that gets
+    the job which waited.
     """
 
     name: str  # module:qualname
@@ -32,6 +34,7 @@ class Function:
     asynchronous: bool
     outcome: str | None
     request: str | None
+    job: str | None
     decoders: Mapping[str, Callable[[Raw], Any]]
 
 
@@ -45,9 +48,10 @@ def describe(function: Callable[..., Any], state: frozenset[str]) -> Function:
     hints = _hints(function)
     parameters = inspect.signature(function).parameters
     request = next((key for key in parameters if hints.get(key) is Request), None)
+    job = next((key for key in parameters if hints.get(key) is Job), None)
     first = next(iter(parameters), None)
-    outcome = first if first is not None and first not in state and first != request else None
-    named = frozenset(parameters) - {outcome, request}
+    outcome = first if first is not None and first not in state and first not in (request, job) else None
+    named = frozenset(parameters) - {outcome, request, job}
     takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
     if not takes_any and (unknown := sorted(state - named)):
         raise SignatureError(f"{name}{inspect.signature(function)} takes no {', '.join(unknown)}")
@@ -60,8 +64,8 @@ def describe(function: Callable[..., Any], state: frozenset[str]) -> Function:
         raise SignatureError(
             f"{name}{inspect.signature(function)} needs {', '.join(missing)}, which the state does not have"
         )
-    decoders = {key: _decoder(hints.get(key, Any)) for key in named}
-    return Function(name, function, inspect.iscoroutinefunction(function), outcome, request, decoders)
+    decoders = {key: value_decoder(hints.get(key, Any)) for key in named}
+    return Function(name, function, inspect.iscoroutinefunction(function), outcome, request, job, decoders)
 
 
 def find(name: str, state: frozenset[str]) -> Function:
@@ -82,21 +86,29 @@ def find(name: str, state: frozenset[str]) -> Function:
 class State(msgspec.Struct, array_like=True, frozen=True):
     """What a wait keeps for its function: the values stay encoded until the function's annotations say what they are.
 
-    `shape` is a query's, since the outcome does not say it.
+    `shape` is a query's, since the outcome does not say it; `job` is there when it is a job that waits.
     """
 
     values: dict[str, Raw]
     request: p.Request | None
     shape: str = "rows"
+    job: JobState | None = None
 
 
-def encode_state(function: str, state: Mapping[str, Any], request: p.Request | None, shape: str = "rows") -> bytes:
+def encode_state(
+    function: str,
+    state: Mapping[str, Any],
+    request: p.Request | None,
+    shape: str = "rows",
+    job: JobState | None = None,
+) -> bytes:
     """A `State` for PARK.
 
     Raises `TypeError` for what is not MessagePack-able, `ValueError` when it is too long.
     """
     try:
-        encoded = msgspec.msgpack.encode([state, request] if shape == "rows" else [state, request, shape])
+        told = [state, request] if shape == "rows" and job is None else [state, request, shape, job]
+        encoded = msgspec.msgpack.encode(told)
     except TypeError as error:
         raise TypeError(f"the state of {function} goes to another worker as MessagePack: {error}") from error
     if len(encoded) > INLINE_MAX:
@@ -140,7 +152,8 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
         raise SignatureError(f"{function.__qualname__}: {error}") from error
 
 
-def _decoder(annotation: Any) -> Callable[[Raw], Any]:
+def value_decoder(annotation: Any) -> Callable[[Raw], Any]:
+    """Makes what was carried as MessagePack a value of that type."""
     try:
         return whole(msgspec.msgpack.Decoder(annotation).decode, annotation)
     except TypeError:  # a type that MessagePack cannot tell: the value comes as it was written

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ._answers import FAULTS, Answer, Coming, Parked, Run
@@ -13,13 +14,16 @@ from ._wire.ready import Application as ReadyApplication
 from .errors import HTTPError, LoadError, QueryError
 from .functions import Function, decode_state, find
 from .hooks import ErrorHandlers, ErrorHook, Hook
+from .job import Job
+from .job_runs import attempt, failure, run_job
+from .job_values import value_of
 from .pages import error_response, failure_response, format_error, log_error, log_fault
 from .parameters import Call
 from .patterns import Router
 from .request import Request
 from .response import SHORT_TEXT, TEXT_HEAD, Nonsense, Response, encode, encode_async, encode_string, normalise
 from .routes import Route, park
-from .waits import Wait, value_of_outcome
+from .waits import Wait
 
 if TYPE_CHECKING:
     from .app import App
@@ -45,11 +49,16 @@ class Handling:
         """What READY tells."""
         return self._app.told()
 
-    def call(self, function: str, state: bytes, outcome: p.Outcome) -> Answer | Coming:
-        """Calls a function for a wait that is over."""
-        request = None
+    def attempt(self, stream: int, run: p.Run) -> Answer | Coming:
+        """Runs a job."""
+        return run_job(self._app.jobs.get(run.name), stream, run)
+
+    def call(self, stream: int, function: str, state: bytes, outcome: p.Outcome) -> Answer | Coming:
+        """Calls a function for a wait that is over, a request's or a job's."""
+        request = job = None
         try:
             kept = decode_state(state)
+            job = None if kept.job is None else Job(kept.job, stream)
             raw, values = kept.request, kept.values
             if raw is not None:
                 request = self._request(raw)
@@ -59,9 +68,11 @@ class Handling:
                     f"{function} is an async def, and this application has no other: write App(concurrent=True)"
                 )
             arguments = {name: found.decoders[name](value) for name, value in values.items()}
-            arguments |= _given(found, outcome, kept.shape, request)
+            arguments |= _given(found, value_of(outcome, kept.shape), request, job)
         except FAULTS as error:
-            return self._fail_now(error, request)
+            return self._fail_now(error, request) if job is None else failure(job, error)
+        if job is not None:
+            return attempt(job, partial(found.call, **arguments), found.asynchronous)
         if found.asynchronous or self._all_async:
             return self._call_async(found, arguments, raw, request)
         try:
@@ -300,11 +311,12 @@ def _constant(target: Wait | Response) -> Call:
     return lambda raw, request: target
 
 
-def _given(found: Function, outcome: p.Outcome, shape: str, request: Request | None) -> dict[str, Any]:
-    value = value_of_outcome(outcome, shape)  # raises when the wait was refused, whether or not the function asks
+def _given(found: Function, value: Any, request: Request | None, job: Job | None) -> dict[str, Any]:
     given: dict[str, Any] = {}
     if found.outcome is not None:
         given[found.outcome] = value
     if found.request is not None:
         given[found.request] = request
+    if found.job is not None:
+        given[found.job] = job
     return given

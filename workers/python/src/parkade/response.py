@@ -125,6 +125,14 @@ def inline(response: Response) -> p.Response:
     return p.Response(*_kept(response))
 
 
+def flat_of(response: Response) -> _Flat:
+    """As `inline`, of any length: what a job returned. Raises `Nonsense` for an iterator."""
+    body = response.body
+    if type(body) not in _WHOLE and isinstance(body, Iterator | AsyncIterator):
+        raise Nonsense("returned an iterator, which cannot be kept for later")
+    return _flat(response, *_content(body))
+
+
 def encode_kept(response: Response) -> bytes:
     """As `inline`, encoded."""
     return encode_payload(_kept(response))

@@ -1,4 +1,4 @@
-"""What an answer may wait for: a timer, a channel; `queries` has the third.
+"""What an answer may wait for: a timer, a channel; `queries` has the third, `job_values` the fourth.
 
 One object, used in three ways: returned, returned with `.then`, awaited.
 """
@@ -162,9 +162,13 @@ class Wait:
             raise WaitError("a stream is returned, not awaited: await channel(name).next(since=cursor) again and again")
         exchange = port.exchange.get()
         if exchange is None:
-            raise WaitError("a wait is awaited in the async def that answers a request")
+            raise WaitError("a wait is awaited in the async def that answers a request, or that is a job")
         outcome = await exchange.wait(encode_park(self.wait, AWAIT))
-        return self.response if isinstance(outcome, p.Elapsed) else value_of_outcome(outcome, shape_of(self.wait))
+        return self.response if isinstance(outcome, p.Elapsed) else self._value(outcome)
+
+    def _value(self, outcome: p.Outcome) -> Any:
+        """What awaiting gives."""
+        return value_of_outcome(outcome, shape_of(self.wait))
 
     def __repr__(self) -> str:
         then = f".then({self.function.name})" if self.function is not None else ""

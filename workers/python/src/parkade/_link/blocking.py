@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import select
+import threading
 from functools import partial
 from typing import cast
 
-from .._answers import FAULTS, Answer, Application, Chunks, Parked, Streamed
-from .._events import Called, Cancelled, Ended, Opened, Pinged, Reply, Writable
+from .._answers import FAULTS, Answer, Application, Attempted, Chunks, Parked, Streamed
+from .._events import Called, Cancelled, Ended, Event, Given, Opened, Pinged, Reply, Writable
 from .._session import Session
 from ..limits import CREDIT_BLOCKING, SUSPENDED_MAX
 from . import port
@@ -43,6 +45,11 @@ class Blocking:
         self._receive = link.receive
         self._session = session
         self._application = application
+        self._running = 0  # what the application's code is running for
+        self._kept: list[Event] = []  # read while that ran, to be done behind what was read before
+        self._thread = threading.get_ident()
+        self._poll = select.poll()
+        self._poll.register(link.reader, select.POLLIN)
         self._suspended: dict[int, Chunks] = {}  # answers whose client reads more slowly than we write
         self._writer = Writer(partial(os.write, link.writer))
         self.write = self._writer.write
@@ -50,29 +57,52 @@ class Blocking:
     def publish(self, channel: str, content_type: str, body: bytes) -> None:
         self._writer.write_from_any(self._session.publish(channel, content_type, body))
 
+    def enqueue(self, id: bytes, job: bytes) -> None:
+        if threading.get_ident() == self._thread:
+            self.write(self._session.enqueue(self._running, job))
+        else:  # nobody knows for which request the thread works
+            self._writer.write_from_any(self._session.enqueue_alone(job))
+
+    def progress(self, stream: int, progress: bytes) -> None:
+        if threading.get_ident() == self._thread:
+            self.write(self._session.progress(stream, progress))
+        else:  # its closing frame, which the main thread may be about to write, comes behind
+            self._writer.write_made(lambda: self._session.progress(stream, progress))
+
+    def is_cancelled(self, stream: int) -> bool:
+        """Reads what has come, since nobody else does while the code runs; what it asks for is done later."""
+        if threading.get_ident() == self._thread:
+            while self._poll.poll(0) and (data := self._receive()):
+                self._kept += self._session.receive(data)
+        return not self._session.held(stream) or stream in self._session.cancelled
+
     def serve(self) -> Ended | None:
         """Serves until the core says goodbye, or is gone (None)."""
         session, runs = self._session, self._application.runs
         receive, write, cancelled = self._receive, self.write, session.cancelled
         respond, park = session.respond, session.park
         while data := receive():
-            for event in session.receive(data):
-                if type(event) is not Opened:
-                    if type(event) is Ended:
-                        return event
-                    self._other(event)
-                    continue
-                stream, request = event.stream, event.request
-                if cancelled and stream in cancelled:
-                    write(session.error(stream, "cancelled"))
-                    continue
-                answer = runs[request.route](request)
-                if type(answer) is bytes:
-                    write(respond(stream, answer))
-                elif type(answer) is Parked:
-                    write(park(stream, answer.park))
-                else:
-                    self._answer(stream, cast(Answer, answer))
+            events = session.receive(data)
+            while events:
+                for event in events:
+                    if type(event) is not Opened:
+                        if type(event) is Ended:
+                            return event
+                        self._other(event)
+                        continue
+                    stream, request = event.stream, event.request
+                    if cancelled and stream in cancelled:
+                        write(session.error(stream, "cancelled"))
+                        continue
+                    self._running = stream
+                    answer = runs[request.route](request)
+                    if type(answer) is bytes:
+                        write(respond(stream, answer))
+                    elif type(answer) is Parked:
+                        write(park(stream, answer.park))
+                    else:
+                        self._answer(stream, cast(Answer, answer))
+                events, self._kept = self._kept, []
         return None
 
     def _other(self, event: object) -> None:
@@ -80,10 +110,14 @@ class Blocking:
         match event:
             case Reply(data=data):
                 self.write(data)
-            case Called(stream=stream) if stream in session.cancelled:
+            case Called(stream=stream) | Given(stream=stream) if stream in session.cancelled:
                 self.write(session.error(stream, "cancelled"))
             case Called(stream=stream, function=function, state=state, outcome=outcome):
-                self._answer(stream, cast(Answer, self._application.call(function, state, outcome)))
+                self._running = stream
+                self._answer(stream, cast(Answer, self._application.call(stream, function, state, outcome)))
+            case Given(stream=stream, run=run):
+                self._running = stream
+                self._answer(stream, cast(Answer, self._application.attempt(stream, run)))
             case Writable(stream=stream) if stream in self._suspended and stream not in session.cancelled:
                 self._go_on(stream, self._suspended[stream])
             case Cancelled(stream=stream) if stream in self._suspended:
@@ -103,6 +137,8 @@ class Blocking:
         match answer:
             case Parked(park=park):
                 self.write(session.park(stream, park))
+            case Attempted(kind=kind, payload=payload):
+                self.write(session.end(stream, kind, payload))
             case Streamed(head=head, chunks=chunks):
                 self.write(session.begin(stream, head))
                 self._go_on(stream, cast(Chunks, chunks))
@@ -110,6 +146,7 @@ class Blocking:
     def _go_on(self, stream: int, chunks: Chunks) -> None:
         """Writes an answer until its end, or until the client has to read first: then others are served meanwhile."""
         session = self._session
+        self._running = stream
         while True:
             try:
                 chunk = next(chunks, None)

@@ -7,8 +7,8 @@ import os
 import threading
 from typing import cast
 
-from .._answers import FAULTS, Answer, Application, AsyncChunks, Chunks, Coming, Parked, Streamed
-from .._events import Called, Cancelled, Ended, Event, Opened, Pinged, Reply, Resumed, Writable
+from .._answers import FAULTS, Answer, Application, AsyncChunks, Attempted, Chunks, Coming, Parked, Streamed
+from .._events import Called, Cancelled, Ended, Event, Given, Opened, Pinged, Reply, Resumed, Writable
 from .._session import Session
 from .._wire import payloads as p
 from ..errors import WaitError
@@ -64,6 +64,7 @@ class Concurrent(asyncio.Protocol):
         self._inlet: asyncio.ReadTransport | None = None
         self._outlet: asyncio.WriteTransport | None = None
         self._thread = threading.get_ident()
+        self._running = 0  # what the application's code is running for outside of a coroutine
         self._out: list[bytes] = []
         self._flush_is_due = False
         self._closed: asyncio.Future[None] = loop.create_future()
@@ -78,6 +79,33 @@ class Concurrent(asyncio.Protocol):
             self.write(data)
         else:
             self.loop.call_soon_threadsafe(self.write, data)
+
+    def enqueue(self, id: bytes, job: bytes) -> None:
+        exchange = cast("Exchange | None", port.exchange.get())
+        if threading.get_ident() == self._thread:
+            self._enqueue(self._running, exchange, id, job)
+        else:  # asyncio.to_thread takes the exchange along, a thread of one's own does not
+            self.loop.call_soon_threadsafe(self._enqueue, 0, exchange, id, job)
+
+    def _enqueue(self, stream: int, exchange: Exchange | None, id: bytes, job: bytes) -> None:
+        if exchange is not None:
+            stream = exchange.stream
+            if self._session.takes_jobs(stream):
+                if exchange.enqueued is None:
+                    exchange.enqueued = []
+                exchange.enqueued.append(id)
+        if data := self._session.enqueue(stream, job):
+            self.write(data)
+
+    def progress(self, stream: int, progress: bytes) -> None:
+        if threading.get_ident() != self._thread:
+            self.loop.call_soon_threadsafe(self.progress, stream, progress)
+        elif data := self._session.progress(stream, progress):
+            self.write(data)
+
+    def is_cancelled(self, stream: int) -> bool:
+        session = self._session
+        return stream in session.cancelled or not (session.held(stream) or session.awaiting(stream))
 
     def park(self, stream: int, park: bytes) -> None:
         """Parks a held stream with `await`. Raises `WaitError` when its answer has begun or was given."""
@@ -150,9 +178,11 @@ class Concurrent(asyncio.Protocol):
         for event in self._session.receive(data):
             if type(event) is Opened and event.stream not in cancelled:
                 route = event.request.route
+                self._running = event.stream
                 self._begin(event.stream, self._runs[route](event.request), route in self.plain)
             else:
                 self._take(event)
+        self._running = 0
         self._runners.start()
 
     # Events
@@ -160,10 +190,14 @@ class Concurrent(asyncio.Protocol):
     def _take(self, event: Event) -> None:
         session = self._session
         match event:
-            case Opened(stream=stream) | Called(stream=stream) if stream in session.cancelled:
+            case Opened(stream=stream) | Called(stream=stream) | Given(stream=stream) if stream in session.cancelled:
                 self._out.append(session.error(stream, "cancelled"))
             case Called(stream=stream, function=function, state=state, outcome=outcome):
-                self._begin(stream, self._application.call(function, state, outcome), False)
+                self._running = stream
+                self._begin(stream, self._application.call(stream, function, state, outcome), False)
+            case Given(stream=stream, run=run):
+                self._running = stream
+                self._begin(stream, self._application.attempt(stream, run), False)
             case Resumed(streams=streams, outcome=outcome):
                 for stream in streams:
                     self._resume(stream, outcome)
@@ -185,6 +219,8 @@ class Concurrent(asyncio.Protocol):
             self._out.append(self._session.respond(stream, answer))
         elif type(answer) is Parked:
             self._out.append(self._session.park(stream, answer.park))
+        elif type(answer) is Attempted:
+            self._out.append(self._session.end(stream, answer.kind, answer.payload))
         else:
             coming = _at_once(answer) if type(answer) is Streamed else cast(Coming, answer)
             self._runners.add(stream, coming, occupies)
@@ -220,6 +256,8 @@ class Concurrent(asyncio.Protocol):
             await self._stream(exchange, answer)
         elif type(answer) is Parked:
             self.write(session.park(stream, answer.park))
+        elif type(answer) is Attempted:
+            self.write(session.end(stream, answer.kind, answer.payload))
 
     async def _stream(self, exchange: Exchange, answer: Streamed) -> None:
         session, stream = self._session, exchange.stream

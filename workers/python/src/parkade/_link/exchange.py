@@ -1,4 +1,4 @@
-"""One request that a coroutine is answering: what it waits for, and what it may not do meanwhile."""
+"""One request that a coroutine is answering, or one job: what it waits for, and what it may not do meanwhile."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Exchange(Struct, eq=False):
 
     `occupies` is whether the core counts its worker as busy with it (a plain function's); `waiting` what some part of
     it awaits now; `waiters` hear of RESUME (None: it was never parked); `writable` is what a streamed answer waits for
-    while its client reads. A `Struct`, since every request makes one.
+    while its client reads; for `enqueued` and `behind` see `port.Exchange`. A `Struct`, since every request makes one.
     """
 
     _link: Link
@@ -43,6 +43,8 @@ class Exchange(Struct, eq=False):
     waiting: asyncio.Future[p.Outcome] | None = None
     waiters: list[asyncio.Future[p.Outcome]] | None = None
     writable: asyncio.Future[None] | None = None
+    enqueued: list[bytes] | None = None
+    behind: int = 0
 
     async def wait(self, park: bytes) -> p.Outcome:
         """See `port.Exchange`."""
@@ -52,6 +54,7 @@ class Exchange(Struct, eq=False):
         await self.held_again()
         self._waits_for_nothing()
         self._link.park(self.stream, park)
+        self.behind = len(self.enqueued or ())
         mine = self.waiting = self._resumed()
         try:
             return await mine

@@ -1,4 +1,6 @@
-"""What a handler reaches of the link it runs under: publishing from anywhere, awaiting in a request's coroutine."""
+"""What a handler or a job reaches of the link it runs under: publishing and enqueuing from anywhere, awaiting in a
+request's coroutine.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,30 @@ class Port(Protocol):
     def publish(self, channel: str, content_type: str, body: bytes) -> None:
         """Hands a message to the core before anything that is written later. Any thread may call it."""
 
+    def enqueue(self, id: bytes, job: bytes) -> None:
+        """Hands a job to the core, encoded for ENQUEUE. Any thread may call it.
+
+        Where a request is being answered, or a job run, it is stored before the answer leaves; elsewhere soon.
+        """
+
+    def progress(self, stream: int, progress: bytes) -> None:
+        """Tells how far the job on that stream is, encoded for PROGRESS; nothing when it has ended, or waits. Any
+        thread may call it.
+        """
+
+    def is_cancelled(self, stream: int) -> bool:
+        """Whether nobody wants any more what is done on that stream. Any thread may call it."""
+
 
 class Exchange(Protocol):
-    """One request that a coroutine is answering."""
+    """One request that a coroutine is answering, or one job.
+
+    `enqueued` are the ids of what it has enqueued, in order; `behind` is how many of them there were when it was parked
+    last.
+    """
+
+    enqueued: list[bytes] | None
+    behind: int
 
     async def wait(self, park: bytes) -> p.Outcome:
         """Parks the request with `await` and comes back with the outcome. Raises `WaitError` where that cannot be."""
@@ -39,6 +62,7 @@ def port() -> Port:
     """The process's way to the core. Raises `WaitError` outside a worker and outside a test client."""
     if _port is None:
         raise WaitError(
-            "there is no core here: publish from a worker (`parkade serve`) or under parkade.testing.Client"
+            "there is no core here: publish and enqueue from a worker (`parkade serve`) or under "
+            "parkade.testing.Client; a script enqueues with parkade.jobs.connect()"
         )
     return _port

@@ -44,11 +44,15 @@ class Writer:
         if threading.get_ident() == self._main:
             self.write(data)
             return
+        self.write_made(lambda: data)
+
+    def write_made(self, make: Callable[[], bytes]) -> None:
+        """For any thread but the one that made this writer: what `make` gives, and nothing comes between the two."""
         with self._lock:
             self._shared = True
             while self._writing:  # at most once in a process: what the main thread began before it could know
                 time.sleep(0.001)
-            self._send_all(data)
+            self._send_all(make())
 
     def _send_all(self, data: bytes) -> None:
         while len(data) != (sent := self._send(data)):  # the pipe was full, and a signal came

@@ -164,7 +164,9 @@ class Refused(Array, frozen=True, tag="refused"):
     text: str
 
 
-Outcome: TypeAlias = Elapsed | Message | Timeout | Unparked | Refused | Rows | Failed | Stored | Completed | Pending | NoResult
+Outcome: TypeAlias = (
+    Elapsed | Message | Timeout | Unparked | Refused | Rows | Failed | Stored | Completed | Pending | NoResult
+)
 
 
 class Resume(Array, frozen=True):

@@ -8,7 +8,11 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..limits import CREDIT_MAX
-from .jobs import Job, Queue, Recurring, UntilResult, UntilStored
+from .jobs import Job as Job
+from .jobs import Queue as Queue
+from .jobs import QueueOptions as QueueOptions
+from .jobs import Recurring as Recurring
+from .jobs import UntilResult, UntilStored
 from .payloads import Answer, Await, Call, Next, Response, Stream, Then, Timer, Wait
 from .queries import Begin, Commit, Query, Rollback
 from .values import Count, Seconds

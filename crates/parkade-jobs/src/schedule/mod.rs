@@ -1,0 +1,76 @@
+//! When recurring jobs are due.
+//!
+//! | question | where |
+//! |---|---|
+//! | when is the next time, the last one | [`Timetable`]: `every`, `cron` |
+//! | what five fields say | `fields` |
+//! | which times are due, and which of them run | `due` |
+
+mod cron;
+mod due;
+mod fields;
+
+use std::time::Duration;
+
+use cron::Cron;
+pub use due::{Due, Missed};
+
+use crate::Wall;
+
+/// Times that come again and again. Nothing here knows the clock: it is told the time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Timetable(Kind);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    /// Milliseconds.
+    Every(i64),
+    Cron(Box<Cron>),
+}
+
+/// Why there is no such timetable: for whoever wrote it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadTimetable {
+    #[error(
+        "a timetable has five fields (minute, hour, day of the month, month, day of the week), as in \"30 3 * * 1-5\"; this one has {0}"
+    )]
+    FieldsCount(usize),
+    #[error("{part:?} is no {field}: {expected}")]
+    Field { field: &'static str, part: String, expected: String },
+    #[error("no year has such a day: the timetable would never be due")]
+    Never,
+    #[error("{0:?} is no time zone: give a name of the IANA database, such as \"Europe/Berlin\" or \"UTC\"")]
+    Timezone(String),
+}
+
+impl Timetable {
+    /// All multiples of the period since 1970-01-01 UTC. One shorter than a millisecond is a millisecond.
+    #[must_use]
+    pub fn every(period: Duration) -> Self {
+        Self(Kind::Every(i64::try_from(period.as_millis()).unwrap_or(i64::MAX).max(1)))
+    }
+
+    /// The five fields of crontab(5), on the clocks of that zone. A time that a change of these clocks leaves out is at the next moment that there
+    /// is, one that there is twice is at its first.
+    pub fn cron(fields: &str, timezone: &str) -> Result<Self, BadTimetable> {
+        Ok(Self(Kind::Cron(Box::new(Cron::parse(fields, timezone)?))))
+    }
+
+    /// The first time behind that moment.
+    #[must_use]
+    pub fn next(&self, after: Wall) -> Option<Wall> {
+        match &self.0 {
+            Kind::Every(period) => after.0.div_euclid(*period).checked_add(1)?.checked_mul(*period).map(Wall),
+            Kind::Cron(cron) => cron.next(after),
+        }
+    }
+
+    /// The last time up to that moment, itself included.
+    #[must_use]
+    pub fn last(&self, until: Wall) -> Option<Wall> {
+        match &self.0 {
+            Kind::Every(period) => Some(Wall(until.0.div_euclid(*period) * period)),
+            Kind::Cron(cron) => cron.last(until),
+        }
+    }
+}

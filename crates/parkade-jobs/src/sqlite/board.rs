@@ -1,0 +1,132 @@
+//! What was submitted and what is answered: the only thing that owner and thread share.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::limits::BATCH_COUNT_MAX;
+use super::options::Options;
+use crate::{Command, Fault, Reply, Wall};
+
+pub type Submitted = (Wall, Command);
+
+pub struct Shared {
+    board: Mutex<Board>,
+    /// Something was submitted, or it ends.
+    bell: Condvar,
+    wake: Arc<dyn Fn() + Send + Sync>,
+}
+
+#[derive(Default)]
+struct Board {
+    submitted: VecDeque<Submitted>,
+    /// Of what was submitted.
+    payload_bytes: usize,
+    answered: Vec<Reply>,
+    phase: Phase,
+}
+
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    Shut,
+    Open,
+    /// What was submitted is still carried out.
+    Ending,
+}
+
+/// What the thread does next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Task {
+    Batch,
+    /// Nothing was submitted, but there is something left to tidy.
+    Chores,
+    End,
+}
+
+impl Shared {
+    pub fn new(wake: Arc<dyn Fn() + Send + Sync>) -> Self {
+        Self { board: Mutex::default(), bell: Condvar::new(), wake }
+    }
+
+    pub fn open(&self) {
+        self.board().phase = Phase::Open;
+    }
+
+    pub fn end(&self) {
+        self.board().phase = Phase::Ending;
+        self.bell.notify_all();
+    }
+
+    pub fn submit(&self, options: &Options, submitted: Submitted) {
+        let mut board = self.board();
+        match board.refusal(options, &submitted.1) {
+            None => {
+                board.payload_bytes += submitted.1.payload_bytes();
+                board.submitted.push_back(submitted);
+                // One who has not taken the last does not sleep.
+                if board.submitted.len() == 1 {
+                    self.bell.notify_all();
+                }
+            }
+            Some(fault) => {
+                board.answered.push(Reply::Refused { tag: submitted.1.tag(), fault });
+                drop(board);
+                (self.wake)();
+            }
+        }
+    }
+
+    /// Adds what was submitted to the batch; waits while there is nothing to do.
+    pub fn next(&self, batch: &mut VecDeque<Submitted>, has_chores: bool) -> Task {
+        let mut board = self.board();
+        loop {
+            board.hand_out(batch);
+            match board.phase {
+                _ if !batch.is_empty() => return Task::Batch,
+                Phase::Ending => return Task::End,
+                Phase::Open | Phase::Shut if has_chores => return Task::Chores,
+                Phase::Open | Phase::Shut => {
+                    board = self.bell.wait(board).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
+    }
+
+    pub fn answer(&self, replies: &mut Vec<Reply>) {
+        if !replies.is_empty() {
+            self.board().answered.append(replies);
+            (self.wake)();
+        }
+    }
+
+    pub fn take(&self, replies: &mut Vec<Reply>) {
+        replies.append(&mut self.board().answered);
+    }
+
+    /// Nobody panics while holding it, and what it holds is whole at any time.
+    fn board(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Board {
+    fn refusal(&self, options: &Options, command: &Command) -> Option<Fault> {
+        match self.phase {
+            Phase::Shut => Some(Fault::Unavailable("it is not open".into())),
+            Phase::Ending => Some(Fault::Unavailable("it has ended: the server stops".into())),
+            Phase::Open => {
+                let is_full = self.submitted.len() >= options.commands_count_max
+                    || self.payload_bytes + command.payload_bytes() > options.commands_bytes_max;
+                is_full.then_some(Fault::QueueFull)
+            }
+        }
+    }
+
+    fn hand_out(&mut self, batch: &mut VecDeque<Submitted>) {
+        let count = BATCH_COUNT_MAX.saturating_sub(batch.len()).min(self.submitted.len());
+        for submitted in self.submitted.drain(..count) {
+            self.payload_bytes -= submitted.1.payload_bytes();
+            batch.push_back(submitted);
+        }
+    }
+}

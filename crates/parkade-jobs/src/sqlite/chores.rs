@@ -1,0 +1,118 @@
+//! What is done beside the commands, a little in each transaction: what was kept long enough is forgotten, what is known again made ready.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Result, params};
+
+use super::ledger::Ledger;
+use super::limits::{PURGED_COUNT_MAX, RECOGNISED_COUNT_MAX};
+use super::schema;
+use crate::State;
+
+#[derive(Debug, Default, Clone)]
+pub struct Chores {
+    /// Names, and up to which job theirs have been looked at: one that is found unknown again meanwhile is not looked at twice.
+    recognising: BTreeMap<Box<str>, i64>,
+    /// More could be forgotten than one transaction does.
+    is_purging: bool,
+    /// They have failed: not before the next command.
+    is_resting: bool,
+}
+
+impl Chores {
+    pub fn is_pending(&self) -> bool {
+        (self.is_purging || !self.recognising.is_empty()) && !self.is_resting
+    }
+
+    pub const fn rest(&mut self) {
+        self.is_resting = true;
+    }
+}
+
+/// Beside so many commands.
+pub fn tidy(ledger: &mut Ledger, commands: usize) -> Result<()> {
+    ledger.chores.is_resting = false;
+    // Twice as many go as may have come.
+    purge(ledger, PURGED_COUNT_MAX.max(2 * commands))?;
+    recognise_more(ledger, RECOGNISED_COUNT_MAX).map(|_| ())
+}
+
+/// Whether any has become ready. Where there are many the rest follows in later transactions.
+pub fn recognise(ledger: &mut Ledger, names: &[Box<str>]) -> Result<bool> {
+    if ledger.tally.total(State::Unknown) == 0 {
+        return Ok(false);
+    }
+    ledger.chores.recognising.extend(names.iter().map(|name| (name.clone(), 0)));
+    recognise_more(ledger, RECOGNISED_COUNT_MAX)
+}
+
+fn recognise_more(ledger: &mut Ledger, count: usize) -> Result<bool> {
+    let mut left = count;
+    while left > 0 {
+        let Some((name, from)) = ledger.chores.recognising.pop_first() else { break };
+        let found = unknown(ledger, &name, from, left)?;
+        for (job, queue) in &found {
+            let text = "UPDATE jobs SET state = 1, rank = ?2 - priority * 30000, ended = NULL WHERE job = ?1";
+            ledger.connection.prepare_cached(text)?.execute(params![job, ledger.now.0])?;
+            ledger.tally.moved(queue, Some(State::Unknown), Some(State::Ready));
+        }
+        if let (true, Some((last, _))) = (found.len() == left, found.last()) {
+            ledger.chores.recognising.insert(name, *last);
+        }
+        left -= found.len();
+    }
+    Ok(left < count)
+}
+
+fn unknown(ledger: &Ledger, name: &str, from: i64, count: usize) -> Result<Vec<(i64, Box<str>)>> {
+    let text = "SELECT job, queue FROM jobs INDEXED BY jobs_unknown WHERE state = 3 AND name = ? AND job > ? ORDER BY job LIMIT ?";
+    let mut statement = ledger.connection.prepare_cached(text)?;
+    statement.query_map(params![name, from, count], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}
+
+struct Over {
+    job: i64,
+    queue: Box<str>,
+    state: Option<State>,
+    ended: i64,
+}
+
+fn purge(ledger: &mut Ledger, count: usize) -> Result<()> {
+    let kept = ledger.tally.total(State::Completed) + ledger.tally.total(State::Cancelled);
+    let too_many = kept.saturating_sub(ledger.options.keep_completed_count_max);
+    let keep = i64::try_from(ledger.options.keep_completed.as_millis()).unwrap_or(i64::MAX);
+    let until = ledger.now.0.saturating_sub(keep);
+    // Where there are not too many, only those that are old enough: usually none.
+    let until_at_most = if too_many > 0 { i64::MAX } else { until };
+    let mut purged = 0;
+    for (place, over) in oldest(ledger, until_at_most, count)?.into_iter().enumerate() {
+        if over.ended > until && place as u64 >= too_many {
+            break;
+        }
+        forget(ledger, over.job)?;
+        ledger.tally.moved(&over.queue, over.state, None);
+        purged += 1;
+    }
+    ledger.chores.is_purging = purged == count;
+    Ok(())
+}
+
+fn oldest(ledger: &Ledger, until: i64, count: usize) -> Result<Vec<Over>> {
+    let text = "SELECT job, queue, state, ended FROM jobs INDEXED BY jobs_over \
+                WHERE (state = 4 OR state = 5) AND ended <= ? ORDER BY ended LIMIT ?";
+    let mut statement = ledger.connection.prepare_cached(text)?;
+    let rows = statement.query_map(params![until, count], |row| {
+        Ok(Over { job: row.get(0)?, queue: row.get(1)?, state: schema::state(row.get(2)?), ended: row.get(3)? })
+    })?;
+    rows.collect()
+}
+
+/// All that there is of a job.
+pub fn forget(ledger: &Ledger, job: i64) -> Result<()> {
+    for text in
+        ["DELETE FROM jobs WHERE job = ?", "DELETE FROM bodies WHERE job = ?", "DELETE FROM results WHERE job = ?"]
+    {
+        ledger.connection.prepare_cached(text)?.execute([job])?;
+    }
+    Ok(())
+}

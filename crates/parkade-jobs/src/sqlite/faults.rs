@@ -1,0 +1,36 @@
+//! SQLite's errors in words for people.
+
+use rusqlite::{Error, ErrorCode};
+
+use crate::Fault;
+
+/// What SQLite says.
+pub fn message(error: &Error) -> String {
+    match error {
+        Error::SqliteFailure(_, Some(message)) => message.clone(),
+        other => other.to_string(),
+    }
+}
+
+pub fn of(error: &Error) -> Fault {
+    let message = message(error);
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => {
+            Fault::Full(format!("{message}: make room on the disk, raise the limit of the file, or drop jobs").into())
+        }
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Fault::Failed(
+            format!(
+                "{message}: the file of the jobs is damaged. Stop the server, copy the file and its -wal file away, and restore a backup or save what can be \
+                 saved with sqlite3's .recover"
+            )
+            .into(),
+        ),
+        Some(ErrorCode::SystemIoFailure) => {
+            Fault::Unavailable(format!("{message}: the disk with the jobs does not read or write").into())
+        }
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) => {
+            Fault::Unavailable(format!("{message}: look at the owner and the mode of the file of the jobs").into())
+        }
+        Some(_) | None => Fault::Failed(message.into()),
+    }
+}

@@ -1,0 +1,52 @@
+//! Every bound that is not an option.
+
+use std::time::Duration;
+
+/// Commands in one transaction: enough that its `fsync` does not count. Then: the next transaction.
+pub const BATCH_COUNT_MAX: usize = 1_000;
+
+/// Work in one transaction, so that nobody's answer waits long for others'. Then: it is committed with what has been carried out.
+pub const BATCH_TIME_MAX: Duration = Duration::from_millis(20);
+
+/// Jobs that one command claims. Then: `more` says that there are others.
+pub const CLAIM_COUNT_MAX: u32 = 1_000;
+
+/// Arguments that one command claims: they are in memory until workers have them. Then: as above, but one is always claimed.
+pub const CLAIM_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Jobs that one claim makes ready because they are due (some 10 ms). Then: `next` is a moment that has passed, and the owner claims again.
+pub const PROMOTED_COUNT_MAX: usize = 1_000;
+
+/// Jobs that one transaction forgets because they have been kept long enough (some 2 ms), or twice its commands where that is more: they go faster
+/// than they come. Then: the next one goes on.
+pub const PURGED_COUNT_MAX: usize = 200;
+
+/// Jobs that one transaction makes ready because their function is known again. Then: the next one goes on.
+pub const RECOGNISED_COUNT_MAX: usize = 500;
+
+/// Jobs in one list.
+pub const LISTED_COUNT_MAX: u32 = 1_000;
+
+/// Of a state with at most so many jobs all are looked at for a list, of others the newest below (some 100 ms at most).
+pub const SORTED_COUNT_MAX: u64 = 20_000;
+
+/// Jobs that are looked at for a list that names neither a state nor a rare one. Then: the list ends; older ones are not in it.
+pub const SCANNED_COUNT_MAX: u32 = 200_000;
+
+/// Pages of the write-ahead log before it is written into the file: 16 MiB. More would make the pause longer, less the pauses more.
+pub const LOG_PAGES_MAX: u32 = 4_096;
+
+/// How large SQLite leaves the log when it has been written into the file.
+pub const LOG_BYTES_KEPT: u32 = 64 * 1024 * 1024;
+
+/// SQLite's memory for pages, in KiB.
+pub const CACHE_KIB: u32 = 16 * 1024;
+
+/// Bytes of a page, SQLite's default.
+pub const PAGE_BYTES: u64 = 4_096;
+
+/// Of a file with a limit so many pages (256 KiB), and a sixteenth of a large one, are kept from new jobs: those that are there have to end. Then: `Full`.
+pub const RESERVED_PAGES_MIN: u64 = 64;
+
+/// Statements that stay prepared: more than there are.
+pub const PREPARED_COUNT_MAX: usize = 64;

@@ -1,0 +1,173 @@
+//! How a file is opened, and which are refused. Nothing that is not ours, whole and of a version that we know is ever changed.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::faults;
+use super::limits::{CACHE_KIB, LOG_BYTES_KEPT, LOG_PAGES_MAX, PAGE_BYTES, PREPARED_COUNT_MAX};
+use super::options::{Durability, Options};
+use super::schema::{self, APPLICATION_ID, LADDER};
+
+/// Why a store cannot be used. Each says what to do; it is the operator's to decide.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    #[error(
+        "{0} is in use: one Parkade server at a time may have it. Stop the other one, or give this one a folder of its own"
+    )]
+    InUse(PathBuf),
+    #[error(
+        "{0} is not a database of SQLite, and is left as it is. Give the jobs another folder, or move the file away"
+    )]
+    NotADatabase(PathBuf),
+    #[error(
+        "{0} is a database of another program, and is left as it is. Give the jobs another folder, or move the file away"
+    )]
+    Foreign(PathBuf),
+    #[error(
+        "{file} was written by a newer Parkade (its version is {version}, this one knows up to {known}). Start that Parkade, or a newer one"
+    )]
+    Newer { file: PathBuf, version: usize, known: usize },
+    #[error(
+        "{file} is damaged ({why}), and is left as it is. Restore it from a backup together with its -wal file; or copy both away and save what can be \
+         saved with sqlite3's .recover; or move both away to start without jobs"
+    )]
+    Damaged { file: PathBuf, why: String },
+    #[error("{file} cannot be opened: {why}")]
+    Unreachable { file: PathBuf, why: String },
+}
+
+/// A connection that has the file for itself until it is closed.
+pub fn open(folder: &Path, options: &Options) -> Result<Connection, OpenError> {
+    make(folder)?;
+    let file = folder.join("jobs.db");
+    look(&file)?;
+    connect(&file, options).map_err(|failed| match failed {
+        Failed::Refused(error) => error,
+        Failed::Sqlite(error) => why(file, &error),
+    })
+}
+
+enum Failed {
+    Refused(OpenError),
+    Sqlite(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Failed {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+/// Makes the folder, but none above it: a mistyped path is not to become a tree.
+fn make(folder: &Path) -> Result<(), OpenError> {
+    // What jobs are given is nobody else's business.
+    match fs::DirBuilder::new().mode(0o700).create(folder) {
+        Ok(()) => Ok(()),
+        Err(_) if folder.is_dir() => Ok(()),
+        Err(error) => Err(OpenError::Unreachable {
+            file: folder.join("jobs.db"),
+            why: format!(
+                "its folder cannot be made: {error}. Make it, or the one above it, with the rights of this user"
+            ),
+        }),
+    }
+}
+
+/// SQLite would take an empty file for a new database, and throw the log away that belonged to what was in it.
+fn look(file: &Path) -> Result<(), OpenError> {
+    let length = |path: &Path| match fs::metadata(path) {
+        Ok(found) => Ok(found.len()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(OpenError::Unreachable { file: file.to_owned(), why: error.to_string() }),
+    };
+    if length(file)? == 0 && length(&file.with_extension("db-wal"))? > 0 {
+        let why = "it is empty or gone, while its -wal file holds jobs".to_owned();
+        return Err(OpenError::Damaged { file: file.to_owned(), why });
+    }
+    Ok(())
+}
+
+fn connect(file: &Path, options: &Options) -> Result<Connection, Failed> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(file, flags)?;
+    // Nobody is waited for: who has the file has it for good.
+    connection.busy_timeout(std::time::Duration::ZERO)?;
+    connection.set_prepared_statement_cache_capacity(PREPARED_COUNT_MAX);
+    connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    judge(&connection, file).map_err(Failed::Refused)?;
+    // Held from here on: with this mode no lock is ever given back.
+    connection.execute_batch("BEGIN EXCLUSIVE; COMMIT")?;
+    schema::climb(&mut connection, LADDER)?;
+    let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    if mode != "wal" {
+        let why = format!("its folder allows no write-ahead log, only {mode}");
+        return Err(Failed::Refused(OpenError::Unreachable { file: file.to_owned(), why }));
+    }
+    set_up(&connection, options)?;
+    Ok(connection)
+}
+
+/// Reads its header and its schema alone: looking through a million jobs would take too long at each start.
+fn judge(connection: &Connection, file: &Path) -> Result<(), OpenError> {
+    let failed = |error: rusqlite::Error| why(file.to_owned(), &error);
+    let application: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(failed)?;
+    let version = schema::version(connection).map_err(failed)?;
+    let names = schema::names(connection).map_err(failed)?;
+    let is_new = application == 0 && version == 0 && names.is_empty();
+    if is_new {
+        return Ok(());
+    }
+    if application != APPLICATION_ID {
+        return Err(OpenError::Foreign(file.to_owned()));
+    }
+    if version > LADDER.len() {
+        return Err(OpenError::Newer { file: file.to_owned(), version, known: LADDER.len() });
+    }
+    if names != expected(version).map_err(failed)? {
+        let why = "its tables are not those of its version".to_owned();
+        return Err(OpenError::Damaged { file: file.to_owned(), why });
+    }
+    Ok(())
+}
+
+fn expected(version: usize) -> rusqlite::Result<Vec<String>> {
+    let mut model = Connection::open_in_memory()?;
+    schema::climb(&mut model, &LADDER[..version])?;
+    schema::names(&model)
+}
+
+fn set_up(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
+    let synchronous = match options.durability {
+        Durability::Power => "FULL",
+        Durability::Process => "NORMAL",
+    };
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    connection.pragma_update(None, "cache_size", -i64::from(CACHE_KIB))?;
+    connection.query_row(&format!("PRAGMA wal_autocheckpoint = {LOG_PAGES_MAX}"), [], |_| Ok(()))?;
+    connection.query_row(&format!("PRAGMA journal_size_limit = {LOG_BYTES_KEPT}"), [], |_| Ok(()))?;
+    if let Some(bytes) = options.file_bytes_max {
+        let pages = (bytes / PAGE_BYTES).clamp(1, u64::from(u32::MAX - 1));
+        connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
+    }
+    Ok(())
+}
+
+/// What SQLite's error means to whoever starts the server.
+pub fn why(file: PathBuf, error: &rusqlite::Error) -> OpenError {
+    let message = faults::message(error);
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::InUse(file),
+        Some(ErrorCode::NotADatabase) => OpenError::NotADatabase(file),
+        Some(ErrorCode::DatabaseCorrupt) => OpenError::Damaged { file, why: message },
+        Some(ErrorCode::DiskFull) => OpenError::Unreachable { file, why: format!("{message}: make room on the disk") },
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => OpenError::Unreachable {
+            file,
+            why: format!("{message}: is it a file that this user may write, in a folder where this user may write?"),
+        },
+        Some(_) | None => OpenError::Unreachable { file, why: message },
+    }
+}

@@ -1,0 +1,54 @@
+//! How a store is set up.
+
+use std::time::Duration;
+
+/// What an acknowledged job survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// The machine losing its power: every transaction waits for the disk.
+    #[default]
+    Power,
+    /// The process being killed.
+    Process,
+}
+
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub durability: Durability,
+    /// How long jobs that have completed or were cancelled are kept.
+    pub keep_completed: Duration,
+    /// At most so many of them are. Then: the oldest are forgotten earlier.
+    pub keep_completed_count_max: u64,
+    /// Commands that wait for the store. Then: `QueueFull`.
+    pub commands_count_max: usize,
+    /// Arguments and results of the commands that wait for the store. Then: `QueueFull`.
+    pub commands_bytes_max: usize,
+    /// How large the file may become, without its log. `None`: as large as the disk. New jobs leave a sixteenth of it, at least
+    /// 256 KiB, to those that are there. Then: `Full`, until jobs have gone.
+    pub file_bytes_max: Option<u64>,
+    /// Faults for tests.
+    pub injected: Option<Injected>,
+}
+
+/// A slow and faulty disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Injected {
+    /// Passes before each commit.
+    pub delay: Duration,
+    /// Each so many-th commit fails; 1: all.
+    pub fail_every: Option<u32>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Power,
+            keep_completed: Duration::from_secs(3_600),
+            keep_completed_count_max: 100_000,
+            commands_count_max: 100_000,
+            commands_bytes_max: 256 * 1024 * 1024,
+            file_bytes_max: None,
+            injected: None,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What the file holds, and how an older one becomes today's.
+
+use rusqlite::{Connection, Result};
+
+use crate::State;
+
+/// In the file's header: it is ours. The bytes spell `PKJB`.
+pub const APPLICATION_ID: i32 = 0x504b_4a42;
+
+/// How a state is written in the file. Those below `ENDED` have not ended; indexes and statements say so with these numbers.
+pub const fn number(state: State) -> u8 {
+    match state {
+        State::Scheduled => 0,
+        State::Ready => 1,
+        State::Running => 2,
+        State::Unknown => 3,
+        State::Completed => 4,
+        State::Cancelled => 5,
+        State::Dead => 6,
+    }
+}
+
+pub fn state(number: u8) -> Option<State> {
+    State::ALL.into_iter().find(|state| self::number(*state) == number)
+}
+
+/// The index that holds the jobs of a state and, but for two, no others.
+pub const fn index(state: State) -> &'static str {
+    match state {
+        State::Scheduled => "jobs_scheduled",
+        State::Ready => "jobs_ready",
+        State::Running => "jobs_running",
+        State::Unknown => "jobs_unknown",
+        State::Completed | State::Cancelled => "jobs_over",
+        State::Dead => "jobs_dead",
+    }
+}
+
+/// Each step makes the next version of the one before it. Steps are never changed, only added.
+pub const LADDER: &[&str] = &[V1];
+
+/// `job` is the order of insertion. `rank` orders the ready ones of a queue: when a job became ready, in ms, less half a minute for each step of priority.
+/// Arguments are in a row of their own, which is never written again.
+const V1: &str = "
+CREATE TABLE jobs (
+    job INTEGER PRIMARY KEY,
+    id BLOB NOT NULL,
+    name TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    state INTEGER NOT NULL,
+    priority INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    rank INTEGER NOT NULL,
+    due INTEGER,
+    enqueued INTEGER NOT NULL,
+    started INTEGER,
+    ended INTEGER,
+    key TEXT
+) STRICT;
+CREATE TABLE bodies (job INTEGER PRIMARY KEY, arguments BLOB NOT NULL) STRICT;
+CREATE TABLE results (job INTEGER PRIMARY KEY, result BLOB, error TEXT) STRICT;
+CREATE TABLE counts (
+    queue TEXT NOT NULL,
+    state INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (queue, state)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE schedules (name TEXT PRIMARY KEY, last INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX jobs_id ON jobs (id);
+CREATE UNIQUE INDEX jobs_key ON jobs (name, key) WHERE key IS NOT NULL AND state < 4;
+CREATE INDEX jobs_scheduled ON jobs (due) WHERE state = 0;
+CREATE INDEX jobs_ready ON jobs (queue, rank) WHERE state = 1;
+CREATE INDEX jobs_oldest ON jobs (rank + priority * 30000) WHERE state = 1;
+CREATE INDEX jobs_running ON jobs (started) WHERE state = 2;
+CREATE INDEX jobs_unknown ON jobs (name) WHERE state = 3;
+CREATE INDEX jobs_over ON jobs (ended) WHERE state = 4 OR state = 5;
+CREATE INDEX jobs_dead ON jobs (ended) WHERE state = 6;
+";
+
+pub fn version(connection: &Connection) -> Result<usize> {
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    Ok(usize::try_from(version).unwrap_or(usize::MAX))
+}
+
+/// All the steps that are missing, or none.
+pub fn climb(connection: &mut Connection, ladder: &[&str]) -> Result<()> {
+    let from = version(connection)?;
+    if from >= ladder.len() {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    for step in &ladder[from..] {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", i64::try_from(ladder.len()).unwrap_or(i64::MAX))?;
+    transaction.commit()
+}
+
+/// Names of the tables and indexes that a file has and SQLite did not make by itself.
+pub fn names(connection: &Connection) -> Result<Vec<String>> {
+    let text = "SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name";
+    connection.prepare(text)?.query_map([], |row| row.get(0))?.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_file_climbs_the_steps_that_it_lacks_and_keeps_what_it_holds() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        climb(&mut connection, &["CREATE TABLE a (x)"]).unwrap();
+        connection.execute_batch("INSERT INTO a VALUES (7)").unwrap();
+        let ladder = ["CREATE TABLE a (x)", "ALTER TABLE a ADD COLUMN y", "UPDATE a SET y = x + 1"];
+        climb(&mut connection, &ladder).unwrap();
+        climb(&mut connection, &ladder).unwrap();
+        assert_eq!(version(&connection), Ok(3));
+        assert_eq!(connection.query_row("SELECT y FROM a", [], |row| row.get(0)), Ok(8));
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_file_as_it_was() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        climb(&mut connection, &["CREATE TABLE a (x)", "DROP TABLE nothing"]).unwrap_err();
+        assert_eq!(version(&connection), Ok(0));
+        assert_eq!(names(&connection), Ok(vec![]));
+    }
+
+    #[test]
+    fn every_state_has_a_number_of_its_own() {
+        for state in State::ALL {
+            assert_eq!(super::state(number(state)), Some(state));
+        }
+    }
+}

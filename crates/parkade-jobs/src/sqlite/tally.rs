@@ -1,0 +1,114 @@
+//! How many jobs there are of each queue in each state: kept, since counting a million takes long, and written with what changed it.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, Result, params};
+
+use super::schema;
+use crate::State;
+
+type Row = [i64; State::ALL.len()];
+
+/// What a transaction has changed so far.
+pub type Changes = BTreeMap<Box<str>, Row>;
+
+pub struct Tally {
+    queues: BTreeMap<Box<str>, Row>,
+    /// Not committed yet.
+    changes: Changes,
+}
+
+impl Tally {
+    pub fn read(connection: &Connection) -> Result<Self> {
+        let mut queues: BTreeMap<Box<str>, Row> = BTreeMap::new();
+        let mut statement = connection.prepare("SELECT queue, state, count FROM counts")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let queue: Box<str> = row.get(0)?;
+            let number: u8 = row.get(1)?;
+            if let Some(count) = queues.entry(queue).or_default().get_mut(usize::from(number)) {
+                *count = row.get(2)?;
+            }
+        }
+        Ok(Self { queues, changes: BTreeMap::new() })
+    }
+
+    /// A job has come (`from` nowhere), gone on, or gone.
+    pub fn moved(&mut self, queue: &str, from: Option<State>, to: Option<State>) {
+        for (state, by) in [(from, -1), (to, 1)] {
+            if let Some(state) = state {
+                add(&mut self.queues, queue, state, by);
+                add(&mut self.changes, queue, state, by);
+            }
+        }
+    }
+
+    /// Queues that have ready jobs, with how many.
+    pub fn ready(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.queues.iter().map(|(queue, row)| (&**queue, count(row, State::Ready))).filter(|(_, count)| *count > 0)
+    }
+
+    pub fn total(&self, state: State) -> u64 {
+        self.queues.values().map(|row| count(row, state)).sum()
+    }
+
+    /// Each queue with how many of its jobs are scheduled or ready.
+    pub fn depths(&self) -> Vec<(Box<str>, u64)> {
+        let depth = |row| count(row, State::Scheduled) + count(row, State::Ready);
+        self.queues.iter().map(|(queue, row)| (queue.clone(), depth(row))).filter(|(_, depth)| *depth > 0).collect()
+    }
+
+    pub fn write(&self, connection: &Connection) -> Result<()> {
+        if self.changes.is_empty() {
+            return Ok(());
+        }
+        let mut put =
+            connection.prepare_cached("INSERT OR REPLACE INTO counts (queue, state, count) VALUES (?, ?, ?)")?;
+        let mut forget = connection.prepare_cached("DELETE FROM counts WHERE queue = ? AND state = ?")?;
+        for (queue, changes) in &self.changes {
+            for number in (0..changes.len()).filter(|number| changes[*number] != 0) {
+                let count = self.queues.get(queue).map_or(0, |row| row[number]);
+                if count == 0 {
+                    forget.execute(params![queue, number])?;
+                } else {
+                    put.execute(params![queue, number, count])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub fn committed(&mut self) {
+        self.changes.clear();
+        self.queues.retain(|_, row| row.iter().any(|count| *count != 0));
+    }
+
+    pub fn mark(&self) -> Changes {
+        self.changes.clone()
+    }
+
+    /// What has changed since the mark has not happened.
+    pub fn back_to(&mut self, mark: Changes) {
+        for (queue, row) in &self.changes {
+            let kept = mark.get(queue).copied().unwrap_or_default();
+            if let Some(counts) = self.queues.get_mut(queue) {
+                for number in 0..row.len() {
+                    counts[number] -= row[number] - kept[number];
+                }
+            }
+        }
+        self.changes = mark;
+    }
+}
+
+fn add(rows: &mut BTreeMap<Box<str>, Row>, queue: &str, state: State, by: i64) {
+    let number = usize::from(schema::number(state));
+    match rows.get_mut(queue) {
+        Some(row) => row[number] += by,
+        None => rows.entry(queue.into()).or_default()[number] = by,
+    }
+}
+
+fn count(row: &Row, state: State) -> u64 {
+    u64::try_from(row[usize::from(schema::number(state))]).unwrap_or(0)
+}

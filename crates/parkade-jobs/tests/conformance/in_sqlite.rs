@@ -1,0 +1,70 @@
+//! SQLite as a subject.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use parkade_jobs::sqlite::{Durability, Injected, Options};
+use parkade_jobs::{Command, Reply, SqliteStore, Wall};
+
+use super::{Settings, Subject};
+
+/// No answer is waited for longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub struct InSqlite {
+    folder: PathBuf,
+    options: Options,
+    store: SqliteStore,
+    rung: mpsc::Receiver<()>,
+}
+
+impl Subject for InSqlite {
+    fn new(settings: Settings) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("parkade-conformance-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(name);
+        let options = Options {
+            durability: Durability::Process,
+            keep_completed: settings.keep_completed,
+            keep_completed_count_max: settings.keep_completed_count_max,
+            injected: settings.fail_every.map(|every| Injected { fail_every: Some(every), ..Injected::default() }),
+            ..Options::default()
+        };
+        let (store, rung) = opened(&folder, &options);
+        Self { folder, options, store, rung }
+    }
+
+    fn submit(&mut self, now: Wall, command: Command) {
+        self.store.submit(now, command);
+    }
+
+    fn turn(&mut self, replies: &mut Vec<Reply>) {
+        self.rung.recv_timeout(PATIENCE).expect("the store answers");
+        self.store.turn(replies);
+    }
+
+    fn reopen(&mut self) {
+        self.store.end();
+        (self.store, self.rung) = opened(&self.folder, &self.options);
+    }
+}
+
+fn opened(folder: &std::path::Path, options: &Options) -> (SqliteStore, mpsc::Receiver<()>) {
+    let (ring, rung) = mpsc::channel();
+    // Nobody hears it when the subject is gone.
+    let wake = Arc::new(move || {
+        let _heard = ring.send(());
+    });
+    let mut store = SqliteStore::new(folder.to_owned(), options.clone(), wake);
+    store.open().unwrap();
+    (store, rung)
+}
+
+impl Drop for InSqlite {
+    fn drop(&mut self) {
+        self.store.end();
+        let _gone = std::fs::remove_dir_all(&self.folder);
+    }
+}

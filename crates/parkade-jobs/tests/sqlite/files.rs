@@ -1,0 +1,131 @@
+//! Which files are opened, and which are left as they are.
+
+use std::fs;
+
+use parkade_jobs::State;
+use parkade_jobs::sqlite::{OpenError, Options};
+
+use crate::owner::{Folder, Owner, options};
+
+/// A file with some jobs, closed.
+fn filled() -> Folder {
+    let folder = Folder::new();
+    let mut owner = Owner::open(&folder, options()).unwrap();
+    for number in 1..=100 {
+        owner.enqueue(number, 1_000);
+    }
+    folder
+}
+
+fn refusal(folder: &Folder) -> OpenError {
+    let before = fs::read(folder.file()).unwrap();
+    let error = Owner::open(folder, options()).map(|_| ()).unwrap_err();
+    assert_eq!(fs::read(folder.file()).unwrap(), before, "it is left as it is");
+    error
+}
+
+#[test]
+fn nothing_is_opened_before_it_is_said() {
+    let folder = Folder::new();
+    let _owner = Owner::shut(&folder, options());
+    assert!(!folder.file().exists());
+}
+
+#[test]
+fn one_folder_is_made_and_not_two() {
+    let folder = Folder::new();
+    let mut near = Owner::of(folder.0.join("near"), options());
+    near.store.open().unwrap();
+    let mut far = Owner::of(folder.0.join("far/away"), options());
+    assert!(matches!(far.store.open(), Err(OpenError::Unreachable { .. })));
+    assert!(!folder.0.join("far").exists());
+}
+
+#[test]
+fn a_second_server_is_refused_until_the_first_has_ended() {
+    let folder = Folder::new();
+    let mut first = Owner::open(&folder, options()).unwrap();
+    let error = Owner::open(&folder, Options::default()).map(|_| ()).unwrap_err();
+    assert_eq!(error, OpenError::InUse(folder.file()));
+    assert!(error.to_string().contains("Stop the other one"), "{error}");
+    first.enqueue(1, 1);
+    first.store.end();
+    assert_eq!(Owner::open(&folder, options()).unwrap().state(1), Some(State::Ready));
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused() {
+    let folder = Folder::new();
+    fs::write(folder.file(), "This is a letter, of more than one hundred bytes. ".repeat(40)).unwrap();
+    assert_eq!(refusal(&folder), OpenError::NotADatabase(folder.file()));
+    fs::write(folder.file(), "short").unwrap();
+    assert_eq!(refusal(&folder), OpenError::NotADatabase(folder.file()));
+}
+
+#[test]
+fn a_database_of_another_program_is_refused() {
+    let folder = Folder::new();
+    let foreign = rusqlite::Connection::open(folder.file()).unwrap();
+    foreign.execute_batch("CREATE TABLE jobs (mine)").unwrap();
+    drop(foreign);
+    assert_eq!(refusal(&folder), OpenError::Foreign(folder.file()));
+}
+
+#[test]
+fn a_newer_file_is_refused() {
+    let folder = filled();
+    let newer = rusqlite::Connection::open(folder.file()).unwrap();
+    newer.execute_batch("PRAGMA user_version = 77").unwrap();
+    drop(newer);
+    assert_eq!(refusal(&folder), OpenError::Newer { file: folder.file(), version: 77, known: 1 });
+}
+
+#[test]
+fn a_file_without_its_tables_is_refused() {
+    let folder = filled();
+    let other = rusqlite::Connection::open(folder.file()).unwrap();
+    other.execute_batch("DROP TABLE schedules").unwrap();
+    drop(other);
+    assert!(matches!(refusal(&folder), OpenError::Damaged { .. }));
+}
+
+#[test]
+fn a_file_that_was_cut_off_or_overwritten_is_refused() {
+    let folder = filled();
+    let whole = fs::read(folder.file()).unwrap();
+    fs::write(folder.file(), &whole[..whole.len() / 2]).unwrap();
+    let error = refusal(&folder);
+    assert!(matches!(error, OpenError::Damaged { .. }), "{error:?}");
+    assert!(error.to_string().contains("Restore it from a backup"), "{error}");
+    fs::write(folder.file(), [vec![0; 4_096], whole[4_096..].to_vec()].concat()).unwrap();
+    assert_eq!(refusal(&folder), OpenError::NotADatabase(folder.file()));
+    fs::write(folder.file(), &whole).unwrap();
+    assert_eq!(Owner::open(&folder, options()).unwrap().state(100), Some(State::Ready));
+}
+
+#[test]
+fn damage_that_is_met_later_is_a_fault_that_says_what_to_do() {
+    let folder = filled();
+    let bodies = rusqlite::Connection::open(folder.file()).unwrap();
+    let page: usize =
+        bodies.query_row("SELECT rootpage FROM sqlite_schema WHERE name = 'bodies'", [], |row| row.get(0)).unwrap();
+    drop(bodies);
+    let mut bytes = fs::read(folder.file()).unwrap();
+    bytes[(page - 1) * 4_096..page * 4_096].fill(0x55);
+    fs::write(folder.file(), bytes).unwrap();
+    let mut owner = Owner::open(&folder, options()).unwrap();
+    let reply = format!("{:?}", owner.enqueue(101, 1));
+    assert!(reply.contains("Refused") && reply.contains("the file of the jobs is damaged"), "{reply}");
+    assert_eq!(owner.state(101), None, "nothing of it has happened");
+}
+
+/// SQLite itself would start anew, and throw the log away.
+#[test]
+fn a_log_whose_file_is_gone_is_not_thrown_away() {
+    let folder = Folder::new();
+    fs::write(folder.0.join("jobs.db-wal"), "jobs that were acknowledged").unwrap();
+    let error = Owner::open(&folder, options()).map(|_| ()).unwrap_err();
+    assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
+    assert!(!folder.file().exists());
+    assert_eq!(fs::read(folder.0.join("jobs.db-wal")).unwrap(), b"jobs that were acknowledged");
+}

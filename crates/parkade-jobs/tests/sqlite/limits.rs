@@ -1,0 +1,117 @@
+//! What happens at each limit, and that nothing is lost there.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use parkade_jobs::sqlite::{Injected, Options};
+use parkade_jobs::{Command, Fault, JobId, Reply, State, Tag};
+
+use crate::owner::{Folder, Owner, enqueue, options};
+
+const LIMIT: u64 = 1024 * 1024;
+
+fn limited() -> Options {
+    Options { file_bytes_max: Some(LIMIT), ..options() }
+}
+
+fn is_full(reply: &Reply) -> bool {
+    matches!(reply, Reply::Refused { fault: Fault::Full(_), .. })
+}
+
+#[test]
+fn a_full_file_refuses_new_jobs_and_lets_those_that_are_there_end() {
+    let folder = Folder::new();
+    let mut owner = Owner::open(&folder, limited()).unwrap();
+    let many = (1..=200).map(|number| Box::new(enqueue(number, 10_000)) as Box<dyn Fn(Tag) -> Command>);
+    let stored: Vec<u128> =
+        (1..).zip(owner.ask_all(many)).filter(|(_, reply)| !is_full(reply)).map(|(number, _)| number).collect();
+    assert!((20..100).contains(&stored.len()), "{}", stored.len());
+    for number in 1..=200 {
+        assert_eq!(owner.state(number).is_some(), stored.contains(&number), "{number}");
+    }
+    assert!(is_full(&owner.enqueue(201, 1)));
+    let claimed = owner.claim(10);
+    assert_eq!(claimed.len(), 10);
+    for (number, attempt) in &claimed {
+        let reply = owner.complete(*number, *attempt, 100);
+        assert!(matches!(reply, Reply::AttemptEnded { is_stale: false, .. }), "{reply:?}");
+    }
+    for (number, _) in claimed {
+        owner.ask(|tag| Command::Drop { tag, job: JobId(number) });
+    }
+    assert!(!is_full(&owner.enqueue(201, 1)), "there is room again");
+}
+
+#[test]
+fn a_job_that_has_no_room_undoes_none_of_those_beside_it() {
+    let folder = Folder::new();
+    let mut owner = Owner::open(&folder, limited()).unwrap();
+    let sizes: BTreeMap<u128, usize> = [(1, 100), (2, 500_000), (3, 500_000), (4, 100), (5, 500_000), (6, 100)].into();
+    let all = sizes.iter().map(|(number, bytes)| Box::new(enqueue(*number, *bytes)) as Box<dyn Fn(Tag) -> Command>);
+    let replies = owner.ask_all(all);
+    let full: Vec<bool> = replies.iter().map(is_full).collect();
+    assert_eq!(full, [false, false, true, false, true, false]);
+    let states: Vec<_> = (1..=6).map(|number| owner.state(number).is_some()).collect();
+    assert_eq!(states, [true, true, false, true, false, true]);
+    let counts = owner.ask(|tag| Command::Count { tag });
+    assert!(matches!(&counts, Reply::Counted { counts, .. } if counts.ready == 4), "{counts:?}");
+}
+
+#[test]
+fn more_commands_than_may_wait_are_refused_at_once() {
+    let folder = Folder::new();
+    for options in [Options { commands_count_max: 0, ..options() }, Options { commands_bytes_max: 99, ..options() }] {
+        let mut owner = Owner::open(&folder, options).unwrap();
+        let reply = owner.enqueue(1, 100);
+        assert!(matches!(reply, Reply::Refused { fault: Fault::QueueFull, .. }), "{reply:?}");
+    }
+}
+
+#[test]
+fn nothing_is_answered_before_its_commit() {
+    let folder = Folder::new();
+    let delay = Duration::from_millis(50);
+    let injected = Some(Injected { delay, fail_every: None });
+    let mut owner = Owner::open(&folder, Options { injected, ..options() }).unwrap();
+    let asked = Instant::now();
+    owner.enqueue(1, 1);
+    assert!(asked.elapsed() >= delay);
+}
+
+#[test]
+fn what_was_not_acknowledged_has_not_happened_and_what_was_is_kept() {
+    let folder = Folder::new();
+    let injected = Some(Injected { fail_every: Some(3), ..Injected::default() });
+    let mut owner = Owner::open(&folder, Options { injected, ..options() }).unwrap();
+    let stored: Vec<bool> = (1..=60).map(|number| matches!(owner.enqueue(number, 1), Reply::Enqueued { .. })).collect();
+    owner.store.end();
+    let mut owner = Owner::open(&folder, options()).unwrap();
+    let found: Vec<bool> = (1..=60).map(|number| owner.state(number) == Some(State::Ready)).collect();
+    assert_eq!(stored, found);
+    assert_eq!(stored.iter().filter(|is_stored| !**is_stored).count(), 20);
+}
+
+#[test]
+fn what_is_to_be_forgotten_goes_little_by_little_and_all_of_it() {
+    let folder = Folder::new();
+    let mut owner = Owner::open(&folder, options()).unwrap();
+    let many = (1..=3_000).map(|number| Box::new(enqueue(number, 1)) as Box<dyn Fn(Tag) -> Command>);
+    owner.ask_all(many);
+    let all = (1..=3_000)
+        .map(|number| Box::new(move |tag| Command::Cancel { tag, job: JobId(number) }) as Box<dyn Fn(Tag) -> Command>);
+    owner.ask_all(all);
+    owner.store.end();
+    let mut owner = Owner::open(&folder, Options { keep_completed_count_max: 5, ..options() }).unwrap();
+    // Reads alone set it going; how many transactions it takes is not of interest.
+    let cancelled = |owner: &mut Owner| match owner.ask(|tag| Command::Count { tag }) {
+        Reply::Counted { counts, .. } => counts.cancelled,
+        other => panic!("{other:?}"),
+    };
+    let mut last = 3_000;
+    while last > 5 {
+        let now = cancelled(&mut owner);
+        assert!(now <= last);
+        last = now;
+    }
+    assert_eq!(cancelled(&mut owner), 5);
+}

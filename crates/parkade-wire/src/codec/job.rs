@@ -1,0 +1,142 @@
+//! Reads what jobs bring to the wire: their frames, and the waits for them.
+
+use std::ops::RangeInclusive;
+
+use bytes::Bytes;
+
+use super::read::Reader;
+use super::worker::text;
+use crate::error::Fault;
+use crate::frame::FromWorker;
+use crate::job::{EnqueueOptions, Enqueued, Run};
+use crate::limits::{ARGUMENTS_BYTES_MAX, JOB_NAME_BYTES_MAX, PRIORITY_MAX, PROGRESS_TEXT_BYTES_MAX, RESULT_BYTES_MAX};
+use crate::wait::Wait;
+
+/// `[id, name, arguments, options]`
+pub(super) fn enqueued(reader: &mut Reader) -> Result<Enqueued, Fault> {
+    Ok(Enqueued { id: id(reader)?, name: name(reader)?, arguments: arguments(reader)?, options: options(reader)? })
+}
+
+/// `[id, name, attempt, deadline, arguments]`
+pub(super) fn run(reader: &mut Reader) -> Result<Run, Fault> {
+    const ATTEMPT: &str = "an attempt is 1 or more";
+    Ok(Run {
+        id: id(reader)?,
+        name: name(reader)?,
+        attempt: Some(reader.unsigned(ATTEMPT)?).filter(|attempt| *attempt > 0).ok_or(Fault::payload(ATTEMPT))?,
+        deadline: reader.optional(Reader::seconds)?,
+        arguments: arguments(reader)?,
+    })
+}
+
+pub(super) fn result(reader: &mut Reader) -> Result<Bytes, Fault> {
+    let result = reader.binary("a result is bytes")?;
+    if result.len() > RESULT_BYTES_MAX {
+        return Err(Fault::length("a result has at most 524,288 bytes"));
+    }
+    Ok(result)
+}
+
+/// `[fraction, text]`
+pub(super) fn progress(stream: u32, reader: &mut Reader) -> Result<FromWorker, Fault> {
+    let fraction = reader.optional(fraction)?;
+    let text = text(reader)?;
+    if text.len() > PROGRESS_TEXT_BYTES_MAX {
+        return Err(Fault::length("text has at most 1,000 bytes"));
+    }
+    Ok(FromWorker::Progress { stream, fraction, text })
+}
+
+/// `["stored"]`
+pub(super) fn stored(reader: &mut Reader) -> Result<Wait, Fault> {
+    reader.array(1, |reader| reader.skip(1).map(|()| Wait::Stored))
+}
+
+/// `["result", id, options]`
+pub(super) fn result_of(reader: &mut Reader) -> Result<Wait, Fault> {
+    reader.array(3, |reader| {
+        reader.skip(1)?;
+        let job = id(reader)?;
+        let mut timeout = None;
+        reader.map(|reader, key| match key {
+            "timeout" => reader.optional(Reader::seconds).map(|value| timeout = value).map(|()| true),
+            _ => Ok(false),
+        })?;
+        Ok(Wait::Result { job, timeout })
+    })
+}
+
+/// A UUID.
+pub(super) fn id(reader: &mut Reader) -> Result<[u8; 16], Fault> {
+    const ID: &str = "an id is 16 bytes";
+    reader.binary(ID)?[..].try_into().map_err(|_| Fault::payload(ID))
+}
+
+/// Of a job: 1 to 200 bytes, none of them a control character.
+pub(super) fn name(reader: &mut Reader) -> Result<String, Fault> {
+    let name = short(reader, "a name is text", "a name has 1 to 200 bytes")?;
+    if name.bytes().any(|byte| byte.is_ascii_control()) {
+        return Err(Fault::payload("a name has no control character"));
+    }
+    Ok(name)
+}
+
+pub(super) fn queue(reader: &mut Reader) -> Result<String, Fault> {
+    short(reader, "a queue is text", "a queue has 1 to 200 bytes")
+}
+
+pub(super) fn arguments(reader: &mut Reader) -> Result<Bytes, Fault> {
+    let arguments = reader.binary("arguments are bytes")?;
+    if arguments.len() > ARGUMENTS_BYTES_MAX {
+        return Err(Fault::length("arguments have at most 524,288 bytes"));
+    }
+    Ok(arguments)
+}
+
+pub(super) fn priority(reader: &mut Reader) -> Result<i16, Fault> {
+    within(reader, -PRIORITY_MAX..=PRIORITY_MAX, "a priority is -1,000 to 1,000")
+}
+
+/// An integer that is in the range.
+pub(super) fn within<T: TryFrom<i64> + PartialOrd>(
+    reader: &mut Reader,
+    range: RangeInclusive<T>,
+    why: &'static str,
+) -> Result<T, Fault> {
+    let value = T::try_from(reader.integer(why)?).ok();
+    value.filter(|value| range.contains(value)).ok_or(Fault::payload(why))
+}
+
+/// Text of 1 to 200 bytes.
+fn short(reader: &mut Reader, is_other: &'static str, is_long: &'static str) -> Result<String, Fault> {
+    let text = reader.text(is_other)?;
+    if text.is_empty() || text.len() > JOB_NAME_BYTES_MAX {
+        return Err(Fault::payload(is_long));
+    }
+    Ok(text.to_owned())
+}
+
+fn options(reader: &mut Reader) -> Result<EnqueueOptions, Fault> {
+    let mut options = EnqueueOptions::default();
+    reader.map(|reader, key| {
+        match key {
+            "delay" => options.delay = reader.seconds()?,
+            "at" => options.at = reader.optional(Reader::seconds)?,
+            "priority" => options.priority = reader.optional(priority)?,
+            "queue" => options.queue = reader.optional(queue)?,
+            "key" => options.key = reader.optional(|r| short(r, "a key is text", "a key has 1 to 200 bytes"))?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    match options {
+        EnqueueOptions { delay, at: Some(_), .. } if delay > 0.0 => Err(Fault::payload("at does not go with delay")),
+        options => Ok(options),
+    }
+}
+
+fn fraction(reader: &mut Reader) -> Result<f64, Fault> {
+    const FRACTION: &str = "a fraction is 0 to 1";
+    let fraction = reader.float(FRACTION)?;
+    if (0.0..=1.0).contains(&fraction) { Ok(fraction) } else { Err(Fault::payload(FRACTION)) }
+}

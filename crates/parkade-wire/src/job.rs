@@ -1,0 +1,41 @@
+//! Jobs as they travel: what a worker enqueues, what a core has it run.
+
+use bytes::Bytes;
+
+/// A job that a worker wants to be stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Enqueued {
+    pub id: [u8; 16],
+    /// 1 to 200 bytes, none of them a control character. The application need not have such a job.
+    pub name: String,
+    /// Only workers understand them. At most `ARGUMENTS_BYTES_MAX`.
+    pub arguments: Bytes,
+    pub options: EnqueueOptions,
+}
+
+/// When and how it is to be run. Texts have 1 to 200 bytes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct EnqueueOptions {
+    /// Seconds until it is due; 0 where there is `at`.
+    pub delay: f64,
+    /// When it is due, in seconds since 1970-01-01 UTC.
+    pub at: Option<f64>,
+    /// −1,000 to 1,000; `None`: that of the job's function.
+    pub priority: Option<i16>,
+    /// `None`: that of the job's function.
+    pub queue: Option<String>,
+    /// While a job of this name with this key has not ended, this one is that one.
+    pub key: Option<String>,
+}
+
+/// An attempt of a job, as a worker reads it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    pub id: [u8; 16],
+    pub name: String,
+    /// 1 the first time.
+    pub attempt: u32,
+    /// Seconds left.
+    pub deadline: Option<f64>,
+    pub arguments: Bytes,
+}

@@ -1,0 +1,63 @@
+//! What is told about jobs, as a vector writes it.
+
+use parkade_wire::{Enqueued, ErrorReason, JobSpec, QueueOptions, Recurring, Run, When};
+use serde_json::{Value, json};
+
+use super::describe::{hex, map};
+
+/// What is the default is left out.
+pub fn enqueued(job: &Enqueued) -> Value {
+    let options = &job.options;
+    let delay = if options.delay > 0.0 { json!(options.delay) } else { Value::Null };
+    let options = map(&[
+        ("delay", delay),
+        ("at", json!(options.at)),
+        ("priority", json!(options.priority)),
+        ("queue", json!(options.queue)),
+        ("key", json!(options.key)),
+    ]);
+    json!([hex(&job.id), job.name, hex(&job.arguments), options])
+}
+
+pub fn run(run: &Run) -> Value {
+    json!([hex(&run.id), run.name, run.attempt, run.deadline, hex(&run.arguments)])
+}
+
+pub fn error(reason: ErrorReason, text: &str) -> Value {
+    match reason {
+        ErrorReason::Retry { after } => json!([reason.word(), text, after]),
+        _ => json!([reason.word(), text]),
+    }
+}
+
+pub fn job(job: &JobSpec) -> Value {
+    let kind = if job.concurrent { "async" } else { "sync" };
+    map(&[
+        ("name", json!(job.name)),
+        ("kind", json!(kind)),
+        ("queue", json!(job.queue)),
+        ("retries", json!(job.retries)),
+        ("deadline", json!(job.deadline)),
+        ("priority", json!(job.priority)),
+    ])
+}
+
+pub fn queue((name, options): &(String, QueueOptions)) -> Value {
+    json!([name, map(&[("concurrency", json!(options.concurrency)), ("rate", json!(options.rate))])])
+}
+
+pub fn recurring(recurring: &Recurring) -> Value {
+    let (every, cron, timezone) = match &recurring.when {
+        When::Every(seconds) => (json!(seconds), Value::Null, Value::Null),
+        When::Cron { fields, timezone } => (Value::Null, json!(fields), json!(timezone)),
+    };
+    map(&[
+        ("name", json!(recurring.name)),
+        ("job", json!(recurring.job)),
+        ("arguments", hex(&recurring.arguments)),
+        ("every", every),
+        ("cron", cron),
+        ("timezone", timezone),
+        ("missed", json!(recurring.missed.word())),
+    ])
+}

@@ -1,0 +1,83 @@
+//! What the store has been asked, and for whom.
+
+use parkade_core::{JobId, RequestId};
+use parkade_jobs::{Command, Fault, Reply};
+use tokio::sync::oneshot;
+
+use super::{Server, core};
+use crate::admin::{JobAnswer, JobAsk};
+
+/// Where an answer goes that somebody outside waits for.
+pub type Back = oneshot::Sender<JobAnswer>;
+
+/// Whose answer it will be.
+#[derive(Debug)]
+pub enum Question {
+    /// `asked`: the id under which it was enqueued.
+    Enqueue {
+        request: Option<RequestId>,
+        asked: Asking,
+    },
+    Claim,
+    End {
+        job: JobId,
+    },
+    LookUp {
+        request: RequestId,
+    },
+    /// Somebody has begun to follow the job: if it has ended, that is said once more.
+    Announce {
+        job: JobId,
+    },
+    Cancel {
+        job: JobId,
+        reply: Option<Back>,
+    },
+    Asked(Back),
+    Retried(Back),
+    Recognise,
+    Schedules,
+    Recur,
+    Count,
+}
+
+/// Who enqueued a job.
+#[derive(Debug)]
+pub enum Asking {
+    Worker,
+    /// A script, or the command line.
+    Script(Back),
+}
+
+pub fn answer(back: Back, reply: Reply) {
+    let answer = match reply {
+        Reply::Enqueued { job, .. } => JobAnswer::Enqueued(job),
+        Reply::Changed { changed, .. } => JobAnswer::Changed(changed),
+        Reply::Found { job, .. } => JobAnswer::Shown(job),
+        Reply::Listed { jobs, .. } => JobAnswer::Listed(jobs),
+        Reply::Refused { fault, .. } => JobAnswer::Refused(fault),
+        Reply::Claimed { .. } | Reply::AttemptEnded { .. } | Reply::Counted { .. } | Reply::Schedules { .. } => return,
+    };
+    // Whoever asked may have given up: then there is nobody to tell.
+    let _ = back.send(answer);
+}
+
+impl Server {
+    /// What operators and scripts ask; the store answers.
+    pub(in crate::server) fn reply_about_jobs(&mut self, ask: JobAsk, back: Back) {
+        if !self.jobs.store.is_open()
+            && let Err(error) = self.open_jobs()
+        {
+            let _ = back.send(JobAnswer::Refused(Fault::Unavailable(error.to_string().into())));
+            return;
+        }
+        match ask {
+            JobAsk::Enqueue(job) => self.enqueue_for(job, back),
+            JobAsk::Cancel(job) => self.cancel_job(core(job), Some(back)),
+            JobAsk::Retry(job) => self.jobs.ask(Question::Retried(back), |tag| Command::Retry { tag, job }),
+            JobAsk::Drop(job) => self.jobs.ask(Question::Asked(back), |tag| Command::Drop { tag, job }),
+            JobAsk::Show(job) => self.jobs.ask(Question::Asked(back), |tag| Command::Find { tag, job }),
+            JobAsk::List(filter) => self.jobs.ask(Question::Asked(back), |tag| Command::List { tag, filter }),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Jobs on their way into the store, and what a request says meanwhile.
+
+use parkade_core::{Event, RequestId, StoreFault, WorkerId};
+use parkade_jobs::{Command, NewJob, Reply, Wall};
+use parkade_wire::{Enqueued, Wait as WireWait};
+
+use super::asked::{Asking, Back, Question};
+use super::{QUEUE_DEFAULT, Server, core, store_fault, until};
+use crate::store::wall;
+use crate::workers::WorkerEvent;
+
+impl Server {
+    /// `ENQUEUE`.
+    pub(in crate::server) fn worker_enqueued(&mut self, worker: WorkerId, request: Option<RequestId>, job: Enqueued) {
+        if let Some(request) = request {
+            self.tell(Event::JobEnqueued { worker, request });
+        }
+        if !self.jobs.store.is_open()
+            && let Err(error) = self.open_jobs()
+        {
+            tracing::error!("the store of jobs cannot be opened: {error}");
+            if let Some(request) = request {
+                self.tell(Event::JobStored { request, fault: Some(StoreFault::Unavailable) });
+            }
+            return;
+        }
+        let job = self.new_job(job);
+        let asked = Asking::Worker;
+        self.jobs.ask(Question::Enqueue { request, asked }, |tag| Command::Enqueue { tag, job });
+    }
+
+    pub(super) fn enqueue_for(&mut self, job: NewJob, back: Back) {
+        let question = Question::Enqueue { request: None, asked: Asking::Script(back) };
+        self.jobs.ask(question, |tag| Command::Enqueue { tag, job });
+    }
+
+    /// What the application says of the function stands in where the job says nothing.
+    fn new_job(&self, job: Enqueued) -> NewJob {
+        let spec = self.jobs.specs.get(job.name.as_str());
+        let options = job.options;
+        NewJob {
+            id: parkade_jobs::JobId::from_bytes(job.id),
+            queue: match (options.queue, spec) {
+                (Some(queue), _) => queue.into(),
+                (None, Some(spec)) => spec.queue.clone(),
+                (None, None) => QUEUE_DEFAULT.into(),
+            },
+            name: job.name.into(),
+            // In memory of its own: the buffer it was read into holds many frames more.
+            arguments: bytes::Bytes::copy_from_slice(&job.arguments),
+            priority: options.priority.or_else(|| spec.map(|spec| spec.priority)).unwrap_or(0),
+            due: due(options.delay, options.at),
+            key: options.key.map(Into::into),
+        }
+    }
+
+    pub(super) fn hear_enqueued(&mut self, request: Option<RequestId>, asked: Asking, reply: Reply) {
+        let fault = match &reply {
+            Reply::Enqueued { job, due, .. } => {
+                if let Some(exchange) = request.and_then(|request| self.exchanges.of(request)) {
+                    exchange.jobs.get_or_insert_default().stored.push(job.bytes());
+                }
+                self.tell(Event::JobsReady { after: due.map(until) });
+                None
+            }
+            Reply::Refused { fault, .. } => Some(store_fault(fault)),
+            _ => Some(StoreFault::Unavailable),
+        };
+        if let Some(request) = request {
+            self.tell(Event::JobStored { request, fault });
+        }
+        if let Asking::Script(back) = asked {
+            super::asked::answer(back, reply);
+        }
+    }
+
+    /// Whether this has to wait until the store has what the request enqueued before it: a wait that begins, and an answer that comes in pieces.
+    /// An answer that is whole the core holds itself, so that the worker has its credit back.
+    pub(in crate::server) fn gate(&mut self, event: WorkerEvent) -> Option<WorkerEvent> {
+        let request = match &event {
+            WorkerEvent::Parked { wait: WireWait::Stored, .. } | WorkerEvent::Response { more: false, .. } => {
+                return Some(event);
+            }
+            WorkerEvent::Parked { request, .. }
+            | WorkerEvent::Response { request, .. }
+            | WorkerEvent::Data { request, .. }
+            | WorkerEvent::Errored { request, .. } => *request,
+            _ => return Some(event),
+        };
+        let Some(exchange) = self.exchanges.of(request) else { return Some(event) };
+        let begins = matches!(event, WorkerEvent::Parked { .. } | WorkerEvent::Response { .. });
+        let is_gated = exchange.jobs.as_ref().is_some_and(|jobs| !jobs.gated.is_empty());
+        if !is_gated && !(begins && self.core.is_unstored(request)) {
+            return Some(event);
+        }
+        exchange.jobs.get_or_insert_default().gated.push(event);
+        None
+    }
+
+    /// The store has everything, or will not have it.
+    pub(in crate::server) fn open_gate(&mut self, request: RequestId) {
+        let Some(jobs) = self.exchanges.of(request).and_then(|exchange| exchange.jobs.as_mut()) else { return };
+        let gated = std::mem::take(&mut jobs.gated);
+        let is_refused = self.core.store_fault(request).is_some();
+        for event in gated {
+            match event {
+                WorkerEvent::Parked { worker, request, then, .. } if is_refused => {
+                    if then == parkade_wire::Then::Await {
+                        self.workers.cancel(worker, request, parkade_core::Reason::Operator);
+                    }
+                    self.tell(Event::Errored { worker, request, error: parkade_core::WorkerError::Application });
+                }
+                WorkerEvent::Response { request, .. } if is_refused => {
+                    let fault = self.core.store_fault(request).unwrap_or(StoreFault::Unavailable);
+                    self.refuse(request, fault.into());
+                    // The worker goes on with what nobody will get.
+                    self.tell(Event::Left { request });
+                }
+                event => self.hear_worker(event),
+            }
+        }
+    }
+
+    /// The id that a job of this request has in the store: another's, where there was one with its key.
+    pub(in crate::server) fn enqueued_as(&self, request: RequestId, asked: [u8; 16]) -> parkade_core::JobId {
+        let known = self.exchanges.peek(request).and_then(|exchange| {
+            let ids = &exchange.jobs.as_ref()?.stored;
+            // A request that waits for its job has just enqueued it, as a rule alone.
+            if ids.contains(&asked) || ids.len() != 1 { None } else { ids.first().copied() }
+        });
+        core(parkade_jobs::JobId::from_bytes(known.unwrap_or(asked)))
+    }
+}
+
+/// When it is due; nothing is at once.
+fn due(delay: f64, at: Option<f64>) -> Option<Wall> {
+    #[expect(clippy::cast_possible_truncation, reason = "it saturates: a time beyond all calendars")]
+    let millis = |seconds: f64| (seconds * 1000.0) as i64;
+    match at {
+        Some(at) => Some(Wall(millis(at))),
+        None if delay > 0.0 => Some(Wall(wall().0.saturating_add(millis(delay)))),
+        None => None,
+    }
+}

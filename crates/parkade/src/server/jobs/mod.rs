@@ -1,0 +1,311 @@
+//! Jobs as the server carries them: what is enqueued and what became of it goes to the store, what the store gives goes to workers.
+
+mod answers;
+mod asked;
+mod enqueueing;
+mod progress;
+mod recurring;
+mod results;
+mod routes;
+mod runs;
+
+use std::collections::HashMap;
+
+use parkade_core::{Event, JobId, QueueId, RequestId};
+use parkade_jobs::sqlite::OpenError;
+use parkade_jobs::{Command, Counts, Fault, Reply, Tag};
+use parkade_wire::Application;
+
+use super::Server;
+use crate::admin::JobAnswer;
+use crate::store::{Store, wall};
+use asked::Question;
+use recurring::Timetables;
+use results::Results;
+use runs::RunKept;
+
+/// What the application says of a job.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    pub concurrent: bool,
+    pub queue: Box<str>,
+    pub retries: u32,
+    /// Seconds; 0 is none, `None` the server's.
+    pub deadline: Option<f64>,
+    pub priority: i16,
+}
+
+/// The queue of jobs that say nothing else.
+pub const QUEUE_DEFAULT: &str = "default";
+
+/// A disk that takes longer than this for the last words will not have them: the next start rescues what ran.
+const SETTLE_MAX: std::time::Duration = std::time::Duration::from_secs(5);
+
+pub struct Jobs {
+    store: Store,
+    specs: HashMap<Box<str>, Spec>,
+    /// By their numbers.
+    queues: Vec<Box<str>>,
+    runs: HashMap<RequestId, RunKept>,
+    /// What the store has been asked and has not answered.
+    questions: HashMap<Tag, Question>,
+    tags: u64,
+    results: Results,
+    timetables: Timetables,
+    /// As the store said last.
+    counts: Counts,
+    replies: Vec<Reply>,
+    /// Requests that ask for a job of which there cannot be one: nothing was ever stored.
+    never_stored: Vec<RequestId>,
+    /// Where clients find jobs: what stands before the id in the path, and what behind.
+    place: Option<(Box<str>, Box<str>)>,
+}
+
+impl Jobs {
+    pub fn new(store: Store) -> Self {
+        Self {
+            store,
+            specs: HashMap::new(),
+            queues: vec![QUEUE_DEFAULT.into()],
+            runs: HashMap::new(),
+            questions: HashMap::new(),
+            tags: 0,
+            results: Results::default(),
+            timetables: Timetables::default(),
+            counts: Counts::default(),
+            replies: Vec::new(),
+            never_stored: Vec::new(),
+            place: None,
+        }
+    }
+
+    /// Waits until the store has answered. Cancel safe.
+    pub async fn ready(&self) -> std::io::Result<()> {
+        if !self.never_stored.is_empty() {
+            tokio::task::yield_now().await;
+            return Ok(());
+        }
+        self.store.ready().await
+    }
+
+    pub fn is_run(&self, request: RequestId) -> bool {
+        !self.runs.is_empty() && self.runs.contains_key(&request)
+    }
+
+    /// Where a client finds that job.
+    fn location(&self, job: JobId) -> Option<String> {
+        let (before, behind) = self.place.as_ref()?;
+        Some(format!("{before}{}{behind}", stored(job)))
+    }
+
+    /// The path of the route for jobs.
+    fn is_found_at(&mut self, path: &str) {
+        self.place =
+            path.split_once('{').and_then(|(before, rest)| Some((before.into(), rest.split_once('}')?.1.into())));
+    }
+
+    pub fn drop_result(&mut self, job: JobId) {
+        self.results.drop(job);
+    }
+
+    /// What a function or a coroutine is told of a job that it waited for.
+    pub fn wire_outcome(&self, job: JobId, standing: parkade_core::Standing) -> parkade_wire::Outcome<'_> {
+        results::wire_outcome(&self.results, job, standing)
+    }
+
+    fn ask(&mut self, question: Question, command: impl FnOnce(Tag) -> Command) {
+        self.tags += 1;
+        let tag = Tag(self.tags);
+        self.questions.insert(tag, question);
+        self.store.submit(command(tag));
+    }
+
+    fn queue(&mut self, name: &str) -> QueueId {
+        let place = self.queues.iter().position(|known| &**known == name).unwrap_or_else(|| {
+            self.queues.push(name.into());
+            self.queues.len() - 1
+        });
+        // Names beyond the last number share it, and its bounds: an application with 65,535 queues has other worries.
+        QueueId(u16::try_from(place).unwrap_or(u16::MAX))
+    }
+
+    fn queue_name(&self, queue: QueueId) -> &str {
+        self.queues.get(usize::from(queue.0)).map_or(QUEUE_DEFAULT, |name| name)
+    }
+}
+
+impl Server {
+    /// Opens the store when there is one already, so that what was left is gone on with.
+    pub fn open_jobs(&mut self) -> Result<(), OpenError> {
+        self.jobs.store.open()?;
+        self.jobs.ask(Question::Schedules, |tag| Command::Schedules { tag });
+        self.tell(Event::JobsReady { after: None });
+        Ok(())
+    }
+
+    /// What the application that has just come says of its jobs.
+    pub(super) fn learn_jobs(&mut self, application: &mut Application) -> Result<(), String> {
+        let (specs, queues) = (std::mem::take(&mut application.jobs), std::mem::take(&mut application.queues));
+        let recurring = std::mem::take(&mut application.recurring);
+        if specs.is_empty() && queues.is_empty() && recurring.is_empty() {
+            return Ok(());
+        }
+        if let Some(route) = application.routes.iter().find(|route| matches!(route.kind, parkade_wire::RouteKind::Job))
+        {
+            self.jobs.is_found_at(&route.path);
+        }
+        self.jobs.timetables.learn(recurring).map_err(|bad| bad.to_string())?;
+        if !self.jobs.store.is_open() {
+            self.open_jobs().map_err(|error| error.to_string())?;
+        }
+        for (name, options) in queues {
+            let queue = self.jobs.queue(&name);
+            self.tell(Event::QueueConfigured { queue, concurrency: options.concurrency, rate: options.rate });
+        }
+        let names: Vec<Box<str>> = specs.iter().map(|spec| spec.name.as_str().into()).collect();
+        let are_new = names.iter().any(|name| !self.jobs.specs.contains_key(name));
+        self.jobs.specs = specs
+            .into_iter()
+            .map(|spec| {
+                let parkade_wire::JobSpec { name, concurrent, queue, retries, deadline, priority } = spec;
+                (name.into(), Spec { concurrent, queue: queue.into(), retries, deadline, priority })
+            })
+            .collect();
+        if are_new {
+            self.jobs.ask(Question::Recognise, |tag| Command::Recognise { tag, names });
+        }
+        self.recur();
+        Ok(())
+    }
+
+    /// What the store has answered since.
+    pub(super) fn turn_jobs(&mut self) -> std::io::Result<()> {
+        let mut replies = std::mem::take(&mut self.jobs.replies);
+        self.jobs.store.turn(&mut replies)?;
+        for reply in replies.drain(..) {
+            self.hear_store(reply);
+        }
+        self.jobs.replies = replies;
+        for request in std::mem::take(&mut self.jobs.never_stored) {
+            self.tell(Event::JobFound { request, standing: parkade_core::Standing::Missing });
+        }
+        self.recur_when_due();
+        Ok(())
+    }
+
+    /// The last that runs have come to is noted, then the store is closed.
+    pub(super) async fn settle_jobs(&mut self) -> std::io::Result<()> {
+        let end = tokio::time::Instant::now() + SETTLE_MAX;
+        while self.jobs.store.outstanding() > 0 && tokio::time::Instant::now() < end {
+            let _ = tokio::time::timeout_at(end, self.jobs.store.ready()).await;
+            self.now = self.clock.now();
+            self.turn_jobs()?;
+        }
+        if self.jobs.store.is_open() {
+            self.jobs.store.end();
+        }
+        Ok(())
+    }
+
+    fn hear_store(&mut self, reply: Reply) {
+        let tag = tag_of(&reply);
+        let Some(question) = self.jobs.questions.remove(&tag) else {
+            return tracing::error!("a bug in parkade: the store answers what nobody has asked");
+        };
+        if let Reply::Refused { fault, .. } = &reply {
+            tracing::error!("the store of jobs: {fault}");
+        }
+        match question {
+            Question::Enqueue { request, asked } => self.hear_enqueued(request, asked, reply),
+            Question::Claim => self.hear_claimed(reply),
+            Question::End { job } => self.hear_run_noted(job, reply),
+            Question::LookUp { request } => self.hear_found(request, reply),
+            Question::Announce { job } => self.hear_announced(job, reply),
+            Question::Cancel { job, reply: back } => self.hear_cancelled(job, back, reply),
+            Question::Asked(back) => asked::answer(back, reply),
+            Question::Retried(back) => {
+                self.hear_changed(&reply);
+                asked::answer(back, reply);
+            }
+            Question::Recognise => self.hear_changed(&reply),
+            Question::Schedules => self.hear_schedules(reply),
+            Question::Recur => self.hear_recurred(&reply),
+            Question::Count => {
+                if let Reply::Counted { counts, .. } = reply {
+                    self.jobs.counts = counts;
+                }
+            }
+        }
+    }
+
+    /// Jobs have become ready that were not.
+    fn hear_changed(&mut self, reply: &Reply) {
+        if matches!(reply, Reply::Changed { changed: true, .. }) {
+            self.tell(Event::JobsReady { after: None });
+        }
+    }
+
+    /// About once a second, for whoever looks.
+    pub(super) fn count_jobs(&mut self) {
+        if self.jobs.store.is_open()
+            && !self.jobs.questions.values().any(|question| matches!(question, Question::Count))
+        {
+            self.jobs.ask(Question::Count, |tag| Command::Count { tag });
+        }
+    }
+
+    /// Ends a job, wherever it is. Answers nothing: whoever wants to know asks afterwards.
+    pub(super) fn cancel_job(&mut self, job: JobId, reply: Option<asked::Back>) {
+        if self.core.runs_job(job) {
+            self.tell(Event::JobCancelled { job });
+            if let Some(back) = reply {
+                let _ = back.send(JobAnswer::Changed(true));
+            }
+            return;
+        }
+        self.jobs.ask(Question::Cancel { job, reply }, |tag| Command::Cancel { tag, job: stored(job) });
+    }
+
+    fn hear_cancelled(&mut self, job: JobId, back: Option<asked::Back>, reply: Reply) {
+        if matches!(reply, Reply::Changed { changed: true, .. }) {
+            self.job_has_ended(parkade_jobs::Ended { id: stored(job), ending: parkade_jobs::Ending::Cancelled });
+        }
+        if let Some(back) = back {
+            asked::answer(back, reply);
+        }
+    }
+}
+
+fn stored(job: JobId) -> parkade_jobs::JobId {
+    parkade_jobs::JobId(job.0)
+}
+
+fn core(job: parkade_jobs::JobId) -> JobId {
+    JobId(job.0)
+}
+
+/// Milliseconds from now until then.
+fn until(due: parkade_jobs::Wall) -> std::time::Duration {
+    std::time::Duration::from_millis(u64::try_from(due.0 - wall().0).unwrap_or(0))
+}
+
+fn store_fault(fault: &Fault) -> parkade_core::StoreFault {
+    match fault {
+        Fault::Full(_) => parkade_core::StoreFault::Full,
+        Fault::Unavailable(_) | Fault::QueueFull | Fault::Failed(_) => parkade_core::StoreFault::Unavailable,
+    }
+}
+
+fn tag_of(reply: &Reply) -> Tag {
+    match reply {
+        Reply::Enqueued { tag, .. }
+        | Reply::Claimed { tag, .. }
+        | Reply::AttemptEnded { tag, .. }
+        | Reply::Changed { tag, .. }
+        | Reply::Found { tag, .. }
+        | Reply::Listed { tag, .. }
+        | Reply::Counted { tag, .. }
+        | Reply::Schedules { tag, .. }
+        | Reply::Refused { tag, .. } => *tag,
+    }
+}

@@ -1,0 +1,76 @@
+//! How far a job is, for those who follow it: messages on a channel that is the job's.
+
+use parkade_core::{ChannelName, JobId, RequestId};
+use parkade_jobs::{Ending, Job, Reply, State};
+use serde_json::{Value, json};
+
+use super::asked::Question;
+use super::runs::Progress;
+use super::{Server, core, stored};
+
+impl Server {
+    /// `PROGRESS`.
+    pub(in crate::server) fn worker_progressed(&mut self, request: RequestId, fraction: Option<f64>, text: &str) {
+        let Some(run) = self.jobs.runs.get_mut(&request) else { return };
+        run.progress =
+            Some(Progress { fraction: fraction.map(|fraction| fraction.clamp(0.0, 1.0)), text: text.into() });
+        let (job, told) = (core(run.job.id), told_of_run(run.job.attempt, run.progress.as_ref()));
+        self.tell_followers(job, &told);
+    }
+
+    /// Somebody follows the job from now on: what is known of it is said, for nobody knows when it will say more.
+    pub(in crate::server) fn announce(&mut self, job: JobId) {
+        self.jobs.ask(Question::Announce { job }, |tag| parkade_jobs::Command::Find { tag, job: stored(job) });
+    }
+
+    pub(super) fn hear_announced(&mut self, job: JobId, reply: Reply) {
+        let known = match reply {
+            Reply::Found { job: Some(found), .. } => self.described(&found),
+            Reply::Found { job: None, .. } => json!({ "state": "missing" }),
+            _ => return,
+        };
+        self.tell_followers(job, &known);
+    }
+
+    pub(super) fn tell_ending(&mut self, job: JobId, ending: &Ending) {
+        let state = match ending {
+            Ending::Completed { .. } => State::Completed,
+            Ending::Dead { .. } => State::Dead,
+            Ending::Cancelled => State::Cancelled,
+        };
+        self.tell_followers(job, &json!({ "state": state.word() }));
+    }
+
+    /// What a client may know of a job that has not ended.
+    pub(super) fn described(&self, job: &Job) -> Value {
+        let run = self.jobs.runs.values().find(|run| run.job.id == job.id);
+        match run {
+            Some(run) => told_of_run(run.job.attempt, run.progress.as_ref()),
+            None => json!({ "state": job.state.word(), "attempt": job.attempt }),
+        }
+    }
+
+    fn tell_followers(&mut self, job: JobId, told: &Value) {
+        let Some(channel) = channel(job) else { return };
+        // A channel that nobody has asked for is not made for it.
+        if self.core.cursor(&channel).is_some()
+            && let Err(refused) = self.publish(&channel, "application/json", told.to_string().as_bytes())
+        {
+            tracing::debug!("the progress of a job is not told: {refused}");
+        }
+    }
+}
+
+pub fn told_of_run(attempt: u32, progress: Option<&Progress>) -> Value {
+    match progress {
+        Some(Progress { fraction, text }) => {
+            json!({ "state": "running", "attempt": attempt, "fraction": fraction, "text": text })
+        }
+        None => json!({ "state": "running", "attempt": attempt }),
+    }
+}
+
+/// Where what happens to a job is told.
+pub fn channel(job: JobId) -> Option<ChannelName> {
+    ChannelName::parse(&format!("parkade/jobs/{}", stored(job))).ok()
+}

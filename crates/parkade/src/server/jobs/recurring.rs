@@ -1,0 +1,146 @@
+//! Recurring jobs: enqueued when they are due, once for the whole installation.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use parkade_core::{Event, Moment};
+use parkade_jobs::schedule::{BadTimetable, Missed, Timetable};
+use parkade_jobs::{Command, JobId, NewJob, Reply, Wall};
+use parkade_wire::{Missed as WireMissed, Recurring, When};
+
+use super::asked::Question;
+use super::{QUEUE_DEFAULT, Server};
+use crate::store::wall;
+
+/// The wall clock may jump: so often it is looked at, whatever it said.
+const LOOK_MAX: Duration = Duration::from_secs(30);
+
+#[derive(Debug, Default)]
+pub struct Timetables {
+    all: Vec<Entry>,
+    /// How far the store says that each has been enqueued. `None`: it has not said yet.
+    known: Option<Vec<(Box<str>, Wall)>>,
+    /// When to look again.
+    due: Option<Moment>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    name: Box<str>,
+    job: Box<str>,
+    arguments: Bytes,
+    timetable: Timetable,
+    missed: Missed,
+    last: Option<Wall>,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the recurring job {name:?}: {why}")]
+pub struct BadRecurring {
+    name: String,
+    why: BadTimetable,
+}
+
+impl Timetables {
+    /// The application that has just come says what recurs; what is known of each stays.
+    pub fn learn(&mut self, recurring: Vec<Recurring>) -> Result<(), BadRecurring> {
+        let entries = recurring.into_iter().map(|told| {
+            let timetable = match &told.when {
+                When::Every(seconds) => Ok(Timetable::every(crate::server::seconds::duration(*seconds))),
+                When::Cron { fields, timezone } => Timetable::cron(fields, timezone),
+            };
+            let timetable = timetable.map_err(|why| BadRecurring { name: told.name.clone(), why })?;
+            let last = self.all.iter().find(|known| *known.name == *told.name).and_then(|known| known.last);
+            let missed = match told.missed {
+                WireMissed::Once => Missed::Once,
+                WireMissed::Skip => Missed::Skip,
+                WireMissed::All => Missed::All,
+            };
+            let (name, job) = (told.name.into(), told.job.into());
+            let arguments = Bytes::copy_from_slice(&told.arguments);
+            Ok(Entry { name, job, arguments, timetable, missed, last })
+        });
+        self.all = entries.collect::<Result<_, _>>()?;
+        self.remember();
+        Ok(())
+    }
+
+    fn remember(&mut self) {
+        let Some(known) = &self.known else { return };
+        for entry in &mut self.all {
+            let last = known.iter().find(|(name, _)| *name == entry.name).map(|(_, last)| *last);
+            entry.last = entry.last.max(last);
+        }
+    }
+}
+
+impl Server {
+    pub(super) fn hear_schedules(&mut self, reply: Reply) {
+        let Reply::Schedules { schedules, .. } = reply else { return };
+        self.jobs.timetables.known = Some(schedules.into_iter().map(|known| (known.name, known.last)).collect());
+        self.jobs.timetables.remember();
+        self.recur();
+    }
+
+    pub(super) fn hear_recurred(&mut self, reply: &Reply) {
+        if matches!(reply, Reply::Changed { changed: true, .. }) {
+            self.tell(Event::JobsReady { after: None });
+        }
+    }
+
+    /// When recurring jobs are to be looked at.
+    pub(in crate::server) fn recurring_due(&self) -> Option<Moment> {
+        self.jobs.timetables.due
+    }
+
+    pub(super) fn recur_when_due(&mut self) {
+        if self.jobs.timetables.due.is_some_and(|due| due <= self.now) {
+            self.recur();
+        }
+    }
+
+    /// Enqueues what is due, and finds out when the next is.
+    pub(super) fn recur(&mut self) {
+        if self.jobs.timetables.known.is_none() || self.core.is_draining() {
+            self.jobs.timetables.due = None;
+            return;
+        }
+        let now = wall();
+        let mut all = std::mem::take(&mut self.jobs.timetables.all);
+        let mut next = None;
+        for entry in &mut all {
+            for due in entry.timetable.due(entry.last, now, entry.missed) {
+                let job = due.runs.then(|| self.recurring_job(entry));
+                let (name, at) = (entry.name.clone(), due.at);
+                self.jobs.ask(Question::Recur, |tag| Command::Recur { tag, name, due: at, job });
+                entry.last = entry.last.max(Some(at));
+            }
+            // One that is new begins with its next time.
+            let last = *entry.last.get_or_insert(now);
+            next = next.into_iter().chain(entry.timetable.next(last.max(now))).min();
+        }
+        self.jobs.timetables.all = all;
+        let pause = next.map(|next| super::until(next).min(LOOK_MAX).max(Duration::from_millis(1)));
+        self.jobs.timetables.due = pause.map(|pause| self.now + pause);
+    }
+
+    fn recurring_job(&self, entry: &Entry) -> NewJob {
+        let spec = self.jobs.specs.get(&entry.job);
+        NewJob {
+            id: JobId(minted()),
+            name: entry.job.clone(),
+            queue: spec.map_or_else(|| QUEUE_DEFAULT.into(), |spec| spec.queue.clone()),
+            arguments: entry.arguments.clone(),
+            priority: spec.map_or(0, |spec| spec.priority),
+            due: None,
+            key: None,
+        }
+    }
+}
+
+/// A UUID of version 7 (RFC 9562, section 5.7).
+pub fn minted() -> u128 {
+    let millis = u128::try_from(wall().0.max(0)).unwrap_or(0) & 0xffff_ffff_ffff;
+    let random = fastrand::u128(..);
+    millis << 80 | 0x7 << 76 | (random >> 52 & 0xfff) << 64 | 0b10 << 62 | random & 0x3fff_ffff_ffff_ffff
+}

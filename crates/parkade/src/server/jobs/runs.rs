@@ -1,0 +1,166 @@
+//! Runs of jobs: claimed, given to workers, their ends noted.
+
+use bytes::Bytes;
+use parkade_core::{
+    Allowance, ClaimedJob, Event, Failure, JobId, JobPolicy, RequestId, Verdict as CoreVerdict, WorkerId,
+};
+use parkade_jobs::{Claimed, Command, Reply, Verdict};
+
+use super::asked::Question;
+use super::{Server, core, stored, until};
+use crate::server::exchange::Exchange;
+use crate::server::refusal;
+use crate::server::seconds::duration;
+use crate::store::wall;
+use crate::workers::RunParts;
+
+/// What the shell keeps for a run, beside the life that the core keeps.
+#[derive(Debug)]
+pub struct RunKept {
+    pub job: Claimed,
+    pub deadline: Option<std::time::Duration>,
+    /// What it returned, or said when it failed.
+    pub result: Option<Bytes>,
+    pub error: Option<Box<str>>,
+    pub progress: Option<Progress>,
+}
+
+/// How far it says that it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    pub fraction: Option<f64>,
+    pub text: Box<str>,
+}
+
+/// What is kept of an error's text; the log has it whole.
+const ERROR_BYTES_MAX: usize = 4096;
+
+impl Server {
+    pub(in crate::server) fn claim_jobs(&mut self, count: u32, limited: &[Allowance]) {
+        if !self.jobs.store.is_open() {
+            return;
+        }
+        let name = |allowance: &Allowance| parkade_jobs::Allowance {
+            queue: self.jobs.queue_name(allowance.queue).into(),
+            count: allowance.count,
+        };
+        let limited = limited.iter().map(name).collect();
+        self.jobs.ask(Question::Claim, |tag| Command::Claim { tag, count, limited });
+    }
+
+    pub(super) fn hear_claimed(&mut self, reply: Reply) {
+        let Reply::Claimed { jobs, more, next, .. } = reply else { return self.tell(Event::JobsNotClaimed) };
+        let claimed = jobs.into_iter().map(|job| self.begin_run(job)).collect();
+        self.tell(Event::JobsClaimed { jobs: claimed, more, next: next.map(until) });
+    }
+
+    fn begin_run(&mut self, job: Claimed) -> ClaimedJob {
+        let request = self.http.enter_nobody();
+        let queue = self.jobs.queue(&job.queue);
+        let standard = self.core.config().deadline;
+        let policy = self.jobs.specs.get(&job.name).map(|spec| JobPolicy {
+            concurrent: spec.concurrent,
+            retries: spec.retries,
+            deadline: match spec.deadline {
+                Some(seconds) => (seconds > 0.0).then(|| duration(seconds)),
+                None => standard,
+            },
+        });
+        let claimed = ClaimedJob { request, job: core(job.id), attempt: job.attempt, queue, policy };
+        let deadline = policy.and_then(|policy| policy.deadline);
+        self.exchanges.insert(request, Exchange { is_run: true, ..Exchange::default() });
+        self.jobs.runs.insert(request, RunKept { job, deadline, result: None, error: None, progress: None });
+        claimed
+    }
+
+    pub(in crate::server) fn run_job(&mut self, request: RequestId, worker: WorkerId) {
+        let Some(run) = self.jobs.runs.get(&request) else { return };
+        let parts = RunParts {
+            id: run.job.id.bytes(),
+            name: &run.job.name,
+            attempt: run.job.attempt,
+            deadline: run.deadline.map(|deadline| deadline.as_secs_f64()),
+            arguments: &run.job.arguments,
+        };
+        self.workers.run(worker, request, &parts);
+    }
+
+    /// `RESULT`.
+    pub(in crate::server) fn worker_returned(&mut self, worker: WorkerId, request: RequestId, result: &Bytes) {
+        match self.jobs.runs.get_mut(&request) {
+            Some(run) => run.result = Some(Bytes::copy_from_slice(result)),
+            None => tracing::error!(
+                worker = worker.0,
+                "a worker gave the result of a job where a request waits for its answer"
+            ),
+        }
+        self.tell(Event::JobReturned { worker, request });
+    }
+
+    /// What the code said when it failed.
+    pub(in crate::server) fn run_said(&mut self, request: RequestId, text: &str) {
+        if let Some(run) = self.jobs.runs.get_mut(&request) {
+            run.error = Some(shortened(text).into());
+        }
+    }
+
+    pub(in crate::server) fn end_run(&mut self, request: RequestId, verdict: CoreVerdict) {
+        let Some(run) = self.jobs.runs.remove(&request) else { return };
+        let (job, attempt, name) = (run.job.id, run.job.attempt, run.job.name.clone());
+        let verdict = match verdict {
+            CoreVerdict::Completed => Verdict::Completed { result: run.result.unwrap_or_default() },
+            CoreVerdict::Retry { after, why } => {
+                let error = error(why, run.error);
+                tracing::warn!(job = %job, name = &*name, attempt, ?after, "a job failed and is tried again: {error}");
+                let after = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
+                Verdict::Retry { due: parkade_jobs::Wall(wall().0.saturating_add(after)), error }
+            }
+            CoreVerdict::Dead { why } => {
+                let error = error(why, run.error);
+                tracing::error!(job = %job, name = &*name, attempt, "a job failed for good: parkade jobs retry {job} tries it again: {error}");
+                Verdict::Dead { error }
+            }
+            CoreVerdict::Cancelled => Verdict::Cancelled,
+            CoreVerdict::HandedBack => Verdict::HandedBack,
+            CoreVerdict::Unknown => {
+                tracing::error!(job = %job, name = &*name, "the application has no job of this name: it is kept until there is one");
+                Verdict::Unknown
+            }
+        };
+        self.jobs.ask(Question::End { job: core(job) }, |tag| Command::End { tag, job, attempt, verdict });
+    }
+
+    pub(super) fn hear_run_noted(&mut self, job: JobId, reply: Reply) {
+        let Reply::AttemptEnded { ended, is_stale, due, .. } = reply else {
+            // It is claimed still, as far as the store knows: the next start rescues it.
+            return tracing::error!(job = %stored(job), "how a job ended could not be noted: it will be run again");
+        };
+        if is_stale {
+            tracing::warn!(job = %stored(job), "a run of a job ended that had been given up before");
+        }
+        if let Some(due) = due {
+            self.tell(Event::JobsReady { after: Some(until(due)) });
+        }
+        if let Some(ended) = ended {
+            self.job_has_ended(ended);
+        }
+    }
+}
+
+fn error(why: Failure, said: Option<Box<str>>) -> Box<str> {
+    match (why, said) {
+        (Failure::Raised, Some(said)) => said,
+        (Failure::Raised, None) => "it failed and did not say why".into(),
+        (Failure::WorkerDied, _) => "the worker that ran it died".into(),
+        (Failure::DeadlinePassed, _) => "its deadline passed".into(),
+        (Failure::Refused(refused), said) => said.unwrap_or_else(|| refusal::explain(refused).2.into()),
+    }
+}
+
+fn shortened(text: &str) -> &str {
+    let text = text.trim_end();
+    let begin = text.len().saturating_sub(ERROR_BYTES_MAX);
+    // The end of a traceback says what happened.
+    let begin = (begin..text.len()).find(|place| text.is_char_boundary(*place)).unwrap_or(text.len());
+    if begin == 0 { text } else { &text[begin..] }
+}

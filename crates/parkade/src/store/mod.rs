@@ -1,0 +1,99 @@
+//! The store of jobs, as the server waits for it. Everything here is done because somebody asked; nothing is decided.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use mio::{Token, Waker};
+use parkade_jobs::sqlite::{OpenError, Options, SqliteStore};
+use parkade_jobs::{Command, Reply, Wall};
+
+use crate::poll::PollSet;
+
+/// The file in the state folder.
+pub const FILE: &str = "jobs.db";
+
+const THREAD: Token = Token(0);
+
+pub struct Store {
+    sqlite: SqliteStore,
+    is_open: bool,
+    poll: PollSet,
+    spoke: Arc<AtomicBool>,
+    /// Commands that have not been answered: while there are any, each turn looks whether they have.
+    outstanding: usize,
+}
+
+impl Store {
+    /// Opens nothing yet.
+    pub fn new(folder: &Path, options: Options) -> io::Result<Self> {
+        let poll = PollSet::new(1)?;
+        let waker = Waker::new(poll.registry(), THREAD)?;
+        let spoke = Arc::new(AtomicBool::new(false));
+        let speaks = Arc::clone(&spoke);
+        let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || {
+            speaks.store(true, Ordering::Release);
+            // It fails only when the owner is gone.
+            let _ = waker.wake();
+        });
+        let sqlite = SqliteStore::new(folder.to_owned(), options, wake);
+        Ok(Self { sqlite, is_open: false, poll, spoke, outstanding: 0 })
+    }
+
+    /// Opens the file, and makes it when there is none. Opening twice is opening once.
+    pub fn open(&mut self) -> Result<(), OpenError> {
+        if !self.is_open {
+            self.sqlite.open()?;
+            self.is_open = true;
+        }
+        Ok(())
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Every command is answered once.
+    pub fn submit(&mut self, command: Command) {
+        self.outstanding += 1;
+        self.sqlite.submit(wall(), command);
+    }
+
+    /// Waits until it has answered. Cancel safe.
+    pub async fn ready(&self) -> io::Result<()> {
+        if self.spoke.load(Ordering::Acquire) {
+            tokio::task::yield_now().await;
+            return Ok(());
+        }
+        self.poll.ready().await
+    }
+
+    pub fn turn(&mut self, replies: &mut Vec<Reply>) -> io::Result<()> {
+        if self.outstanding == 0 && !self.spoke.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.poll.take()?;
+        self.spoke.store(false, Ordering::Release);
+        self.sqlite.turn(replies);
+        self.outstanding = self.outstanding.saturating_sub(replies.len());
+        Ok(())
+    }
+
+    /// Commands that have not been answered.
+    pub fn outstanding(&self) -> usize {
+        self.outstanding
+    }
+
+    /// Carries out what was asked, and closes.
+    pub fn end(&mut self) {
+        self.sqlite.end();
+    }
+}
+
+/// What the wall clock says. Jobs outlive the process, and so what its monotonic clock counts from.
+pub fn wall() -> Wall {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Wall(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}

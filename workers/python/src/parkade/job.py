@@ -1,0 +1,106 @@
+"""A job that is running, as its own code sees it."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TypeAlias
+from uuid import UUID
+
+from ._link import port
+from ._wire import payloads as p
+from ._wire.codec import encode_payload
+from ._wire.values import Array
+from .limits import PROGRESS_TEXT_MAX
+
+Progress: TypeAlias = float | None
+
+
+class JobState(Array, frozen=True):
+    """What goes with a wait of a job to whoever goes on with it. `until` is as `time.monotonic` counts, which all
+    processes of a machine share.
+    """
+
+    id: bytes
+    name: str
+    attempt: int
+    until: float | None
+
+
+class Job:
+    """One attempt of a job; a job's function gets it for a parameter that is named `job` or annotated with it.
+
+    `id` is a UUID as text, `name` the job's, `attempt` 1 the first time.
+    """
+
+    __slots__ = ("_state", "_stream", "id")
+
+    def __init__(self, state: JobState, stream: int) -> None:
+        self._state = state
+        self._stream = stream
+        self.id = text_of_id(state.id)
+
+    @property
+    def name(self) -> str:
+        return self._state.name
+
+    @property
+    def attempt(self) -> int:
+        return self._state.attempt
+
+    @property
+    def deadline(self) -> float | None:
+        """The seconds left for this attempt, 0 when they are over; None when there is no end."""
+        until = self._state.until
+        return None if until is None else max(0.0, until - time.monotonic())
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the job is to end: it was cancelled, its deadline has passed, or the server stops.
+
+        A plain function looks at it from time to time, which takes some microseconds, and returns; an `async def` gets
+        an `asyncio.CancelledError` all the same.
+        """
+        return port.port().is_cancelled(self._stream)
+
+    def progress(self, fraction: Progress, text: str = "") -> None:
+        """Tells how far it is: between 0 and 1 (None: nobody knows), and what it is doing (of which 1,000 bytes are
+        kept). Nothing is told while it waits, or when it has ended.
+
+        Raises `ValueError` for another fraction.
+        """
+        if fraction is not None and not (isinstance(fraction, int | float) and 0 <= fraction <= 1):
+            raise ValueError(f"a fraction is between 0 and 1, not {fraction!r}")
+        told = (None if fraction is None else float(fraction), beginning_of(text, PROGRESS_TEXT_MAX))
+        port.port().progress(self._stream, encode_payload(told))
+
+    def carried(self) -> JobState:
+        """What goes with a wait."""
+        return self._state
+
+    def __repr__(self) -> str:
+        return f"<Job {self.name} {self.id} attempt {self.attempt}>"
+
+
+def job_of_run(run: p.Run, stream: int) -> Job:
+    """The job of an attempt that begins."""
+    until = None if run.deadline is None else time.monotonic() + run.deadline
+    return Job(JobState(run.id, run.name, run.attempt, until), stream)
+
+
+def new_id() -> bytes:
+    """A UUID of version 7 (RFC 9562, section 5.7): its first 48 bits count milliseconds, 74 are random."""
+    number = (time.time_ns() // 1_000_000 & (1 << 48) - 1) << 80 | int.from_bytes(os.urandom(10), "big")
+    number = number & ~(0xF << 76) | 7 << 76
+    number = number & ~(0b11 << 62) | 0b10 << 62
+    return number.to_bytes(16, "big")
+
+
+def text_of_id(id: bytes) -> str:
+    """An id as people and URLs have it."""
+    return str(UUID(bytes=id))
+
+
+def beginning_of(text: str, size: int) -> str:
+    """At most so many bytes of it."""
+    return text.encode("utf-8", "replace")[:size].decode("utf-8", "ignore")

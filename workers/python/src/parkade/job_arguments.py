@@ -1,0 +1,139 @@
+"""A job's arguments: checked against its function, written as MessagePack, read again by its annotations.
+
+Written they are `[1, args, kwargs]`, as they were given; the 1 is for whoever changes that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, get_type_hints
+
+import msgspec
+from msgspec import Raw
+
+from .converters import without_none
+from .errors import Discard, SignatureError
+from .functions import value_decoder
+from .job import Job
+from .job_options import RESERVED
+from .limits import JOB_VALUE_MAX
+
+VERSION = 1
+
+
+def encode_arguments(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
+    """Raises `TypeError`, which names the argument, for what is not MessagePack-able; `ValueError` when they are too
+    long.
+    """
+    try:
+        encoded = _encode((VERSION, args, kwargs))
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        which = next((key for key, value in [*enumerate(args, 1), *kwargs.items()] if not _is_encodable(value)), "")
+        raise TypeError(f"{name}: its argument {which} goes to a worker as MessagePack: {error}") from error
+    if len(encoded) > JOB_VALUE_MAX:
+        raise ValueError(
+            f"{name}: the arguments of a job have at most {JOB_VALUE_MAX} bytes, not {len(encoded)}: "
+            "store the rest where the job finds it"
+        )
+    return encoded
+
+
+class Signature:
+    """What a job's function takes.
+
+    Raises `SignatureError` for a function whose parameters cannot all be given.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._whole = inspect.signature(function)
+        told = f"{function.__qualname__}{self._whole}"
+        try:
+            hints = get_type_hints(function)
+        except NameError as error:
+            raise SignatureError(f"{told}: {error}; annotations are read when the application loads") from error
+        parameters = self._whole.parameters
+        if reserved := [name for name in parameters if name in RESERVED]:
+            raise SignatureError(f"{told}: enqueue takes {', '.join(reserved)} for itself: give it another name")
+        own = [name for name in parameters if _is_job(name, parameters[name], hints)]
+        if len(own) > 1:
+            raise SignatureError(f"{told}: {' and '.join(own)} cannot both be the job")
+        self._job = own[0] if own else None
+        taken = [parameter for name, parameter in parameters.items() if name != self._job]
+        self._taken = self._whole.replace(parameters=taken)
+        self._decoders = {name: value_decoder(hints.get(name, Any)) for name in parameters if name != self._job}
+
+    def check(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Raises `TypeError` for arguments that the function does not take."""
+        self._bind(name, args, kwargs)
+
+    def key(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+        """The same for the same arguments, in whatever way they are given. Raises `TypeError`."""
+        bound = self._bind(name, args, kwargs)
+        bound.apply_defaults()
+        return hashlib.sha256(_encode_sorted((bound.args, bound.kwargs))).hexdigest()
+
+    def decode(self, name: str, arguments: bytes, job: Job) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What to call the function with. Raises `Discard` for what no version of it can read, `TypeError` for what
+        this one does not take.
+        """
+        args, kwargs = _read(arguments)
+        bound = self._bind(name, tuple(args), kwargs)
+        values = OrderedDict(
+            (key, job if key == self._job else self._decoded(name, key, bound.arguments[key]))
+            for key in self._whole.parameters
+            if key == self._job or key in bound.arguments
+        )
+        made = inspect.BoundArguments(self._whole, values)
+        return made.args, made.kwargs
+
+    def _bind(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
+        try:
+            return self._taken.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{name}{self._taken}: {error}") from None
+
+    def _decoded(self, name: str, key: str, value: Any) -> Any:
+        decode = self._decoders[key]
+        try:
+            if isinstance(value, tuple):
+                return tuple(map(decode, value))
+            if isinstance(value, dict):
+                return {each: decode(raw) for each, raw in value.items()}
+            return decode(value)
+        except msgspec.MsgspecError as error:
+            raise TypeError(f"{name}: its argument {key}: {error}") from error
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_encode_sorted = msgspec.msgpack.Encoder(order="deterministic").encode
+_parts = msgspec.msgpack.Decoder(list[Raw]).decode
+_version = msgspec.msgpack.Decoder(int).decode
+_positional = msgspec.msgpack.Decoder(list[Raw]).decode
+_named = msgspec.msgpack.Decoder(dict[str, Raw]).decode
+
+
+def _is_job(name: str, parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
+    variadic = parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return not variadic and (without_none(hints.get(name))[0] is Job or (name == "job" and name not in hints))
+
+
+def _is_encodable(value: object) -> bool:
+    try:
+        _encode(value)
+    except Exception:
+        return False
+    return True
+
+
+def _read(arguments: bytes) -> tuple[list[Raw], dict[str, Raw]]:
+    try:
+        version, *rest = _parts(arguments)
+        if (known := _version(version)) != VERSION:
+            raise Discard(f"its arguments are of version {known}, and this parkade reads version {VERSION}")
+        args, kwargs = rest[:2]
+        return _positional(args), _named(kwargs)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise Discard(f"its arguments are not what enqueue writes: {error}") from error

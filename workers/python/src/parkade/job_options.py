@@ -1,0 +1,62 @@
+"""What is said of one job when it is enqueued: when, how urgent, in which queue, under which key."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from ._wire import payloads as p
+from ._wire.jobs import fault_of_length
+from .limits import PRIORITY_MAX
+
+RESERVED = ("delay", "at", "priority", "key", "queue")
+"""Names that `enqueue` takes for itself."""
+
+
+def options(
+    delay: float | None, at: datetime | float | None, priority: int | None, key: str | None, queue: str | None
+) -> p.EnqueueOptions:
+    """Checked. Raises `TypeError` and `ValueError`."""
+    if delay is not None and at is not None:
+        raise ValueError("a job has a delay, or a time at which it is due: not both")
+    return p.EnqueueOptions(
+        0 if delay is None else _seconds("delay", delay),
+        None if at is None else _moment(at),
+        None if priority is None else checked_priority(priority),
+        None if queue is None else checked_text("a queue", queue),
+        None if key is None else checked_text("a key", key),
+    )
+
+
+def checked_priority(priority: int) -> int:
+    """Raises `ValueError`, as do those below; `TypeError` for another type."""
+    if not isinstance(priority, int) or isinstance(priority, bool):
+        raise TypeError(f"a priority is an integer, not {priority!r}")
+    if not -PRIORITY_MAX <= priority <= PRIORITY_MAX:
+        raise ValueError(f"a priority is between -{PRIORITY_MAX} and {PRIORITY_MAX}, not {priority}")
+    return priority
+
+
+def checked_text(what: str, text: Any) -> str:
+    """A name or a key: 1 to 200 bytes."""
+    if not isinstance(text, str):
+        raise TypeError(f"{what} is named by a text, not by {text!r}")
+    if (reason := fault_of_length(what, text)) is not None:
+        raise ValueError(reason)
+    return text
+
+
+def _moment(at: datetime | float) -> float:
+    if isinstance(at, datetime):
+        if at.tzinfo is None:
+            raise ValueError("at is a datetime with a time zone, as datetime.now(timezone.utc), or seconds since 1970")
+        return _seconds("at", at.timestamp())
+    return _seconds("at", at)
+
+
+def _seconds(what: str, seconds: Any) -> float:
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool):
+        raise TypeError(f"{what} is a number of seconds, not {seconds!r}")
+    if not 0 <= seconds <= 1e15:  # neither infinity nor NaN is in there
+        raise ValueError(f"{what} is a finite number of seconds, not negative: {seconds!r}")
+    return seconds

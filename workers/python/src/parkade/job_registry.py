@@ -1,0 +1,177 @@
+"""What an application says of jobs: which there are, what bounds their queues, which recur."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, ParamSpec, TypeVar, overload
+
+from ._wire import ready as r
+from .errors import SignatureError
+from .job_arguments import encode_arguments
+from .job_options import checked_text
+from .jobs import JobFunction, Policy, Unique, make_job
+from .patterns import Pattern, parse
+from .schedules import Missed, Schedule
+from .schedules import cron as cron_schedule
+from .schedules import every as every_schedule
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class JobRegistry:
+    """The part of an `App` that is about jobs."""
+
+    def __init__(self, jobs_path: str | None) -> None:
+        self.jobs: dict[str, JobFunction[..., Any]] = {}
+        self._jobs_pattern: Pattern | None = None if jobs_path is None else parse(f"{jobs_path}/{{id:uuid}}")
+        self._implied: set[str] = set()  # jobs only because they recur: `job` may still say more
+        self._queues: dict[str, r.QueueOptions] = {}
+        self._recurring: dict[str, tuple[Schedule, JobFunction[..., Any]]] = {}
+
+    @overload
+    def job(self, function: Callable[P, R], /) -> JobFunction[P, R]: ...
+    @overload
+    def job(
+        self,
+        *,
+        name: str | None = ...,
+        retries: int = ...,
+        deadline: float | None = ...,
+        queue: str = ...,
+        priority: int = ...,
+        unique: Unique = ...,
+    ) -> Callable[[Callable[P, R]], JobFunction[P, R]]: ...
+    def job(
+        self,
+        function: Any = None,
+        /,
+        *,
+        name: str | None = None,
+        retries: int = 3,
+        deadline: float | None = None,
+        queue: str = "default",
+        priority: int = 0,
+        unique: Unique = False,
+    ) -> Any:
+        """Makes a function a job: `@app.job` or `@app.job(retries=5)`, then `function.enqueue(…)`.
+
+        It is run at least once: again when it raises, or its worker dies, `retries` times, after a while that grows.
+        `name` is what everybody knows it by, also later versions of the application (the function's own). `deadline`:
+        seconds for one attempt (0 for none, None for the server's). `unique`: True, and while one with the same
+        arguments has not ended, another is that one; or a function of the arguments that gives a text to compare.
+
+        Raises `SignatureError` for a function that can be no job, and for a second one of its name.
+        """
+        policy = Policy(name, retries, deadline, queue, priority, unique)
+
+        def register(function: Callable[..., Any]) -> JobFunction[..., Any]:
+            return self._add(function, policy)
+
+        return register if function is None else register(function)
+
+    def queue(self, name: str, *, concurrency: int | None = None, rate: float | None = None) -> None:
+        """Bounds a queue of jobs: so many of them run at a time, so many begin in a second.
+
+        Raises `ValueError` for another name or bound, and for a queue that was bounded already.
+        """
+        if checked_text("a queue", name) in self._queues:
+            raise ValueError(f"the queue {name!r} is bounded twice")
+        if concurrency is not None and (not isinstance(concurrency, int) or not 1 <= concurrency <= 0xFFFF_FFFF):
+            raise ValueError(f"the concurrency of a queue is an integer of 1 or more, not {concurrency!r}")
+        if rate is not None and not (isinstance(rate, int | float) and 0 < rate <= 1e15):
+            raise ValueError(f"the rate of a queue is a number above 0, not {rate!r}")
+        self._queues[name] = r.QueueOptions(concurrency, rate)
+
+    def every(
+        self, period: str | float | timedelta, *, missed: Missed = "once", name: str | None = None
+    ) -> Callable[[Callable[P, R]], JobFunction[P, R]]:
+        """Enqueues a job every so often: `@app.every("5 minutes")` or so many seconds. Over or under `@app.job`; a
+        function that is no job becomes one.
+
+        `missed` is done about the times that passed while nothing ran: `once` (one run for all of them), `skip`, `all`.
+        `name` is what the installation remembers them by (the job's; a second schedule of a job adds itself to that).
+
+        Raises `SignatureError` for a job that needs arguments.
+        """
+        return self._recur(every_schedule(period, missed), name)
+
+    def cron(
+        self, fields: str, *, timezone: str = "UTC", missed: Missed = "once", name: str | None = None
+    ) -> Callable[[Callable[P, R]], JobFunction[P, R]]:
+        """As `every`, by the clock on the wall: minute, hour, day, month, weekday, in a zone of the IANA database.
+
+        A time that a change of the clock leaves out is made up for at the next that there is; one that comes twice
+        counts once.
+        """
+        return self._recur(cron_schedule(fields, timezone, missed), name)
+
+    # For workers
+
+    def told_jobs(self) -> list[r.Job]:
+        """What READY tells of them."""
+        return [job.told() for job in self.jobs.values()]
+
+    def told_queues(self) -> list[r.Queue]:
+        """Likewise, of their queues."""
+        return [r.Queue(name, options) for name, options in self._queues.items()]
+
+    def told_recurring(self) -> list[r.Recurring]:
+        """Likewise, of those that recur."""
+        return [
+            schedule.told(name, job.name, encode_arguments(job.name, (), {}))
+            for name, (schedule, job) in self._recurring.items()
+        ]
+
+    def told_job_routes(self) -> list[r.Route]:
+        """The route at which the core answers for jobs."""
+        if not self.jobs or self._jobs_pattern is None:
+            return []
+        return [r.Route(methods=["GET", "DELETE"], path=self._jobs_pattern.path, kind="job", name="job")]
+
+    def _add(self, function: Callable[P, R], policy: Policy) -> JobFunction[P, R]:
+        if isinstance(function, JobFunction):
+            return self._say_more(function, policy)
+        job = make_job(function, policy)
+        self._enter(job)
+        return job
+
+    def _say_more(self, job: JobFunction[P, R], policy: Policy) -> JobFunction[P, R]:
+        if job.name not in self._implied or self.jobs.get(job.name) is not job:
+            raise SignatureError(f"{job.name} is a job already")
+        self._implied.discard(job.name)
+        del self.jobs[job.name]
+        job.policy = policy
+        self._enter(job)
+        return job
+
+    def _enter(self, job: JobFunction[P, R]) -> None:
+        if (reason := job.fault()) is not None:
+            raise SignatureError(reason)
+        if job.name in self.jobs:
+            raise SignatureError(f"there are two jobs of the name {job.name!r}: give one of them another with name=")
+        self.jobs[job.name] = job
+
+    def _recur(self, schedule: Schedule, name: str | None) -> Callable[[Callable[P, R]], JobFunction[P, R]]:
+        def register(function: Callable[P, R]) -> JobFunction[P, R]:
+            if isinstance(function, JobFunction):
+                job = function
+            else:
+                job = self._add(function, Policy())
+                self._implied.add(job.name)
+            try:
+                job.signature.check(job.name, (), {})
+            except TypeError as error:
+                raise SignatureError(f"a job that recurs is called without arguments: {error}") from error
+            self._recurring[self._name_of(schedule, job, name)] = (schedule, job)
+            return job
+
+        return register
+
+    def _name_of(self, schedule: Schedule, job: JobFunction[P, R], name: str | None) -> str:
+        if name is None:
+            name = job.name if job.name not in self._recurring else f"{job.name} {schedule}"
+        if name in self._recurring:
+            raise SignatureError(f"there are two recurring jobs of the name {name!r}: give one another with name=")
+        return checked_text("a recurring job", name)

@@ -1,0 +1,125 @@
+"""Makes an attempt of a job. What comes out is always how it ended, or what it waits for."""
+
+from __future__ import annotations
+
+from asyncio import CancelledError
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ._answers import FAULTS, Answer, Attempted, Coming, Parked
+from ._wire import frames as f
+from ._wire import payloads as p
+from ._wire.codec import encode_payload
+from .errors import Discard, Retry, WaitError
+from .functions import encode_state
+from .job import Job, beginning_of, job_of_run
+from .job_values import encode_result
+from .jobs import JobFunction
+from .limits import JOB_ERROR_MAX
+from .pages import log_error, log_fault
+from .response import Nonsense
+from .transactions import Statement
+from .waits import Wait, encode_park, shape_of
+
+
+def run_job(function: JobFunction[..., object] | None, stream: int, run: p.Run) -> Answer | Coming:
+    """Runs the job of that name; None says that there is none."""
+    if function is None:
+        return _error("unknown", f"the application has no job {run.name!r}")
+    job = job_of_run(run, stream)
+    try:
+        args, kwargs = function.signature.decode(run.name, run.arguments, job)
+    except (Discard, TypeError) as error:
+        return failure(job, error)
+    return attempt(job, partial(function.function, *args, **kwargs), function.asynchronous)
+
+
+def attempt(job: Job, call: Callable[[], Any], asynchronous: bool) -> Answer | Coming:
+    """Calls what the job is, or goes on with behind a wait."""
+    if asynchronous:
+        return _attempt_async(job, call)
+    try:
+        return _finish(job, call())
+    except FAULTS as error:
+        return failure(job, error)
+
+
+async def _attempt_async(job: Job, call: Callable[[], Any]) -> Answer:
+    try:
+        return _finish(job, await call())
+    except CancelledError as error:
+        if job.cancelled:
+            raise
+        return failure(job, error)  # the job's own doing
+    except FAULTS as error:
+        return failure(job, error)
+
+
+def failure(job: Job, error: BaseException) -> Attempted:
+    """How an attempt ends that raised this; logged unless it was meant."""
+    match error:
+        case Retry(after=after):
+            return _error("retry", str(error) or _reason(error.__cause__ or error.__context__), after)
+        case Discard():
+            return _error("discard", str(error))
+        case Nonsense():
+            log_fault(f"{_told(job)}: it {error}" if str(error).startswith("returned") else f"{_told(job)}: {error}")
+        case _:
+            log_error(_told(job), error)
+    return _error("application", _reason(error))
+
+
+def give(value: Any) -> Any:
+    """Called behind a wait that a job has returned: what it gave is the job's result."""
+    return value
+
+
+class Kept:
+    """A result that was encoded before the wait."""
+
+    __slots__ = ("result",)
+
+    def __init__(self, result: bytes) -> None:
+        self.result = result
+
+
+def give_kept(result: bytes) -> Kept:
+    """Called behind `after(seconds, value)`."""
+    return Kept(result)
+
+
+def _finish(job: Job, result: object) -> Answer:
+    if isinstance(result, Wait):
+        return _park(job, result)
+    encoded = result.result if isinstance(result, Kept) else encode_result(result)
+    return Attempted(f.RESULT, encode_payload((encoded,)))
+
+
+def _park(job: Job, wait: Wait) -> Parked:
+    if isinstance(wait, Statement):
+        raise Nonsense("returned a query of a transaction, which ends with its block: await it there")
+    if isinstance(wait.wait, p.Stream):
+        raise WaitError("a stream of messages goes to a client: a job takes channel(name).next() again and again")
+    if wait.function is None:
+        kept = isinstance(wait.wait, p.Timer)
+        wait = wait.then(give_kept, result=encode_result(wait.response)) if kept else wait.then(give)
+    if wait.function is None:
+        raise Nonsense("returned a wait that nobody goes on with")
+    name = wait.function.name
+    state = encode_state(name, wait.state, None, shape_of(wait.wait), job.carried())
+    return Parked(encode_park(wait.wait, ("call", name, state)))
+
+
+def _error(reason: str, text: str, *after: float | None) -> Attempted:
+    return Attempted(f.ERROR, encode_payload((reason, beginning_of(text, JOB_ERROR_MAX), *after)))
+
+
+def _reason(error: BaseException | None) -> str:
+    if error is None:
+        return ""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _told(job: Job) -> str:
+    return f"job {job.name} {job.id}, attempt {job.attempt}"

@@ -1,0 +1,71 @@
+"""What a job gives back, as MessagePack: a value, or an extension of type 1 that is an HTTP response."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec.msgpack import Ext
+
+from ._wire import payloads as p
+from ._wire.codec import encode_payload
+from .errors import JobError
+from .job import text_of_id
+from .limits import JOB_VALUE_MAX
+from .response import Nonsense, Response, flat_of
+from .waits import Wait, encode_message, value_of_outcome
+
+RESPONSE = 1  # the type of the extension
+
+
+def encode_result(value: object) -> bytes:
+    """Raises `Nonsense` for what no job may return."""
+    try:
+        encoded = _encode(Ext(RESPONSE, encode_payload(flat_of(value))) if isinstance(value, Response) else value)
+    except Nonsense:
+        raise
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise Nonsense(f"returned a {type(value).__name__} that cannot be kept as MessagePack: {error}") from error
+    if len(encoded) > JOB_VALUE_MAX:
+        raise Nonsense(
+            f"returned {len(encoded)} bytes, a job's result has at most {JOB_VALUE_MAX}: store it, return where"
+        )
+    return encoded
+
+
+def decode_result(result: bytes) -> Any:
+    """The value, or a `Response`. Raises `ValueError` for what is no result."""
+    return _decode(result)
+
+
+def value_of(outcome: p.Outcome, shape: str = "rows") -> Any:
+    """As `value_of_outcome`, and what a job gave; None when the time is up. Raises `JobError` when there is none."""
+    match outcome:
+        case p.Completed(result=result):
+            return decode_result(result)
+        case p.NoResult(id=id, reason=reason, text=text):
+            raise JobError(text, reason=reason, id=text_of_id(id))
+        case _:
+            return value_of_outcome(outcome, shape)
+
+
+class ResultWait(Wait):
+    """Until a job has ended."""
+
+    __slots__ = ()
+
+    def _value(self, outcome: p.Outcome) -> Any:
+        return value_of(outcome)
+
+
+def _read_extension(code: int, data: memoryview) -> object:
+    if code != RESPONSE:
+        return Ext(code, bytes(data))
+    status, headers, body = _read_response(bytes(data))
+    pairs = iter([text.decode("latin-1") if isinstance(text, bytes) else text for text in headers or ()])
+    return Response(body, status, list(zip(pairs, pairs, strict=True)))
+
+
+_encode = msgspec.msgpack.Encoder(enc_hook=encode_message).encode
+_decode = msgspec.msgpack.Decoder(ext_hook=_read_extension).decode
+_read_response = msgspec.msgpack.Decoder(tuple[int, list[Any] | None, Any]).decode

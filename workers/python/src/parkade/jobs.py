@@ -1,0 +1,201 @@
+"""Jobs: functions that run later, in any worker, and survive whatever dies meanwhile. Made with `App.job`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import update_wrapper
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
+from uuid import UUID
+
+from ._link import port
+from ._wire import payloads as p
+from ._wire.codec import encode_payload
+from ._wire.ready import Job as ReadyJob
+from .errors import SignatureError, WaitError
+from .job import new_id, text_of_id
+from .job_arguments import Signature, encode_arguments
+from .job_client import Connection as Connection
+from .job_client import connect as connect
+from .job_options import checked_priority, checked_text, options
+from .job_values import ResultWait
+from .limits import RETRIES_MAX
+from .waits import AWAIT, Wait, check_seconds, encode_park, value_of_outcome
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Unique: TypeAlias = bool | Callable[..., str]
+"""Whether one with the same arguments is the same job, or a function of the arguments that gives the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What `App.job` is told. Raises `SignatureError` for what no job can be."""
+
+    name: str | None = None
+    retries: int = 3
+    deadline: float | None = None
+    queue: str = "default"
+    priority: int = 0
+    unique: Unique = False
+
+    def __post_init__(self) -> None:
+        try:
+            if not isinstance(self.retries, int) or not 0 <= self.retries <= RETRIES_MAX:
+                raise ValueError(f"retries are 0 to {RETRIES_MAX}, not {self.retries!r}")
+            if self.deadline is not None:
+                check_seconds(self.deadline)
+            checked_text("a queue", self.queue)
+            checked_priority(self.priority)
+        except (TypeError, ValueError) as error:
+            raise SignatureError(f"a job cannot be registered so: {error}") from error
+
+
+class JobFunction(Generic[P, R]):
+    """A function that is a job. Called, it runs here and now as it always did; `enqueue` has a worker run it."""
+
+    def __init__(self, function: Callable[P, R], policy: Policy) -> None:
+        if not inspect.isroutine(function):
+            raise SignatureError(f"a job is a function, not {function!r}")
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise SignatureError(f"{function.__qualname__}: a job returns what it gives, it does not yield")
+        update_wrapper(self, function)
+        self.function = function
+        self.signature = Signature(function)
+        self.policy = policy
+
+    @property
+    def name(self) -> str:
+        """What everybody knows the job by: its function's name unless it was given another."""
+        return self.policy.name if self.policy.name is not None else self.function.__name__
+
+    def fault(self) -> str | None:
+        """Why it cannot be known by its name, or None."""
+        if self.name == "<lambda>":
+            return "a lambda has no name that others could enqueue it by: give it one with name="
+        return p.fault_of_job(self.name)
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether it is an async def."""
+        return inspect.iscoroutinefunction(self.function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return cast("R", self.function(*args, **kwargs))
+
+    def enqueue(
+        self,
+        *args: Any,
+        delay: float | None = None,
+        at: datetime | float | None = None,
+        priority: int | None = None,
+        key: str | None = None,
+        queue: str | None = None,
+        **kwargs: Any,
+    ) -> Handle:
+        """Has a worker run it with these arguments, which go by MessagePack and the function's annotations.
+
+        In a handler, or a job, it is durable before that's answer leaves; if it cannot be, the answer is 507 or 503. A
+        thread that a plain handler started, and a hook, does not wait for that.
+
+        `delay`: seconds from now. `at`: when, a datetime with its time zone or seconds since 1970. `priority`: -1,000
+        to 1,000, the higher first. `key`: 1 to 200 bytes; while a job of this name with this key has not ended, this
+        one is that one. `priority` and `queue` are by default what `App.job` said.
+
+        Raises `TypeError` for arguments that the function does not take or MessagePack cannot tell, `ValueError` over
+        524,288 bytes, `WaitError` where there is no core.
+        """
+        self.signature.check(self.name, args, kwargs)
+        told = options(delay, at, priority, key if key is not None else self._key(args, kwargs), queue)
+        id = new_id()
+        job = encode_payload((id, self.name, encode_arguments(self.name, args, kwargs), told))
+        port.port().enqueue(id, job)
+        return Handle(id)
+
+    def told(self) -> ReadyJob:
+        """For READY."""
+        policy = self.policy
+        return ReadyJob(
+            name=self.name,
+            kind="async" if self.asynchronous else "sync",
+            queue=policy.queue,
+            retries=policy.retries,
+            deadline=policy.deadline,
+            priority=policy.priority,
+        )
+
+    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+        unique = self.policy.unique
+        if callable(unique):
+            return checked_text("a key", unique(*args, **kwargs))
+        return self.signature.key(self.name, args, kwargs) if unique else None
+
+    def __repr__(self) -> str:
+        return f"<job {self.name}>"
+
+
+class AsyncJobFunction(JobFunction[P, Any]):
+    """One whose function is an async def: so is a call of it, for whoever looks."""
+
+    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        return await self.function(*args, **kwargs)
+
+
+def make_job(function: Callable[P, R], policy: Policy) -> JobFunction[P, R]:
+    """Raises `SignatureError` for a function that can be no job."""
+    return (
+        AsyncJobFunction(function, policy) if inspect.iscoroutinefunction(function) else JobFunction(function, policy)
+    )
+
+
+class Handle:
+    """A job that was enqueued. `id` is a UUID as text."""
+
+    __slots__ = ("_id",)
+
+    def __init__(self, id: bytes) -> None:
+        self._id = id
+
+    @classmethod
+    def of(cls, id: str) -> Handle:
+        """For an id that was kept. Raises `ValueError` for what is no UUID."""
+        return cls(UUID(id).bytes)
+
+    @property
+    def id(self) -> str:
+        return text_of_id(self._id)
+
+    def result(self, timeout: float | None = None) -> Wait:
+        """Until the job has ended, or for `timeout` seconds.
+
+        Returned, what the job returned is the answer, 202 with its `Location` when the time is up. With `.then` and
+        awaited it gives what the job returned (None when the time is up, too), and raises `JobError` for a job that
+        has failed for good, was cancelled, or is not there.
+        """
+        return ResultWait(p.UntilResult(self._id, p.ResultOptions(None if timeout is None else check_seconds(timeout))))
+
+    def __await__(self) -> Generator[Any, None, Handle]:
+        """Until it is stored; then `id` is the one that it has: another's, when there was one with its key.
+
+        Raises `Refused` when it cannot be stored, `WaitError` outside the coroutine that has enqueued it.
+        """
+        return self._stored().__await__()
+
+    async def _stored(self) -> Handle:
+        exchange = port.exchange.get()
+        if exchange is None or self._id not in (exchange.enqueued or ()):
+            raise WaitError("a job is awaited once, in the async def that enqueued it; elsewhere await its result()")
+        outcome = await exchange.wait(encode_park(p.UntilStored(), AWAIT))
+        value_of_outcome(outcome)  # raises when it was refused
+        if isinstance(outcome, p.Stored):
+            # The last of the ids is that of the last one enqueued before the wait.
+            at = exchange.enqueued.index(self._id) - exchange.behind if exchange.enqueued else 0
+            if -len(outcome.ids) <= at < 0:
+                self._id = outcome.ids[at]
+        return self
+
+    def __repr__(self) -> str:
+        return f"<job {self.id}>"
