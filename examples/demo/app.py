@@ -1,4 +1,4 @@
-"""What `make demo` serves: one page to try a delayed echo and an auction, with the core's own numbers beside them."""
+"""What `make demo` serves: one page to try a delayed echo, an auction and a car wash, with the core's own numbers."""
 
 import json
 import os
@@ -10,11 +10,12 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from parkade import App, HTTPError, Request, Response, Wait, after, channel, html
+from parkade import App, HTTPError, Job, Request, Response, Wait, after, channel, html
 
 ADMIN = os.environ.get("DEMO_ADMIN", "127.0.0.1:8001")  # where --admin listens
 ADMIN_SECONDS_MAX = 1.0  # then: 503, and the page says that it has no numbers
 WORD_LENGTH_MAX = 100  # then: 422
+CARS_MAX = 100  # that one click sends; then: 422
 BEGINNING = "0.0"  # a cursor that no channel has given: all that is held is behind it
 # The page is opened as 127.0.0.1 and sends its echoes to e1.localhost and so on, which are other origins.
 ANY_ORIGIN = {"access-control-allow-origin": "*", "cache-control": "no-store"}
@@ -61,7 +62,44 @@ def bids(request: Request, since: str = BEGINNING) -> Wait:
     return channel("auction").stream(since=request.cursor or since)
 
 
+# Car wash: jobs, which wait too
+
+PROGRAMME = ["soaped", "brushed", "rinsed", "waxed", "dried"]
+STEP_SECONDS = 0.6
+
+app.queue("wash", concurrency=3)  # bays; the other cars wait in the store
+
+
+@app.job(queue="wash")
+def wash(number: int, job: Job) -> Wait:
+    """No worker is busy while the brushes turn: each step is a wait, and any worker does what comes behind it."""
+    return wash_on(None, number, 0, job)
+
+
+def wash_on(_: object, number: int, done: int, job: Job) -> Wait:
+    job.progress(done / len(PROGRAMME), f"being {PROGRAMME[done]}")
+    rest = after(STEP_SECONDS)
+    if done + 1 == len(PROGRAMME):
+        return rest.then(drive_out, number=number)
+    return rest.then(wash_on, number=number, done=done + 1)
+
+
+def drive_out(_: object, number: int) -> str:
+    return f"Car {number} is clean."
+
+
+@app.post("/wash")
+def arrive(cars: int = 1) -> dict[str, list[str]]:
+    """The answer leaves when all of them are stored."""
+    if not 1 <= cars <= CARS_MAX:
+        raise HTTPError(422, f"cars: 1 to {CARS_MAX}")
+    return {"jobs": [wash.enqueue(number).id for number in range(1, cars + 1)]}
+
+
 # The core's numbers
+
+
+JOB_STATES = ["waiting", "running", "completed", "cancelled", "dead"]
 
 
 @app.get("/numbers")
@@ -71,12 +109,14 @@ def numbers() -> Response:
     workers = [
         {"id": worker["id"], "busy": worker["held"] > (worker["pid"] == os.getpid())} for worker in status["workers"]
     ]
+    jobs = status.get("jobs") or {}  # there are none before the first was enqueued
     told = {
         "parked": status["lives"]["parked"],
         "queued": status["lives"]["queued"],
         "running": max(0, status["lives"]["running"] - 1),
         "connections": status["connections"]["http1"] + status["connections"]["http2"],
         "resident_bytes": status["memory"]["resident_bytes"],
+        "jobs": {state: jobs.get(state, 0) for state in JOB_STATES},
         "workers": workers,
     }
     return Response(told, headers={"cache-control": "no-store"})

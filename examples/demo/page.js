@@ -37,6 +37,7 @@ function show(numbers) {
   element("connections").textContent = numbers.connections;
   const bytes = numbers.resident_bytes;
   element("memory").textContent = bytes === null ? "unknown" : `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+  for (const cell of document.querySelectorAll("#wash-numbers dd")) cell.textContent = numbers.jobs[cell.dataset.state];
   trace.push(numbers.parked);
   if (trace.length > TRACE_LENGTH) trace.shift();
   draw();
@@ -61,8 +62,8 @@ askForEver();
 // A browser opens six connections to a host. On the machine that serves it, a page can still hold 200: every name under
 // .localhost is this machine, and to the browser each is another host.
 const CONNECTIONS_PER_HOST = 6;
-// Elsewhere the auction's stream needs one of the six, and so do the numbers and a bid.
-const CONNECTIONS_FOR_ECHOES = 4;
+// Elsewhere the auction's stream needs one of the six, and so do the car's, and the numbers and a bid.
+const CONNECTIONS_FOR_ECHOES = 3;
 
 const lane = (number) => `http://e${number}.localhost:${location.port || 80}`;
 const lanes = findLanes();
@@ -263,3 +264,57 @@ element("away").addEventListener("click", (event) => {
 });
 
 connect();
+
+// The car wash
+
+let car = null; // the path of the last one's job
+let carStream = null;
+
+element("wash").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const answer = await fetch(`/wash?cars=${event.submitter?.value ?? 1}`, { method: "POST" }).catch(() => null);
+  if (!answer?.ok) {
+    element("wash-told").textContent = answer === null ? "The server does not answer: no car was taken." : await answer.text();
+    return;
+  }
+  const { jobs } = await answer.json();
+  follow(`/jobs/${jobs.at(-1)}`);
+});
+
+element("drive-off").addEventListener("click", () => fetch(car, { method: "DELETE" }).catch(() => null));
+
+function follow(path) {
+  carStream?.close();
+  car = path;
+  sessionStorage.setItem("car", path);
+  tellOfCar("It waits for a bay.", 0, true);
+  const own = new EventSource(path);
+  carStream = own;
+  own.addEventListener("message", (event) => own === carStream && hear(own, JSON.parse(event.data)));
+  own.addEventListener("error", () => own === carStream && own.readyState === EventSource.CLOSED && carHasEnded());
+}
+
+function hear(own, { state, fraction, text, attempt }) {
+  if (state === "running") {
+    tellOfCar(`It is ${text ?? "in a bay"}${attempt > 1 ? `, for the ${attempt}. time` : ""}.`, fraction ?? 0, true);
+  } else if (state !== "ready" && state !== "scheduled") {
+    own.close();
+    carHasEnded();
+  }
+}
+
+/** What became of it. */
+async function carHasEnded() {
+  const answer = await fetch(car).catch(() => null);
+  const told = { 404: "It is not known here any more.", 410: "You drove off.", 500: "The wash failed." };
+  if (answer?.status === 200) tellOfCar(await answer.text(), 1, false);
+  else tellOfCar(told[answer?.status] ?? "Nobody knows where it is.", 0, false);
+}
+
+function tellOfCar(text, fraction, isHere) {
+  element("wash-told").textContent = text;
+  element("wash-bar").value = fraction;
+  element("drive-off").disabled = !isHere;
+}
+
+if (sessionStorage.getItem("car") !== null) follow(sessionStorage.getItem("car"));

@@ -17,7 +17,7 @@ const BEGIN: &str = "<!-- life:begin -->\n";
 const END: &str = "<!-- life:end -->";
 
 /// Ways to bring a request about in each state. The worker is left without credit where it would take the request at once.
-const STATES: [(&str, State); 19] = [
+const STATES: [(&str, State); 26] = [
     ("deaf arrive:a ready:1:sync:0", State::Accepted),
     ("ready:1:sync:0 deaf arrive:a", State::Routed),
     ("ready:1:sync:1 deaf arrive:a", State::Running),
@@ -35,6 +35,13 @@ const STATES: [(&str, State); 19] = [
     ("ready:1:sync:1 deaf arrive:a park:a:query:alone:answer cancelquery:a credit:1:-1", State::Parked),
     ("ready:1:sync:1 deaf arrive:a park:a:query:alone:call credit:1:-1", State::Parked),
     ("ready:1:concurrent:1 deaf arrive:a park:a:query:begin:await credit:1:-1", State::Parked),
+    ("ready:1:sync:1 deaf arrive:a enqueue:a answer:a credit:1:-1", State::Parked),
+    ("ready:1:concurrent:1 deaf arrive:a enqueue:a park:a:stored:all:await credit:1:-1", State::Parked),
+    ("ready:1:sync:1 deaf arrive:a park:a:job:x@2s:answer credit:1:-1", State::Parked),
+    ("ready:1:sync:0 deaf claimed:a", State::Routed),
+    ("ready:1:sync:1 deaf claimed:a", State::Running),
+    ("ready:1:sync:9 arrive:x answer:x claimed:b deaf claimed:a", State::Running),
+    ("ready:1:concurrent:1 deaf claimed:a park:a:timer:2s:await credit:1:-1", State::Parked),
     ("ready:1 deaf arrive:a answer:a", State::Done),
     ("ready:1 deaf arrive:a left:a", State::Cancelled),
 ];
@@ -42,7 +49,7 @@ const STATES: [(&str, State); 19] = [
 const DEADLINE: &str = "deadline";
 
 /// What happens, and how it is called in the diagram.
-const HAPPENINGS: [(&str, &str); 21] = [
+const HAPPENINGS: [(&str, &str); 27] = [
     ("routed:a:/sync", "routed"),
     ("routed:a:/next", "routed to a wait"),
     ("routed:a:/constant", "routed to a constant"),
@@ -58,6 +65,12 @@ const HAPPENINGS: [(&str, &str); 21] = [
     ("ended:a", "query ended"),
     ("failed:a", "query failed"),
     ("cancelquery:a", "query cancelled"),
+    ("return:a", "returned"),
+    ("stored:a", "jobs stored"),
+    ("full:a", "jobs not stored"),
+    ("over:x", "job ended"),
+    ("found:a:missing", "no such job"),
+    ("stop:a", "job cancelled"),
     ("left:a", "client left"),
     ("operator:a", "operator"),
     ("wait:10s", DEADLINE),
@@ -86,7 +99,8 @@ fn diagram() -> String {
 }
 
 fn written(moves: &BTreeMap<(State, State), Vec<&str>>) -> String {
-    let mut text = String::from("```mermaid\nstateDiagram-v2\n    [*] --> Accepted: arrived\n");
+    let mut text =
+        String::from("```mermaid\nstateDiagram-v2\n    [*] --> Accepted: arrived\n    [*] --> Routed: claimed\n");
     for ((from, to), names) in moves.iter().filter(|((from, to), _)| from != to) {
         writeln!(text, "    {from:?} --> {to:?}: {}", names.join(", ")).unwrap();
     }

@@ -1,4 +1,5 @@
-//! Every bound, met. Those of time are met in `staff` and `channels`, those of queries in `queries` and `sharing`, the pace of workers beside `pace`.
+//! Every bound, met. Those of time are met in `staff` and `channels`, those of queries in `queries` and `sharing`, those of jobs in `jobs` and
+//! `claims`, the pace of workers beside `pace`, pauses beside `verdict`.
 
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
 

@@ -62,9 +62,9 @@ struct Owner {
 
 impl Owner {
     fn open(folder: &Path, durability: Durability) -> Result<Self, Box<dyn Error>> {
-        let (ring, rung) = mpsc::channel();
+        let (bell, rung) = mpsc::channel();
         let wake = Arc::new(move || {
-            let _heard = ring.send(());
+            let _heard = bell.send(());
         });
         let mut store = SqliteStore::new(folder.to_owned(), Options { durability, ..Options::default() }, wake);
         store.open()?;

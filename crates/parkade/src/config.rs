@@ -190,6 +190,9 @@ pub struct JobSettings {
     /// Workers beside the others that run nothing but jobs; 0: jobs are run by the workers that serve requests
     #[arg(long, value_name = "COUNT", value_parser = whole, default_value = "0")]
     pub job_workers: usize,
+    /// An attempt of a job must have ended after this time, waits not counted; 0 is never
+    #[arg(long, value_name = "TIME", value_parser = duration_or_none, default_value = "10m")]
+    pub job_deadline: OrNone<Duration>,
     /// What a job that was acknowledged survives: power, the machine losing it; process, the server being killed
     #[arg(long, value_name = "WHAT", value_enum, default_value = "power")]
     pub durability: Durability,

@@ -9,6 +9,8 @@ mod databases;
 mod dev;
 mod error;
 mod http;
+mod job_id;
+mod job_values;
 mod log;
 mod poll;
 mod serve;

@@ -217,9 +217,10 @@ fn jobs(settings: &Settings) -> io::Result<Jobs> {
             crate::config::Durability::Process => parkade_jobs::sqlite::Durability::Process,
         },
         keep_completed: settings.jobs.job_results,
+        injected: store::injected()?,
         ..parkade_jobs::sqlite::Options::default()
     };
-    Ok(Jobs::new(Store::new(&settings.databases.state, options)?))
+    Ok(Jobs::new(Store::new(&settings.databases.state, options)?, settings.jobs.job_deadline))
 }
 
 /// A channel of PostgreSQL has to be the name of one here.

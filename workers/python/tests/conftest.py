@@ -17,6 +17,7 @@ from parkade._wire import frames as f
 from parkade._wire.codec import FROM_WORKER, read
 
 PACKAGE = Path(__file__).parents[1] / "src"
+ID = bytes.fromhex("0192f3a45b6c7d8e9f0123456789abcd")  # of a job that the core runs
 SECONDS = 20  # a worker that says nothing for so long is broken
 
 
@@ -116,6 +117,20 @@ class Core:
         payload = [route, list(parameters), None, more.get("body", b""), head]
         self.send(f.REQUEST, stream, payload, more.get("flags", 0))
         return stream
+
+    def run(self, name: str, *args: Any, attempt: int = 1, deadline: float | None = None, **kwargs: Any) -> int:
+        """Opens a stream with a job; gives its number."""
+        stream = self.number()
+        arguments = msgspec.msgpack.encode([1, args, kwargs])
+        self.send(f.RUN, stream, [ID, name, attempt, deadline, arguments])
+        return stream
+
+    def result(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """What a job gives; its ERROR when it fails."""
+        stream = self.run(name, *args, **kwargs)
+        kind, at, payload = self.next()
+        assert at == stream
+        return msgspec.msgpack.decode(payload.result) if kind == "RESULT" else payload
 
     def number(self) -> int:
         self._stream += 1

@@ -48,6 +48,7 @@ ORDER = [
     "_test_found",
     "_test_database",
     "_test_response",
+    "_test_jobs",
     "testing",
     "loading",
     "__main__",

@@ -72,6 +72,9 @@ def fed(session: Session, data: bytes, size: int | None) -> list[Event]:
     return [event for at in range(0, len(data), step) for event in session.receive(data[at : at + step])]
 
 
+OF_JOBS = ("retry", "discard", "unknown")  # reasons of an ERROR
+
+
 def play(session: Session, data: bytes) -> None:
     """Has the session write what the worker of a conversation wrote."""
     for kind, flags, stream, payload in f.Decoder().feed(data):
@@ -91,6 +94,14 @@ def play(session: Session, data: bytes) -> None:
             case f.PARK if session.held(stream):
                 awaiting = msgspec.msgpack.decode(payload)[1] == ["await"] and session.may_await(stream)
                 (session.park_awaiting if awaiting else session.park)(stream, payload)
+            case f.RESULT if session.held(stream):
+                assert_written(session.end(stream, kind, payload), kind, stream)
+            case f.ENQUEUE:
+                assert session.enqueue(stream, payload) == f.frame(kind, stream, payload)
+            case f.PROGRESS:
+                assert session.progress(stream, payload) == f.frame(kind, stream, payload)
+            case f.ERROR if session.held(stream) and msgspec.msgpack.decode(payload)[0] in OF_JOBS:
+                assert_written(session.end(stream, kind, payload), kind, stream)
             case f.ERROR if session.held(stream):
                 session.error(stream, *msgspec.msgpack.decode(payload))
             case _:
@@ -300,6 +311,57 @@ def test_a_stream_that_is_cancelled_while_its_rows_come_is_closed_and_told() -> 
     assert told([cancelled]) == ["Cancelled 1"]
     assert (session.awaiting(1), session.held(1)) == (False, False)
     assert session.receive(data(1, b",2]", False)) == []
+
+
+ENQUEUED = [f.frame(f.ENQUEUE, 0, b"a"), f.frame(f.ENQUEUE, 0, b"b")]
+
+
+def test_what_is_enqueued_goes_on_the_stream_while_that_is_held_and_wanted_else_on_the_link() -> None:
+    session = ready()
+    session.receive(request(1) + request(2) + cancel(2))
+    assert session.enqueue(1, b"a") == f.frame(f.ENQUEUE, 1, b"a")
+    assert session.enqueue(2, b"a") == f.frame(f.ENQUEUE, 0, b"a"), "nobody waits for the answer"
+    session.respond(1, HEAD)
+    assert session.enqueue(1, b"a") == session.enqueue(0, b"a") == f.frame(f.ENQUEUE, 0, b"a")
+
+
+def test_what_is_enqueued_while_its_request_is_parked_is_said_when_it_is_held_again() -> None:
+    session = awaiting(1)
+    assert session.enqueue(1, b"a") + session.enqueue(1, b"b") == b""
+    reply, resumed = session.receive(rows(1, body=b"[]"))
+    assert reply == Reply(f.frame(f.ENQUEUE, 1, b"a") + f.frame(f.ENQUEUE, 1, b"b"))
+    assert isinstance(resumed, Resumed)
+    assert session.receive(cancel(1)) != []
+
+
+def test_what_was_enqueued_by_a_request_that_is_cancelled_while_parked_goes_on_the_link() -> None:
+    session = awaiting(1)
+    session.enqueue(1, b"a")
+    session.enqueue(1, b"b")
+    reply, cancelled = session.receive(cancel(1))
+    assert (reply, told([cancelled])) == (Reply(b"".join(ENQUEUED)), ["Cancelled 1"])
+    session = awaiting(1)
+    session.receive(rows(1))
+    session.enqueue(1, b"a")
+    events = session.receive(cancel(1))
+    assert events[0] == Reply(ENQUEUED[0])
+
+
+def test_how_far_a_job_is_told_only_while_it_is_held() -> None:
+    session = ready(concurrent=True)
+    run = f.frame(f.RUN, 1, msgspec.msgpack.encode([b"i" * 16, "job", 1, None, b""]))
+    assert told(session.receive(run)) == ["Given 1"]
+    assert session.progress(1, b"p") == f.frame(f.PROGRESS, 1, b"p")
+    session.park_awaiting(1, msgspec.msgpack.encode([["timer", 1], ["await"]]))
+    assert session.progress(1, b"p") == b""
+    session.receive(f.frame(f.RESUME, 0, msgspec.msgpack.encode([["elapsed"], [1]])))
+    session.end(1, f.RESULT, b"r")
+    assert session.progress(1, b"p") == b""
+
+
+def test_a_job_behind_a_body_waits_for_it() -> None:
+    run = f.frame(f.RUN, 2, msgspec.msgpack.encode([b"i" * 16, "job", 1, None, b""]))
+    assert told(ready().receive(request(1, True) + run + data(1, b"", False))) == ["Opened 1", "Given 2"]
 
 
 def test_a_ping_is_told_and_answered_by_whoever_runs_the_code() -> None:

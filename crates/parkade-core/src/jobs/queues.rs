@@ -34,8 +34,8 @@ struct Rate {
     period: Duration,
     /// It holds a second's worth, at least one.
     capacity: u32,
-    /// The moment at which it would have been empty.
-    empty_at: Moment,
+    /// The moment from which it is full. At the start it is: the clock begins then.
+    full_at: Moment,
 }
 
 impl Queues {
@@ -46,7 +46,7 @@ impl Queues {
             period: Duration::from_secs_f64((1.0 / rate).min(PERIOD_MAX_SECONDS)),
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
             capacity: (rate as u32).max(1),
-            empty_at: queue.rate.map_or(Moment::default(), |rate| rate.empty_at),
+            full_at: queue.rate.map_or(Moment::default(), |rate| rate.full_at),
         });
     }
 
@@ -127,20 +127,17 @@ impl Queue {
 
 impl Rate {
     fn tokens(self, now: Moment) -> u32 {
-        let tokens = (now - self.empty_at).as_nanos() / self.period.as_nanos().max(1);
-        u32::try_from(tokens).unwrap_or(u32::MAX).min(self.capacity)
+        let missing = (self.full_at - now).as_nanos().div_ceil(self.period.as_nanos().max(1));
+        self.capacity.saturating_sub(u32::try_from(missing).unwrap_or(u32::MAX))
     }
 
     fn take(&mut self, now: Moment, count: u32) {
-        let full = self.period.saturating_mul(self.capacity);
-        if now - self.empty_at > full {
-            self.empty_at = now - full;
-        }
-        self.empty_at = self.empty_at + self.period.saturating_mul(count);
+        self.full_at = self.full_at.max(now) + self.period.saturating_mul(count);
     }
 
+    /// When there is one again: the others of those that fill it come later.
     fn next(self, now: Moment) -> Moment {
-        if self.tokens(now) > 0 { now } else { self.empty_at + self.period }
+        now.max(self.full_at - self.period.saturating_mul(self.capacity - 1))
     }
 }
 
@@ -186,5 +183,18 @@ mod tests {
         let allowed = queues.allowances(at(10_000));
         let next = queues.claimed(at(10_000), &allowed, |_| allowed[0].count).unwrap();
         assert!(next > at(10_000) && next <= at(10_250));
+        assert_eq!((count(&queues, next), count(&queues, next + Duration::from_secs(60))), (Some(1), Some(4)));
+    }
+
+    #[test]
+    fn a_rare_job_begins_at_once_the_first_time() {
+        let mut queues = Queues::default();
+        queues.configure(QueueId(0), None, Some(1.0 / 3600.0));
+        let start = Moment::default();
+        let allowed = queues.allowances(start);
+        assert_eq!(allowed[0].count, 1);
+        assert_eq!(queues.claimed(start, &allowed, |_| 1), Some(start + Duration::from_secs(3600)));
+        assert_eq!(count(&queues, start + Duration::from_secs(3599)), Some(0));
+        assert_eq!(count(&queues, start + Duration::from_secs(3600)), Some(1));
     }
 }

@@ -67,11 +67,12 @@ impl Roster {
     /// The worker of this generation for a request routed by `table`: an idle one, else the least loaded; one that is busy with a request of
     /// its own only when there is no other, and it is quick. What a run of a job goes on with is for the workers of jobs, if they can.
     pub(crate) fn pick(&self, now: Moment, generation: u32, table: Option<TableId>, is_run: bool) -> Option<&Worker> {
-        let suited =
-            self.ready(generation).filter(|worker| is_run || worker.role() != Some(Role::Jobs)).filter_map(|worker| {
-                Some((is_run && worker.role() != Some(Role::Jobs), suits(worker, now, table)?, worker))
-            });
-        suited.min_by_key(|(other, suits, _)| (*other, *suits)).map(|(_, _, worker)| worker)
+        let suited = self
+            .ready(generation)
+            .filter(|worker| is_run || worker.role() != Some(Role::Jobs))
+            .filter_map(|worker| Some((suits(worker, now, table)?, worker)));
+        let is_for_others = |worker: &Worker| is_run && worker.role() != Some(Role::Jobs);
+        suited.min_by_key(|(suits, worker)| (suits.ahead, is_for_others(worker), *suits)).map(|(_, worker)| worker)
     }
 
     /// The worker for a run of a job. Where workers do both, the last one that no job takes up is left to requests, unless it is the only one,
@@ -91,11 +92,12 @@ impl Roster {
         for worker in self.for_jobs(generation).filter(|worker| suits(worker, now, None).is_some()) {
             let depth = worker.pace.depth(now);
             quick |= depth > 1;
-            let free = if worker.is_concurrent() {
-                worker.credit.unsigned_abs().min(JOBS_IN_A_LOOP_COUNT_MAX.into())
+            let most = if worker.is_concurrent() {
+                JOBS_IN_A_LOOP_COUNT_MAX.into()
             } else {
                 depth.saturating_sub(worker.busy())
             };
+            let free = worker.credit.unsigned_abs().min(most);
             let free = u32::try_from(free).unwrap_or(u32::MAX).min(JOBS_AHEAD_COUNT_MAX);
             if !worker.is_concurrent() && self.is_left_to_requests(worker, now, generation) {
                 spare += free;

@@ -2,7 +2,7 @@
 
 use parkade_core::{Effect, Ending, Outcome, QueryId, QueryWork, Reason, RequestId};
 
-use super::Script;
+use super::{Script, jobs};
 
 impl Script {
     pub(super) fn name(&self, request: RequestId) -> &str {
@@ -70,6 +70,13 @@ impl Script {
             }
             Effect::EndLease { lease, .. } => format!("endlease:{}", self.name(self.leases[lease])),
             Effect::DropResult { query } => format!("dropresult:{}", self.query_name(*query)),
+            Effect::ClaimJobs { .. }
+            | Effect::RunJob { .. }
+            | Effect::EndRun { .. }
+            | Effect::Stored { .. }
+            | Effect::LookUpJob { .. }
+            | Effect::AnswerJob { .. }
+            | Effect::DropJobResult { .. } => self.written_of_jobs(effect),
             Effect::DropMessage { message } => format!("drop:m{}", message.0),
             Effect::Reloaded { outcome } => format!("reloaded:{outcome:?}"),
             Effect::StopAccepting => "stop_accepting".into(),
@@ -93,6 +100,8 @@ impl Script {
                 let late = late.map_or(String::new(), |late: Reason| format!("+{late:?}"));
                 format!("{end}@{}{late}", self.query_name(query))
             }
+            Outcome::Stored => "stored".into(),
+            Outcome::Job { job, standing } => jobs::standing(job, standing),
             Outcome::Unparked => "unparked".into(),
             Outcome::Refused { refusal } => format!("{refusal:?}"),
         }

@@ -9,10 +9,13 @@
 //! Queries: `park:a:query:alone:answer` (`alone@2s`: with a deadline; `shared@key`; `shared@key@5s`: its rows are kept; `begin`, `within`, `commit`,
 //! `rollback`), `began:a`, `ended:a` (`ended:a:500`: so many bytes), `failed:a`, `cancelquery:a` by an operator. A query is called by the request
 //! it was begun for, the second of a `a2`. `lost:bids`: messages of a channel.
+//!
+//! Jobs: see `jobs`.
 
 #![allow(dead_code, reason = "no test uses all of the language")]
 
 mod effects;
+mod jobs;
 mod waits;
 
 use std::collections::BTreeMap;
@@ -20,7 +23,7 @@ use std::time::Duration;
 
 use parkade_core::{
     ChannelName, Config, Core, Effect, Event, LeaseId, MessageId, Moment, QueryId, QueryWork, RequestId, RouteKind,
-    RouteSpec, State, Then, Wait, WorkerError, WorkerId,
+    RouteSpec, State, Then, Verdict, Wait, WorkerError, WorkerId,
 };
 use waits::{sequel, wait};
 
@@ -35,6 +38,8 @@ pub struct Script {
     messages: u64,
     queries: BTreeMap<String, QueryId>,
     leases: BTreeMap<LeaseId, RequestId>,
+    /// After which jobs were to be tried again.
+    pub pauses: Vec<Duration>,
     /// `Effect::Route` is not answered, until `routed:a:/sync` does.
     deaf: bool,
 }
@@ -78,6 +83,7 @@ impl Script {
             messages: 0,
             queries: BTreeMap::new(),
             leases: BTreeMap::new(),
+            pauses: Vec::new(),
             deaf: false,
         };
         script.follow(effects);
@@ -133,8 +139,11 @@ impl Script {
             ["reload"] => Event::Reload,
             ["drain", grace] => Event::Drain { grace: duration(grace) },
             ["tick"] => Event::Tick,
-            [verb, name, ref rest @ ..] => self.frame(verb, name, rest),
-            _ => panic!("no such word: {word}"),
+            [verb, ref rest @ ..] => match self.of_jobs(verb, rest) {
+                Some(event) => event,
+                None => self.frame(verb, rest[0], &rest[1..]),
+            },
+            [] => panic!("no such word: {word}"),
         };
         self.tell(event);
     }
@@ -145,6 +154,11 @@ impl Script {
         let worker = spoken.or_else(|| self.holders.get(&request).copied()).unwrap_or(WorkerId(1));
         match (verb, rest) {
             ("unpark", _) => Event::Unparked { worker, request },
+            ("enqueue", _) => Event::JobEnqueued { worker, request },
+            ("return", _) => Event::JobReturned { worker, request },
+            ("error", [of_a_job]) if jobs::error(of_a_job).is_some() => {
+                Event::Errored { worker, request, error: jobs::error(of_a_job).unwrap() }
+            }
             ("answer", _) => Event::Answered { worker, request, whole: true },
             ("begin", _) => Event::Answered { worker, request, whole: false },
             ("end", _) => Event::AnswerEnded { worker, request },
@@ -213,9 +227,12 @@ impl Script {
             self.told.push(word);
             match effect {
                 Effect::Route { request, table } => routes.push((request, table)),
-                Effect::Assign { request, worker, .. } | Effect::Call { request, worker, .. } => {
+                Effect::Assign { request, worker, .. }
+                | Effect::Call { request, worker, .. }
+                | Effect::RunJob { request, worker } => {
                     self.holders.insert(request, worker);
                 }
+                Effect::EndRun { verdict: Verdict::Retry { after, .. }, .. } => self.pauses.push(after),
                 Effect::Ping { worker, token } => drop(self.pings.insert(worker, token)),
                 _ => {}
             }

@@ -4,11 +4,18 @@ use std::time::Duration;
 
 use parkade_core::{ChannelName, Cursor, DatabaseId, QueryWait, QueryWork, SharedKey, Sharing, Then, Wait};
 
-use super::duration;
+use super::{duration, jobs};
 
 pub(super) fn wait(kind: &str, of: &str) -> Wait {
     if kind == "timer" {
         return Wait::Timer { after: duration(of) };
+    }
+    if kind == "stored" {
+        return Wait::Stored;
+    }
+    if kind == "job" {
+        let (name, timeout) = of.split_once('@').map_or((of, None), |(name, timeout)| (name, Some(duration(timeout))));
+        return Wait::Job { job: jobs::job(name), timeout };
     }
     if kind == "query" {
         return Wait::Query(query(of));

@@ -15,6 +15,9 @@ impl World {
         {
             *since = cursor;
         }
+        if let Destination::Wait { wait: Wait::Job { job, .. }, .. } = &mut destination {
+            *job = self.some_job();
+        }
         destination
     }
 

@@ -1,15 +1,23 @@
 //! Each effect, followed: what it must find, what it changes.
 
 use parkade_core::{
-    Cursor, Ending, KillReason, MessageId, Moment, Outcome, Reason, Refusal, RequestId, TableId, Then, Wait, WorkerId,
+    Cursor, Ending, KillReason, MessageId, Moment, Outcome, Reason, Refusal, RequestId, Standing, TableId, Then, Wait,
+    WorkerId,
 };
 
 use crate::model::{Answer, Model, Place, Waiting, Woken};
 use crate::process::{Phase, Process, Temper};
 
 impl Model {
-    /// Promise 1: one answer, to a client that is there.
+    /// Promise 1: one answer, to a client that is there. It says that all is well with what the request has enqueued.
     pub(crate) fn answer(&mut self, request: RequestId, from: Answer, to: Answer) {
+        if from == Answer::Awaited {
+            self.acknowledge(request);
+        }
+        self.conclude(request, from, to);
+    }
+
+    fn conclude(&mut self, request: RequestId, from: Answer, to: Answer) {
         let request = self.request(request);
         assert!(request.here, "a client that left is answered");
         assert_eq!(request.answer, from, "answered out of turn");
@@ -26,9 +34,14 @@ impl Model {
                 assert!(request.deadline_at().is_some_and(|at| at <= now), "refused before its deadline");
             }
             Refusal::Stopping => assert!(drains, "refused without a drain"),
+            Refusal::StoreFull | Refusal::StoreUnavailable => {
+                assert!(request.has_failed_to_store() && !request.is_unstored(), "refused though it is stored");
+                self.seen.insert("not stored");
+            }
             _ => {}
         }
-        self.answer(id, Answer::Awaited, Answer::Ended);
+        assert!(!self.is_run(id), "a run is answered");
+        self.conclude(id, Answer::Awaited, Answer::Ended);
     }
 
     /// Promise 6: only what the dying worker may have begun is lost with it.
@@ -48,8 +61,9 @@ impl Model {
     pub(crate) fn release(&mut self, id: RequestId) {
         let now = self.now;
         let waiting = self.request(id).waiting().expect("it waited").clone();
-        assert!(waiting.then == Then::Answer && matches!(waiting.wait, Wait::Timer { .. }));
-        assert!(waiting.due().is_some_and(|due| due <= now), "released too early");
+        assert!(waiting.then == Then::Answer && matches!(waiting.wait, Wait::Timer { .. } | Wait::Stored));
+        let stored = matches!(waiting.wait, Wait::Stored);
+        assert!(stored || waiting.due().is_some_and(|due| due <= now), "released too early");
         self.answer(id, Answer::Awaited, Answer::Ended);
     }
 
@@ -96,6 +110,10 @@ impl Model {
     pub(crate) fn forget(&mut self, id: RequestId, ending: Ending) {
         let request = self.request(id);
         match ending {
+            _ if request.run.is_some() => {
+                let verdict = request.run.as_ref().and_then(|run| run.verdict);
+                assert!(verdict.is_some(), "forgotten without a verdict");
+            }
             Ending::Done => assert_eq!(request.answer, Answer::Ended, "done without an answer"),
             Ending::Cancelled(Reason::ClientLeft) => assert!(!request.here, "its client is still there"),
             Ending::Cancelled(_) => assert_eq!(request.answer, Answer::Ended, "cancelled and not told"),
@@ -133,6 +151,11 @@ impl Model {
         let woken = request.woken.clone().expect("called without a wait");
         check_outcome(&woken.waiting, outcome, woken.at, woken.drains);
         self.check_called(outcome);
+        if let Outcome::Job { job, standing } = outcome {
+            assert!(matches!(woken.waiting.wait, Wait::Job { job: asked, .. } if asked == job), "another job");
+            let kept = self.jobs.results.contains(&job);
+            assert!(standing != Standing::Ended || kept, "called with what is no longer kept");
+        }
         let request = self.request(id);
         if let (Some(expected), Outcome::Message { message, .. }) = (woken.message, outcome) {
             assert_eq!(expected, message, "called with another message");
@@ -145,8 +168,16 @@ impl Model {
     /// Promise 4, the other half: only quick workers are sent requests ahead, and only when nobody is idle.
     pub(crate) fn give(&mut self, id: RequestId, worker: WorkerId) {
         let now = self.now;
-        let idle = |process: &Process| process.phase == Phase::Ready && !process.replaced && process.busy() == 0;
+        // The last worker that no job takes up is left to requests; workers of jobs take no requests.
+        let is_run = self.is_run(id);
+        let begins = self.request(id).run.is_some() && self.request(id).called.is_none();
+        let takes = |process: &Process| if is_run { !begins } else { !process.for_jobs };
+        let idle = |process: &Process| {
+            process.phase == Phase::Ready && !process.replaced && process.busy() == 0 && takes(process)
+        };
         let chosen = &self.processes[&worker];
+        assert!(!chosen.for_jobs || is_run, "a request for a worker of jobs");
+        assert!(chosen.for_jobs || !begins || !self.jobs.are_apart, "a job for a worker of requests");
         assert!(chosen.phase == Phase::Ready && !chosen.replaced, "given to a worker that takes nothing");
         assert!(chosen.credit > 0, "given beyond its credit");
         if !chosen.concurrent && chosen.busy() > 0 {
@@ -163,7 +194,7 @@ impl Model {
         let request = self.request(id);
         request.place = Place::Worker(worker);
         let deadline_at = request.deadline_at();
-        self.process(worker).hold(now, id, deadline_at);
+        self.process(worker).hold(now, id, is_run, deadline_at);
     }
 
     /// Its worker is just dying: it may be queued again, if it was not touched (`promises::bury` looks).
@@ -199,14 +230,17 @@ impl Model {
         check_outcome(waiting, outcome, now, drains);
         let waiting = waiting.clone();
         self.check_resumed(id, &waiting, outcome);
+        if outcome != Outcome::Unparked {
+            self.check_of_jobs(id, &waiting, outcome);
+        }
         let request = self.request(id);
         request.place = Place::Worker(worker);
         request.spell = now;
         request.called = Some(outcome);
-        let deadline_at = request.deadline_at();
+        let (deadline_at, is_run) = (request.deadline_at(), request.run.is_some());
         let process = self.process(worker);
         process.awaiting.retain(|awaiting| *awaiting != id);
-        process.hold(now, id, deadline_at);
+        process.hold(now, id, is_run, deadline_at);
         if let Outcome::Message { message, .. } = outcome {
             self.delivered.insert((id, message));
         }
@@ -263,7 +297,7 @@ fn check_outcome(waiting: &Waiting, outcome: Outcome, now: Moment, drains: bool)
         Outcome::Message { cursor, gap, .. } => check_next(waiting, cursor, gap),
         Outcome::Queried { query, .. } => assert_eq!(waiting.asked.query, Some(query), "told of another query"),
         Outcome::Unparked => assert!(waiting.given_up, "nobody gave it up"),
-        Outcome::Refused { .. } => {}
+        Outcome::Refused { .. } | Outcome::Stored | Outcome::Job { .. } => {}
     }
 }
 

@@ -5,15 +5,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
 
+mod boots;
 mod clients;
 mod databases;
 mod following;
+mod job_promises;
+mod jobs;
 mod model;
 mod process;
 mod promises;
 mod queries;
 mod query_promises;
+mod runs;
 mod settings;
+mod store;
 mod workers;
 mod world;
 
@@ -58,6 +63,7 @@ fn run(seed: u64, traced: bool) -> Result<BTreeSet<String>, usize> {
             steps += 1;
         }
         world.end();
+        world.calms_down();
     }));
     if lived.is_err() && traced {
         let tail = world.trace.len().saturating_sub(TRACE_LINES);

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use parkade_core::limits::{QUERIES_END_MAX, QUERY_END_MAX};
 use parkade_core::{
-    ChannelName, Cursor, Destination, Effect, ExitReason, MessageId, Moment, Outcome, QueryId, RequestId, Then, Wait,
-    WorkerId,
+    ChannelName, Cursor, Destination, Effect, ExitReason, JobId, MessageId, Moment, Outcome, QueryId, RequestId, Then,
+    Wait, WorkerId,
 };
 
+use crate::jobs::{Enqueued, Jobs, Run};
 use crate::process::Process;
 use crate::queries::{Asked, Databases};
 
@@ -20,6 +21,7 @@ pub struct Model {
     /// Messages whose bytes the shell has.
     pub messages: BTreeSet<MessageId>,
     pub databases: Databases,
+    pub jobs: Jobs,
     /// What occurred at least once.
     pub seen: BTreeSet<&'static str>,
     pub drains: bool,
@@ -58,6 +60,10 @@ pub struct Request {
     pub cancelled: bool,
     /// The result that it is called with.
     pub holds: Option<QueryId>,
+    /// No client sent it: it is a run of a job.
+    pub run: Option<Run>,
+    /// What it has enqueued that its answer stands for.
+    pub enqueued: BTreeMap<JobId, Enqueued>,
 }
 
 #[derive(Debug, Clone)]
@@ -104,7 +110,7 @@ impl Waiting {
 
     pub fn channel(&self) -> Option<&ChannelName> {
         match &self.wait {
-            Wait::Timer { .. } | Wait::Query(_) => None,
+            Wait::Timer { .. } | Wait::Query(_) | Wait::Stored | Wait::Job { .. } => None,
             Wait::Next { channel, .. } | Wait::Stream { channel, .. } => Some(channel),
         }
     }
@@ -114,6 +120,10 @@ impl Waiting {
             Wait::Timer { after } => Some(self.since + *after),
             Wait::Next { timeout, .. } => timeout.map(|timeout| self.since + timeout),
             Wait::Stream { .. } => None,
+            Wait::Stored => self.asked.until,
+            Wait::Job { timeout, .. } => {
+                timeout.filter(|timeout| !timeout.is_zero()).map(|timeout| self.since + timeout)
+            }
             Wait::Query(_) => match &self.asked.ending {
                 Some((since, _)) => Some(*since + QUERY_END_MAX),
                 None => self.asked.until,
@@ -136,6 +146,8 @@ impl Request {
             called: None,
             cancelled: false,
             holds: None,
+            run: None,
+            enqueued: BTreeMap::new(),
         }
     }
 
@@ -215,6 +227,13 @@ impl Model {
             | Effect::AnswerQuery { .. }
             | Effect::EndLease { .. }
             | Effect::DropResult { .. } => self.apply_of_databases(effect),
+            Effect::ClaimJobs { .. }
+            | Effect::RunJob { .. }
+            | Effect::EndRun { .. }
+            | Effect::Stored { .. }
+            | Effect::LookUpJob { .. }
+            | Effect::AnswerJob { .. }
+            | Effect::DropJobResult { .. } => self.apply_of_jobs(effect),
             Effect::Forget { request, ending, .. } => self.forget(*request, *ending),
             Effect::Assign { request, worker, route } => self.assign(*request, *worker, route.map(|route| route.table)),
             Effect::Call { request, worker, outcome } => self.call(*request, *worker, *outcome),
@@ -246,6 +265,7 @@ impl Model {
                 assert!(self.requests.is_empty(), "exit with requests left");
                 assert!(self.processes.keys().all(|worker| Some(*worker) == self.dying), "exit with workers left");
                 assert!(self.databases.results.is_empty() && self.databases.leases.is_empty(), "exit with things kept");
+                assert!(self.jobs.results.is_empty(), "exit with things kept");
                 let forced = self.drain_until.is_some_and(|until| until + QUERIES_END_MAX <= self.now);
                 assert!(forced || self.databases.running.is_empty(), "exit with queries left");
                 self.exited = Some(*reason);

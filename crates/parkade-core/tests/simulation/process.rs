@@ -32,6 +32,8 @@ pub struct Process {
     pub phase: Phase,
     pub temper: Temper,
     pub concurrent: bool,
+    /// It runs nothing but jobs.
+    pub for_jobs: bool,
     pub table: Option<TableId>,
     pub credit: i64,
     pub granted: i64,
@@ -50,6 +52,8 @@ pub struct Stream {
     pub request: RequestId,
     pub ghost: bool,
     pub begun: bool,
+    /// A run of a job.
+    pub is_job: bool,
     pub deadline_at: Option<Moment>,
     pub since: Moment,
 }
@@ -61,6 +65,7 @@ impl Process {
             phase: Phase::Starting,
             temper: Temper::Quick,
             concurrent: false,
+            for_jobs: false,
             table: None,
             credit: 0,
             granted: 0,
@@ -90,12 +95,12 @@ impl Process {
         self.streams.iter_mut().find(|stream| stream.request == request)
     }
 
-    pub fn hold(&mut self, now: Moment, request: RequestId, deadline_at: Option<Moment>) {
+    pub fn hold(&mut self, now: Moment, request: RequestId, is_job: bool, deadline_at: Option<Moment>) {
         if self.busy() == 0 {
             self.front_since = now;
         }
         self.credit -= 1;
-        self.streams.push_back(Stream { request, ghost: false, begun: false, deadline_at, since: now });
+        self.streams.push_back(Stream { request, ghost: false, begun: false, is_job, deadline_at, since: now });
     }
 
     /// Its closing frame for this request is written.

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use parkade_core::{ChannelStatus, Event, MessageId, RequestId, State, Status, Then, Wait, WorkerId, WorkerState};
 
-use crate::model::Place;
+use crate::model::{Place, Waiting};
 use crate::process::{Phase, Process, Temper};
-use crate::query_promises;
 use crate::world::World;
+use crate::{job_promises, query_promises};
 
 /// What a step promises, as it was before it.
 pub struct Before {
@@ -61,6 +61,7 @@ pub fn check(world: &mut World, before: &Before) {
     nobody_waits_for_what_is_held(world, &status);
     bounds_hold(world, &status);
     query_promises::check(world, &status);
+    job_promises::check(world, &status);
     if world.ticked {
         nothing_is_overdue(world);
     }
@@ -88,6 +89,10 @@ fn bury(world: &mut World, before: &Before) {
         };
         if !elsewhere {
             returned.place = Place::Queue;
+        }
+        if let Some(run) = &mut returned.run {
+            (run.begun, returned.deadline) =
+                (returned.called.is_some(), returned.deadline.filter(|_| returned.called.is_some()));
         }
         if returned.deadline.is_none() {
             returned.spell = world.now;
@@ -133,7 +138,7 @@ fn workers_are_as_told(world: &World, status: &Status) {
 
 /// Promise 4.
 fn nothing_queues_beside_an_idle_worker(world: &World, status: &Status) {
-    if status.lives.routed == 0 || status.lives.running >= status.limits.running_count_max {
+    if status.lives.routed == status.jobs_waiting || status.lives.running >= status.limits.running_count_max {
         return;
     }
     let idle = status.workers.iter().find(|worker| {
@@ -141,6 +146,7 @@ fn nothing_queues_beside_an_idle_worker(world: &World, status: &Status) {
         let ready = matches!(worker.state, WorkerState::Ready | WorkerState::Busy)
             || worker.state == WorkerState::Draining && world.model.drains && !process.replaced;
         ready
+            && !worker.for_jobs
             && worker.generation == status.generation
             && (process.streams.is_empty() || !process.concurrent && process.busy() == 0)
             && process.credit > 0
@@ -170,7 +176,7 @@ fn nobody_waits_on_a_channel_unknown(world: &World, status: &Status) {
     let mut told: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for waiting in world.model.requests.values().filter_map(|request| request.waiting()) {
         match &waiting.wait {
-            Wait::Timer { .. } | Wait::Query(_) => {}
+            Wait::Timer { .. } | Wait::Query(_) | Wait::Stored | Wait::Job { .. } => {}
             Wait::Next { channel, .. } => told.entry(channel.as_str()).or_default().0 += 1,
             Wait::Stream { channel, .. } => told.entry(channel.as_str()).or_default().1 += 1,
         }
@@ -201,7 +207,9 @@ fn bounds_hold(world: &World, status: &Status) {
     let calls = world.model.requests.values().filter(|request| request.woken.is_some()).count();
     let queued = status.lives.accepted + status.lives.routed;
     assert!(queued <= limits.queued_count_max + calls + coming_back + 64, "the queue has no end");
-    assert!(status.lives.parked <= limits.parked_count_max, "too many are parked");
+    let is_held = |waiting: &&Waiting| waiting.wait == Wait::Stored && waiting.then == Then::Answer;
+    let held = world.model.requests.values().filter_map(|request| request.waiting()).filter(is_held).count();
+    assert!(status.lives.parked <= limits.parked_count_max + held, "too many are parked");
     assert!(status.channels_count <= limits.channels_count_max);
     assert!(status.history_bytes <= limits.history_bytes_max);
     let kept: usize = status.channels.iter().map(|channel| channel.history_count).sum();
@@ -209,7 +217,8 @@ fn bounds_hold(world: &World, status: &Status) {
     assert_eq!(status.messages_held, world.model.messages.len(), "messages that nobody needs are kept");
     let ghosts =
         world.model.processes.values().flat_map(|process| &process.streams).filter(|stream| stream.ghost).count();
-    let kept = world.model.databases.kept.len() + usize::from(world.model.drains);
+    // One for the end of queries, one for the next jobs.
+    let kept = world.model.databases.kept.len() + usize::from(world.model.drains) + 1;
     assert!(status.alarms <= world.model.requests.len() + ghosts + kept, "alarms for nobody");
 }
 

@@ -236,11 +236,15 @@ impl Model {
     /// How a query ended is the answer.
     fn answer_query(&mut self, id: RequestId, query: QueryId, late: Option<Reason>) {
         let waiting = self.request(id).waiting().expect("it waited").clone();
+        let is_run = self.is_run(id);
         let completed = self.databases.outcome(query);
         assert_eq!(waiting.asked.query, Some(query), "told of another query");
         check_late(&waiting, late);
         assert!(waiting.then == Then::Answer || waiting.then == Then::Call && (!completed || late.is_some()));
         self.seen.insert(if late.is_some() { "told late" } else { "told" });
+        if is_run {
+            return assert_eq!(waiting.then, Then::Call, "a run is answered");
+        }
         self.answer(id, Answer::Awaited, Answer::Ended);
     }
 

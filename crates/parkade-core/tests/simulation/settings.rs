@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use parkade_core::{
-    ChannelName, Config, DatabaseId, HistoryLimits, QueryWait, QueryWork, Random, Recycle, RouteKind, RouteSpec,
+    ChannelName, Config, DatabaseId, HistoryLimits, JobId, QueryWait, QueryWork, Random, Recycle, RouteKind, RouteSpec,
     SharedKey, Sharing, Then, Wait,
 };
 
-pub const PATHS: [&str; 12] = [
+pub const PATHS: [&str; 13] = [
     "/sync",
     "/async",
     "/endless",
@@ -20,6 +20,7 @@ pub const PATHS: [&str; 12] = [
     "/query",
     "/query/shared",
     "/query/call",
+    "/job",
 ];
 pub const CHANNELS: [&str; 4] = ["a", "b", "news/1", "news/2"];
 
@@ -28,6 +29,7 @@ pub fn config(random: &mut Random, seed: u64) -> Config {
     let some = |random: &mut Random, value: u64| (random.below(2) == 0).then_some(value);
     Config {
         workers: u32::try_from(1 + random.below(4)).unwrap(),
+        job_workers: u32::try_from(random.below(4).saturating_sub(2)).unwrap(),
         seed,
         epoch: 1 + random.below(1000),
         queued_count_max: if tight { 5 } else { 1000 },
@@ -48,6 +50,10 @@ pub fn config(random: &mut Random, seed: u64) -> Config {
         ..Config::default()
     }
 }
+
+/// Of queues: how many run at a time, how many begin in a second. The first has no bound.
+pub const BOUNDS: [(u16, Option<u32>, Option<f64>); 3] =
+    [(1, Some(2), None), (2, None, Some(5.0)), (3, Some(3), Some(10.0))];
 
 pub fn history(random: &mut Random) -> HistoryLimits {
     HistoryLimits {
@@ -79,6 +85,13 @@ pub fn routes(version: u64) -> (bool, Vec<RouteSpec>) {
         route("/constant", RouteKind::Constant),
         route("/query", RouteKind::Wait { wait: query(None), then: Then::Answer }),
         route("/query/shared", RouteKind::Wait { wait: query(Some("one")), then: Then::Answer }),
+        route(
+            "/job",
+            RouteKind::Wait {
+                wait: Wait::Job { job: JobId(0), timeout: Some(Duration::from_millis(600)) },
+                then: Then::Answer,
+            },
+        ),
         route("/query/call", RouteKind::Wait { wait: query(None), then: Then::Call }),
     ];
     match version {

@@ -102,7 +102,8 @@ impl World {
         };
         let worker = process.id;
         let awaits = process.awaiting.contains(&request);
-        let event = match self.random.below(5) {
+        let event = match self.random.below(6) {
+            5 => Event::JobReturned { worker, request },
             0 => Event::Answered { worker, request, whole: true },
             1 => Event::AnswerEnded { worker, request },
             2 => Event::Errored { worker, request, error: WorkerError::Application },
@@ -135,9 +136,21 @@ impl World {
         if process.temper == Temper::Slow && spent < Duration::from_millis(2) {
             return self.time_passes();
         }
+        if self.model.is_run(stream.request) && !stream.ghost {
+            return self.works_on_a_run(process, stream);
+        }
+        if self.random.below(12) == 0 {
+            return self.enqueues(process, stream);
+        }
+        if self.core.is_unstored(stream.request) && self.random.below(3) > 0 {
+            return self.awaits_the_store(process, stream);
+        }
         let (worker, request) = (process.id, stream.request);
+        let is_held_back = !stream.ghost && self.core.is_unstored(request);
         let open = self.model.databases.lease_of(request).is_some();
         match (stream.begun, self.random.below(20)) {
+            (false, 9..11 | 13..19) if is_held_back => {}
+            (false, 0..15) if open && is_held_back => {}
             (false, 0..15) if open && process.concurrent => self.parks(process, stream),
             (false, 0..9) => self.closes(process, Event::Answered { worker, request, whole: true }),
             (false, 9..11) => {
@@ -166,13 +179,19 @@ impl World {
     }
 
     pub(crate) fn closes(&mut self, process: &Process, event: Event) {
-        let (Event::Answered { request, .. } | Event::AnswerEnded { request, .. } | Event::Errored { request, .. }) =
-            event
+        let (Event::Answered { request, .. }
+        | Event::AnswerEnded { request, .. }
+        | Event::JobReturned { request, .. }
+        | Event::Errored { request, .. }) = event
         else {
             panic!("no closing frame")
         };
         let now = self.now;
         self.model.process(process.id).close(now, request);
+        self.model.now = now;
+        if matches!(event, Event::Answered { .. } | Event::JobReturned { .. }) {
+            self.model.hold(request);
+        }
         self.tell(event);
     }
 
@@ -205,7 +224,11 @@ impl World {
     }
 
     pub(crate) fn wait(&mut self) -> Wait {
-        match self.random.below(5) {
+        match self.random.below(6) {
+            5 => {
+                let timeout = (self.random.below(4) > 0).then(|| Duration::from_millis(self.random.below(6) * 400));
+                Wait::Job { job: self.some_job(), timeout }
+            }
             0 | 1 => Wait::Timer { after: Duration::from_millis(self.random.below(3000)) },
             2 | 3 => {
                 let timeout = (self.random.below(4) > 0).then(|| Duration::from_millis(self.random.below(5000)));

@@ -43,10 +43,7 @@ impl World {
             vacant: Vec::new(),
             messages: 0,
         };
-        world.model.may_fail = world.core.config().exit_when_the_first_start_fails;
-        let mut effects = Vec::new();
-        world.core.begin(world.now, &mut effects);
-        world.follow(&effects);
+        world.boots();
         world
     }
 
@@ -66,7 +63,10 @@ impl World {
             388..390 => self.all_clients_leave(),
             390..391 => self.pause(),
             391..550 => self.time_passes(),
-            550..670 => self.a_database_acts(),
+            550..640 => self.a_database_acts(),
+            640..700 => self.the_store_acts(),
+            700..703 => self.operator_cancels_a_job(),
+            703 if self.random.below(4) == 0 => self.is_killed(),
             _ => self.a_process_acts(),
         }
     }
@@ -86,7 +86,8 @@ impl World {
             match self.random.below(10) {
                 0 => self.arrive(),
                 1..3 => self.time_passes(),
-                3 | 4 => self.a_database_acts(),
+                3 => self.a_database_acts(),
+                4 => self.the_store_acts(),
                 _ => self.a_process_acts(),
             }
             assert!(self.now < over + Duration::from_secs(20) || self.model.exited.is_some(), "the drain does not end");
@@ -102,6 +103,7 @@ impl World {
         self.ticked = event == Event::Tick;
         self.model.databases.cancelled.clear();
         self.model.databases.released.clear();
+        self.model.jobs.stored = None;
         if self.ticked {
             let now = self.now;
             self.model.databases.kept.retain(|kept| kept.until > now);
@@ -115,6 +117,11 @@ impl World {
             self.note(|| format!("{now} {event:?}"));
             let mut effects = Vec::new();
             self.core.handle(self.now, event, &mut effects);
+            for worker in self.core.status(self.now).workers {
+                if let Some(process) = self.model.processes.get_mut(&worker.worker) {
+                    process.for_jobs = worker.for_jobs;
+                }
+            }
             self.follow(&effects);
             pending.extend(self.routes().into_iter().rev());
         }
@@ -132,7 +139,7 @@ impl World {
         }
     }
 
-    fn follow(&mut self, effects: &[Effect]) {
+    pub(crate) fn follow(&mut self, effects: &[Effect]) {
         for effect in effects {
             if self.traced {
                 self.trace.push(format!("    {effect:?}"));

@@ -62,8 +62,8 @@ impl Fields {
     }
 
     fn is_ever(&self) -> bool {
-        let has_day = |month: u64| (1..=LENGTHS[month as usize - 1]).any(|day| has(self.days, day));
-        self.is_either_day || (1..=12).any(|month| has(self.months, month) && has_day(month))
+        let mut months = (1..).zip(LENGTHS).filter(|(month, _)| has(self.months, *month));
+        self.is_either_day || months.any(|(_, length)| (1..=length).any(|day| has(self.days, day)))
     }
 }
 

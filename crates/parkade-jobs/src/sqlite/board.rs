@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::limits::BATCH_COUNT_MAX;
+use super::limits::{BATCH_COUNT_MAX, GATHER_TIME};
 use super::options::Options;
 use crate::{Command, Fault, Reply, Wall};
 
@@ -85,11 +85,20 @@ impl Shared {
                 _ if !batch.is_empty() => return Task::Batch,
                 Phase::Ending => return Task::End,
                 Phase::Open | Phase::Shut if has_chores => return Task::Chores,
-                Phase::Open | Phase::Shut => {
-                    board = self.bell.wait(board).unwrap_or_else(PoisonError::into_inner);
-                }
+                Phase::Open | Phase::Shut => board = self.gather(board),
             }
         }
+    }
+
+    /// Until there is something, and then a moment for what is submitted together with it: a transaction for the first alone would make all the
+    /// others wait for its `fsync`.
+    fn gather<'a>(&self, board: MutexGuard<'a, Board>) -> MutexGuard<'a, Board> {
+        let board = self.bell.wait(board).unwrap_or_else(PoisonError::into_inner);
+        if board.phase == Phase::Ending {
+            return board;
+        }
+        let gathered = self.bell.wait_timeout(board, GATHER_TIME);
+        gathered.unwrap_or_else(PoisonError::into_inner).0
     }
 
     pub fn answer(&self, replies: &mut Vec<Reply>) {

@@ -129,6 +129,10 @@ impl Lane {
                 .query_map(params![self.queue, rank, job, self.chunk], |row| Ok((row.get(0)?, row.get(1)?)))?;
             self.heads = found.collect::<Result<_>>()?;
             self.last = self.heads.back().copied();
+            if self.heads.is_empty() {
+                // Were the tally ever wrong, `more` would let the owner ask without end.
+                self.ready = 0;
+            }
             self.chunk *= 2;
         }
         Ok(self.heads.pop_front())

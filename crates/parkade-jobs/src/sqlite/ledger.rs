@@ -98,13 +98,12 @@ impl Ledger {
         let before = self.mark();
         replies.clear();
         let done = self.within(batch, count, replies, is_careful);
-        match done {
-            Ok(_) => self.tally.committed(),
-            Err(_) => {
-                self.roll_back();
-                self.back_to(before);
-                replies.clear();
-            }
+        if done.is_ok() {
+            self.tally.committed();
+        } else {
+            self.roll_back();
+            self.back_to(before);
+            replies.clear();
         }
         done
     }

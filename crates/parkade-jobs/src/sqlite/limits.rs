@@ -8,6 +8,9 @@ pub const BATCH_COUNT_MAX: usize = 1_000;
 /// Work in one transaction, so that nobody's answer waits long for others'. Then: it is committed with what has been carried out.
 pub const BATCH_TIME_MAX: Duration = Duration::from_millis(20);
 
+/// What comes so soon behind the first goes into its transaction: this costs a lone command as much, and saves a burst one commit of two.
+pub const GATHER_TIME: Duration = Duration::from_micros(200);
+
 /// Jobs that one command claims. Then: `more` says that there are others.
 pub const CLAIM_COUNT_MAX: u32 = 1_000;
 

@@ -146,6 +146,8 @@ fn set_up(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
         Durability::Process => "NORMAL",
     };
     connection.pragma_update(None, "synchronous", synchronous)?;
+    // What undoing one command needs is not to depend on room on the disk.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "cache_size", -i64::from(CACHE_KIB))?;
     connection.query_row(&format!("PRAGMA wal_autocheckpoint = {LOG_PAGES_MAX}"), [], |_| Ok(()))?;
     connection.query_row(&format!("PRAGMA journal_size_limit = {LOG_BYTES_KEPT}"), [], |_| Ok(()))?;

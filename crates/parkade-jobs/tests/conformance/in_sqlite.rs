@@ -52,10 +52,10 @@ impl Subject for InSqlite {
 }
 
 fn opened(folder: &std::path::Path, options: &Options) -> (SqliteStore, mpsc::Receiver<()>) {
-    let (ring, rung) = mpsc::channel();
+    let (bell, rung) = mpsc::channel();
     // Nobody hears it when the subject is gone.
     let wake = Arc::new(move || {
-        let _heard = ring.send(());
+        let _heard = bell.send(());
     });
     let mut store = SqliteStore::new(folder.to_owned(), options.clone(), wake);
     store.open().unwrap();

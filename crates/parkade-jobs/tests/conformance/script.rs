@@ -1,6 +1,6 @@
 //! A case's script, a line for a step: `<now> <command> => <answer>`.
 //!
-//! Lines without `=>` are answered with whatever follows in the table of `cases`; `reopen` is a step without a time.
+//! `reopen` is a step without either.
 
 use parkade_jobs::{Allowance, Command, Filter, NewJob, Reply, State, Tag, Verdict, Wall};
 

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use parkade_jobs::State;
 use parkade_jobs::sqlite::{OpenError, Options};
+use parkade_jobs::{Command, Fault, Reply, State};
 
 use crate::owner::{Folder, Owner, options};
 
@@ -117,6 +117,23 @@ fn damage_that_is_met_later_is_a_fault_that_says_what_to_do() {
     let reply = format!("{:?}", owner.enqueue(101, 1));
     assert!(reply.contains("Refused") && reply.contains("the file of the jobs is damaged"), "{reply}");
     assert_eq!(owner.state(101), None, "nothing of it has happened");
+}
+
+#[test]
+fn a_claim_that_fails_half_way_has_claimed_nothing() {
+    let folder = filled();
+    let other = rusqlite::Connection::open(folder.file()).unwrap();
+    other.execute_batch("DELETE FROM bodies WHERE job = 50").unwrap();
+    drop(other);
+    let mut owner = Owner::open(&folder, options()).unwrap();
+    let reply = owner.ask(|tag| Command::Claim { tag, count: 100, limited: Vec::new() });
+    assert!(matches!(reply, Reply::Refused { fault: Fault::Failed(_), .. }), "{reply:?}");
+    let counts = owner.ask(|tag| Command::Count { tag });
+    assert!(
+        matches!(&counts, Reply::Counted { counts, .. } if (counts.ready, counts.running) == (100, 0)),
+        "{counts:?}"
+    );
+    assert_eq!(owner.claim(49).len(), 49);
 }
 
 /// SQLite itself would start anew, and throw the log away.

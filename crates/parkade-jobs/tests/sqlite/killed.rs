@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
+use parkade_jobs::sqlite::OpenError;
 use parkade_jobs::{Reply, State, Tag};
 
 use crate::owner::{Folder, Owner, enqueue, options};
@@ -53,6 +54,8 @@ fn what_was_acknowledged_is_there_when_the_process_is_killed() {
             acknowledged.push((word.to_owned(), number));
         }
         if acknowledged.len() == ACKNOWLEDGED {
+            let second = Owner::open(&folder, options()).map(|_| ()).unwrap_err();
+            assert_eq!(second, OpenError::InUse(folder.file()), "it has the file while it lives");
             child.kill().unwrap();
         }
         line.clear();

@@ -50,9 +50,9 @@ impl Owner {
     }
 
     pub fn of(folder: PathBuf, options: Options) -> Self {
-        let (ring, rung) = mpsc::channel();
+        let (bell, rung) = mpsc::channel();
         let wake = Arc::new(move || {
-            let _heard = ring.send(());
+            let _heard = bell.send(());
         });
         Self { store: SqliteStore::new(folder, options, wake), rung, tags: 0 }
     }

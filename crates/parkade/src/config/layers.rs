@@ -13,7 +13,7 @@ use clap::{Arg, Command};
 use super::nearest::advice;
 
 /// Kubernetes and Docker set these for a service that is called `parkade`.
-const FOREIGN_VARIABLES: [&str; 3] = ["PARKADE_SERVICE_", "PARKADE_PORT_", "PARKADE_PORT="];
+const FOREIGN_VARIABLES: [&str; 4] = ["PARKADE_SERVICE_", "PARKADE_PORT_", "PARKADE_PORT=", "PARKADE_INJECT_"];
 
 /// Values for flags that were not given, each with where it comes from.
 #[derive(Debug, Default)]

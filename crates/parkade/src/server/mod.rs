@@ -263,7 +263,7 @@ impl Server {
 
     fn measure(&mut self) {
         self.now = self.clock.now();
-        self.count_jobs();
+        self.look_after_jobs();
         let workers: Vec<_> = self.core.status(self.now).workers.iter().map(|worker| worker.worker).collect();
         for worker in workers {
             if let Some(resident_bytes) = self.workers.resident_bytes(worker) {

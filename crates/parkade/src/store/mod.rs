@@ -4,10 +4,10 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mio::{Token, Waker};
-use parkade_jobs::sqlite::{OpenError, Options, SqliteStore};
+use parkade_jobs::sqlite::{Injected, OpenError, Options, SqliteStore};
 use parkade_jobs::{Command, Reply, Wall};
 
 use crate::poll::PollSet;
@@ -90,6 +90,27 @@ impl Store {
     pub fn end(&mut self) {
         self.sqlite.end();
     }
+}
+
+/// For crash tests: `PARKADE_INJECT_COMMIT=delay=5ms,fail=50` makes the disk slow, and each so many-th commit fail. No setting, and said in the log.
+pub fn injected() -> io::Result<Option<Injected>> {
+    let Ok(text) = std::env::var("PARKADE_INJECT_COMMIT") else { return Ok(None) };
+    let wrong = || {
+        io::Error::other(format!("PARKADE_INJECT_COMMIT is for tests, and {text:?} is none: write delay=5ms,fail=50"))
+    };
+    let mut injected = Injected::default();
+    for part in text.split(',') {
+        match part.split_once('=').ok_or_else(wrong)? {
+            ("delay", millis) => {
+                let millis = millis.strip_suffix("ms").and_then(|millis| millis.parse().ok()).ok_or_else(wrong)?;
+                injected.delay = Duration::from_millis(millis);
+            }
+            ("fail", every) => injected.fail_every = Some(every.parse().map_err(|_| wrong())?),
+            _ => return Err(wrong()),
+        }
+    }
+    tracing::warn!(?injected, "faults are injected into the store of jobs: this is a test");
+    Ok(Some(injected))
 }
 
 /// What the wall clock says. Jobs outlive the process, and so what its monotonic clock counts from.

@@ -114,6 +114,16 @@ impl Link {
                 self.session.resume(&mut self.out, &self.places, &outcome, &requests, behind.as_ref());
                 self.session.pump(&mut self.out);
             }
+            FromCore::Run { stream, run } => {
+                let parts = RunParts {
+                    id: run.id,
+                    name: &run.name,
+                    attempt: run.attempt,
+                    deadline: run.deadline,
+                    arguments: &run.arguments,
+                };
+                self.session.run(&mut self.out, &mut self.places, request(stream), &parts).unwrap();
+            }
             FromCore::Cancel { stream, .. } => self.cancels(stream),
             FromCore::Window { stream, bytes } => {
                 if let Some(open) = self.session.streams.get_mut(&stream) {

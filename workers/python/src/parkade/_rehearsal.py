@@ -75,6 +75,7 @@ class Rehearsal:
         self.channels = Channels(patterns)
         self.parked: list[Parking] = []
         self._published: list[tuple[str, p.Message]] = []
+        self._ended: list[p.Completed | p.NoResult] = []
 
     def park(self, wait: p.Wait, over: Callable[[p.Outcome], None], own_cursor: str | None = None) -> Parking:
         """Parks. A message behind the wait's cursor (or the request's own) is there with the next `settle`."""
@@ -99,6 +100,14 @@ class Rehearsal:
             self._end(parking, outcome)
         return parking
 
+    def park_result(self, wait: p.UntilResult, over: Callable[[p.Outcome], None]) -> Parking:
+        """Parks for a job that has not ended."""
+        return self._park(wait, wait.options.timeout, p.Pending(wait.id), over)
+
+    def job_ended(self, outcome: p.Completed | p.NoResult) -> None:
+        """A job has; who waits for that is woken by the next `settle`."""
+        self._ended.append(outcome)
+
     def leave(self, parking: Parking) -> None:
         """Nobody waits any more."""
         if parking in self.parked:
@@ -113,13 +122,14 @@ class Rehearsal:
         self._published.append((name, message))
 
     def settle(self) -> None:
-        """Wakes everybody who waited for what was published."""
-        while self._published:
-            name, message = self._published.pop(0)
-            for parking in [
-                parking for parking in self.parked if isinstance(parking.wait, p.Next) and parking.wait.channel == name
-            ]:
-                self._end(parking, message)
+        """Wakes everybody who waited for what was published, or for a job that has ended."""
+        while self._published or self._ended:
+            if self._published:
+                name, message = self._published.pop(0)
+                self._end_all([one for one in self.parked if _is_next(one.wait, name)], message)
+            else:
+                outcome = self._ended.pop(0)
+                self._end_all([one for one in self.parked if _is_result(one.wait, outcome.id)], outcome)
 
     def advance(self, seconds: float) -> None:
         """Moves the clock; whatever is due on the way ends in its order, and what it parks anew may end too."""
@@ -141,9 +151,21 @@ class Rehearsal:
         self.parked.append(parking)
         return parking
 
+    def _end_all(self, parked: list[Parking], outcome: p.Outcome) -> None:
+        for parking in parked:
+            self._end(parking, outcome)
+
     def _end(self, parking: Parking, outcome: p.Outcome) -> None:
         self.parked.remove(parking)
         parking.over(outcome)
+
+
+def _is_next(wait: p.Wait, name: str) -> bool:
+    return isinstance(wait, p.Next) and wait.channel == name
+
+
+def _is_result(wait: p.Wait, id: bytes) -> bool:
+    return isinstance(wait, p.UntilResult) and wait.id == id
 
 
 def _cursor(sequence: int) -> str:

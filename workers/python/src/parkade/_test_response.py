@@ -10,11 +10,14 @@ import msgspec
 from ._answers import Answer
 from ._rehearsal import Parking
 from ._wire import payloads as p
-from .errors import QueryError
+from .errors import JobError, QueryError
+from .job import text_of_id
+from .job_values import decode_result
 from .mappings import Headers
 from .pages import error_response, log_fault
 from .request import Request
-from .response import JSON, inline
+from .response import JSON, flat_of, inline
+from .response import Response as Made
 from .waits import Message, Wait, error_of, shape_of
 
 
@@ -123,9 +126,18 @@ class Whole(p.Response, array_like=True, frozen=True):
         pass
 
 
-def answer_of(outcome: p.Outcome, then: p.Answer, wait: p.Wait) -> p.Response:
+def answer_of(outcome: p.Outcome, then: p.Answer, wait: p.Wait, jobs_path: str | None) -> p.Response:
     """What the core answers alone."""
     match outcome:
+        case p.Completed(result=result):
+            value = decode_result(result)
+            made = value if isinstance(value, Made) else Made(value, 204 if value is None else 200)
+            return Whole(*flat_of(made))
+        case p.Pending(id=id):
+            headers = {} if jobs_path is None else {"location": jobs_path.replace("{id:uuid}", text_of_id(id))}
+            return inline(Made({"id": text_of_id(id)}, 202, headers))
+        case p.NoResult(id=id, reason=reason, text=text):
+            return inline(error_response(JobError(text, reason=reason, id=text_of_id(id)), None))
         case p.Message(cursor=cursor, content_type=content_type, body=body):
             return Whole(200, ["content-type", content_type, "etag", f'"{cursor}"'], body)
         case p.Rows(columns=[_, *_], count=0) if shape_of(wait) != "rows":

@@ -110,28 +110,31 @@ class Connection:
     def _ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, dict[str, Any]]:
         """Once more when the connection has ended meanwhile: what is asked here may be asked twice."""
         try:
-            return self._exchange(method, path, body)
+            status, text = self._exchange(method, path, body)
         except (HTTPException, ConnectionError):
             self._http.close()
+            status, text = self._once_more(method, path, body)
         except OSError as error:
             raise self._unreachable(error) from error
-        try:
-            return self._exchange(method, path, body)
-        except (HTTPException, OSError) as error:
-            raise self._unreachable(error) from error
-
-    def _exchange(self, method: str, path: str, body: bytes | None) -> tuple[int, dict[str, Any]]:
-        headers = {"content-type": "application/json"} if body is not None else {}
-        self._http.request(method, path, body, headers)
-        response = self._http.getresponse()
-        text = response.read()
         try:
             answer = json.loads(text)
         except ValueError:
             answer = None
         if not isinstance(answer, dict):
             raise ConnectError(f"{self._address} answers nothing that can be read; is this an --admin address?")
-        return response.status, answer
+        return status, answer
+
+    def _once_more(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        try:
+            return self._exchange(method, path, body)
+        except (HTTPException, OSError) as error:
+            raise self._unreachable(error) from error
+
+    def _exchange(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        headers = {"content-type": "application/json"} if body is not None else {}
+        self._http.request(method, path, body, headers)
+        response = self._http.getresponse()
+        return response.status, response.read()
 
     def _unreachable(self, error: Exception) -> ConnectError:
         self._http.close()

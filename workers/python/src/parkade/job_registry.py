@@ -46,7 +46,6 @@ class JobRegistry:
     def job(
         self,
         function: Any = None,
-        /,
         *,
         name: str | None = None,
         retries: int = 3,

@@ -21,7 +21,9 @@ RESPONSE = 1  # the type of the extension
 def encode_result(value: object) -> bytes:
     """Raises `Nonsense` for what no job may return."""
     try:
-        encoded = _encode(Ext(RESPONSE, encode_payload(flat_of(value))) if isinstance(value, Response) else value)
+        encoded = _encode(
+            Ext(RESPONSE, encode_payload(flat_of(value))) if isinstance(value, Response) else _plain(value)
+        )
     except Nonsense:
         raise
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -66,6 +68,11 @@ def _read_extension(code: int, data: memoryview) -> object:
     return Response(body, status, list(zip(pairs, pairs, strict=True)))
 
 
-_encode = msgspec.msgpack.Encoder(enc_hook=encode_message).encode
+def _plain(value: object) -> Any:
+    """What JSON would be made of: times as text, which MessagePack has a type of its own for, and bytes as they are."""
+    return msgspec.to_builtins(value, builtin_types=(bytes, bytearray, memoryview), enc_hook=encode_message)
+
+
+_encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(ext_hook=_read_extension).decode
 _read_response = msgspec.msgpack.Decoder(tuple[int, list[Any] | None, Any]).decode

@@ -154,10 +154,10 @@ def make_job(function: Callable[P, R], policy: Policy) -> JobFunction[P, R]:
 class Handle:
     """A job that was enqueued. `id` is a UUID as text."""
 
-    __slots__ = ("_id",)
+    __slots__ = ("_asked", "_id")
 
     def __init__(self, id: bytes) -> None:
-        self._id = id
+        self._asked = self._id = id  # under which it was enqueued, and that it has
 
     @classmethod
     def of(cls, id: str) -> Handle:
@@ -186,15 +186,15 @@ class Handle:
 
     async def _stored(self) -> Handle:
         exchange = port.exchange.get()
-        if exchange is None or self._id not in (exchange.enqueued or ()):
-            raise WaitError("a job is awaited once, in the async def that enqueued it; elsewhere await its result()")
+        if exchange is None or self._asked not in exchange.enqueued:
+            raise WaitError("a job is awaited in the async def that enqueued it; elsewhere await its result()")
         outcome = await exchange.wait(encode_park(p.UntilStored(), AWAIT))
         value_of_outcome(outcome)  # raises when it was refused
-        if isinstance(outcome, p.Stored):
-            # The last of the ids is that of the last one enqueued before the wait.
-            at = exchange.enqueued.index(self._id) - exchange.behind if exchange.enqueued else 0
-            if -len(outcome.ids) <= at < 0:
-                self._id = outcome.ids[at]
+        if isinstance(outcome, p.Stored) and outcome.ids:
+            # The last is that of the last one before the wait; what an earlier wait was told may be left out.
+            asked = list(exchange.enqueued)[: exchange.behind]
+            exchange.enqueued.update(zip(reversed(asked), reversed(outcome.ids), strict=False))
+        self._id = exchange.enqueued[self._asked]
         return self
 
     def __repr__(self) -> str:

@@ -19,11 +19,12 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec import Raw
 
-from ._answers import Answer, AsyncChunks, Chunks, Streamed
+from ._answers import Answer, AsyncChunks, Attempted, Chunks, Streamed
 from ._answers import Parked as ParkedAnswer
 from ._link import port
 from ._rehearsal import Parking, Rehearsal
 from ._test_database import Answers, Asked, Databases
+from ._test_jobs import RUNS_MAX, Enqueued, Jobs
 from ._test_response import Parked, Response, Whole, answer_of, answer_of_failed
 from ._wire import payloads as p
 from ._wire.ready import Park, read_wait
@@ -37,7 +38,7 @@ from .request import Request
 from .response import inline
 from .waits import channel
 
-__all__ = ["Asked", "Client", "Parked", "Response"]
+__all__ = ["Asked", "Client", "Enqueued", "Parked", "Response"]
 
 BODY_MAX = 64 * 1024 * 1024  # bytes of a streamed answer; then: AssertionError, since a test would never end
 TURNS_PARKED = 20  # of the loop, until a parked request is told of
@@ -58,6 +59,7 @@ class Client:
         self._router = Router((route.methods, route.pattern) for route in app.routes)
         self._rehearsal = Rehearsal(self._told.channels)
         self._databases = Databases()
+        self._jobs = Jobs(self._told.jobs)
         self._headers = dict(headers or {})
         self._loop = asyncio.new_event_loop() if self._handling.concurrent else None
         self._outside: port.Port | None = None
@@ -146,6 +148,28 @@ class Client:
         """What databases were asked so far, `begin`, `commit` and `rollback` among it."""
         return list(self._databases.asked)
 
+    # Jobs
+
+    @property
+    def jobs(self) -> list[Enqueued]:
+        """What was enqueued so far."""
+        return list(self._jobs.all)
+
+    def run_jobs(self) -> None:
+        """Runs what was enqueued, in that order, and what is enqueued meanwhile: at once, also what is put off to a
+        later time, or tried again. A job that waits is still `running` then; `advance` goes on with it.
+        """
+        with self._connected():
+            for _ in range(RUNS_MAX):
+                if (begun := self._jobs.begin()) is None:
+                    return
+                self._run_job(*begun)
+                self._rehearsal.settle()
+        raise AssertionError(f"{RUNS_MAX} attempts were made, and there are more: is it endless?")
+
+    def _run_job(self, stream: int, run: p.Run) -> None:
+        self._take(_JobRun(stream), lambda: self._handling.attempt(stream, run))
+
     # What happens meanwhile
 
     def advance(self, seconds: float) -> None:
@@ -178,7 +202,7 @@ class Client:
         return len(self._rehearsal.parked)
 
     def __enter__(self) -> Client:
-        self._outside = port.connect(_TestPort(self._rehearsal))
+        self._outside = port.connect(_TestPort(self._rehearsal, self._jobs))
         if self._loop is not None:
             self._loop.run_until_complete(self._handling.start_concurrent())
         else:
@@ -257,17 +281,23 @@ class Client:
             case ParkedAnswer(park=encoded):
                 park = msgspec.msgpack.decode(encoded, type=Park)
                 self._park(response, cast(p.Wait, read_wait(park.wait)), park.then)
+            case Attempted() if isinstance(response, _JobRun):
+                job = self._jobs.on(response.stream)
+                self._jobs.end(job, answer)
+                if job.outcome is not None:
+                    self._rehearsal.job_ended(job.outcome)
 
     def _park(self, response: Parked, wait: p.Wait, then: p.Then) -> None:
         def over(outcome: p.Outcome) -> None:
             response.parking = None
             match outcome, then:
-                case p.Failed(), _:
+                case p.Failed(), _ if not isinstance(response, _JobRun):
                     response.whole = answer_of_failed(outcome, Request(response.requested))
                 case _, p.Call(function=function, state=state):
-                    self._take(response, lambda: self._handling.call(function, state, outcome))
+                    stream = response.stream if isinstance(response, _JobRun) else 0
+                    self._take(response, lambda: self._handling.call(stream, function, state, outcome))
                 case _:
-                    response.whole = answer_of(outcome, cast(p.Answer, then), wait)
+                    response.whole = answer_of(outcome, cast(p.Answer, then), wait, self._jobs_path)
 
         own = Request(response.requested).cursor if isinstance(then, p.Answer) else None
         ended: list[p.Outcome] = []
@@ -296,7 +326,23 @@ class Client:
     ) -> Parking:
         if isinstance(wait, p.Timer | p.Next | p.Stream):
             return self._rehearsal.park(wait, over, own_cursor)
+        if isinstance(wait, p.UntilResult):
+            return self._rehearse_result(wait, over)
+        if isinstance(wait, p.UntilStored):
+            raise WaitError("only a coroutine waits for that")
         return self._rehearsal.park_query(wait, *self._databases.ask(wait, response), over)
+
+    def _rehearse_result(self, wait: p.UntilResult, over: Callable[[p.Outcome], None]) -> Parking:
+        job = self._jobs.find(wait.id)
+        if job is None:
+            return self._rehearsal.park_query(wait, 0, p.NoResult(wait.id, "missing", "there is no such job"), over)
+        if job.outcome is not None:
+            return self._rehearsal.park_query(wait, 0, job.outcome, over)
+        return self._rehearsal.park_result(msgspec.structs.replace(wait, id=job.told.id), over)
+
+    @property
+    def _jobs_path(self) -> str | None:
+        return next((route.path for route in self._told.routes if route.kind == "job"), None)
 
     def _give_up(self, response: Parked) -> None:
         """The coroutine no longer wants what it waits for."""
@@ -320,25 +366,48 @@ class Client:
 
     @contextmanager
     def _connected(self) -> Iterator[None]:
-        before = port.connect(_TestPort(self._rehearsal))
+        before = port.connect(_TestPort(self._rehearsal, self._jobs))
         try:
             yield
         finally:
             port.connect(before)
 
 
+class _JobRun(Parked):
+    """An attempt of a job, which may be parked as a request may."""
+
+    def __init__(self, stream: int) -> None:
+        super().__init__(p.Request(None, [], None, b"", _raw(p.RequestHead("", "", "", _raw([]), "", "", ""))))
+        self.stream = stream
+
+
 class _TestPort:
-    def __init__(self, rehearsal: Rehearsal) -> None:
+    def __init__(self, rehearsal: Rehearsal, jobs: Jobs) -> None:
         self._rehearsal = rehearsal
+        self._jobs = jobs
 
     def publish(self, channel: str, content_type: str, body: bytes) -> None:
         self._rehearsal.publish(channel, content_type, body)
+
+    def enqueue(self, id: bytes, job: bytes) -> None:
+        self._jobs.enqueue(job)
+        if isinstance(exchange := port.exchange.get(), _TestExchange):
+            exchange.enqueued[id] = id
+
+    def progress(self, stream: int, progress: bytes) -> None:
+        told = msgspec.msgpack.decode(progress, type=p.Progress)
+        self._jobs.on(stream).progress = (told.fraction, told.text)
+
+    def is_cancelled(self, stream: int) -> bool:
+        return False
 
 
 class _TestExchange:
     def __init__(self, client: Client, response: Parked) -> None:
         self._client = client
         self._response = response
+        self.enqueued: dict[bytes, bytes] = {}
+        self.behind = 0
 
     async def wait(self, park: bytes) -> p.Outcome:
         if self._response.parking is not None:
@@ -346,6 +415,9 @@ class _TestExchange:
         if self._response.gone:
             raise WaitError("the client has left")
         wait = cast(p.Wait, read_wait(msgspec.msgpack.decode(park, type=Park).wait))
+        self.behind = len(self.enqueued)
+        if isinstance(wait, p.UntilStored):  # it is, at once
+            return p.Stored([self._client._jobs.effective(id) for id in self.enqueued])
         try:
             return await self._client._await(self._response, wait)
         except asyncio.CancelledError:

@@ -1,7 +1,7 @@
 //! What the store has been asked, and for whom.
 
 use parkade_core::{JobId, RequestId};
-use parkade_jobs::{Command, Fault, Reply};
+use parkade_jobs::{Command, Fault, Reply, Verdict};
 use tokio::sync::oneshot;
 
 use super::{Server, core};
@@ -19,9 +19,8 @@ pub enum Question {
         asked: Asking,
     },
     Claim,
-    End {
-        job: JobId,
-    },
+    /// How an attempt ended, to be said again when the store cannot note it now.
+    End(Box<RunEnd>),
     LookUp {
         request: RequestId,
     },
@@ -39,6 +38,14 @@ pub enum Question {
     Schedules,
     Recur,
     Count,
+}
+
+/// How an attempt of a job ended.
+#[derive(Debug, Clone)]
+pub struct RunEnd {
+    pub job: parkade_jobs::JobId,
+    pub attempt: u32,
+    pub verdict: Verdict,
 }
 
 /// Who enqueued a job.

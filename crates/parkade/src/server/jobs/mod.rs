@@ -19,7 +19,7 @@ use parkade_wire::Application;
 use super::Server;
 use crate::admin::JobAnswer;
 use crate::store::{Store, wall};
-use asked::Question;
+use asked::{Question, RunEnd};
 use recurring::Timetables;
 use results::Results;
 use runs::RunKept;
@@ -52,6 +52,10 @@ pub struct Jobs {
     tags: u64,
     results: Results,
     timetables: Timetables,
+    /// What the store could not note: it is asked again, about once a second.
+    unnoted: Vec<RunEnd>,
+    /// Of an attempt, where the application says nothing.
+    deadline: Option<std::time::Duration>,
     /// As the store said last.
     counts: Counts,
     replies: Vec<Reply>,
@@ -62,7 +66,8 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    pub fn new(store: Store) -> Self {
+    /// `deadline`: of an attempt, where the application says nothing.
+    pub fn new(store: Store, deadline: Option<std::time::Duration>) -> Self {
         Self {
             store,
             specs: HashMap::new(),
@@ -72,6 +77,8 @@ impl Jobs {
             tags: 0,
             results: Results::default(),
             timetables: Timetables::default(),
+            unnoted: Vec::new(),
+            deadline,
             counts: Counts::default(),
             replies: Vec::new(),
             never_stored: Vec::new(),
@@ -218,7 +225,7 @@ impl Server {
         match question {
             Question::Enqueue { request, asked } => self.hear_enqueued(request, asked, reply),
             Question::Claim => self.hear_claimed(reply),
-            Question::End { job } => self.hear_run_noted(job, reply),
+            Question::End(end) => self.hear_run_noted(end, reply),
             Question::LookUp { request } => self.hear_found(request, reply),
             Question::Announce { job } => self.hear_announced(job, reply),
             Question::Cancel { job, reply: back } => self.hear_cancelled(job, back, reply),
@@ -245,8 +252,11 @@ impl Server {
         }
     }
 
-    /// About once a second, for whoever looks.
-    pub(super) fn count_jobs(&mut self) {
+    /// About once a second: what is left to be noted, and the counts for whoever looks.
+    pub(super) fn look_after_jobs(&mut self) {
+        for end in std::mem::take(&mut self.jobs.unnoted) {
+            self.note(end);
+        }
         if self.jobs.store.is_open()
             && !self.jobs.questions.values().any(|question| matches!(question, Question::Count))
         {

@@ -1,13 +1,11 @@
 //! Runs of jobs: claimed, given to workers, their ends noted.
 
 use bytes::Bytes;
-use parkade_core::{
-    Allowance, ClaimedJob, Event, Failure, JobId, JobPolicy, RequestId, Verdict as CoreVerdict, WorkerId,
-};
+use parkade_core::{Allowance, ClaimedJob, Event, Failure, JobPolicy, RequestId, Verdict as CoreVerdict, WorkerId};
 use parkade_jobs::{Claimed, Command, Reply, Verdict};
 
-use super::asked::Question;
-use super::{Server, core, stored, until};
+use super::asked::{Question, RunEnd};
+use super::{Server, core, until};
 use crate::server::exchange::Exchange;
 use crate::server::refusal;
 use crate::server::seconds::duration;
@@ -57,7 +55,7 @@ impl Server {
     fn begin_run(&mut self, job: Claimed) -> ClaimedJob {
         let request = self.http.enter_nobody();
         let queue = self.jobs.queue(&job.queue);
-        let standard = self.core.config().deadline;
+        let standard = self.jobs.deadline;
         let policy = self.jobs.specs.get(&job.name).map(|spec| JobPolicy {
             concurrent: spec.concurrent,
             retries: spec.retries,
@@ -127,16 +125,21 @@ impl Server {
                 Verdict::Unknown
             }
         };
-        self.jobs.ask(Question::End { job: core(job) }, |tag| Command::End { tag, job, attempt, verdict });
+        self.note(RunEnd { job, attempt, verdict });
     }
 
-    pub(super) fn hear_run_noted(&mut self, job: JobId, reply: Reply) {
+    pub(super) fn note(&mut self, end: RunEnd) {
+        let RunEnd { job, attempt, verdict } = end.clone();
+        self.jobs.ask(Question::End(Box::new(end)), |tag| Command::End { tag, job, attempt, verdict });
+    }
+
+    pub(super) fn hear_run_noted(&mut self, end: Box<RunEnd>, reply: Reply) {
         let Reply::AttemptEnded { ended, is_stale, due, .. } = reply else {
-            // It is claimed still, as far as the store knows: the next start rescues it.
-            return tracing::error!(job = %stored(job), "how a job ended could not be noted: it will be run again");
+            // Forgotten, it would be taken for running until the next start.
+            return self.jobs.unnoted.push(*end);
         };
         if is_stale {
-            tracing::warn!(job = %stored(job), "a run of a job ended that had been given up before");
+            tracing::warn!(job = %end.job, "a run of a job ended that had been given up before");
         }
         if let Some(due) = due {
             self.tell(Event::JobsReady { after: Some(until(due)) });

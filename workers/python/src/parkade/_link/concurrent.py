@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import threading
 from typing import cast
 
@@ -26,7 +27,7 @@ def run(link: Link, session: Session, application: Application) -> str:
 
 async def _run(link: Link, session: Session, application: Application) -> str:
     loop = asyncio.get_running_loop()
-    concurrent = Concurrent(loop, session, application)
+    concurrent = Concurrent(loop, session, application, link)
     port.connect(concurrent)
     await application.start_concurrent()
     await loop.connect_read_pipe(lambda: concurrent, os.fdopen(link.reader, "rb", 0))
@@ -54,7 +55,7 @@ def _loop_of_choice() -> asyncio.AbstractEventLoop:
 class Concurrent(asyncio.Protocol):
     """Reads, starts tasks, writes what they answered once for each batch that was read."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, session: Session, application: Application) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, session: Session, application: Application, link: Link) -> None:
         self.loop = loop
         self.over: asyncio.Future[Ended | None] = loop.create_future()  # None when the core is gone
         self.plain: frozenset[int] = frozenset()  # routes whose functions occupy this worker
@@ -65,6 +66,10 @@ class Concurrent(asyncio.Protocol):
         self._outlet: asyncio.WriteTransport | None = None
         self._thread = threading.get_ident()
         self._running = 0  # what the application's code is running for outside of a coroutine
+        self._kept: list[Event] = []  # read while that ran, to be done behind what was read before
+        self._receive = link.receive
+        self._poll = select.poll()
+        self._poll.register(link.reader, select.POLLIN)
         self._out: list[bytes] = []
         self._flush_is_due = False
         self._closed: asyncio.Future[None] = loop.create_future()
@@ -91,9 +96,7 @@ class Concurrent(asyncio.Protocol):
         if exchange is not None:
             stream = exchange.stream
             if self._session.takes_jobs(stream):
-                if exchange.enqueued is None:
-                    exchange.enqueued = []
-                exchange.enqueued.append(id)
+                exchange.enqueued[id] = id
         if data := self._session.enqueue(stream, job):
             self.write(data)
 
@@ -105,6 +108,10 @@ class Concurrent(asyncio.Protocol):
 
     def is_cancelled(self, stream: int) -> bool:
         session = self._session
+        if stream == self._running and threading.get_ident() == self._thread:
+            # A plain function keeps the loop from reading; what comes is done when it has ended.
+            while self._poll.poll(0) and (data := self._receive()):
+                self._kept += session.receive(data)
         return stream in session.cancelled or not (session.held(stream) or session.awaiting(stream))
 
     def park(self, stream: int, park: bytes) -> None:
@@ -175,13 +182,16 @@ class Concurrent(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._flush_is_due = True  # nothing below needs a turn of its own: the runners flush behind their first steps
         cancelled = self._session.cancelled
-        for event in self._session.receive(data):
-            if type(event) is Opened and event.stream not in cancelled:
-                route = event.request.route
-                self._running = event.stream
-                self._begin(event.stream, self._runs[route](event.request), route in self.plain)
-            else:
-                self._take(event)
+        events = self._session.receive(data)
+        while events:
+            for event in events:
+                if type(event) is Opened and event.stream not in cancelled:
+                    route = event.request.route
+                    self._running = event.stream
+                    self._begin(event.stream, self._runs[route](event.request), route in self.plain)
+                else:
+                    self._take(event)
+            events, self._kept = self._kept, []
         self._running = 0
         self._runners.start()
 

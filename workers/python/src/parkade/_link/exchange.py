@@ -43,7 +43,7 @@ class Exchange(Struct, eq=False):
     waiting: asyncio.Future[p.Outcome] | None = None
     waiters: list[asyncio.Future[p.Outcome]] | None = None
     writable: asyncio.Future[None] | None = None
-    enqueued: list[bytes] | None = None
+    enqueued: dict[bytes, bytes] = {}
     behind: int = 0
 
     async def wait(self, park: bytes) -> p.Outcome:
@@ -54,7 +54,7 @@ class Exchange(Struct, eq=False):
         await self.held_again()
         self._waits_for_nothing()
         self._link.park(self.stream, park)
-        self.behind = len(self.enqueued or ())
+        self.behind = len(self.enqueued)
         mine = self.waiting = self._resumed()
         try:
             return await mine

@@ -35,11 +35,11 @@ class Port(Protocol):
 class Exchange(Protocol):
     """One request that a coroutine is answering, or one job.
 
-    `enqueued` are the ids of what it has enqueued, in order; `behind` is how many of them there were when it was parked
-    last.
+    `enqueued` is what it has enqueued, in order: the ids, each with the one that the job has in the store, as far as
+    that is known. `behind` is how many there were when it was parked last.
     """
 
-    enqueued: list[bytes] | None
+    enqueued: dict[bytes, bytes]
     behind: int
 
     async def wait(self, park: bytes) -> p.Outcome:

@@ -1,0 +1,142 @@
+//! Jobs as words.
+//!
+//! `jobs` there may be some (`jobs:5s`: after so long). `claimed:r` the store gives job r, whose run is request r: the first attempt of a plain function
+//! that is tried again twice and has the deadline of a route. `claimed:r,s` two; `claimed:-` none; `claimed:r2=r@2` the second attempt of job r is request
+//! r2; `claimed:r+async+q1+once+endless` a coroutine, of queue 1, never tried again, without a deadline; `claimed:r+stranger` of an unknown function;
+//! `claimed:r:more`, `claimed:-:5s` the next is ready then. `unclaimed` the store could not. `queue:1:2:10` at most two of queue 1 run at a time, ten
+//! begin in a second; `queue:1:-:10`.
+//!
+//! `return:r`, `error:r:retry` (`retry@5s`), `error:r:discard`, `error:r:stranger` by whoever holds r. `stop:r` somebody ends job r.
+//! `enqueue:a` by whoever holds a; `stored:a`, `full:a`, `broken:a` by the store. `park:a:stored:all:await`; `park:a:job:x:answer` (`job:x@5s` with a
+//! timeout), `found:a:pending` (`ended`, `missing`) by the store, `over:x` job x has ended for good.
+
+use parkade_core::{ClaimedJob, Effect, Event, JobId, JobPolicy, QueueId, Standing, StoreFault, Verdict, WorkerError};
+
+use super::{Script, config, duration};
+
+impl Script {
+    pub(super) fn of_jobs(&mut self, verb: &str, rest: &[&str]) -> Option<Event> {
+        Some(match (verb, rest) {
+            ("jobs", []) => Event::JobsReady { after: None },
+            ("jobs", [after]) => Event::JobsReady { after: Some(duration(after)) },
+            ("claimed", ["-", rest @ ..]) => claimed(Vec::new(), rest),
+            ("claimed", [names, rest @ ..]) => {
+                let jobs = names.split(',').map(|name| self.claimed(name)).collect();
+                claimed(jobs, rest)
+            }
+            ("unclaimed", []) => Event::JobsNotClaimed,
+            ("queue", [queue, bounds @ ..]) => Event::QueueConfigured {
+                queue: queue_id(queue),
+                concurrency: bounds.first().and_then(|most| most.parse().ok()),
+                rate: bounds.get(1).and_then(|rate| rate.parse().ok()),
+            },
+            ("stop", [name]) => Event::JobCancelled { job: job(name) },
+            ("over", [name]) => Event::JobEnded { job: job(name) },
+            ("stored", [name]) => Event::JobStored { request: self.request(name), fault: None },
+            ("full", [name]) => Event::JobStored { request: self.request(name), fault: Some(StoreFault::Full) },
+            ("broken", [name]) => {
+                Event::JobStored { request: self.request(name), fault: Some(StoreFault::Unavailable) }
+            }
+            ("found", [name, standing]) => Event::JobFound {
+                request: self.request(name),
+                standing: match *standing {
+                    "ended" => Standing::Ended,
+                    "pending" => Standing::Pending,
+                    _ => Standing::Missing,
+                },
+            },
+            _ => return None,
+        })
+    }
+
+    pub fn runs_job(&self, name: &str) -> bool {
+        self.core.runs_job(job(name))
+    }
+
+    pub fn watches(&self, name: &str) -> bool {
+        self.core.is_watched(job(name))
+    }
+
+    pub fn alarms(&self) -> usize {
+        self.core.status(self.now).alarms
+    }
+
+    fn claimed(&mut self, text: &str) -> ClaimedJob {
+        let (name, options) = text.split_once('+').unwrap_or((text, ""));
+        let options: Vec<&str> = options.split('+').filter(|option| !option.is_empty()).collect();
+        let (name, attempt) =
+            name.split_once('@').map_or((name, 1), |(name, attempt)| (name, attempt.parse().unwrap()));
+        let (request, name) = name.split_once('=').unwrap_or((name, name));
+        let has = |option| options.contains(&option);
+        let queue = options.iter().find_map(|option| option.strip_prefix('q')).map_or(QueueId(0), queue_id);
+        let policy = JobPolicy {
+            concurrent: has("async"),
+            retries: if has("once") { 0 } else { 2 },
+            deadline: config().deadline.filter(|_| !has("endless")),
+        };
+        let policy = (!has("stranger")).then_some(policy);
+        ClaimedJob { request: self.request(request), job: job(name), attempt, queue, policy }
+    }
+
+    pub(super) fn written_of_jobs(&self, effect: &Effect) -> String {
+        match effect {
+            Effect::ClaimJobs { count, limited } => {
+                let of = |allowance: &parkade_core::Allowance| format!(":q{}={}", allowance.queue.0, allowance.count);
+                format!("claim:{count}{}", limited.iter().map(of).collect::<String>())
+            }
+            Effect::RunJob { request, worker } => format!("run:{}:{}", self.name(*request), worker.0),
+            Effect::EndRun { request, verdict } => format!("verdict:{}:{}", self.name(*request), written(*verdict)),
+            Effect::Stored { request } => format!("stored:{}", self.name(*request)),
+            Effect::LookUpJob { request, job } => format!("lookup:{}:{}", self.name(*request), name(*job)),
+            Effect::AnswerJob { request, job, standing } => {
+                format!("told:{}:{}", self.name(*request), self::standing(*job, *standing))
+            }
+            Effect::DropJobResult { job } => format!("dropjob:{}", name(*job)),
+            _ => panic!("not of jobs: {effect:?}"),
+        }
+    }
+}
+
+fn claimed(jobs: Vec<ClaimedJob>, rest: &[&str]) -> Event {
+    let next = rest.iter().find(|word| **word != "more").map(|next| duration(next));
+    Event::JobsClaimed { jobs, more: rest.contains(&"more"), next }
+}
+
+fn queue_id(text: &str) -> QueueId {
+    QueueId(text.parse().unwrap())
+}
+
+/// A job is called by its number, and has its name for one.
+pub(super) fn job(name: &str) -> JobId {
+    JobId(name.bytes().fold(0, |number, byte| number << 8 | u128::from(byte)))
+}
+
+fn name(job: JobId) -> String {
+    let bytes = job.0.to_be_bytes();
+    String::from_utf8(bytes.into_iter().skip_while(|byte| *byte == 0).collect()).unwrap()
+}
+
+pub(super) fn standing(job: JobId, standing: Standing) -> String {
+    format!("{}-{}", name(job), format!("{standing:?}").to_lowercase())
+}
+
+fn written(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Completed => "completed".into(),
+        Verdict::Retry { why, .. } => format!("retry:{why:?}"),
+        Verdict::Dead { why } => format!("dead:{why:?}"),
+        Verdict::Cancelled => "cancelled".into(),
+        Verdict::HandedBack => "back".into(),
+        Verdict::Unknown => "stranger".into(),
+    }
+}
+
+pub(super) fn error(word: &str) -> Option<WorkerError> {
+    match word.split('@').collect::<Vec<&str>>()[..] {
+        ["retry"] => Some(WorkerError::Retry { after: None }),
+        ["retry", after] => Some(WorkerError::Retry { after: Some(duration(after)) }),
+        ["discard"] => Some(WorkerError::Discarded),
+        ["stranger"] => Some(WorkerError::UnknownJob),
+        _ => None,
+    }
+}

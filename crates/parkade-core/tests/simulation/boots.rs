@@ -1,0 +1,106 @@
+//! The core begins, is killed, begins again. In the end the world is calm, and every job runs to an end.
+
+use parkade_core::{Config, Core, Event};
+
+use crate::model::Model;
+use crate::process::{Phase, Process, Temper};
+use crate::store::State;
+use crate::world::World;
+
+const CALM_STEPS: usize = 100_000;
+
+impl World {
+    pub(crate) fn boots(&mut self) {
+        self.model.may_fail = self.core.config().exit_when_the_first_start_fails;
+        self.model.jobs.are_apart = self.core.config().job_workers > 0;
+        self.model.jobs.booted = self.now;
+        self.model.now = self.now;
+        let mut effects = Vec::new();
+        self.core.begin(self.now, &mut effects);
+        self.follow(&effects);
+        self.queue_bounds();
+        self.tell(Event::JobsReady { after: None });
+    }
+
+    /// `kill -9`: nothing is left but what the store has.
+    pub(crate) fn is_killed(&mut self) {
+        let config = self.core.config().clone();
+        self.model.seen.insert("killed");
+        self.begins_anew(config);
+    }
+
+    fn begins_anew(&mut self, config: Config) {
+        self.note(|| "a new core".into());
+        let mut store = std::mem::take(&mut self.model.jobs.store);
+        store.survive(self.now, &mut self.random);
+        let lost = store.acknowledged.iter().find(|job| !store.jobs.contains_key(job));
+        assert!(lost.is_none(), "acknowledged and lost: {lost:?}");
+        let seen = std::mem::take(&mut self.model.seen);
+        self.model = Model { seen, ..Model::default() };
+        self.model.jobs.store = store;
+        self.core = Core::new(Config { seed: self.random.next(), ..config });
+        self.slots.clear();
+        self.vacant.clear();
+        self.boots();
+    }
+
+    /// Promise 9: what was acknowledged runs to an end.
+    pub(crate) fn calms_down(&mut self) {
+        let config = Config { exit_when_the_first_start_fails: false, ..self.core.config().clone() };
+        self.model.jobs.store.is_calm = true;
+        self.begins_anew(config);
+        for _ in 0..CALM_STEPS {
+            if self.model.jobs.store.have_all_ended() && self.model.requests.is_empty() {
+                return;
+            }
+            match self.random.below(3) {
+                0 => self.the_store_acts(),
+                1 => self.a_process_calms_down(),
+                _ => self.time_passes_calmly(),
+            }
+        }
+        let left =
+            self.model.jobs.store.jobs.iter().filter(|(_, job)| !matches!(job.state, State::Ended | State::Stranger));
+        panic!("jobs that never end: {:?}", left.collect::<Vec<_>>());
+    }
+
+    fn a_process_calms_down(&mut self) {
+        let all: Vec<Process> = self.model.processes.values().cloned().collect();
+        if all.is_empty() {
+            return;
+        }
+        let process = self.one_of(&all).clone();
+        let worker = process.id;
+        match process.phase {
+            Phase::Starting => {
+                self.ready(&process);
+                self.model.process(worker).temper = Temper::Quick;
+            }
+            Phase::Ready => {
+                if let Some((token, _)) = self.model.process(worker).ping.take() {
+                    return self.tell(Event::Pong { worker, token });
+                }
+                let Some(stream) = process.streams.front().copied() else { return };
+                let request = stream.request;
+                if let Some(run) = self.model.requests.get_mut(&request).and_then(|request| request.run.as_mut()) {
+                    run.returned = true;
+                }
+                self.closes(&process, Event::JobReturned { worker, request });
+            }
+            Phase::Failed | Phase::Dismissed | Phase::Killed | Phase::Cut => self.exits(&process),
+        }
+    }
+
+    /// When nothing else is to be done, the next thing that is due comes at once.
+    fn time_passes_calmly(&mut self) {
+        let store = &self.model.jobs.store;
+        let is_idle = store.asked.is_empty() && store.answers.is_empty() && self.model.requests.is_empty();
+        let idle = |process: &Process| process.phase == Phase::Ready && process.ping.is_none();
+        if !is_idle || !self.model.processes.values().all(idle) {
+            return self.time_passes();
+        }
+        let due = self.core.next_due().expect("jobs are left, and nothing is due");
+        self.now = self.now.max(due);
+        self.tell(Event::Tick);
+    }
+}

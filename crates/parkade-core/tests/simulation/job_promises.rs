@@ -1,0 +1,125 @@
+//! What must hold of jobs after every step. Promise 9: what was acknowledged is stored, and runs.
+
+use std::collections::BTreeSet;
+
+use parkade_core::{Status, Wait, WorkerState};
+
+use crate::model::{Place, Request};
+use crate::process::{Phase, Process};
+use crate::store::State;
+use crate::world::World;
+
+pub fn check(world: &World, status: &Status) {
+    runs_are_as_told(world, status);
+    a_job_has_one_attempt_at_a_time(world);
+    queues_keep_their_bounds(world);
+    what_waits_for_the_store_is_known(world, status);
+    who_waits_for_jobs_is_known(world, status);
+    no_job_waits_beside_an_idle_worker(world, status);
+    workers_of_requests_come_first(world, status);
+}
+
+fn runs_are_as_told(world: &World, status: &Status) {
+    let runs = world.model.requests.values().filter(|request| request.run.is_some()).count();
+    let waiting = world.model.requests.values().filter(|request| request.is_claimed_only()).count();
+    assert_eq!((status.jobs_waiting, status.jobs_running), (waiting, runs - waiting));
+    assert!(!world.model.drains || waiting == 0, "claimed jobs wait though the server stops");
+}
+
+/// At most one attempt is the present one, and the store knows which.
+fn a_job_has_one_attempt_at_a_time(world: &World) {
+    let mut jobs = BTreeSet::new();
+    for run in world.model.requests.values().filter_map(|request| request.run.as_ref()) {
+        assert!(jobs.insert(run.job), "two attempts at a time: {run:?}");
+        assert!(run.verdict.is_none() && world.core.runs_job(run.job), "ended, and still there: {run:?}");
+        let stored = &world.model.jobs.store.jobs[&run.job];
+        assert_eq!((stored.state, stored.attempt), (State::Running, run.attempt), "{run:?}");
+    }
+}
+
+fn queues_keep_their_bounds(world: &World) {
+    for (queue, (concurrency, rate)) in &world.model.jobs.bounds {
+        let running = world.model.running(*queue);
+        assert!(concurrency.is_none_or(|most| running <= most), "{running} run of {queue:?}");
+        let begun = world.model.jobs.begun.get(queue).copied().unwrap_or(0);
+        let time = (world.now - world.model.jobs.booted).as_secs_f64();
+        let is_slow = |rate: f64| f64::from(begun) <= rate * (time + 1.0);
+        assert!(rate.is_none_or(is_slow), "{begun} of {queue:?} have begun in {time} s");
+    }
+}
+
+fn what_waits_for_the_store_is_known(world: &World, status: &Status) {
+    let all = || world.model.requests.iter();
+    let unstored = all().filter(|(_, request)| request.is_unstored() || request.has_failed_to_store()).count();
+    assert_eq!(status.jobs_unstored, unstored, "requests wait for the store, or nobody does");
+    for (id, request) in all() {
+        assert_eq!(world.core.is_unstored(*id), request.is_unstored());
+        assert_eq!(world.core.store_fault(*id).is_some(), request.has_failed_to_store());
+        let waits = request.waiting().is_some_and(|waiting| waiting.wait == Wait::Stored);
+        assert!(!waits || request.is_unstored(), "everything is stored, and {id:?} waits");
+    }
+    assert_eq!(status.claims_count, usize::from(world.model.jobs.claim.is_some()));
+}
+
+fn who_waits_for_jobs_is_known(world: &World, status: &Status) {
+    let waiting = |request: &Request| match request.waiting().map(|waiting| &waiting.wait) {
+        Some(Wait::Job { job, .. }) => Some(*job),
+        _ => None,
+    };
+    let watched: Vec<_> = world.model.requests.values().filter_map(waiting).collect();
+    assert_eq!(status.jobs_watched, watched.len());
+    assert!(watched.iter().all(|job| world.core.is_watched(*job)));
+    assert_eq!(status.job_results_held, world.model.jobs.results.len(), "results that nobody needs are kept");
+    let asked = world.model.jobs.looked_up.len();
+    assert!((asked..=asked + world.model.jobs.lost_look_ups).contains(&status.jobs_looked_up));
+}
+
+/// Promise 4, for jobs: the last worker that no job takes up is left to requests.
+fn no_job_waits_beside_an_idle_worker(world: &World, status: &Status) {
+    if status.jobs_waiting == 0 || status.lives.running >= status.limits.running_count_max {
+        return;
+    }
+    let serves = |process: &&Process| {
+        let known = status.workers.iter().find(|worker| worker.worker == process.id);
+        known.is_some_and(|worker| {
+            worker.generation == status.generation
+                && matches!(worker.state, WorkerState::Ready | WorkerState::Busy)
+                && (!world.model.jobs.are_apart || worker.for_jobs)
+        }) && process.phase == Phase::Ready
+    };
+    let all: Vec<&Process> = world.model.processes.values().filter(serves).collect();
+    let is_job = |process: &Process| process.streams.iter().any(|stream| stream.is_job);
+    let untaken = all.iter().filter(|process| !is_job(process)).count();
+    let idle = all.iter().find(|process| process.streams.is_empty() && process.credit > 0);
+    let may = world.model.jobs.are_apart || untaken > 1 || all.len() == 1;
+    assert!(idle.is_none() || !may, "claimed, and beside an idle worker: {idle:?}");
+}
+
+/// When everybody is there who should be, there are as many for requests as there should be.
+fn workers_of_requests_come_first(world: &World, status: &Status) {
+    let config = world.core.config();
+    let serving = |worker: &&parkade_core::WorkerStatus| {
+        worker.generation == status.generation && matches!(worker.state, WorkerState::Ready | WorkerState::Busy)
+    };
+    let there = status.workers.iter().filter(serving).count();
+    let for_requests = status.workers.iter().filter(serving).filter(|worker| !worker.for_jobs).count();
+    let missing = there >= (config.workers + config.job_workers) as usize && for_requests < config.workers as usize;
+    assert!(!missing, "{there} workers, and {for_requests} for requests");
+}
+
+/// Nothing is left of jobs.
+pub fn check_the_end(world: &World, status: &Status) {
+    let counts = (status.jobs_running, status.jobs_waiting, status.jobs_watched, status.jobs_unstored);
+    assert_eq!(counts, (0, 0, 0, 0));
+    assert_eq!((status.job_results_held, status.claims_count), (0, 0));
+    assert!(status.jobs_looked_up <= world.model.jobs.lost_look_ups);
+    let counts = world.core.counts();
+    let ended = counts.jobs_completed
+        + counts.jobs_retried
+        + counts.jobs_dead
+        + counts.jobs_cancelled
+        + counts.jobs_handed_back
+        + counts.jobs_unknown;
+    assert_eq!(counts.jobs_claimed, ended, "every run has one verdict");
+    assert!(!world.model.requests.values().any(|request| request.place != Place::Queue));
+}

@@ -1,0 +1,248 @@
+//! Jobs as the world knows them: which are run, whose answers wait for the store, what the shell keeps.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use parkade_core::{
+    Allowance, Effect, Failure, JobId, JobPolicy, Moment, Outcome, QueueId, RequestId, Standing, Then, Verdict, Wait,
+    WorkerId,
+};
+
+use crate::model::{Answer, Model, Place, Request, Waiting};
+use crate::store::{Command, Store};
+
+#[derive(Debug, Default)]
+pub struct Jobs {
+    pub store: Store,
+    /// How jobs ended, as long as the shell keeps it.
+    pub results: BTreeSet<JobId>,
+    /// What the claim that is on its way allows.
+    pub claim: Option<Vec<Allowance>>,
+    pub bounds: BTreeMap<QueueId, (Option<u32>, Option<f64>)>,
+    /// Of each queue, how many runs have begun since the core has.
+    pub begun: BTreeMap<QueueId, u32>,
+    pub booted: Moment,
+    /// There are workers for jobs alone.
+    pub are_apart: bool,
+    /// Requests for which the store is asked, and about which job.
+    pub looked_up: BTreeMap<RequestId, JobId>,
+    /// What the store could not find out.
+    pub lost_look_ups: usize,
+    /// By the step in hand.
+    pub operated: Option<JobId>,
+    pub stored: Option<RequestId>,
+    pub found: Option<(RequestId, JobId, Standing)>,
+}
+
+/// What a request is that no client sent.
+#[derive(Debug, Clone)]
+pub struct Run {
+    pub job: JobId,
+    pub attempt: u32,
+    pub queue: QueueId,
+    pub policy: Option<JobPolicy>,
+    /// A worker has been given it.
+    pub begun: bool,
+    pub returned: bool,
+    /// It does not want to be tried again.
+    pub discarded: bool,
+    pub verdict: Option<Verdict>,
+}
+
+/// How far a job is that a request has enqueued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Enqueued {
+    Pending,
+    Stored,
+    Failed,
+}
+
+impl Request {
+    pub fn is_unstored(&self) -> bool {
+        self.enqueued.values().any(|enqueued| *enqueued == Enqueued::Pending)
+    }
+
+    pub fn has_failed_to_store(&self) -> bool {
+        self.enqueued.values().any(|enqueued| *enqueued == Enqueued::Failed)
+    }
+
+    /// Claimed, and no worker has it.
+    pub fn is_claimed_only(&self) -> bool {
+        self.place == Place::Queue && self.run.as_ref().is_some_and(|run| !run.begun)
+    }
+}
+
+impl Model {
+    pub(crate) fn is_run(&self, id: RequestId) -> bool {
+        self.requests.get(&id).is_some_and(|request| request.run.is_some())
+    }
+
+    pub(crate) fn apply_of_jobs(&mut self, effect: &Effect) {
+        match effect {
+            Effect::ClaimJobs { count, limited } => self.claim(*count, limited),
+            Effect::RunJob { request, worker } => self.run_job(*request, *worker),
+            Effect::EndRun { request, verdict } => self.end_run(*request, *verdict),
+            Effect::Stored { request } => {
+                let id = *request;
+                let request = self.request(id);
+                assert!(matches!(request.place, Place::Worker(_)) && !request.is_unstored(), "nobody waits for this");
+                assert_eq!(self.jobs.stored.replace(id), None, "told twice");
+            }
+            Effect::LookUpJob { request, job } => {
+                let waiting = self.request(*request).waiting().expect("it waits");
+                assert!(matches!(waiting.wait, Wait::Job { job: asked, .. } if asked == *job), "asked for another");
+                assert_eq!(self.jobs.looked_up.insert(*request, *job), None, "asked again before it was answered");
+                self.jobs.store.ask(Command::Find { request: *request, id: *job });
+            }
+            Effect::AnswerJob { request, job, standing } => self.answer_job(*request, *job, *standing),
+            Effect::DropJobResult { job } => assert!(self.jobs.results.remove(job), "dropped twice"),
+            _ => panic!("not of jobs: {effect:?}"),
+        }
+    }
+
+    fn claim(&mut self, count: u32, limited: &[Allowance]) {
+        assert!(!self.drains && !self.may_fail, "claimed while the server stops");
+        assert!(count > 0 && self.jobs.claim.is_none(), "claimed in vain");
+        for (queue, (concurrency, rate)) in &self.jobs.bounds {
+            let allowed = limited.iter().find(|allowed| allowed.queue == *queue).expect("every bound is told").count;
+            let running = self.running(*queue);
+            assert!(concurrency.is_none_or(|most| allowed + running <= most), "more than may run at a time");
+            assert!(rate.is_none_or(|rate| f64::from(allowed) <= rate.max(1.0)), "more than may begin in a second");
+        }
+        self.jobs.claim = Some(limited.to_vec());
+        self.jobs.store.ask(Command::Claim { count, limited: limited.to_vec() });
+    }
+
+    pub fn running(&self, queue: QueueId) -> u32 {
+        let of =
+            |request: &&Request| request.run.as_ref().is_some_and(|run| run.queue == queue && run.policy.is_some());
+        u32::try_from(self.requests.values().filter(of).count()).unwrap()
+    }
+
+    fn run_job(&mut self, id: RequestId, worker: WorkerId) {
+        self.returned(id);
+        let now = self.now;
+        let request = self.request(id);
+        assert!(request.is_claimed_only(), "run from elsewhere");
+        let run = request.run.as_mut().expect("only runs are run");
+        run.begun = true;
+        (request.deadline, request.spell) = (run.policy.and_then(|policy| policy.deadline), now);
+        self.seen.insert("run");
+        self.give(id, worker);
+    }
+
+    fn end_run(&mut self, id: RequestId, verdict: Verdict) {
+        let (now, stops) = (self.now, self.drains || self.may_fail);
+        if let Verdict::Retry { why: Failure::WorkerDied, .. } | Verdict::Dead { why: Failure::WorkerDied } = verdict {
+            self.note_death_of(id);
+        }
+        let operated = self.operated == Some(id);
+        let request = self.request(id);
+        let is_stored = !request.is_unstored() && !request.has_failed_to_store();
+        let (is_claimed_only, late) = (request.is_claimed_only(), request.deadline_at().is_some_and(|at| at <= now));
+        let running = matches!(request.place, Place::Worker(_));
+        let run = request.run.as_mut().expect("only runs end as such");
+        let (is_last, failed) = match verdict {
+            Verdict::Completed => {
+                assert!(run.returned && is_stored, "completed though it has not returned, or enqueued in vain");
+                (false, None)
+            }
+            Verdict::Retry { why, .. } => (false, Some(why)),
+            Verdict::Dead { why } => (true, Some(why)),
+            Verdict::Cancelled => {
+                assert!(operated || self.jobs.operated == Some(run.job), "nobody cancelled it");
+                (false, None)
+            }
+            Verdict::HandedBack => {
+                assert!(stops || is_claimed_only, "handed back by a server that goes on");
+                (false, None)
+            }
+            Verdict::Unknown => (false, None),
+        };
+        if let Some(policy) = run.policy.filter(|_| failed.is_some()) {
+            let tired = run.attempt > policy.retries;
+            assert_eq!(tired || run.discarded, is_last, "tried again too often, or not often enough");
+        }
+        if failed == Some(Failure::DeadlinePassed) && running {
+            assert!(late, "ended before its deadline");
+        }
+        assert_eq!(run.verdict.replace(verdict), None, "two verdicts");
+        let (job, attempt) = (run.job, run.attempt);
+        self.jobs.store.ask(Command::End { id: job, attempt, verdict, now });
+        self.seen.insert(match verdict {
+            Verdict::Completed => "completed job",
+            Verdict::Retry { .. } => "tried again",
+            Verdict::Dead { .. } => "dead",
+            Verdict::Cancelled => "cancelled job",
+            Verdict::HandedBack => "handed back",
+            Verdict::Unknown => "stranger",
+        });
+    }
+
+    fn answer_job(&mut self, id: RequestId, job: JobId, standing: Standing) {
+        let waiting = self.request(id).waiting().expect("it waited").clone();
+        assert_eq!(waiting.then, Then::Answer);
+        self.check_of_jobs(id, &waiting, Outcome::Job { job, standing });
+        self.answer(id, Answer::Awaited, Answer::Ended);
+    }
+
+    /// What somebody is told of a job, or of the store.
+    pub(crate) fn check_of_jobs(&mut self, id: RequestId, waiting: &Waiting, outcome: Outcome) {
+        let (now, drains) = (self.now, self.drains);
+        match (outcome, &waiting.wait) {
+            (Outcome::Stored, Wait::Stored) => {
+                let request = &self.requests[&id];
+                assert!(!request.is_unstored() && !request.has_failed_to_store(), "told that it is stored");
+                self.seen.insert("awaited the store");
+            }
+            (Outcome::Refused { refusal }, Wait::Stored) => {
+                use parkade_core::Refusal::{StoreFull, StoreUnavailable};
+                let request = self.request(id);
+                if matches!(refusal, StoreFull | StoreUnavailable) {
+                    assert!(!request.is_unstored() && request.has_failed_to_store(), "told that it is not stored");
+                    request.enqueued.clear();
+                }
+            }
+            (Outcome::Job { job, standing }, Wait::Job { job: asked, timeout }) => {
+                assert_eq!(job, *asked, "told of another job");
+                let found = self.jobs.found == Some((id, job, standing));
+                let in_a_hurry = drains || timeout.is_some_and(|timeout| timeout.is_zero());
+                match standing {
+                    Standing::Ended => assert!(self.jobs.results.contains(&job), "told of an end that is not there"),
+                    Standing::Pending => {
+                        assert!(in_a_hurry || waiting.due().is_some_and(|due| due <= now), "told too early");
+                    }
+                    Standing::Missing => assert!(found, "told what the store has not said"),
+                }
+                self.seen.insert(match standing {
+                    Standing::Ended => "job ended",
+                    Standing::Pending => "job pending",
+                    Standing::Missing => "job missing",
+                });
+            }
+            (Outcome::Stored | Outcome::Job { .. }, _) => panic!("{outcome:?} for {waiting:?}"),
+            _ => {}
+        }
+    }
+
+    /// Promise 9: who is told that all is well has everything stored.
+    pub(crate) fn acknowledge(&mut self, id: RequestId) {
+        let request = &self.requests[&id];
+        assert!(request.run.is_none(), "a run is answered");
+        for (job, enqueued) in &request.enqueued {
+            assert_eq!(*enqueued, Enqueued::Stored, "answered before {job:?} was stored");
+            assert!(self.jobs.store.jobs.contains_key(job), "acknowledged and not there");
+            self.jobs.store.acknowledged.insert(*job);
+            self.seen.insert("acknowledged");
+        }
+    }
+
+    /// The answer is here, and waits for the store: the worker has let go of it.
+    pub(crate) fn hold(&mut self, id: RequestId) {
+        let now = self.now;
+        let Some(request) = self.requests.get_mut(&id).filter(|request| request.is_unstored()) else { return };
+        let mut waiting = Waiting::new(Wait::Stored, Then::Answer, None, now, crate::queries::Asked::default());
+        waiting.asked.until = request.deadline_at();
+        (request.place, request.kept, request.holds) = (Place::Waiting(waiting), false, None);
+        self.seen.insert("held");
+    }
+}

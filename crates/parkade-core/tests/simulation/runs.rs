@@ -1,0 +1,202 @@
+//! Jobs: what the seed makes workers and the store do with them.
+
+use std::time::Duration;
+
+use parkade_core::{ClaimedJob, Event, JobId, QueueId, RequestId, Standing, Then, Wait, WorkerError};
+
+use crate::jobs::{Enqueued, Run};
+use crate::model::{Place, Request, Waiting};
+use crate::process::{Process, Stream};
+use crate::queries::Asked;
+use crate::store::{Claimed, Command, Reply, State};
+use crate::world::World;
+
+impl World {
+    pub(crate) fn works_on_a_run(&mut self, process: &Process, stream: Stream) {
+        let (worker, request) = (process.id, stream.request);
+        let is_held_back = self.core.is_unstored(request);
+        match (stream.begun, self.random.below(20)) {
+            (true, _) => self.closes(process, Event::AnswerEnded { worker, request }),
+            (false, 0..8) => {
+                self.model.request(request).run.as_mut().unwrap().returned = true;
+                self.closes(process, Event::JobReturned { worker, request });
+            }
+            (false, 8..11) => {
+                let after = (self.random.below(2) == 0).then(|| Duration::from_millis(self.random.below(900)));
+                let errors = [
+                    WorkerError::Application,
+                    WorkerError::Retry { after },
+                    WorkerError::Discarded,
+                    WorkerError::Overloaded,
+                    WorkerError::UnknownJob,
+                ];
+                let error = *self.one_of(&errors);
+                self.model.request(request).run.as_mut().unwrap().discarded = error == WorkerError::Discarded;
+                self.closes(process, Event::Errored { worker, request, error });
+            }
+            (false, 11..14) => self.enqueues(process, stream),
+            (false, 14) if !is_held_back => {
+                self.model.process(worker).stream(request).unwrap().begun = true;
+                self.tell(Event::Answered { worker, request, whole: false });
+            }
+            (false, _) if is_held_back => self.awaits_the_store(process, stream),
+            (false, _) => self.parks(process, stream),
+        }
+    }
+
+    pub(crate) fn enqueues(&mut self, process: &Process, stream: Stream) {
+        let (worker, id) = (process.id, stream.request);
+        let (now, is_full) = (self.now, self.model.jobs.store.jobs.len() > 150);
+        if is_full {
+            return;
+        }
+        let (job, stored) = self.model.jobs.store.mint(&mut self.random, now);
+        if !stream.ghost {
+            self.model.request(id).enqueued.insert(job, Enqueued::Pending);
+        }
+        self.model.jobs.store.ask(Command::Enqueue { request: Some(id), id: job, job: stored });
+        self.tell(Event::JobEnqueued { worker, request: id });
+    }
+
+    pub(crate) fn awaits_the_store(&mut self, process: &Process, stream: Stream) {
+        let (worker, request, now) = (process.id, stream.request, self.now);
+        if !process.concurrent || stream.begun || stream.ghost {
+            return self.time_passes();
+        }
+        self.model.process(worker).close(now, request);
+        let parked = self.model.request(request);
+        let until = parked.deadline.map(|deadline| now + deadline);
+        let mut waiting = Waiting::new(Wait::Stored, Then::Await, Some(worker), now, Asked::default());
+        waiting.asked.until = until;
+        (parked.place, parked.holds, parked.kept) = (Place::Waiting(waiting), None, false);
+        self.model.process(worker).awaiting.push(request);
+        self.tell(Event::Parked { worker, request, wait: Wait::Stored, then: Then::Await });
+    }
+
+    pub(crate) fn the_store_acts(&mut self) {
+        let (now, answers) = (self.now, self.model.jobs.store.answers.len() as u64);
+        if answers == 0 || self.random.below(2) == 0 {
+            return self.model.jobs.store.act(now, &mut self.random);
+        }
+        let nth = usize::try_from(self.random.below(answers)).unwrap();
+        let reply = self.model.jobs.store.answers.swap_remove(nth);
+        self.note(|| format!("store {reply:?}"));
+        self.hears(reply);
+    }
+
+    pub(crate) fn hears(&mut self, reply: Reply) {
+        match reply {
+            Reply::Enqueued { request, id, fault, due } => {
+                if fault.is_none() {
+                    self.tell(Event::JobsReady { after: due.map(|due| due - self.now) });
+                }
+                let Some(request) = request else { return };
+                let how = if fault.is_none() { Enqueued::Stored } else { Enqueued::Failed };
+                let waiting = self.model.requests.get_mut(&request);
+                let told = waiting.and_then(|request| request.enqueued.get_mut(&id)).map(|enqueued| *enqueued = how);
+                self.tell(Event::JobStored { request, fault });
+                self.is_told_when_it_runs(request, told.is_some());
+            }
+            Reply::Claimed(claimed) => self.hears_claimed(claimed),
+            Reply::Ended { id, for_good, due } => {
+                if let Some(due) = due {
+                    self.tell(Event::JobsReady { after: Some(due - self.now) });
+                }
+                if for_good && self.core.is_watched(id) {
+                    self.has_ended(id);
+                }
+            }
+            Reply::Found { request, id, standing } => self.hears_found(request, id, standing),
+        }
+    }
+
+    /// The shell is told when it may hear what the worker wrote behind.
+    fn is_told_when_it_runs(&mut self, id: RequestId, was_counted: bool) {
+        let Some(request) = self.model.requests.get(&id).filter(|_| was_counted) else { return };
+        if matches!(request.place, Place::Worker(_)) && !request.is_unstored() {
+            let resumed = request.called == Some(parkade_core::Outcome::Stored) || request.enqueued.is_empty();
+            assert!(self.model.jobs.stored == Some(id) || resumed, "nobody says that everything is stored");
+        }
+    }
+
+    pub(crate) fn has_ended(&mut self, id: JobId) {
+        self.model.jobs.results.insert(id);
+        self.tell(Event::JobEnded { job: id });
+        assert!(!self.core.is_watched(id), "somebody still waits for {id:?}");
+    }
+
+    fn hears_claimed(&mut self, claimed: Option<Claimed>) {
+        assert!(self.model.jobs.claim.take().is_some(), "nobody has asked");
+        let Some(Claimed { jobs, more, next }) = claimed else { return self.tell(Event::JobsNotClaimed) };
+        let jobs: Vec<ClaimedJob> = jobs.into_iter().map(|id| self.claimed(id)).collect();
+        self.tell(Event::JobsClaimed { jobs, more, next: next.map(|next| next - self.now) });
+    }
+
+    fn claimed(&mut self, id: JobId) -> ClaimedJob {
+        let (now, request) = (self.now, self.slot());
+        let job = self.model.jobs.store.jobs[&id].clone();
+        let (attempt, queue, policy) = (job.attempt, job.queue, job.policy);
+        let mut run = Request::new("", now);
+        run.run = Some(Run {
+            job: id,
+            attempt,
+            queue,
+            policy,
+            begun: false,
+            returned: false,
+            discarded: false,
+            verdict: None,
+        });
+        self.model.requests.insert(request, run);
+        *self.model.jobs.begun.entry(queue).or_default() += 1;
+        ClaimedJob { request, job: id, attempt, queue, policy }
+    }
+
+    fn hears_found(&mut self, request: RequestId, id: JobId, standing: Option<Standing>) {
+        self.model.jobs.looked_up.remove(&request);
+        let Some(standing) = standing else {
+            if let Some(waiting) = self.model.requests.get_mut(&request) {
+                waiting.here = false;
+                self.tell(Event::Left { request });
+                self.model.jobs.lost_look_ups += 1;
+            }
+            return;
+        };
+        if standing == Standing::Ended {
+            self.model.jobs.results.insert(id);
+        }
+        self.model.jobs.found = Some((request, id, standing));
+        self.tell(Event::JobFound { request, standing });
+        self.model.jobs.found = None;
+    }
+
+    pub(crate) fn operator_cancels_a_job(&mut self) {
+        let job = self.some_job();
+        let state = self.model.jobs.store.jobs.get(&job).map(|job| job.state);
+        if self.core.runs_job(job) {
+            self.model.jobs.operated = Some(job);
+            self.tell(Event::JobCancelled { job });
+            self.model.jobs.operated = None;
+            assert!(!self.core.runs_job(job), "cancelled, and still there");
+        } else if matches!(state, Some(State::Ready | State::Scheduled(_))) {
+            self.model.jobs.store.jobs.get_mut(&job).unwrap().state = State::Ended;
+            if self.core.is_watched(job) {
+                self.has_ended(job);
+            }
+        }
+    }
+
+    /// Of those that were ever enqueued, or none.
+    pub(crate) fn some_job(&mut self) -> JobId {
+        let minted = u64::try_from(self.model.jobs.store.minted).unwrap();
+        JobId((minted - self.random.below(minted.min(12) + 1)).into())
+    }
+
+    pub(crate) fn queue_bounds(&mut self) {
+        for (queue, concurrency, rate) in crate::settings::BOUNDS {
+            let queue = QueueId(queue);
+            self.model.jobs.bounds.insert(queue, (concurrency, rate));
+            self.tell(Event::QueueConfigured { queue, concurrency, rate });
+        }
+    }
+}

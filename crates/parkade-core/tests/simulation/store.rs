@@ -1,0 +1,190 @@
+//! The store of jobs, which outlives the core: what it has been asked it does in that order, what it answers comes in any.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use parkade_core::{Allowance, JobId, JobPolicy, Moment, QueueId, Random, RequestId, Standing, StoreFault, Verdict};
+
+#[derive(Debug, Default)]
+pub struct Store {
+    pub jobs: BTreeMap<JobId, Job>,
+    /// Asked, and not done.
+    pub asked: VecDeque<Command>,
+    /// Done, and not told.
+    pub answers: Vec<Reply>,
+    /// Jobs whose client was told that all is well.
+    pub acknowledged: BTreeSet<JobId>,
+    pub minted: u128,
+    /// It never fails from now on.
+    pub is_calm: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct Job {
+    pub state: State,
+    pub attempt: u32,
+    pub queue: QueueId,
+    /// `None`: the application has no such function.
+    pub policy: Option<JobPolicy>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    Ready,
+    Scheduled(Moment),
+    Running,
+    Ended,
+    /// Until somebody knows it.
+    Stranger,
+}
+
+#[derive(Debug)]
+pub enum Command {
+    Enqueue { request: Option<RequestId>, id: JobId, job: Job },
+    Claim { count: u32, limited: Vec<Allowance> },
+    End { id: JobId, attempt: u32, verdict: Verdict, now: Moment },
+    Find { request: RequestId, id: JobId },
+}
+
+#[derive(Debug)]
+pub enum Reply {
+    Enqueued {
+        request: Option<RequestId>,
+        id: JobId,
+        fault: Option<StoreFault>,
+        due: Option<Moment>,
+    },
+    /// `None`: it could not.
+    Claimed(Option<Claimed>),
+    Ended {
+        id: JobId,
+        for_good: bool,
+        due: Option<Moment>,
+    },
+    /// `None`: it could not.
+    Found {
+        request: RequestId,
+        id: JobId,
+        standing: Option<Standing>,
+    },
+}
+
+#[derive(Debug)]
+pub struct Claimed {
+    pub jobs: Vec<JobId>,
+    pub more: bool,
+    pub next: Option<Moment>,
+}
+
+impl Store {
+    pub fn ask(&mut self, command: Command) {
+        self.asked.push_back(command);
+    }
+
+    /// Does the next thing it was asked for; the answer is durable from then on.
+    pub fn act(&mut self, now: Moment, random: &mut Random) {
+        let Some(command) = self.asked.pop_front() else { return };
+        let fails = !self.is_calm && random.below(12) == 0;
+        let reply = match command {
+            Command::Enqueue { request, id, .. } if fails => {
+                let fault = if random.below(2) == 0 { StoreFault::Full } else { StoreFault::Unavailable };
+                Reply::Enqueued { request, id, fault: Some(fault), due: None }
+            }
+            Command::Enqueue { request, id, job } => {
+                let due = if let State::Scheduled(due) = job.state { Some(due) } else { None };
+                assert!(self.jobs.insert(id, job).is_none(), "enqueued twice");
+                Reply::Enqueued { request, id, fault: None, due }
+            }
+            Command::Claim { .. } if fails => Reply::Claimed(None),
+            Command::Claim { count, limited } => Reply::Claimed(Some(self.claim(now, count, &limited))),
+            Command::End { id, attempt, verdict, now } => self.end(id, attempt, verdict, now),
+            Command::Find { request, id } => {
+                let standing = if fails { None } else { Some(self.standing(id)) };
+                Reply::Found { request, id, standing }
+            }
+        };
+        self.answers.push(reply);
+    }
+
+    fn claim(&mut self, now: Moment, count: u32, limited: &[Allowance]) -> Claimed {
+        for job in self.jobs.values_mut() {
+            if matches!(job.state, State::Scheduled(due) if due <= now) {
+                job.state = State::Ready;
+            }
+        }
+        let mut left: BTreeMap<QueueId, u32> = limited.iter().map(|bound| (bound.queue, bound.count)).collect();
+        let (mut claimed, mut more) = (Vec::new(), false);
+        for (id, job) in self.jobs.iter_mut().filter(|(_, job)| job.state == State::Ready) {
+            let left = left.get_mut(&job.queue);
+            if left.as_ref().is_some_and(|left| **left == 0) {
+                continue;
+            }
+            if claimed.len() == count as usize {
+                more = true;
+                break;
+            }
+            if let Some(left) = left {
+                *left -= 1;
+            }
+            (job.state, job.attempt) = (State::Running, job.attempt + 1);
+            claimed.push(*id);
+        }
+        let due = |job: &Job| if let State::Scheduled(due) = job.state { Some(due) } else { None };
+        Claimed { jobs: claimed, more, next: self.jobs.values().filter_map(due).min() }
+    }
+
+    fn end(&mut self, id: JobId, attempt: u32, verdict: Verdict, now: Moment) -> Reply {
+        let job = self.jobs.get_mut(&id).expect("what was claimed is there");
+        assert_eq!((job.state, job.attempt), (State::Running, attempt), "another attempt is the present one");
+        job.state = match verdict {
+            Verdict::Completed | Verdict::Dead { .. } | Verdict::Cancelled => State::Ended,
+            Verdict::Retry { after, .. } => State::Scheduled(now + after),
+            Verdict::HandedBack => State::Ready,
+            Verdict::Unknown => State::Stranger,
+        };
+        job.attempt -= u32::from(verdict == Verdict::HandedBack);
+        let due = if let State::Scheduled(due) = job.state { Some(due) } else { None };
+        Reply::Ended { id, for_good: job.state == State::Ended, due }
+    }
+
+    fn standing(&self, id: JobId) -> Standing {
+        match self.jobs.get(&id).map(|job| job.state) {
+            None => Standing::Missing,
+            Some(State::Ended) => Standing::Ended,
+            Some(State::Ready | State::Scheduled(_) | State::Running | State::Stranger) => Standing::Pending,
+        }
+    }
+
+    /// The core is no more: some of what it asked for was done, nothing is told. What ran is ready again.
+    pub fn survive(&mut self, now: Moment, random: &mut Random) {
+        for _ in 0..random.below(1 + self.asked.len() as u64) {
+            self.act(now, random);
+        }
+        self.asked.clear();
+        self.answers.clear();
+        for job in self.jobs.values_mut().filter(|job| job.state == State::Running) {
+            job.state = State::Ready;
+        }
+    }
+
+    pub fn have_all_ended(&self) -> bool {
+        self.jobs.values().all(|job| matches!(job.state, State::Ended | State::Stranger))
+    }
+
+    pub fn mint(&mut self, random: &mut Random, now: Moment) -> (JobId, Job) {
+        self.minted += 1;
+        let policy = JobPolicy {
+            concurrent: random.below(2) == 0,
+            retries: u32::try_from(random.below(4)).unwrap(),
+            deadline: (random.below(2) == 0).then(|| Duration::from_millis(500)),
+        };
+        let later = now + Duration::from_millis(random.below(4000));
+        let job = Job {
+            state: if random.below(4) == 0 { State::Scheduled(later) } else { State::Ready },
+            attempt: 0,
+            queue: QueueId(u16::try_from(random.below(4)).unwrap()),
+            policy: (random.below(20) > 0).then_some(policy),
+        };
+        (JobId(self.minted), job)
+    }
+}

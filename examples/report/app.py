@@ -1,0 +1,39 @@
+"""Submit and hold: a report that takes a while. Who waits gets it; who cannot wait comes back for it."""
+
+import os
+import time
+from pathlib import Path
+
+from parkade import App, HTTPError, Job, Wait, html
+
+SECONDS = float(os.environ.get("REPORT_SECONDS", "6"))  # for a whole report
+YEARS = range(1900, 2101)  # others: 422
+MONTHS = ["January", "February", "March", "April", "May", "June"]
+MONTHS += ["July", "August", "September", "October", "November", "December"]
+
+app = App()
+app.get("/", html((Path(__file__).parent / "page.html").read_text(encoding="utf-8")))
+
+# Two reports at a time, however many workers there are: others wait in the store.
+app.queue("reports", concurrency=2)
+
+
+@app.job(queue="reports", retries=2, deadline=60)
+def write_report(year: int, job: Job) -> dict[str, object] | None:
+    """A plain function. That somebody wants it to end is for it to ask."""
+    sales: list[tuple[str, int]] = []
+    for number, month in enumerate(MONTHS):
+        job.progress(number / len(MONTHS), f"{month} {year}")
+        time.sleep(SECONDS / len(MONTHS))  # stands for the work
+        if job.cancelled:
+            return None
+        sales.append((month, (year * 37 + number * 101) % 900 + 100))
+    return {"year": year, "sales": sales, "total": sum(amount for _, amount in sales)}
+
+
+@app.post("/reports/{year}")
+def report(year: int, timeout: float = 20.0) -> Wait:
+    """The report, if it is there in time; else 202 and where it will be. `Prefer: wait=0` asks not to wait at all."""
+    if year not in YEARS:
+        raise HTTPError(422, f"year: {YEARS[0]} to {YEARS[-1]}")
+    return write_report.enqueue(year).result(timeout=max(0.0, timeout))

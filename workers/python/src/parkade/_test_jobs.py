@@ -1,0 +1,105 @@
+"""The jobs of a test: what was enqueued, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from ._answers import Attempted
+from ._wire import frames as f
+from ._wire import payloads as p
+from ._wire.ready import Job as ReadyJob
+from .job import text_of_id
+from .job_values import decode_result
+
+RUNS_MAX = 10_000  # attempts in one `run_jobs`; then: AssertionError, since a test would never end
+
+
+@dataclass(slots=True)
+class Enqueued:
+    """A job that was enqueued: with which arguments and `options` (those that were said), and where it is.
+
+    `progress` is what it told last, `result` what it returned, `error` why its last attempt failed.
+    """
+
+    id: str
+    name: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    options: dict[str, Any]
+    state: Literal["ready", "running", "completed", "dead", "unknown"] = "ready"
+    attempt: int = 0
+    progress: tuple[float | None, str] | None = None
+    result: Any = None
+    error: str | None = None
+    told: p.Enqueue = field(repr=False, kw_only=True)
+    outcome: p.Completed | p.NoResult | None = field(default=None, repr=False)
+
+
+class Jobs:
+    """All of them, in the order they were enqueued."""
+
+    def __init__(self, told: Iterable[ReadyJob]) -> None:
+        self.all: list[Enqueued] = []
+        self._retries = {job.name: job.retries for job in told}
+        self._same: dict[bytes, bytes] = {}  # ids of those that were another already
+
+    def enqueue(self, job: bytes) -> None:
+        """Takes what goes into an ENQUEUE."""
+        told = _read(job)
+        if (same := self._with_key(told)) is not None:
+            self._same[told.id] = same.told.id
+            return
+        _, args, kwargs = msgspec.msgpack.decode(told.arguments)
+        options = msgspec.to_builtins(told.options)
+        self.all.append(Enqueued(text_of_id(told.id), told.name, tuple(args), kwargs, options, told=told))
+
+    def effective(self, id: bytes) -> bytes:
+        """The id that a job has: another's, when there was one with its key."""
+        return self._same.get(id, id)
+
+    def find(self, id: bytes) -> Enqueued | None:
+        return next((job for job in self.all if job.told.id == self.effective(id)), None)
+
+    def begin(self) -> tuple[int, p.Run] | None:
+        """The next attempt that is to be made, whatever time it was put off to, with a stream for it."""
+        for number, job in enumerate(self.all, 1):
+            if job.state == "ready":
+                job.state, job.attempt = "running", job.attempt + 1
+                return number, p.Run(job.told.id, job.name, job.attempt, None, job.told.arguments)
+        return None
+
+    def on(self, stream: int) -> Enqueued:
+        """The job that runs on it."""
+        return self.all[stream - 1]
+
+    def end(self, job: Enqueued, attempted: Attempted) -> None:
+        """An attempt has ended: the job has, too, unless it is tried again."""
+        if attempted.kind == f.RESULT:
+            result = msgspec.msgpack.decode(attempted.payload, type=p.Result).result
+            job.state, job.error, job.result = "completed", None, decode_result(result)
+            job.outcome = p.Completed(job.told.id, result)
+            return
+        error = msgspec.msgpack.decode(attempted.payload, type=p.Error)
+        job.error = error.text
+        if error.reason == "unknown":
+            job.state = "unknown"
+        elif error.reason == "discard" or job.attempt > self._retries[job.name]:
+            job.state, job.outcome = "dead", p.NoResult(job.told.id, "dead", error.text)
+        else:
+            job.state = "ready"
+
+    def _with_key(self, told: p.Enqueue) -> Enqueued | None:
+        key = told.options.key
+        if key is None:
+            return None
+        return next(
+            (job for job in self.all if (job.name, job.told.options.key) == (told.name, key) and job.outcome is None),
+            None,
+        )
+
+
+_read = msgspec.msgpack.Decoder(p.Enqueue).decode
