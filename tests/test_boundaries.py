@@ -14,7 +14,7 @@ from .harness.server import ROOT
 CRATES = ROOT / "crates"
 PYTHON = ROOT / "workers" / "python" / "src" / "parkade"
 
-STRANGERS = ("http", "workers", "databases", "admin", "status_view")
+STRANGERS = ("http", "workers", "databases", "store", "admin", "status_view")
 """Modules of `parkade` that speak to each other only through `server`, in events and effects."""
 
 # What they all may use: words for people, the clock, polling, limits.
@@ -23,7 +23,7 @@ ALLOWED = {("status_view", "admin"): "the report that it reads again is the one 
 LAYERS = [
     ["errors", "limits", "py"],
     ["_wire", "mappings", "forms", "records"],
-    ["_session", "_answers", "_events"],
+    ["_session", "_streams", "_answers", "_events"],
     ["_link"],
     [
         "waits",
@@ -41,9 +41,18 @@ LAYERS = [
         "pages",
         "hooks",
         "routes",
+        "job",
+        "job_arguments",
+        "job_client",
+        "job_options",
+        "job_registry",
+        "job_runs",
+        "job_values",
+        "jobs",
+        "schedules",
     ],
     ["app", "handling", "loading"],
-    ["testing", "_test_response", "_test_database", "_test_found", "_rehearsal", "__init__", "__main__"],
+    ["testing", "_test_response", "_test_database", "_test_found", "_test_jobs", "_rehearsal", "__init__", "__main__"],
 ]
 """Python: each may import what stands above it, and its neighbours."""
 
@@ -74,6 +83,8 @@ def without_tests(text: str) -> str:
         "crates/parkade-sql",
         "crates/parkade-postgres",
         "crates/parkade-sqlite",
+        "crates/parkade-jobs",
+        "crates/parkade/src/store",
         "workers/python/src/parkade",
         "examples/delayed_echo/README.md",
         "examples/auction/README.md",
@@ -162,6 +173,13 @@ def test_databases_know_nothing_of_parkade(crate: str) -> None:
     assert "tokio" not in dependencies(crate)
 
 
+def test_a_store_of_jobs_knows_nothing_of_the_server() -> None:
+    """What runs, how often, and what follows is not its to say."""
+    known = {name for name in dependencies("parkade-jobs") if name.startswith("parkade")}
+    assert known <= {"parkade-sql", "parkade-postgres"}
+    assert "tokio" not in dependencies("parkade-jobs")
+
+
 def test_the_machine_of_postgresql_does_no_io() -> None:
     """Sockets are in `transport` and `database` alone; the rest is told the time and what was read."""
     folder = CRATES / "parkade-postgres" / "src"
@@ -195,7 +213,7 @@ def test_strangers_inside_parkade_do_not_import_each_other(module: str) -> None:
 def test_configuration_and_logs_know_no_server() -> None:
     for path, text in sources(CRATES / "parkade" / "src"):
         if module_of(path) in ("config", "log", "clock", "poll", "words"):
-            known = imports_of(text) & {"http", "workers", "databases", "admin", "server", "serve", "status_view"}
+            known = imports_of(text) & {*STRANGERS, "server", "serve"}
             assert known == set(), path.relative_to(ROOT)
 
 

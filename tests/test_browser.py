@@ -1,4 +1,4 @@
-"""In a real browser: the demo with two windows of one auction, an echo that comes back, a query whose tab is closed."""
+"""In a real browser: the demo (two windows of one auction, an echo, a car wash), a report, a query whose tab is closed."""
 
 from __future__ import annotations
 
@@ -57,6 +57,23 @@ ECHO = """
 })()
 """
 
+WASH = """
+(() => {{
+  const form = document.querySelector("#wash");
+  form.requestSubmit(form.querySelector("button[value='{cars}']"));
+  return true;
+}})()
+"""
+
+WRITE = """
+(() => {{
+  const form = document.querySelector("#ask");
+  form.year.value = "{year}";
+  form.requestSubmit();
+  return true;
+}})()
+"""
+
 
 def test_a_bid_in_one_window_shows_in_both(browser: Browser, demo: Server) -> None:
     one, other = browser.open(url(demo)), browser.open(url(demo))
@@ -92,6 +109,48 @@ def test_a_page_comes_back_by_itself_when_the_code_is_reloaded(browser: Browser,
     demo.reload()
     demo.publish("auction", b'{"bidder": "The house", "amount": 500}', "application/json")
     page.until('document.querySelector("#leader").textContent.includes("The house leads with 500")')
+
+
+def test_a_car_is_washed_step_by_step_and_another_drives_off(browser: Browser, demo: Server) -> None:
+    page = browser.open(url(demo))
+    page.until('document.querySelector("#link")?.dataset.state === "live"')
+    page.run(WASH.format(cars=1))
+    page.until('document.querySelector("#wash-bar").value >= 0.2')
+    page.until('document.querySelector("#wash-told").textContent === "Car 1 is clean."')
+    assert page.run('document.querySelector("#drive-off").disabled')
+    assert browser.problems == []
+    page.run(WASH.format(cars=20))
+    page.until('document.querySelector("#wash-told").textContent === "It waits for a bay."')
+    page.run('document.querySelector("#drive-off").click()')
+    page.until('document.querySelector("#wash-told").textContent === "You drove off."')
+
+
+def test_a_report_is_found_again_by_the_address_of_its_page(shared: Browser, serve: Serve) -> None:
+    server = serve(f"{ROOT}/examples/report/app.py", workers=2, environment={"REPORT_SECONDS": "3"})
+    page = shared.open(url(server))
+    page.until('document.querySelector("#told")?.textContent === "No report yet."')
+    page.run(WRITE.format(year=2026))
+    page.until('document.querySelector("#told").dataset.state === "running"')
+    page.until('document.querySelector("#bar").value > 0')
+    address = page.run("location.href")
+    shared.close(page)
+    again = shared.open(address)
+    again.until('document.querySelector("#told")?.textContent === "Sales of 2026"')
+    assert again.run('document.querySelectorAll("#report tbody tr").length') == 12
+    assert shared.problems == []
+    shared.close_all()
+
+
+def test_a_report_is_cancelled_from_its_page(shared: Browser, serve: Serve) -> None:
+    server = serve(f"{ROOT}/examples/report/app.py", workers=2)
+    page = shared.open(url(server))
+    page.until('document.querySelector("#told")?.textContent === "No report yet."')
+    page.run(WRITE.format(year=2025))
+    page.until('document.querySelector("#told").dataset.state === "running"')
+    page.run('document.querySelector("#cancel").click()')
+    page.until('document.querySelector("#told").textContent === "It was cancelled."')
+    assert page.run('document.querySelector("#running").hidden')
+    shared.close_all()
 
 
 def test_a_query_leaves_the_list_when_its_tab_is_closed(shared: Browser, serve: Serve, postgres: Postgres) -> None:

@@ -13,7 +13,7 @@ from .harness.server import ROOT, Server, free_port, run
 from .harness.until import Stopwatch, until
 
 EXAMPLES = sorted(path.parent.name for path in (ROOT / "examples").glob("*/app.py"))
-TRIED = {"auction", "cancelled_query", "delayed_echo", "demo", "hola"}
+TRIED = {"auction", "cancelled_query", "deferred_log", "delayed_echo", "demo", "hola", "report"}
 JSON = "Content-Type: application/json"
 
 
@@ -148,6 +148,19 @@ def test_the_demo_shows_its_page_and_the_numbers_of_the_core(serve: Serve) -> No
     assert echo.answer().text == "You said: olá"
 
 
+def test_the_cars_of_the_demo_are_washed_while_no_worker_is_busy(serve: Serve) -> None:
+    port = free_port()
+    server = example(serve, "demo", admin=f"127.0.0.1:{port}", environment={"DEMO_ADMIN": f"127.0.0.1:{port}"})
+    assert server.post("/wash?cars=0").status == 422
+    *_, last = server.post("/wash?cars=4").json()["jobs"]
+    server.until(lambda status: status["waits"]["timer"]["count"] == 3)
+    numbers = server.get("/numbers").json()
+    assert (numbers["parked"], [worker["busy"] for worker in numbers["workers"]]) == (3, [False])
+    states = [json.loads(data) for data in server.events(f"/jobs/{last}").data(6)]
+    assert [told.get("text") for told in states if told["state"] == "running"][-1] == "being dried"
+    assert server.get(f"/jobs/{last}", "Prefer: wait=10").text == "Car 4 is clean."
+
+
 def test_make_demo_serves_the_demo() -> None:
     makefile = (ROOT / "Makefile").read_text()
     assert "examples/demo/app.py" in makefile
@@ -176,3 +189,65 @@ def test_the_others_of_the_cancelled_query(serve: Serve, postgres: Postgres) -> 
     clients = [server.connect().ask("GET", "/shared?seconds=0.5") for _ in range(20)]
     assert len({client.answer().text for client in clients}) == 1, "one execution for all"
     assert server.get("/slow?seconds=99999").status == 422
+
+
+# Deferred log
+
+
+def lines(server: Server) -> object:
+    return server.get("/log").json()
+
+
+def test_a_line_is_written_behind_its_answer(serve: Serve, tmp_path: Path) -> None:
+    server = example(serve, "deferred_log", folder=tmp_path)
+    assert server.post("/log", b"It was a dark\nand stormy night").text == "Doobie Doo"
+    until("it is written", lambda: lines(server) == {"lines": 1, "again": 0})
+    id, _, line = (tmp_path / "deferred.log").read_text().partition(" ")
+    assert (len(id), line) == (36, "It was a dark and stormy night\n")
+    assert server.post("/log", b"x" * 1_001).status == 422
+    assert server.post("/log?seconds=61", b"x").status == 422
+
+
+def test_what_was_answered_is_written_though_the_server_is_killed(serve: Serve, tmp_path: Path) -> None:
+    server = example(serve, "deferred_log", folder=tmp_path, workers=2)
+    for number in range(20):
+        assert server.post("/log?seconds=0.1", f"line {number}".encode()).text == "Doobie Doo"
+    server.kill()
+    again = example(serve, "deferred_log", folder=tmp_path, workers=2)
+    until("all are written", lambda: again.get("/log").json()["lines"] == 20)
+
+
+# Report
+
+
+def test_who_waits_gets_the_report(serve: Serve) -> None:
+    server = example(serve, "report", workers=2, environment={"REPORT_SECONDS": "0.2"})
+    assert "<progress" in server.get("/").text
+    report = server.post("/reports/2026").json()
+    assert (report["year"], len(report["sales"])) == (2026, 12)
+    assert report["total"] == sum(amount for _, amount in report["sales"])
+    assert server.post("/reports/1066").status == 422
+
+
+def test_who_cannot_wait_for_the_report_comes_back_for_it(serve: Serve) -> None:
+    server = example(serve, "report", workers=2, environment={"REPORT_SECONDS": "2"})
+    submitted = server.post("/reports/2026", b"", "Prefer: wait=0")
+    place = submitted["location"]
+    assert (submitted.status, place) == (202, f"/jobs/{submitted.json()['id']}")
+    told = [json.loads(server_sent) for server_sent in server.events(place).data(2)]
+    assert told[-1]["state"] == "running"
+    assert 0 <= told[-1]["fraction"] < 1
+    report = server.get(place, "Prefer: wait=10")
+    assert (report.status, report.json()["year"]) == (200, 2026)
+    assert server.get(place).json() == report.json(), "it is kept"
+
+
+def test_a_report_that_nobody_wants_ends(serve: Serve) -> None:
+    server = example(serve, "report", workers=2)
+    place = server.post("/reports/2026", b"", "Prefer: wait=0")["location"]
+    until("it runs", lambda: server.get(place).json()["state"] == "running")
+    with server.connect() as client:
+        assert client.ask("DELETE", place).answer().status in (200, 202)
+    until("it has ended", lambda: server.get(place).status == 410)
+    server.until(lambda status: all(worker["state"] == "ready" for worker in status["workers"]))
+    assert server.status()["counts"]["workers_killed"] == {}, "it looked whether it was to end"

@@ -211,6 +211,7 @@ impl Core {
             Event::JobReturned { worker, request } => self.frame(worker, request, Happening::JobReturned),
             Event::JobEnded { job } => self.job_ended(job),
             Event::JobFound { request, standing } => self.job_found(request, standing),
+            Event::JobNotLookedUp { request } => self.job_not_looked_up(request),
             Event::JobCancelled { job } => self.job_cancelled(job),
             Event::Published { channel, message, bytes } => self.publish(&channel, message, bytes),
             Event::ChannelConfigured { pattern, limits } => {

@@ -75,6 +75,8 @@ pub enum Event {
     JobEnded { job: JobId },
     /// The answer to [`Effect::LookUpJob`](crate::Effect::LookUpJob).
     JobFound { request: RequestId, standing: Standing },
+    /// The other answer: the store could not.
+    JobNotLookedUp { request: RequestId },
     /// Somebody ends a job that is being run, a client or an operator.
     JobCancelled { job: JobId },
 

@@ -60,6 +60,26 @@ fn a_job_that_is_not_there_is_told_in_each_of_three_ways() {
 }
 
 #[test]
+fn a_store_that_cannot_say_it_is_told_in_each_of_three_ways() {
+    check(&format!("{ANSWER} unfound:a"), "refuse:a:StoreUnavailable done:a");
+    check(&format!("{CALL} unfound:a"), "refuse:a:StoreUnavailable done:a");
+    check(&format!("{AWAIT} unfound:a"), "resume:1:StoreUnavailable:a");
+    check(&format!("{AWAIT} unfound:a unfound:a"), "");
+    check(&format!("{ANSWER} over:x unfound:a"), "");
+    let again = "ready:1:concurrent arrive:a:/async park:a:job:x@1s:await wait:1s park:a:job:y:await";
+    check(&format!("{again} unfound:a"), "lookup:a:y");
+    let run = "ready:1 jobs claimed:r park:r:job:x:call unfound:r";
+    check(run, "verdict:r:retry:Refused(StoreUnavailable) done:r");
+    for events in [ANSWER, CALL, AWAIT] {
+        let script = Script::run(config(), &format!("{events} unfound:a"));
+        assert_eq!(
+            (script.core.status(script.now).jobs_looked_up, script.core.status(script.now).jobs_watched),
+            (0, 0)
+        );
+    }
+}
+
+#[test]
 fn when_the_time_is_up_it_is_pending() {
     check(&format!("{SOON} found:a:pending wait:4999ms"), "");
     check(&format!("{SOON} found:a:pending wait:5s"), "told:a:x-pending done:a");

@@ -8,9 +8,8 @@ use crate::id::{JobId, RequestId};
 pub(crate) struct Watchers {
     jobs: HashMap<RequestId, Watched>,
     requests: HashMap<JobId, Vec<RequestId>>,
-    /// How which jobs stand the store is being asked, by the slots of the requests for which it is: once at a time for each, so that an answer
-    /// is never taken for that to a later question.
-    looked_up: HashMap<u32, (RequestId, JobId)>,
+    /// About which jobs the store is being asked: once at a time for each request, so that an answer is never taken for that to a later question.
+    looked_up: HashMap<RequestId, JobId>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -32,24 +31,14 @@ impl Watchers {
 
     /// Whether the store is to be asked now: else it has been, and the answer will do, or it is asked behind that answer.
     pub(crate) fn look_up(&mut self, request: RequestId, job: JobId) -> bool {
-        match self.looked_up.get(&request.slot) {
-            Some((asking, _)) if *asking == request => false,
-            // That of an earlier request may never be answered.
-            Some(_) | None => {
-                self.looked_up.insert(request.slot, (request, job));
-                true
-            }
-        }
+        let is_new = !self.looked_up.contains_key(&request);
+        self.looked_up.entry(request).or_insert(job);
+        is_new
     }
 
     /// The store has answered: about which job?
     pub(crate) fn looked_up(&mut self, request: RequestId) -> Option<JobId> {
-        let (asking, job) = *self.looked_up.get(&request.slot)?;
-        if asking != request {
-            return None;
-        }
-        self.looked_up.remove(&request.slot);
-        Some(job)
+        self.looked_up.remove(&request)
     }
 
     pub(crate) fn looked_up_count(&self) -> usize {

@@ -105,15 +105,19 @@ impl Core {
         {
             return self.answer_query(request, journey, query, late);
         }
+        if let (Outcome::Refused { refusal }, Sequel::Answer | Sequel::Call) = (outcome, sequel) {
+            self.refuse(request, refusal);
+            return self.done(request, journey);
+        }
         match sequel {
             Sequel::Answer => {
                 match outcome {
                     Outcome::Elapsed => self.effects.push(Effect::Release { request }),
                     Outcome::TimedOut { cursor } => self.effects.push(Effect::Empty { request, cursor }),
-                    Outcome::Refused { refusal } => self.refuse(request, refusal),
                     Outcome::Stored => self.release_held(request),
                     Outcome::Job { job, standing } => self.effects.push(Effect::AnswerJob { request, job, standing }),
-                    Outcome::Message { .. } | Outcome::Queried { .. } | Outcome::Unparked => {}
+                    Outcome::Message { .. } | Outcome::Queried { .. } | Outcome::Unparked | Outcome::Refused { .. } => {
+                    }
                 }
                 self.done(request, journey)
             }

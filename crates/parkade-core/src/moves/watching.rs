@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::core::Core;
-use crate::effect::{Effect, Outcome};
+use crate::effect::{Effect, Outcome, Refusal};
 use crate::id::{JobId, RequestId};
 use crate::jobs::Standing;
 use crate::life::machine::Happening;
@@ -44,15 +44,34 @@ impl Core {
             self.jobs.results.hold(asked);
             self.dropped_job_results.push(asked);
         }
-        let Some(job) = self.jobs.watchers.job_of(request) else { return };
-        if job != asked {
-            // It waits for another one meanwhile.
-            return self.look_up(request, job);
-        }
-        if standing == Standing::Pending && !self.jobs.watchers.is_in_a_hurry(request) {
+        if standing == Standing::Pending && !self.jobs.watchers.is_in_a_hurry(request) && self.waits_for(request, asked)
+        {
             return;
         }
-        self.turn(request, Happening::Woken(Outcome::Job { job, standing }));
+        self.tell_standing(request, asked, Outcome::Job { job: asked, standing });
+    }
+
+    /// The store could not say it.
+    pub(crate) fn job_not_looked_up(&mut self, request: RequestId) {
+        match self.jobs.watchers.looked_up(request) {
+            Some(asked) => {
+                self.tell_standing(request, asked, Outcome::Refused { refusal: Refusal::StoreUnavailable });
+            }
+            None => self.counts.refused_events.add(Refused::Unknown),
+        }
+    }
+
+    fn tell_standing(&mut self, request: RequestId, asked: JobId, outcome: Outcome) {
+        match self.jobs.watchers.job_of(request) {
+            Some(job) if job == asked => self.turn(request, Happening::Woken(outcome)),
+            // It waits for another one meanwhile.
+            Some(job) => self.look_up(request, job),
+            None => {}
+        }
+    }
+
+    fn waits_for(&self, request: RequestId, job: JobId) -> bool {
+        self.jobs.watchers.job_of(request) == Some(job)
     }
 
     /// Everybody who waited for it goes on.

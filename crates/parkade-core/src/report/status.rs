@@ -29,7 +29,7 @@ pub struct Status {
     pub jobs_waiting: usize,
     /// Requests that wait for a job to end.
     pub jobs_watched: usize,
-    /// Slots of requests for which the store is asked how a job stands.
+    /// Requests for which the store is asked how a job stands.
     pub jobs_looked_up: usize,
     /// Requests with jobs that are not stored, or could not be.
     pub jobs_unstored: usize,

@@ -44,6 +44,16 @@ impl World {
         self.boots();
     }
 
+    /// The server has ended, and the store has not yet: what it was given too late it gets back.
+    pub(crate) fn settles(&mut self) {
+        self.model.jobs.settles = true;
+        while !(self.model.jobs.store.asked.is_empty() && self.model.jobs.store.answers.is_empty()) {
+            self.the_store_acts();
+        }
+        let running = self.model.jobs.store.jobs.values().filter(|job| job.state == State::Running).count();
+        assert!(running == 0 && self.model.requests.is_empty(), "{running} jobs are kept by a server that has ended");
+    }
+
     /// Promise 9: what was acknowledged runs to an end.
     pub(crate) fn calms_down(&mut self) {
         let config = Config { exit_when_the_first_start_fails: false, ..self.core.config().clone() };

@@ -35,8 +35,9 @@ impl Model {
             }
             Refusal::Stopping => assert!(drains, "refused without a drain"),
             Refusal::StoreFull | Refusal::StoreUnavailable => {
-                assert!(request.has_failed_to_store() && !request.is_unstored(), "refused though it is stored");
-                self.seen.insert("not stored");
+                let is_failed = request.has_failed_to_store() && !request.is_unstored();
+                assert!(is_failed || self.jobs.unfound == Some(id), "refused though it is stored");
+                self.seen.insert(if is_failed { "not stored" } else { "not looked up" });
             }
             _ => {}
         }

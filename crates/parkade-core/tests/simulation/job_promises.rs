@@ -70,8 +70,7 @@ fn who_waits_for_jobs_is_known(world: &World, status: &Status) {
     assert_eq!(status.jobs_watched, watched.len());
     assert!(watched.iter().all(|job| world.core.is_watched(*job)));
     assert_eq!(status.job_results_held, world.model.jobs.results.len(), "results that nobody needs are kept");
-    let asked = world.model.jobs.looked_up.len();
-    assert!((asked..=asked + world.model.jobs.lost_look_ups).contains(&status.jobs_looked_up));
+    assert_eq!(status.jobs_looked_up, world.model.jobs.looked_up.len());
 }
 
 /// Promise 4, for jobs: the last worker that no job takes up is left to requests.
@@ -111,8 +110,7 @@ fn workers_of_requests_come_first(world: &World, status: &Status) {
 pub fn check_the_end(world: &World, status: &Status) {
     let counts = (status.jobs_running, status.jobs_waiting, status.jobs_watched, status.jobs_unstored);
     assert_eq!(counts, (0, 0, 0, 0));
-    assert_eq!((status.job_results_held, status.claims_count), (0, 0));
-    assert!(status.jobs_looked_up <= world.model.jobs.lost_look_ups);
+    assert_eq!((status.job_results_held, status.jobs_looked_up, status.claims_count), (0, 0, 0));
     let counts = world.core.counts();
     let ended = counts.jobs_completed
         + counts.jobs_retried

@@ -25,12 +25,13 @@ pub struct Jobs {
     pub are_apart: bool,
     /// Requests for which the store is asked, and about which job.
     pub looked_up: BTreeMap<RequestId, JobId>,
-    /// What the store could not find out.
-    pub lost_look_ups: usize,
     /// By the step in hand.
     pub operated: Option<JobId>,
     pub stored: Option<RequestId>,
     pub found: Option<(RequestId, JobId, Standing)>,
+    pub unfound: Option<RequestId>,
+    /// The server has ended, and what the store still says is told.
+    pub settles: bool,
 }
 
 /// What a request is that no client sent.
@@ -135,7 +136,7 @@ impl Model {
         if let Verdict::Retry { why: Failure::WorkerDied, .. } | Verdict::Dead { why: Failure::WorkerDied } = verdict {
             self.note_death_of(id);
         }
-        let operated = self.operated == Some(id);
+        let (operated, job_operated) = (self.operated == Some(id), self.jobs.operated);
         let request = self.request(id);
         let is_stored = !request.is_unstored() && !request.has_failed_to_store();
         let (is_claimed_only, late) = (request.is_claimed_only(), request.deadline_at().is_some_and(|at| at <= now));
@@ -149,7 +150,7 @@ impl Model {
             Verdict::Retry { why, .. } => (false, Some(why)),
             Verdict::Dead { why } => (true, Some(why)),
             Verdict::Cancelled => {
-                assert!(operated || self.jobs.operated == Some(run.job), "nobody cancelled it");
+                assert!(operated || job_operated == Some(run.job), "nobody cancelled it");
                 (false, None)
             }
             Verdict::HandedBack => {
@@ -201,6 +202,10 @@ impl Model {
                     assert!(!request.is_unstored() && request.has_failed_to_store(), "told that it is not stored");
                     request.enqueued.clear();
                 }
+            }
+            (Outcome::Refused { refusal: parkade_core::Refusal::StoreUnavailable }, Wait::Job { .. }) => {
+                assert_eq!(self.jobs.unfound, Some(id), "the store has not said so");
+                self.seen.insert("not looked up");
             }
             (Outcome::Job { job, standing }, Wait::Job { job: asked, timeout }) => {
                 assert_eq!(job, *asked, "told of another job");

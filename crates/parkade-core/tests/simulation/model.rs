@@ -165,7 +165,7 @@ impl Request {
 
 impl Model {
     pub fn apply(&mut self, effect: &Effect) {
-        assert!(self.exited.is_none(), "an effect after the exit");
+        assert!(self.exited.is_none() || self.jobs.settles, "an effect after the exit");
         match effect {
             Effect::Route { request, table } => {
                 self.returned(*request);

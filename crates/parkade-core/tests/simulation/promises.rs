@@ -262,4 +262,5 @@ pub fn check_the_end(world: &World) {
     assert_eq!(counts.accepted, counts.answered + counts.cancelled.total(), "every request ends once");
     assert_eq!(status.messages_held, world.model.messages.len());
     assert_eq!((status.results_held, status.transactions_count), (0, 0));
+    job_promises::check_the_end(world, &status);
 }

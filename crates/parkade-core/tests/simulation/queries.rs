@@ -290,6 +290,7 @@ impl Model {
             Refusal::TransactionOpen => wait.work == QueryWork::Begin && asked.open,
             Refusal::BadAnswer => wait.work != QueryWork::Alone && waiting.then != Then::Await,
             Refusal::ParkedFull | Refusal::WorkerDied | Refusal::NoApplication | Refusal::QueueFull => true,
+            Refusal::StoreFull | Refusal::StoreUnavailable => true,
             _ => false,
         };
         assert!(right, "refused with {refusal:?}: {waiting:?}");

@@ -155,11 +155,9 @@ impl World {
     fn hears_found(&mut self, request: RequestId, id: JobId, standing: Option<Standing>) {
         self.model.jobs.looked_up.remove(&request);
         let Some(standing) = standing else {
-            if let Some(waiting) = self.model.requests.get_mut(&request) {
-                waiting.here = false;
-                self.tell(Event::Left { request });
-                self.model.jobs.lost_look_ups += 1;
-            }
+            self.model.jobs.unfound = Some(request);
+            self.tell(Event::JobNotLookedUp { request });
+            self.model.jobs.unfound = None;
             return;
         };
         if standing == Standing::Ended {

@@ -81,6 +81,7 @@ impl World {
         let over = self.now + grace + Duration::from_secs(3);
         for _ in 0..100_000 {
             if self.model.exited.is_some() {
+                self.settles();
                 return promises::check_the_end(self);
             }
             match self.random.below(10) {

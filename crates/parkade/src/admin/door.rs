@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use parkade_core::{ChannelName, Cursor, QueryId};
-use parkade_jobs::{Fault, Filter, Job, JobId, NewJob};
-use tokio::sync::{mpsc, oneshot};
+use parkade_jobs::{Fault, Filter, Job, JobId};
+use parkade_wire::Enqueued;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use super::limits::{ANSWER_TIME_MAX, ASKS_COUNT_MAX};
 use super::report::Report;
@@ -39,9 +40,10 @@ pub enum Ask {
 }
 
 /// What operators and scripts ask of jobs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum JobAsk {
-    Enqueue(NewJob),
+    /// As a worker would: what it does not say is what the application says of the job.
+    Enqueue(Box<Enqueued>),
     List(Filter),
     Show(JobId),
     Cancel(JobId),
@@ -52,8 +54,11 @@ pub enum JobAsk {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobAnswer {
-    /// It is durable. Another's id, where there was one with its key.
-    Enqueued(JobId),
+    /// It is durable. Another's id, where there was one with its key. `is_scheduled`: it is not due yet.
+    Enqueued {
+        job: JobId,
+        is_scheduled: bool,
+    },
     Listed(Vec<Job>),
     /// `None`: there is no such job.
     Shown(Option<Box<Job>>),

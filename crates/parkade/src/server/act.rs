@@ -53,7 +53,7 @@ impl Server {
                 // Each has enqueued something else.
                 for request in requests {
                     let ids = self.exchanges.of(request).and_then(|exchange| exchange.jobs.as_mut());
-                    let ids = ids.map(|jobs| std::mem::take(&mut jobs.stored)).unwrap_or_default();
+                    let ids = ids.map_or_else(Vec::new, |jobs| jobs.stored.iter().map(|job| job.id).collect());
                     self.workers.resume(worker, &WireOutcome::Stored { ids }, &[request], None);
                 }
             }

@@ -35,14 +35,22 @@ pub struct Exchange {
 /// What a request has to do with jobs.
 #[derive(Debug, Default)]
 pub struct WithJobs {
-    /// What it has enqueued and the store has, by the ids that the store knows them by.
-    pub stored: Vec<[u8; 16]>,
+    /// What it has enqueued and the store has.
+    pub stored: Vec<StoredJob>,
     /// What its worker wrote that may be heard only when everything is stored.
     pub gated: Vec<WorkerEvent>,
     /// It ends a job rather than waiting for it.
     pub cancels: bool,
     /// What is known of the job that it waits for.
     pub pending: Option<serde_json::Value>,
+}
+
+/// A job that a request has enqueued.
+#[derive(Debug, Clone, Copy)]
+pub struct StoredJob {
+    pub enqueued_as: [u8; 16],
+    /// Another's, where there was one with its key.
+    pub id: [u8; 16],
 }
 
 /// A request as it came.

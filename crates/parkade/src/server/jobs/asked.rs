@@ -13,8 +13,9 @@ pub type Back = oneshot::Sender<JobAnswer>;
 /// Whose answer it will be.
 #[derive(Debug)]
 pub enum Question {
-    /// `asked`: the id under which it was enqueued.
+    /// `id`: under which it was enqueued.
     Enqueue {
+        id: parkade_jobs::JobId,
         request: Option<RequestId>,
         asked: Asking,
     },
@@ -58,7 +59,7 @@ pub enum Asking {
 
 pub fn answer(back: Back, reply: Reply) {
     let answer = match reply {
-        Reply::Enqueued { job, .. } => JobAnswer::Enqueued(job),
+        Reply::Enqueued { job, due, .. } => JobAnswer::Enqueued { job, is_scheduled: due.is_some() },
         Reply::Changed { changed, .. } => JobAnswer::Changed(changed),
         Reply::Found { job, .. } => JobAnswer::Shown(job),
         Reply::Listed { jobs, .. } => JobAnswer::Listed(jobs),
@@ -72,14 +73,24 @@ pub fn answer(back: Back, reply: Reply) {
 impl Server {
     /// What operators and scripts ask; the store answers.
     pub(in crate::server) fn reply_about_jobs(&mut self, ask: JobAsk, back: Back) {
-        if !self.jobs.store.is_open()
-            && let Err(error) = self.open_jobs()
-        {
-            let _ = back.send(JobAnswer::Refused(Fault::Unavailable(error.to_string().into())));
-            return;
+        if !self.jobs.store.is_open() {
+            // There never was a job, or the start would have opened the file; only the first makes it.
+            let answer = match &ask {
+                JobAsk::Enqueue(_) => {
+                    let fault = |error: OpenError| JobAnswer::Refused(Fault::Unavailable(error.to_string().into()));
+                    self.open_jobs().err().map(fault)
+                }
+                JobAsk::List(_) => Some(JobAnswer::Listed(Vec::new())),
+                JobAsk::Show(_) => Some(JobAnswer::Shown(None)),
+                JobAsk::Cancel(_) | JobAsk::Retry(_) | JobAsk::Drop(_) => Some(JobAnswer::Changed(false)),
+            };
+            if let Some(answer) = answer {
+                let _ = back.send(answer);
+                return;
+            }
         }
         match ask {
-            JobAsk::Enqueue(job) => self.enqueue_for(job, back),
+            JobAsk::Enqueue(job) => self.enqueue_for(*job, back),
             JobAsk::Cancel(job) => self.cancel_job(core(job), Some(back)),
             JobAsk::Retry(job) => self.jobs.ask(Question::Retried(back), |tag| Command::Retry { tag, job }),
             JobAsk::Drop(job) => self.jobs.ask(Question::Asked(back), |tag| Command::Drop { tag, job }),

@@ -6,6 +6,7 @@ use parkade_wire::{Enqueued, Wait as WireWait};
 
 use super::asked::{Asking, Back, Question};
 use super::{QUEUE_DEFAULT, Server, core, store_fault, until};
+use crate::server::exchange::StoredJob;
 use crate::store::wall;
 use crate::workers::WorkerEvent;
 
@@ -25,12 +26,13 @@ impl Server {
             return;
         }
         let job = self.new_job(job);
-        let asked = Asking::Worker;
-        self.jobs.ask(Question::Enqueue { request, asked }, |tag| Command::Enqueue { tag, job });
+        let (id, asked) = (job.id, Asking::Worker);
+        self.jobs.ask(Question::Enqueue { id, request, asked }, |tag| Command::Enqueue { tag, job });
     }
 
-    pub(super) fn enqueue_for(&mut self, job: NewJob, back: Back) {
-        let question = Question::Enqueue { request: None, asked: Asking::Script(back) };
+    pub(super) fn enqueue_for(&mut self, job: Enqueued, back: Back) {
+        let job = self.new_job(job);
+        let question = Question::Enqueue { id: job.id, request: None, asked: Asking::Script(back) };
         self.jobs.ask(question, |tag| Command::Enqueue { tag, job });
     }
 
@@ -54,11 +56,21 @@ impl Server {
         }
     }
 
-    pub(super) fn hear_enqueued(&mut self, request: Option<RequestId>, asked: Asking, reply: Reply) {
+    pub(super) fn hear_enqueued(
+        &mut self,
+        id: parkade_jobs::JobId,
+        request: Option<RequestId>,
+        asked: Asking,
+        reply: Reply,
+    ) {
         let fault = match &reply {
             Reply::Enqueued { job, due, .. } => {
                 if let Some(exchange) = request.and_then(|request| self.exchanges.of(request)) {
-                    exchange.jobs.get_or_insert_default().stored.push(job.bytes());
+                    exchange
+                        .jobs
+                        .get_or_insert_default()
+                        .stored
+                        .push(StoredJob { enqueued_as: id.bytes(), id: job.bytes() });
                 }
                 self.tell(Event::JobsReady { after: due.map(until) });
                 None
@@ -122,13 +134,10 @@ impl Server {
     }
 
     /// The id that a job of this request has in the store: another's, where there was one with its key.
-    pub(in crate::server) fn enqueued_as(&self, request: RequestId, asked: [u8; 16]) -> parkade_core::JobId {
-        let known = self.exchanges.peek(request).and_then(|exchange| {
-            let ids = &exchange.jobs.as_ref()?.stored;
-            // A request that waits for its job has just enqueued it, as a rule alone.
-            if ids.contains(&asked) || ids.len() != 1 { None } else { ids.first().copied() }
-        });
-        core(parkade_jobs::JobId::from_bytes(known.unwrap_or(asked)))
+    pub(in crate::server) fn enqueued_as(&self, request: RequestId, enqueued_as: [u8; 16]) -> parkade_core::JobId {
+        let jobs = self.exchanges.peek(request).and_then(|exchange| exchange.jobs.as_ref());
+        let known = jobs.and_then(|jobs| jobs.stored.iter().find(|job| job.enqueued_as == enqueued_as));
+        core(parkade_jobs::JobId::from_bytes(known.map_or(enqueued_as, |job| job.id)))
     }
 }
 

@@ -95,6 +95,11 @@ impl Jobs {
         self.store.ready().await
     }
 
+    /// As the store said last, about a second ago.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
     pub fn is_run(&self, request: RequestId) -> bool {
         !self.runs.is_empty() && self.runs.contains_key(&request)
     }
@@ -125,6 +130,10 @@ impl Jobs {
         let tag = Tag(self.tags);
         self.questions.insert(tag, question);
         self.store.submit(command(tag));
+    }
+
+    fn is_asked(&self, is_it: impl Fn(&Question) -> bool) -> bool {
+        self.questions.values().any(is_it)
     }
 
     fn queue(&mut self, name: &str) -> QueueId {
@@ -223,7 +232,7 @@ impl Server {
             tracing::error!("the store of jobs: {fault}");
         }
         match question {
-            Question::Enqueue { request, asked } => self.hear_enqueued(request, asked, reply),
+            Question::Enqueue { id, request, asked } => self.hear_enqueued(id, request, asked, reply),
             Question::Claim => self.hear_claimed(reply),
             Question::End(end) => self.hear_run_noted(end, reply),
             Question::LookUp { request } => self.hear_found(request, reply),
@@ -257,9 +266,11 @@ impl Server {
         for end in std::mem::take(&mut self.jobs.unnoted) {
             self.note(end);
         }
-        if self.jobs.store.is_open()
-            && !self.jobs.questions.values().any(|question| matches!(question, Question::Count))
+        if self.jobs.timetables.is_ignorant() && !self.jobs.is_asked(|question| matches!(question, Question::Schedules))
         {
+            self.jobs.ask(Question::Schedules, |tag| Command::Schedules { tag });
+        }
+        if self.jobs.store.is_open() && !self.jobs.is_asked(|question| matches!(question, Question::Count)) {
             self.jobs.ask(Question::Count, |tag| Command::Count { tag });
         }
     }

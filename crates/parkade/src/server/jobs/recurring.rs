@@ -10,6 +10,7 @@ use parkade_wire::{Missed as WireMissed, Recurring, When};
 
 use super::asked::Question;
 use super::{QUEUE_DEFAULT, Server};
+use crate::job_id::minted;
 use crate::store::wall;
 
 /// The wall clock may jump: so often it is looked at, whatever it said.
@@ -65,6 +66,17 @@ impl Timetables {
         Ok(())
     }
 
+    fn forget(&mut self) {
+        self.known = None;
+        self.due = None;
+        self.all.iter_mut().for_each(|entry| entry.last = None);
+    }
+
+    /// Nobody has said yet how far each has been enqueued.
+    pub fn is_ignorant(&self) -> bool {
+        self.known.is_none() && !self.all.is_empty()
+    }
+
     fn remember(&mut self) {
         let Some(known) = &self.known else { return };
         for entry in &mut self.all {
@@ -83,8 +95,11 @@ impl Server {
     }
 
     pub(super) fn hear_recurred(&mut self, reply: &Reply) {
-        if matches!(reply, Reply::Changed { changed: true, .. }) {
-            self.tell(Event::JobsReady { after: None });
+        match reply {
+            Reply::Changed { changed: true, .. } => self.tell(Event::JobsReady { after: None }),
+            // What it knows counts, not what it was asked: that is found out, and what is due is asked for again.
+            Reply::Refused { .. } => self.jobs.timetables.forget(),
+            _ => {}
         }
     }
 
@@ -115,9 +130,7 @@ impl Server {
                 self.jobs.ask(Question::Recur, |tag| Command::Recur { tag, name, due: at, job });
                 entry.last = entry.last.max(Some(at));
             }
-            // One that is new begins with its next time.
-            let last = *entry.last.get_or_insert(now);
-            next = next.into_iter().chain(entry.timetable.next(last.max(now))).min();
+            next = next.into_iter().chain(entry.timetable.next(entry.last.unwrap_or(now))).min();
         }
         self.jobs.timetables.all = all;
         let pause = next.map(|next| super::until(next).min(LOOK_MAX).max(Duration::from_millis(1)));
@@ -136,11 +149,4 @@ impl Server {
             key: None,
         }
     }
-}
-
-/// A UUID of version 7 (RFC 9562, section 5.7).
-pub fn minted() -> u128 {
-    let millis = u128::try_from(wall().0.max(0)).unwrap_or(0) & 0xffff_ffff_ffff;
-    let random = fastrand::u128(..);
-    millis << 80 | 0x7 << 76 | (random >> 52 & 0xfff) << 64 | 0b10 << 62 | random & 0x3fff_ffff_ffff_ffff
 }

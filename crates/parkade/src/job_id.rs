@@ -1,0 +1,34 @@
+//! Ids for jobs that nobody has named yet.
+
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::store::wall;
+
+/// A UUID of version 7 (RFC 9562, section 5.7). Who knows it may ask for the job, so nobody may guess it.
+pub fn minted() -> u128 {
+    let millis = u128::try_from(wall().0.max(0)).unwrap_or(0) & 0xffff_ffff_ffff;
+    let random = random();
+    millis << 80 | 0x7 << 76 | (random >> 52 & 0xfff) << 64 | 0b10 << 62 | random & 0x3fff_ffff_ffff_ffff
+}
+
+fn random() -> u128 {
+    let mut bytes = [0; 16];
+    // So few bytes come whole, and a kernel without them is older than any that this runs on.
+    match getrandom(&mut bytes, GetRandomFlags::empty()) {
+        Ok(16) => u128::from_be_bytes(bytes),
+        Ok(_) | Err(_) => fastrand::u128(..),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parkade_jobs::JobId;
+
+    #[test]
+    fn an_id_is_a_uuid_of_version_7_and_no_two_are_alike() {
+        let text = JobId(minted()).to_string();
+        assert_eq!((&text[14..15], matches!(&text[19..20], "8" | "9" | "a" | "b")), ("7", true), "{text}");
+        assert_ne!(minted(), minted());
+    }
+}

@@ -1,0 +1,247 @@
+"""Jobs that are plain functions, good and bad, and a route that enqueues whatever it is asked for."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from gates import PAUSE, hold
+from jobs_ran import note
+
+from parkade import App, Discard, Job, Response, Retry, after, html
+
+app = App()
+app.queue("single", concurrency=1)
+app.queue("pair", concurrency=2)
+app.queue("rated", rate=10)
+
+
+class Asked(msgspec.Struct):
+    job: str
+    args: list[Any] = []
+    count: int = 1
+    options: dict[str, Any] = {}
+    timeout: float | None = None
+
+
+# Jobs
+
+
+@app.job
+def write(line: str) -> str:
+    note(line)
+    return line
+
+
+@app.job(unique=True)
+def write_once(line: str) -> None:
+    note(line)
+
+
+@app.job(unique=lambda line: line[:3])
+def write_once_for_each_beginning(line: str) -> None:
+    note(line)
+
+
+@app.job
+def parent(line: str, count: int) -> None:
+    for number in range(count):
+        write.enqueue(f"{line} {number}")
+
+
+@app.job
+def wait_at(gate: str, job: Job) -> str:
+    note(f"begin {gate} {job.attempt}")
+    hold(gate)
+    note(f"end {gate} {job.attempt}")
+    return gate
+
+
+@app.job(retries=0)
+def poll_at(gate: str, job: Job) -> str:
+    """Looks whether it is cancelled, until somebody opens the gate."""
+    note(f"begin {gate} {job.attempt}")
+    while not job.cancelled:
+        if os.path.exists(os.path.join(os.environ["GATES"], gate)):
+            return gate
+        time.sleep(PAUSE)
+    note(f"cancelled {gate}")
+    return "cancelled"
+
+
+@app.job
+def steps(gate: str, job: Job) -> dict[str, int]:
+    job.progress(0.25, "a quarter")
+    hold(gate)
+    job.progress(None, "some more")
+    hold(f"{gate}-2")
+    return {"pages": 3}
+
+
+@app.job
+def note_time(line: str) -> None:
+    note(f"{line} {time.monotonic()}")
+
+
+@app.job
+def page() -> Response:
+    return html("<p>made by a job", 201)
+
+
+@app.job
+def give(value: Any) -> Any:
+    return value
+
+
+@app.job
+def wait_behind(line: str) -> object:
+    return after(0.05).then(write_behind, line=line)
+
+
+def write_behind(line: str) -> str:
+    note(line)
+    return f"behind {line}"
+
+
+# Jobs that fail
+
+
+@app.job(retries=1)
+def broken(line: str, job: Job) -> None:
+    note(f"{line} {job.attempt}")
+    raise ValueError("it is broken")
+
+
+@app.job(retries=3)
+def again(line: str, failures: int, job: Job) -> int:
+    """Fails so often, and is tried again at once."""
+    note(f"{line} {job.attempt}")
+    if job.attempt <= failures:
+        raise Retry(0.01, "not yet")
+    return job.attempt
+
+
+@app.job(retries=3)
+def discarded(line: str, job: Job) -> None:
+    note(f"{line} {job.attempt}")
+    raise Discard("nobody wants it")
+
+
+@app.job(retries=1)
+def leave(line: str, job: Job) -> str:
+    note(f"{line} {job.attempt}")
+    if job.attempt == 1:
+        os._exit(3)
+    return line
+
+
+@app.job(retries=1)
+def crash(line: str, job: Job) -> str:
+    note(f"{line} {job.attempt}")
+    if job.attempt == 1:
+        ctypes.string_at(0)
+    return line
+
+
+@app.job(retries=1)
+def crash_always(line: str, job: Job) -> None:
+    note(f"{line} {job.attempt}")
+    os._exit(3)
+
+
+@app.job(retries=1, deadline=0.3)
+def loop(line: str, job: Job) -> str:
+    note(f"{line} {job.attempt}")
+    while job.attempt == 1:
+        pass
+    return line
+
+
+@app.job(retries=1, deadline=0.3)
+def oversleep(line: str, job: Job) -> str:
+    note(f"{line} {job.attempt}")
+    if job.attempt == 1:
+        time.sleep(3_600)
+    return line
+
+
+@app.job
+def for_ever(number: int) -> None:
+    for_ever.enqueue(number + 1)
+
+
+@app.job(retries=0)
+def unkeepable() -> object:
+    return object()
+
+
+# Requests
+
+
+@app.get("/hola/{name}")
+def hola(name: str) -> str:
+    return f"Hola {name}"
+
+
+@app.post("/enqueue")
+def enqueue(body: Asked) -> list[str]:
+    return [app.jobs[body.job].enqueue(*body.args, **body.options).id for _ in range(body.count)]
+
+
+@app.post("/returned")
+def returned(body: Asked) -> object:
+    return app.jobs[body.job].enqueue(*body.args, **body.options).result(body.timeout)
+
+
+@app.post("/then")
+def then(body: Asked) -> object:
+    return app.jobs[body.job].enqueue(*body.args, **body.options).result(body.timeout).then(tell, word="got")
+
+
+def tell(result: Any, word: str) -> list[Any]:
+    return [word, result]
+
+
+@app.post("/streamed/{line}")
+def streamed(line: str) -> Iterator[bytes]:
+    write.enqueue(line)
+    yield b"one"
+    yield b"two"
+
+
+@app.post("/before-a-wait/{line}")
+def before_a_wait(line: str) -> object:
+    write.enqueue(line)
+    return after(0, "waited")
+
+
+@app.post("/before-an-error/{line}")
+def before_an_error(line: str) -> None:
+    write.enqueue(line)
+    raise ValueError("behind the job")
+
+
+@app.post("/unserialisable")
+def unserialisable() -> None:
+    write.enqueue(object())
+
+
+@app.post("/oversized")
+def oversized() -> None:
+    write.enqueue("x" * 600_000)
+
+
+@app.post("/misfit")
+def misfit() -> None:
+    write.enqueue("one", "too many")
+
+
+@app.post("/stored-and-oversized/{line}")
+def stored_and_oversized(line: str) -> None:
+    """The first is acknowledged to nobody."""
+    write.enqueue(line)
+    write.enqueue("x" * 600_000)
