@@ -33,9 +33,9 @@ for package in "${packages[@]}"; do apt_package "$package"; done
 
 echo "Python peers (bench/.venv)"
 [ -x .venv/bin/python ] || python3 -m venv .venv || lacks "bench/.venv" "python3 -m venv failed"
-.venv/bin/python -c 'import asyncpg, granian, httptools, orjson, psycopg, starlette, uvicorn, uvloop' 2>/dev/null \
+.venv/bin/python -c 'import asyncpg, granian, httptools, orjson, pgqueuer, procrastinate, psycopg, starlette, uvicorn, uvloop' 2>/dev/null \
   || .venv/bin/pip install --quiet --disable-pip-version-check -r peers/requirements.txt \
-  || lacks "granian, uvicorn, starlette" "pip install failed"
+  || lacks "granian, uvicorn, starlette, procrastinate, pgqueuer" "pip install failed"
 
 echo "load generator and axum peers"
 for project in load peers/axum peers/axum_postgres; do

@@ -6,6 +6,7 @@ import sys
 from datetime import datetime
 
 import catalogue
+import catalogue_jobs
 import catalogue_postgres
 import report
 from scenarios import ALL
@@ -24,7 +25,8 @@ def main() -> int:
     for name in options.only:
         print(name, file=sys.stderr)
         outcomes[name] = ALL[name](settings)
-    written = report.write(outcomes, settings, catalogue.versions() | catalogue_postgres.versions(), began)
+    versions = catalogue.versions() | catalogue_postgres.versions() | catalogue_jobs.versions()
+    written = report.write(outcomes, settings, versions, began)
     print(report.table(outcomes))
     print("".join(f"\n- {remark}" for remark in report.remarks(outcomes)))
     print("\nwritten: " + ", ".join(f"bench/results/{path.name}" for path in written), file=sys.stderr)

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
 
 from servers import Server, Unavailable
@@ -20,11 +21,17 @@ class Flood:
         return self.requests / self.seconds
 
 
-def flood(url: str, seconds: float, clients: int = 64) -> Flood:
+def flood(url: str, seconds: float, clients: int = 64, body: str | None = None) -> Flood:
+    """With a body: POST."""
     if not shutil.which("wrk"):
         raise Unavailable("wrk is not installed")
-    command = ["wrk", "-t1", f"-c{clients}", f"-d{seconds:g}s", "--latency", url]
-    return _parsed(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    command = ["wrk", "-t1", f"-c{clients}", f"-d{seconds:g}s", "--latency"]
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+        if body is not None:
+            script.write(f'wrk.method = "POST"\nwrk.body = "{body}"\nwrk.headers["Content-Type"] = "text/plain"\n')
+            script.flush()
+            command += ["--script", script.name]
+        return _parsed(subprocess.run([*command, url], capture_output=True, text=True, check=True).stdout)
 
 
 def flooded(server: Server, path: str, seconds: float) -> dict[str, float]:

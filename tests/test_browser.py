@@ -1,4 +1,4 @@
-"""In a real browser: the demo (two windows of one auction, an echo, a car wash), a report, a query whose tab is closed."""
+"""In a real browser: the demo (windows of one auction, an echo, a car wash), a report, a query whose tab is closed."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_a_report_is_cancelled_from_its_page(shared: Browser, serve: Serve) -> N
     page.until('document.querySelector("#told").dataset.state === "running"')
     page.run('document.querySelector("#cancel").click()')
     page.until('document.querySelector("#told").textContent === "It was cancelled."')
-    assert page.run('document.querySelector("#running").hidden')
+    assert page.run('document.querySelector("#running").offsetParent === null')
     shared.close_all()
 
 

@@ -206,22 +206,22 @@ def tell(result: Any, word: str) -> list[Any]:
     return [word, result]
 
 
-@app.post("/streamed/{line}")
-def streamed(line: str) -> Iterator[bytes]:
-    write.enqueue(line)
+@app.post("/streamed")
+def streamed(body: str) -> Iterator[bytes]:
+    write.enqueue(body)
     yield b"one"
     yield b"two"
 
 
-@app.post("/before-a-wait/{line}")
-def before_a_wait(line: str) -> object:
-    write.enqueue(line)
+@app.post("/before-a-wait")
+def before_a_wait(body: str) -> object:
+    write.enqueue(body)
     return after(0, "waited")
 
 
-@app.post("/before-an-error/{line}")
-def before_an_error(line: str) -> None:
-    write.enqueue(line)
+@app.post("/before-an-error")
+def before_an_error(body: str) -> None:
+    write.enqueue(body)
     raise ValueError("behind the job")
 
 
@@ -240,8 +240,8 @@ def misfit() -> None:
     write.enqueue("one", "too many")
 
 
-@app.post("/stored-and-oversized/{line}")
-def stored_and_oversized(line: str) -> None:
+@app.post("/stored-and-oversized")
+def stored_and_oversized(body: str) -> None:
     """The first is acknowledged to nobody."""
-    write.enqueue(line)
+    write.enqueue(body)
     write.enqueue("x" * 600_000)

@@ -10,8 +10,7 @@ import msgspec
 from gates import hold, hold_async
 from jobs_ran import note
 
-from parkade import App, HTTPError, Job, Refused, after
-from parkade.errors import JobError
+from parkade import App, Job, JobError, after
 
 app = App()
 app.queue("single", concurrency=1)
@@ -109,10 +108,7 @@ async def enqueue(body: Asked) -> list[str]:
 async def stored(body: Asked) -> list[str]:
     """The ids that the store has for them."""
     handles = [app.jobs[body.job].enqueue(*body.args, **body.options) for _ in range(body.count)]
-    try:
-        return [(await handle).id for handle in handles]
-    except Refused as refused:
-        raise HTTPError(507, str(refused)) from refused
+    return [(await handle).id for handle in handles]
 
 
 @app.post("/returned")
@@ -128,21 +124,21 @@ async def awaited(body: Asked) -> list[Any]:
         return [error.reason, str(error)]
 
 
-@app.post("/streamed/{line}")
-async def streamed(line: str) -> AsyncIterator[bytes]:
-    write.enqueue(line)
+@app.post("/streamed")
+async def streamed(body: str) -> AsyncIterator[bytes]:
+    write.enqueue(body)
     yield b"one"
     yield b"two"
 
 
-@app.post("/before-a-wait/{line}")
-async def before_a_wait(line: str) -> object:
-    write.enqueue(line)
+@app.post("/before-a-wait")
+async def before_a_wait(body: str) -> object:
+    write.enqueue(body)
     return after(0, "waited")
 
 
-@app.post("/before-an-awaited-wait/{line}")
-async def before_an_awaited_wait(line: str) -> str:
-    write.enqueue(line)
+@app.post("/before-an-awaited-wait")
+async def before_an_awaited_wait(body: str) -> str:
+    write.enqueue(body)
     await after(0)
     return "waited"

@@ -10,8 +10,11 @@ from .client import Answer, Client
 from .server import Server
 from .until import SECONDS, until
 
-ENDED = {200: "completed", 201: "completed", 204: "completed", 404: "missing", 410: "cancelled", 500: "dead"}
-"""What the status of `/jobs/<id>` says of a job that has ended."""
+STATES = {
+    **{200: "completed", 201: "completed", 204: "completed"},
+    **{404: "missing", 410: "cancelled", 500: "dead", 503: "nobody can say"},
+}
+"""What the status of `/jobs/<id>` says of a job; 202 says it in words."""
 
 
 def asking(job: str, *args: object, count: int = 1, timeout: float | None = None, **options: object) -> bytes:
@@ -44,7 +47,7 @@ def state(server: Server, job: str) -> str:
     if answer.status == 202:
         told: str = answer.json()["state"]
         return told
-    return ENDED[answer.status]
+    return STATES[answer.status]
 
 
 def until_state(server: Server, job: str, wanted: str, seconds: float = SECONDS) -> None:

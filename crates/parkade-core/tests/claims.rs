@@ -110,7 +110,7 @@ fn a_queue_runs_so_many_at_a_time() {
     check(&format!("{full} jobs"), "claim:7:q1=0");
     check(&format!("{full} jobs claimed:-"), "");
     check(&format!("{full} return:r"), "verdict:r:completed done:r claim:8:q1=1");
-    check(&format!("{full} stop:r"), { "recall:r:1:Operator verdict:r:cancelled cancelled:r:Operator claim:7:q1=1" });
+    check(&format!("{full} stop:r"), "recall:r:1:Operator verdict:r:cancelled cancelled:r:Operator claim:7:q1=1");
     check(&format!("{full} park:r:timer:9s:await"), "");
     check(&format!("{two} claimed:r+async+q1 return:r"), "verdict:r:completed done:r");
     check(&format!("{full} jobs return:r"), "verdict:r:completed done:r");

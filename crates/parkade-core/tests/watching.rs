@@ -170,6 +170,9 @@ fn a_drain_sends_those_who_wait_away() {
     check(later, "lookup:a:x");
     check(&format!("{later} found:a:pending"), "resume:1:x-pending:a");
     check(&format!("{later} found:a:ended"), "resume:1:x-ended:a dropjob:x");
+    let soon = "ready:1:concurrent arrive:a:/async drain:30s park:a:job:x@5s:await";
+    check(&format!("{soon} found:a:pending"), "resume:1:x-pending:a");
+    check(&format!("{soon} wait:5s"), "resume:1:x-pending:a");
 }
 
 #[test]

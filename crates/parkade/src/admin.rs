@@ -1,20 +1,24 @@
-//! Health, status, metrics and publishing: answered by the core itself, even when every worker is stuck.
+//! Health, status, metrics, publishing and jobs: answered by the core itself, even when every worker is stuck.
 //!
 //! Nothing here knows the server; it asks through a door.
 
 mod answers;
+mod body;
 mod door;
 mod ended;
 mod endpoints;
+mod jobs;
 mod limits;
 mod listen;
 mod metrics;
+mod percent;
 pub mod private;
 mod publish;
 pub mod report;
 
 pub use door::{AdminDoor, Ask, CancelRefused, JobAnswer, JobAsk, PublishRefused, Readiness};
 pub use ended::{Ended, Histogram};
+pub use jobs::{Listed as ListedJobs, Told as ToldJob};
 #[cfg(test)]
 pub use listen::serve_private;
 pub use listen::{AdminError, serve};

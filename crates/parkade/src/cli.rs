@@ -1,5 +1,7 @@
 //! The command line: what `parkade` was asked to do.
 
+mod jobs;
+
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,6 +10,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::config::{self, Layers, Settings};
+pub use jobs::{ChosenArgs, EnqueueArgs, JobsArgs, JobsCommand, ListArgs, ShowArgs};
 
 const ABOUT_SETTINGS: &str = "Every setting can also stand in parkade.toml (deadline = \"30s\") \
      or in the environment (PARKADE_DEADLINE=30s). A flag beats the environment, which beats the file.";
@@ -46,6 +49,10 @@ pub enum Command {
     Publish(PublishArgs),
     /// End a query of a running parkade; `parkade status` shows their ids
     Cancel(CancelArgs),
+    /// Show the jobs of a running parkade, and retry, cancel or drop them
+    Jobs(Box<JobsArgs>),
+    /// Enqueue a job at a running parkade; prints its id
+    Enqueue(Box<EnqueueArgs>),
     /// Print the table of all settings
     #[command(hide = true)]
     Settings,

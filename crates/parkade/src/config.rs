@@ -15,10 +15,10 @@ use clap::{Args, ValueEnum};
 pub use address::{Bind, Trust};
 pub use layers::Layers;
 pub use table::settings_table;
-pub use values::{HEADER_COUNT_MAX, OrNone};
+pub use values::{HEADER_COUNT_MAX, OrNone, duration};
 use values::{
-    count, count_or_none, duration, duration_or_none, head_size, header_count, percent, positive_duration, size,
-    size_or_none, whole, workers,
+    count, count_or_none, duration_or_none, head_size, header_count, percent, positive_duration, size, size_or_none,
+    whole, workers,
 };
 
 /// What the operator has decided, parsed.

@@ -33,6 +33,8 @@ fn main() -> ExitCode {
         Command::Status(arguments) => status_view::status(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::Publish(arguments) => status_view::publish(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::Cancel(arguments) => status_view::cancel(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into),
+        Command::Jobs(arguments) => status_view::jobs(&arguments).map_err(Into::into),
+        Command::Enqueue(arguments) => status_view::enqueue(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::Settings => terminal::print(&cli::settings_table()).map(|()| ExitCode::SUCCESS).map_err(Into::into),
     };
     match outcome {

@@ -1,8 +1,10 @@
 //! `parkade status`: what a running parkade is doing, live in a terminal. It changes nothing.
 //!
-//! Beside it `parkade publish` and `parkade cancel`, which ask the same way.
+//! Beside it `parkade publish`, `cancel`, `jobs` and `enqueue`, which ask the same way.
 
 mod client;
+mod enqueue;
+mod jobs;
 mod page;
 mod screen;
 
@@ -13,6 +15,8 @@ use crate::admin::Report;
 use crate::cli::{CancelArgs, PublishArgs, StatusArgs};
 use crate::terminal;
 pub use client::{Address, AskError};
+pub use enqueue::enqueue;
+pub use jobs::jobs;
 
 /// Why the command ended without what it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +29,8 @@ pub enum CommandError {
     Message(io::Error),
     #[error("the content type {0:?} must be plain ASCII such as application/json")]
     ContentType(String),
+    #[error("the arguments have {count} bytes, and a job takes {max}: tell it where the rest can be fetched")]
+    Arguments { count: usize, max: usize },
 }
 
 /// `parkade status`.

@@ -17,13 +17,12 @@ impl Core {
         let request = parking.request;
         self.jobs.watchers.add(request, job);
         self.look_up(request, job);
-        // A server that stops does not wait for it; how it stands is told all the same.
-        let timeout = if self.staff.is_open() { timeout } else { Some(Duration::ZERO) };
         let alarm = timeout
             .filter(|timeout| !timeout.is_zero())
             .map(|timeout| self.timers.set(self.now + timeout, Bell::Life(request)));
         let parked = parking.park(Watch::Job, alarm);
-        if timeout.is_some_and(|timeout| timeout.is_zero()) {
+        // A server that stops does not wait for it either; how it stands is told all the same.
+        if timeout.is_some_and(|timeout| timeout.is_zero()) || !self.staff.is_open() {
             self.jobs.watchers.hurry(request);
         }
         Life::Parked(parked)

@@ -24,13 +24,14 @@ impl World {
 
     /// `kill -9`: nothing is left but what the store has.
     pub(crate) fn is_killed(&mut self) {
-        let config = self.core.config().clone();
+        let config = Config { seed: self.random.next(), ..self.core.config().clone() };
         self.model.seen.insert("killed");
-        self.begins_anew(config);
+        self.begins_anew(Core::new(config));
     }
 
-    fn begins_anew(&mut self, config: Config) {
+    fn begins_anew(&mut self, core: Core) {
         self.note(|| "a new core".into());
+        self.counted.extend(crate::counted(&self.core));
         let mut store = std::mem::take(&mut self.model.jobs.store);
         store.survive(self.now, &mut self.random);
         let lost = store.acknowledged.iter().find(|job| !store.jobs.contains_key(job));
@@ -38,7 +39,7 @@ impl World {
         let seen = std::mem::take(&mut self.model.seen);
         self.model = Model { seen, ..Model::default() };
         self.model.jobs.store = store;
-        self.core = Core::new(Config { seed: self.random.next(), ..config });
+        self.core = core;
         self.slots.clear();
         self.vacant.clear();
         self.boots();
@@ -58,7 +59,7 @@ impl World {
     pub(crate) fn calms_down(&mut self) {
         let config = Config { exit_when_the_first_start_fails: false, ..self.core.config().clone() };
         self.model.jobs.store.is_calm = true;
-        self.begins_anew(config);
+        self.begins_anew(Core::new(config));
         for _ in 0..CALM_STEPS {
             if self.model.jobs.store.have_all_ended() && self.model.requests.is_empty() {
                 return;

@@ -203,7 +203,7 @@ impl Model {
         let dying = self.dying;
         let request = self.request(id);
         if matches!(request.place, Place::Worker(worker) if Some(worker) == dying) {
-            request.place = Place::Queue;
+            request.goes_back();
         }
     }
 

@@ -66,6 +66,14 @@ impl Request {
         self.enqueued.values().any(|enqueued| *enqueued == Enqueued::Failed)
     }
 
+    /// Its worker is gone and had not touched it. The deadline of a run begins when it does.
+    pub fn goes_back(&mut self) {
+        self.place = Place::Queue;
+        if let Some(run) = self.run.as_mut().filter(|_| self.called.is_none()) {
+            (run.begun, self.deadline) = (false, None);
+        }
+    }
+
     /// Claimed, and no worker has it.
     pub fn is_claimed_only(&self) -> bool {
         self.place == Place::Queue && self.run.as_ref().is_some_and(|run| !run.begun)

@@ -25,9 +25,10 @@ mod world;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use parkade_core::Core;
 use world::World;
 
-const SEEDS: u64 = 200;
+const SEEDS: u64 = 250;
 const STEPS: usize = 1500;
 const TRACE_LINES: usize = 60;
 
@@ -72,9 +73,14 @@ fn run(seed: u64, traced: bool) -> Result<BTreeSet<String>, usize> {
     lived.map(|()| occurred(&world)).map_err(|_| steps)
 }
 
-/// The reasons that were counted at least once, and what the model saw.
+/// What cores counted at least once, and what the model saw.
 fn occurred(world: &World) -> BTreeSet<String> {
-    let counts = world.core.counts();
+    let seen = world.model.seen.iter().map(|seen| (*seen).to_owned());
+    world.counted.iter().cloned().chain(counted(&world.core)).chain(seen).collect()
+}
+
+fn counted(core: &Core) -> BTreeSet<String> {
+    let counts = core.counts();
     let refusals = counts.refused.iter().map(|(reason, _)| format!("{reason:?}"));
     let cancels = counts.cancelled.iter().map(|(reason, _)| format!("{reason:?}"));
     let kills = counts.workers_killed.iter().map(|(reason, _)| format!("kill {reason:?}"));
@@ -88,12 +94,11 @@ fn occurred(world: &World) -> BTreeSet<String> {
         ("query shared", counts.queries_shared),
     ];
     let plain = plain.into_iter().filter(|(_, count)| *count > 0).map(|(name, _)| name.to_owned());
-    let seen = world.model.seen.iter().map(|seen| (*seen).to_owned());
-    refusals.chain(cancels).chain(kills).chain(plain).chain(seen).collect()
+    refusals.chain(cancels).chain(kills).chain(plain).collect()
 }
 
 /// A simulation that never gets somewhere proves nothing about it.
-const EXPECTED: [&str; 49] = [
+const EXPECTED: [&str; 68] = [
     "NotFound",
     "ApplicationFailed",
     "BadAnswer",
@@ -143,4 +148,23 @@ const EXPECTED: [&str; 49] = [
     "messages lost",
     "committed",
     "released",
+    "killed",
+    "run",
+    "held",
+    "acknowledged",
+    "not stored",
+    "awaited the store",
+    "completed job",
+    "tried again",
+    "dead",
+    "cancelled job",
+    "handed back",
+    "stranger",
+    "job ended",
+    "job pending",
+    "job missing",
+    "not looked up",
+    "StoreFull",
+    "StoreUnavailable",
+    "jobs not claimed",
 ];

@@ -202,13 +202,7 @@ impl Model {
                     self.deliver(*request, *message, *cursor, *gap);
                 }
             }
-            Effect::Empty { request, .. } => {
-                let (now, drains) = (self.now, self.drains);
-                let waiting = self.request(*request).waiting().expect("it waited").clone();
-                assert_eq!(waiting.then, Then::Answer);
-                assert!(drains || waiting.due().is_some_and(|due| due <= now), "timed out too early");
-                self.answer(*request, Answer::Awaited, Answer::Ended);
-            }
+            Effect::Empty { request, .. } => self.empty(*request),
             Effect::OpenStream { request, cursor, gap } => self.open_stream(*request, *cursor, *gap),
             Effect::Feed { message, cursor, requests } => {
                 assert!(!requests.is_empty());
@@ -262,15 +256,27 @@ impl Model {
             Effect::Reloaded { .. } => {}
             Effect::StopAccepting => assert!(self.drains, "the listeners are closed without a drain"),
             Effect::Exit { reason } => {
-                assert!(self.requests.is_empty(), "exit with requests left");
-                assert!(self.processes.keys().all(|worker| Some(*worker) == self.dying), "exit with workers left");
-                assert!(self.databases.results.is_empty() && self.databases.leases.is_empty(), "exit with things kept");
-                assert!(self.jobs.results.is_empty(), "exit with things kept");
-                let forced = self.drain_until.is_some_and(|until| until + QUERIES_END_MAX <= self.now);
-                assert!(forced || self.databases.running.is_empty(), "exit with queries left");
+                self.check_exit();
                 self.exited = Some(*reason);
             }
         }
+    }
+
+    fn empty(&mut self, id: RequestId) {
+        let (now, drains) = (self.now, self.drains);
+        let waiting = self.request(id).waiting().expect("it waited").clone();
+        assert_eq!(waiting.then, Then::Answer);
+        assert!(drains || waiting.due().is_some_and(|due| due <= now), "timed out too early");
+        self.answer(id, Answer::Awaited, Answer::Ended);
+    }
+
+    fn check_exit(&self) {
+        assert!(self.requests.is_empty(), "exit with requests left");
+        assert!(self.processes.keys().all(|worker| Some(*worker) == self.dying), "exit with workers left");
+        assert!(self.databases.results.is_empty() && self.databases.leases.is_empty(), "exit with things kept");
+        assert!(self.jobs.results.is_empty(), "exit with things kept");
+        let forced = self.drain_until.is_some_and(|until| until + QUERIES_END_MAX <= self.now);
+        assert!(forced || self.databases.running.is_empty(), "exit with queries left");
     }
 
     pub fn request(&mut self, request: RequestId) -> &mut Request {

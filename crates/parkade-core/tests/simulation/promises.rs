@@ -88,11 +88,7 @@ fn bury(world: &mut World, before: &Before) {
             Place::Queue | Place::Waiting(_) => true,
         };
         if !elsewhere {
-            returned.place = Place::Queue;
-        }
-        if let Some(run) = &mut returned.run {
-            (run.begun, returned.deadline) =
-                (returned.called.is_some(), returned.deadline.filter(|_| returned.called.is_some()));
+            returned.goes_back();
         }
         if returned.deadline.is_none() {
             returned.spell = world.now;

@@ -289,8 +289,12 @@ impl Model {
             Refusal::NoTransaction => ends && !asked.open,
             Refusal::TransactionOpen => wait.work == QueryWork::Begin && asked.open,
             Refusal::BadAnswer => wait.work != QueryWork::Alone && waiting.then != Then::Await,
-            Refusal::ParkedFull | Refusal::WorkerDied | Refusal::NoApplication | Refusal::QueueFull => true,
-            Refusal::StoreFull | Refusal::StoreUnavailable => true,
+            Refusal::ParkedFull
+            | Refusal::WorkerDied
+            | Refusal::NoApplication
+            | Refusal::QueueFull
+            | Refusal::StoreFull
+            | Refusal::StoreUnavailable => true,
             _ => false,
         };
         assert!(right, "refused with {refusal:?}: {waiting:?}");

@@ -127,7 +127,10 @@ impl World {
 
     fn hears_claimed(&mut self, claimed: Option<Claimed>) {
         assert!(self.model.jobs.claim.take().is_some(), "nobody has asked");
-        let Some(Claimed { jobs, more, next }) = claimed else { return self.tell(Event::JobsNotClaimed) };
+        let Some(Claimed { jobs, more, next }) = claimed else {
+            self.model.seen.insert("jobs not claimed");
+            return self.tell(Event::JobsNotClaimed);
+        };
         let jobs: Vec<ClaimedJob> = jobs.into_iter().map(|id| self.claimed(id)).collect();
         self.tell(Event::JobsClaimed { jobs, more, next: next.map(|next| next - self.now) });
     }

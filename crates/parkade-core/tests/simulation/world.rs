@@ -1,5 +1,6 @@
 //! The shell: it tells the core what the actors do, and follows the effects.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use parkade_core::{Core, Effect, Event, Moment, Random, RequestId, State, TableId, Then};
@@ -14,6 +15,8 @@ pub struct World {
     pub now: Moment,
     pub trace: Vec<String>,
     pub ticked: bool,
+    /// What was counted by cores that are no more.
+    pub counted: BTreeSet<String>,
     /// Nobody is judged for being late before this: the core itself was paused.
     pub lenient_until: Moment,
     traced: bool,
@@ -35,6 +38,7 @@ impl World {
             now: Moment::default(),
             trace: Vec::new(),
             ticked: false,
+            counted: BTreeSet::new(),
             lenient_until: Moment::default(),
             traced,
             random,
@@ -63,10 +67,10 @@ impl World {
             388..390 => self.all_clients_leave(),
             390..391 => self.pause(),
             391..550 => self.time_passes(),
-            550..640 => self.a_database_acts(),
-            640..700 => self.the_store_acts(),
+            550..655 => self.a_database_acts(),
+            655..700 => self.the_store_acts(),
             700..703 => self.operator_cancels_a_job(),
-            703 if self.random.below(4) == 0 => self.is_killed(),
+            703 if self.random.below(6) == 0 => self.is_killed(),
             _ => self.a_process_acts(),
         }
     }
@@ -116,12 +120,15 @@ impl World {
         while let Some(event) = pending.pop() {
             let now = self.now.as_nanos() / 1000;
             self.note(|| format!("{now} {event:?}"));
+            if let Event::Routed { request, destination } = &event {
+                let default = self.core.config().deadline;
+                self.model.routed(*request, destination, default);
+            }
+            let becomes_ready = matches!(event, Event::WorkerReady { .. });
             let mut effects = Vec::new();
             self.core.handle(self.now, event, &mut effects);
-            for worker in self.core.status(self.now).workers {
-                if let Some(process) = self.model.processes.get_mut(&worker.worker) {
-                    process.for_jobs = worker.for_jobs;
-                }
+            if becomes_ready {
+                self.learn_roles();
             }
             self.follow(&effects);
             pending.extend(self.routes().into_iter().rev());
@@ -131,6 +138,15 @@ impl World {
         promises::check(self, &before);
         self.model.dying = None;
         self.model.publishing = None;
+    }
+
+    fn learn_roles(&mut self) {
+        for worker in self.core.status(self.now).workers {
+            // One that this very event starts is not known yet.
+            if let Some(process) = self.model.processes.get_mut(&worker.worker) {
+                process.for_jobs = worker.for_jobs;
+            }
+        }
     }
 
     pub(crate) fn note(&mut self, line: impl FnOnce() -> String) {
@@ -163,8 +179,6 @@ impl World {
         let answers: Vec<_> = asked.into_iter().filter_map(answer).collect();
         let routed = answers.into_iter().map(|(request, destination)| {
             let destination = self.with_cursor(destination);
-            let default = self.core.config().deadline;
-            self.model.routed(request, &destination, default);
             Event::Routed { request, destination }
         });
         routed.collect()

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 
@@ -32,5 +32,12 @@ pub fn json(status: StatusCode, value: &impl Serialize) -> Answer {
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}
+
+/// Another method is meant.
+pub fn allow(methods: &'static str) -> Answer {
+    let mut answer = fault(StatusCode::METHOD_NOT_ALLOWED, &format!("use {methods} here"));
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
     answer
 }

@@ -1,17 +1,23 @@
 //! The only way from the admin endpoints to the server: questions, each with the place for its answer.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use bytes::Bytes;
 use parkade_core::{ChannelName, Cursor, QueryId};
 use parkade_jobs::{Fault, Filter, Job, JobId};
 use parkade_wire::Enqueued;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-use super::limits::{ANSWER_TIME_MAX, ASKS_COUNT_MAX};
+use super::limits::{ANSWER_TIME_MAX, ASKS_COUNT_MAX, JOB_ANSWER_TIME_MAX, JOB_WAITS_COUNT_MAX};
 use super::report::Report;
 
 /// The near end. The server has the other and answers each ask in the turn in which it comes.
 #[derive(Debug, Clone)]
-pub struct AdminDoor(mpsc::Sender<Ask>);
+pub struct AdminDoor {
+    asks: mpsc::Sender<Ask>,
+    job_waits: Arc<Semaphore>,
+}
 
 #[derive(Debug)]
 pub enum Ask {
@@ -101,13 +107,31 @@ impl AdminDoor {
     #[must_use]
     pub fn new() -> (Self, mpsc::Receiver<Ask>) {
         let (sender, asks) = mpsc::channel(ASKS_COUNT_MAX);
-        (Self(sender), asks)
+        (Self { asks: sender, job_waits: Arc::new(Semaphore::new(JOB_WAITS_COUNT_MAX)) }, asks)
     }
 
     /// Asks, and waits for the answer.
     pub async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Result<T, NoAnswer> {
+        self.ask_for(ANSWER_TIME_MAX, question).await
+    }
+
+    /// Asks about jobs; the store answers when the disk has done what it is to do.
+    pub async fn ask_about_jobs(&self, ask: JobAsk) -> Result<JobAnswer, NoAnswer> {
+        self.ask_for(JOB_ANSWER_TIME_MAX, |reply| Ask::Jobs { ask, reply }).await
+    }
+
+    /// The place of somebody who waits for the end of a job, if there is one left.
+    pub fn wait_for_a_job(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.job_waits).try_acquire_owned().ok()
+    }
+
+    async fn ask_for<T>(
+        &self,
+        time: Duration,
+        question: impl FnOnce(oneshot::Sender<T>) -> Ask,
+    ) -> Result<T, NoAnswer> {
         let (reply, answer) = oneshot::channel();
-        self.0.try_send(question(reply)).map_err(|_| NoAnswer)?;
-        tokio::time::timeout(ANSWER_TIME_MAX, answer).await.map_err(|_| NoAnswer)?.map_err(|_| NoAnswer)
+        self.asks.try_send(question(reply)).map_err(|_| NoAnswer)?;
+        tokio::time::timeout(time, answer).await.map_err(|_| NoAnswer)?.map_err(|_| NoAnswer)
     }
 }

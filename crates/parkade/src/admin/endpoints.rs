@@ -3,13 +3,13 @@
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Body;
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, ORIGIN};
+use hyper::header::{CONTENT_TYPE, HeaderValue, ORIGIN};
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use parkade_core::QueryId;
 
-use super::answers::{Answer, fault, json, no_answer};
+use super::answers::{Answer, allow, fault, json, no_answer};
 use super::door::{AdminDoor, Ask, CancelRefused, Readiness};
-use super::{metrics, publish};
+use super::{jobs, metrics, publish};
 
 /// Answers one request.
 pub async fn answer<B>(request: Request<B>, door: &AdminDoor) -> Answer
@@ -31,9 +31,12 @@ where
             allow("POST")
         };
     }
+    if let Some(place) = path.strip_prefix("/jobs").filter(|place| place.is_empty() || place.starts_with('/')) {
+        return jobs::answer(place, request, door).await;
+    }
     let known = matches!(&*path, "/health/live" | "/health/ready" | "/status" | "/metrics");
     if !known {
-        let paths = "known are /health/live, /health/ready, /status, /metrics, POST /publish/<channel> and POST /queries/<id>/cancel";
+        let paths = "known are /health/live, /health/ready, /status, /metrics, /jobs, POST /publish/<channel> and POST /queries/<id>/cancel";
         return fault(StatusCode::NOT_FOUND, &format!("nothing is here; {paths}"));
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -91,12 +94,6 @@ async fn page(door: &AdminDoor) -> Answer {
         }
         Err(silent) => no_answer(silent),
     }
-}
-
-fn allow(methods: &'static str) -> Answer {
-    let mut answer = fault(StatusCode::METHOD_NOT_ALLOWED, &format!("use {methods} here"));
-    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
-    answer
 }
 
 #[cfg(test)]

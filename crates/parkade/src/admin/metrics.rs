@@ -3,6 +3,7 @@
 //! Written by hand: a report is a snapshot, and the client libraries want to own counters that live.
 
 mod databases;
+mod jobs;
 
 use std::fmt::{Display, Write};
 
@@ -23,6 +24,7 @@ pub fn exposition(report: &Report) -> String {
     workers(&mut page, report);
     channels(&mut page, report);
     databases::write(&mut page, report);
+    jobs::write(&mut page, report);
     page.0
 }
 

@@ -2,11 +2,13 @@
 
 mod databases;
 mod from_core;
+mod jobs;
 
 use std::collections::BTreeMap;
 
 pub use databases::{Database, Query, QueryTimes};
 pub use from_core::Shell;
+pub use jobs::Jobs;
 use serde::{Deserialize, Serialize};
 
 use super::ended::Ended;
@@ -22,12 +24,14 @@ pub struct Report {
     pub state: String,
     pub code: Code,
     pub lives: Lives,
-    /// By kind: `timer`, `next`, `stream`.
+    /// By kind: `timer`, `next`, `stream`, `query`, `job`.
     pub waits: BTreeMap<String, Wait>,
     pub channels: Channels,
     /// By name.
     #[serde(default)]
     pub databases: BTreeMap<String, Database>,
+    #[serde(default)]
+    pub jobs: Jobs,
     pub workers: Vec<Worker>,
     pub connections: Connections,
     pub memory: Memory,
@@ -96,6 +100,9 @@ pub struct Worker {
     pub state: String,
     pub generation: u32,
     pub concurrent: bool,
+    /// It runs nothing but jobs.
+    #[serde(default)]
+    pub for_jobs: bool,
     pub held: usize,
     /// Coroutines in it that wait.
     pub awaiting: usize,
@@ -124,6 +131,9 @@ pub struct Memory {
     /// Results of queries that somebody still needs.
     #[serde(default)]
     pub result_bytes: usize,
+    /// Results of jobs that somebody is about to be told.
+    #[serde(default)]
+    pub job_results: usize,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,6 +173,24 @@ pub struct Totals {
     pub queries_shared: u64,
     #[serde(default)]
     pub queries_cancelled: u64,
+    /// By requests and by jobs; scripts are not counted.
+    #[serde(default)]
+    pub jobs_enqueued: u64,
+    #[serde(default)]
+    pub jobs_claimed: u64,
+    /// Attempts that have ended, by what became of the job.
+    #[serde(default)]
+    pub jobs_completed: u64,
+    #[serde(default)]
+    pub jobs_retried: u64,
+    #[serde(default)]
+    pub jobs_dead: u64,
+    #[serde(default)]
+    pub jobs_cancelled: u64,
+    #[serde(default)]
+    pub jobs_handed_back: u64,
+    #[serde(default)]
+    pub jobs_unknown: u64,
     pub workers_started: u64,
     pub workers_died: u64,
     pub workers_killed: BTreeMap<String, u64>,

@@ -53,6 +53,14 @@ pub struct StoredJob {
     pub id: [u8; 16],
 }
 
+impl WithJobs {
+    /// The ids of so many of those that were enqueued last.
+    pub fn last_stored(&self, count_max: usize) -> Vec<[u8; 16]> {
+        let left_out = self.stored.len().saturating_sub(count_max);
+        self.stored.iter().skip(left_out).map(|job| job.id).collect()
+    }
+}
+
 /// A request as it came.
 #[derive(Debug)]
 pub struct Arrival {

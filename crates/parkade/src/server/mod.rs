@@ -8,6 +8,7 @@ pub mod jobs;
 mod messages;
 mod queries;
 mod refusal;
+mod replies;
 mod report;
 mod seconds;
 mod tables;

@@ -6,8 +6,9 @@ use parkade_core::{Event, QueryId};
 use parkade_sql::Reach;
 
 use super::Server;
-use crate::admin::report::{Connections, Database as DatabaseReport, Query as QueryReport};
+use crate::admin::report::{Connections, Database as DatabaseReport, Jobs as JobsReport, Query as QueryReport};
 use crate::admin::{Ask, CancelRefused, Readiness, Report, Shell};
+use crate::store::wall;
 
 impl Server {
     pub(super) fn reply(&mut self, ask: Ask) {
@@ -84,6 +85,13 @@ impl Server {
         reports.collect()
     }
 
+    fn jobs_report(&self) -> JobsReport {
+        let counts = self.jobs.counts();
+        #[expect(clippy::cast_precision_loss, reason = "milliseconds are exact up to 285,000 years")]
+        let oldest = counts.oldest_ready.map(|since| wall().0.saturating_sub(since.0).max(0) as f64 / 1_000.0);
+        JobsReport::new(counts, oldest)
+    }
+
     fn report(&mut self) -> Report {
         let status = self.core.status(self.clock.now());
         let pids: HashMap<_, _> =
@@ -100,6 +108,7 @@ impl Server {
             databases: self.database_reports(),
             query_times: self.queries.times().clone(),
             result_bytes: self.queries.result_bytes(),
+            jobs: self.jobs_report(),
             connections_count_max: self.about.connections_count_max,
             body_bytes_max: self.about.body_bytes_max,
         };

@@ -1,6 +1,7 @@
 //! A report as text: the words of `/status`, in its order.
 
 mod databases;
+mod jobs;
 
 use std::fmt::Write;
 
@@ -24,6 +25,7 @@ pub fn text(report: &Report) -> String {
             report.channels.busiest.iter().take(CHANNELS_SHOWN_MAX).map(channel),
         ),
         databases::lines(report),
+        jobs::lines(report),
         line("workers", &report.workers.len().to_string()),
         table(
             &["id", "pid", "state", "generation", "held", "awaiting", "requests", "resident", "age"],
@@ -37,7 +39,7 @@ pub fn text(report: &Report) -> String {
     .concat()
 }
 
-fn line(name: &str, told: &str) -> String {
+pub(super) fn line(name: &str, told: &str) -> String {
     format!("{name:<12}  {told}\n")
 }
 
@@ -114,7 +116,7 @@ fn worker(worker: &Worker) -> Vec<String> {
     vec![
         id,
         pid,
-        worker.state.clone(),
+        if worker.for_jobs { format!("{} (jobs)", worker.state) } else { worker.state.clone() },
         generation,
         held,
         awaiting,
@@ -124,8 +126,12 @@ fn worker(worker: &Worker) -> Vec<String> {
     ]
 }
 
-/// Columns as wide as their widest cell; nothing when there are no rows.
 fn table(names: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    columns("              ", names, rows)
+}
+
+/// Columns as wide as their widest cell, behind a margin; nothing when there are no rows.
+pub(super) fn columns(margin: &str, names: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let rows: Vec<_> = std::iter::once(names.iter().map(ToString::to_string).collect()).chain(rows).collect();
     if rows.len() == 1 {
         return String::new();
@@ -133,14 +139,14 @@ fn table(names: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let width = |column: usize| rows.iter().map(|row: &Vec<String>| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<_> = (0..names.len()).map(width).collect();
     rows.iter().fold(String::new(), |mut table, row| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("  {cell:<width$}"));
-        let _ = writeln!(table, "{:<12}{}", "", cells.collect::<String>().trim_end());
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        let _ = writeln!(table, "{margin}{}", cells.collect::<Vec<_>>().join("  ").trim_end());
         table
     })
 }
 
 /// Seconds for people.
-fn time(seconds: f64) -> String {
+pub(super) fn time(seconds: f64) -> String {
     match seconds {
         ..10.0 => format!("{seconds:.1} s"),
         ..120.0 => format!("{seconds:.0} s"),

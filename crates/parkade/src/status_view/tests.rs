@@ -25,6 +25,7 @@ fn beside_a_server(name: &str, state: &str, operator: impl FnOnce(&Address) + Se
                     Ask::CancelQuery { query, reply } => reply
                         .send(if query.0 == 7 { Ok(()) } else { Err(crate::admin::CancelRefused::Unknown) })
                         .unwrap(),
+                    Ask::Jobs { .. } => unreachable!("these tests ask for no jobs"),
                     Ask::Publish { channel, content_type, body, reply } => {
                         assert_eq!(
                             (channel.as_str(), &*content_type, &*body),

@@ -27,6 +27,7 @@ async fn asked(request: Request<Full<Bytes>>, readiness: Readiness, publishing: 
                 Ask::CancelQuery { query, reply } => {
                     reply.send(if query.0 == 7 { Ok(()) } else { Err(CancelRefused::Unknown) }).unwrap();
                 }
+                Ask::Jobs { .. } => unreachable!("these tests ask for no jobs"),
                 Ask::Publish { channel, content_type, body, reply } => {
                     assert_eq!((channel.as_str(), &*content_type, &*body), ("auction/7 ", "text/plain", &b"42"[..]));
                     reply.send(publishing).unwrap();
@@ -78,7 +79,7 @@ async fn metrics_are_text() {
 
 #[tokio::test]
 async fn unknown_paths_and_methods_say_what_is_known() {
-    let known = "nothing is here; known are /health/live, /health/ready, /status, /metrics, POST /publish/<channel> and \
+    let known = "nothing is here; known are /health/live, /health/ready, /status, /metrics, /jobs, POST /publish/<channel> and \
                  POST /queries/<id>/cancel";
     check("GET /stat", 404, json!({ "error": known })).await;
     check("POST /status", 405, json!({ "error": "use GET, HEAD here" })).await;
@@ -135,24 +136,33 @@ async fn the_status_has_the_shape_that_others_read() {
     let (status, text) = asked(request("GET /status", &[], ""), Readiness::Ready, CURSOR).await;
     assert_eq!(status, 200);
     assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), Report::default());
+    let counts = json!({
+        "accepted": 0, "answered": 0, "cancelled": {}, "refused": {}, "parked": 0, "published": 0, "delivered": 0,
+        "gaps": 0, "unpublished": 0, "queries": 0, "queries_shared": 0, "queries_cancelled": 0,
+        "jobs_enqueued": 0, "jobs_claimed": 0, "jobs_completed": 0, "jobs_retried": 0, "jobs_dead": 0,
+        "jobs_cancelled": 0, "jobs_handed_back": 0, "jobs_unknown": 0,
+        "workers_started": 0, "workers_died": 0, "workers_killed": {}, "workers_recycled": 0,
+        "reloads_done": 0, "reloads_given_up": 0, "refused_events": {}, "late_frames": 0,
+    });
     let expected = json!({
         "version": "", "pid": 0, "target": "", "uptime": 0.0, "state": "",
         "code": { "generation": 0, "reloading": false, "last_reload": null },
         "lives": { "accepted": 0, "queued": 0, "running": 0, "parked": 0 },
         "waits": {}, "channels": { "count": 0, "messages": 0, "bytes": 0, "busiest": [] },
-        "databases": {}, "workers": [],
+        "databases": {},
+        "jobs": {
+            "waiting": 0, "scheduled": 0, "running": 0, "dead": 0, "unknown": 0, "completed": 0, "cancelled": 0,
+            "oldest": null, "queues": {}, "queued": 0, "watched": 0,
+        },
+        "workers": [],
         "connections": { "http1": 0, "http2": 0, "broken": 0 },
-        "memory": { "resident_bytes": null, "parked_bytes": 0, "result_bytes": 0 },
+        "memory": { "resident_bytes": null, "parked_bytes": 0, "result_bytes": 0, "job_results": 0 },
         "log": { "lines_dropped": 0 },
         "limits": {
             "connections": 0, "queued": 0, "running": 0, "parked": 0, "channels": 0, "history_bytes": 0, "body_bytes": 0,
             "deadline": null,
         },
-        "counts": {
-            "accepted": 0, "answered": 0, "cancelled": {}, "refused": {}, "parked": 0, "published": 0, "delivered": 0,
-            "gaps": 0, "unpublished": 0, "queries": 0, "queries_shared": 0, "queries_cancelled": 0, "workers_started": 0, "workers_died": 0, "workers_killed": {},
-            "workers_recycled": 0, "reloads_done": 0, "reloads_given_up": 0, "refused_events": {}, "late_frames": 0,
-        },
+        "counts": counts,
     });
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expected);
 }

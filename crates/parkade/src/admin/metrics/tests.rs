@@ -15,6 +15,9 @@ fn report() -> Report {
     report.workers = [("busy", 10), ("ready", 20)]
         .map(|(state, bytes)| Worker { state: state.into(), resident_bytes: Some(bytes), ..Worker::default() })
         .into();
+    report.jobs.dead = 4;
+    report.jobs.oldest = Some(2.5);
+    report.counts.jobs_retried = 3;
     report.counts.cancelled = BTreeMap::from([("client left".into(), 7)]);
     report.ended.record(200, Times { parked: Duration::from_secs(2), ..Times::default() });
     report
@@ -64,6 +67,11 @@ fn the_page_follows_the_text_format() {
         ("parkade_workers{state=\"starting\"}", 0.0),
         ("parkade_workers_resident_bytes", 30.0),
         ("parkade_requests_cancelled_total{reason=\"client left\"}", 7.0),
+        ("parkade_jobs{state=\"dead\"}", 4.0),
+        ("parkade_jobs{state=\"ready\"}", 0.0),
+        ("parkade_jobs_oldest_seconds", 2.5),
+        ("parkade_job_runs_total{verdict=\"retried\"}", 3.0),
+        ("parkade_jobs_enqueued_total", 0.0),
         ("parkade_responses_total{class=\"2xx\"}", 1.0),
         ("parkade_request_park_seconds_bucket{le=\"1\"}", 0.0),
         ("parkade_request_park_seconds_bucket{le=\"2.5\"}", 1.0),

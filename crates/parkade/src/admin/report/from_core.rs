@@ -6,7 +6,7 @@ use std::time::Duration;
 use parkade_core::{ChannelStatus, Counts, LimitsStatus, Status, Tally, WaitStatus, WorkerId, WorkerStatus};
 
 use super::{
-    Channel, Channels, Code, Connections, Database, Limits, Lives, Log, Memory, QueryTimes, Report, Totals, Wait,
+    Channel, Channels, Code, Connections, Database, Jobs, Limits, Lives, Log, Memory, QueryTimes, Report, Totals, Wait,
     Worker,
 };
 use crate::admin::Ended;
@@ -26,6 +26,8 @@ pub struct Shell {
     pub databases: BTreeMap<String, Database>,
     pub query_times: QueryTimes,
     pub result_bytes: usize,
+    /// As the store said last.
+    pub jobs: Jobs,
     pub connections_count_max: usize,
     pub body_bytes_max: usize,
 }
@@ -43,6 +45,7 @@ impl Report {
         };
         let last_reload = status.last_reload.map(|outcome| words::reload(outcome).into());
         let lives = status.lives;
+        let jobs = shell.jobs.with(&status);
         let channels = status.channels.into_iter().map(Channel::from).collect();
         let pid = |worker: &WorkerStatus| shell.worker_pids.get(&worker.worker).copied();
         Self {
@@ -67,11 +70,13 @@ impl Report {
             },
             workers: status.workers.into_iter().map(|worker| Worker { pid: pid(&worker), ..worker.into() }).collect(),
             databases: shell.databases,
+            jobs,
             connections: shell.connections,
             memory: Memory {
                 resident_bytes: resident_bytes(),
                 parked_bytes: shell.parked_bytes,
                 result_bytes: shell.result_bytes,
+                job_results: status.job_results_held,
             },
             log: Log { lines_dropped: shell.log_lines_dropped },
             limits: Limits {
@@ -114,6 +119,7 @@ impl From<WorkerStatus> for Worker {
             state: words::worker(worker.state).into(),
             generation: worker.generation,
             concurrent: worker.concurrent,
+            for_jobs: worker.for_jobs,
             held: worker.held,
             awaiting: worker.awaiting,
             credit: worker.credit,
@@ -153,6 +159,14 @@ impl From<&Counts> for Totals {
             queries: counts.queries,
             queries_shared: counts.queries_shared,
             queries_cancelled: counts.queries_cancelled,
+            jobs_enqueued: counts.jobs_enqueued,
+            jobs_claimed: counts.jobs_claimed,
+            jobs_completed: counts.jobs_completed,
+            jobs_retried: counts.jobs_retried,
+            jobs_dead: counts.jobs_dead,
+            jobs_cancelled: counts.jobs_cancelled,
+            jobs_handed_back: counts.jobs_handed_back,
+            jobs_unknown: counts.jobs_unknown,
             workers_started: counts.workers_started,
             workers_died: counts.workers_died,
             workers_killed: tally(&counts.workers_killed, words::kill),
@@ -198,6 +212,7 @@ mod tests {
                 state: WorkerState::Busy,
                 generation: 2,
                 concurrent: false,
+                for_jobs: true,
                 done: 99,
                 held: 3,
                 awaiting: 0,
@@ -221,6 +236,13 @@ mod tests {
             queries_count: 0,
             results_held: 0,
             transactions_count: 0,
+            jobs_running: 2,
+            jobs_waiting: 1,
+            jobs_watched: 5,
+            jobs_looked_up: 0,
+            jobs_unstored: 0,
+            claims_count: 0,
+            job_results_held: 6,
             ready: true,
             draining: false,
             generation: 2,
@@ -235,6 +257,7 @@ mod tests {
             target: "shop:app".into(),
             worker_pids: HashMap::from([(WorkerId(7), 4242)]),
             parked_bytes: 640,
+            jobs: Jobs::new(&parkade_jobs::Counts { ready: 8, dead: 9, ..Default::default() }, Some(1.5)),
             ..Shell::default()
         };
         Report::new(status, &Counts { published: 5, ..Counts::default() }, shell)
@@ -252,7 +275,9 @@ mod tests {
         let channel = &report.channels.busiest[0];
         assert_eq!((&*channel.name, channel.next, &*channel.cursor), ("auction/7", 4, "1a.5"));
         assert_eq!((report.limits.deadline, report.counts.published, report.memory.parked_bytes), (Some(30.0), 5, 640));
-        assert!(report.memory.resident_bytes.is_some_and(|bytes| bytes > 100_000));
+        assert_eq!((report.jobs.waiting, report.jobs.dead, report.jobs.oldest), (8, 9, Some(1.5)));
+        assert_eq!((report.jobs.queued, report.jobs.watched, report.memory.job_results), (1, 5, 6));
+        assert!(worker.for_jobs && report.memory.resident_bytes.is_some_and(|bytes| bytes > 100_000));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What the store has been asked, and for whom.
 
 use parkade_core::{JobId, RequestId};
+use parkade_jobs::sqlite::OpenError;
 use parkade_jobs::{Command, Fault, Reply, Verdict};
 use tokio::sync::oneshot;
 

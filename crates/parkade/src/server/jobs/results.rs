@@ -82,7 +82,7 @@ impl Server {
                         made.fields.iter().map(|(name, value)| (&name[..], &value[..])).collect();
                     self.exchanges.note_answer(request, Some(made.status), made.body.len());
                     let outcome = self.http_answer(request, made.status, &fields, &made.body);
-                    super::super::act::sent(outcome);
+                    super::super::replies::sent(outcome);
                 }
                 Err(why) => {
                     tracing::error!(job = %stored(job), "the result of a job cannot be sent: {why}");
@@ -137,7 +137,7 @@ impl Server {
         all.extend(fields);
         self.exchanges.note_answer(request, Some(status), body.len());
         let outcome = self.http_answer(request, status, &all, &body.into());
-        super::super::act::sent(outcome);
+        super::super::replies::sent(outcome);
     }
 }
 

@@ -36,7 +36,7 @@ const ERROR_BYTES_MAX: usize = 4096;
 impl Server {
     pub(in crate::server) fn claim_jobs(&mut self, count: u32, limited: &[Allowance]) {
         if !self.jobs.store.is_open() {
-            return;
+            return self.tell(Event::JobsNotClaimed);
         }
         let name = |allowance: &Allowance| parkade_jobs::Allowance {
             queue: self.jobs.queue_name(allowance.queue).into(),

@@ -48,7 +48,7 @@ impl Server {
         let held = self.queries.flow(query);
         self.exchanges.note_answer(request, Some(200), 0);
         let begun = self.http.begin(request, 200, [JSON].into_iter(), Purpose::Body);
-        super::super::act::sent(begun);
+        super::super::replies::sent(begun);
         if self.http.is_head(request) {
             // Its answer is complete: the rows are wanted by nobody.
             self.http.finish(request);
@@ -94,7 +94,7 @@ impl Server {
         let fields = [Some(JSON), retry_after.map(|seconds| (&b"retry-after"[..], seconds))];
         self.exchanges.note_answer(request, Some(status), body.len());
         let outcome = self.http.answer(request, status, fields.into_iter().flatten(), body);
-        super::super::act::sent(outcome);
+        super::super::replies::sent(outcome);
     }
 
     /// The statement and what the database said of it are for developers only.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::admin::report::{Code, Connections, Lives, Memory, Wait};
+use crate::admin::report::{Code, Connections, Jobs, Lives, Memory, Wait};
 
 fn report() -> Report {
     let mut report = Report {
@@ -19,7 +19,7 @@ fn report() -> Report {
             ("timer".into(), Wait { count: 200, oldest: Some(1.94) }),
         ]),
         connections: Connections { http1: 201, ..Connections::default() },
-        memory: Memory { resident_bytes: Some(7 << 20), parked_bytes: 100_000, result_bytes: 0 },
+        memory: Memory { resident_bytes: Some(7 << 20), parked_bytes: 100_000, ..Memory::default() },
         ..Report::default()
     };
     report.channels.busiest = vec![Channel {
@@ -67,4 +67,22 @@ counts        accepted 0   answered 0   cancelled 0   refused 0   parked 0
 fn a_server_with_nothing_to_do_has_a_short_page() {
     assert_eq!(text(&Report::default()).lines().count(), 11);
     assert!(text(&Report::default()).contains("waits         none\n"));
+}
+
+#[test]
+fn jobs_are_on_the_page_where_there_are_any() {
+    let jobs = Jobs {
+        waiting: 3,
+        dead: 1,
+        oldest: Some(7.25),
+        queues: BTreeMap::from([("default".into(), 1), ("idle".into(), 0), ("mail".into(), 2)]),
+        ..Jobs::default()
+    };
+    let expected = "\
+jobs          scheduled 0   ready 3 (oldest 7.2 s)   running 0   completed 0   dead 1   cancelled 0   unknown 0
+queues        mail 2   default 1
+";
+    let page = text(&Report { jobs, ..Report::default() });
+    assert!(page.contains(expected), "{page}");
+    assert!(!text(&Report::default()).contains("jobs"));
 }

@@ -1,0 +1,36 @@
+"""PgQueuer on asyncpg: `jobs_pgqueuer.py fill COUNT` makes its tables and enqueues, `… work` is one worker."""
+
+import asyncio
+import os
+import sys
+
+import asyncpg  # type: ignore[import-untyped]
+from pgqueuer import AsyncpgDriver, Job, PgQueuer, Queries
+
+# Taken at a time. Its default is 10, which is slower.
+BATCH = 100
+
+FILE = os.open(os.environ["JOBS_FILE"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+
+async def fill(count: int) -> None:
+    connection = await asyncpg.connect(os.environ["DATABASE_URL"])
+    queries = Queries(AsyncpgDriver(connection))
+    await queries.install()
+    for _ in range(0, count, 1_000):
+        await queries.enqueue(["trivial"] * 1_000, [b"7"] * 1_000, [0] * 1_000)
+    await connection.close()
+
+
+async def work() -> None:
+    queuer = PgQueuer(AsyncpgDriver(await asyncpg.connect(os.environ["DATABASE_URL"])))
+
+    @queuer.entrypoint("trivial")
+    async def trivial(job: Job) -> None:
+        os.write(FILE, b".")
+
+    await queuer.run(batch_size=BATCH)
+
+
+if __name__ == "__main__":
+    asyncio.run(fill(int(sys.argv[2])) if sys.argv[1] == "fill" else work())

@@ -1,0 +1,53 @@
+"""Many jobs that wait while the workers are kept, and how quickly they go when those are let go."""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from behind import Client, rate
+from catalogue_jobs import WORKERS, gate, jobs_file
+from servers import Server, Unavailable
+
+IN_ONE_REQUEST = 1_000
+SECONDS_MAX = 180
+
+
+def fill(server: Server, count: int) -> float:
+    """Enqueues so many behind those that keep the workers; gives the jobs a second."""
+    client = Client(server)
+    for _ in range(WORKERS):
+        client.post("/hold")
+    began = time.monotonic()
+    for first in range(0, count, IN_ONE_REQUEST):
+        client.post(f"/fill?count={min(IN_ONE_REQUEST, count - first)}&first={first}")
+    client.close()
+    return count / (time.monotonic() - began)
+
+
+def executed(place: Path, count: int) -> float:
+    """Lets the workers go; gives the jobs a second until so many are done."""
+    gate(place).touch()
+    return rate(jobs_file(place), 0, count, SECONDS_MAX)
+
+
+@contextmanager
+def workers(command: list[str], environment: dict[str, str]) -> Iterator[None]:
+    """So many processes of a peer."""
+    with ExitStack() as stack:
+        for _ in range(WORKERS):
+            process = subprocess.Popen(
+                command, env=os.environ | environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+        yield
+
+
+def done(command: list[str], environment: dict[str, str]) -> None:
+    """Runs it to its end."""
+    ended = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
+    if ended.returncode != 0:
+        raise Unavailable(ended.stderr.strip()[-200:])

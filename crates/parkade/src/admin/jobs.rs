@@ -1,0 +1,174 @@
+//! `/jobs`: what operators and scripts ask of jobs. The store answers, so nothing here says more than is durable.
+
+mod enqueueing;
+mod filter;
+mod told;
+mod waiting;
+
+use bytes::Bytes;
+use hyper::body::Body;
+use hyper::header::ORIGIN;
+use hyper::{HeaderMap, Method, Request, StatusCode};
+use parkade_jobs::{BadJobId, Fault, Job, JobId, State};
+use serde_json::json;
+
+use super::answers::{self, Answer, allow, fault};
+use super::door::{AdminDoor, JobAnswer, JobAsk};
+use super::limits::{CANCEL_TRIES_COUNT, JOB_PAUSE_MIN};
+pub use told::{Listed, Told};
+
+/// `place`: what is behind `/jobs` in the path.
+pub async fn answer<B>(place: &str, request: Request<B>, door: &AdminDoor) -> Answer
+where
+    B: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static>,
+{
+    let answered = match (place, request.method()) {
+        ("", &Method::GET | &Method::HEAD) => filter::list(request.uri().query(), door).await,
+        ("", &Method::POST) => enqueueing::answer(request, door).await,
+        ("", _) => Err(allow("GET, HEAD, POST")),
+        _ => of_a_job(&place[1..], &request, door).await,
+    };
+    match answered {
+        Ok(answer) | Err(answer) => answer,
+    }
+}
+
+async fn of_a_job<B>(place: &str, request: &Request<B>, door: &AdminDoor) -> Result<Answer, Answer> {
+    let (id, deed) = place.split_once('/').map_or((place, None), |(id, deed)| (id, Some(deed)));
+    let id = || {
+        id.parse().map_err(|bad: BadJobId| fault(StatusCode::BAD_REQUEST, &format!("{bad}: parkade jobs shows them")))
+    };
+    match (deed, request.method()) {
+        (None, &Method::GET | &Method::HEAD) => waiting::show(id()?, request.uri().query(), door).await,
+        (None, &Method::DELETE) => {
+            no_browser(request.headers())?;
+            drop(id()?, door).await
+        }
+        (Some("retry"), &Method::POST) => {
+            no_browser(request.headers())?;
+            retry(id()?, door).await
+        }
+        (Some("cancel"), &Method::POST) => {
+            no_browser(request.headers())?;
+            cancel(id()?, door).await
+        }
+        (None, _) => Err(allow("GET, HEAD, DELETE")),
+        (Some("retry" | "cancel"), _) => Err(allow("POST")),
+        (Some(_), _) => {
+            let known =
+                "nothing is here; known of a job are /jobs/<id>, POST /jobs/<id>/retry and POST /jobs/<id>/cancel";
+            Err(fault(StatusCode::NOT_FOUND, known))
+        }
+    }
+}
+
+async fn retry(id: JobId, door: &AdminDoor) -> Result<Answer, Answer> {
+    if changed(JobAsk::Retry(id), door).await? {
+        return Ok(stands(StatusCode::OK, id, State::Ready));
+    }
+    let state = found(id, door).await?.state;
+    let why = match state {
+        State::Dead | State::Cancelled | State::Completed | State::Unknown => {
+            "another job of its name with its key waits or runs: let that end, or cancel it"
+        }
+        State::Scheduled | State::Ready | State::Running => "it has not ended; only one that has is retried",
+    };
+    Err(conflict(state, why))
+}
+
+/// One that runs ends in a moment; its worker is told.
+async fn cancel(id: JobId, door: &AdminDoor) -> Result<Answer, Answer> {
+    let mut pause = JOB_PAUSE_MIN;
+    for _ in 0..CANCEL_TRIES_COUNT {
+        if changed(JobAsk::Cancel(id), door).await? {
+            let state = find(id, door).await?.map_or(State::Cancelled, |job| job.state);
+            return Ok(stands(StatusCode::ACCEPTED, id, state));
+        }
+        let state = found(id, door).await?.state;
+        if has_ended(state) {
+            return Err(conflict(state, "it has ended already"));
+        }
+        // The store has given it away, and the core does not have it yet; or the reverse.
+        tokio::time::sleep(pause).await;
+        pause *= 2;
+    }
+    Err(conflict(State::Running, "it is just on its way to a worker, or comes from there: try again"))
+}
+
+async fn drop(id: JobId, door: &AdminDoor) -> Result<Answer, Answer> {
+    if changed(JobAsk::Drop(id), door).await? {
+        return Ok(answers::json(StatusCode::OK, &json!({ "id": id.to_string(), "dropped": true })));
+    }
+    let state = found(id, door).await?.state;
+    Err(conflict(state, "one that runs is not dropped: cancel it first"))
+}
+
+async fn changed(ask: JobAsk, door: &AdminDoor) -> Result<bool, Answer> {
+    match asked(ask, door).await? {
+        JobAnswer::Changed(changed) => Ok(changed),
+        other => Err(unexpected(&other)),
+    }
+}
+
+async fn find(id: JobId, door: &AdminDoor) -> Result<Option<Box<Job>>, Answer> {
+    match asked(JobAsk::Show(id), door).await? {
+        JobAnswer::Shown(job) => Ok(job),
+        other => Err(unexpected(&other)),
+    }
+}
+
+async fn found(id: JobId, door: &AdminDoor) -> Result<Box<Job>, Answer> {
+    let missing =
+        || fault(StatusCode::NOT_FOUND, "there is no such job, or no more: results are kept for a while only");
+    find(id, door).await?.ok_or_else(missing)
+}
+
+/// What the store says; what it cannot do is a refusal.
+async fn asked(ask: JobAsk, door: &AdminDoor) -> Result<JobAnswer, Answer> {
+    match door.ask_about_jobs(ask).await {
+        Ok(JobAnswer::Refused(refused)) => Err(fault(status(&refused), &refused.to_string())),
+        Ok(answer) => Ok(answer),
+        Err(silent) => {
+            let text = format!("{silent}; what was asked may be done all the same, and may be asked again");
+            Err(fault(StatusCode::SERVICE_UNAVAILABLE, &text))
+        }
+    }
+}
+
+fn status(refused: &Fault) -> StatusCode {
+    match refused {
+        Fault::Full(_) => StatusCode::INSUFFICIENT_STORAGE,
+        Fault::Unavailable(_) | Fault::QueueFull | Fault::Failed(_) => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
+fn has_ended(state: State) -> bool {
+    matches!(state, State::Completed | State::Dead | State::Cancelled)
+}
+
+fn stands(status: StatusCode, id: JobId, state: State) -> Answer {
+    answers::json(status, &json!({ "id": id.to_string(), "state": state.word() }))
+}
+
+fn conflict(state: State, why: &str) -> Answer {
+    fault(StatusCode::CONFLICT, &format!("the job is {}: {why}", state.word()))
+}
+
+fn unexpected(answer: &JobAnswer) -> Answer {
+    tracing::error!("a bug in parkade: the store of jobs answers another question: {answer:?}");
+    fault(StatusCode::INTERNAL_SERVER_ERROR, "a bug in parkade: please report it with what the log says")
+}
+
+/// As with publishing: no page that an operator visits may do it.
+fn no_browser(headers: &HeaderMap) -> Result<(), Answer> {
+    if headers.contains_key(ORIGIN) {
+        return Err(fault(
+            StatusCode::FORBIDDEN,
+            "browsers may not change jobs here: let the application do it for them",
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! A job as `/jobs` tells it, and as `parkade jobs` reads it again.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use parkade_jobs::{Job, Wall};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::job_values::shown;
+
+/// Moments are seconds since 1970-01-01 UTC.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Told {
+    pub id: String,
+    pub name: String,
+    pub queue: String,
+    pub key: Option<String>,
+    pub priority: i16,
+    /// `scheduled`, `ready`, `running`, `completed`, `dead`, `cancelled` or `unknown`.
+    pub state: String,
+    pub attempt: u32,
+    pub enqueued: f64,
+    pub due: Option<f64>,
+    /// Of the present or the last attempt.
+    pub started: Option<f64>,
+    pub ended: Option<f64>,
+    /// Why the last attempt failed.
+    pub error: Option<String>,
+    /// What only workers understand: MessagePack in Base64. In a list it is not told, and neither are the next three.
+    pub arguments: Option<String>,
+    /// The same as JSON, where it can be written so.
+    pub arguments_shown: Option<Box<RawValue>>,
+    /// Of a completed one, as the arguments.
+    pub result: Option<String>,
+    pub shown: Option<Box<RawValue>>,
+}
+
+/// Newest first.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Listed {
+    pub jobs: Vec<Told>,
+}
+
+impl Told {
+    /// As it stands in a list.
+    pub fn briefly(job: Job) -> Self {
+        Self {
+            id: job.id.to_string(),
+            name: job.name.into(),
+            queue: job.queue.into(),
+            key: job.key.map(Into::into),
+            priority: job.priority,
+            state: job.state.word().into(),
+            attempt: job.attempt,
+            enqueued: seconds(job.enqueued),
+            due: job.due.map(seconds),
+            started: job.started.map(seconds),
+            ended: job.ended.map(seconds),
+            error: job.error.map(Into::into),
+            arguments: None,
+            arguments_shown: None,
+            result: None,
+            shown: None,
+        }
+    }
+
+    pub fn whole(job: Job) -> Self {
+        let (arguments, result) = (job.arguments.clone(), job.result.clone());
+        Self {
+            arguments: Some(STANDARD.encode(&arguments)),
+            arguments_shown: raw(&arguments),
+            result: result.as_ref().map(|result| STANDARD.encode(result)),
+            shown: result.as_ref().and_then(raw),
+            ..Self::briefly(job)
+        }
+    }
+}
+
+fn raw(bytes: &Bytes) -> Option<Box<RawValue>> {
+    RawValue::from_string(shown(bytes).ok()?).ok()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "milliseconds are exact up to 285,000 years")]
+fn seconds(moment: Wall) -> f64 {
+    moment.0 as f64 / 1_000.0
+}

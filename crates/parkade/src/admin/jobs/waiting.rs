@@ -1,0 +1,72 @@
+//! `GET /jobs/<id>`: how it stands with a job, now or when it has ended.
+
+use std::time::Duration;
+
+use hyper::StatusCode;
+use hyper::header::{CONNECTION, HeaderValue};
+use parkade_jobs::{Job, JobId};
+use tokio::time::{Instant, sleep_until};
+
+use super::{Told, found, has_ended};
+use crate::admin::answers::{Answer, fault, json};
+use crate::admin::door::AdminDoor;
+use crate::admin::limits::{JOB_PAUSE_MAX, JOB_PAUSE_MIN, JOB_WAIT_TIME_MAX};
+use crate::admin::percent::pairs;
+
+pub async fn show(id: JobId, query: Option<&str>, door: &AdminDoor) -> Result<Answer, Answer> {
+    let patience = patience(query.unwrap_or_default()).map_err(|error| fault(StatusCode::BAD_REQUEST, &error))?;
+    let job = found(id, door).await?;
+    if patience.is_zero() || has_ended(job.state) {
+        return Ok(json(StatusCode::OK, &Told::whole(*job)));
+    }
+    let job = wait(id, patience, door).await?;
+    let mut answer = json(StatusCode::OK, &Told::whole(*job));
+    // The time of a connection is limited: who waits again begins anew.
+    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    Ok(answer)
+}
+
+/// Asks again and again, ever less often: the end of a job is told only to those whom the core watches for, and these are no requests of it.
+async fn wait(id: JobId, patience: Duration, door: &AdminDoor) -> Result<Box<Job>, Answer> {
+    let many = || fault(StatusCode::SERVICE_UNAVAILABLE, "as many wait for jobs as may: try again later");
+    let _place = door.wait_for_a_job().ok_or_else(many)?;
+    let end = Instant::now() + patience;
+    let mut pause = JOB_PAUSE_MIN;
+    loop {
+        sleep_until(end.min(Instant::now() + pause)).await;
+        let job = found(id, door).await?;
+        if has_ended(job.state) || Instant::now() >= end {
+            return Ok(job);
+        }
+        pause = JOB_PAUSE_MAX.min(2 * pause);
+    }
+}
+
+fn patience(query: &str) -> Result<Duration, String> {
+    let mut patience = Duration::ZERO;
+    for (name, value) in pairs(query)? {
+        if name != "wait" {
+            return Err(format!("there is no option {name:?}: known is wait"));
+        }
+        let seconds = value.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0);
+        let seconds = seconds.ok_or("wait is a number of seconds")?;
+        patience = Duration::from_secs_f64(seconds.min(JOB_WAIT_TIME_MAX.as_secs_f64()));
+    }
+    Ok(patience)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_waits_longer_than_a_minute() {
+        for (query, expected) in [("", 0), ("wait=20", 20), ("wait=0", 0), ("wait=61", 60), ("wait=1e300", 60)] {
+            assert_eq!(patience(query), Ok(Duration::from_secs(expected)), "{query}");
+        }
+        for query in ["wait=soon", "wait=-1", "wait=NaN", "wait=inf", "wait"] {
+            assert_eq!(patience(query), Err("wait is a number of seconds".into()), "{query}");
+        }
+        assert_eq!(patience("timeout=1"), Err("there is no option \"timeout\": known is wait".into()));
+    }
+}

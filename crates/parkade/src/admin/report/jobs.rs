@@ -1,0 +1,68 @@
+//! What a report tells of jobs.
+
+use std::collections::BTreeMap;
+
+use parkade_core::Status;
+use parkade_jobs::{Counts, State};
+use serde::{Deserialize, Serialize};
+
+/// All that the store has, as it said within the last second or so; nothing where nothing was ever stored.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Jobs {
+    /// Those that are ready.
+    pub waiting: u64,
+    /// Those that are not due yet.
+    pub scheduled: u64,
+    pub running: u64,
+    pub dead: u64,
+    /// Those that the application does not know.
+    pub unknown: u64,
+    pub completed: u64,
+    pub cancelled: u64,
+    /// How long the first of those that are ready has been.
+    pub oldest: Option<f64>,
+    /// How many of each queue are ready or scheduled.
+    pub queues: BTreeMap<String, u64>,
+    /// Of those that run: taken from the store, and no worker has begun them.
+    pub queued: usize,
+    /// Requests that wait for the end of a job.
+    pub watched: usize,
+}
+
+impl Jobs {
+    pub fn new(counts: &Counts, oldest: Option<f64>) -> Self {
+        Self {
+            waiting: counts.ready,
+            scheduled: counts.scheduled,
+            running: counts.running,
+            dead: counts.dead,
+            unknown: counts.unknown,
+            completed: counts.completed,
+            cancelled: counts.cancelled,
+            oldest,
+            queues: counts.queues.iter().map(|(name, depth)| (name.to_string(), *depth)).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// With what the core knows.
+    pub fn with(self, status: &Status) -> Self {
+        Self { queued: status.jobs_waiting, watched: status.jobs_watched, ..self }
+    }
+
+    /// How many there are in each state, by the state's own word.
+    pub fn by_state(&self) -> [(&'static str, u64); State::ALL.len()] {
+        State::ALL.map(|state| {
+            let count = match state {
+                State::Scheduled => self.scheduled,
+                State::Ready => self.waiting,
+                State::Running => self.running,
+                State::Completed => self.completed,
+                State::Dead => self.dead,
+                State::Cancelled => self.cancelled,
+                State::Unknown => self.unknown,
+            };
+            (state.word(), count)
+        })
+    }
+}

@@ -1,0 +1,185 @@
+//! Answers that the core asks for, written to clients.
+
+use bytes::Bytes;
+use parkade_core::{Cursor, Event, MessageId, Refusal, RequestId, RouteId};
+
+use super::exchange::Kept;
+use super::messages::Event as StreamEvent;
+use super::tables::Standing;
+use super::{Hand, Server, refusal};
+use crate::http::Purpose;
+use crate::http::answer::{BadAnswer, Field};
+
+/// Clients of streams that end come back after a moment drawn from this range, so that they do not all come at once.
+const RETRY_MILLISECONDS: std::ops::Range<u32> = 1_000..5_000;
+
+impl Server {
+    pub(super) fn refuse(&mut self, request: RequestId, refused: Refusal) {
+        let (status, _, _, retry_after) = refusal::explain(refused);
+        let allow = self
+            .exchanges
+            .of(request)
+            .and_then(|exchange| exchange.arrival.as_mut())
+            .and_then(|arrival| arrival.allow.take());
+        let mut fields: Vec<Field<'_>> = vec![(b"content-type", b"application/json")];
+        fields.extend(retry_after.map(|seconds| (&b"retry-after"[..], seconds)));
+        fields.extend(allow.as_ref().map(|allow| (&b"allow"[..], allow.as_bytes())));
+        let body = refusal::body(refused);
+        self.exchanges.note_answer(request, Some(status), body.len());
+        let outcome = self.http_answer(request, status, &fields, &body.into());
+        sent(outcome);
+    }
+
+    pub(super) fn http_answer(
+        &mut self,
+        request: RequestId,
+        status: u16,
+        fields: &[Field<'_>],
+        body: &Bytes,
+    ) -> Result<(), BadAnswer> {
+        self.http.answer(request, status, fields.iter().copied(), body)
+    }
+
+    pub(super) fn relay(&mut self, request: RequestId, whole: bool) {
+        let Hand::Response(response) = std::mem::replace(&mut self.hand, Hand::Empty) else { return };
+        self.exchanges.note_answer(request, Some(response.status), response.body.len());
+        if whole {
+            let outcome = self.http.answer(request, response.status, response.headers.iter(), &response.body);
+            sent(outcome);
+            return;
+        }
+        let begun = self.http.begin(request, response.status, response.headers.iter(), Purpose::Body);
+        sent(begun);
+        if !response.body.is_empty() {
+            let inline = self.http.piece(request, &response.body).map(|_| ());
+            sent(inline);
+        }
+        if let Some(exchange) = self.exchanges.of(request) {
+            exchange.arrival = None;
+        }
+    }
+
+    pub(super) fn keep(&mut self, request: RequestId) {
+        let kept = match std::mem::replace(&mut self.hand, Hand::Empty) {
+            Hand::Kept(kept) => kept,
+            // An answer that waits for the store.
+            Hand::Response(response) => Some(Kept::Response(response.detached())),
+            Hand::Empty => return,
+        };
+        if let Some(exchange) = self.exchanges.of(request) {
+            // Nobody will run the request itself again: only what was kept goes on.
+            exchange.arrival = None;
+            exchange.kept = kept.map(Box::new);
+        }
+    }
+
+    pub(super) fn release(&mut self, request: RequestId) {
+        let Some(exchange) = self.exchanges.of(request) else { return };
+        match (exchange.kept.take().map(|kept| *kept), exchange.route) {
+            (Some(Kept::Response(response)), _) => self.send(request, &response),
+            (None, Some(route)) => self.answer_standing(request, route),
+            (Some(Kept::Function { .. }) | None, _) => self.answer_nothing(request),
+        }
+    }
+
+    pub(super) fn answer_standing(&mut self, request: RequestId, route: RouteId) {
+        if let Standing::Answer(response) = self.tables.standing(route) {
+            let response = response.clone();
+            self.send(request, &response);
+        } else {
+            self.answer_nothing(request);
+        }
+    }
+
+    /// A timer without a response: 204.
+    fn answer_nothing(&mut self, request: RequestId) {
+        self.exchanges.note_answer(request, Some(204), 0);
+        let outcome = self.http_answer(request, 204, &[], &Bytes::new());
+        sent(outcome);
+    }
+
+    fn send(&mut self, request: RequestId, response: &parkade_wire::Response) {
+        self.exchanges.note_answer(request, Some(response.status), response.body.len());
+        let outcome = self.http.answer(request, response.status, response.headers.iter(), &response.body);
+        sent(outcome);
+    }
+
+    pub(super) fn deliver(&mut self, message: MessageId, cursor: Cursor, gap: bool, requests: &[RequestId]) {
+        match self.messages.answer(message, cursor, gap, self.http.date()) {
+            Some(Ok(prepared)) => {
+                for request in requests {
+                    self.exchanges.note_answer(*request, Some(200), prepared.body.len());
+                    self.http.answer_prepared(*request, &prepared);
+                }
+            }
+            Some(Err(fault)) => sent(Err(fault)),
+            None => tracing::error!("a bug in parkade: a message was dropped before it was delivered"),
+        }
+    }
+
+    pub(super) fn empty(&mut self, request: RequestId, cursor: Cursor) {
+        let etag = format!("\"{cursor}\"");
+        let fields: [Field<'_>; 2] = [(b"etag", etag.as_bytes()), (b"cache-control", b"no-store")];
+        self.exchanges.note_answer(request, Some(204), 0);
+        let outcome = self.http_answer(request, 204, &fields, &Bytes::new());
+        sent(outcome);
+    }
+
+    pub(super) fn open_stream(&mut self, request: RequestId, cursor: Cursor, gap: bool) {
+        let fields: [Field<'_>; 3] = [
+            (b"content-type", b"text/event-stream"),
+            (b"cache-control", b"no-cache, no-transform"),
+            (b"x-accel-buffering", b"no"),
+        ];
+        self.exchanges.note_answer(request, Some(200), 0);
+        let begun = self.http.begin(request, 200, fields.iter().copied(), Purpose::Events);
+        sent(begun);
+        if self.http.is_head(request) {
+            // Its answer is complete: nobody watches the stream.
+            self.http.finish(request);
+            self.tell(Event::Left { request });
+            return;
+        }
+        let mut opening = format!("retry: {}\nid: {cursor}\n", fastrand::u32(RETRY_MILLISECONDS));
+        if gap {
+            opening.push_str("event: gap\n");
+        }
+        let told = format!("{{\"cursor\":\"{cursor}\"}}");
+        let event = StreamEvent::new(&opening, gap.then_some(told.as_bytes()));
+        self.exchanges.note_answer(request, None, event.plain.len());
+        self.http.event(request, &event.chunked, &event.plain);
+    }
+
+    pub(super) fn feed(&mut self, message: MessageId, cursor: Cursor, requests: &[RequestId]) {
+        let Some(event) = self.messages.event(message, cursor) else { return };
+        for request in requests {
+            self.exchanges.note_answer(*request, None, event.plain.len());
+            self.http.event(*request, &event.chunked, &event.plain);
+        }
+    }
+
+    /// Streams learn that messages were lost: the cursor they come back with is the new one.
+    pub(super) fn feed_gap(&mut self, cursor: Cursor, requests: &[RequestId]) {
+        let told = format!("{{\"cursor\":\"{cursor}\"}}");
+        let event = StreamEvent::new(&format!("id: {cursor}\nevent: gap\n"), Some(told.as_bytes()));
+        for request in requests {
+            self.exchanges.note_answer(*request, None, event.plain.len());
+            self.http.event(*request, &event.chunked, &event.plain);
+        }
+    }
+
+    /// Politely: the client comes back elsewhere.
+    pub(super) fn end_stream(&mut self, request: RequestId) {
+        let event = StreamEvent::new(&format!("retry: {}\n", fastrand::u32(RETRY_MILLISECONDS)), None);
+        self.exchanges.note_answer(request, None, event.plain.len());
+        self.http.event(request, &event.chunked, &event.plain);
+        self.http.finish(request);
+    }
+}
+
+/// Answers were checked before the core was told of them.
+pub(super) fn sent(outcome: Result<(), BadAnswer>) {
+    if let Err(fault) = outcome {
+        tracing::error!("a bug in parkade: an answer was checked and could not be sent: {fault}");
+    }
+}

@@ -1,0 +1,115 @@
+//! `parkade enqueue`: a job from the command line.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use parkade_jobs::JobId;
+use parkade_wire::limits::ARGUMENTS_BYTES_MAX;
+use rmpv::Value;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Address, AskError, CommandError};
+use crate::cli::EnqueueArgs;
+use crate::job_id::minted;
+use crate::terminal;
+
+/// How workers know that they can read the arguments.
+const ARGUMENTS_VERSION: u8 = 1;
+
+#[derive(Deserialize)]
+struct Enqueued {
+    id: String,
+    state: String,
+}
+
+/// Prints the id under which it is stored.
+pub fn enqueue(args: &EnqueueArgs) -> Result<(), CommandError> {
+    let address = Address::find(&args.whom)?;
+    let id = JobId(minted()).to_string();
+    let body = body(args, &id)?;
+    let answer = address.ask("POST", "/jobs", "application/json", body.to_string().as_bytes())?;
+    let no_sense = |_| AskError::NoSense { place: address.to_string() };
+    let enqueued: Enqueued = serde_json::from_slice(&answer).map_err(no_sense)?;
+    if enqueued.id != id {
+        eprintln!("parkade: there is one with this key, which is {}: it is that one", enqueued.state);
+    }
+    Ok(terminal::print(&enqueued.id)?)
+}
+
+fn body(args: &EnqueueArgs, id: &str) -> Result<serde_json::Value, CommandError> {
+    let arguments = packed(&args.arguments, &args.keyword);
+    if arguments.len() > ARGUMENTS_BYTES_MAX {
+        return Err(CommandError::Arguments { count: arguments.len(), max: ARGUMENTS_BYTES_MAX });
+    }
+    Ok(json!({
+        "id": id,
+        "name": args.name,
+        "arguments": STANDARD.encode(arguments),
+        "delay": args.delay.map(|delay| delay.as_secs_f64()),
+        "priority": args.priority,
+        "queue": args.queue,
+        "key": args.key,
+    }))
+}
+
+/// The MessagePack of `[1, [argument…], {name: argument…}]`. Of a name that comes twice the last counts.
+fn packed(arguments: &[String], keywords: &[(String, String)]) -> Vec<u8> {
+    let mut named: Vec<(Value, Value)> = Vec::new();
+    for (name, text) in keywords {
+        named.retain(|(known, _)| known.as_str() != Some(name));
+        named.push((name.as_str().into(), value(text)));
+    }
+    let arguments = arguments.iter().map(|text| value(text)).collect();
+    let all = Value::Array(vec![ARGUMENTS_VERSION.into(), Value::Array(arguments), Value::Map(named)]);
+    let mut bytes = Vec::new();
+    rmpv::encode::write_value(&mut bytes, &all).expect("a vector takes all that is written to it");
+    bytes
+}
+
+/// What is JSON is what it says; all else is text.
+fn value(text: &str) -> Value {
+    serde_json::from_str(text).map_or_else(|_| text.into(), of_json)
+}
+
+fn of_json(json: serde_json::Value) -> Value {
+    match json {
+        serde_json::Value::Null => Value::Nil,
+        serde_json::Value::Bool(boolean) => boolean.into(),
+        serde_json::Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(signed), _) => signed.into(),
+            (None, Some(unsigned)) => unsigned.into(),
+            (None, None) => number.as_f64().map_or(Value::Nil, Into::into),
+        },
+        serde_json::Value::String(text) => text.into(),
+        serde_json::Value::Array(values) => Value::Array(values.into_iter().map(of_json).collect()),
+        serde_json::Value::Object(pairs) => {
+            Value::Map(pairs.into_iter().map(|(key, value)| (key.into(), of_json(value))).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job_values::shown;
+
+    fn told(arguments: &[&str], keywords: &[(&str, &str)]) -> String {
+        let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
+        let keywords: Vec<_> = keywords.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();
+        shown(&packed(&arguments, &keywords)).unwrap()
+    }
+
+    #[test]
+    fn an_argument_is_json_where_it_can_be_and_else_text() {
+        assert_eq!(told(&[], &[]), "[1,[],{}]");
+        let arguments =
+            ["7", "-1.5", "null", "true", "\"7\"", "text", "{\"a\":[1]}", "{a}", "", "18446744073709551615"];
+        let expected = r#"[1,[7,-1.5,null,true,"7","text",{"a":[1]},"{a}","",18446744073709551615],{}]"#;
+        assert_eq!(told(&arguments, &[]), expected);
+    }
+
+    #[test]
+    fn keywords_have_their_names_and_the_last_of_a_name_counts() {
+        assert_eq!(told(&["x"], &[("b", "1"), ("a", "y"), ("b", "2")]), r#"[1,["x"],{"a":"y","b":2}]"#);
+    }
+}

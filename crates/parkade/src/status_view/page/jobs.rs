@@ -1,0 +1,29 @@
+//! Jobs on the page.
+
+use super::{line, time};
+use crate::admin::Report;
+
+/// Queues that are shown, the fullest first.
+const QUEUES_SHOWN_MAX: usize = 5;
+
+/// Nothing where there never was a job.
+pub(super) fn lines(report: &Report) -> String {
+    let (jobs, counts) = (&report.jobs, &report.counts);
+    let is_used = jobs.by_state().iter().any(|(_, count)| *count > 0) || counts.jobs_enqueued + counts.jobs_claimed > 0;
+    if !is_used {
+        return String::new();
+    }
+    let oldest = jobs.oldest.map(|oldest| format!(" (oldest {})", time(oldest))).unwrap_or_default();
+    let states = jobs.by_state().map(|(state, count)| {
+        let oldest = if state == "ready" { &*oldest } else { "" };
+        format!("{state} {count}{oldest}")
+    });
+    line("jobs", &states.join("   ")) + &queues(report)
+}
+
+fn queues(report: &Report) -> String {
+    let mut queues: Vec<_> = report.jobs.queues.iter().filter(|(_, depth)| **depth > 0).collect();
+    queues.sort_by_key(|(_, depth)| std::cmp::Reverse(**depth));
+    let shown: Vec<_> = queues.iter().take(QUEUES_SHOWN_MAX).map(|(name, depth)| format!("{name} {depth}")).collect();
+    if shown.is_empty() { String::new() } else { line("queues", &shown.join("   ")) }
+}

@@ -1,0 +1,467 @@
+"""Jobs that fail in every way, workers and servers that die meanwhile, stores that cannot store: nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .conftest import Serve
+from .harness.jobs import Ran, asking, enqueue, result, state, until_state, waiting
+from .harness.server import Server
+from .harness.until import until
+
+Place = tuple[Server, Ran]
+
+
+@pytest.fixture(scope="module")
+def place(serve_for_all: Serve, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    folder = tmp_path_factory.mktemp("jobs")
+    return serve_for_all("jobs", workers=2, folder=folder), Ran(folder)
+
+
+@pytest.fixture
+def plain(place: Place) -> Iterator[Place]:
+    yield place
+    place[0].cleared()
+
+
+# Code that fails
+
+
+@pytest.mark.promise(9)
+def test_a_job_that_raises_is_tried_again_as_often_as_was_said_and_is_dead_then(plain: Place) -> None:
+    server, ran = plain
+    job = enqueue(server, "broken", "raises")
+    assert result(server, job).status == 500
+    assert ran.about("raises") == ["raises 1", "raises 2"]
+    assert server.log().count("ValueError: it is broken") >= 2
+    assert job in server.log(), "which one it was"
+
+
+def test_a_job_says_itself_when_it_is_tried_again(plain: Place) -> None:
+    server, ran = plain
+    assert result(server, enqueue(server, "again", "says", 2)).json() == 3
+    assert ran.about("says") == ["says 1", "says 2", "says 3"]
+    assert result(server, enqueue(server, "again", "in vain", 9)).status == 500
+    assert ran.about("in vain") == [f"in vain {attempt}" for attempt in (1, 2, 3, 4)]
+
+
+def test_a_job_that_is_discarded_is_not_tried_again(plain: Place) -> None:
+    server, ran = plain
+    assert result(server, enqueue(server, "discarded", "unwanted")).status == 500
+    assert ran.about("unwanted") == ["unwanted 1"]
+    assert "nobody wants it" in server.log()
+
+
+def test_a_result_that_cannot_be_kept_is_a_failure_that_says_so(plain: Place) -> None:
+    server, _ = plain
+    assert result(server, enqueue(server, "unkeepable")).status == 500
+    assert "object that cannot be kept" in server.log()
+
+
+@pytest.mark.promise(9)
+@pytest.mark.parametrize("name", ["leave", "crash", "loop", "oversleep"])
+def test_a_job_that_takes_its_worker_along_is_tried_again(plain: Place, name: str) -> None:
+    """It exits, crashes, loops past its deadline, sleeps past it."""
+    server, ran = plain
+    assert result(server, enqueue(server, name, name)).text == name
+    assert ran.about(name) == [f"{name} 1", f"{name} 2"]
+    server.until(lambda status: len([one for one in status["workers"] if one["state"] == "ready"]) == 2)
+
+
+def test_a_coroutine_past_its_deadline_is_cancelled_and_tried_again(serve: Serve, tmp_path: Path) -> None:
+    server, ran = serve("jobs_async", folder=tmp_path), Ran(tmp_path)
+    assert result(server, enqueue(server, "oversleep", "late")).text == "late"
+    assert ran.lines() == ["late 1", "late 2"]
+    assert server.status()["counts"]["workers_died"] == 0
+
+
+@pytest.mark.promise(9)
+def test_a_job_that_always_takes_its_worker_along_is_dead_in_the_end(plain: Place) -> None:
+    server, ran = plain
+    assert result(server, enqueue(server, "crash_always", "poison")).status == 500
+    assert ran.about("poison") == ["poison 1", "poison 2"]
+
+
+@pytest.mark.promise(8)
+def test_a_job_that_enqueues_itself_for_ever_starves_nobody(serve: Serve, tmp_path: Path) -> None:
+    server, ran = serve("jobs", workers=1, folder=tmp_path), Ran(tmp_path)
+    enqueue(server, "for_ever", 1)
+    for number in range(20):
+        assert server.get("/hola/you").text == "Hola you"
+        assert result(server, enqueue(server, "write", f"other {number}")).status == 200
+    assert len(ran.lines()) == 20
+    lives = server.status()["lives"]
+    assert sum(lives.values()) < 10, "it is one at a time"
+    assert server.stop() == 0
+
+
+# What cannot be enqueued
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/unserialisable", "its argument 1 goes to a worker as MessagePack"),
+        ("/oversized", "524288 bytes"),
+        ("/misfit", "too many positional arguments"),
+    ],
+)
+def test_arguments_that_cannot_be_enqueued_are_an_error_where_they_are_given(
+    plain: Place, path: str, told: str
+) -> None:
+    server, ran = plain
+    before = len(ran.lines())
+    assert server.post(path).status == 500
+    assert told in server.log()
+    job = enqueue(server, "write", f"behind {path}")
+    until_state(server, job, "completed")
+    assert ran.lines()[before:] == [f"behind {path}"], "nothing else was stored"
+
+
+def test_what_was_enqueued_before_an_error_is_kept(plain: Place) -> None:
+    """Who wants all or nothing enqueues one job."""
+    server, ran = plain
+    assert server.post("/stored-and-oversized", b"first").status == 500
+    ran.until("first")
+
+
+CODE = """
+from parkade import App
+from gates import hold
+from jobs_ran import note
+
+app = App()
+
+@app.job
+def write(line: str):
+    note(line)
+
+@app.get("/hola/{{name}}")
+def hola(name: str):
+    return f"Hola {{name}}"
+
+@app.post("/enqueue-write")
+def enqueue_write(body: str):
+    return write.enqueue(body, delay=0.3).id
+
+@app.post("/enqueue-other")
+def enqueue_other(body: str):
+    return {other}
+
+{more}
+"""
+
+OTHER = """
+@app.job
+def other(gate: str, job):
+    note(f"{version} begin {{gate}} {{job.attempt}}")
+    hold(gate)
+    note(f"{version} end {{gate}} {{job.attempt}}")
+    return "{version}"
+"""
+
+
+class Code:
+    """The application's file; `other` is a job of it, or is not."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "shop.py"
+        for name in ("gates.py", "jobs_ran.py"):
+            (folder / name).write_text((Path(__file__).parent / "apps" / name).read_text())
+
+    def write(self, version: str, has_other: bool = True) -> None:
+        """Replaces it at once, as a deploy does."""
+        more = OTHER.format(version=version) if has_other else ""
+        code = CODE.format(other="other.enqueue(body, delay=0.2).id" if has_other else "None", more=more)
+        new = self.file.with_suffix(".new")
+        new.write_text(code)
+        new.replace(self.file)
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Code:
+    code = Code(tmp_path)
+    code.write("one")
+    return code
+
+
+@pytest.mark.promise(9)
+def test_a_job_whose_function_is_gone_is_kept_until_there_is_one_again(
+    serve: Serve, code: Code, tmp_path: Path
+) -> None:
+    server, ran = serve(code.file, folder=tmp_path), Ran(tmp_path)
+    server.open_gate("there")
+    job = server.post("/enqueue-other", b"there").text
+    server.kill()
+    code.write("two", has_other=False)
+    server = serve(code.file, folder=tmp_path)
+    until_state(server, job, "unknown")
+    assert "no job of this name" in server.log()
+    assert result(server, server.post("/enqueue-write", b"meanwhile").text)
+    server.open_gate("there")
+    code.write("three")
+    assert server.reload()["code"]["last_reload"] == "done"
+    assert result(server, job).text == "three"
+    assert len(ran.about("three end")) == 1
+
+
+# Who dies meanwhile
+
+
+@pytest.mark.promise(9)
+def test_a_worker_that_is_killed_in_the_middle_of_a_job(plain: Place) -> None:
+    server, ran = plain
+    gate = server.new_gate()
+    client = waiting(server, "returned", "wait_at", gate)
+    ran.until(f"begin {gate} 1")
+    (busy,) = [worker["pid"] for worker in server.workers("busy")]
+    os.kill(busy, signal.SIGKILL)
+    ran.until(f"begin {gate} 2")
+    server.open_gate(gate)
+    assert client.answer().text == gate
+    assert ran.about(f"end {gate}") == [f"end {gate} 2"]
+
+
+@pytest.mark.promise(9)
+def test_a_core_that_is_killed_in_the_middle_of_a_job(serve: Serve, tmp_path: Path) -> None:
+    ran = Ran(tmp_path)
+    server = serve("jobs", folder=tmp_path)
+    job = enqueue(server, "wait_at", "gate")
+    ran.until("begin gate 1")
+    server.kill()
+    server = serve("jobs", folder=tmp_path)
+    ran.until("begin gate 2")
+    server.open_gate("gate")
+    assert result(server, job).text == "gate"
+    assert "end gate 1" not in ran.lines()
+
+
+@pytest.mark.promise(9)
+def test_a_job_that_runs_at_sigterm_may_end(serve: Serve, tmp_path: Path) -> None:
+    ran = Ran(tmp_path)
+    server = serve("jobs", workers=2, folder=tmp_path, grace="20s")
+    job = enqueue(server, "wait_at", "gate")
+    ran.until("begin gate 1")
+    kept = enqueue(server, "write", "another time", delay=0.5)
+    server.signal(signal.SIGTERM)
+    server.until(lambda status: status["state"] == "draining")
+    server.open_gate("gate")
+    assert server.ended() == 0
+    assert "end gate 1" in ran.lines()
+    server = serve("jobs", folder=tmp_path)
+    assert state(server, job) == "completed"
+    until_state(server, kept, "completed")
+    assert ran.about("begin") == ["begin gate 1"]
+
+
+@pytest.mark.promise(9)
+@pytest.mark.parametrize("app", ["jobs", "jobs_async"])
+def test_a_job_that_takes_longer_than_the_grace_is_handed_back_and_has_lost_no_attempt(
+    serve: Serve, tmp_path: Path, app: str
+) -> None:
+    ran = Ran(tmp_path)
+    server = serve(app, folder=tmp_path, grace="200ms")
+    job = enqueue(server, "wait_at", "gate")
+    ran.until("begin gate 1")
+    assert server.stop() == 0
+    server = serve(app, folder=tmp_path)
+    ran.until_count("begin gate 1", 2)
+    server.open_gate("gate")
+    assert result(server, job).text == "gate"
+    assert "begin gate 2" not in ran.lines()
+
+
+@pytest.mark.promise(7)
+@pytest.mark.promise(9)
+def test_a_job_that_runs_at_a_reload_is_finished_by_the_old_code(serve: Serve, code: Code, tmp_path: Path) -> None:
+    server, ran = serve(code.file, folder=tmp_path), Ran(tmp_path)
+    job = server.post("/enqueue-other", b"gate").text
+    ran.until("one begin gate 1")
+    code.write("two")
+    server.signal(signal.SIGHUP)
+    server.until(lambda status: status["code"]["generation"] == 2)
+    server.open_gate("gate")
+    assert result(server, job).text == "one"
+    later = server.post("/enqueue-other", b"gate").text
+    assert result(server, later).text == "two"
+    assert ran.lines() == ["one begin gate 1", "one end gate 1", "two begin gate 1", "two end gate 1"]
+
+
+# The store
+
+
+def refused(serve: Serve, folder: Path, **settings: object) -> str:
+    """What a server says that does not start with the state in this folder."""
+    server: Server = serve("jobs", is_ready=False, folder=folder, **settings)
+    assert server.fails() == 1
+    return server.log()
+
+
+def test_a_second_server_on_the_same_state_is_refused(serve: Serve, tmp_path: Path) -> None:
+    server = serve("jobs", folder=tmp_path)
+    told = refused(serve, tmp_path)
+    assert "jobs.db is in use" in told
+    assert "a folder of its own" in told, "what to do"
+    assert result(server, enqueue(server, "write", "the first goes on")).status == 200
+    server.kill()
+    serve("jobs", folder=tmp_path)  # nobody holds it any more
+
+
+def foreign() -> bytes:
+    """Some other program's database."""
+    connection = sqlite3.connect(":memory:")
+    connection.executescript("pragma application_id = 7; create table jobs (id)")
+    return connection.serialize() if hasattr(connection, "serialize") else b"SQLite format 3\0" + b"?" * 4_080
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"), [("text", "is not a database"), ("foreign", "another program"), ("newer", "newer Parkade")]
+)
+def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(
+    serve: Serve, tmp_path: Path, kind: str, words: str
+) -> None:
+    file = tmp_path / ".parkade" / "jobs.db"
+    file.parent.mkdir()
+    if kind == "text":
+        file.write_bytes(b"my shopping list, which is longer than the head of a database\n" * 100)
+    else:
+        connection = sqlite3.connect(file)
+        connection.executescript("pragma application_id = 7; create table jobs (id)")
+        connection.close()
+    if kind == "newer":
+        file.unlink()
+        serve("jobs", folder=tmp_path).stop()
+        connection = sqlite3.connect(file)
+        connection.execute("pragma user_version = 1000")
+        connection.close()
+    before = file.read_bytes()
+    assert words in refused(serve, tmp_path)
+    assert file.read_bytes() == before
+
+
+def test_a_damaged_store_is_refused_and_left_as_it_is(serve: Serve, tmp_path: Path) -> None:
+    file = tmp_path / ".parkade" / "jobs.db"
+    serve("jobs", folder=tmp_path).stop()
+    data = bytearray(file.read_bytes())
+    data[100:4_096] = b"\xa5" * 3_996  # the schema is there
+    file.write_bytes(data)
+    assert "is damaged" in refused(serve, tmp_path)
+    assert file.read_bytes() == data
+
+
+LARGE = "x" * 100_000
+
+
+def fill(server: Server, *statuses: int) -> list[int]:
+    """Enqueues until the store refuses with one of these; gives the numbers of those that were acknowledged."""
+    acknowledged: list[int] = []
+    for number in range(200):
+        answer = server.post("/enqueue", asking("note_time", f"{number} {LARGE}", delay=1_000_000))
+        if answer.status != 200:
+            assert answer.status in statuses, answer.text
+            assert answer.json()["fault"] == "server"
+            server.until_logged("the store of jobs: ")
+            assert server.get("/hola/you").status == 200, "the rest goes on"
+            return acknowledged
+        acknowledged.append(number)
+    raise AssertionError("it was never full")
+
+
+def check_acknowledged(serve: Serve, server: Server, folder: Path, acknowledged: list[int]) -> None:
+    """They are all in the store."""
+    assert result(server, enqueue(server, "write", "there is room again")).status == 200
+    assert server.stop() == 0
+    connection = sqlite3.connect(folder / ".parkade" / "jobs.db")
+    tables = [name for (name,) in connection.execute("select name from sqlite_schema where type = 'table'")]
+    stored = "".join(repr(connection.execute(f'select * from "{table}"').fetchall()) for table in tables)
+    connection.close()
+    assert [number for number in acknowledged if f"{number} {LARGE[:50]}" not in stored] == []
+    serve("jobs", folder=folder)
+
+
+@pytest.mark.promise(9)
+def test_a_full_disk_is_told_at_once_and_loses_nothing(serve: Serve, full_disk: Path) -> None:
+    server = serve("jobs", folder=full_disk)
+    ballast = full_disk / "ballast"
+    ballast.write_bytes(b"x" * (1 << 20))
+    acknowledged = fill(server, 507)
+    assert acknowledged
+    server.until_logged("make room on the disk")
+    for path, body in (("/streamed", LARGE), ("/before-a-wait", LARGE), ("/returned", asking("write", LARGE).decode())):
+        assert server.post(path, body.encode()).status == 507, path
+    ballast.unlink()  # the operator makes room
+    check_acknowledged(serve, server, full_disk, acknowledged)
+
+
+@pytest.fixture
+def full_disk() -> Iterator[Path]:
+    """A file system of 4 MiB, where this machine lets us make one."""
+    folder = Path(f"/tmp/pk-jobs-{os.getpid()}")
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], capture_output=True)
+    try:
+        if mounted.returncode != 0:
+            pytest.skip("only root may mount a small file system; a limit of the file's size stands in for it elsewhere")
+        yield folder
+    finally:
+        if mounted.returncode == 0:
+            subprocess.run(["umount", "-l", folder], check=True)
+        folder.rmdir()
+
+
+@pytest.mark.promise(9)
+def test_a_file_at_its_size_limit_is_told_at_once_and_loses_nothing(serve: Serve, tmp_path: Path) -> None:
+    server = serve("jobs", folder=tmp_path)
+    enqueue(server, "write", "before")
+    _, hard = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (2 << 20, hard))
+    acknowledged = fill(server, 503, 507)
+    assert acknowledged
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (hard, hard))
+    check_acknowledged(serve, server, tmp_path, acknowledged)
+
+
+@pytest.mark.promise(9)
+def test_a_commit_that_fails_acknowledges_nothing_and_loses_nothing(serve: Serve, tmp_path: Path) -> None:
+    server = serve("jobs", folder=tmp_path, environment={"PARKADE_INJECT_COMMIT": "fail=5"})
+    client = server.connect()
+    statuses = {number: client.post("/enqueue", asking("write", f"line {number}")).status for number in range(60)}
+    assert set(statuses.values()) == {200, 503}, "some failed, and said so"
+    acknowledged = [f"line {number}" for number, status in statuses.items() if status == 200]
+    ran = Ran(tmp_path)
+    server.kill()
+    serve("jobs", folder=tmp_path)
+    ran.until(*acknowledged)
+
+
+@pytest.mark.promise(9)
+def test_the_end_of_a_job_that_cannot_be_noted_is_made_up_for_without_a_restart(serve: Serve, tmp_path: Path) -> None:
+    """Each third commit fails: of claims, of ends. Whoever waits for the result gets it all the same."""
+    server = serve("jobs", folder=tmp_path, environment={"PARKADE_INJECT_COMMIT": "fail=3"})
+    ids: list[str] = []
+    for number in range(40):
+        answer = server.post("/enqueue", asking("write", f"line {number}"))
+        ids += answer.json() if answer.status == 200 else []
+    assert ids
+    for job in ids:
+        until_state(server, job, "completed", 20)
+
+
+def test_the_order_of_things_does_not_matter_to_who_looks(plain: Place) -> None:
+    """A job is found in whatever state it is, from the answer that told its id on."""
+    server, _ = plain
+    gate = server.new_gate()
+    jobs = [enqueue(server, "wait_at", gate, queue="single") for _ in range(3)]
+    assert {state(server, job) for job in jobs} <= {"ready", "running"}
+    server.open_gate(gate)
+    for job in jobs:
+        until_state(server, job, "completed")
+    until("the rest", lambda: server.status()["lives"]["running"] == 0)
