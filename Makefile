@@ -49,8 +49,9 @@ check: setup ## The quick loop: format, lints, types, unit tests
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q workers/python/tests
 
-soak: setup ## Queries for ten minutes: clients that leave, restarts, kill -9; afterwards nobody was hit by mistake
+soak: setup ## Ten minutes each of queries and of jobs: clients that leave, restarts, kill -9; nobody was hit by mistake, nothing was lost
 	$(BIN)/python soak/queries.py --seconds 600 --cancels 100000
+	$(BIN)/python soak/jobs.py --seconds 600
 
 bench: $(VENV)/.parkade ## Measure parkade beside its peers; writes bench/results
 	bench/install.sh

@@ -8,7 +8,10 @@ from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 
-from servers import Server, Unavailable
+from servers import Recipe, Server, Unavailable
+
+Maker = Callable[[Path], Recipe]
+"""Of a server that keeps everything in this folder."""
 
 LOOK_SECONDS = 0.002
 

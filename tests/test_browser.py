@@ -118,6 +118,7 @@ def test_a_car_is_washed_step_by_step_and_another_drives_off(browser: Browser, d
     page.until('document.querySelector("#wash-bar").value >= 0.2')
     page.until('document.querySelector("#wash-told").textContent === "Car 1 is clean."')
     assert page.run('document.querySelector("#drive-off").disabled')
+    page.until('document.querySelector("#wash-numbers [data-state=completed]").textContent === "1"')
     assert browser.problems == []
     page.run(WASH.format(cars=20))
     page.until('document.querySelector("#wash-told").textContent === "It waits for a bay."')

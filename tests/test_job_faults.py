@@ -1,4 +1,4 @@
-"""Jobs that fail in every way, workers and servers that die meanwhile, stores that cannot store: nothing acknowledged is lost."""
+"""Jobs that fail, workers and servers that die meanwhile, stores that cannot store: nothing acknowledged is lost."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_a_job_that_raises_is_tried_again_as_often_as_was_said_and_is_dead_then(
     job = enqueue(server, "broken", "raises")
     assert result(server, job).status == 500
     assert ran.about("raises") == ["raises 1", "raises 2"]
-    assert server.log().count("ValueError: it is broken") >= 2
-    assert job in server.log(), "which one it was"
+    server.until_logged("ValueError: it is broken", times=2)
+    server.until_logged(f"{job}.*it is broken")
 
 
 def test_a_job_says_itself_when_it_is_tried_again(plain: Place) -> None:
@@ -57,13 +57,13 @@ def test_a_job_that_is_discarded_is_not_tried_again(plain: Place) -> None:
     server, ran = plain
     assert result(server, enqueue(server, "discarded", "unwanted")).status == 500
     assert ran.about("unwanted") == ["unwanted 1"]
-    assert "nobody wants it" in server.log()
+    server.until_logged("nobody wants it")
 
 
 def test_a_result_that_cannot_be_kept_is_a_failure_that_says_so(plain: Place) -> None:
     server, _ = plain
     assert result(server, enqueue(server, "unkeepable")).status == 500
-    assert "object that cannot be kept" in server.log()
+    server.until_logged("object that cannot be kept")
 
 
 @pytest.mark.promise(9)
@@ -120,7 +120,7 @@ def test_arguments_that_cannot_be_enqueued_are_an_error_where_they_are_given(
     server, ran = plain
     before = len(ran.lines())
     assert server.post(path).status == 500
-    assert told in server.log()
+    server.until_logged(told)
     job = enqueue(server, "write", f"behind {path}")
     until_state(server, job, "completed")
     assert ran.lines()[before:] == [f"behind {path}"], "nothing else was stored"
@@ -204,7 +204,7 @@ def test_a_job_whose_function_is_gone_is_kept_until_there_is_one_again(
     code.write("two", has_other=False)
     server = serve(code.file, folder=tmp_path)
     until_state(server, job, "unknown")
-    assert "no job of this name" in server.log()
+    server.until_logged("no job of this name")
     assert result(server, server.post("/enqueue-write", b"meanwhile").text)
     server.open_gate("there")
     code.write("three")
@@ -315,13 +315,6 @@ def test_a_second_server_on_the_same_state_is_refused(serve: Serve, tmp_path: Pa
     serve("jobs", folder=tmp_path)  # nobody holds it any more
 
 
-def foreign() -> bytes:
-    """Some other program's database."""
-    connection = sqlite3.connect(":memory:")
-    connection.executescript("pragma application_id = 7; create table jobs (id)")
-    return connection.serialize() if hasattr(connection, "serialize") else b"SQLite format 3\0" + b"?" * 4_080
-
-
 @pytest.mark.parametrize(
     ("kind", "words"), [("text", "is not a database"), ("foreign", "another program"), ("newer", "newer Parkade")]
 )
@@ -360,56 +353,54 @@ def test_a_damaged_store_is_refused_and_left_as_it_is(serve: Serve, tmp_path: Pa
 LARGE = "x" * 100_000
 
 
-def fill(server: Server, *statuses: int) -> list[int]:
-    """Enqueues until the store refuses with one of these; gives the numbers of those that were acknowledged."""
-    acknowledged: list[int] = []
-    for number in range(200):
-        answer = server.post("/enqueue", asking("note_time", f"{number} {LARGE}", delay=1_000_000))
+def fill(server: Server, *statuses: int) -> list[str]:
+    """Enqueues until the store refuses with one of these; gives the jobs that were acknowledged."""
+    acknowledged: list[str] = []
+    for _ in range(200):
+        answer = server.post("/enqueue", asking("write", LARGE, delay=1_000_000))
         if answer.status != 200:
             assert answer.status in statuses, answer.text
-            assert answer.json()["fault"] == "server"
+            assert answer.json()["fault"] != "client"
             server.until_logged("the store of jobs: ")
             assert server.get("/hola/you").status == 200, "the rest goes on"
             return acknowledged
-        acknowledged.append(number)
+        acknowledged += answer.json()
     raise AssertionError("it was never full")
 
 
-def check_acknowledged(serve: Serve, server: Server, folder: Path, acknowledged: list[int]) -> None:
-    """They are all in the store."""
+def check_acknowledged(serve: Serve, server: Server, folder: Path, acknowledged: list[str]) -> None:
+    """They are all in the store, of this server and of the next."""
+    assert acknowledged
     assert result(server, enqueue(server, "write", "there is room again")).status == 200
-    assert server.stop() == 0
-    connection = sqlite3.connect(folder / ".parkade" / "jobs.db")
-    tables = [name for (name,) in connection.execute("select name from sqlite_schema where type = 'table'")]
-    stored = "".join(repr(connection.execute(f'select * from "{table}"').fetchall()) for table in tables)
-    connection.close()
-    assert [number for number in acknowledged if f"{number} {LARGE[:50]}" not in stored] == []
-    serve("jobs", folder=folder)
+    assert {state(server, job) for job in acknowledged} == {"scheduled"}
+    server.kill()
+    server = serve("jobs", folder=folder)
+    assert {state(server, job) for job in acknowledged} == {"scheduled"}
 
 
 @pytest.mark.promise(9)
 def test_a_full_disk_is_told_at_once_and_loses_nothing(serve: Serve, full_disk: Path) -> None:
     server = serve("jobs", folder=full_disk)
     ballast = full_disk / "ballast"
-    ballast.write_bytes(b"x" * (1 << 20))
+    ballast.write_bytes(b"x" * (5 << 20))
     acknowledged = fill(server, 507)
-    assert acknowledged
     server.until_logged("make room on the disk")
-    for path, body in (("/streamed", LARGE), ("/before-a-wait", LARGE), ("/returned", asking("write", LARGE).decode())):
-        assert server.post(path, body.encode()).status == 507, path
+    assert server.post("/streamed", LARGE.encode()).status == 507, "nothing of it leaves"
     ballast.unlink()  # the operator makes room
     check_acknowledged(serve, server, full_disk, acknowledged)
 
 
 @pytest.fixture
 def full_disk() -> Iterator[Path]:
-    """A file system of 4 MiB, where this machine lets us make one."""
+    """A file system of 8 MiB, where this machine lets us make one."""
     folder = Path(f"/tmp/pk-jobs-{os.getpid()}")
     folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], capture_output=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], capture_output=True)
     try:
         if mounted.returncode != 0:
-            pytest.skip("only root may mount a small file system; a limit of the file's size stands in for it elsewhere")
+            pytest.skip(
+                "only root may mount a small file system; a limit of the file's size stands in for it elsewhere"
+            )
         yield folder
     finally:
         if mounted.returncode == 0:
@@ -424,7 +415,6 @@ def test_a_file_at_its_size_limit_is_told_at_once_and_loses_nothing(serve: Serve
     _, hard = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (2 << 20, hard))
     acknowledged = fill(server, 503, 507)
-    assert acknowledged
     resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (hard, hard))
     check_acknowledged(serve, server, tmp_path, acknowledged)
 

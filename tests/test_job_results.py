@@ -267,7 +267,7 @@ def test_a_job_that_failed_for_good_is_an_error_of_the_application(each: Place) 
     answer = result(server, job)
     assert (answer.status, answer.json()["fault"]) == (500, "application")
     assert "it is broken" not in answer.text, "that is for the log"
-    assert "it is broken" in server.log()
+    server.until_logged("it is broken")
 
 
 def test_a_result_is_kept_as_long_as_was_said(serve: Serve) -> None:

@@ -135,7 +135,9 @@ def test_while_a_job_with_that_key_has_not_ended_it_is_that_one(coroutines: tupl
     assert "keyed, again" not in ran.lines()
 
 
-def test_who_asks_for_the_result_of_a_job_with_a_key_gets_that_of_the_one_that_is_there(each: tuple[Server, Ran]) -> None:
+def test_who_asks_for_the_result_of_a_job_with_a_key_gets_that_of_the_one_that_is_there(
+    each: tuple[Server, Ran],
+) -> None:
     server, ran = each
     gate = server.new_gate()
     first = server.post("/returned", asking("wait_at", gate, key=gate, timeout=0))

@@ -115,6 +115,7 @@ def test_the_status_tells_where_every_request_is(serve: Serve) -> None:
         "timer": 2,
         "stream": 1,
         "query": 0,
+        "job": 0,
     }
     assert all(wait["oldest"] >= 0 for wait in status["waits"].values() if wait["count"])
     channels = {channel["name"]: (channel["next"], channel["stream"]) for channel in status["channels"]["busiest"]}

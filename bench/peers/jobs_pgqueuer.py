@@ -1,4 +1,4 @@
-"""PgQueuer on asyncpg: `jobs_pgqueuer.py fill COUNT` makes its tables and enqueues, `… work` is one worker."""
+"""PgQueuer on asyncpg: `jobs_pgqueuer.py fill COUNT` makes its tables and enqueues, `… work BATCH` is one worker."""
 
 import asyncio
 import os
@@ -6,9 +6,6 @@ import sys
 
 import asyncpg  # type: ignore[import-untyped]
 from pgqueuer import AsyncpgDriver, Job, PgQueuer, Queries
-
-# Taken at a time. Its default is 10, which is slower.
-BATCH = 100
 
 FILE = os.open(os.environ["JOBS_FILE"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
@@ -22,15 +19,16 @@ async def fill(count: int) -> None:
     await connection.close()
 
 
-async def work() -> None:
+async def work(batch: int) -> None:
     queuer = PgQueuer(AsyncpgDriver(await asyncpg.connect(os.environ["DATABASE_URL"])))
 
     @queuer.entrypoint("trivial")
     async def trivial(job: Job) -> None:
         os.write(FILE, b".")
 
-    await queuer.run(batch_size=BATCH)
+    await queuer.run(batch_size=batch)
 
 
 if __name__ == "__main__":
-    asyncio.run(fill(int(sys.argv[2])) if sys.argv[1] == "fill" else work())
+    count = int(sys.argv[2])
+    asyncio.run(fill(count) if sys.argv[1] == "fill" else work(count))

@@ -1,4 +1,4 @@
-"""A thread for each connection, the work in a pool of threads: `log_threads.py PORT`. Just enough HTTP for `POST /log`."""
+"""A thread for each connection, the work in a pool of threads: `log_threads.py PORT`. Just enough HTTP for it."""
 
 import os
 import signal

@@ -5,16 +5,22 @@ import postgres
 import queued
 from alternate import Contender, Sample, in_turn
 from behind import folder, rate
+from catalogue import PARKADE
 from catalogue_jobs import jobs_file
 from postgres import Cluster
-from report import Outcome, Row, both, met, number, times
+from report import Outcome, Row, met, number, times
 from servers import Unavailable, started
 from settings import Settings
 
 COUNT = 20_000
 PER_SECOND_MIN = 10_000
 RATIO_MIN = 5.0
-PEERS = ["procrastinate", "pgqueuer"]
+PEERS = {
+    "procrastinate": ("procrastinate", []),
+    "PgQueuer": ("pgqueuer", ["10"]),
+    # It takes 10 at a time unless it is told to take more: quicker, and more of them are in one worker when that dies.
+    "PgQueuer, 500 at a time": ("pgqueuer", ["500"]),
+}
 
 # Its disk counts here, as Parkade's does.
 DURABLE = dict(postgres.USUAL) | {"fsync": "on", "full_page_writes": "on"}
@@ -22,11 +28,11 @@ DURABLE = dict(postgres.USUAL) | {"fsync": "on", "full_page_writes": "on"}
 
 def run(settings: Settings) -> Outcome:
     with postgres.running(DURABLE) as cluster:
-        contenders: dict[str, Contender] = {catalogue.PARKADE: _ours}
-        for peer in PEERS:
-            contenders[peer] = lambda peer=peer: _theirs(cluster, peer)  # type: ignore[misc]
+        contenders: dict[str, Contender] = {PARKADE: _ours}
+        for peer, (library, words) in PEERS.items():
+            contenders[peer] = lambda library=library, words=words: _theirs(cluster, library, words)  # type: ignore[misc]
         found = in_turn(settings, contenders)
-    ours = found.median(catalogue.PARKADE, "per_second")
+    ours = found.median(PARKADE, "per_second")
     rows = [
         Row(
             work=f"{COUNT:,} trivial jobs, {catalogue.WORKERS} workers, SQLite",
@@ -37,7 +43,7 @@ def run(settings: Settings) -> Outcome:
         )
     ]
     for peer in PEERS:
-        ratio = found.ratio(catalogue.PARKADE, peer, "per_second")
+        ratio = found.ratio(PARKADE, peer, "per_second")
         rows.append(
             Row(
                 work=f"– beside {peer} on PostgreSQL",
@@ -45,7 +51,7 @@ def run(settings: Settings) -> Outcome:
                 parkade=number(ours, "/s"),
                 peer=f"{peer} {number(found.median(peer, 'per_second'), '/s')}",
                 ratio=times(ratio),
-                met=both(met(ratio, at_least=RATIO_MIN)),
+                met=met(ratio, at_least=RATIO_MIN),
             )
         )
     return Outcome(rows, {"jobs": found}, ["Jobs: both stores write to the disk at each commit."])
@@ -60,7 +66,7 @@ def _ours() -> Sample:
     return {"per_second": executed, "enqueued_per_second": enqueued, "cpu_us": cpu / COUNT * 1e6}
 
 
-def _theirs(cluster: Cluster, library: str) -> Sample:
+def _theirs(cluster: Cluster, library: str, words: list[str]) -> Sample:
     python, package, script = catalogue.queue(library)
     if not package.exists():
         raise Unavailable(f"{library} is not installed")
@@ -69,5 +75,5 @@ def _theirs(cluster: Cluster, library: str) -> Sample:
         environment = {"DATABASE_URL": cluster.url, "JOBS_FILE": str(jobs_file(place))}
         queued.done([str(python), str(script), "fill", str(COUNT)], environment)
         cluster.ask("analyze")
-        with queued.workers([str(python), str(script), "work"], environment):
+        with queued.workers([str(python), str(script), "work", *words], environment):
             return {"per_second": rate(jobs_file(place), 0, COUNT, queued.SECONDS_MAX)}

@@ -5,7 +5,7 @@ import time
 import catalogue_jobs as catalogue
 import wrk
 from alternate import Comparison, Contender, Sample, in_turn
-from behind import folder, post, size, until, until_quiet
+from behind import Maker, folder, post, size, until, until_quiet
 from catalogue_jobs import log_file
 from report import Outcome, Row, both, met, number, times
 from servers import Unavailable, started
@@ -15,14 +15,14 @@ CLIENTS = [10, 200]
 PER_SECOND_MIN = {200: 10_000}
 LINE = "Doobie Doo: a line of some forty letters"
 BEHIND_SECONDS_MAX = 60
-MAKERS = [catalogue.parkade_log, catalogue.threads, catalogue.uvicorn, catalogue.granian]
+MAKERS: list[Maker] = [catalogue.parkade_log, catalogue.threads, catalogue.uvicorn, catalogue.granian]
 
 
 def run(settings: Settings) -> Outcome:
     outcome = Outcome(
         notes=[
-            "Log: Parkade's job is on the disk (`--durability power`) before its answer leaves; its peers keep theirs in "
-            "memory. Behind: how long the last line comes after the last answer."
+            "Log: Parkade's job is on the disk (`--durability power`) before its answer leaves; its peers keep theirs "
+            "in memory. Behind: how long the last line comes after the last answer."
         ]
     )
     for clients in CLIENTS:
@@ -37,7 +37,7 @@ def run(settings: Settings) -> Outcome:
     return outcome
 
 
-def _logged(maker, clients: int, seconds: float) -> Sample:  # type: ignore[no-untyped-def]
+def _logged(maker: Maker, clients: int, seconds: float) -> Sample:
     with folder() as place, started(maker(place)) as server:
         if (told := post(server, "/log", LINE)) != b"Doobie Doo":
             raise Unavailable(f"answers {told!r}")

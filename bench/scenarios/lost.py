@@ -6,7 +6,7 @@ import subprocess
 
 import catalogue_jobs as catalogue
 from alternate import Contender, Sample, in_turn
-from behind import folder, lines, post, until, until_quiet
+from behind import Maker, folder, lines, post, until, until_quiet
 from catalogue_jobs import log_file
 from report import Outcome, Row, met, number
 from servers import STOP_SECONDS, Server, Unavailable, started
@@ -16,14 +16,14 @@ COUNT = 100
 LOST_MAX = 0
 AFTERWARDS_SECONDS = 20
 SIGNALS = [signal.SIGTERM, signal.SIGKILL]
-MAKERS = [catalogue.parkade_log, catalogue.threads, catalogue.uvicorn, catalogue.granian]
+MAKERS: list[Maker] = [catalogue.parkade_log, catalogue.threads, catalogue.uvicorn, catalogue.granian]
 
 
 def run(settings: Settings) -> Outcome:
     outcome = Outcome(
         notes=[
             "Lost: each line is written one second after its answer, so that something is left when the signal comes. "
-            "SIGTERM goes to the master alone, SIGKILL to the core alone for Parkade and to all processes of its peers. "
+            "SIGTERM goes to the master alone, SIGKILL to the core alone for Parkade and to all processes of a peer. "
             "Afterwards each is started again."
         ]
     )
@@ -34,11 +34,11 @@ def run(settings: Settings) -> Outcome:
         contenders[name] = lambda maker=maker: _sample(maker)  # type: ignore[misc]
     found = in_turn(settings, contenders)
     ours, *peers = contenders
-    for number_ in SIGNALS:
-        key = f"lost_{number_.name}"
+    for which in SIGNALS:
+        key = f"lost_{which.name}"
         outcome.rows.append(
             Row(
-                work=f"lost of {COUNT} lines after {number_.name} right behind the last answer",
+                work=f"lost of {COUNT} lines after {which.name} right behind the last answer",
                 target=str(LOST_MAX),
                 parkade=number(found.worst(ours, key)),
                 peer=", ".join(f"{peer} {number(found.worst(peer, key))}" for peer in peers),
@@ -49,11 +49,11 @@ def run(settings: Settings) -> Outcome:
     return outcome
 
 
-def _sample(maker) -> Sample:  # type: ignore[no-untyped-def]
+def _sample(maker: Maker) -> Sample:
     return {f"lost_{which.name}": float(_lost(maker, which)) for which in SIGNALS}
 
 
-def _lost(maker, which: signal.Signals) -> int:  # type: ignore[no-untyped-def]
+def _lost(maker: Maker, which: signal.Signals) -> int:
     with folder() as place:
         recipe = maker(place)
         with started(recipe) as server:
@@ -64,10 +64,8 @@ def _lost(maker, which: signal.Signals) -> int:  # type: ignore[no-untyped-def]
         # What it kept, if it kept anything, it may do now.
         with started(recipe):
             file = log_file(place)
-            if catalogue.is_parkade(recipe):
-                until_quiet(file, 5, AFTERWARDS_SECONDS)
-            else:
-                until_quiet(file, 2, AFTERWARDS_SECONDS)
+            # A job that failed meanwhile is tried again within a second or two.
+            until_quiet(file, 5, AFTERWARDS_SECONDS)
             return COUNT - lines(file)
 
 

@@ -187,6 +187,12 @@ def hola(name: str) -> str:
     return f"Hola {name}"
 
 
+@app.get("/hold/{gate}")
+def hold_request(gate: str) -> str:
+    hold(gate)
+    return gate
+
+
 @app.post("/enqueue")
 def enqueue(body: Asked) -> list[str]:
     return [app.jobs[body.job].enqueue(*body.args, **body.options).id for _ in range(body.count)]

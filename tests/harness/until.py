@@ -11,7 +11,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-SECONDS = 10.0
+SECONDS = 20.0
 """How long a state may take. Far above what a healthy server needs, so that a busy machine fails no test."""
 
 PAUSE = 0.01

@@ -188,6 +188,9 @@ fn what_runs_when_the_grace_is_over_is_handed_back_too() {
 #[test]
 fn nothing_is_claimed_while_the_server_stops() {
     check("ready:1 drain:30s jobs", "");
+    let busy = "ready:1:concurrent:1 arrive:a:/async";
+    check(&format!("{busy} jobs drain:30s credit:1:5"), "");
+    check(&format!("{busy} drain:30s credit:1:5 jobs"), "");
     check("ready:1 jobs:5s drain:30s wait:5s", "kill:1:GraceOver");
     check("ready:1 arrive:a drain:30s jobs:5s wait:5s", "");
     for left in ["jobs:5s", "jobs claimed:-:5s", "jobs unclaimed", "jobs"] {

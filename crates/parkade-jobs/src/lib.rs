@@ -7,15 +7,18 @@
 //! | what a job is | `job` |
 //! | what a store is asked, and what it answers | `command` |
 //! | jobs in a file, for one core | [`sqlite`] |
+//! | jobs in a database, for several servers | [`postgres`] |
 //! | when recurring jobs are due | [`schedule`] |
 
 mod command;
 mod job;
+pub mod postgres;
 pub mod schedule;
 pub mod sqlite;
 
 pub use command::{Allowance, Command, Fault, Filter, Reply, Tag};
 pub use job::{BadJobId, Claimed, Counts, Ended, Ending, Job, JobId, NewJob, Schedule, State, Verdict, Wall};
 
+pub use postgres::PostgresStore;
 pub use schedule::{BadTimetable, Due, Missed, Timetable};
 pub use sqlite::SqliteStore;

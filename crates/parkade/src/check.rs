@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use parkade_core::WorkerId;
-use parkade_wire::{Application as Told, Route, RouteKind};
+use parkade_wire::{Application as Told, JobSpec, Route, RouteKind};
 
 use crate::cli::Application;
 use crate::error::Error;
@@ -29,7 +29,10 @@ pub fn check(application: &Application, show: Show) -> Result<ExitCode, Error> {
     })?;
     match show {
         Show::Routes => terminal::print(&routes(&told))?,
-        Show::Outcome => terminal::print(&format!("{} loads: {} routes", application.target, told.routes.len()))?,
+        Show::Outcome => {
+            let jobs = if told.jobs.is_empty() { String::new() } else { format!(", {} jobs", told.jobs.len()) };
+            terminal::print(&format!("{} loads: {} routes{jobs}", application.target, told.routes.len()))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -62,11 +65,16 @@ async fn load(application: &Application) -> Result<Told, Error> {
 
 fn routes(told: &Told) -> String {
     let row = |route: &Route| [route.methods.join(","), route.path.clone(), kind(&route.kind).into()];
-    let rows: Vec<[String; 3]> = told.routes.iter().map(row).collect();
+    let jobs = told.jobs.iter().map(|job| ["job".into(), job.name.clone(), of_a_job(job)]);
+    let rows: Vec<[String; 3]> = told.routes.iter().map(row).chain(jobs).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let (methods, paths) = (width(0), width(1));
     let line = |[method, path, kind]: &[String; 3]| format!("{method:methods$}  {path:paths$}  {kind}\n");
     rows.iter().map(line).collect()
+}
+
+fn of_a_job(job: &JobSpec) -> String {
+    format!("{}, queue {}, retries {}", if job.concurrent { "async def" } else { "def" }, job.queue, job.retries)
 }
 
 fn kind(kind: &RouteKind) -> &'static str {

@@ -41,7 +41,7 @@ pub enum Command {
     /// Serve while you write: reload on change, show errors as pages
     #[command(after_help = ABOUT_SETTINGS)]
     Dev(Box<Application>),
-    /// Print the routes of an application
+    /// Print the routes of an application, and its jobs
     Routes(Box<Application>),
     /// Show what a running parkade is doing: who waits for what, and how long
     Status(StatusArgs),

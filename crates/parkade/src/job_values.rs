@@ -33,8 +33,10 @@ pub fn shown(result: &[u8]) -> Result<String, String> {
     }
 }
 
+/// One value, and nothing behind it.
 pub fn value(mut bytes: &[u8]) -> Result<Value, String> {
-    rmpv::decode::read_value_with_max_depth(&mut bytes, DEPTH_MAX).map_err(|error| error.to_string())
+    let value = rmpv::decode::read_value_with_max_depth(&mut bytes, DEPTH_MAX).map_err(|error| error.to_string())?;
+    if bytes.is_empty() { Ok(value) } else { Err("something is behind its value".into()) }
 }
 
 /// The response in the data of the extension.
@@ -144,6 +146,8 @@ mod tests {
         assert_eq!(shown(&packed(&map)), Ok(r#"{"b":1,"7":"AA=="}"#.into()));
         let response = packed(&Value::Array(vec![201.into(), Value::Nil, "<p>".into()]));
         assert_eq!(shown(&packed(&Value::Ext(RESPONSE, response))), Ok(r#"{"bytes":3,"status":201}"#.into()));
-        assert!(shown(&[0xc1]).is_err());
+        for bad in [&b""[..], b"\x92", b"\xc0\xc0"] {
+            assert!(shown(bad).is_err(), "{bad:?}");
+        }
     }
 }

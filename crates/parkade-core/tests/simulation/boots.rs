@@ -13,7 +13,6 @@ impl World {
     pub(crate) fn boots(&mut self) {
         self.model.may_fail = self.core.config().exit_when_the_first_start_fails;
         self.model.jobs.are_apart = self.core.config().job_workers > 0;
-        self.model.jobs.booted = self.now;
         self.model.now = self.now;
         let mut effects = Vec::new();
         self.core.begin(self.now, &mut effects);

@@ -156,6 +156,7 @@ impl Model {
             assert!(matches!(woken.waiting.wait, Wait::Job { job: asked, .. } if asked == job), "another job");
             let kept = self.jobs.results.contains(&job);
             assert!(standing != Standing::Ended || kept, "called with what is no longer kept");
+            self.request(id).holds_job = Some(job).filter(|_| standing == Standing::Ended);
         }
         let request = self.request(id);
         if let (Some(expected), Outcome::Message { message, .. }) = (woken.message, outcome) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use parkade_core::{Status, Wait, WorkerState};
+use parkade_core::{Moment, Status, Wait, WorkerState};
 
 use crate::model::{Place, Request};
 use crate::process::{Phase, Process};
@@ -41,10 +41,11 @@ fn queues_keep_their_bounds(world: &World) {
     for (queue, (concurrency, rate)) in &world.model.jobs.bounds {
         let running = world.model.running(*queue);
         assert!(concurrency.is_none_or(|most| running <= most), "{running} run of {queue:?}");
-        let begun = world.model.jobs.begun.get(queue).copied().unwrap_or(0);
-        let time = (world.now - world.model.jobs.booted).as_secs_f64();
-        let is_slow = |rate: f64| f64::from(begun) <= rate * (time + 1.0);
-        assert!(rate.is_none_or(is_slow), "{begun} of {queue:?} have begun in {time} s");
+        let (Some(rate), Some(begun)) = (rate, world.model.jobs.begun.get(queue)) else { continue };
+        let most = |since: Moment| rate.max(1.0) + rate * (world.now - since).as_secs_f64();
+        for (since, count) in begun.iter().rev().zip(1..) {
+            assert!(f64::from(count) <= most(*since) + 1e-6, "{count} of {queue:?} have begun since {since:?}");
+        }
     }
 }
 
@@ -70,6 +71,9 @@ fn who_waits_for_jobs_is_known(world: &World, status: &Status) {
     assert_eq!(status.jobs_watched, watched.len());
     assert!(watched.iter().all(|job| world.core.is_watched(*job)));
     assert_eq!(status.job_results_held, world.model.jobs.results.len(), "results that nobody needs are kept");
+    let lacking = world.model.requests.values().filter_map(|request| request.holds_job);
+    let lacking = lacking.filter(|job| !world.model.jobs.results.contains(job)).count();
+    assert_eq!(lacking, 0, "called with what is no longer kept");
     assert_eq!(status.jobs_looked_up, world.model.jobs.looked_up.len());
 }
 

@@ -18,9 +18,12 @@ pub struct Jobs {
     /// What the claim that is on its way allows.
     pub claim: Option<Vec<Allowance>>,
     pub bounds: BTreeMap<QueueId, (Option<u32>, Option<f64>)>,
-    /// Of each queue, how many runs have begun since the core has.
-    pub begun: BTreeMap<QueueId, u32>,
-    pub booted: Moment,
+    /// When the jobs of each queue were claimed.
+    pub begun: BTreeMap<QueueId, Vec<Moment>>,
+    /// Something has happened since the store was asked that is a reason to ask again.
+    pub has_reason: bool,
+    /// What was allowed of the claim that has just come back, if that gives none either.
+    pub vain: Option<Vec<Allowance>>,
     /// There are workers for jobs alone.
     pub are_apart: bool,
     /// Requests for which the store is asked, and about which job.
@@ -111,6 +114,11 @@ impl Model {
     fn claim(&mut self, count: u32, limited: &[Allowance]) {
         assert!(!self.drains && !self.may_fail, "claimed while the server stops");
         assert!(count > 0 && self.jobs.claim.is_none(), "claimed in vain");
+        if let Some(vain) = &self.jobs.vain {
+            let is_new = |(before, now): (&Allowance, &Allowance)| before.count == 0 && now.count > 0;
+            assert!(vain.iter().zip(limited).any(is_new), "claimed again and again");
+        }
+        self.jobs.has_reason = false;
         for (queue, (concurrency, rate)) in &self.jobs.bounds {
             let allowed = limited.iter().find(|allowed| allowed.queue == *queue).expect("every bound is told").count;
             let running = self.running(*queue);
@@ -141,7 +149,9 @@ impl Model {
 
     fn end_run(&mut self, id: RequestId, verdict: Verdict) {
         let (now, stops) = (self.now, self.drains || self.may_fail);
+        self.jobs.has_reason = true;
         if let Verdict::Retry { why: Failure::WorkerDied, .. } | Verdict::Dead { why: Failure::WorkerDied } = verdict {
+            assert!(self.dying.is_some(), "no worker died");
             self.note_death_of(id);
         }
         let (operated, job_operated) = (self.operated == Some(id), self.jobs.operated);
@@ -255,7 +265,8 @@ impl Model {
         let Some(request) = self.requests.get_mut(&id).filter(|request| request.is_unstored()) else { return };
         let mut waiting = Waiting::new(Wait::Stored, Then::Answer, None, now, crate::queries::Asked::default());
         waiting.asked.until = request.deadline_at();
-        (request.place, request.kept, request.holds) = (Place::Waiting(waiting), false, None);
+        (request.place, request.kept) = (Place::Waiting(waiting), false);
+        (request.holds, request.holds_job) = (None, None);
         self.seen.insert("held");
     }
 }

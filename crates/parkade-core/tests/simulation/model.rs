@@ -60,6 +60,8 @@ pub struct Request {
     pub cancelled: bool,
     /// The result that it is called with.
     pub holds: Option<QueryId>,
+    /// The job whose end it was called with.
+    pub holds_job: Option<JobId>,
     /// No client sent it: it is a run of a job.
     pub run: Option<Run>,
     /// What it has enqueued that its answer stands for.
@@ -146,6 +148,7 @@ impl Request {
             called: None,
             cancelled: false,
             holds: None,
+            holds_job: None,
             run: None,
             enqueued: BTreeMap::new(),
         }

@@ -68,7 +68,8 @@ impl World {
         let until = parked.deadline.map(|deadline| now + deadline);
         let mut waiting = Waiting::new(Wait::Stored, Then::Await, Some(worker), now, Asked::default());
         waiting.asked.until = until;
-        (parked.place, parked.holds, parked.kept) = (Place::Waiting(waiting), None, false);
+        (parked.place, parked.kept) = (Place::Waiting(waiting), false);
+        (parked.holds, parked.holds_job) = (None, None);
         self.model.process(worker).awaiting.push(request);
         self.tell(Event::Parked { worker, request, wait: Wait::Stored, then: Then::Await });
     }
@@ -126,13 +127,18 @@ impl World {
     }
 
     fn hears_claimed(&mut self, claimed: Option<Claimed>) {
-        assert!(self.model.jobs.claim.take().is_some(), "nobody has asked");
+        let allowed = self.model.jobs.claim.take().expect("nobody else has asked");
         let Some(Claimed { jobs, more, next }) = claimed else {
             self.model.seen.insert("jobs not claimed");
             return self.tell(Event::JobsNotClaimed);
         };
         let jobs: Vec<ClaimedJob> = jobs.into_iter().map(|id| self.claimed(id)).collect();
-        self.tell(Event::JobsClaimed { jobs, more, next: next.map(|next| next - self.now) });
+        let next = next.map(|next| next - self.now);
+        let is_due = next.is_some_and(|next| next.is_zero());
+        let is_vain = jobs.is_empty() && !more && !is_due && !self.model.jobs.has_reason;
+        self.model.jobs.vain = Some(allowed).filter(|_| is_vain);
+        self.tell(Event::JobsClaimed { jobs, more, next });
+        self.model.jobs.vain = None;
     }
 
     fn claimed(&mut self, id: JobId) -> ClaimedJob {
@@ -151,7 +157,7 @@ impl World {
             verdict: None,
         });
         self.model.requests.insert(request, run);
-        *self.model.jobs.begun.entry(queue).or_default() += 1;
+        self.model.jobs.begun.entry(queue).or_default().push(now);
         ClaimedJob { request, job: id, attempt, queue, policy }
     }
 
@@ -169,6 +175,12 @@ impl World {
         self.model.jobs.found = Some((request, id, standing));
         self.tell(Event::JobFound { request, standing });
         self.model.jobs.found = None;
+        let waiting = self.model.requests.get(&request).and_then(|request| request.waiting());
+        let only_asks = |waiting: &Waiting| match waiting.wait {
+            Wait::Job { job, timeout } => job == id && timeout.is_some_and(|timeout| timeout.is_zero()),
+            _ => false,
+        };
+        assert!(!waiting.is_some_and(only_asks), "it only asked, and waits");
     }
 
     pub(crate) fn operator_cancels_a_job(&mut self) {

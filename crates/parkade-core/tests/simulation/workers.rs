@@ -214,7 +214,7 @@ impl World {
             let parked = self.model.request(request);
             parked.kept = false;
             let (wait, worker) = (wait.clone(), Some(worker));
-            parked.holds = None;
+            (parked.holds, parked.holds_job) = (None, None);
             parked.place = Place::Waiting(Waiting::new(wait, then, worker, now, asked));
             if then == Then::Await {
                 self.model.process(process.id).awaiting.push(request);

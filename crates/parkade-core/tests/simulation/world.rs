@@ -109,6 +109,8 @@ impl World {
         self.model.databases.cancelled.clear();
         self.model.databases.released.clear();
         self.model.jobs.stored = None;
+        self.model.jobs.has_reason |=
+            matches!(event, Event::Tick | Event::JobsReady { .. } | Event::QueueConfigured { .. });
         if self.ticked {
             let now = self.now;
             self.model.databases.kept.retain(|kept| kept.until > now);

@@ -21,6 +21,8 @@ pub struct InSqlite {
 }
 
 impl Subject for InSqlite {
+    const IN_ORDER: bool = true;
+
     fn new(settings: Settings) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = format!("parkade-conformance-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
 
 mod cases;
+mod in_postgres;
 mod in_sqlite;
 mod script;
 mod words;
@@ -27,6 +28,9 @@ pub const PLAIN: Settings =
 
 /// A store of its own for each case, empty at first.
 pub trait Subject {
+    /// Whether commands about different jobs are answered in their order too.
+    const IN_ORDER: bool;
+
     fn new(settings: Settings) -> Self;
     fn submit(&mut self, now: Wall, command: Command);
     /// Waits for the next answers.
@@ -51,4 +55,10 @@ fn check<S: Subject>() {
 #[test]
 fn sqlite_does_what_every_store_does() {
     check::<in_sqlite::InSqlite>();
+}
+
+#[test]
+#[ignore = "needs a database: PARKADE_POSTGRES=postgres://… cargo test -p parkade-jobs --test conformance -- --ignored"]
+fn postgres_does_what_every_store_does() {
+    check::<in_postgres::InPostgres>();
 }

@@ -29,7 +29,7 @@ pub fn run(subject: &mut impl Subject, script: &str) -> Result<(), String> {
 }
 
 /// All at once; the answers in the order of the commands.
-fn ask(subject: &mut impl Subject, now: Wall, commands: Vec<Command>) -> String {
+fn ask<S: Subject>(subject: &mut S, now: Wall, commands: Vec<Command>) -> String {
     let tags: Vec<Tag> = commands.iter().map(Command::tag).collect();
     for command in commands {
         subject.submit(now, command);
@@ -37,6 +37,9 @@ fn ask(subject: &mut impl Subject, now: Wall, commands: Vec<Command>) -> String 
     let mut replies: Vec<Reply> = Vec::new();
     while replies.len() < tags.len() {
         subject.turn(&mut replies);
+    }
+    if !S::IN_ORDER {
+        replies.sort_by_key(words::tag);
     }
     assert!(replies.iter().map(words::tag).eq(tags), "each is answered once, in order");
     replies.iter().map(words::reply).collect::<Vec<_>>().join(" | ")

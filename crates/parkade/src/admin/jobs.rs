@@ -35,23 +35,16 @@ where
 
 async fn of_a_job<B>(place: &str, request: &Request<B>, door: &AdminDoor) -> Result<Answer, Answer> {
     let (id, deed) = place.split_once('/').map_or((place, None), |(id, deed)| (id, Some(deed)));
-    let id = || {
-        id.parse().map_err(|bad: BadJobId| fault(StatusCode::BAD_REQUEST, &format!("{bad}: parkade jobs shows them")))
-    };
+    let id = id.parse::<JobId>();
+    let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
+    if let Some(refused) = refused_to_browsers(request.headers()).filter(|_| changes) {
+        return Err(refused);
+    }
     match (deed, request.method()) {
-        (None, &Method::GET | &Method::HEAD) => waiting::show(id()?, request.uri().query(), door).await,
-        (None, &Method::DELETE) => {
-            no_browser(request.headers())?;
-            drop(id()?, door).await
-        }
-        (Some("retry"), &Method::POST) => {
-            no_browser(request.headers())?;
-            retry(id()?, door).await
-        }
-        (Some("cancel"), &Method::POST) => {
-            no_browser(request.headers())?;
-            cancel(id()?, door).await
-        }
+        (None, &Method::GET | &Method::HEAD) => waiting::show(id.map_err(no_id)?, request.uri().query(), door).await,
+        (None, &Method::DELETE) => drop(id.map_err(no_id)?, door).await,
+        (Some("retry"), &Method::POST) => retry(id.map_err(no_id)?, door).await,
+        (Some("cancel"), &Method::POST) => cancel(id.map_err(no_id)?, door).await,
         (None, _) => Err(allow("GET, HEAD, DELETE")),
         (Some("retry" | "cancel"), _) => Err(allow("POST")),
         (Some(_), _) => {
@@ -160,14 +153,14 @@ fn unexpected(answer: &JobAnswer) -> Answer {
 }
 
 /// As with publishing: no page that an operator visits may do it.
-fn no_browser(headers: &HeaderMap) -> Result<(), Answer> {
-    if headers.contains_key(ORIGIN) {
-        return Err(fault(
-            StatusCode::FORBIDDEN,
-            "browsers may not change jobs here: let the application do it for them",
-        ));
-    }
-    Ok(())
+fn refused_to_browsers(headers: &HeaderMap) -> Option<Answer> {
+    let refused =
+        || fault(StatusCode::FORBIDDEN, "browsers may not change jobs here: let the application do it for them");
+    headers.contains_key(ORIGIN).then(refused)
+}
+
+fn no_id(bad: BadJobId) -> Answer {
+    fault(StatusCode::BAD_REQUEST, &format!("{bad}: parkade jobs shows them"))
 }
 
 #[cfg(test)]

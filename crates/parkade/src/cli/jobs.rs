@@ -9,7 +9,7 @@ use super::Whom;
 use crate::config;
 
 const ABOUT_ARGUMENTS: &str = "An argument that is JSON is taken as JSON (7, true, null, '[1, 2]', '{\"a\": 1}'), any other as text; \
-     write '\"7\"' for the text 7. Negative numbers and flags of the job's own go behind --.";
+     write '\"7\"' for the text 7, and -- before arguments that begin with a hyphen.";
 
 #[derive(Debug, Clone, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -124,5 +124,89 @@ fn keyword(text: &str) -> Result<(String, String), &'static str> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("write it as name=argument"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    const ID: &str = "0192f3a4-5b6c-7d8e-9f01-23456789abcd";
+
+    fn parse(words: &[&str]) -> Result<Command, String> {
+        let parsed = Cli::try_parse_from(std::iter::once(&"parkade").chain(words));
+        parsed.map(|cli| cli.command).map_err(|error| error.to_string())
+    }
+
+    fn enqueue(words: &[&str]) -> EnqueueArgs {
+        match parse(&[&["enqueue"], words].concat()) {
+            Ok(Command::Enqueue(args)) => *args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn jobs_are_listed_with_the_word_list_and_without() {
+        for words in
+            [&["jobs", "--state", "dead", "--count", "7"][..], &["jobs", "list", "--state", "dead", "--count", "7"]]
+        {
+            let list = match parse(words) {
+                Ok(Command::Jobs(args)) => match args.command {
+                    Some(JobsCommand::List(list)) => list,
+                    None => args.list,
+                    other => panic!("{other:?}"),
+                },
+                other => panic!("{other:?}"),
+            };
+            assert_eq!((list.state, list.count), (Some(State::Dead), 7), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn jobs_are_chosen_by_their_ids_or_all_that_are_dead() {
+        let chosen = |words: &[&str]| match parse(words) {
+            Ok(Command::Jobs(args)) => match args.command {
+                Some(JobsCommand::Retry(chosen) | JobsCommand::Drop(chosen)) => (chosen.ids.len(), chosen.all_dead),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(chosen(&["jobs", "retry", ID, ID]), (2, false));
+        assert_eq!(chosen(&["jobs", "drop", "--all-dead"]), (0, true));
+    }
+
+    #[test]
+    fn what_cannot_be_asked_says_what_to_write() {
+        for (words, advice) in [
+            (
+                &["jobs", "--state", "gone"][..],
+                "a state is one of scheduled, ready, running, completed, dead, cancelled, unknown",
+            ),
+            (&["jobs", "--count", "1001"], "1001 is not in 1..=1000"),
+            (&["jobs", "show", "7"], "a job's id is a UUID"),
+            (&["jobs", "retry"], "<ID>"),
+            (&["jobs", "drop", ID, "--all-dead"], "cannot be used with"),
+            (&["jobs", "cancel"], "<ID>"),
+            (&["enqueue"], "<NAME>"),
+            (&["enqueue", "x", "--keyword", "7"], "write it as name=argument"),
+            (&["enqueue", "x", "--priority", "1001"], "1001 is not in -1000..=1000"),
+            (&["enqueue", "x", "--delay", "soon"], "write a duration as 30, 30s, 500ms, 2m, 1h or 7d"),
+        ] {
+            let refused = parse(words).unwrap_err();
+            assert!(refused.contains(advice), "{words:?}: {refused}");
+        }
+    }
+
+    #[test]
+    fn arguments_may_be_negative_and_keywords_may_hold_an_equals_sign() {
+        let args =
+            enqueue(&["add", "-1", "x", "--priority", "-5", "--keyword", "a=b=c", "--keyword", "d=", "--delay", "5m"]);
+        assert_eq!(args.arguments, ["-1", "x"]);
+        assert_eq!(args.keyword, [("a".into(), "b=c".into()), ("d".into(), String::new())]);
+        assert_eq!((args.priority, args.delay), (Some(-5), Some(Duration::from_secs(300))));
+        assert_eq!(enqueue(&["add", "--", "--flag"]).arguments, ["--flag"]);
     }
 }

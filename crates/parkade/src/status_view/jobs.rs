@@ -3,6 +3,7 @@
 mod told;
 
 use std::collections::HashSet;
+use std::fmt::Write;
 use std::process::ExitCode;
 
 use parkade_jobs::{JobId, State};
@@ -139,7 +140,7 @@ fn path(state: Option<State>, name: Option<&str>, queue: Option<&str>, count: u3
     let mut path = format!("/jobs?count={count}");
     for (filter, value) in [("state", state.map(State::word)), ("name", name), ("queue", queue)] {
         if let Some(value) = value {
-            path.push_str(&format!("&{filter}={}", percent_encoded(value)));
+            let _ = write!(path, "&{filter}={}", percent_encoded(value));
         }
     }
     path

@@ -20,6 +20,9 @@ const ANSWER: &str = "93 ccc8 c0 c0";
 const ERROR: &str = "92 ab6170706c69636174696f6e a0";
 /// A timer of one second, then await.
 const PARK: &str = "92 92a574696d657201 91a56177616974";
+/// A job `x` without arguments and options.
+const ENQUEUE: &str = "94 c410 00*16 a178 c400 80";
+const PROGRESS: &str = "92 cb3fe0000000000000 a468616c66";
 const PUBLISH: &str = "93 a161 a162 c40163";
 
 /// A session with everything around it.
@@ -69,6 +72,11 @@ impl Link {
     fn asks(&mut self, stream: u32, body: &Bytes) {
         self.session.request(&mut self.out, &mut self.places, request(stream), head(), body).unwrap();
         self.session.pump(&mut self.out);
+    }
+
+    fn runs(&mut self, stream: u32) {
+        let parts = RunParts { id: [0; 16], name: "x", attempt: 1, deadline: None, arguments: &[] };
+        self.session.run(&mut self.out, &mut self.places, request(stream), &parts).unwrap();
     }
 
     fn cancels(&mut self, stream: u32) {
@@ -253,6 +261,39 @@ fn whichever_byte_is_damaged_nothing_is_told_twice() {
         let _ = link.hears_in_pieces(&damaged, usize::MAX);
         assert!(link.events.len() <= 3 && link.places.len() == link.session.streams.len(), "{damage:02x} at {at}");
     }
+}
+
+#[test]
+fn a_job_counts_whatever_becomes_of_the_request_that_enqueued_it() {
+    let enqueued = |link: &Link| match &link.events[..] {
+        [WorkerEvent::Enqueued { request, job, .. }] => (*request, job.name.clone()),
+        other => panic!("{other:?}"),
+    };
+    for (stream, cancels, request_of_it) in [(1, false, Some(request(1))), (1, true, None), (0, false, None)] {
+        let mut link = Link::ready();
+        link.asks(1, &Bytes::new());
+        if cancels {
+            link.cancels(1);
+        }
+        link.hears(0x38, 0, stream, ENQUEUE).unwrap();
+        assert_eq!(enqueued(&link), (request_of_it, "x".into()), "on stream {stream}");
+    }
+    let mut link = Link::ready();
+    assert!(link.hears(0x38, 0, 1, ENQUEUE).is_err(), "on a stream that was never opened");
+}
+
+#[test]
+fn only_a_job_tells_how_far_it_is() {
+    let mut link = Link::ready();
+    link.asks(1, &Bytes::new());
+    assert!(link.hears(0x3b, 0, 1, PROGRESS).is_err());
+    let mut link = Link::ready();
+    link.runs(1);
+    link.hears(0x3b, 0, 1, PROGRESS).unwrap();
+    assert!(matches!(&link.events[..], [WorkerEvent::Progressed { text, .. }] if text == "half"));
+    link.cancels(1);
+    link.hears(0x3b, 0, 1, PROGRESS).unwrap();
+    assert_eq!((link.events.len(), link.session.dropped()), (1, 1), "of one that was cancelled it is dropped");
 }
 
 #[test]

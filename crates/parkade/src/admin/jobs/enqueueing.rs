@@ -10,7 +10,7 @@ use parkade_wire::limits::{ARGUMENTS_BYTES_MAX, JOB_NAME_BYTES_MAX, PRIORITY_MAX
 use parkade_wire::{EnqueueOptions, Enqueued};
 use serde::Deserialize;
 
-use super::{JobAnswer, JobAsk, asked, find, no_browser, stands, unexpected};
+use super::{JobAnswer, JobAsk, asked, find, refused_to_browsers, stands, unexpected};
 use crate::admin::answers::{Answer, fault};
 use crate::admin::body;
 use crate::admin::door::AdminDoor;
@@ -48,7 +48,9 @@ where
     let (head, body) = request.into_parts();
     // First of all, whatever will be said of it: a connection that closes on unread bytes may lose the answer.
     let body = body::whole(body, JOB_BODY_BYTES_MAX, &Refused::TooLarge.text()).await;
-    no_browser(&head.headers)?;
+    if let Some(refused) = refused_to_browsers(&head.headers) {
+        return Err(refused);
+    }
     let job = job(&body?).map_err(|refused| fault(refused.status(), &refused.text()))?;
     let id = JobId::from_bytes(job.id);
     match asked(JobAsk::Enqueue(Box::new(job)), door).await? {

@@ -75,7 +75,7 @@ mod tests {
         for bad in [
             packed(&deep),
             packed(&Value::Array(vec![Value::Ext(9, vec![])])),
-            vec![0xc1],
+            vec![0x92],
             packed(&Value::Ext(RESPONSE, vec![0x90])),
         ] {
             assert!(!response(&bad).unwrap_err().is_empty());

@@ -124,14 +124,11 @@ mod tests {
             ),
         ];
         let expected = "\
-id                                    name       queue    state      attempt  enqueued  due       error
-0192f3a4-5b6c-7d8e-9f01-23456789abcd  write_log  default  scheduled  0        100 s ago in 5 min
-0192f3a4-5b6c-7d8e-9f01-23456789abcd  write_log  default  dead       4        100 s ago           ValueError:  [31mno
+id                                    name       queue    state      attempt  enqueued   due       error
+0192f3a4-5b6c-7d8e-9f01-23456789abcd  write_log  default  scheduled  0        100 s ago  in 5 min
+0192f3a4-5b6c-7d8e-9f01-23456789abcd  write_log  default  dead       4        100 s ago            ValueError:  [31mno
 ";
-        assert_eq!(
-            table(&jobs, 1_000_000_100.0),
-            expected.replace("ago in", "ago  in").replace("enqueued  due ", "enqueued   due ")
-        );
+        assert_eq!(table(&jobs, 1_000_000_100.0), expected);
         assert_eq!(table(&[], 0.0), "no jobs");
     }
 

@@ -1,0 +1,78 @@
+//! The best of what is ready, for this server alone.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use parkade_sql::Parameter;
+use serde::Deserialize;
+
+use super::flight::Carried;
+use super::lanes::Waiting;
+use super::limits::{CLAIM_COUNT_MAX, CONTENDED};
+use super::rows::{self, array, text, uuid};
+use super::store::PostgresStore;
+use super::texts;
+use crate::{Claimed, Command, JobId, Reply, Wall};
+
+/// The first half is the same in each.
+#[derive(Deserialize)]
+struct Row {
+    now: i64,
+    is_held: bool,
+    more: bool,
+    next: Option<i64>,
+    #[serde(deserialize_with = "rows::id_or_none")]
+    id: Option<JobId>,
+    name: Option<Box<str>>,
+    queue: Option<Box<str>>,
+    attempt: Option<u32>,
+    #[serde(deserialize_with = "rows::bytes")]
+    arguments: Option<Bytes>,
+}
+
+impl PostgresStore {
+    pub(super) fn claim(&mut self, now: Instant, waiting: Waiting) {
+        let Command::Claim { count, limited, .. } = &waiting.command else { return self.misplaced(&waiting) };
+        let claim = self.upkeep.next_claim();
+        let allowed = |count: u32| i64::from(i32::try_from(count).unwrap_or(i32::MAX));
+        let parameters = vec![
+            self.clock(),
+            uuid(self.upkeep.boot()),
+            Parameter::Int(claim),
+            Parameter::Int((*count).min(CLAIM_COUNT_MAX).into()),
+            array(limited.iter().map(|allowance| text(&allowance.queue))),
+            array(limited.iter().map(|allowance| Parameter::Int(allowed(allowance.count)))),
+        ];
+        self.launch(now, Carried::Claim { waiting, claim }, &texts::CLAIM, parameters);
+    }
+
+    pub(super) fn claimed(&mut self, now: Instant, waiting: Waiting, claim: i64, rows: &[u8]) {
+        let rows = match rows::read::<Row>(rows) {
+            Ok(rows) => rows,
+            Err(why) => {
+                // Whatever it took nobody runs.
+                self.upkeep.unsure_of(claim);
+                return self.garbled(&[waiting], &why);
+            }
+        };
+        let head = rows.first().map(|row| (row.is_held, row.more, row.next.map(|next| (Wall(next), Wall(row.now)))));
+        let Some((true, mut more, next)) = head else {
+            // The others have given this server up for lost: it comes again, as a new one.
+            self.upkeep.is_lost();
+            return self.lanes.back([waiting].into_iter());
+        };
+        let jobs: Vec<Claimed> = rows.into_iter().filter_map(job).collect();
+        let wanted_some = matches!(waiting.command, Command::Claim { count: 1.., .. });
+        if jobs.is_empty() && more && wanted_some {
+            // Another server is claiming them: asked again at once, it would be asked without end.
+            more = false;
+            self.upkeep.look_again(now + CONTENDED);
+        }
+        let next = next.map(|(next, now)| self.told(next, now));
+        self.answer(&waiting, Reply::Claimed { tag: waiting.command.tag(), jobs, more, next });
+    }
+}
+
+fn job(row: Row) -> Option<Claimed> {
+    Some(Claimed { id: row.id?, name: row.name?, queue: row.queue?, arguments: row.arguments?, attempt: row.attempt? })
+}

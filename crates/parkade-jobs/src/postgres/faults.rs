@@ -1,0 +1,47 @@
+//! What a statement that failed means for those who asked.
+
+use parkade_sql::{Failure, FailureKind};
+
+use crate::Fault;
+
+pub fn of(failure: &Failure) -> Fault {
+    let message = failure.message.clone();
+    match failure.kind {
+        FailureKind::Unreachable | FailureKind::Denied | FailureKind::Lost | FailureKind::QueueFull => {
+            Fault::Unavailable(message)
+        }
+        _ => match failure.sqlstate.as_deref() {
+            Some("53100") => {
+                Fault::Full(format!("{message}: make room on the disk of the database, or drop jobs").into())
+            }
+            Some("42501") => Fault::Failed(
+                format!("{message}: the jobs need a schema called parkade that belongs to the role which connects")
+                    .into(),
+            ),
+            Some(state) if is_passing(state) => Fault::Unavailable(message),
+            Some(_) | None => Fault::Failed(message),
+        },
+    }
+}
+
+/// The connection, the server's end, its resources, its locks, its disk, a standby: it is not what was asked that is wrong.
+fn is_passing(sqlstate: &str) -> bool {
+    ["08", "40", "53", "55", "57", "58"].iter().any(|class| sqlstate.starts_with(class)) || sqlstate == "25006"
+}
+
+/// Whether it may come right by itself at once: the connection broke, or others were in the way.
+pub fn is_momentary(failure: &Failure) -> bool {
+    failure.kind == FailureKind::Lost
+        || failure
+            .sqlstate
+            .as_deref()
+            .is_some_and(|state| ["08", "57P", "40001", "40P01"].iter().any(|begin| state.starts_with(begin)))
+}
+
+pub fn stopping() -> Fault {
+    Fault::Unavailable("it has ended: the server stops".into())
+}
+
+pub fn garbled(why: &serde_json::Error) -> Fault {
+    Fault::Failed(format!("the database gives back what was not asked for; this is a bug: {why}").into())
+}

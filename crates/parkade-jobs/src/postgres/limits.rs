@@ -1,0 +1,54 @@
+//! Every bound that is not an option.
+
+use std::time::Duration;
+
+/// Connections: one for each lane, so that none waits for another. They are opened as they are needed.
+pub const SLOTS: usize = 6;
+
+/// Commands in one statement: enough that its commit does not count. Then: the next statement.
+pub const BATCH_COUNT_MAX: usize = 1_000;
+
+/// Arguments and results in one statement; twice as much on the wire. Then: as above, but one always goes.
+pub const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Jobs that are looked up by one statement: they come back with their results.
+pub const FOUND_COUNT_MAX: usize = 64;
+
+/// Jobs that one command claims. Then: `more` says that there are others.
+pub const CLAIM_COUNT_MAX: u32 = 1_000;
+
+/// Jobs in one list.
+pub const LISTED_COUNT_MAX: u32 = 1_000;
+
+/// Jobs that are looked at for a list of a state that most jobs are in. Then: the list ends; older ones are not in it.
+pub const SCANNED_COUNT_MAX: u32 = 200_000;
+
+/// A statement whose connection broke is tried again so often where that changes nothing. Then: `Unavailable`.
+pub const TRIES_COUNT_MAX: u8 = 3;
+
+/// A chore that has failed is tried again so much later.
+pub const REST: Duration = Duration::from_millis(500);
+
+/// What another server is claiming from is looked at again so much later.
+pub const CONTENDED: Duration = Duration::from_millis(20);
+
+/// The largest value that PostgreSQL sends: a claim must never fail behind its commit.
+pub const ROW_BYTES_MAX: usize = 1 << 30;
+
+/// Rows that have been read and not been taken. They are taken at once.
+pub const WINDOW_BYTES: usize = 1024 * 1024;
+
+/// A connection must stand after this time. Then: the store cannot be reached, and whoever waits for it is told so.
+pub const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// So often PostgreSQL looks whether we still live while it runs a statement.
+pub const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Counting takes at most one such part of the time.
+pub const COUNT_SHARE: u32 = 20;
+
+/// Notifications may have been lost with the connection for so long before the last heartbeat, in ms.
+pub const DEAF_MS_MAX: i64 = 60_000;
+
+/// Boots of this process whose attempts may still end.
+pub const BOOTS_KEPT_MAX: usize = 4;

@@ -1,0 +1,71 @@
+WITH RECURSIVE clock AS MATERIALIZED (
+    SELECT coalesce($1::int8, floor(extract(epoch FROM clock_timestamp()) * 1000)::int8) AS now
+), held AS MATERIALIZED (
+    -- Whoever gives this server up for lost waits for this claim, and sees what it took.
+    SELECT boot FROM parkade.boots WHERE boot = $2::uuid AND fence < $3::int8 FOR SHARE
+), promoted AS (
+    DELETE FROM parkade.scheduled
+     WHERE EXISTS (SELECT FROM held) AND ctid = ANY (ARRAY(
+            SELECT s.ctid FROM parkade.scheduled s WHERE s.due <= (SELECT now FROM clock)
+             ORDER BY s.due, s.seq LIMIT 1000 FOR UPDATE SKIP LOCKED))
+    RETURNING id, seq, queue, due - priority * 30000::int8 AS rank, priority, size, attempt, due, started
+), queues (queue) AS (
+    -- Each queue by one step in the index, however many jobs it has.
+    (SELECT queue FROM parkade.ready ORDER BY queue LIMIT 1)
+    UNION ALL
+    SELECT (SELECT r.queue FROM parkade.ready r WHERE r.queue > q.queue ORDER BY r.queue LIMIT 1)
+      FROM queues q WHERE q.queue IS NOT NULL
+), limits AS MATERIALIZED (
+    SELECT q.queue, coalesce(l.allowed, 2147483647) AS allowed
+      FROM (SELECT queue FROM queues WHERE queue IS NOT NULL UNION SELECT queue FROM promoted) q
+      LEFT JOIN unnest($5::text[], $6::int4[]) AS l (queue, allowed) ON l.queue = q.queue
+), heads AS (
+    SELECT h.*
+      FROM limits CROSS JOIN LATERAL (
+            SELECT r.ctid AS place, r.* FROM parkade.ready r
+             WHERE r.queue = limits.queue
+             ORDER BY r.rank, r.seq LIMIT least($4::int4, limits.allowed) FOR UPDATE SKIP LOCKED) h
+     WHERE EXISTS (SELECT FROM held)
+), candidates AS MATERIALIZED (
+    SELECT place, id, seq, queue, rank, priority, size, attempt, due, started FROM heads
+    UNION ALL
+    SELECT NULL::tid, id, seq, queue, rank, priority, size, attempt, due, started FROM promoted
+), numbered AS (
+    SELECT c.*, l.allowed, row_number() OVER (PARTITION BY c.queue ORDER BY c.rank, c.seq) AS number
+      FROM candidates c JOIN limits l ON l.queue = c.queue
+), ranked AS (
+    SELECT n.*, row_number() OVER best AS place_of_all, sum(n.size) OVER best - n.size AS bytes_before
+      FROM numbered n WHERE n.number <= n.allowed
+    WINDOW best AS (ORDER BY n.rank, n.seq)
+), picked AS MATERIALIZED (
+    SELECT * FROM ranked WHERE place_of_all <= $4::int4 AND bytes_before < 16777216
+), taken AS (
+    DELETE FROM parkade.ready WHERE ctid = ANY (ARRAY(SELECT place FROM picked WHERE place IS NOT NULL))
+), left_over AS (
+    INSERT INTO parkade.ready (id, seq, queue, rank, priority, size, attempt, due, started)
+    SELECT id, seq, queue, rank, priority, size, attempt, due, started
+      FROM promoted WHERE id NOT IN (SELECT id FROM picked)
+), begun AS (
+    INSERT INTO parkade.running (id, seq, queue, rank, priority, size, attempt, due, started, boot, claim)
+    SELECT id, seq, queue, rank, priority, size, attempt + 1, due, clock.now, $2::uuid, $3::int8 FROM picked, clock
+), per_queue AS (
+    SELECT l.queue, l.allowed, count(p.id) AS picked, count(p.place) AS from_ready
+      FROM limits l LEFT JOIN picked p ON p.queue = l.queue GROUP BY l.queue, l.allowed
+), head AS (
+    SELECT clock.now,
+           EXISTS (SELECT FROM held) AS is_held,
+           -- Also those that another server is looking at right now.
+           EXISTS (SELECT FROM per_queue q
+                    WHERE q.allowed > q.picked
+                      AND ((SELECT count(*) FROM (SELECT FROM parkade.ready r WHERE r.queue = q.queue
+                                                   ORDER BY r.rank, r.seq LIMIT q.from_ready + 1) x) > q.from_ready
+                           OR EXISTS (SELECT FROM promoted m
+                                       WHERE m.queue = q.queue AND m.id NOT IN (SELECT id FROM picked)))) AS more,
+           CASE WHEN (SELECT count(*) FROM promoted) >= 1000 THEN clock.now
+                ELSE (SELECT s.due FROM parkade.scheduled s WHERE s.due > (SELECT now FROM clock)
+                       ORDER BY s.due LIMIT 1) END AS next
+      FROM clock
+)
+SELECT head.now, head.is_held, head.more, head.next, p.id, b.name, p.queue, p.attempt + 1 AS attempt, b.arguments
+  FROM head LEFT JOIN picked p ON true LEFT JOIN parkade.bodies b ON b.id = p.id
+ ORDER BY p.rank, p.seq

@@ -1,0 +1,18 @@
+WITH ready AS (
+    DELETE FROM parkade.ready WHERE id = $1::uuid RETURNING id
+), scheduled AS (
+    DELETE FROM parkade.scheduled WHERE id = $1::uuid RETURNING id
+), ended AS (
+    DELETE FROM parkade.ended WHERE id = $1::uuid RETURNING id
+), gone AS (
+    SELECT id FROM ready UNION ALL SELECT id FROM scheduled UNION ALL SELECT id FROM ended
+), body AS (
+    DELETE FROM parkade.bodies WHERE id IN (SELECT id FROM gone)
+), error AS (
+    DELETE FROM parkade.errors WHERE id IN (SELECT id FROM gone)
+), freed AS (
+    DELETE FROM parkade.keys WHERE id IN (SELECT id FROM gone)
+)
+SELECT EXISTS (SELECT FROM gone) AS changed,
+       EXISTS (SELECT FROM parkade.ready WHERE id = $1::uuid) OR EXISTS (SELECT FROM parkade.scheduled WHERE id = $1::uuid)
+       OR EXISTS (SELECT FROM parkade.ended WHERE id = $1::uuid) AS is_there

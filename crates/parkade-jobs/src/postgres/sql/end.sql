@@ -1,0 +1,39 @@
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($1::int8, floor(extract(epoch FROM clock_timestamp()) * 1000)::int8) AS now
+), given AS MATERIALIZED (
+    SELECT * FROM unnest($2::uuid[], $3::int4[], $4::int2[], $5::int8[], $6::bytea[], $7::text[])
+           WITH ORDINALITY AS g (id, attempt, verdict, wait, result, error, place)
+), gone AS (
+    DELETE FROM parkade.running r USING given g
+     WHERE r.id = g.id AND r.attempt = g.attempt AND r.boot = ANY ($8::uuid[])
+    RETURNING r.id, r.seq, r.queue, r.rank, r.priority, r.size, r.attempt, r.due, r.started, r.boot,
+              g.verdict, g.wait, g.result, g.error, g.place
+), over AS (
+    INSERT INTO parkade.ended (id, seq, queue, state, attempt, boot, due, started, ended, result)
+    SELECT id, seq, queue, verdict, attempt, boot, due, started, now, result FROM gone, clock WHERE verdict >= 3
+), failed AS (
+    INSERT INTO parkade.errors (id, error) SELECT id, error FROM gone WHERE error IS NOT NULL
+    ON CONFLICT (id) DO UPDATE SET error = excluded.error
+), freed AS (
+    DELETE FROM parkade.keys k USING gone g WHERE k.id = g.id AND g.verdict >= 4
+), again AS (
+    -- 1: handed back, where it was. 0: tried again at its time.
+    INSERT INTO parkade.ready (id, seq, queue, rank, priority, size, attempt, due, started)
+    SELECT id, seq, queue, CASE verdict WHEN 1 THEN rank ELSE now - priority * 30000::int8 END, priority, size,
+           CASE verdict WHEN 1 THEN attempt - 1 ELSE attempt END, CASE verdict WHEN 1 THEN due ELSE now + wait END, started
+      FROM gone, clock WHERE verdict = 1 OR verdict = 0 AND wait <= 0
+), later AS (
+    INSERT INTO parkade.scheduled (id, seq, queue, priority, size, attempt, due, started)
+    SELECT id, seq, queue, priority, size, attempt, now + wait, started FROM gone, clock WHERE verdict = 0 AND wait > 0
+), told AS (
+    -- A notification has room for 8,000 bytes.
+    SELECT pg_notify('parkade_job_ended', $9::text || ' ' || string_agg(id::text, ' '))
+      FROM gone WHERE verdict >= 4 GROUP BY place / 200
+), rung AS (
+    SELECT pg_notify('parkade_jobs', $9::text) WHERE EXISTS (SELECT FROM gone WHERE verdict = 1)
+)
+SELECT place FROM gone WHERE (SELECT count(*) FROM told) + (SELECT count(*) FROM rung) >= 0
+UNION ALL
+-- Said a second time, since nobody knew what had become of the first.
+SELECT g.place FROM given g JOIN parkade.ended e ON e.id = g.id AND e.attempt = g.attempt AND e.boot = ANY ($8::uuid[])
+ WHERE $10::bool

@@ -1,0 +1,245 @@
+//! What the owner can ask of the store.
+
+use std::collections::HashMap;
+use std::io;
+use std::time::Instant;
+
+use parkade_postgres::{Database, Event};
+use parkade_sql::QueryId;
+
+use super::chores::Chore;
+use super::flight::Flight;
+use super::lanes::{FOR_COMMANDS, Lane, Lanes, Waiting};
+use super::limits::{CHECK_INTERVAL, CONNECT_TIME_MAX, ROW_BYTES_MAX, SLOTS, WINDOW_BYTES};
+use super::options::Options;
+use super::upkeep::Upkeep;
+use super::{Settings, faults, rows};
+use crate::{Command, Counts, Fault, JobId, Reply, Wall};
+
+/// Jobs in a PostgreSQL database, for one owner on one thread, who polls, as for [`Database`].
+///
+/// Answers come in the order of the commands only where these are about the same job.
+#[derive(Debug)]
+pub struct PostgresStore {
+    pub(super) database: Database,
+    pub(super) options: Options,
+    pub(super) lanes: Lanes,
+    /// Statements under way.
+    pub(super) flights: HashMap<QueryId, Flight>,
+    pub(super) queries: u64,
+    /// Statements of commands, those that an injected fault may hit.
+    pub(super) commits: u32,
+    pub(super) upkeep: Upkeep,
+    /// Enqueued ones that were there already: which are they?
+    pub(super) known: Vec<Waiting>,
+    pub(super) counted: Option<Counted>,
+    /// What the owner's clock said last.
+    pub(super) wall: Wall,
+    pub(super) answered: Vec<Reply>,
+    pub(super) has_hint: bool,
+    pub(super) ended: Vec<JobId>,
+    /// Statements were begun of which the driver has not heard a turn.
+    pub(super) has_launched: bool,
+    events: Vec<Event>,
+}
+
+/// Counting a million jobs takes long: what came of it does for a while.
+#[derive(Debug)]
+pub(super) struct Counted {
+    pub counts: Counts,
+    pub until: Instant,
+}
+
+/// Every plan is one by index, also one that was made while the tables were empty and is kept.
+const PLANS: &str = "-c enable_seqscan=off -c enable_bitmapscan=off -c jit=off -c statement_timeout=60s \
+                     -c default_transaction_isolation=read\\ committed";
+
+impl PostgresStore {
+    /// Connects to nothing yet. `first_token` and the [`TOKENS`](super::TOKENS) from it on are its own in that registry.
+    pub fn new(
+        mut settings: Settings,
+        options: Options,
+        registry: mio::Registry,
+        first_token: usize,
+    ) -> io::Result<Self> {
+        settings.options = Some(settings.options.map_or(PLANS.to_owned(), |given| format!("{given} {PLANS}")));
+        let driver = parkade_postgres::Options {
+            slots: SLOTS,
+            queue_count_max: SLOTS * 2,
+            row_bytes_max: ROW_BYTES_MAX,
+            window_bytes: WINDOW_BYTES,
+            application_name: "parkade jobs".into(),
+            listen: vec!["parkade_jobs".into(), "parkade_job_ended".into()],
+            connect_timeout: CONNECT_TIME_MAX,
+            check_interval: CHECK_INTERVAL,
+        };
+        Ok(Self {
+            database: Database::new(settings, driver, registry, first_token)?,
+            upkeep: Upkeep::new(),
+            options,
+            lanes: Lanes::default(),
+            flights: HashMap::new(),
+            queries: 0,
+            commits: 0,
+            known: Vec::new(),
+            counted: None,
+            wall: Wall::default(),
+            answered: Vec::new(),
+            has_hint: false,
+            ended: Vec::new(),
+            has_launched: false,
+            events: Vec::new(),
+        })
+    }
+
+    /// Begins to connect; the tables are made when they are missing. What is submitted meanwhile waits for it.
+    pub fn open(&mut self, now: Instant) {
+        self.upkeep.open(now, &self.options.pace);
+        self.database.start(now);
+    }
+
+    /// Every command is answered exactly once.
+    pub fn submit(&mut self, now: Wall, command: Command) {
+        self.wall = now;
+        let refusal = self.upkeep.refusal().or_else(|| self.lanes.refusal(&self.options, &command));
+        match refusal {
+            Some(fault) => self.answered.push(Reply::Refused { tag: command.tag(), fault }),
+            None => self.lanes.add(Waiting { now, command, tries: 0, is_alone: false }),
+        }
+    }
+
+    /// What the poll says. Events of other tokens are passed over.
+    pub fn ready(&mut self, event: &mio::event::Event) {
+        self.database.ready(event);
+    }
+
+    /// Everything that needs no waiting. `wall`: what the owner's clock says, in the same words as at [`submit`](Self::submit).
+    pub fn turn(&mut self, now: Instant, wall: Wall, replies: &mut Vec<Reply>) {
+        self.wall = wall;
+        self.launch_all(now);
+        self.has_launched = false;
+        self.database.turn(now, &mut self.events);
+        let mut events = std::mem::take(&mut self.events);
+        for event in events.drain(..) {
+            self.hear(now, event);
+        }
+        self.events = events;
+        self.launch_all(now);
+        replies.append(&mut self.answered);
+    }
+
+    /// Whether another turn is due at once.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        self.has_launched || self.database.has_more() || !self.answered.is_empty()
+    }
+
+    /// When the next turn is due at the latest.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Instant> {
+        let upkeep = if self.is_busy(Lane::Upkeep) { None } else { self.upkeep.next_due() };
+        self.database.next_due().into_iter().chain(upkeep).min()
+    }
+
+    /// Whether there may be jobs to claim that the owner has not heard of. Said once.
+    pub fn take_hint(&mut self) -> bool {
+        std::mem::take(&mut self.has_hint)
+    }
+
+    /// Jobs that have ended for good in other servers; some may be named twice.
+    pub fn take_ended(&mut self) -> Vec<JobId> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Nothing is under way, and nothing is due.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.flights.is_empty() && self.lanes.count() == 0 && self.upkeep.is_idle() && self.answered.is_empty()
+    }
+
+    /// Nothing new. What was submitted is carried out, what runs is handed to the others, the connections are closed: turns are needed until
+    /// [`is_ended`](Self::is_ended).
+    pub fn end(&mut self, now: Instant) {
+        if self.upkeep.leave() {
+            self.close(now);
+        }
+    }
+
+    /// Whether all connections are closed.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.upkeep.is_ended() && self.database.is_ended()
+    }
+
+    /// Whoever still waits is told that it will not be.
+    pub(super) fn close(&mut self, now: Instant) {
+        self.upkeep.ended();
+        self.refuse_all(&faults::stopping());
+        self.database.end(now);
+    }
+
+    pub(super) fn answer(&mut self, waiting: &Waiting, reply: Reply) {
+        self.lanes.answered(&waiting.command);
+        self.upkeep.carried_out();
+        self.answered.push(reply);
+    }
+
+    pub(super) fn refuse(&mut self, waiting: &Waiting, fault: &Fault) {
+        self.answer(waiting, Reply::Refused { tag: waiting.command.tag(), fault: fault.clone() });
+    }
+
+    /// All that no statement has been begun for.
+    pub(super) fn refuse_all(&mut self, fault: &Fault) {
+        for waiting in std::mem::take(&mut self.known) {
+            self.refuse(&waiting, fault);
+        }
+        // Answering one lets the next about its job into its lane.
+        while let Some(batch) =
+            FOR_COMMANDS.into_iter().map(|lane| self.lanes.batch(lane)).find(|batch| !batch.is_empty())
+        {
+            for waiting in batch {
+                self.refuse(&waiting, fault);
+            }
+        }
+    }
+
+    pub(super) fn is_busy(&self, lane: Lane) -> bool {
+        self.flights.values().any(|flight| flight.carried.lane() == lane)
+    }
+
+    fn hear(&mut self, now: Instant, event: Event) {
+        match event {
+            Event::Query(parkade_sql::Event::Started { .. }) => {}
+            Event::Query(parkade_sql::Event::Piece { query, bytes }) => {
+                self.database.taken(query, bytes.len());
+                if let Some(flight) = self.flights.get_mut(&query) {
+                    flight.rows.extend_from_slice(&bytes);
+                }
+            }
+            Event::Query(parkade_sql::Event::Ended { query, end }) => self.landed(now, query, end),
+            Event::Notification { channel, payload } => self.hear_notification(&channel, &payload),
+            Event::ListeningAgain => {
+                self.has_hint = true;
+                self.upkeep.wants(Chore::CatchUp);
+            }
+        }
+    }
+
+    /// What this server has done itself its owner knows.
+    fn hear_notification(&mut self, channel: &str, payload: &str) {
+        let mut words = payload.split(' ');
+        let boot = words.next().and_then(|word| word.parse::<JobId>().ok());
+        if boot.is_some_and(|boot| self.upkeep.is_own(boot)) {
+            return;
+        }
+        match channel {
+            "parkade_jobs" => self.has_hint = true,
+            _ => self.ended.extend(words.filter_map(|word| word.parse::<JobId>().ok())),
+        }
+    }
+
+    /// When that is for the owner's clock, which may differ from the database's.
+    pub(super) fn told(&self, at: Wall, now: Wall) -> Wall {
+        Wall(self.wall.0.saturating_add(rows::pause(now, at)))
+    }
+}

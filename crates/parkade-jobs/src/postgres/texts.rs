@@ -1,0 +1,100 @@
+//! The statements, each made once: a connection knows a statement by its text.
+
+use std::sync::{Arc, LazyLock};
+
+use super::limits::SCANNED_COUNT_MAX;
+use crate::State;
+
+macro_rules! texts {
+    ($($name:ident = $text:expr;)*) => {
+        $(pub static $name: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from($text));)*
+    };
+}
+
+const CLOCK: &str = "clock AS MATERIALIZED (
+    SELECT coalesce($1::int8, floor(extract(epoch FROM clock_timestamp()) * 1000)::int8) AS now
+)";
+
+texts! {
+    SCHEMA = include_str!("sql/schema.sql");
+    ENQUEUE = format!(
+        "WITH {CLOCK}, {}
+SELECT id, CASE WHEN due > enqueued THEN due - enqueued END AS wait FROM fresh WHERE (SELECT count(*) FROM rung) >= 0",
+        include_str!("sql/enqueue.sql").replace("may_begin", "true")
+    );
+    RECUR = format!(
+        "WITH {CLOCK}, noted AS (
+    INSERT INTO parkade.recurring AS known (name, last) VALUES ($10::text, $11::int8)
+    ON CONFLICT (name) DO UPDATE SET last = excluded.last WHERE excluded.last > known.last
+    RETURNING name
+), {}
+SELECT EXISTS (SELECT FROM noted) AS changed, false AS is_there WHERE (SELECT count(*) FROM rung) >= 0",
+        include_str!("sql/enqueue.sql").replace("may_begin", "EXISTS (SELECT FROM noted)")
+    );
+    THERE = include_str!("sql/there.sql");
+    CLAIM = include_str!("sql/claim.sql");
+    END = include_str!("sql/end.sql");
+    CANCEL = include_str!("sql/cancel.sql");
+    RETRY = include_str!("sql/retry.sql");
+    DROP = include_str!("sql/drop.sql");
+    RECOGNISE = include_str!("sql/recognise.sql");
+    FIND = include_str!("sql/find.sql");
+    COUNT = include_str!("sql/count.sql");
+    SCHEDULES = "SELECT name, last FROM parkade.recurring ORDER BY name";
+    ARRIVE = "INSERT INTO parkade.boots (boot, seen) VALUES ($1::uuid, clock_timestamp())
+ON CONFLICT (boot) DO UPDATE SET seen = excluded.seen";
+    FENCE = "UPDATE parkade.boots SET fence = $2::int8 WHERE boot = $1::uuid AND fence < $2::int8";
+    HAND_BACK = include_str!("sql/hand_back.sql");
+    BEAT = include_str!("sql/beat.sql");
+    RESCUE = include_str!("sql/rescue.sql");
+    TIDY = include_str!("sql/tidy.sql");
+    CAUGHT_UP = include_str!("sql/caught_up.sql");
+    LEAVE = "DELETE FROM parkade.boots WHERE boot = ANY ($1::uuid[])";
+    INJECTED = "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '58030', MESSAGE = 'an injected fault'; END $$";
+    LIST_SCHEDULED = list("SELECT id, seq, 0 AS state, attempt, due, started, NULL::int8 AS ended FROM parkade.scheduled");
+    LIST_READY = list("SELECT id, seq, 1 AS state, attempt, due, started, NULL::int8 AS ended FROM parkade.ready");
+    LIST_RUNNING = list("SELECT id, seq, 2 AS state, attempt, due, started, NULL::int8 AS ended FROM parkade.running");
+    LIST_UNKNOWN = list("SELECT id, seq, state, attempt, due, started, ended FROM parkade.ended WHERE state = 3");
+    LIST_DEAD = list("SELECT id, seq, state, attempt, due, started, ended FROM parkade.ended WHERE state = 6");
+    LIST_COMPLETED = list(&newest("AND e.state = 4"));
+    LIST_CANCELLED = list(&newest("AND e.state = 5"));
+    LIST_ALL = list(&newest(""));
+}
+
+/// Of a state that few jobs are in all are looked at.
+pub fn list_of(state: Option<State>) -> &'static Arc<str> {
+    match state {
+        None => &LIST_ALL,
+        Some(State::Scheduled) => &LIST_SCHEDULED,
+        Some(State::Ready) => &LIST_READY,
+        Some(State::Running) => &LIST_RUNNING,
+        Some(State::Unknown) => &LIST_UNKNOWN,
+        Some(State::Completed) => &LIST_COMPLETED,
+        Some(State::Cancelled) => &LIST_CANCELLED,
+        Some(State::Dead) => &LIST_DEAD,
+    }
+}
+
+fn list(of: &str) -> String {
+    format!(
+        "SELECT c.id, b.name, b.queue, b.key, b.priority, b.enqueued, c.state, c.attempt, c.due, c.started, c.ended, x.error
+  FROM ({of}) c JOIN parkade.bodies b ON b.id = c.id LEFT JOIN parkade.errors x ON x.id = c.id
+ WHERE ($1::text IS NULL OR b.name = $1::text) AND ($2::text IS NULL OR b.queue = $2::text)
+ ORDER BY c.seq DESC LIMIT $3::int8"
+    )
+}
+
+fn newest(and: &str) -> String {
+    format!(
+        "SELECT b.id, b.seq,
+       CASE WHEN s.id IS NOT NULL THEN 0 WHEN r.id IS NOT NULL THEN 1 WHEN n.id IS NOT NULL THEN 2 ELSE e.state END AS state,
+       coalesce(s.attempt, r.attempt, n.attempt, e.attempt, 0) AS attempt, coalesce(s.due, r.due, n.due, e.due) AS due,
+       coalesce(s.started, r.started, n.started, e.started) AS started, e.ended
+  FROM (SELECT id, seq FROM parkade.bodies ORDER BY seq DESC LIMIT {SCANNED_COUNT_MAX}) b
+  LEFT JOIN parkade.scheduled s ON s.id = b.id
+  LEFT JOIN parkade.ready r ON r.id = b.id
+  LEFT JOIN parkade.running n ON n.id = b.id
+  LEFT JOIN parkade.ended e ON e.id = b.id
+ WHERE true {and}"
+    )
+}

@@ -1,0 +1,107 @@
+"""Bounds of jobs: how many of a queue run at a time, how many begin in a second, what is left to requests."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from .conftest import Serve
+from .harness.jobs import Ran, enqueue, enqueue_many, result, state, until_state
+from .harness.server import Server
+
+
+def at_a_time(lines: list[str]) -> int:
+    """How many jobs were between their beginning and their end at most."""
+    running = most = 0
+    for line in lines:
+        running += {"begin": 1, "end": -1}.get(line.partition(" ")[0], 0)
+        most = max(most, running)
+    return most
+
+
+@pytest.mark.promise(8)
+@pytest.mark.parametrize(("app", "workers"), [("jobs", 4), ("jobs_async", 1)])
+@pytest.mark.parametrize(("queue", "most"), [("single", 1), ("pair", 2)])
+def test_no_more_jobs_of_a_queue_run_than_it_may(
+    serve: Serve, tmp_path: Path, app: str, workers: int, queue: str, most: int
+) -> None:
+    server, ran = serve(app, workers=workers, folder=tmp_path), Ran(tmp_path)
+    bounded = enqueue_many(server, 5, "wait_at", "gate", queue=queue)
+    ran.until_count("begin", most)
+    # There is a worker for others, so for more of these if they might.
+    for number in range(5):
+        assert result(server, enqueue(server, "write", f"other {number}")).status == 200
+    assert len(ran.about("begin")) == most
+    assert sum(state(server, job) == "running" for job in bounded) == most
+    server.open_gate("gate")
+    for job in bounded:
+        until_state(server, job, "completed")
+    assert at_a_time(ran.lines()) == most
+
+
+@pytest.mark.promise(8)
+def test_no_more_jobs_of_a_queue_begin_than_its_rate_allows(serve: Serve, tmp_path: Path) -> None:
+    """Ten a second, and ten that were saved up. A slow machine begins them later, never sooner."""
+    server, ran = serve("jobs", workers=2, folder=tmp_path), Ran(tmp_path)
+    before = time.monotonic()
+    enqueue_many(server, 20, "note_time", "rated", queue="rated")
+    unbounded = enqueue(server, "write", "not bounded")
+    until_state(server, unbounded, "completed")
+    begun = sorted(float(line.split()[1]) - before for line in ran.until_count("rated", 20))
+    early = [(place, moment) for place, moment in enumerate(begun) if moment < (place - 10) / 10]
+    assert early == []
+    assert ran.lines().index("not bounded") < 20, "nobody else waits for that"
+
+
+def busy(server: Server) -> int:
+    return len(server.workers("busy"))
+
+
+def test_workers_for_jobs_take_all_jobs_and_no_requests(serve: Serve, tmp_path: Path) -> None:
+    server, ran = serve("jobs", workers=1, job_workers=2, folder=tmp_path), Ran(tmp_path)
+    server.ready(3)
+    jobs = enqueue_many(server, 4, "wait_at", "gate")
+    ran.until_count("begin", 2)
+    server.until(lambda _: busy(server) == 2)
+    requests = {worker["id"]: worker["requests"] for worker in server.workers("busy")}
+    for _ in range(100):
+        assert server.get("/hola/you").text == "Hola you"
+    assert len(ran.about("begin")) == 2, "the worker for requests takes none"
+    assert {worker["id"]: worker["requests"] for worker in server.workers("busy")} == requests
+    server.open_gate("gate")
+    for job in jobs:
+        until_state(server, job, "completed")
+
+
+def test_a_request_that_keeps_the_only_worker_keeps_no_worker_of_jobs(serve: Serve, tmp_path: Path) -> None:
+    server, ran = serve("jobs", workers=1, job_workers=1, folder=tmp_path), Ran(tmp_path)
+    server.ready(2)
+    enqueue(server, "write", "soon", delay=0.2)
+    held = server.connect().ask("GET", "/hold/request")
+    ran.until("soon")
+    server.open_gate("request")
+    assert held.answer().text == "request"
+
+
+def test_coroutines_of_one_worker_run_many_jobs_at_a_time_and_serve_meanwhile(serve: Serve, tmp_path: Path) -> None:
+    server, ran = serve("jobs_async", workers=1, folder=tmp_path), Ran(tmp_path)
+    enqueue_many(server, 50, "wait_at", "gate")
+    ran.until_count("begin", 50)
+    assert server.get("/hola/you").text == "Hola you"
+    server.open_gate("gate")
+    ran.until_count("end", 50)
+
+
+@pytest.mark.promise(9)
+def test_thousands_of_jobs_of_one_request_all_run_and_the_server_serves_meanwhile(serve: Serve, tmp_path: Path) -> None:
+    server, ran = serve("jobs", workers=2, folder=tmp_path), Ran(tmp_path)
+    client = server.connect()
+    ids = [job for _ in range(5) for job in enqueue_many(server, 1_000, "write", "many")]
+    assert client.get("/hola/you").text == "Hola you"
+    assert len(set(ids)) == 5_000
+    ran.until_count("many", 5_000, seconds=60)
+    until_state(server, ids[-1], "completed")
+    server.until_zero()
+    assert len(ran.lines()) == 5_000, "nobody died: each ran once"
