@@ -7,7 +7,10 @@ from pathlib import Path
 
 from .client import Answer, Client
 from .server import Server
-from .until import SECONDS, until
+from .until import until
+
+SECONDS = 30.0
+"""How long a job may take: with some of them a worker ends and another starts, and then they are tried again."""
 
 STATES = {
     **{200: "completed", 201: "completed", 204: "completed"},

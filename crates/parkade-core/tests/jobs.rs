@@ -205,8 +205,8 @@ fn nothing_is_claimed_while_the_server_stops() {
 #[test]
 fn while_the_application_does_not_start_claimed_jobs_go_back() {
     let config = || Config { exit_when_the_first_start_fails: false, ..config() };
-    let gone = "ready:1:sync:0 jobs claimed:r exited:1";
-    check_with(config(), gone, "start:2");
+    let gone = "ready:1:sync:1 jobs arrive:x claimed:r exited:1";
+    check_with(config(), gone, "refuse:x:WorkerDied cancelled:x:WorkerDied start:2");
     check_with(config(), &format!("{gone} failed:2"), "verdict:r:back cancelled:r:Stopping");
     check_with(config(), &format!("{gone} failed:2 exited:2 wait:1s ready:3"), "claim:1");
 }

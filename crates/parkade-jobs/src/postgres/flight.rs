@@ -102,7 +102,7 @@ impl PostgresStore {
             (Arc::clone(text), parameters)
         };
         self.flights.insert(query, Flight { carried, rows: Vec::new(), began: now });
-        self.has_launched = true;
+        self.is_asked = true;
         self.database.submit(now, query, Work::Alone(Query { text, parameters, form }));
     }
 

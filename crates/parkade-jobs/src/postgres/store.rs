@@ -38,8 +38,8 @@ pub struct PostgresStore {
     pub(super) answered: Vec<Reply>,
     pub(super) has_hint: bool,
     pub(super) ended: Vec<JobId>,
-    /// Statements were begun of which the driver has not heard a turn.
-    pub(super) has_launched: bool,
+    /// Something was submitted or begun since the last turn of the driver.
+    pub(super) is_asked: bool,
     events: Vec<Event>,
 }
 
@@ -87,7 +87,7 @@ impl PostgresStore {
             answered: Vec::new(),
             has_hint: false,
             ended: Vec::new(),
-            has_launched: false,
+            is_asked: false,
             events: Vec::new(),
         })
     }
@@ -96,11 +96,13 @@ impl PostgresStore {
     pub fn open(&mut self, now: Instant) {
         self.upkeep.open(now, &self.options.pace);
         self.database.start(now);
+        self.is_asked = true;
     }
 
     /// Every command is answered exactly once.
     pub fn submit(&mut self, now: Wall, command: Command) {
         self.wall = now;
+        self.is_asked = true;
         let refusal = self.upkeep.refusal().or_else(|| self.lanes.refusal(&self.options, &command));
         match refusal {
             Some(fault) => self.answered.push(Reply::Refused { tag: command.tag(), fault }),
@@ -117,7 +119,7 @@ impl PostgresStore {
     pub fn turn(&mut self, now: Instant, wall: Wall, replies: &mut Vec<Reply>) {
         self.wall = wall;
         self.launch_all(now);
-        self.has_launched = false;
+        self.is_asked = false;
         self.database.turn(now, &mut self.events);
         let mut events = std::mem::take(&mut self.events);
         for event in events.drain(..) {
@@ -131,7 +133,7 @@ impl PostgresStore {
     /// Whether another turn is due at once.
     #[must_use]
     pub fn has_more(&self) -> bool {
-        self.has_launched || self.database.has_more() || !self.answered.is_empty()
+        self.is_asked || self.database.has_more() || !self.answered.is_empty()
     }
 
     /// When the next turn is due at the latest.
@@ -160,6 +162,7 @@ impl PostgresStore {
     /// Nothing new. What was submitted is carried out, what runs is handed to the others, the connections are closed: turns are needed until
     /// [`is_ended`](Self::is_ended).
     pub fn end(&mut self, now: Instant) {
+        self.is_asked = true;
         if self.upkeep.leave() {
             self.close(now);
         }

@@ -67,15 +67,17 @@ impl Store {
             tokio::task::yield_now().await;
             return Ok(());
         }
-        self.poll.ready().await
+        self.poll.ready().await?;
+        // Its wake may come after what it was for has been taken: it is to be taken too, or it would be told for ever.
+        self.spoke.store(true, Ordering::Release);
+        Ok(())
     }
 
     pub fn turn(&mut self, replies: &mut Vec<Reply>) -> io::Result<()> {
-        if self.outstanding == 0 && !self.spoke.load(Ordering::Acquire) {
+        if !self.spoke.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
         self.poll.take()?;
-        self.spoke.store(false, Ordering::Release);
         self.sqlite.turn(replies);
         self.outstanding = self.outstanding.saturating_sub(replies.len());
         Ok(())
