@@ -31,6 +31,7 @@ PAUSE_SECONDS = (0.1, 1.0)
 """Between two of these."""
 
 DRAIN_SECONDS_MAX = 120.0
+CALM_SECONDS = 2.5
 
 
 def main() -> int:
@@ -146,13 +147,15 @@ def _ran(served: Served) -> list[str]:
 def _check_rest(served: Served, ledger: Ledger) -> None:
     """Nothing is stuck: no job that waits or runs is left over, and none is dead."""
     end = time.monotonic() + DRAIN_SECONDS_MAX
-    while True:
+    # The server counts once a second: what it says now may be what was before.
+    calm_since = time.monotonic()
+    while time.monotonic() - calm_since < CALM_SECONDS:
         told = served.status()
-        jobs = told.get("jobs", {})
-        left = {name: jobs[name] for name in ("waiting", "scheduled", "running", "dead", "unknown") if jobs.get(name)}
+        jobs = told["jobs"]
+        left = {name: jobs[name] for name in ("waiting", "scheduled", "running", "dead", "unknown") if jobs[name]}
         left |= {name: count for name, count in told["lives"].items() if count}
-        if not left:
-            return
+        if left:
+            calm_since = time.monotonic()
         if time.monotonic() > end:
             ledger.violated(f"left over at the end: {left}")
             return

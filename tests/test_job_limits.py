@@ -105,3 +105,33 @@ def test_thousands_of_jobs_of_one_request_all_run_and_the_server_serves_meanwhil
     until_state(server, ids[-1], "completed")
     server.until_zero()
     assert len(ran.lines()) == 5_000, "nobody died: each ran once"
+
+
+@pytest.mark.promise(4)
+@pytest.mark.promise(9)
+def test_slow_jobs_leave_a_worker_to_requests(serve: Serve, tmp_path: Path) -> None:
+    server, ran = serve("jobs", workers=2, folder=tmp_path), Ran(tmp_path)
+    jobs = enqueue_many(server, 4, "wait_at", "gate")
+    ran.until("begin gate 1")
+    for _ in range(200):
+        assert server.get("/hola/you").text == "Hola you"
+    assert ran.about("begin") == ["begin gate 1"]
+    server.open_gate("gate")
+    for job in jobs:
+        until_state(server, job, "completed")
+
+
+@pytest.mark.promise(4)
+def test_slow_jobs_that_are_enqueued_one_by_one_leave_a_worker_to_requests(serve: Serve, tmp_path: Path) -> None:
+    """The worker that has just enqueued one is quick at that moment, and still not for jobs."""
+    server, ran = serve("jobs", workers=2, folder=tmp_path), Ran(tmp_path)
+    client = server.connect()
+    for _ in range(100):
+        assert client.get("/hola/you").text == "Hola you"
+    jobs = [enqueue(server, "wait_at", "gate") for _ in range(10)]
+    ran.until("begin gate 1")
+    for _ in range(100):
+        assert client.get("/hola/you").text == "Hola you"
+    server.open_gate("gate")
+    for job in jobs:
+        until_state(server, job, "completed")

@@ -163,8 +163,15 @@ fn the_last_worker_that_no_job_takes_up_is_left_to_requests() {
     check_with(workers(2), "ready:1 ready:2 jobs claimed:r,s wait:1ms return:r", "verdict:r:completed done:r run:s:1");
     check_with(workers(2), "ready:1 ready:2 arrive:a jobs claimed:r", "run:r:2");
     check_with(workers(2), "ready:1 jobs claimed:r", "run:r:1");
-    let quick = "ready:1:sync:9 ready:2:sync:9 arrive:x arrive:y answer:x answer:y jobs claimed:r,s";
-    check_with(workers(2), quick, "run:r:1 run:s:2");
+}
+
+#[test]
+fn all_workers_are_taken_up_only_by_jobs_that_have_been_quick() {
+    let requests = "ready:1:sync:9 ready:2:sync:9 arrive:x arrive:y answer:x answer:y";
+    check_with(workers(2), &format!("{requests} jobs claimed:r,s"), "run:r:1");
+    let jobs = "jobs claimed:p return:p jobs claimed:r,s";
+    check_with(workers(2), &format!("{requests} {jobs}"), "run:r:1 run:s:2");
+    check_with(workers(2), &format!("{requests} {jobs} jobs return:r wait:1ms claimed:t"), "");
 }
 
 #[test]

@@ -40,7 +40,7 @@ const STATES: [(&str, State); 26] = [
     ("ready:1:sync:1 deaf arrive:a park:a:job:x@2s:answer credit:1:-1", State::Parked),
     ("ready:1:sync:0 deaf claimed:a", State::Routed),
     ("ready:1:sync:1 deaf claimed:a", State::Running),
-    ("ready:1:sync:9 arrive:x answer:x claimed:b deaf claimed:a", State::Running),
+    ("ready:1:sync:9 claimed:x return:x claimed:b deaf claimed:a", State::Running),
     ("ready:1:concurrent:1 deaf claimed:a park:a:timer:2s:await credit:1:-1", State::Parked),
     ("ready:1 deaf arrive:a answer:a", State::Done),
     ("ready:1 deaf arrive:a left:a", State::Cancelled),

@@ -17,7 +17,7 @@ const WAITS: &str = "ready:1:concurrent jobs claimed:r+async park:r:timer:60s:aw
 /// No worker could begin it.
 const CLAIMED: &str = "ready:1 arrive:x:/endless claimed:r";
 /// The worker is quick: it was sent a second one ahead.
-const AHEAD: &str = "ready:1:sync:9 arrive:x answer:x jobs claimed:r,s";
+const AHEAD: &str = "ready:1:sync:9 jobs claimed:x return:x jobs claimed:r,s";
 
 #[test]
 fn a_job_is_claimed_run_and_returned() {

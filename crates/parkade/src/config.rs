@@ -187,6 +187,10 @@ pub struct DatabaseSettings {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Jobs")]
 pub struct JobSettings {
+    /// Keep jobs in this PostgreSQL database, by its URL: servers that name the same one share them. Without it jobs are in a file in the state folder
+    // As with --database: taken as text and never shown, for there may be a password in it.
+    #[arg(long, value_name = "URL", hide_default_value = true)]
+    pub jobs: Option<String>,
     /// Workers beside the others that run nothing but jobs; 0: jobs are run by the workers that serve requests
     #[arg(long, value_name = "COUNT", value_parser = whole, default_value = "0")]
     pub job_workers: usize,

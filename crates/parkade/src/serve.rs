@@ -27,6 +27,8 @@ use crate::{dev, log};
 const DESCRIPTORS_RESERVED: u64 = 64;
 /// And some for every worker: its link, its output, its process.
 const DESCRIPTORS_PER_WORKER: u64 = 8;
+/// And for the store of jobs, where that is a database: twice its connections, and those that listen and cancel.
+const DESCRIPTORS_OF_JOBS: u64 = 16;
 /// Inputs that wait for the server, which takes one each turn. Then: whoever has one waits.
 const INPUTS_COUNT_MAX: usize = 64;
 
@@ -74,8 +76,15 @@ pub fn serve(application: &Application) -> Result<ExitCode, Error> {
             about,
         };
         let mut server = Server::new(parts);
-        if settings.databases.state.join(store::FILE).exists() {
+        let file = settings.databases.state.join(store::FILE);
+        if settings.jobs.jobs.is_some() || file.exists() {
             server.open_jobs()?;
+        }
+        if settings.jobs.jobs.is_some() && file.exists() {
+            tracing::warn!(
+                "jobs that {} still holds are not run: start a server without --jobs for them",
+                file.display()
+            );
         }
         server.run(heard).await.map_err(Error::from)
     })?;
@@ -106,7 +115,10 @@ fn descriptors_for_connections(settings: &Settings) -> usize {
     let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
     let descriptors = if raised.is_ok() { limit.maximum } else { limit.current };
     let slots = settings.databases.database.len() * (2 * settings.databases.database_slots + 2);
-    let others = DESCRIPTORS_RESERVED + DESCRIPTORS_PER_WORKER * settings.workers.count as u64 + slots as u64;
+    let others = DESCRIPTORS_RESERVED
+        + DESCRIPTORS_PER_WORKER * settings.workers.count as u64
+        + slots as u64
+        + if settings.jobs.jobs.is_some() { DESCRIPTORS_OF_JOBS } else { 0 };
     descriptors.map_or(usize::MAX, |descriptors| {
         usize::try_from(descriptors.saturating_sub(others).max(1)).unwrap_or(usize::MAX)
     })
@@ -211,16 +223,27 @@ fn databases(settings: &Settings) -> Result<Databases, Error> {
 }
 
 fn jobs(settings: &Settings) -> io::Result<Jobs> {
-    let options = parkade_jobs::sqlite::Options {
-        durability: match settings.jobs.durability {
-            crate::config::Durability::Power => parkade_jobs::sqlite::Durability::Power,
-            crate::config::Durability::Process => parkade_jobs::sqlite::Durability::Process,
-        },
-        keep_completed: settings.jobs.job_results,
-        injected: store::injected()?,
-        ..parkade_jobs::sqlite::Options::default()
+    let injected = store::injected()?;
+    let store = if let Some(address) = &settings.jobs.jobs {
+        let options = parkade_jobs::postgres::Options {
+            keep_completed: settings.jobs.job_results,
+            fail_every: injected.and_then(|injected| injected.fail_every),
+            ..parkade_jobs::postgres::Options::default()
+        };
+        Store::in_postgres(address, options)?
+    } else {
+        let options = parkade_jobs::sqlite::Options {
+            durability: match settings.jobs.durability {
+                crate::config::Durability::Power => parkade_jobs::sqlite::Durability::Power,
+                crate::config::Durability::Process => parkade_jobs::sqlite::Durability::Process,
+            },
+            keep_completed: settings.jobs.job_results,
+            injected,
+            ..parkade_jobs::sqlite::Options::default()
+        };
+        Store::new(&settings.databases.state, options)?
     };
-    Ok(Jobs::new(Store::new(&settings.databases.state, options)?, settings.jobs.job_deadline))
+    Ok(Jobs::new(store, settings.jobs.job_deadline))
 }
 
 /// A channel of PostgreSQL has to be the name of one here.

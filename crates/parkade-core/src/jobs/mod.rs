@@ -15,6 +15,7 @@ use crate::effect::Refusal;
 use crate::id::{JobId, QueueId, RequestId};
 use crate::structures::chain::Chain;
 use crate::structures::holds::Holds;
+use crate::workers::pace::Pace;
 pub(crate) use pull::{Pull, WAITED_TOO_LONG};
 pub use queues::Allowance;
 pub(crate) use queues::Queues;
@@ -90,6 +91,8 @@ pub(crate) struct Jobs {
     /// Claimed, and not given to a worker.
     pub(crate) waiting: Chain<RequestId>,
     pub(crate) pull: Pull,
+    /// How long jobs occupy their workers.
+    pub(crate) pace: Pace,
     pub(crate) queues: Queues,
     pub(crate) unstored: HashMap<RequestId, Unstored>,
     pub(crate) watchers: Watchers,

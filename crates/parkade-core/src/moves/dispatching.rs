@@ -41,7 +41,8 @@ impl Core {
             let Some(Life::Routed(Routed { work: Work::Job { concurrent }, .. })) = self.lives.life(request) else {
                 return;
             };
-            let picked = self.roster.pick_for_a_job(self.now, self.staff.serving, *concurrent);
+            let picked =
+                self.roster.pick_for_a_job(self.now, self.staff.serving, *concurrent, self.jobs.pace.is_quick());
             let Some(worker) = picked else { return };
             let happening = Happening::Given(worker.id);
             self.turn(request, happening);

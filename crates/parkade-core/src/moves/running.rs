@@ -63,7 +63,7 @@ impl Core {
     }
 
     fn jobs_wanted(&mut self) -> u32 {
-        let (room, quick) = self.roster.room_for_jobs(self.now, self.staff.serving);
+        let (room, quick) = self.roster.room_for_jobs(self.now, self.staff.serving, self.jobs.pace.is_quick());
         let waiting = u32::try_from(self.jobs.waiting.count()).unwrap_or(u32::MAX);
         if let Some(first) = self.jobs.waiting.first()
             && let Some(Life::Routed(life)) = self.lives.life(first)

@@ -77,20 +77,31 @@ impl Roster {
 
     /// The worker for a run of a job. Where workers do both, the last one that no job takes up is left to requests, unless it is the only one,
     /// or quick: a job may take minutes. A coroutine takes no loop up.
-    pub(crate) fn pick_for_a_job(&self, now: Moment, generation: u32, concurrent: bool) -> Option<&Worker> {
+    pub(crate) fn pick_for_a_job(
+        &self,
+        now: Moment,
+        generation: u32,
+        concurrent: bool,
+        are_quick: bool,
+    ) -> Option<&Worker> {
         let is_last = self.for_jobs(generation).filter(|worker| worker.occupying_jobs == 0).count() <= 1;
         let suited = self.for_jobs(generation).filter(|worker| {
-            !is_last || concurrent && worker.is_concurrent() || !self.is_left_to_requests(worker, now, generation)
+            // Behind a slow one another would wait although it could be had back from the store.
+            let may_go_ahead = are_quick || worker.is_concurrent() || worker.busy() == 0;
+            let may_take_up = !is_last
+                || concurrent && worker.is_concurrent()
+                || !self.is_left_to_requests(worker, now, generation, are_quick);
+            may_go_ahead && may_take_up
         });
         let suited = suited.filter_map(|worker| Some((suits(worker, now, None)?, worker)));
         suited.min_by_key(|(suits, _)| *suits).map(|(_, worker)| worker)
     }
 
     /// How many jobs workers could begin now, and whether some of them are so quick that more should stand ready.
-    pub(crate) fn room_for_jobs(&self, now: Moment, generation: u32) -> (u32, bool) {
+    pub(crate) fn room_for_jobs(&self, now: Moment, generation: u32, are_quick: bool) -> (u32, bool) {
         let (mut room, mut spare, mut quick) = (0, 0, false);
         for worker in self.for_jobs(generation).filter(|worker| suits(worker, now, None).is_some()) {
-            let depth = worker.pace.depth(now);
+            let depth = if are_quick { worker.pace.depth(now) } else { 1 };
             quick |= depth > 1;
             let most = if worker.is_concurrent() {
                 JOBS_IN_A_LOOP_COUNT_MAX.into()
@@ -99,7 +110,7 @@ impl Roster {
             };
             let free = worker.credit.unsigned_abs().min(most);
             let free = u32::try_from(free).unwrap_or(u32::MAX).min(JOBS_AHEAD_COUNT_MAX);
-            if !worker.is_concurrent() && self.is_left_to_requests(worker, now, generation) {
+            if !worker.is_concurrent() && self.is_left_to_requests(worker, now, generation, are_quick) {
                 spare += free;
             } else {
                 room += free;
@@ -109,11 +120,13 @@ impl Roster {
         (room + spare.min(u32::try_from(untaken.saturating_sub(1)).unwrap_or(u32::MAX)), quick)
     }
 
-    /// Whether no job may take this worker up if all others are.
-    fn is_left_to_requests(&self, worker: &Worker, now: Moment, generation: u32) -> bool {
+    /// Whether no job may take this worker up if all others are. That it answers requests quickly says nothing of jobs: they have a pace of
+    /// their own, and none of them may be slow right now.
+    fn is_left_to_requests(&self, worker: &Worker, now: Moment, generation: u32, are_quick: bool) -> bool {
+        let is_slow = |other: &Worker| other.occupying_jobs > 0 && other.pace.is_slow_now(now);
         worker.role() == Some(Role::Both)
             && worker.occupying_jobs == 0
-            && worker.pace.depth(now) <= 1
+            && (!are_quick || self.for_jobs(generation).any(is_slow))
             && self.for_jobs(generation).nth(1).is_some()
     }
 

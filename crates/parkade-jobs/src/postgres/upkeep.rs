@@ -223,7 +223,8 @@ impl Upkeep {
         let timers = [self.beat_at, self.poll_at, self.tidy_at, self.look_at];
         match self.phase {
             Phase::Shut | Phase::Ended => None,
-            Phase::Open | Phase::Leaving if self.rests_until.is_none() => timers.into_iter().flatten().min(),
+            Phase::Open if self.rests_until.is_none() => timers.into_iter().flatten().min(),
+            Phase::Leaving if self.rests_until.is_none() => self.beat_at,
             _ => self.rests_until,
         }
     }

@@ -81,6 +81,9 @@ impl Server {
             Effect::CancelQuery { query, database } => self.cancel_query(query, database),
             Effect::EndLease { lease, database } => self.end_lease(lease, database),
             Effect::BeginRows { request, query } => self.begin_rows(request, query),
+            Effect::AnswerQuery { request, query, .. } if self.jobs.is_run(request) => {
+                self.run_lost_its_query(request, query);
+            }
             Effect::AnswerQuery { request, query, late } => self.answer_query(request, query, late),
             Effect::DropResult { query } => self.queries.drop_result(query),
             Effect::ClaimJobs { count, limited } => self.claim_jobs(count, &limited),
@@ -104,7 +107,10 @@ impl Server {
     fn forget(&mut self, request: RequestId, ending: Ending, times: Times) {
         self.http.forget(request);
         self.queries.stop_flow(request);
-        let Some(exchange) = self.exchanges.remove(request) else { return };
+        let Some(mut exchange) = self.exchanges.remove(request) else { return };
+        if let Some(jobs) = exchange.jobs.take() {
+            self.forget_gated(*jobs);
+        }
         if exchange.is_run {
             return;
         }

@@ -176,9 +176,9 @@ impl Server {
             // Of an answer that goes on its worker is not done.
             let error = WorkerError::BadAnswer;
             return if more {
-                self.tell(Event::Left { request })
+                self.tell(Event::Left { request });
             } else {
-                self.tell(Event::Errored { worker, request, error })
+                self.tell(Event::Errored { worker, request, error });
             };
         }
         if let Err(fault) = tables::check(&response, !more) {

@@ -1,51 +1,56 @@
 //! The store of jobs, as the server waits for it. Everything here is done because somebody asked; nothing is decided.
 
+mod in_file;
+mod in_postgres;
+
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use mio::{Token, Waker};
-use parkade_jobs::sqlite::{Injected, OpenError, Options, SqliteStore};
-use parkade_jobs::{Command, Reply, Wall};
+use parkade_jobs::sqlite::{Injected, OpenError};
+use parkade_jobs::{Command, JobId, Reply, Wall, postgres, sqlite};
 
-use crate::poll::PollSet;
+use in_file::InFile;
+use in_postgres::InPostgres;
 
 /// The file in the state folder.
 pub const FILE: &str = "jobs.db";
 
-const THREAD: Token = Token(0);
-
+/// One of two behind one door.
 pub struct Store {
-    sqlite: SqliteStore,
+    place: Place,
     is_open: bool,
-    poll: PollSet,
-    spoke: Arc<AtomicBool>,
-    /// Commands that have not been answered: while there are any, each turn looks whether they have.
+    /// Commands that have not been answered.
     outstanding: usize,
+}
+
+enum Place {
+    File(Box<InFile>),
+    Postgres(Box<InPostgres>),
 }
 
 impl Store {
     /// Opens nothing yet.
-    pub fn new(folder: &Path, options: Options) -> io::Result<Self> {
-        let poll = PollSet::new(1)?;
-        let waker = Waker::new(poll.registry(), THREAD)?;
-        let spoke = Arc::new(AtomicBool::new(false));
-        let speaks = Arc::clone(&spoke);
-        let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || {
-            speaks.store(true, Ordering::Release);
-            // It fails only when the owner is gone.
-            let _ = waker.wake();
-        });
-        let sqlite = SqliteStore::new(folder.to_owned(), options, wake);
-        Ok(Self { sqlite, is_open: false, poll, spoke, outstanding: 0 })
+    pub fn new(folder: &Path, options: sqlite::Options) -> io::Result<Self> {
+        Ok(Self::at(Place::File(Box::new(InFile::new(folder, options)?))))
     }
 
-    /// Opens the file, and makes it when there is none. Opening twice is opening once.
+    /// Connects to nothing yet. No error shows the address, which may hold a password.
+    pub fn in_postgres(address: &str, options: postgres::Options) -> io::Result<Self> {
+        Ok(Self::at(Place::Postgres(Box::new(InPostgres::new(address, options)?))))
+    }
+
+    fn at(place: Place) -> Self {
+        Self { place, is_open: false, outstanding: 0 }
+    }
+
+    /// Opens the file, and makes it when there is none; begins to connect to the database. Opening twice is opening once.
     pub fn open(&mut self) -> Result<(), OpenError> {
         if !self.is_open {
-            self.sqlite.open()?;
+            match &mut self.place {
+                Place::File(file) => file.open()?,
+                Place::Postgres(postgres) => postgres.open(),
+            }
             self.is_open = true;
         }
         Ok(())
@@ -58,29 +63,44 @@ impl Store {
     /// Every command is answered once.
     pub fn submit(&mut self, command: Command) {
         self.outstanding += 1;
-        self.sqlite.submit(wall(), command);
+        match &mut self.place {
+            Place::File(file) => file.submit(command),
+            Place::Postgres(postgres) => postgres.submit(command),
+        }
     }
 
-    /// Waits until it has answered. Cancel safe.
+    /// Waits until it has something to say, or to do. Cancel safe.
     pub async fn ready(&self) -> io::Result<()> {
-        if self.spoke.load(Ordering::Acquire) {
-            tokio::task::yield_now().await;
-            return Ok(());
+        match &self.place {
+            Place::File(file) => file.ready().await,
+            Place::Postgres(postgres) => postgres.ready().await,
         }
-        self.poll.ready().await?;
-        // Its wake may come after what it was for has been taken: it is to be taken too, or it would be told for ever.
-        self.spoke.store(true, Ordering::Release);
-        Ok(())
     }
 
     pub fn turn(&mut self, replies: &mut Vec<Reply>) -> io::Result<()> {
-        if !self.spoke.swap(false, Ordering::AcqRel) {
-            return Ok(());
+        let before = replies.len();
+        match &mut self.place {
+            Place::File(file) => file.turn(replies)?,
+            Place::Postgres(postgres) => postgres.turn(self.outstanding, replies)?,
         }
-        self.poll.take()?;
-        self.sqlite.turn(replies);
-        self.outstanding = self.outstanding.saturating_sub(replies.len());
+        self.outstanding = self.outstanding.saturating_sub(replies.len() - before);
         Ok(())
+    }
+
+    /// Whether there may be jobs to claim that came from elsewhere. Said once.
+    pub fn take_hint(&mut self) -> bool {
+        match &mut self.place {
+            Place::File(_) => false,
+            Place::Postgres(postgres) => postgres.take_hint(),
+        }
+    }
+
+    /// Jobs that have ended for good in other servers.
+    pub fn take_ended(&mut self) -> Vec<JobId> {
+        match &mut self.place {
+            Place::File(_) => Vec::new(),
+            Place::Postgres(postgres) => postgres.take_ended(),
+        }
     }
 
     /// Commands that have not been answered.
@@ -90,7 +110,10 @@ impl Store {
 
     /// Carries out what was asked, and closes.
     pub fn end(&mut self) {
-        self.sqlite.end();
+        match &mut self.place {
+            Place::File(file) => file.end(),
+            Place::Postgres(postgres) => postgres.end(),
+        }
     }
 }
 

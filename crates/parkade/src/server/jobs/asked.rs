@@ -26,6 +26,8 @@ pub enum Question {
     LookUp {
         request: RequestId,
     },
+    /// A job that somebody here waits for has ended in another server: how?
+    EndedElsewhere,
     /// Somebody has begun to follow the job: if it has ended, that is said once more.
     Announce {
         job: JobId,

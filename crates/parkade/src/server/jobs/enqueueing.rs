@@ -6,7 +6,7 @@ use parkade_wire::{Enqueued, Wait as WireWait};
 
 use super::asked::{Asking, Back, Question};
 use super::{QUEUE_DEFAULT, Server, core, store_fault, until};
-use crate::server::exchange::StoredJob;
+use crate::server::exchange::{StoredJob, WithJobs};
 use crate::store::wall;
 use crate::workers::WorkerEvent;
 
@@ -86,7 +86,8 @@ impl Server {
         }
     }
 
-    /// Whether this has to wait until the store has what the request enqueued before it: a wait that begins, and an answer that comes in pieces.
+    /// Whether this has to wait until the store has what the request enqueued before it: a wait that begins, an answer that comes in pieces,
+    /// the end of one.
     /// An answer that is whole the core holds itself, so that the worker has its credit back.
     pub(in crate::server) fn gate(&mut self, event: WorkerEvent) -> Option<WorkerEvent> {
         let request = match &event {
@@ -100,9 +101,12 @@ impl Server {
             _ => return Some(event),
         };
         let Some(exchange) = self.exchanges.of(request) else { return Some(event) };
-        let begins = matches!(event, WorkerEvent::Parked { .. } | WorkerEvent::Response { .. });
+        let waits = matches!(
+            event,
+            WorkerEvent::Parked { .. } | WorkerEvent::Response { .. } | WorkerEvent::Data { more: false, .. }
+        );
         let is_gated = exchange.jobs.as_ref().is_some_and(|jobs| !jobs.gated.is_empty());
-        if !is_gated && !(begins && self.core.is_unstored(request)) {
+        if !(is_gated || waits && self.core.is_unstored(request)) {
             return Some(event);
         }
         exchange.jobs.get_or_insert_default().gated.push(event);
@@ -113,23 +117,21 @@ impl Server {
     pub(in crate::server) fn open_gate(&mut self, request: RequestId) {
         let Some(jobs) = self.exchanges.of(request).and_then(|exchange| exchange.jobs.as_mut()) else { return };
         let gated = std::mem::take(&mut jobs.gated);
-        let is_refused = self.core.store_fault(request).is_some();
         for event in gated {
-            match event {
-                WorkerEvent::Parked { worker, request, then, .. } if is_refused => {
-                    if then == parkade_wire::Then::Await {
-                        self.workers.cancel(worker, request, parkade_core::Reason::Operator);
-                    }
-                    self.tell(Event::Errored { worker, request, error: parkade_core::WorkerError::Application });
-                }
-                WorkerEvent::Response { request, .. } if is_refused => {
-                    let fault = self.core.store_fault(request).unwrap_or(StoreFault::Unavailable);
-                    self.refuse(request, fault.into());
-                    // The worker goes on with what nobody will get.
-                    self.tell(Event::Left { request });
-                }
-                event => self.hear_worker(event),
-            }
+            self.hear_worker(event);
+        }
+    }
+
+    /// The request has ended without waiting for the store: its worker is to have back what it gave.
+    pub(in crate::server) fn forget_gated(&mut self, jobs: WithJobs) {
+        for event in jobs.gated {
+            let (WorkerEvent::Parked { worker, request, .. }
+            | WorkerEvent::Errored { worker, request, .. }
+            | WorkerEvent::Data { worker, request, more: false, .. }) = event
+            else {
+                continue;
+            };
+            self.tell(Event::Errored { worker, request, error: parkade_core::WorkerError::Cancelled });
         }
     }
 

@@ -157,6 +157,12 @@ impl Server {
             self.hear_store(reply);
         }
         self.jobs.replies = replies;
+        if self.jobs.store.take_hint() {
+            self.tell(Event::JobsReady { after: None });
+        }
+        for job in self.jobs.store.take_ended() {
+            self.job_has_ended_elsewhere(core(job));
+        }
         for request in std::mem::take(&mut self.jobs.never_stored) {
             self.tell(Event::JobFound { request, standing: parkade_core::Standing::Missing });
         }
@@ -189,8 +195,9 @@ impl Server {
         match question {
             Question::Enqueue { id, request, asked } => self.hear_enqueued(id, request, asked, reply),
             Question::Claim => self.hear_claimed(reply),
-            Question::End(end) => self.hear_run_noted(end, reply),
+            Question::End(end) => self.hear_run_noted(*end, reply),
             Question::LookUp { request } => self.hear_found(request, reply),
+            Question::EndedElsewhere => self.hear_ended_elsewhere(reply),
             Question::Announce { job } => self.hear_announced(job, reply),
             Question::Cancel { job, reply: back } => self.hear_cancelled(job, back, reply),
             Question::Asked(back) => asked::answer(back, reply),

@@ -39,6 +39,25 @@ impl Server {
         }
     }
 
+    /// In another server, for good. Only those that somebody here waits for or follows are looked up.
+    pub(super) fn job_has_ended_elsewhere(&mut self, job: JobId) {
+        let channel = super::progress::channel(job);
+        let is_followed = channel.is_some_and(|channel| self.core.cursor(&channel).is_some());
+        if is_followed || self.core.is_watched(job) {
+            let find = |tag| parkade_jobs::Command::Find { tag, job: stored(job) };
+            self.jobs.ask(super::Question::EndedElsewhere, find);
+        }
+    }
+
+    pub(super) fn hear_ended_elsewhere(&mut self, reply: Reply) {
+        if let Reply::Found { job: Some(job), .. } = reply {
+            let id = job.id;
+            if let Ok(ending) = ending(*job) {
+                self.job_has_ended(Ended { id, ending });
+            }
+        }
+    }
+
     pub(in crate::server) fn look_up_job(&mut self, request: RequestId, job: JobId) {
         if self.jobs.store.is_open() {
             let question = super::Question::LookUp { request };
@@ -51,8 +70,7 @@ impl Server {
 
     pub(super) fn hear_found(&mut self, request: RequestId, reply: Reply) {
         let Reply::Found { job, .. } = reply else {
-            self.refuse(request, Refusal::StoreUnavailable);
-            return self.tell(Event::Left { request });
+            return self.tell(Event::JobNotLookedUp { request });
         };
         let standing = match job.map(|job| (core(job.id), ending(*job))) {
             None => Standing::Missing,
@@ -90,10 +108,10 @@ impl Server {
                 }
             },
             (Standing::Ended, Some(Ending::Completed { .. })) => {
-                self.say(request, 409, "client", "the job has completed")
+                self.say(request, 409, "client", "the job has completed");
             }
             (Standing::Ended, Some(Ending::Dead { .. })) => {
-                self.say(request, 500, "application", "the job failed; the log says why")
+                self.say(request, 500, "application", "the job failed; the log says why");
             }
             (Standing::Ended, Some(Ending::Cancelled)) if cancels => {
                 let body = json!({ "id": stored(job).to_string(), "state": State::Cancelled.word() });

@@ -1,7 +1,9 @@
 //! Runs of jobs: claimed, given to workers, their ends noted.
 
 use bytes::Bytes;
-use parkade_core::{Allowance, ClaimedJob, Event, Failure, JobPolicy, RequestId, Verdict as CoreVerdict, WorkerId};
+use parkade_core::{
+    Allowance, ClaimedJob, Event, Failure, JobPolicy, QueryId, RequestId, Verdict as CoreVerdict, WorkerId,
+};
 use parkade_jobs::{Claimed, Command, Reply, Verdict};
 
 use super::asked::{Question, RunEnd};
@@ -85,12 +87,13 @@ impl Server {
 
     /// `RESULT`.
     pub(in crate::server) fn worker_returned(&mut self, worker: WorkerId, request: RequestId, result: &Bytes) {
-        match self.jobs.runs.get_mut(&request) {
-            Some(run) => run.result = Some(Bytes::copy_from_slice(result)),
-            None => tracing::error!(
+        if let Some(run) = self.jobs.runs.get_mut(&request) {
+            run.result = Some(Bytes::copy_from_slice(result));
+        } else {
+            tracing::error!(
                 worker = worker.0,
                 "a worker gave the result of a job where a request waits for its answer"
-            ),
+            );
         }
         self.tell(Event::JobReturned { worker, request });
     }
@@ -100,6 +103,17 @@ impl Server {
         if let Some(run) = self.jobs.runs.get_mut(&request) {
             run.error = Some(shortened(text).into());
         }
+    }
+
+    /// What it waited for failed, and nobody goes on with that.
+    pub(in crate::server) fn run_lost_its_query(&mut self, request: RequestId, query: QueryId) {
+        let text = match self.queries.result(query).map(|result| &result.end) {
+            Some(parkade_sql::End::Failed(failure)) => failure.message.to_string(),
+            Some(parkade_sql::End::Cancelled | parkade_sql::End::Completed(_)) | None => {
+                "its query was given up".to_owned()
+            }
+        };
+        self.run_said(request, &text);
     }
 
     pub(in crate::server) fn end_run(&mut self, request: RequestId, verdict: CoreVerdict) {
@@ -133,10 +147,10 @@ impl Server {
         self.jobs.ask(Question::End(Box::new(end)), |tag| Command::End { tag, job, attempt, verdict });
     }
 
-    pub(super) fn hear_run_noted(&mut self, end: Box<RunEnd>, reply: Reply) {
+    pub(super) fn hear_run_noted(&mut self, end: RunEnd, reply: Reply) {
         let Reply::AttemptEnded { ended, is_stale, due, .. } = reply else {
             // Forgotten, it would be taken for running until the next start.
-            return self.jobs.unnoted.push(*end);
+            return self.jobs.unnoted.push(end);
         };
         if is_stale {
             tracing::warn!(job = %end.job, "a run of a job ended that had been given up before");

@@ -1,0 +1,70 @@
+//! Jobs in a file of the state folder: a thread writes it, and wakes the owner.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use mio::{Token, Waker};
+use parkade_jobs::sqlite::{OpenError, Options, SqliteStore};
+use parkade_jobs::{Command, Reply};
+
+use super::wall;
+use crate::poll::PollSet;
+
+const THREAD: Token = Token(0);
+
+pub struct InFile {
+    sqlite: SqliteStore,
+    poll: PollSet,
+    spoke: Arc<AtomicBool>,
+}
+
+impl InFile {
+    pub fn new(folder: &Path, options: Options) -> io::Result<Self> {
+        let poll = PollSet::new(1)?;
+        let waker = Waker::new(poll.registry(), THREAD)?;
+        let spoke = Arc::new(AtomicBool::new(false));
+        let speaks = Arc::clone(&spoke);
+        let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || {
+            speaks.store(true, Ordering::Release);
+            // It fails only when the owner is gone.
+            let _ = waker.wake();
+        });
+        let sqlite = SqliteStore::new(folder.to_owned(), options, wake);
+        Ok(Self { sqlite, poll, spoke })
+    }
+
+    pub fn open(&mut self) -> Result<(), OpenError> {
+        self.sqlite.open()
+    }
+
+    pub fn submit(&mut self, command: Command) {
+        self.sqlite.submit(wall(), command);
+    }
+
+    /// Cancel safe.
+    pub async fn ready(&self) -> io::Result<()> {
+        if self.spoke.load(Ordering::Acquire) {
+            tokio::task::yield_now().await;
+            return Ok(());
+        }
+        self.poll.ready().await?;
+        // Its wake may come after what it was for has been taken: it is to be taken too, or it would be told for ever.
+        self.spoke.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    pub fn turn(&mut self, replies: &mut Vec<Reply>) -> io::Result<()> {
+        if !self.spoke.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.poll.take()?;
+        self.sqlite.turn(replies);
+        Ok(())
+    }
+
+    pub fn end(&mut self) {
+        self.sqlite.end();
+    }
+}

@@ -1,0 +1,112 @@
+//! Jobs in a PostgreSQL database that several servers share.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use parkade_jobs::postgres::{Options, PostgresStore, Settings};
+use parkade_jobs::{Command, JobId, Reply};
+use tokio::time::timeout_at;
+
+use super::wall;
+use crate::poll::PollSet;
+
+/// Sockets that are told about at a time: more than there are.
+const POLL_BATCH: usize = 64;
+/// A database that takes longer than this for the farewell will not have it: the other servers find out that this one is gone.
+const FAREWELL_MAX: Duration = Duration::from_secs(2);
+/// So often it is looked whether it has.
+const FAREWELL_LOOK: Duration = Duration::from_millis(1);
+
+pub struct InPostgres {
+    postgres: PostgresStore,
+    poll: PollSet,
+    /// The next turn has something to do.
+    spoke: AtomicBool,
+}
+
+impl InPostgres {
+    /// `address` may hold a password: no error shows it.
+    pub fn new(address: &str, options: Options) -> io::Result<Self> {
+        const HOW: &str = "--jobs: write postgres://user@host/name";
+        if !matches!(address.split_once(':'), Some(("postgres" | "postgresql", _))) {
+            return Err(io::Error::other(HOW));
+        }
+        let why = |fault: &dyn std::fmt::Display| io::Error::other(format!("--jobs: {fault}"));
+        let settings = Settings::parse(address, &|name| std::env::var(name).ok()).map_err(|fault| why(&fault))?;
+        let poll = PollSet::new(POLL_BATCH)?;
+        let registry = poll.registry().try_clone()?;
+        let postgres = PostgresStore::new(settings, options, registry, 0).map_err(|fault| why(&fault))?;
+        Ok(Self { postgres, poll, spoke: AtomicBool::new(false) })
+    }
+
+    pub fn open(&mut self) {
+        self.postgres.open(Instant::now());
+    }
+
+    pub fn submit(&mut self, command: Command) {
+        self.postgres.submit(wall(), command);
+    }
+
+    /// Cancel safe.
+    pub async fn ready(&self) -> io::Result<()> {
+        let ready = match self.postgres.next_due() {
+            _ if self.postgres.has_more() => {
+                tokio::task::yield_now().await;
+                Ok(())
+            }
+            None => self.poll.ready().await,
+            Some(due) => timeout_at(due.into(), self.poll.ready()).await.unwrap_or(Ok(())),
+        };
+        self.spoke.store(true, Ordering::Release);
+        ready
+    }
+
+    /// While there is something `outstanding`, each turn looks for it.
+    pub fn turn(&mut self, outstanding: usize, replies: &mut Vec<Reply>) -> io::Result<()> {
+        if !self.spoke.swap(false, Ordering::AcqRel) && outstanding == 0 && !self.postgres.has_more() {
+            return Ok(());
+        }
+        self.poll.take()?.iter().for_each(|event| self.postgres.ready(event));
+        self.postgres.turn(Instant::now(), wall(), replies);
+        Ok(())
+    }
+
+    pub fn take_hint(&mut self) -> bool {
+        self.postgres.take_hint()
+    }
+
+    pub fn take_ended(&mut self) -> Vec<JobId> {
+        self.postgres.take_ended()
+    }
+
+    /// What ran here is for the other servers at once. The last thing that the server does: nobody else waits meanwhile.
+    pub fn end(&mut self) {
+        self.postgres.end(Instant::now());
+        let last = Instant::now() + FAREWELL_MAX;
+        while !self.postgres.is_ended() && Instant::now() < last {
+            self.spoke.store(true, Ordering::Release);
+            if self.turn(0, &mut Vec::new()).is_err() {
+                return;
+            }
+            if !self.postgres.has_more() {
+                std::thread::sleep(FAREWELL_LOOK);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_no_postgresql_is_refused_without_being_repeated() {
+        for address in
+            ["mysql://root:secret@localhost/shop", "secret", "sqlite:///secret.db", "postgres://a:secret@b:x/c"]
+        {
+            let refusal = InPostgres::new(address, Options::default()).err().unwrap().to_string();
+            assert!(refusal.starts_with("--jobs: ") && !refusal.contains("secret"), "{refusal}");
+        }
+    }
+}

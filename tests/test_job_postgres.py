@@ -1,0 +1,242 @@
+"""Jobs in PostgreSQL: servers share them, and no death, of a server or of the database, loses what was acknowledged."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from .conftest import Serve
+from .harness.jobs import Ran, asking, enqueue, enqueue_many, result, state, until_state
+from .harness.postgres import GUARDED, Postgres
+from .harness.server import Server, run
+from .harness.until import until
+
+
+class Site:
+    """Servers that share a folder, gates and the jobs of one database."""
+
+    def __init__(self, serve: Serve, postgres: Postgres, folder: Path) -> None:
+        self._serve = serve
+        self.postgres = postgres
+        self.database = f"jobs_{secrets.token_hex(4)}"
+        self.folder = folder
+        self.ran = Ran(folder)
+        postgres.psql(f"create database {self.database}")
+
+    @property
+    def url(self) -> str:
+        return self.postgres.url_of(self.database)
+
+    def serve(self, app: str = "jobs", **settings: object) -> Server:
+        environment = {"GATES": str(self.folder)}
+        server: Server = self._serve(
+            app, **{"jobs": self.url, "folder": self.folder, "environment": environment} | settings
+        )
+        return server
+
+    def open_gate(self, name: str) -> None:
+        (self.folder / name).touch()
+
+    def count(self, table: str) -> int:
+        """Rows of a table of the store."""
+        ((count,),) = self.postgres.psql(f"select count(*) from parkade.{table}", self.database)
+        return int(count or 0)
+
+
+@pytest.fixture
+def site(serve: Serve, postgres: Postgres, tmp_path: Path) -> Site:
+    return Site(serve, postgres, tmp_path)
+
+
+@pytest.fixture
+def fragile(serve: Serve, tmp_path: Path) -> Iterator[Site]:
+    """With a PostgreSQL that the test may end."""
+    with ExitStack() as stack:
+        postgres = Postgres()
+        stack.callback(postgres.stop)
+        yield Site(serve, postgres, tmp_path)
+
+
+# Several servers
+
+
+@pytest.mark.promise(9)
+def test_servers_share_jobs_and_each_runs(site: Site) -> None:
+    servers = [site.serve(workers=2), site.serve(workers=2)]
+    with ThreadPoolExecutor(10) as threads:
+        done = [
+            threads.submit(enqueue, servers[number % 2], "write", f"shared {number}", queue=f"queue{number % 3}")
+            for number in range(1_000)
+        ]
+        jobs = [one.result() for one in done]
+    assert len(set(jobs)) == 1_000
+    site.ran.until(*(f"shared {number}" for number in range(1_000)))
+    assert len(site.ran.about("shared")) == 1_000, "nobody died: each ran once"
+    until("all have ended", lambda: site.count("running") == 0)
+    assert all(state(servers[number % 2], jobs[number]) == "completed" for number in range(0, 1_000, 50))
+
+
+def test_a_server_runs_what_another_has_no_worker_for(site: Site) -> None:
+    first, second = site.serve(), site.serve()
+    jobs = [enqueue(first, "wait_at", gate) for gate in ("one", "two")]
+    site.ran.until("begin one 1", "begin two 1")
+    for gate, job, other in (("one", jobs[0], second), ("two", jobs[1], first)):
+        site.open_gate(gate)
+        assert result(other, job).text == gate
+
+
+def test_a_server_hears_how_a_job_ended_in_another(site: Site) -> None:
+    first = site.serve()
+    job = enqueue(first, "wait_at", "gate")
+    site.ran.until("begin gate 1")
+    second = site.serve()
+    client = second.connect().ask("GET", f"/jobs/{job}", "Prefer: wait=60")
+    second.until(lambda status: any(wait["count"] for wait in status["waits"].values()))
+    site.open_gate("gate")
+    answer = client.answer(seconds=20)
+    assert (answer.status, answer.text) == (200, "gate")
+
+
+@pytest.mark.promise(9)
+def test_what_a_killed_server_ran_another_runs_again(site: Site) -> None:
+    first = site.serve()
+    job = enqueue(first, "wait_at", "gate")
+    site.ran.until("begin gate 1")
+    second = site.serve()
+    first.kill()
+    site.ran.until("begin gate 2")
+    site.open_gate("gate")
+    assert result(second, job).text == "gate"
+    assert "end gate 1" not in site.ran.lines()
+    second.until_logged("servers that are gone")
+
+
+@pytest.mark.promise(9)
+def test_a_server_that_was_taken_for_lost_comes_again_and_its_attempt_does_not_count(site: Site) -> None:
+    first = site.serve()
+    job = enqueue(first, "wait_at", "gate")
+    site.ran.until("begin gate 1")
+    second = site.serve()
+    first.signal(signal.SIGSTOP)
+    site.ran.until("begin gate 2")
+    site.open_gate("gate")
+    assert result(second, job).text == "gate"
+    first.signal(signal.SIGCONT)
+    first.until_logged("taken this one for lost")
+    first.until_logged("given up before")
+    later = enqueue(first, "write", "later")
+    assert result(first, later).text == "later"
+    until("both live", lambda: site.count("boots") == 2)
+    assert state(first, job) == "completed"
+
+
+@pytest.mark.promise(9)
+def test_what_a_stopped_server_hands_back_another_runs_at_once(site: Site) -> None:
+    first = site.serve(grace="200ms")
+    job = enqueue(first, "wait_at", "gate")
+    site.ran.until("begin gate 1")
+    second = site.serve()
+    assert first.stop() == 0
+    site.ran.until_count("begin gate 1", 2)
+    assert site.count("boots") == 1, "the other said farewell"
+    site.open_gate("gate")
+    assert result(second, job).text == "gate"
+
+
+# The database
+
+
+@pytest.mark.promise(9)
+def test_a_database_that_restarts_loses_nothing_acknowledged(fragile: Site) -> None:
+    servers = [fragile.serve(workers=2), fragile.serve(workers=2)]
+
+    def enqueued(number: int) -> str | None:
+        body = asking("write", f"kept {number}")
+        answer = servers[number % 2].post("/enqueue", body)
+        assert answer.status in (200, 503), answer.text
+        return f"kept {number}" if answer.status == 200 else None
+
+    with ThreadPoolExecutor(8) as threads:
+        before = [threads.submit(enqueued, number) for number in range(200)]
+        fragile.ran.until_count("kept", 20)
+        during = [threads.submit(enqueued, number) for number in range(200, 600)]
+        fragile.postgres.restart()
+        after = [threads.submit(enqueued, number) for number in range(600, 700)]
+        acknowledged = [line for one in (*before, *during, *after) if (line := one.result())]
+    assert len(acknowledged) >= 200
+    fragile.ran.until(*acknowledged, seconds=60)
+    until("all have ended", lambda: fragile.count("running") == 0 and fragile.count("ready") == 0, 60)
+
+
+def test_without_its_database_a_server_acknowledges_nothing(fragile: Site) -> None:
+    server = fragile.serve()
+    enqueue(server, "write", "before")
+    fragile.ran.until("before")
+    fragile.postgres.halt()
+    for number in range(3):
+        answer = server.post("/enqueue", asking("write", f"refused {number}"))
+        assert answer.status == 503, answer.text
+    fragile.postgres.start()
+
+    def is_back() -> bool:
+        status: int = server.post("/enqueue", asking("write", "behind")).status
+        return status == 200
+
+    until("jobs are taken again", is_back, 30, told=server.log_tail)
+    fragile.ran.until("behind")
+    assert not fragile.ran.about("refused")
+
+
+def test_a_server_that_starts_without_its_database_takes_jobs_when_it_comes(fragile: Site) -> None:
+    fragile.postgres.halt()
+    server = fragile.serve()
+    assert server.get("/hola/you").status == 200
+    fragile.postgres.start()
+    until("jobs are taken", lambda: server.post("/enqueue", asking("write", "late")).status == 200, 30)
+    fragile.ran.until("late")
+
+
+def test_jobs_outlive_their_server(site: Site) -> None:
+    first = site.serve()
+    gone = enqueue(first, "write", "gone")
+    until_state(first, gone, "completed")
+    jobs = enqueue_many(first, 3, "write", "kept", delay=0.5)
+    first.kill()
+    second = site.serve()
+    for job in jobs:
+        until_state(second, job, "completed")
+    assert state(second, gone) == "completed"
+
+
+# What is refused
+
+
+def test_tables_of_a_newer_parkade_are_left_alone(site: Site) -> None:
+    site.serve().stop()
+    site.postgres.psql("update parkade.version set version = 2", site.database)
+    server = site.serve()
+    assert server.post("/enqueue", asking("write", "refused")).status == 503
+    server.until_logged("newer parkade")
+    assert site.count("bodies") == 0
+
+
+def test_the_password_is_never_shown(site: Site) -> None:
+    name, _ = GUARDED
+    url = f"postgres://{name}:open-sesame@127.0.0.1:{site.postgres.port}/{site.database}?sslmode=disable"
+    server = site.serve(jobs=None, environment={"PARKADE_JOBS": url, "GATES": str(site.folder)})
+    assert server.post("/enqueue", asking("write", "refused")).status == 503
+    server.until_logged("does not let us in")
+    assert "open-sesame" not in server.log()
+    shown = run("serve", "--help", PARKADE_JOBS=url)
+    assert shown.returncode == 0
+    assert "open-sesame" not in shown.stdout + shown.stderr
+    refused = run("serve", server.target, PARKADE_JOBS="mysql://root:open-sesame@localhost/shop")
+    assert refused.returncode != 0
+    assert "write postgres://" in refused.stderr
+    assert "open-sesame" not in refused.stdout + refused.stderr
