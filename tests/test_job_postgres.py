@@ -83,12 +83,12 @@ def test_servers_share_jobs_and_each_runs(site: Site) -> None:
 
 
 def test_a_server_runs_what_another_has_no_worker_for(site: Site) -> None:
-    first, second = site.serve(), site.serve()
-    jobs = [enqueue(first, "wait_at", gate) for gate in ("one", "two")]
-    site.ran.until("begin one 1", "begin two 1")
-    for gate, job, other in (("one", jobs[0], second), ("two", jobs[1], first)):
-        site.open_gate(gate)
-        assert result(other, job).text == gate
+    first, second = site.serve(workers=1), site.serve(workers=1)
+    jobs = enqueue_many(first, 2, "wait_at", "gate")
+    site.ran.until_count("begin gate 1", 2)
+    site.open_gate("gate")
+    for job in jobs:
+        assert result(first, job).text == result(second, job).text == "gate"
 
 
 def test_a_server_hears_how_a_job_ended_in_another(site: Site) -> None:
