@@ -26,6 +26,8 @@ pub struct EnqueueOptions {
     pub queue: Option<String>,
     /// While a job of this name with this key has not ended, this one is that one.
     pub key: Option<String>,
+    /// It belongs to the request's transaction: it is enqueued when that commits, and only then.
+    pub within: bool,
 }
 
 /// An attempt of a job, as a worker reads it.

@@ -125,6 +125,7 @@ fn options(reader: &mut Reader) -> Result<EnqueueOptions, Fault> {
             "priority" => options.priority = reader.optional(priority)?,
             "queue" => options.queue = reader.optional(queue)?,
             "key" => options.key = reader.optional(|r| short(r, "a key is text", "a key has 1 to 200 bytes"))?,
+            "within" => options.within = reader.boolean("within is a boolean")?,
             _ => return Ok(false),
         }
         Ok(true)

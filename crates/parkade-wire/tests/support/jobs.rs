@@ -15,6 +15,7 @@ pub fn enqueued(job: &Enqueued) -> Value {
         ("priority", json!(options.priority)),
         ("queue", json!(options.queue)),
         ("key", json!(options.key)),
+        ("within", if options.within { json!(true) } else { Value::Null }),
     ]);
     json!([hex(&job.id), job.name, hex(&job.arguments), options])
 }

@@ -113,6 +113,7 @@ fn job(body: &[u8]) -> Result<Enqueued, Refused> {
             priority: asked.priority.map(priority).transpose()?,
             queue: asked.queue.map(|queue| short("a queue", queue)).transpose()?,
             key: asked.key.map(|key| short("a key", key)).transpose()?,
+            within: false,
         },
     })
 }
@@ -155,6 +156,7 @@ mod tests {
                 priority: Some(-1_000),
                 queue: Some("mail".into()),
                 key: Some("x".into()),
+                within: false,
             },
         };
         assert_eq!(job(text.as_bytes()), Ok(expected));

@@ -17,13 +17,16 @@ Period: TypeAlias = Annotated[float, Meta(gt=0, le=1e15)]  # seconds, or so many
 
 
 class EnqueueOptions(Map, frozen=True):
-    """`delay` in seconds or `at`, seconds since 1970; None for priority and queue is what the job's function says."""
+    """`delay` in seconds or `at`, seconds since 1970; None for priority and queue is what the job's function says;
+    `within`: in the request's transaction.
+    """
 
     delay: Seconds = 0
     at: Seconds | None = None
     priority: Priority | None = None
     queue: str | None = None
     key: str | None = None
+    within: bool = False
 
     def __post_init__(self) -> None:
         if self.at is not None and self.delay:
