@@ -292,3 +292,40 @@ def test_what_sqlite_does_not_commit_is_rolled_back() -> None:
             "create table bids (lot references lots deferrable initially deferred)"
         )
         assert (client.get("/").text, lots.in_transaction) == ("409 FOREIGN KEY constraint failed", False)
+
+
+@pytest.mark.parametrize(("end", "enqueued"), [("commit", ["kept"]), ("raise", []), ("rollback", []), ("refuse", [])])
+def test_a_job_is_enqueued_when_it_commits(end: str, enqueued: list[str]) -> None:
+    """And `options` of a test's job say that it belonged to one."""
+
+    async def handler() -> str:
+        try:
+            async with transaction() as t:
+                handle = job.enqueue("kept")
+                with pytest.raises(WaitError, match="behind the block"):
+                    await handle
+                if end == "raise":
+                    raise KeyError
+                if end == "rollback":
+                    await t.rollback()
+        except (KeyError, QueryError):
+            pass
+        if end == "commit":
+            return (await handle).id
+        with pytest.raises(WaitError, match="rolled back"):
+            await handle
+        return (await job.enqueue("behind")).id
+
+    app = App()
+    app.get("/", handler)
+    job = app.job(nothing_of)
+    with Client(app) as client:
+        client.database(failing("commit") if end == "refuse" else lambda asked: None)
+        answer = client.get("/")
+        behind = [] if end == "commit" else ["behind"]
+        assert [one.args[0] for one in client.jobs] == [*enqueued, *behind]
+        assert answer.text == client.jobs[-1].id
+        assert [one.options.get("within", False) for one in client.jobs] == [bool(enqueued)]
+
+
+def nothing_of(line: str) -> None: ...

@@ -10,6 +10,14 @@ pub(crate) struct Lease {
     pub(crate) database: DatabaseId,
 }
 
+impl crate::Core {
+    /// Whether the request has begun a transaction that has not ended.
+    #[must_use]
+    pub fn has_transaction(&self, request: RequestId) -> bool {
+        self.queries.lease_of(request).is_some()
+    }
+}
+
 impl Queries {
     pub(crate) fn lease_of(&self, request: RequestId) -> Option<Lease> {
         self.leases.get(&request).copied()

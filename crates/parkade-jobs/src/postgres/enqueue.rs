@@ -21,12 +21,13 @@ struct Fresh {
     wait: Option<i64>,
 }
 
+/// One that was there already.
 #[derive(Deserialize)]
-struct Known {
-    place: usize,
+pub struct Known {
+    pub place: usize,
     #[serde(deserialize_with = "rows::id_or_none")]
-    id: Option<JobId>,
-    wait: Option<i64>,
+    pub id: Option<JobId>,
+    pub wait: Option<i64>,
 }
 
 impl PostgresStore {
@@ -35,21 +36,8 @@ impl PostgresStore {
         self.launch(now, Carried::Enqueue(batch), &texts::ENQUEUE, parameters);
     }
 
-    /// `$1` to `$9`.
     pub(super) fn of_jobs(&self, jobs: &[(Wall, &NewJob)]) -> Vec<Parameter> {
-        let column = |of: &dyn Fn(Wall, &NewJob) -> Parameter| array(jobs.iter().map(|(now, job)| of(*now, job)));
-        let wait = |now, job: &NewJob| job.due.map_or(Parameter::Null, |due| Parameter::Int(rows::pause(now, due)));
-        vec![
-            self.clock(),
-            column(&|_, job| uuid(job.id)),
-            column(&|_, job| text(&job.name)),
-            column(&|_, job| text(&job.queue)),
-            column(&|_, job| Parameter::Int(job.priority.into())),
-            column(&|_, job| text_or_null(job.key.as_deref())),
-            column(&wait),
-            column(&|_, job| blob(&job.arguments)),
-            uuid(self.upkeep.boot()),
-        ]
+        columns(self.clock(), self.upkeep.boot(), jobs)
     }
 
     pub(super) fn enqueued(&mut self, batch: Vec<Waiting>, rows: &[u8]) {
@@ -99,6 +87,23 @@ impl PostgresStore {
         let due = wait.map(|wait| Wall(self.wall.0.saturating_add(wait)));
         self.answer(waiting, Reply::Enqueued { tag: waiting.command.tag(), job, due });
     }
+}
+
+/// `$1` to `$9`. `from`: the server that need not be told that they have come.
+pub fn columns(clock: Parameter, from: JobId, jobs: &[(Wall, &NewJob)]) -> Vec<Parameter> {
+    let column = |of: &dyn Fn(Wall, &NewJob) -> Parameter| array(jobs.iter().map(|(now, job)| of(*now, job)));
+    let wait = |now, job: &NewJob| job.due.map_or(Parameter::Null, |due| Parameter::Int(rows::pause(now, due)));
+    vec![
+        clock,
+        column(&|_, job| uuid(job.id)),
+        column(&|_, job| text(&job.name)),
+        column(&|_, job| text(&job.queue)),
+        column(&|_, job| Parameter::Int(job.priority.into())),
+        column(&|_, job| text_or_null(job.key.as_deref())),
+        column(&wait),
+        column(&|_, job| blob(&job.arguments)),
+        uuid(from),
+    ]
 }
 
 fn new(waiting: &Waiting) -> Option<(Wall, &NewJob)> {

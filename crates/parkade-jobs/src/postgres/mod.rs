@@ -7,6 +7,7 @@
 //! | what a statement in flight stands for, and what its end means | `flight`, `faults` |
 //! | the statements | `sql/`, `texts` |
 //! | what each command is given and what it is answered | `enqueue`, `claim`, `end`, `changes`, `reading` |
+//! | what another's transaction is given, to enqueue by it | `within` |
 //! | what is done beside it: tables, heartbeats, rescues, tidying | `upkeep`, `chores` |
 //! | what statements give back | `rows` |
 
@@ -25,10 +26,12 @@ mod rows;
 mod store;
 mod texts;
 mod upkeep;
+mod within;
 
 pub use options::{Clock, Options, Pace};
 pub use parkade_postgres::settings::{Settings, SettingsError};
 pub use store::PostgresStore;
+pub use within::{Placed, Probe, Within, enqueued, looked_up, probed};
 
 /// So many tokens of a poll belong to a store, from its first on.
 pub const TOKENS: usize = parkade_postgres::TOKENS;

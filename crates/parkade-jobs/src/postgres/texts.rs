@@ -15,6 +15,9 @@ const CLOCK: &str = "clock AS MATERIALIZED (
     SELECT coalesce($1::int8, floor(extract(epoch FROM clock_timestamp()) * 1000)::int8) AS now
 )";
 
+/// This server's boot is known here, so this is where the jobs are.
+const HERE: &str = "EXISTS (SELECT FROM parkade.boots WHERE boot = $10::uuid)";
+
 texts! {
     SCHEMA = include_str!("sql/schema.sql");
     ENQUEUE = format!(
@@ -22,6 +25,13 @@ texts! {
 SELECT id, CASE WHEN due > enqueued THEN due - enqueued END AS wait FROM fresh WHERE (SELECT count(*) FROM rung) >= 0",
         include_str!("sql/enqueue.sql").replace("may_begin", "true")
     );
+    WITHIN = format!(
+        "WITH {CLOCK}, {}
+SELECT id, CASE WHEN due > enqueued THEN due - enqueued END AS wait FROM fresh WHERE (SELECT count(*) FROM rung) >= 0
+UNION ALL SELECT NULL::uuid, NULL::int8 WHERE NOT {HERE}",
+        include_str!("sql/enqueue.sql").replace("may_begin", HERE)
+    );
+    PROBE = include_str!("sql/probe.sql");
     RECUR = format!(
         "WITH {CLOCK}, noted AS (
     INSERT INTO parkade.recurring AS known (name, last) VALUES ($10::text, $11::int8)

@@ -142,6 +142,10 @@ impl Databases {
         self.names.get(usize::from(database.0)).map_or("", |name| name)
     }
 
+    pub fn is_postgres(&self, database: DatabaseId) -> bool {
+        matches!(self.all.get(usize::from(database.0)), Some(Database::Postgres { .. }))
+    }
+
     /// Waits until a database has something to say. Cancel safe.
     pub async fn ready(&self) -> io::Result<()> {
         if self.asked || self.has_more || self.threads_spoke.load(Ordering::Acquire) {

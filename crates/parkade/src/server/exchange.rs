@@ -8,12 +8,15 @@ use bytes::Bytes;
 use parkade_core::{Cursor, RequestId, RouteId};
 use parkade_wire::Response;
 
+use super::jobs::Waiting;
 use crate::http::forwarded::Origin;
 use crate::http::{Head, answer};
 use crate::workers::WorkerEvent;
 
 #[derive(Debug, Default)]
 pub struct Exchange {
+    /// Of its request: what is said late of one that has ended does not concern the next in its slot.
+    pub generation: u32,
     /// Until a worker has answered or parked the request: it may have to be given to another worker.
     pub arrival: Option<Box<Arrival>>,
     /// What a worker parked with it.
@@ -39,6 +42,8 @@ pub struct WithJobs {
     pub stored: Vec<StoredJob>,
     /// What its worker wrote that may be heard only when everything is stored.
     pub gated: Vec<WorkerEvent>,
+    /// What it has enqueued within its transaction.
+    pub within: Option<Box<Waiting>>,
     /// It ends a job rather than waiting for it.
     pub cancels: bool,
     /// What is known of the job that it waits for.
@@ -123,7 +128,8 @@ pub struct Exchanges {
 }
 
 impl Exchanges {
-    pub fn insert(&mut self, request: RequestId, exchange: Exchange) {
+    pub fn insert(&mut self, request: RequestId, mut exchange: Exchange) {
+        exchange.generation = request.generation;
         let slot = request.slot as usize;
         if slot >= self.slots.len() {
             self.slots.resize_with(slot + 1, || None);
@@ -132,14 +138,17 @@ impl Exchanges {
     }
 
     pub fn of(&mut self, request: RequestId) -> Option<&mut Exchange> {
-        self.slots.get_mut(request.slot as usize)?.as_mut()
+        let exchange = self.slots.get_mut(request.slot as usize)?.as_mut()?;
+        (exchange.generation == request.generation).then_some(exchange)
     }
 
     pub fn peek(&self, request: RequestId) -> Option<&Exchange> {
-        self.slots.get(request.slot as usize)?.as_ref()
+        let exchange = self.slots.get(request.slot as usize)?.as_ref()?;
+        (exchange.generation == request.generation).then_some(exchange)
     }
 
     pub fn remove(&mut self, request: RequestId) -> Option<Exchange> {
+        self.of(request)?;
         self.slots.get_mut(request.slot as usize)?.take()
     }
 

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use parkade_jobs::postgres::{Options, PostgresStore, Settings};
-use parkade_jobs::{Command, JobId, Reply};
+use parkade_jobs::postgres::{Options, PostgresStore, Settings, Within};
+use parkade_jobs::{Command, Fault, JobId, Reply};
 use tokio::time::timeout_at;
 
 use super::wall;
@@ -70,6 +70,10 @@ impl InPostgres {
         self.poll.take()?.iter().for_each(|event| self.postgres.ready(event));
         self.postgres.turn(Instant::now(), wall(), replies);
         Ok(())
+    }
+
+    pub fn within(&self) -> Result<Within, Fault> {
+        self.postgres.within()
     }
 
     pub fn take_hint(&mut self) -> bool {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parkade_jobs::sqlite::{Injected, OpenError};
-use parkade_jobs::{Command, JobId, Reply, Wall, postgres, sqlite};
+use parkade_jobs::{Command, Fault, JobId, Reply, Wall, postgres, sqlite};
 
 use in_file::InFile;
 use in_postgres::InPostgres;
@@ -85,6 +85,14 @@ impl Store {
         }
         self.outstanding = self.outstanding.saturating_sub(replies.len() - before);
         Ok(())
+    }
+
+    /// What a transaction on its database is given to enqueue jobs. `None`: no transaction can be.
+    pub fn within(&self) -> Option<Result<postgres::Within, Fault>> {
+        match &self.place {
+            Place::File(_) => None,
+            Place::Postgres(postgres) => Some(postgres.within()),
+        }
     }
 
     /// Whether there may be jobs to claim that came from elsewhere. Said once.

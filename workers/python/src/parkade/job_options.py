@@ -14,9 +14,14 @@ RESERVED = ("delay", "at", "priority", "key", "queue")
 
 
 def options(
-    delay: float | None, at: datetime | float | None, priority: int | None, key: str | None, queue: str | None
+    delay: float | None,
+    at: datetime | float | None,
+    priority: int | None,
+    key: str | None,
+    queue: str | None,
+    within: bool = False,
 ) -> p.EnqueueOptions:
-    """Checked. Raises `TypeError` and `ValueError`."""
+    """Checked; `within` a transaction. Raises `TypeError` and `ValueError`."""
     if delay is not None and at is not None:
         raise ValueError("a job has a delay, or a time at which it is due: not both")
     return p.EnqueueOptions(
@@ -25,6 +30,7 @@ def options(
         None if priority is None else checked_priority(priority),
         None if queue is None else checked_text("a queue", queue),
         None if key is None else checked_text("a key", key),
+        within,
     )
 
 

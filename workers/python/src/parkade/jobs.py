@@ -22,6 +22,7 @@ from .job_client import connect as connect
 from .job_options import checked_priority, checked_text, options
 from .job_values import ResultWait
 from .limits import RETRIES_MAX
+from .transactions import Transaction, open_transaction
 from .waits import AWAIT, Wait, check_seconds, encode_park, value_of_outcome
 
 P = ParamSpec("P")
@@ -99,7 +100,8 @@ class JobFunction(Generic[P, R]):
         """Has a worker run it with these arguments, which go by MessagePack and the function's annotations.
 
         In a handler, or a job, it is durable before that's answer leaves; if it cannot be, the answer is 507 or 503. A
-        thread that a plain handler started, and a hook, does not wait for that.
+        thread that a plain handler started, and a hook, does not wait for that. In `transaction()` it is enqueued when
+        that commits.
 
         `delay`: seconds from now. `at`: when, a datetime with its time zone or seconds since 1970. `priority`: -1,000
         to 1,000, the higher first. `key`: 1 to 200 bytes; while a job of this name with this key has not ended, this
@@ -109,11 +111,13 @@ class JobFunction(Generic[P, R]):
         524,288 bytes, `WaitError` where there is no core.
         """
         self.signature.check(self.name, args, kwargs)
-        told = options(delay, at, priority, key if key is not None else self._key(args, kwargs), queue)
+        transaction = open_transaction()
+        key = key if key is not None else self._key(args, kwargs)
+        told = options(delay, at, priority, key, queue, transaction is not None)
         id = new_id()
         job = encode_payload((id, self.name, encode_arguments(self.name, args, kwargs), told))
         port.port().enqueue(id, job)
-        return Handle(id)
+        return Handle(id, transaction)
 
     def told(self) -> ReadyJob:
         """For READY."""
@@ -154,10 +158,11 @@ def make_job(function: Callable[P, R], policy: Policy) -> JobFunction[P, R]:
 class Handle:
     """A job that was enqueued. `id` is a UUID as text."""
 
-    __slots__ = ("_asked", "_id")
+    __slots__ = ("_asked", "_id", "_transaction")
 
-    def __init__(self, id: bytes) -> None:
+    def __init__(self, id: bytes, transaction: Transaction | None = None) -> None:
         self._asked = self._id = id  # under which it was enqueued, and that it has
+        self._transaction = transaction
 
     @classmethod
     def of(cls, id: str) -> Handle:
@@ -186,6 +191,10 @@ class Handle:
 
     async def _stored(self) -> Handle:
         exchange = port.exchange.get()
+        if self._transaction is not None and self._transaction.is_open:
+            raise WaitError("a job of a transaction is enqueued when that commits: await it behind the block")
+        if self._transaction is not None and exchange is not None and self._asked not in exchange.enqueued:
+            raise WaitError("its transaction was rolled back: the job was not enqueued")
         if exchange is None or self._asked not in exchange.enqueued:
             raise WaitError("a job is awaited in the async def that enqueued it; elsewhere await its result()")
         outcome = await exchange.wait(encode_park(p.UntilStored(), AWAIT))

@@ -24,7 +24,7 @@ from ._answers import Parked as ParkedAnswer
 from ._link import port
 from ._rehearsal import Parking, Rehearsal
 from ._test_database import Answers, Asked, Databases
-from ._test_jobs import RUNS_MAX, Enqueued, Jobs
+from ._test_jobs import RUNS_MAX, Enqueued, Jobs, is_within
 from ._test_response import Parked, Response, Whole, answer_of, answer_of_failed
 from ._wire import payloads as p
 from ._wire.ready import Park, read_wait
@@ -390,9 +390,13 @@ class _TestPort:
         self._rehearsal.publish(channel, content_type, body)
 
     def enqueue(self, id: bytes, job: bytes) -> None:
-        self._jobs.enqueue(job)
-        if isinstance(exchange := port.exchange.get(), _TestExchange):
+        exchange = port.exchange.get()
+        if isinstance(exchange, _TestExchange):
             exchange.enqueued[id] = id
+            if is_within(job):
+                exchange.within.append(job)
+                return
+        self._jobs.enqueue(job)
 
     def progress(self, stream: int, progress: bytes) -> None:
         told = msgspec.msgpack.decode(progress, type=p.Progress)
@@ -408,6 +412,7 @@ class _TestExchange:
         self._response = response
         self.enqueued: dict[bytes, bytes] = {}
         self.behind = 0
+        self.within: list[bytes] = []  # jobs that wait for the COMMIT
 
     async def wait(self, park: bytes) -> p.Outcome:
         if self._response.parking is not None:
@@ -419,10 +424,15 @@ class _TestExchange:
         if isinstance(wait, p.UntilStored):  # it is, at once
             return p.Stored([self._client._jobs.effective(id) for id in self.enqueued])
         try:
-            return await self._client._await(self._response, wait)
+            outcome = await self._client._await(self._response, wait)
         except asyncio.CancelledError:
             self._client._give_up(self._response)
             raise
+        if isinstance(wait, p.Commit | p.Rollback):
+            within, self.within = self.within, []
+            for job in within if isinstance(wait, p.Commit) and isinstance(outcome, p.Rows) else []:
+                self._client._jobs.enqueue(job)
+        return outcome
 
 
 async def _until(task: asyncio.Task[Any], parked: Callable[[], bool]) -> None:

@@ -29,6 +29,9 @@ def transaction(database: str = "default", isolation: Isolation | None = None, r
     COMMIT. `isolation` None is the database's own. A request has one transaction at a time; `query` outside of `t` runs
     on another connection.
 
+    A job that is enqueued in the block is when that commits, and not at all when it does not: by the transaction
+    itself where the jobs are in the same PostgreSQL database.
+
     Entering and leaving raise `QueryError`: then nothing has changed, unless its `effect` says otherwise. Raises
     `WaitError` outside a request's coroutine.
     """
@@ -38,7 +41,7 @@ def transaction(database: str = "default", isolation: Isolation | None = None, r
 class Transaction:
     """What `async with transaction()` gives."""
 
-    __slots__ = ("_begin", "_exchange", "_state")
+    __slots__ = ("_before", "_begin", "_exchange", "_state")
 
     def __init__(self, database: str, isolation: Isolation | None, read_only: bool) -> None:
         if isolation not in _ISOLATIONS:
@@ -49,6 +52,12 @@ class Transaction:
         self._exchange = exchange
         self._begin = p.Begin(p.BeginOptions(named(database), isolation, bool(read_only)))
         self._state = _State.NEW
+        self._before: frozenset[bytes] = frozenset()  # jobs that were enqueued before it began
+
+    @property
+    def is_open(self) -> bool:
+        """Whether what is enqueued now belongs to it."""
+        return self._state is _State.OPEN
 
     def query(self, sql: str, /, *parameters: object, deadline: float | None = None, int8: Int8 = "number") -> Query:
         """As `parkade.query`, in this transaction. Only to be awaited, one at a time."""
@@ -74,7 +83,8 @@ class Transaction:
             raise WaitError("a transaction begins once: make another with transaction()")
         if self._exchange in _begun:
             raise WaitError("this request has a transaction already: one begins when the one before has ended")
-        _begun.add(self._exchange)
+        _begun[self._exchange] = self
+        self._before = frozenset(self._exchange.enqueued)
         self._state = _State.OPEN
         try:
             await self._ask(self._begin)
@@ -108,17 +118,29 @@ class Transaction:
 
     async def _end(self, how: p.Commit | p.Rollback) -> None:
         self._state = _State.OVER
+        committed = False
         try:
             await self._ask(how)
+            committed = isinstance(how, p.Commit)
         finally:
-            self._over()
+            self._over(committed)
 
     async def _ask(self, wait: p.Begin | p.Commit | p.Rollback) -> None:
         value_of_outcome(await self._exchange.wait(encode_park(wait, AWAIT)))
 
-    def _over(self) -> None:
+    def _over(self, committed: bool = False) -> None:
         self._state = _State.OVER
-        _begun.discard(self._exchange)
+        _begun.pop(self._exchange, None)
+        if not committed:  # what was enqueued in it was not
+            for id in set(self._exchange.enqueued) - self._before:
+                del self._exchange.enqueued[id]
+
+
+def open_transaction() -> Transaction | None:
+    """That of the request which is being answered."""
+    exchange = port.exchange.get()
+    begun = None if exchange is None else _begun.get(exchange)
+    return begun if begun is not None and begun.is_open else None
 
 
 class Statement(Query):
@@ -152,4 +174,4 @@ class _State(Enum):
 
 _ISOLATIONS = (None, "read committed", "repeatable read", "serializable")
 _END = p.EndOptions()
-_begun: set[port.Exchange] = set()  # requests with a transaction; each leaves with the end of its block
+_begun: dict[port.Exchange, Transaction] = {}  # the transactions of requests; each leaves with the end of its block

@@ -13,6 +13,9 @@ use crate::workers::WorkerEvent;
 impl Server {
     /// `ENQUEUE`.
     pub(in crate::server) fn worker_enqueued(&mut self, worker: WorkerId, request: Option<RequestId>, job: Enqueued) {
+        if job.options.within {
+            return self.enqueue_within(worker, request, job);
+        }
         if let Some(request) = request {
             self.tell(Event::JobEnqueued { worker, request });
         }
@@ -37,7 +40,7 @@ impl Server {
     }
 
     /// What the application says of the function stands in where the job says nothing.
-    fn new_job(&self, job: Enqueued) -> NewJob {
+    pub(super) fn new_job(&self, job: Enqueued) -> NewJob {
         let spec = self.jobs.specs.get(job.name.as_str());
         let options = job.options;
         NewJob {
@@ -65,12 +68,8 @@ impl Server {
     ) {
         let fault = match &reply {
             Reply::Enqueued { job, due, .. } => {
-                if let Some(exchange) = request.and_then(|request| self.exchanges.of(request)) {
-                    exchange
-                        .jobs
-                        .get_or_insert_default()
-                        .stored
-                        .push(StoredJob { enqueued_as: id.bytes(), id: job.bytes() });
+                if let Some(request) = request {
+                    self.note_stored(request, id, *job);
                 }
                 self.tell(Event::JobsReady { after: due.map(until) });
                 None
@@ -86,12 +85,26 @@ impl Server {
         }
     }
 
+    pub(super) fn note_stored(
+        &mut self,
+        request: RequestId,
+        enqueued_as: parkade_jobs::JobId,
+        id: parkade_jobs::JobId,
+    ) {
+        if let Some(exchange) = self.exchanges.of(request) {
+            let job = StoredJob { enqueued_as: enqueued_as.bytes(), id: id.bytes() };
+            exchange.jobs.get_or_insert_default().stored.push(job);
+        }
+    }
+
     /// Where this has to wait until the store has what the request enqueued before it: a wait that begins, an answer that comes in pieces,
     /// the end of one. Nowhere for all else, which is nearly everything.
     /// An answer that is whole the core holds itself, so that the worker has its credit back.
     pub(in crate::server) fn gate(&mut self, event: &WorkerEvent) -> Option<&mut Vec<WorkerEvent>> {
         let (request, waits) = match event {
-            WorkerEvent::Parked { wait: WireWait::Stored, .. } | WorkerEvent::Response { more: false, .. } => return None,
+            WorkerEvent::Parked { wait: WireWait::Stored, .. } | WorkerEvent::Response { more: false, .. } => {
+                return None;
+            }
             WorkerEvent::Parked { request, .. } | WorkerEvent::Response { request, .. } => (*request, true),
             WorkerEvent::Data { request, more, .. } => (*request, !more),
             WorkerEvent::Errored { request, .. } => (*request, false),

@@ -9,10 +9,11 @@ mod recurring;
 mod results;
 mod routes;
 mod runs;
+mod within;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use parkade_core::{Event, JobId, QueueId, RequestId};
+use parkade_core::{DatabaseId, Event, JobId, QueueId, RequestId};
 use parkade_jobs::sqlite::OpenError;
 use parkade_jobs::{Command, Counts, Fault, Reply, Tag};
 
@@ -24,6 +25,8 @@ use learning::Spec;
 use recurring::Timetables;
 use results::Results;
 use runs::RunKept;
+use within::Committing;
+pub use within::Waiting;
 
 /// The queue of jobs that say nothing else.
 pub const QUEUE_DEFAULT: &str = "default";
@@ -51,6 +54,12 @@ pub struct Jobs {
     replies: Vec<Reply>,
     /// Requests that ask for a job of which there cannot be one: nothing was ever stored.
     never_stored: Vec<RequestId>,
+    /// Transactions that enqueue jobs and commit, by the statement that they are at.
+    committing: HashMap<parkade_sql::QueryId, Committing>,
+    statements: u64,
+    /// The databases by whose transactions jobs can be enqueued, and those whose role may not do it.
+    homes: HashSet<DatabaseId>,
+    closed: HashSet<DatabaseId>,
     /// Where clients find jobs: what stands before the id in the path, and what behind.
     place: Option<(Box<str>, Box<str>)>,
 }
@@ -72,6 +81,10 @@ impl Jobs {
             counts: Counts::default(),
             replies: Vec::new(),
             never_stored: Vec::new(),
+            committing: HashMap::new(),
+            statements: 0,
+            homes: HashSet::new(),
+            closed: HashSet::new(),
             place: None,
         }
     }

@@ -47,11 +47,24 @@ impl Server {
         };
         let sink = if collect { Sink::Collected(Vec::new()) } else { Sink::Client { request, held: None } };
         self.queries.begin(query, Running::new(text, told_shape(&told), database, sink, self.now));
+        match told {
+            parkade_sql::Work::Commit { lease } => {
+                if let Some(waiting) = self.take_within(request) {
+                    return self.commit_jobs(request, (query, database, lease), *waiting);
+                }
+            }
+            // What belonged to the one before has gone with it.
+            parkade_sql::Work::Begin { .. } | parkade_sql::Work::Rollback { .. } => drop(self.take_within(request)),
+            parkade_sql::Work::Alone(_) | parkade_sql::Work::Within { .. } => {}
+        }
         self.databases.submit(database, self.clock.at(self.now), sql(query), told);
     }
 
     pub(super) fn cancel_query(&mut self, query: QueryId, database: DatabaseId) {
         self.queries.cancelled(query, self.now);
+        if self.cancel_committing(query) {
+            return;
+        }
         self.databases.cancel(database, self.clock.at(self.now), sql(query));
     }
 
@@ -70,6 +83,7 @@ impl Server {
 
     pub(super) fn hear_database(&mut self, event: DatabaseEvent) {
         match event {
+            DatabaseEvent::Query(event) if Self::is_for_jobs(&event) => self.hear_within(event),
             DatabaseEvent::Query(parkade_sql::Event::Started { query }) => self.queries.started(core(query), self.now),
             DatabaseEvent::Query(parkade_sql::Event::Piece { query, bytes }) => self.hear_rows(core(query), bytes),
             DatabaseEvent::Query(parkade_sql::Event::Ended { query, end }) => self.hear_end(core(query), end),
@@ -86,6 +100,7 @@ impl Server {
         let bytes = result.rows.len();
         self.queries.keep(query, result);
         self.tell(Event::QueryEnded { query, completed, bytes });
+        self.jobs_committed(query, completed);
     }
 
     fn log_failure(&mut self, running: &Running, end: &End) {

@@ -1,0 +1,157 @@
+//! Jobs that somebody else's transaction enqueues, on a connection of its own: the statements for it, and what they give.
+//!
+//! Nobody can tell by its address whether a database is the one that holds the jobs. This server's boot can: its row is there and nowhere else.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use parkade_sql::{Form, Int8, Parameter, Query, Shape};
+use serde::Deserialize;
+
+use super::enqueue::{Known, columns};
+use super::rows::{self, array, text, text_or_null, uuid};
+use super::store::PostgresStore;
+use super::texts;
+use crate::{Fault, JobId, NewJob, Wall};
+
+/// What a transaction is given to carry out.
+#[derive(Debug, Clone)]
+pub struct Within {
+    clock: Parameter,
+    boot: JobId,
+}
+
+/// As which job each was enqueued, and how long it is until that is ready (`None`: it is).
+pub type Placed = HashMap<JobId, (JobId, Option<Duration>)>;
+
+#[derive(Deserialize)]
+struct Probed {
+    is_there: bool,
+    is_usable: bool,
+}
+
+#[derive(Deserialize)]
+struct Fresh {
+    /// NULL: the jobs are in another database.
+    #[serde(deserialize_with = "rows::id_or_none")]
+    id: Option<JobId>,
+    wait: Option<i64>,
+}
+
+/// Whether a database may be the one that holds the jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Probe {
+    No,
+    /// It has such tables, and the role may not look into them.
+    Closed,
+    Maybe,
+}
+
+impl PostgresStore {
+    /// Refused while it is not known where the jobs are.
+    pub fn within(&self) -> Result<Within, Fault> {
+        if let Some(fault) = self.upkeep.refusal() {
+            return Err(fault);
+        }
+        if !self.upkeep.is_open() {
+            return Err(Fault::Unavailable("its database has not been reached yet".into()));
+        }
+        Ok(Within { clock: self.clock(), boot: self.upkeep.boot() })
+    }
+}
+
+impl Within {
+    /// Asks whether a database may be the right one. It fails nowhere: what fails ends the transaction.
+    #[must_use]
+    pub fn probe() -> Query {
+        query(&texts::PROBE, Vec::new())
+    }
+
+    /// Enqueues them, unless it is another database. `now`: when they were given, as their owner's clock says.
+    #[must_use]
+    pub fn enqueue(&self, now: Wall, jobs: &[&NewJob]) -> Query {
+        let given: Vec<_> = jobs.iter().map(|job| (now, *job)).collect();
+        // Rung as nobody: the owner of the store is to hear it as well.
+        let mut parameters = columns(self.clock.clone(), JobId(0), &given);
+        parameters.push(uuid(self.boot));
+        query(&texts::WITHIN, parameters)
+    }
+
+    /// Asks for those that were there already.
+    #[must_use]
+    pub fn look_up(&self, jobs: &[&NewJob]) -> Query {
+        let parameters = vec![
+            self.clock.clone(),
+            array(jobs.iter().map(|job| uuid(job.id))),
+            array(jobs.iter().map(|job| text(&job.name))),
+            array(jobs.iter().map(|job| text_or_null(job.key.as_deref()))),
+        ];
+        query(&texts::THERE, parameters)
+    }
+}
+
+/// Reads what [`Within::probe`] gave.
+pub fn probed(rows: &[u8]) -> Result<Probe, Fault> {
+    let probed = rows::read::<Probed>(rows).map_err(|why| garbled(&why))?;
+    Ok(match probed.first() {
+        Some(Probed { is_there: true, is_usable: true }) => Probe::Maybe,
+        Some(Probed { is_there: true, .. }) => Probe::Closed,
+        Some(_) | None => Probe::No,
+    })
+}
+
+/// Reads what [`Within::enqueue`] gave: those that were not there yet, `None` when it is another database.
+pub fn enqueued(rows: &[u8]) -> Result<Option<Placed>, Fault> {
+    let fresh = rows::read::<Fresh>(rows).map_err(|why| garbled(&why))?;
+    Ok(fresh.into_iter().map(|row| row.id.map(|id| (id, (id, pause(row.wait))))).collect())
+}
+
+/// Reads what [`Within::look_up`] gave for these.
+pub fn looked_up(rows: &[u8], jobs: &[&NewJob]) -> Result<Placed, Fault> {
+    let known = rows::read::<Known>(rows).map_err(|why| garbled(&why))?;
+    let placed = known.into_iter().filter_map(|row| {
+        let job = jobs.get(rows::place(row.place))?;
+        Some((job.id, (row.id?, pause(row.wait))))
+    });
+    Ok(placed.collect())
+}
+
+fn query(text: &std::sync::Arc<str>, parameters: Vec<Parameter>) -> Query {
+    let form = Form { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
+    Query { text: std::sync::Arc::clone(text), parameters, form }
+}
+
+fn pause(wait: Option<i64>) -> Option<Duration> {
+    wait.map(|wait| Duration::from_millis(u64::try_from(wait).unwrap_or(0)))
+}
+
+fn garbled(why: &serde_json::Error) -> Fault {
+    super::faults::garbled(why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEVEN: &str = "00000000-0000-0000-0000-000000000007";
+
+    #[test]
+    fn another_database_says_so_itself() {
+        assert_eq!(enqueued(br#"[{"id":null,"wait":null}]"#).unwrap(), None);
+        let placed = enqueued(format!(r#"[{{"id":"{SEVEN}","wait":1500}}]"#).as_bytes()).unwrap().unwrap();
+        assert_eq!(placed[&JobId(7)], (JobId(7), Some(Duration::from_millis(1_500))));
+        assert_eq!(enqueued(b"[]").unwrap(), Some(Placed::new()));
+    }
+
+    #[test]
+    fn tables_of_others_are_left_alone() {
+        for (rows, expected) in [
+            (&br#"[{"is_there":false,"is_usable":false}]"#[..], Probe::No),
+            (br#"[{"is_there":true,"is_usable":false}]"#, Probe::Closed),
+            (br#"[{"is_there":true,"is_usable":true}]"#, Probe::Maybe),
+            (b"[]", Probe::No),
+        ] {
+            assert_eq!(probed(rows).unwrap(), expected);
+        }
+    }
+}
