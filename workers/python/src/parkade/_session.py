@@ -425,6 +425,8 @@ class Session:
         """ENQUEUE, encoded, for the request or job of that stream (0 for none); nothing while it is parked: then it
         is said when the stream is held again.
         """
+        if self._streams.get(stream) is HELD and stream not in self.cancelled:
+            return frame(f.ENQUEUE, stream, job)
         if not self.takes_jobs(stream):
             return self.enqueue_alone(job)
         if self.awaiting(stream):
