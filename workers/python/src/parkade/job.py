@@ -27,7 +27,8 @@ class JobState(Array, frozen=True):
 
 
 class Job:
-    """One attempt of a job; a job's function gets it for a parameter annotated so, or named `job` without a type of its own.
+    """One attempt of a job. A job's function gets it for a parameter that is annotated with it, or is named `job` and
+    has no type of its own.
 
     `id` is a UUID as text, `name` the job's, `attempt` 1 the first time.
     """
