@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
+from itertools import chain, combinations
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +16,8 @@ import pytest
 
 from parkade import App, Discard, Job, JobError, Response, Retry, SignatureError, WaitError, after, channel, html, query
 from parkade._wire import ready as r
+from parkade.job import JobState
+from parkade.job_arguments import Signature, encode_arguments
 from parkade.jobs import Handle, JobFunction
 from parkade.testing import Client, Enqueued, Parked
 
@@ -328,6 +331,10 @@ def with_job_maybe(a: int, job: Job | None = None) -> list[Any]:
     return [a, job is not None]
 
 
+def with_any_called_job(a: int, job: Any) -> list[Any]:
+    return [a, isinstance(job, Job)]
+
+
 def with_an_argument_called_job(job: str) -> str:
     return job
 
@@ -339,6 +346,7 @@ def with_an_argument_called_job(job: str) -> str:
         (with_job_first, (1, 3, 5, 6), ["with_job_first", 1, 3, [5, 6], 4]),
         (with_job_last, (), ["with_job_last", 1]),
         (with_job_maybe, (7,), [7, True]),
+        (with_any_called_job, (7,), [7, True]),
         (with_an_argument_called_job, ("x",), "x"),
     ],
 )
@@ -346,6 +354,62 @@ def test_the_job_is_given_wherever_its_parameter_stands(
     function: Callable[..., Any], args: tuple[Any, ...], result: Any
 ) -> None:
     assert ran(function, *args).result == result
+
+
+JOB = Job(JobState(bytes(16), "job", 1, None), 1)
+
+
+@pytest.mark.parametrize(
+    ("function", "without_job"),
+    [
+        (lambda a, b=2: (a, b), lambda a, b=2: (a, b)),
+        (lambda job, a, b=2: (a, b, job), lambda a, b=2: (a, b, JOB)),
+        (lambda a=1, job=None, b=2: (a, b, job), lambda a=1, b=2: (a, b, JOB)),
+        (lambda a, b, job: (a, b, job), lambda a, b: (a, b, JOB)),
+        (lambda a, b=2, *, job, c=3: (a, b, c, job), lambda a, b=2, *, c=3: (a, b, c, JOB)),
+        (lambda a, *, b, c=3: (a, b, c), lambda a, *, b, c=3: (a, b, c)),
+        (
+            lambda a, job, /, b=2, *c, d=4, **e: (a, b, c, d, e, job),
+            lambda a, /, b=2, *c, d=4, **e: (a, b, c, d, e, JOB),
+        ),
+        (lambda job, a, b, /, **e: (a, b, e, job), lambda a, b, /, **e: (a, b, e, JOB)),
+        (lambda *a, job, b: (a, b, job), lambda *a, b: (a, b, JOB)),
+    ],
+)
+def test_arguments_reach_their_parameters_as_in_a_call(
+    function: Callable[..., Any], without_job: Callable[..., Any]
+) -> None:
+    signature = Signature(function)
+    for count in range(4):
+        for names in chain.from_iterable(combinations("abcde", length) for length in range(4)):
+            args, kwargs = tuple(range(count)), {name: name for name in names}
+            arguments = encode_arguments("job", args, kwargs)
+            try:
+                expected = without_job(*args, **kwargs)
+            except TypeError:
+                with pytest.raises(TypeError, match="job"):
+                    signature.check("job", args, kwargs)
+                with pytest.raises(TypeError, match="job"):
+                    signature.decode("job", arguments, JOB)
+            else:
+                signature.check("job", args, kwargs)
+                given, named = signature.decode("job", arguments, JOB)
+                assert function(*given, **named) == expected, (args, kwargs)
+
+
+@dataclass
+class Refusing:
+    n: int
+
+    def __post_init__(self) -> None:
+        raise KeyError("refused")
+
+
+def test_an_argument_whose_type_raises_ends_the_attempt_and_not_the_worker() -> None:
+    def job(refusing: Refusing) -> None: ...
+
+    done = ran(job, {"n": 1}, retries=0)
+    assert (done.state, done.error) == ("dead", "KeyError: 'refused'")
 
 
 def test_what_a_job_knows_of_itself() -> None:

@@ -359,6 +359,25 @@ def test_how_far_a_job_is_told_only_while_it_is_held() -> None:
     assert session.progress(1, b"p") == b""
 
 
+def test_requests_and_jobs_are_told_in_the_order_in_which_they_came() -> None:
+    run = f.frame(f.RUN, 2, msgspec.msgpack.encode([b"i" * 16, "job", 1, None, b""]))
+    assert told(ready().receive(request(1) + run + request(3))) == ["Opened 1", "Given 2", "Opened 3"]
+
+
+@pytest.mark.parametrize(
+    ("run", "reason"),
+    [
+        ([b"i" * 16, "job", 0, None, b""], "RUN: Expected `int` >= 1"),
+        ([b"i" * 16, "a\n", 1, None, b""], "RUN: a job's name has no control character"),
+        ([b"i" * 15, "job", 1, None, b""], "RUN: Expected `bytes` of length >= 16"),
+    ],
+)
+def test_a_run_that_is_broken_is_a_violation(run: list[Any], reason: str) -> None:
+    *_, ended = ready().receive(request(1) + f.frame(f.RUN, 2, msgspec.msgpack.encode(run)))
+    assert isinstance(ended, Ended)
+    assert reason in ended.text
+
+
 def test_a_job_behind_a_body_waits_for_it() -> None:
     run = f.frame(f.RUN, 2, msgspec.msgpack.encode([b"i" * 16, "job", 1, None, b""]))
     assert told(ready().receive(request(1, True) + run + data(1, b"", False))) == ["Opened 1", "Given 2"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, final
 
 from msgspec import Struct
 
@@ -22,6 +22,7 @@ class Greeted(Struct, frozen=True):
     info: Mapping[str, Any]
 
 
+@final
 class Opened(Struct, frozen=True, gc=False):
     """A request to answer, its body complete."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from typing import TypeAlias
-from uuid import UUID
 
 from ._link import port
 from ._wire import payloads as p
@@ -28,17 +27,21 @@ class JobState(Array, frozen=True):
 
 
 class Job:
-    """One attempt of a job; a job's function gets it for a parameter that is named `job` or annotated with it.
+    """One attempt of a job. A job's function gets it for a parameter that is annotated with it, or is named `job` and
+    has no type of its own.
 
     `id` is a UUID as text, `name` the job's, `attempt` 1 the first time.
     """
 
-    __slots__ = ("_state", "_stream", "id")
+    __slots__ = ("_state", "_stream")
 
     def __init__(self, state: JobState, stream: int) -> None:
         self._state = state
         self._stream = stream
-        self.id = text_of_id(state.id)
+
+    @property
+    def id(self) -> str:
+        return text_of_id(self._state.id)
 
     @property
     def name(self) -> str:
@@ -91,17 +94,20 @@ def job_of_run(run: p.Run, stream: int) -> Job:
 
 def new_id() -> bytes:
     """A UUID of version 7 (RFC 9562, section 5.7): its first 48 bits count milliseconds, 74 are random."""
-    number = (time.time_ns() // 1_000_000 & (1 << 48) - 1) << 80 | int.from_bytes(os.urandom(10), "big")
-    number = number & ~(0xF << 76) | 7 << 76
-    number = number & ~(0b11 << 62) | 0b10 << 62
-    return number.to_bytes(16, "big")
+    number = time.time_ns() // 1_000_000 << 80 | int.from_bytes(os.urandom(10), "big")
+    return (number & _ID_FREE | _ID_KIND).to_bytes(16, "big")
 
 
 def text_of_id(id: bytes) -> str:
     """An id as people and URLs have it."""
-    return str(UUID(bytes=id))
+    text = id.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def beginning_of(text: str, size: int) -> str:
     """At most so many bytes of it."""
     return text.encode("utf-8", "replace")[:size].decode("utf-8", "ignore")
+
+
+_ID_KIND = 7 << 76 | 0b10 << 62  # version and variant
+_ID_FREE = ~(0xF << 76 | 0b11 << 62)

@@ -22,6 +22,8 @@ def options(
     within: bool = False,
 ) -> p.EnqueueOptions:
     """Checked; `within` a transaction. Raises `TypeError` and `ValueError`."""
+    if delay is None and at is None and priority is None and key is None and queue is None and not within:
+        return _NONE
     if delay is not None and at is not None:
         raise ValueError("a job has a delay, or a time at which it is due: not both")
     return p.EnqueueOptions(
@@ -66,3 +68,6 @@ def _seconds(what: str, seconds: Any) -> float:
     if not 0 <= seconds <= 1e15:  # neither infinity nor NaN is in there
         raise ValueError(f"{what} is a finite number of seconds, not negative: {seconds!r}")
     return seconds
+
+
+_NONE = p.EnqueueOptions()

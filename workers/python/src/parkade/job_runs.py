@@ -30,7 +30,7 @@ def run_job(function: JobFunction[..., object] | None, stream: int, run: p.Run) 
     job = job_of_run(run, stream)
     try:
         args, kwargs = function.signature.decode(run.name, run.arguments, job)
-    except (Discard, TypeError) as error:
+    except FAULTS as error:
         return failure(job, error)
     return attempt(job, partial(function.function, *args, **kwargs), function.asynchronous)
 
@@ -90,6 +90,8 @@ def give_kept(result: bytes) -> Kept:
 
 
 def _finish(job: Job, result: object) -> Answer:
+    if result is None:
+        return _NOTHING
     if isinstance(result, Wait):
         return _park(job, result)
     encoded = result.result if isinstance(result, Kept) else encode_result(result)
@@ -123,3 +125,6 @@ def _reason(error: BaseException | None) -> str:
 
 def _told(job: Job) -> str:
     return f"job {job.name} {job.id}, attempt {job.attempt}"
+
+
+_NOTHING = Attempted(f.RESULT, encode_payload((encode_result(None),)))

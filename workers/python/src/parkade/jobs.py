@@ -67,6 +67,7 @@ class JobFunction(Generic[P, R]):
         self.function = function
         self.signature = Signature(function)
         self.policy = policy
+        self.asynchronous = inspect.iscoroutinefunction(function)
 
     @property
     def name(self) -> str:
@@ -78,11 +79,6 @@ class JobFunction(Generic[P, R]):
         if self.name == "<lambda>":
             return "a lambda has no name that others could enqueue it by: give it one with name="
         return p.fault_of_job(self.name)
-
-    @property
-    def asynchronous(self) -> bool:
-        """Whether it is an async def."""
-        return inspect.iscoroutinefunction(self.function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return cast("R", self.function(*args, **kwargs))
@@ -110,12 +106,13 @@ class JobFunction(Generic[P, R]):
         Raises `TypeError` for arguments that the function does not take or MessagePack cannot tell, `ValueError` over
         524,288 bytes, `WaitError` where there is no core.
         """
-        self.signature.check(self.name, args, kwargs)
+        name = self.name
+        self.signature.check(name, args, kwargs)
         transaction = open_transaction()
         key = key if key is not None else self._key(args, kwargs)
         told = options(delay, at, priority, key, queue, transaction is not None)
         id = new_id()
-        job = encode_payload((id, self.name, encode_arguments(self.name, args, kwargs), told))
+        job = encode_payload((id, name, encode_arguments(name, args, kwargs), told))
         port.port().enqueue(id, job)
         return Handle(id, transaction)
 

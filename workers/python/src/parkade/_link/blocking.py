@@ -78,26 +78,31 @@ class Blocking:
 
     def serve(self) -> Ended | None:
         """Serves until the core says goodbye, or is gone (None)."""
-        session, runs = self._session, self._application.runs
+        session, runs, attempt = self._session, self._application.runs, self._application.attempt
         receive, write, cancelled = self._receive, self.write, session.cancelled
-        respond, park = session.respond, session.park
+        respond, park, end = session.respond, session.park, session.end
         while data := receive():
             events = session.receive(data)
             while events:
                 for event in events:
-                    if type(event) is not Opened:
+                    if type(event) is not Opened and type(event) is not Given:
                         if type(event) is Ended:
                             return event
                         self._other(event)
                         continue
-                    stream, request = event.stream, event.request
+                    self._running = stream = event.stream
                     if cancelled and stream in cancelled:
                         write(session.error(stream, "cancelled"))
                         continue
-                    self._running = stream
-                    answer = runs[request.route](request)
+                    if type(event) is Opened:
+                        request = event.request
+                        answer = runs[request.route](request)
+                    else:
+                        answer = attempt(stream, event.run)
                     if type(answer) is bytes:
                         write(respond(stream, answer))
+                    elif type(answer) is Attempted:
+                        write(end(stream, answer.kind, answer.payload))
                     elif type(answer) is Parked:
                         write(park(stream, answer.park))
                     else:
@@ -110,14 +115,11 @@ class Blocking:
         match event:
             case Reply(data=data):
                 self.write(data)
-            case Called(stream=stream) | Given(stream=stream) if stream in session.cancelled:
+            case Called(stream=stream) if stream in session.cancelled:
                 self.write(session.error(stream, "cancelled"))
             case Called(stream=stream, function=function, state=state, outcome=outcome):
                 self._running = stream
                 self._answer(stream, cast(Answer, self._application.call(stream, function, state, outcome)))
-            case Given(stream=stream, run=run):
-                self._running = stream
-                self._answer(stream, cast(Answer, self._application.attempt(stream, run)))
             case Writable(stream=stream) if stream in self._suspended and stream not in session.cancelled:
                 self._go_on(stream, self._suspended[stream])
             case Cancelled(stream=stream) if stream in self._suspended:

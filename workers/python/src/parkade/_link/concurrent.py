@@ -189,6 +189,9 @@ class Concurrent(asyncio.Protocol):
                     route = event.request.route
                     self._running = event.stream
                     self._begin(event.stream, self._runs[route](event.request), route in self.plain)
+                elif type(event) is Given and event.stream not in cancelled:
+                    self._running = event.stream
+                    self._begin(event.stream, self._application.attempt(event.stream, event.run), False)
                 else:
                     self._take(event)
             events, self._kept = self._kept, []
@@ -205,9 +208,6 @@ class Concurrent(asyncio.Protocol):
             case Called(stream=stream, function=function, state=state, outcome=outcome):
                 self._running = stream
                 self._begin(stream, self._application.call(stream, function, state, outcome), False)
-            case Given(stream=stream, run=run):
-                self._running = stream
-                self._begin(stream, self._application.attempt(stream, run), False)
             case Resumed(streams=streams, outcome=outcome):
                 for stream in streams:
                     self._resume(stream, outcome)

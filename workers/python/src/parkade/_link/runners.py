@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable
 from contextvars import Context, copy_context
 from typing import Any, Protocol
 
-from .._answers import Answer, Coming
+from .._answers import Answer, Attempted, Coming
 from .._session import Session
 from . import port
 from .exchange import Exchange
@@ -102,6 +102,8 @@ class Runners:
                 answer = await coming
                 if type(answer) is bytes and exchange.waiters is None:
                     link.write(session.respond(stream, answer))
+                elif type(answer) is Attempted and exchange.waiters is None:
+                    link.write(session.end(stream, answer.kind, answer.payload))
                 else:
                     await self._finish(exchange, answer)
             except asyncio.CancelledError:

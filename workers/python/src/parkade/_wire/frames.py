@@ -56,13 +56,14 @@ def frame(kind: int, stream: int, payload: bytes, flags: int = 0) -> bytes:
     return _pack(len(payload), kind, flags, stream) + payload
 
 
-# The same header with kind and flags as one number, for the two frames that every request costs: a number less to make
-# and to take apart, and one comparison for both.
+# The same header with kind and flags as one number, for the frames that every request and every job costs: a
+# number less to make and to take apart, and one comparison for both.
 
 _plain = struct.Struct(">IHxxI")
 pack_plain = _plain.pack
 unpack_plain = _plain.unpack_from
 PLAIN_REQUEST = REQUEST << 8  # without MORE, and without a flag of a later version
+PLAIN_RUN = RUN << 8
 PLAIN_RESPONSE = RESPONSE << 8
 
 

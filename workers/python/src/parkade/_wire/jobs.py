@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
@@ -161,6 +162,7 @@ class Recurring(Struct, frozen=True, omit_defaults=True, kw_only=True):
             raise ValueError("a recurring job has one of every and cron")
 
 
+@lru_cache(maxsize=1_024)  # there are few, and each run of a job says one
 def fault_of_job(name: str) -> str | None:
     """Why no job has this name, or None."""
     if not 1 <= len(name.encode("utf-8", "replace")) <= JOB_NAME_MAX:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, TypeAlias
 
 from msgspec import Meta, Struct
@@ -21,7 +22,7 @@ class Map(Struct, frozen=True, gc=False, omit_defaults=True):
 
 def has_control_character(text: str) -> bool:
     """Whether one of C0, DEL or C1 is in it."""
-    return any(character < " " or "\x7f" <= character <= "\x9f" for character in text)
+    return _CONTROL.search(text) is not None
 
 
 def byte_length(body: object) -> int:
@@ -36,3 +37,6 @@ def byte_length(body: object) -> int:
             return len(body.encode())
         case _:
             raise ValueError("a body is bytes or text")
+
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
