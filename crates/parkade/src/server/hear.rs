@@ -98,7 +98,9 @@ impl Server {
     }
 
     pub(super) fn hear_worker(&mut self, event: WorkerEvent) {
-        let Some(event) = self.gate(event) else { return };
+        if let Some(gate) = self.gate(&event) {
+            return gate.push(event);
+        }
         match event {
             WorkerEvent::Ready { worker, credit, application } => self.worker_ready(worker, credit, *application),
             WorkerEvent::Failed { worker, text } => {

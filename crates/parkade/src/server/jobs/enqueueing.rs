@@ -86,31 +86,21 @@ impl Server {
         }
     }
 
-    /// Whether this has to wait until the store has what the request enqueued before it: a wait that begins, an answer that comes in pieces,
-    /// the end of one.
+    /// Where this has to wait until the store has what the request enqueued before it: a wait that begins, an answer that comes in pieces,
+    /// the end of one. Nowhere for all else, which is nearly everything.
     /// An answer that is whole the core holds itself, so that the worker has its credit back.
-    pub(in crate::server) fn gate(&mut self, event: WorkerEvent) -> Option<WorkerEvent> {
-        let request = match &event {
-            WorkerEvent::Parked { wait: WireWait::Stored, .. } | WorkerEvent::Response { more: false, .. } => {
-                return Some(event);
-            }
-            WorkerEvent::Parked { request, .. }
-            | WorkerEvent::Response { request, .. }
-            | WorkerEvent::Data { request, .. }
-            | WorkerEvent::Errored { request, .. } => *request,
-            _ => return Some(event),
+    pub(in crate::server) fn gate(&mut self, event: &WorkerEvent) -> Option<&mut Vec<WorkerEvent>> {
+        let (request, waits) = match event {
+            WorkerEvent::Parked { wait: WireWait::Stored, .. } | WorkerEvent::Response { more: false, .. } => return None,
+            WorkerEvent::Parked { request, .. } | WorkerEvent::Response { request, .. } => (*request, true),
+            WorkerEvent::Data { request, more, .. } => (*request, !more),
+            WorkerEvent::Errored { request, .. } => (*request, false),
+            _ => return None,
         };
-        let Some(exchange) = self.exchanges.of(request) else { return Some(event) };
-        let waits = matches!(
-            event,
-            WorkerEvent::Parked { .. } | WorkerEvent::Response { .. } | WorkerEvent::Data { more: false, .. }
-        );
+        let exchange = self.exchanges.of(request)?;
         let is_gated = exchange.jobs.as_ref().is_some_and(|jobs| !jobs.gated.is_empty());
-        if !(is_gated || waits && self.core.is_unstored(request)) {
-            return Some(event);
-        }
-        exchange.jobs.get_or_insert_default().gated.push(event);
-        None
+        let has_to_wait = is_gated || waits && self.core.is_unstored(request);
+        has_to_wait.then(|| &mut exchange.jobs.get_or_insert_default().gated)
     }
 
     /// The store has everything, or will not have it.
