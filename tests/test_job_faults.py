@@ -390,6 +390,15 @@ def test_a_full_disk_is_told_at_once_and_loses_nothing(serve: Serve, full_disk: 
     check_acknowledged(serve, server, full_disk, acknowledged)
 
 
+@pytest.mark.promise(9)
+def test_a_coroutine_that_awaits_its_enqueue_is_told_of_a_full_disk_too(serve: Serve, full_disk: Path) -> None:
+    server = serve("jobs_async", folder=full_disk)
+    (full_disk / "ballast").write_bytes(b"x" * (5 << 20))
+    fill(server, 507)
+    answer = server.post("/stored", asking("write", LARGE))
+    assert (answer.status, "there is no room" in answer.text) == (507, True)
+
+
 @pytest.fixture
 def full_disk() -> Iterator[Path]:
     """A file system of 8 MiB, where this machine lets us make one."""

@@ -91,7 +91,9 @@ impl Server {
     /// An answer that is whole the core holds itself, so that the worker has its credit back.
     pub(in crate::server) fn gate(&mut self, event: &WorkerEvent) -> Option<&mut Vec<WorkerEvent>> {
         let (request, waits) = match event {
-            WorkerEvent::Parked { wait: WireWait::Stored, .. } | WorkerEvent::Response { more: false, .. } => return None,
+            WorkerEvent::Parked { wait: WireWait::Stored, .. } | WorkerEvent::Response { more: false, .. } => {
+                return None;
+            }
             WorkerEvent::Parked { request, .. } | WorkerEvent::Response { request, .. } => (*request, true),
             WorkerEvent::Data { request, more, .. } => (*request, !more),
             WorkerEvent::Errored { request, .. } => (*request, false),
