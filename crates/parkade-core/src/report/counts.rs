@@ -10,6 +10,7 @@ pub struct Counts {
     pub answered: u64,
     pub cancelled: Tally<Reason>,
     pub refused: Tally<Refusal>,
+    /// Times a request was parked; runs of jobs are no requests.
     pub parked: u64,
     pub queries: u64,
     /// Requests that shared an execution, or a result, of another.

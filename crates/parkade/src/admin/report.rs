@@ -107,8 +107,11 @@ pub struct Worker {
     /// Coroutines in it that wait.
     pub awaiting: usize,
     pub credit: i64,
-    /// Requests that it has done.
+    /// Requests that it has done; one that went on behind a wait counts for each time.
     pub requests: u64,
+    /// Likewise jobs.
+    #[serde(default)]
+    pub jobs: u64,
     pub resident_bytes: Option<u64>,
     pub age: f64,
 }
