@@ -15,7 +15,6 @@ import pytest
 from .conftest import Serve
 from .harness.jobs import Ran, asking, enqueue, result, state, until_state, waiting
 from .harness.server import Server
-from .harness.until import until
 
 Place = tuple[Server, Ran]
 

@@ -124,6 +124,13 @@ def test_options_of_the_command_line_are_those_of_enqueue(server: Server) -> Non
     assert "in 5 min" in parkade(server, "jobs") or "in 4 min" in parkade(server, "jobs")
 
 
+def test_what_the_command_line_enqueues_counts_unless_it_was_there(server: Server) -> None:
+    before = metric(server, "jobs_enqueued_total")
+    for line, expected in (("one", 1), ("the same", 1)):
+        parkade(server, "enqueue", "write", line, "--key", "counted once", "--delay", "5m")
+        assert metric(server, "jobs_enqueued_total") - before == expected
+
+
 def test_what_the_application_says_of_a_job_holds_for_the_command_line_too(serve: Serve, tmp_path: Path) -> None:
     file = tmp_path / "said.py"
     file.write_text(

@@ -83,9 +83,10 @@ def until_noted(server: Server) -> None:
 )
 def test_a_job_recurs(serve: Serve, code: Code, tmp_path: Path, decorators: tuple[str, ...]) -> None:
     ran, started = Ran(tmp_path), time.time()
-    serve(code.write(*decorators), folder=tmp_path)
+    server = serve(code.write(*decorators), folder=tmp_path)
     ran.until_count("tick", 2)
     check(ran, started, 1)
+    assert server.status()["counts"]["jobs_enqueued"] >= 2
 
 
 @pytest.mark.promise(9)

@@ -28,7 +28,6 @@ pub struct Counts {
     pub gaps: u64,
     /// Messages for which no channel could be had.
     pub unpublished: u64,
-    pub jobs_enqueued: u64,
     pub jobs_claimed: u64,
     /// Runs that have ended, by what became of the job.
     pub jobs_completed: u64,

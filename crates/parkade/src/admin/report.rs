@@ -176,7 +176,7 @@ pub struct Totals {
     pub queries_shared: u64,
     #[serde(default)]
     pub queries_cancelled: u64,
-    /// By requests and by jobs; scripts are not counted.
+    /// Those that the store has taken from this server, whoever enqueued them: requests, jobs, scripts, operators, and what recurs.
     #[serde(default)]
     pub jobs_enqueued: u64,
     #[serde(default)]

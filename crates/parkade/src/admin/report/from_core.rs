@@ -28,6 +28,7 @@ pub struct Shell {
     pub result_bytes: usize,
     /// As the store said last.
     pub jobs: Jobs,
+    pub jobs_enqueued: u64,
     pub connections_count_max: usize,
     pub body_bytes_max: usize,
 }
@@ -84,7 +85,7 @@ impl Report {
                 body_bytes: shell.body_bytes_max,
                 ..status.limits.into()
             },
-            counts: counts.into(),
+            counts: Totals { jobs_enqueued: shell.jobs_enqueued, ..counts.into() },
             ended: shell.ended,
             query_times: shell.query_times,
         }
@@ -160,7 +161,6 @@ impl From<&Counts> for Totals {
             queries: counts.queries,
             queries_shared: counts.queries_shared,
             queries_cancelled: counts.queries_cancelled,
-            jobs_enqueued: counts.jobs_enqueued,
             jobs_claimed: counts.jobs_claimed,
             jobs_completed: counts.jobs_completed,
             jobs_retried: counts.jobs_retried,
@@ -176,6 +176,8 @@ impl From<&Counts> for Totals {
             reloads_given_up: counts.reloads_given_up,
             refused_events: tally(&counts.refused_events, words::refused_event),
             late_frames: counts.late_frames,
+            // The shell knows.
+            jobs_enqueued: 0,
         }
     }
 }

@@ -127,7 +127,8 @@ impl Server {
             for due in entry.timetable.due(entry.last, now, entry.missed) {
                 let job = due.runs.then(|| self.recurring_job(entry));
                 let (name, at) = (entry.name.clone(), due.at);
-                self.jobs.ask(Question::Recur, |tag| Command::Recur { tag, name, due: at, job });
+                let question = Question::Recur { is_skipped: job.is_none() };
+                self.jobs.ask(question, |tag| Command::Recur { tag, name, due: at, job });
                 entry.last = entry.last.max(Some(at));
             }
             next = next.into_iter().chain(entry.timetable.next(entry.last.unwrap_or(now))).min();
