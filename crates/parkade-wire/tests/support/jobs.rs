@@ -59,5 +59,6 @@ pub fn recurring(recurring: &Recurring) -> Value {
         ("cron", cron),
         ("timezone", timezone),
         ("missed", json!(recurring.missed.word())),
+        ("key", json!(recurring.key)),
     ])
 }

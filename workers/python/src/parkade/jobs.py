@@ -109,7 +109,7 @@ class JobFunction(Generic[P, R]):
         524,288 bytes, `WaitError` where there is no core.
         """
         self.signature.check(self.name, args, kwargs)
-        told = options(delay, at, priority, key if key is not None else self._key(args, kwargs), queue)
+        told = options(delay, at, priority, key if key is not None else self.key(args, kwargs), queue)
         id = new_id()
         job = encode_payload((id, self.name, encode_arguments(self.name, args, kwargs), told))
         port.port().enqueue(id, job)
@@ -127,7 +127,8 @@ class JobFunction(Generic[P, R]):
             priority=policy.priority,
         )
 
-    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    def key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+        """What `unique` makes of these arguments. Raises `TypeError`, `ValueError`, and what a function raises."""
         unique = self.policy.unique
         if callable(unique):
             return checked_text("a key", unique(*args, **kwargs))

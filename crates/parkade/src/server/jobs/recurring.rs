@@ -32,6 +32,7 @@ struct Entry {
     arguments: Bytes,
     timetable: Timetable,
     missed: Missed,
+    key: Option<Box<str>>,
     last: Option<Wall>,
 }
 
@@ -58,8 +59,8 @@ impl Timetables {
                 WireMissed::All => Missed::All,
             };
             let (name, job) = (told.name.into(), told.job.into());
-            let arguments = Bytes::copy_from_slice(&told.arguments);
-            Ok(Entry { name, job, arguments, timetable, missed, last })
+            let (arguments, key) = (Bytes::copy_from_slice(&told.arguments), told.key.map(Into::into));
+            Ok(Entry { name, job, arguments, timetable, missed, key, last })
         });
         self.all = entries.collect::<Result<_, _>>()?;
         self.remember();
@@ -147,7 +148,7 @@ impl Server {
             arguments: entry.arguments.clone(),
             priority: spec.map_or(0, |spec| spec.priority),
             due: None,
-            key: None,
+            key: entry.key.clone(),
         }
     }
 }
