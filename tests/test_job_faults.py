@@ -15,7 +15,6 @@ import pytest
 from .conftest import Serve
 from .harness.jobs import Ran, asking, enqueue, result, state, until_state, waiting
 from .harness.server import Server
-from .harness.until import until
 
 Place = tuple[Server, Ran]
 
@@ -98,8 +97,9 @@ def test_a_job_that_enqueues_itself_for_ever_starves_nobody(serve: Serve, tmp_pa
         assert server.get("/hola/you").text == "Hola you"
         assert result(server, enqueue(server, "write", f"other {number}")).status == 200
     assert len(ran.lines()) == 20
-    lives = server.status()["lives"]
-    assert sum(lives.values()) < 10, "it is one at a time"
+    status = server.status()
+    jobs, held = status["jobs"], sum(worker["held"] for worker in status["workers"])
+    assert jobs["queued"] + jobs["parked"] + held < 10, "it is one at a time"
     assert server.stop() == 0
 
 
@@ -390,6 +390,15 @@ def test_a_full_disk_is_told_at_once_and_loses_nothing(serve: Serve, full_disk: 
     check_acknowledged(serve, server, full_disk, acknowledged)
 
 
+@pytest.mark.promise(9)
+def test_a_coroutine_that_awaits_its_enqueue_is_told_of_a_full_disk_too(serve: Serve, full_disk: Path) -> None:
+    server = serve("jobs_async", folder=full_disk)
+    (full_disk / "ballast").write_bytes(b"x" * (5 << 20))
+    fill(server, 507)
+    answer = server.post("/stored", asking("write", LARGE))
+    assert (answer.status, "there is no room" in answer.text) == (507, True)
+
+
 @pytest.fixture
 def full_disk() -> Iterator[Path]:
     """A file system of 8 MiB, where this machine lets us make one."""
@@ -454,4 +463,4 @@ def test_the_order_of_things_does_not_matter_to_who_looks(plain: Place) -> None:
     server.open_gate(gate)
     for job in jobs:
         until_state(server, job, "completed")
-    until("the rest", lambda: server.status()["lives"]["running"] == 0)
+    server.until_zero()

@@ -124,6 +124,13 @@ def test_options_of_the_command_line_are_those_of_enqueue(server: Server) -> Non
     assert "in 5 min" in parkade(server, "jobs") or "in 4 min" in parkade(server, "jobs")
 
 
+def test_what_the_command_line_enqueues_counts_unless_it_was_there(server: Server) -> None:
+    before = metric(server, "jobs_enqueued_total")
+    for line, expected in (("one", 1), ("the same", 1)):
+        parkade(server, "enqueue", "write", line, "--key", "counted once", "--delay", "5m")
+        assert metric(server, "jobs_enqueued_total") - before == expected
+
+
 def test_what_the_application_says_of_a_job_holds_for_the_command_line_too(serve: Serve, tmp_path: Path) -> None:
     file = tmp_path / "said.py"
     file.write_text(
@@ -338,7 +345,7 @@ def test_a_server_without_jobs_makes_no_file_for_who_looks(serve: Serve, tmp_pat
     assert not (tmp_path / ".parkade").exists()
     status = server.status()
     assert sum(jobs_by_state(status).values()) == 0
-    assert "jobs" not in parkade(server, "status", "--once")
+    assert "\njobs" not in parkade(server, "status", "--once")
     assert metric(server, "jobs", state="ready") == 0
     job = parkade(server, "enqueue", "for_another_application").strip()
     until("it is unknown", lambda: [one["state"] for one in listed(server)] == ["unknown"])
@@ -382,6 +389,27 @@ def on_the_page(server: Server) -> list[str]:
     """What the line of jobs says in a terminal, without ages."""
     (line,) = (line for line in parkade(server, "status", "--once").splitlines() if line.startswith("jobs "))
     return [part.split(" (")[0] for part in line.removeprefix("jobs").strip().split("   ")][:5]
+
+
+def test_runs_of_jobs_are_not_counted_among_requests(serve: Serve, tmp_path: Path) -> None:
+    server, ran = serve("jobs", folder=tmp_path, workers=1, job_workers=1, is_ready=False), Ran(tmp_path)
+    server.ready(2)
+    parked = enqueue(server, "wait_long", "parked")
+    server.until(lambda status: status["jobs"]["parked"] == 1)
+    enqueue(server, "wait_at", "counted")
+    ran.until("begin counted 1")
+    status = server.until(lambda status: status["jobs"]["running"] == 2)
+    assert not any(status["lives"].values())
+    assert not any(wait["count"] for wait in status["waits"].values())
+    assert (status["counts"]["accepted"], status["counts"]["answered"]) == (2, 2)
+    assert {worker["for_jobs"]: (worker["requests"], worker["jobs"]) for worker in status["workers"]} == {
+        False: (2, 0),
+        True: (0, 1),
+    }
+    assert "running 2 (parked 1)" in parkade(server, "status", "--once")
+    server.open_gate("counted")
+    parkade(server, "jobs", "cancel", parked)
+    server.until_zero()
 
 
 def test_workers_for_jobs_are_told_apart(serve: Serve, tmp_path: Path) -> None:

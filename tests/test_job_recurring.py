@@ -14,7 +14,7 @@ from .harness.until import until
 
 APP = """
 import time
-from parkade import App
+from parkade import App, after
 from jobs_ran import note
 
 app = App()
@@ -83,9 +83,10 @@ def until_noted(server: Server) -> None:
 )
 def test_a_job_recurs(serve: Serve, code: Code, tmp_path: Path, decorators: tuple[str, ...]) -> None:
     ran, started = Ran(tmp_path), time.time()
-    serve(code.write(*decorators), folder=tmp_path)
+    server = serve(code.write(*decorators), folder=tmp_path)
     ran.until_count("tick", 2)
     check(ran, started, 1)
+    assert server.status()["counts"]["jobs_enqueued"] >= 2
 
 
 @pytest.mark.promise(9)
@@ -116,6 +117,24 @@ def test_a_reload_doubles_nothing_and_what_no_longer_recurs_ends(serve: Serve, c
     ran.until_count("tock", 2)
     assert len(times(ran)) <= ticks + 1, "one may have been on its way"
     check(ran, started, 1)
+
+
+def test_a_unique_job_does_not_recur_while_one_has_not_ended(serve: Serve, code: Code, tmp_path: Path) -> None:
+    """The other one tells that its times have come."""
+    more = """
+@app.every(1)
+@app.job(unique=True)
+def slow():
+    note("slow")
+    return after(3_600).then(later)
+
+def later(): ...
+"""
+    serve(code.write("@app.every(1)", more=more), folder=tmp_path)
+    ran = Ran(tmp_path)
+    ran.until("slow")
+    ran.until_count("tick", len(ran.about("tick")) + 3)
+    assert len(ran.about("slow")) == 1
 
 
 def test_a_timetable_is_accepted(serve: Serve, code: Code, tmp_path: Path) -> None:

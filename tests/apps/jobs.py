@@ -102,6 +102,11 @@ def wait_behind(line: str) -> object:
     return after(0.05).then(write_behind, line=line)
 
 
+@app.job
+def wait_long(line: str) -> object:
+    return after(3_600).then(write_behind, line=line)
+
+
 def write_behind(line: str) -> str:
     note(line)
     return f"behind {line}"

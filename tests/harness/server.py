@@ -389,6 +389,8 @@ def is_zero(status: Status) -> bool:
     channels, workers = status["channels"]["busiest"], status["workers"]
     return not (
         any(lives)
+        or status["jobs"]["queued"]
+        or status["jobs"]["parked"]
         or any(wait["count"] for wait in waits)
         or any(channel["next"] or channel["stream"] for channel in channels)
         or any(worker["held"] or worker["awaiting"] for worker in workers)

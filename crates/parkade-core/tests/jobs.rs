@@ -7,7 +7,7 @@ mod script;
 use std::time::Duration;
 
 use parkade_core::limits::{JOB_RETRY_MAX, JOB_RETRY_MIN};
-use parkade_core::{Config, State};
+use parkade_core::{Config, LivesStatus, State};
 use script::{Script, check_quietly as check, check_with, quiet as config};
 
 /// A worker runs it.
@@ -74,6 +74,26 @@ fn a_job_waits_as_a_request_does() {
     check(&format!("{RUNS} park:r:timer:5s:call wait:5s error:r"), "verdict:r:retry:Raised done:r");
     let waits = Script::run(config(), WAITS);
     assert_eq!((waits.state("r"), waits.core.status(waits.now).jobs_running), (Some(State::Parked), 1));
+}
+
+#[test]
+fn runs_are_told_apart_from_requests() {
+    let status = |events: &str| {
+        let script = Script::run(config(), events);
+        let status = script.core.status(script.now);
+        let waits: usize = status.waits.iter().map(|wait| wait.count).sum();
+        (status.lives, status.runs, (waits, script.core.counts().parked))
+    };
+    let none = LivesStatus::default();
+    let (routed, running) = (LivesStatus { routed: 1, ..none }, LivesStatus { running: 1, ..none });
+    let parked = LivesStatus { parked: 1, ..none };
+    assert_eq!(status(CLAIMED), (LivesStatus { routed: 1, running: 1, ..none }, routed, (0, 0)));
+    assert_eq!(status(RUNS), (running, running, (0, 0)));
+    assert_eq!(status(WAITS), (parked, parked, (0, 0)));
+    assert_eq!(status("ready:1 arrive:a park:a:timer:5s:call"), (parked, none, (1, 1)));
+    let worker = Script::run(config(), &format!("{RUNS} return:r arrive:a answer:a"));
+    let worker = worker.core.status(worker.now).workers[0].clone();
+    assert_eq!((worker.done, worker.jobs_done), (2, 1));
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub struct Claimed {
     pub name: Box<str>,
     pub queue: Box<str>,
     pub arguments: Bytes,
-    /// 1 the first time. A rescue counts, being handed back does not.
+    /// 1 the first time. A rescue counts, being handed back or not known does not.
     pub attempt: u32,
 }
 
@@ -54,7 +54,8 @@ pub enum Verdict {
     Cancelled,
     /// The server stops: it waits again, and this attempt does not count.
     HandedBack,
-    /// The application has no such function (any more): kept until somebody retries it, or the application has one again.
+    /// The application has no such function (any more): kept until somebody retries it, or the application has one again. This attempt does
+    /// not count.
     Unknown,
 }
 

@@ -99,6 +99,8 @@ pub struct Recurring {
     pub arguments: Bytes,
     pub when: When,
     pub missed: Missed,
+    /// As that of an enqueue: while one with it has not ended, another is not enqueued.
+    pub key: Option<String>,
 }
 
 /// When a recurring job is due.

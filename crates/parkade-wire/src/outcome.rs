@@ -18,8 +18,8 @@ pub enum Outcome<'a> {
     Timeout { cursor: Cow<'a, str> },
     /// The worker has taken its `PARK` back.
     Unparked,
-    /// The wait could not be had.
-    Refused { text: Cow<'a, str> },
+    /// The wait could not be had, or what was waited for cannot be. `status` is 400 to 599.
+    Refused { text: Cow<'a, str>, status: u16 },
     /// The query was carried out, or the transaction has begun or ended. `body` is JSON text, at most `INLINE_BODY_BYTES_MAX`;
     /// `None` when it follows.
     Rows { columns: Columns, command: Cow<'a, str>, count: u64, body: Option<Cow<'a, [u8]>> },

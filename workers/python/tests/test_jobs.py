@@ -189,6 +189,27 @@ def test_a_job_recurs_over_or_under_its_decorator_and_alone() -> None:
         app.job(over)
 
 
+def test_a_recurring_job_has_the_key_of_one_that_is_enqueued_without_arguments() -> None:
+    app = App()
+
+    @app.every(60)
+    @app.job(unique=True)
+    def once(year: int = 2026) -> None: ...
+
+    @app.job(unique=lambda: "the only one")
+    @app.every(60)
+    def named() -> None: ...
+
+    app.every(60)(nothing)
+    with Client(app) as client:
+        once.enqueue()
+        keys = [one.key for one in app.told().recurring]
+        assert keys == [client.jobs[0].told.options.key, "the only one", None]
+    app.every(60)(app.job(unique=lambda year: str(year), name="yearly")(once.function))
+    with pytest.raises(SignatureError, match="yearly recurs"):
+        app.told()
+
+
 # Enqueued
 
 

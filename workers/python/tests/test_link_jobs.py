@@ -334,7 +334,7 @@ def test_a_function_behind_a_wait_of_a_job_is_the_job_still(core: StartCore) -> 
     assert told(worker.next()) == ("PROGRESS", stream, 1, "done")
     id = "0192f3a4-5b6c-7d8e-9f01-23456789abcd"
     assert told(worker.next()) == ("RESULT", stream, [7, "wait_then", id, 3, None])
-    resume(worker, ["refused", "a limit"], [worker.number()], park.then.function, [park.then.state])
+    resume(worker, ["refused", "a limit", 503], [worker.number()], park.then.function, [park.then.state])
     assert told(worker.next()) == ("ERROR", stream + 1, "application")
     worker.run("fail", "later")
     _, _, park = worker.next()
@@ -455,7 +455,8 @@ def test_a_coroutine_awaits_that_jobs_are_stored_and_learns_their_ids(core: Star
         (["no result", ID, "dead", "ValueError: secret"], 500, "the job failed"),
         (["no result", ID, "cancelled", ""], 410, "the job was cancelled"),
         (["no result", ID, "missing", ""], 404, "there is no such job"),
-        (["refused", "a limit"], 503, "a limit"),
+        (["refused", "a limit", 503], 503, "a limit"),
+        (["refused", "there is no room", 507], 507, "there is no room"),
     ],
 )
 def test_a_coroutine_awaits_a_result(core: StartCore, outcome: Any, status: int, body: Any) -> None:

@@ -23,7 +23,7 @@ pub enum Verdict {
     Cancelled,
     /// The server stops: this attempt does not count.
     HandedBack,
-    /// The application has no such function.
+    /// The application has no such function: this attempt does not count.
     Unknown,
 }
 

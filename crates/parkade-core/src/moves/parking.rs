@@ -71,7 +71,7 @@ impl Core {
         if self.lives.count_of(State::Parked) >= self.config.parked_count_max {
             return self.wait_refused(parking, Refusal::ParkedFull);
         }
-        self.counts.parked += 1;
+        self.counts.parked += u64::from(!self.jobs.is_run(parking.request));
         match wait {
             Wait::Timer { after } => self.park_timer(parking, after),
             Wait::Next { channel, timeout, since } => self.park_next(parking, &channel, timeout, since),

@@ -11,7 +11,6 @@ use crate::moves::parking::Parking;
 impl Core {
     /// `ENQUEUE`. One by a request that has ended is stored all the same; nobody waits for it.
     pub(crate) fn job_enqueued(&mut self, worker: WorkerId, request: RequestId) {
-        self.counts.jobs_enqueued += 1;
         if matches!(self.lives.life(request), Some(Life::Running(life)) if life.worker == worker) {
             self.jobs.unstored.entry(request).or_default().count += 1;
         }

@@ -10,6 +10,7 @@ pub struct Counts {
     pub answered: u64,
     pub cancelled: Tally<Reason>,
     pub refused: Tally<Refusal>,
+    /// Times a request was parked; runs of jobs are no requests.
     pub parked: u64,
     pub queries: u64,
     /// Requests that shared an execution, or a result, of another.
@@ -27,7 +28,6 @@ pub struct Counts {
     pub gaps: u64,
     /// Messages for which no channel could be had.
     pub unpublished: u64,
-    pub jobs_enqueued: u64,
     pub jobs_claimed: u64,
     /// Runs that have ended, by what became of the job.
     pub jobs_completed: u64,

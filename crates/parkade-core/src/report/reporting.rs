@@ -25,6 +25,7 @@ impl Core {
                 running: self.lives.count_of(State::Running),
                 parked: self.lives.count_of(State::Parked),
             },
+            runs: self.runs(),
             waits: self.waits(now),
             workers: self.roster.iter().map(|worker| self.worker_status(now, worker)).collect(),
             channels: self.channel_status(now),
@@ -71,11 +72,29 @@ impl Core {
         self.queries.iter().map(Execution::status)
     }
 
+    fn runs(&self) -> LivesStatus {
+        let mut runs = LivesStatus::default();
+        for request in self.jobs.runs.keys() {
+            match self.lives.state(*request) {
+                Some(State::Accepted) => runs.accepted += 1,
+                Some(State::Routed) => runs.routed += 1,
+                Some(State::Running) => runs.running += 1,
+                Some(State::Parked) => runs.parked += 1,
+                Some(State::Done | State::Cancelled) | None => {}
+            }
+        }
+        runs
+    }
+
+    /// Of requests.
     fn waits(&self, now: Moment) -> Vec<WaitStatus> {
         let kinds = [WaitKind::Timer, WaitKind::Next, WaitKind::Stream, WaitKind::Query, WaitKind::Job];
         let mut waits = kinds.map(|kind| WaitStatus { kind, count: 0, oldest: None });
-        for (_, life) in self.lives.iter() {
+        for (request, life) in self.lives.iter() {
             let Life::Parked(life) = life else { continue };
+            if self.jobs.is_run(request) {
+                continue;
+            }
             let wait = &mut waits[kind(life.watch) as usize];
             wait.count += 1;
             wait.oldest = wait.oldest.max(Some(now - life.journey.since()));
@@ -99,6 +118,7 @@ impl Core {
             concurrent: worker.is_concurrent(),
             for_jobs: worker.role() == Some(Role::Jobs),
             done: worker.done,
+            jobs_done: worker.jobs_done,
             held: worker.held.count(),
             awaiting: worker.awaiting.count(),
             credit: worker.credit,

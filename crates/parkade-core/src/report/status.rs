@@ -10,7 +10,11 @@ use crate::moment::Moment;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
+    /// Requests, and runs of jobs.
     pub lives: LivesStatus,
+    /// Of these the runs of jobs.
+    pub runs: LivesStatus,
+    /// What parked requests wait for.
     pub waits: Vec<WaitStatus>,
     pub workers: Vec<WorkerStatus>,
     /// Those with most waiters first, at most [`STATUS_CHANNELS_COUNT_MAX`](crate::limits::STATUS_CHANNELS_COUNT_MAX).
@@ -27,7 +31,7 @@ pub struct Status {
     pub jobs_running: usize,
     /// Claimed, and not given to a worker.
     pub jobs_waiting: usize,
-    /// Requests that wait for a job to end.
+    /// Requests, and runs of other jobs, that wait for a job to end.
     pub jobs_watched: usize,
     /// Requests for which the store is asked how a job stands.
     pub jobs_looked_up: usize,
@@ -45,7 +49,7 @@ pub struct Status {
     pub limits: LimitsStatus,
 }
 
-/// Requests by state; those that have ended are not counted.
+/// How many there are in each state; those that have ended are not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LivesStatus {
     pub accepted: usize,
@@ -119,6 +123,8 @@ pub struct WorkerStatus {
     pub for_jobs: bool,
     /// Closing frames that it has written.
     pub done: u64,
+    /// How many of these were about jobs.
+    pub jobs_done: u64,
     /// Streams that it holds, cancelled ones included.
     pub held: usize,
     /// Coroutines in it that wait.

@@ -26,6 +26,8 @@ pub(crate) struct Worker {
     pub(crate) occupying_jobs: u64,
     pub(crate) pace: Pace,
     pub(crate) done: u64,
+    /// How many of these were about jobs.
+    pub(crate) jobs_done: u64,
     pub(crate) resident_bytes: Option<u64>,
     pub(crate) ping: Ping,
     pub(crate) worn: Wear,
@@ -122,6 +124,7 @@ impl Worker {
             occupying_jobs: 0,
             pace: Pace::default(),
             done: 0,
+            jobs_done: 0,
             resident_bytes: None,
             ping: Ping::default(),
             worn: Wear::default(),
@@ -183,6 +186,7 @@ impl Worker {
         }
         self.credit += 1;
         self.done += 1;
+        self.jobs_done += u64::from(held.is_job);
         held
     }
 

@@ -45,7 +45,11 @@ fn apply(ledger: &Ledger, job: i64, priority: i16, verdict: &Verdict) -> Result<
             Ok(State::Dead)
         }
         Verdict::Cancelled => over(ledger, job, State::Cancelled),
-        Verdict::Unknown => over(ledger, job, State::Unknown),
+        Verdict::Unknown => {
+            let text = "UPDATE jobs SET attempt = attempt - 1 WHERE job = :job";
+            run(ledger, text, named_params! {":job": job})?;
+            over(ledger, job, State::Unknown)
+        }
         Verdict::Retry { due, error } => {
             let state = if *due > now { State::Scheduled } else { State::Ready };
             let text = "UPDATE jobs SET state = :state, due = :due, rank = :rank WHERE job = :job";

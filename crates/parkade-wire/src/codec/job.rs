@@ -107,6 +107,10 @@ pub(super) fn within<T: TryFrom<i64> + PartialOrd>(
     value.filter(|value| range.contains(value)).ok_or(Fault::payload(why))
 }
 
+pub(super) fn key(reader: &mut Reader) -> Result<String, Fault> {
+    short(reader, "a key is text", "a key has 1 to 200 bytes")
+}
+
 /// Text of 1 to 200 bytes.
 fn short(reader: &mut Reader, is_other: &'static str, is_long: &'static str) -> Result<String, Fault> {
     let text = reader.text(is_other)?;
@@ -124,8 +128,8 @@ fn options(reader: &mut Reader) -> Result<EnqueueOptions, Fault> {
             "at" => options.at = reader.optional(Reader::seconds)?,
             "priority" => options.priority = reader.optional(priority)?,
             "queue" => options.queue = reader.optional(queue)?,
-            "key" => options.key = reader.optional(|r| short(r, "a key is text", "a key has 1 to 200 bytes"))?,
             "within" => options.within = reader.boolean("within is a boolean")?,
+            "key" => options.key = reader.optional(self::key)?,
             _ => return Ok(false),
         }
         Ok(true)

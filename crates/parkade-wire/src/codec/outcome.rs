@@ -17,7 +17,12 @@ pub(super) fn write(out: &mut BytesMut, outcome: &Outcome) {
         Outcome::Elapsed => { array(out, 1); text(out, "elapsed"); }
         Outcome::Unparked => { array(out, 1); text(out, "unparked"); }
         Outcome::Timeout { cursor } => { array(out, 2); text(out, "timeout"); text(out, cursor); }
-        Outcome::Refused { text: why } => { array(out, 2); text(out, "refused"); text(out, why); }
+        Outcome::Refused { text: why, status } => {
+            array(out, 3);
+            text(out, "refused");
+            text(out, why);
+            unsigned(out, (*status).into());
+        }
         Outcome::Message { cursor, content_type, body, gap } => {
             array(out, 5);
             text(out, "message");
@@ -68,7 +73,7 @@ pub(super) fn length(outcome: &Outcome) -> usize {
     match outcome {
         Outcome::Elapsed | Outcome::Unparked | Outcome::Pending { .. } => 0,
         Outcome::Timeout { cursor } => cursor.len(),
-        Outcome::Refused { text } => text.len(),
+        Outcome::Refused { text, .. } => text.len(),
         Outcome::Message { cursor, content_type, body, .. } => cursor.len() + content_type.len() + body.len(),
         Outcome::Rows { columns, command, body, .. } => {
             columns.bytes().len() + command.len() + body.as_deref().map_or(0, <[u8]>::len)
@@ -99,7 +104,7 @@ pub(super) fn read(reader: &mut Reader) -> Result<Outcome<'static>, Fault> {
         "timeout" => {
             whole.array(2, |reader| behind_name(reader).map(|cursor| Outcome::Timeout { cursor: cursor.into() }))
         }
-        "refused" => whole.array(2, |reader| behind_name(reader).map(|text| Outcome::Refused { text: text.into() })),
+        "refused" => whole.array(3, refused),
         "rows" => whole.array(5, rows),
         "failed" => whole.array(6, failed),
         "stored" => whole.array(2, stored),
@@ -124,6 +129,17 @@ fn message(reader: &mut Reader) -> Result<Outcome<'static>, Fault> {
     })
 }
 
+fn refused(reader: &mut Reader) -> Result<Outcome<'static>, Fault> {
+    Ok(Outcome::Refused { text: behind_name(reader)?.into(), status: status(reader)? })
+}
+
+/// What a client would be told.
+fn status(reader: &mut Reader) -> Result<u16, Fault> {
+    Some(reader.unsigned("status is an integer")?)
+        .filter(|status| (400..=599).contains(status))
+        .ok_or(Fault::payload("status is 400 to 599"))
+}
+
 fn rows(reader: &mut Reader) -> Result<Outcome<'static>, Fault> {
     reader.skip(1)?;
     let columns = Columns::new(pairs(reader)?.into_iter());
@@ -144,9 +160,7 @@ fn failed(reader: &mut Reader) -> Result<Outcome<'static>, Fault> {
         text: owned(reader)?.into(),
         effect: Effect::of(reader.text("effect is text")?)
             .ok_or(Fault::payload("effect is none, completed, unknown or cancelled"))?,
-        status: Some(reader.unsigned("status is an integer")?)
-            .filter(|status| (400..=599).contains(status))
-            .ok_or(Fault::payload("status is 400 to 599"))?,
+        status: status(reader)?,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::job::{arguments, name, priority, queue as queue_name, within};
+use super::job::{arguments, key as key_of_jobs, name, priority, queue as queue_name, within};
 use super::read::Reader;
 use crate::application::{JobSpec, Missed, QueueOptions, Recurring, When};
 use crate::error::Fault;
@@ -87,6 +87,7 @@ struct Repeated {
     cron: Option<String>,
     timezone: Option<String>,
     missed: Missed,
+    key: Option<String>,
 }
 
 impl Repeated {
@@ -101,6 +102,7 @@ impl Repeated {
                 "cron" => said.cron = reader.optional(|r| r.text("cron is text").map(str::to_owned))?,
                 "timezone" => said.timezone = Some(reader.text("timezone is text")?.to_owned()),
                 "missed" => said.missed = missed(reader)?,
+                "key" => said.key = reader.optional(key_of_jobs)?,
                 _ => return Ok(false),
             }
             Ok(true)
@@ -122,6 +124,7 @@ impl Repeated {
             arguments: self.arguments.ok_or(Fault::payload("arguments is missing"))?,
             when,
             missed: self.missed,
+            key: self.key,
         })
     }
 }

@@ -213,7 +213,7 @@ fn outcome(outcome: &Outcome) -> Value {
             json!(["message", cursor, content_type, hex(body), gap])
         }
         Outcome::Timeout { cursor } => json!(["timeout", cursor]),
-        Outcome::Refused { text } => json!(["refused", text]),
+        Outcome::Refused { text, status } => json!(["refused", text, status]),
         Outcome::Rows { columns, command, count, body } => {
             json!(["rows", columns.pairs(), command, count, body.as_deref().map(hex)])
         }

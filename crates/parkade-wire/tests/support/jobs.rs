@@ -60,5 +60,6 @@ pub fn recurring(recurring: &Recurring) -> Value {
         ("cron", cron),
         ("timezone", timezone),
         ("missed", json!(recurring.missed.word())),
+        ("key", json!(recurring.key)),
     ])
 }

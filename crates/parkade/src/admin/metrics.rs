@@ -111,7 +111,7 @@ fn workers(page: &mut Page, report: &Report) {
     let resident: u64 = report.workers.iter().filter_map(|worker| worker.resident_bytes).sum();
     page.single("workers_resident_bytes", Kind::Gauge, "Resident memory of all workers.", resident);
     let held: usize = report.workers.iter().map(|worker| worker.held).sum();
-    page.single("workers_held", Kind::Gauge, "Requests that workers hold.", held);
+    page.single("workers_held", Kind::Gauge, "Requests and jobs that workers hold.", held);
     page.single("workers_started_total", Kind::Counter, "Workers that were started.", counts.workers_started);
     page.single("workers_died_total", Kind::Counter, "Workers that ended by themselves.", counts.workers_died);
     page.single(

@@ -107,8 +107,11 @@ pub struct Worker {
     /// Coroutines in it that wait.
     pub awaiting: usize,
     pub credit: i64,
-    /// Requests that it has done.
+    /// Requests that it has done; one that went on behind a wait counts for each time.
     pub requests: u64,
+    /// Likewise jobs.
+    #[serde(default)]
+    pub jobs: u64,
     pub resident_bytes: Option<u64>,
     pub age: f64,
 }
@@ -173,7 +176,7 @@ pub struct Totals {
     pub queries_shared: u64,
     #[serde(default)]
     pub queries_cancelled: u64,
-    /// By requests and by jobs; scripts are not counted.
+    /// Those that the store has taken from this server, whoever enqueued them: requests, jobs, scripts, operators, and what recurs.
     #[serde(default)]
     pub jobs_enqueued: u64,
     #[serde(default)]

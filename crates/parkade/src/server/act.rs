@@ -227,7 +227,10 @@ fn wire_outcome<'a>(
         Outcome::Unparked => Some(WireOutcome::Unparked),
         Outcome::Message { message, cursor, gap } => messages.outcome(message, cursor, gap),
         Outcome::TimedOut { cursor } => Some(WireOutcome::Timeout { cursor: cursor.to_string().into() }),
-        Outcome::Refused { refusal } => Some(WireOutcome::Refused { text: refusal::explain(refusal).2.into() }),
+        Outcome::Refused { refusal } => {
+            let (status, _, text, _) = refusal::explain(refusal);
+            Some(WireOutcome::Refused { text: text.into(), status })
+        }
     }
 }
 

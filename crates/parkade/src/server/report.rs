@@ -109,6 +109,7 @@ impl Server {
             query_times: self.queries.times().clone(),
             result_bytes: self.queries.result_bytes(),
             jobs: self.jobs_report(),
+            jobs_enqueued: self.jobs.enqueued(),
             connections_count_max: self.about.connections_count_max,
             body_bytes_max: self.about.body_bytes_max,
         };

@@ -28,7 +28,7 @@ pub fn text(report: &Report) -> String {
         jobs::lines(report),
         line("workers", &report.workers.len().to_string()),
         table(
-            &["id", "pid", "state", "generation", "held", "awaiting", "requests", "resident", "age"],
+            &["id", "pid", "state", "generation", "held", "awaiting", "requests", "jobs", "resident", "age"],
             report.workers.iter().map(worker),
         ),
         line("connections", &connections(report)),
@@ -121,6 +121,7 @@ fn worker(worker: &Worker) -> Vec<String> {
         held,
         awaiting,
         worker.requests.to_string(),
+        worker.jobs.to_string(),
         resident,
         time(worker.age),
     ]

@@ -102,10 +102,12 @@ class QueryError(HTTPError):
 
 
 class Refused(HTTPError):
-    """The core would not take the wait, because a limit was reached: 503."""
+    """The core would not take the wait, because a limit was reached (503), or a job cannot be stored: 507 when there is
+    no room for it, else 503.
+    """
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(503, reason, {"retry-after": "1"})
+    def __init__(self, reason: str, status: int = 503) -> None:
+        super().__init__(status, reason, {"retry-after": "1"} if status == 503 else None)
 
 
 class JobError(HTTPError):

@@ -117,9 +117,9 @@ class JobRegistry:
         return [r.Queue(name, options) for name, options in self._queues.items()]
 
     def told_recurring(self) -> list[r.Recurring]:
-        """Likewise, of those that recur."""
+        """Likewise, of those that recur. Raises `SignatureError` where `unique` gives no key without arguments."""
         return [
-            schedule.told(name, job.name, encode_arguments(job.name, (), {}))
+            schedule.told(name, job.name, encode_arguments(job.name, (), {}), _key_of(job))
             for name, (schedule, job) in self._recurring.items()
         ]
 
@@ -174,3 +174,10 @@ class JobRegistry:
         if name in self._recurring:
             raise SignatureError(f"there are two recurring jobs of the name {name!r}: give one another with name=")
         return checked_text("a recurring job", name)
+
+
+def _key_of(job: JobFunction[..., Any]) -> str | None:
+    try:
+        return job.key((), {})
+    except Exception as error:
+        raise SignatureError(f"{job.name} recurs, so its unique is asked without arguments: {error}") from error

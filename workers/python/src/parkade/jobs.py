@@ -109,7 +109,7 @@ class JobFunction(Generic[P, R]):
         name = self.name
         self.signature.check(name, args, kwargs)
         transaction = open_transaction()
-        key = key if key is not None else self._key(args, kwargs)
+        key = key if key is not None else self.key(args, kwargs)
         told = options(delay, at, priority, key, queue, transaction is not None)
         id = new_id()
         job = encode_payload((id, name, encode_arguments(name, args, kwargs), told))
@@ -128,7 +128,8 @@ class JobFunction(Generic[P, R]):
             priority=policy.priority,
         )
 
-    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    def key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+        """What `unique` makes of these arguments. Raises `TypeError`, `ValueError`, and what a function raises."""
         unique = self.policy.unique
         if callable(unique):
             return checked_text("a key", unique(*args, **kwargs))

@@ -204,8 +204,8 @@ def value_of_outcome(outcome: p.Outcome, shape: str = "rows") -> Any:
             raise error_of(outcome)
         case p.Message(cursor=cursor, content_type=content_type, body=body, gap=gap):
             return Message(body, content_type, cursor, gap)
-        case p.Refused(text=text):
-            raise Refused(text)
+        case p.Refused(text=text, status=status):
+            raise Refused(text, status)
         case _:
             return None
 

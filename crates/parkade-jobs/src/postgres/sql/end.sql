@@ -10,7 +10,9 @@ WITH clock AS MATERIALIZED (
               g.verdict, g.wait, g.result, g.error, g.place
 ), over AS (
     INSERT INTO parkade.ended (id, seq, queue, state, attempt, boot, due, started, ended, result)
-    SELECT id, seq, queue, verdict, attempt, boot, due, started, now, result FROM gone, clock WHERE verdict >= 3
+    -- 3: it is not known, and the attempt does not count.
+    SELECT id, seq, queue, verdict, CASE verdict WHEN 3 THEN attempt - 1 ELSE attempt END, boot, due, started, now, result
+      FROM gone, clock WHERE verdict >= 3
 ), failed AS (
     INSERT INTO parkade.errors (id, error) SELECT id, error FROM gone WHERE error IS NOT NULL
     ON CONFLICT (id) DO UPDATE SET error = excluded.error
@@ -35,5 +37,6 @@ WITH clock AS MATERIALIZED (
 SELECT place FROM gone WHERE (SELECT count(*) FROM told) + (SELECT count(*) FROM rung) >= 0
 UNION ALL
 -- Said a second time, since nobody knew what had become of the first.
-SELECT g.place FROM given g JOIN parkade.ended e ON e.id = g.id AND e.attempt = g.attempt AND e.boot = ANY ($8::uuid[])
+SELECT g.place FROM given g JOIN parkade.ended e ON e.id = g.id AND e.boot = ANY ($8::uuid[])
+   AND g.attempt = CASE e.state WHEN 3 THEN e.attempt + 1 ELSE e.attempt END
  WHERE $10::bool

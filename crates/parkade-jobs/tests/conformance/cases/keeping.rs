@@ -132,7 +132,7 @@ pub const CASES: &[Case] = &[
         ",
     ),
     (
-        "an unknown one becomes ready when its function is known",
+        "an unknown one becomes ready when its function is known, and the attempt did not count",
         PLAIN,
         "
         0 enqueue a name=play | enqueue b name=sing | enqueue c name=play => a | b | c
@@ -143,8 +143,10 @@ pub const CASES: &[Case] = &[
         2 recognise dance => no
         2 recognise dance play => yes
         2 recognise play => no
-        3 claim 9 => a2 c2
-        3 count => running=2 unknown=1
+        2 find b => unknown sing default attempt=0 enqueued=0 started=0 ended=1
+        3 claim 9 => a1 c1
+        4 end a1 completed fine | end c1 completed fine => completed fine | completed fine
+        4 count => completed=2 unknown=1
         ",
     ),
     (

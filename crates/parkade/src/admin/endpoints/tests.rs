@@ -152,7 +152,7 @@ async fn the_status_has_the_shape_that_others_read() {
         "databases": {},
         "jobs": {
             "waiting": 0, "scheduled": 0, "running": 0, "dead": 0, "unknown": 0, "completed": 0, "cancelled": 0,
-            "oldest": null, "queues": {}, "queued": 0, "watched": 0,
+            "oldest": null, "queues": {}, "queued": 0, "parked": 0, "watched": 0,
         },
         "workers": [],
         "connections": { "http1": 0, "http2": 0, "broken": 0 },

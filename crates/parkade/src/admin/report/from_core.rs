@@ -28,6 +28,7 @@ pub struct Shell {
     pub result_bytes: usize,
     /// As the store said last.
     pub jobs: Jobs,
+    pub jobs_enqueued: u64,
     pub connections_count_max: usize,
     pub body_bytes_max: usize,
 }
@@ -44,7 +45,7 @@ impl Report {
             "not ready"
         };
         let last_reload = status.last_reload.map(|outcome| words::reload(outcome).into());
-        let lives = status.lives;
+        let (lives, runs) = (status.lives, status.runs);
         let jobs = shell.jobs.with(&status);
         let channels = status.channels.into_iter().map(Channel::from).collect();
         let pid = |worker: &WorkerStatus| shell.worker_pids.get(&worker.worker).copied();
@@ -56,10 +57,10 @@ impl Report {
             state: state.into(),
             code: Code { generation: status.generation, reloading: status.reloading, last_reload },
             lives: Lives {
-                accepted: lives.accepted,
-                queued: lives.routed,
-                running: lives.running,
-                parked: lives.parked,
+                accepted: lives.accepted - runs.accepted,
+                queued: lives.routed - runs.routed,
+                running: lives.running - runs.running,
+                parked: lives.parked - runs.parked,
             },
             waits: status.waits.into_iter().map(|wait| (words::wait(wait.kind).into(), wait.into())).collect(),
             channels: Channels {
@@ -84,7 +85,7 @@ impl Report {
                 body_bytes: shell.body_bytes_max,
                 ..status.limits.into()
             },
-            counts: counts.into(),
+            counts: Totals { jobs_enqueued: shell.jobs_enqueued, ..counts.into() },
             ended: shell.ended,
             query_times: shell.query_times,
         }
@@ -123,7 +124,8 @@ impl From<WorkerStatus> for Worker {
             held: worker.held,
             awaiting: worker.awaiting,
             credit: worker.credit,
-            requests: worker.done,
+            requests: worker.done - worker.jobs_done,
+            jobs: worker.jobs_done,
             resident_bytes: worker.resident_bytes,
             age: seconds(worker.age),
         }
@@ -159,7 +161,6 @@ impl From<&Counts> for Totals {
             queries: counts.queries,
             queries_shared: counts.queries_shared,
             queries_cancelled: counts.queries_cancelled,
-            jobs_enqueued: counts.jobs_enqueued,
             jobs_claimed: counts.jobs_claimed,
             jobs_completed: counts.jobs_completed,
             jobs_retried: counts.jobs_retried,
@@ -175,6 +176,8 @@ impl From<&Counts> for Totals {
             reloads_given_up: counts.reloads_given_up,
             refused_events: tally(&counts.refused_events, words::refused_event),
             late_frames: counts.late_frames,
+            // The shell knows.
+            jobs_enqueued: 0,
         }
     }
 }
@@ -205,7 +208,8 @@ mod tests {
     fn status() -> Status {
         let waited = Some(Duration::from_millis(1_250));
         Status {
-            lives: LivesStatus { accepted: 1, routed: 2, running: 3, parked: 4 },
+            lives: LivesStatus { accepted: 1, routed: 4, running: 7, parked: 10 },
+            runs: LivesStatus { accepted: 0, routed: 2, running: 4, parked: 6 },
             waits: vec![WaitStatus { kind: WaitKind::Next, count: 4, oldest: waited }],
             workers: vec![WorkerStatus {
                 worker: WorkerId(7),
@@ -213,7 +217,8 @@ mod tests {
                 generation: 2,
                 concurrent: false,
                 for_jobs: true,
-                done: 99,
+                done: 104,
+                jobs_done: 5,
                 held: 3,
                 awaiting: 0,
                 credit: 1,
@@ -272,11 +277,13 @@ mod tests {
         assert_eq!(report.waits["next"], Wait { count: 4, oldest: Some(1.25) });
         let worker = &report.workers[0];
         assert_eq!((worker.id, worker.pid, &*worker.state, worker.requests), (7, Some(4242), "busy", 99));
+        assert_eq!(worker.jobs, 5);
         let channel = &report.channels.busiest[0];
         assert_eq!((&*channel.name, channel.next, &*channel.cursor), ("auction/7", 4, "1a.5"));
         assert_eq!((report.limits.deadline, report.counts.published, report.memory.parked_bytes), (Some(30.0), 5, 640));
         assert_eq!((report.jobs.waiting, report.jobs.dead, report.jobs.oldest), (8, 9, Some(1.5)));
-        assert_eq!((report.jobs.queued, report.jobs.watched, report.memory.job_results), (1, 5, 6));
+        assert_eq!((report.jobs.queued, report.jobs.parked), (2, 6), "no requests");
+        assert_eq!((report.jobs.watched, report.memory.job_results), (5, 6));
         assert!(worker.for_jobs && report.memory.resident_bytes.is_some_and(|bytes| bytes > 100_000));
     }
 

@@ -23,9 +23,12 @@ pub struct Jobs {
     pub oldest: Option<f64>,
     /// How many of each queue are ready or scheduled.
     pub queues: BTreeMap<String, u64>,
-    /// Of those that run: taken from the store, and no worker has begun them.
+    /// Of those that run here: no worker has them, and they wait for one.
     pub queued: usize,
-    /// Requests that wait for the end of a job.
+    /// Of those that run here: they are in a wait, and need no worker.
+    #[serde(default)]
+    pub parked: usize,
+    /// Requests, and other jobs, that wait for the end of one.
     pub watched: usize,
 }
 
@@ -47,7 +50,7 @@ impl Jobs {
 
     /// With what the core knows.
     pub fn with(self, status: &Status) -> Self {
-        Self { queued: status.jobs_waiting, watched: status.jobs_watched, ..self }
+        Self { queued: status.runs.routed, parked: status.runs.parked, watched: status.jobs_watched, ..self }
     }
 
     /// How many there are in each state, by the state's own word.

@@ -40,7 +40,10 @@ pub enum Question {
     Retried(Back),
     Recognise,
     Schedules,
-    Recur,
+    /// `is_skipped`: its time is noted, and nothing is enqueued.
+    Recur {
+        is_skipped: bool,
+    },
     Count,
 }
 

@@ -51,6 +51,8 @@ pub struct Jobs {
     deadline: Option<std::time::Duration>,
     /// As the store said last.
     counts: Counts,
+    /// All that the store has taken from here since the start, whoever enqueued them.
+    enqueued: u64,
     replies: Vec<Reply>,
     /// Requests that ask for a job of which there cannot be one: nothing was ever stored.
     never_stored: Vec<RequestId>,
@@ -79,6 +81,7 @@ impl Jobs {
             unnoted: Vec::new(),
             deadline,
             counts: Counts::default(),
+            enqueued: 0,
             replies: Vec::new(),
             never_stored: Vec::new(),
             committing: HashMap::new(),
@@ -101,6 +104,11 @@ impl Jobs {
     /// As the store said last, about a second ago.
     pub fn counts(&self) -> &Counts {
         &self.counts
+    }
+
+    /// How many the store has taken from here since the start.
+    pub fn enqueued(&self) -> u64 {
+        self.enqueued
     }
 
     pub fn is_run(&self, request: RequestId) -> bool {
@@ -205,6 +213,7 @@ impl Server {
         if let Reply::Refused { fault, .. } = &reply {
             tracing::error!("the store of jobs: {fault}");
         }
+        self.jobs.enqueued += u64::from(adds_a_job(&question, &reply));
         match question {
             Question::Enqueue { id, request, asked } => self.hear_enqueued(id, request, asked, reply),
             Question::Claim => self.hear_claimed(reply),
@@ -220,7 +229,7 @@ impl Server {
             }
             Question::Recognise => self.hear_changed(&reply),
             Question::Schedules => self.hear_schedules(reply),
-            Question::Recur => self.hear_recurred(&reply),
+            Question::Recur { .. } => self.hear_recurred(&reply),
             Question::Count => {
                 if let Reply::Counted { counts, .. } = reply {
                     self.jobs.counts = counts;
@@ -289,6 +298,15 @@ fn store_fault(fault: &Fault) -> parkade_core::StoreFault {
     match fault {
         Fault::Full(_) => parkade_core::StoreFault::Full,
         Fault::Unavailable(_) | Fault::QueueFull | Fault::Failed(_) => parkade_core::StoreFault::Unavailable,
+    }
+}
+
+/// Whether the store has a job more. One that was enqueued again, or whose key another has, is none.
+fn adds_a_job(question: &Question, reply: &Reply) -> bool {
+    match (question, reply) {
+        (Question::Enqueue { id, .. }, Reply::Enqueued { job, .. }) => id == job,
+        (Question::Recur { is_skipped }, Reply::Changed { changed, .. }) => *changed && !is_skipped,
+        _ => false,
     }
 }
 

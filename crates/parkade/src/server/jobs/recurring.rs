@@ -32,6 +32,7 @@ struct Entry {
     arguments: Bytes,
     timetable: Timetable,
     missed: Missed,
+    key: Option<Box<str>>,
     last: Option<Wall>,
 }
 
@@ -58,8 +59,8 @@ impl Timetables {
                 WireMissed::All => Missed::All,
             };
             let (name, job) = (told.name.into(), told.job.into());
-            let arguments = Bytes::copy_from_slice(&told.arguments);
-            Ok(Entry { name, job, arguments, timetable, missed, last })
+            let (arguments, key) = (Bytes::copy_from_slice(&told.arguments), told.key.map(Into::into));
+            Ok(Entry { name, job, arguments, timetable, missed, key, last })
         });
         self.all = entries.collect::<Result<_, _>>()?;
         self.remember();
@@ -127,7 +128,8 @@ impl Server {
             for due in entry.timetable.due(entry.last, now, entry.missed) {
                 let job = due.runs.then(|| self.recurring_job(entry));
                 let (name, at) = (entry.name.clone(), due.at);
-                self.jobs.ask(Question::Recur, |tag| Command::Recur { tag, name, due: at, job });
+                let question = Question::Recur { is_skipped: job.is_none() };
+                self.jobs.ask(question, |tag| Command::Recur { tag, name, due: at, job });
                 entry.last = entry.last.max(Some(at));
             }
             next = next.into_iter().chain(entry.timetable.next(entry.last.unwrap_or(now))).min();
@@ -146,7 +148,7 @@ impl Server {
             arguments: entry.arguments.clone(),
             priority: spec.map_or(0, |spec| spec.priority),
             due: None,
-            key: None,
+            key: entry.key.clone(),
         }
     }
 }

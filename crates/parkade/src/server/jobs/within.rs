@@ -270,6 +270,7 @@ impl Server {
                 continue;
             }
             let (id, wait) = placed.get(&job.id).copied().unwrap_or((job.id, None));
+            self.jobs.enqueued += u64::from(id == job.id);
             self.note_stored(request, job.id, id);
             self.tell(Event::JobStored { request, fault: None });
             self.tell(Event::JobsReady { after: wait });

@@ -14,9 +14,18 @@ pub(super) fn lines(report: &Report) -> String {
         return String::new();
     }
     let oldest = jobs.oldest.map(|oldest| format!(" (oldest {})", time(oldest))).unwrap_or_default();
+    let without_a_worker =
+        [("queued", jobs.queued), ("parked", jobs.parked)].into_iter().filter(|(_, count)| *count > 0);
+    let without_a_worker: Vec<_> = without_a_worker.map(|(word, count)| format!("{word} {count}")).collect();
+    let without_a_worker =
+        if without_a_worker.is_empty() { String::new() } else { format!(" ({})", without_a_worker.join(", ")) };
     let states = jobs.by_state().map(|(state, count)| {
-        let oldest = if state == "ready" { &*oldest } else { "" };
-        format!("{state} {count}{oldest}")
+        let more = match state {
+            "ready" => &*oldest,
+            "running" => &*without_a_worker,
+            _ => "",
+        };
+        format!("{state} {count}{more}")
     });
     line("jobs", &states.join("   ")) + &queues(report)
 }

@@ -36,6 +36,7 @@ fn report() -> Report {
         generation: 2,
         held: 1,
         requests: 99,
+        jobs: 7,
         ..Worker::default()
     }];
     report
@@ -52,8 +53,8 @@ channels      0 of 0   messages 0   bytes 0 B of 0 B
               name       next  stream  oldest  messages  bytes  cursor
               auction/7  1     0       31 s    0         0 B    1a.3
 workers       1
-              id  pid   state  generation  held  awaiting  requests  resident  age
-              1   4243  busy   2           1     0         99                  0.0 s
+              id  pid   state  generation  held  awaiting  requests  jobs  resident  age
+              1   4243  busy   2           1     0         99        7               0.0 s
 connections   http1 201   http2 0 of 0
 memory        resident 7.0 MiB   parked 98 KiB
 log           lines dropped 0
@@ -74,15 +75,18 @@ fn jobs_are_on_the_page_where_there_are_any() {
     let jobs = Jobs {
         waiting: 3,
         dead: 1,
+        running: 5,
         oldest: Some(7.25),
+        queued: 2,
+        parked: 1,
         queues: BTreeMap::from([("default".into(), 1), ("idle".into(), 0), ("mail".into(), 2)]),
         ..Jobs::default()
     };
     let expected = "\
-jobs          scheduled 0   ready 3 (oldest 7.2 s)   running 0   completed 0   dead 1   cancelled 0   unknown 0
+jobs          scheduled 0   ready 3 (oldest 7.2 s)   running 5 (queued 2, parked 1)   completed 0   dead 1   cancelled 0   unknown 0
 queues        mail 2   default 1
 ";
     let page = text(&Report { jobs, ..Report::default() });
     assert!(page.contains(expected), "{page}");
-    assert!(!text(&Report::default()).contains("jobs"));
+    assert!(!text(&Report::default()).contains("\njobs"));
 }

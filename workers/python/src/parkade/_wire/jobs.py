@@ -155,9 +155,12 @@ class Recurring(Struct, frozen=True, omit_defaults=True, kw_only=True):
     cron: str | None = None
     timezone: str = "UTC"
     missed: Literal["once", "skip", "all"] = "once"
+    key: str | None = None
 
     def __post_init__(self) -> None:
         _check_length("a recurring job", self.name)
+        if self.key is not None:
+            _check_length("a key", self.key)
         if (self.every is None) == (self.cron is None):
             raise ValueError("a recurring job has one of every and cron")
 

@@ -31,7 +31,7 @@ from .queries import Query as Query
 from .queries import QueryOptions as QueryOptions
 from .queries import Rollback as Rollback
 from .queries import Rows as Rows
-from .values import Array, Count, Map, Seconds, has_control_character
+from .values import Array, Count, FaultStatus, Map, Seconds, has_control_character
 from .values import byte_length as byte_length
 
 StreamId: TypeAlias = Annotated[int, Meta(ge=1, le=0xFFFF_FFFF)]
@@ -162,6 +162,7 @@ class Unparked(Array, frozen=True, tag="unparked"):
 
 class Refused(Array, frozen=True, tag="refused"):
     text: str
+    status: FaultStatus
 
 
 Outcome: TypeAlias = (

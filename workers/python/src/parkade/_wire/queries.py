@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from ..limits import INLINE_MAX
-from .values import Array, Count, Map, Seconds, byte_length
+from .values import Array, Count, FaultStatus, Map, Seconds, byte_length
 
 STATEMENT_MAX = 262_144  # bytes of a statement; then: ValueError
 PARAMETERS_MAX = 65_535  # PostgreSQL counts them in 16 bits; then: ValueError
@@ -92,4 +92,4 @@ class Failed(Array, frozen=True, tag="failed"):
     sqlstate: str | None
     text: str
     effect: Literal["none", "completed", "unknown", "cancelled"]
-    status: Annotated[int, Meta(ge=400, le=599)]
+    status: FaultStatus
