@@ -14,7 +14,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -62,10 +62,11 @@ def programs() -> Path:
 
 
 class Postgres:
-    """A running server. Settings are those of postgresql.conf."""
+    """A running server. Settings are those of postgresql.conf; every program of it gets `environment`."""
 
-    def __init__(self, **settings: str) -> None:
+    def __init__(self, environment: Mapping[str, str] | None = None, **settings: str) -> None:
         self._bin = programs()
+        self._environment = dict(environment or {})
         self.folder = Path(tempfile.mkdtemp(prefix="pk-pg-"))
         self.port = quiet_port()
         self._data = self.folder / "data"
@@ -218,7 +219,7 @@ class Postgres:
                 stdout=output,
                 stderr=faults,
                 cwd=self.folder,
-                env=environment | {"LC_ALL": "C", "PGCLIENTENCODING": "UTF8"},
+                env=environment | {"LC_ALL": "C", "PGCLIENTENCODING": "UTF8"} | self._environment,
                 **self._user,
             )
             output.seek(0)
