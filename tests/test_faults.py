@@ -39,8 +39,8 @@ def date(server: Server) -> float:
 
 
 @pytest.fixture
-def clock(short_folder: Path) -> wall_clock.WallClock:
-    return wall_clock.WallClock(short_folder)
+def clock() -> wall_clock.WallClock:
+    return wall_clock.WallClock()
 
 
 def jumps(server: Server, clock: wall_clock.WallClock, offset: float) -> None:

@@ -125,6 +125,23 @@ def again(line: str, failures: int, job: Job) -> int:
     return job.attempt
 
 
+@app.job(retries=1)
+def again_in(line: str, seconds: float, job: Job) -> None:
+    """Fails once."""
+    note(f"{line} {job.attempt}")
+    if job.attempt == 1:
+        raise Retry(seconds, "not yet")
+
+
+@app.job(retries=0, deadline=1.5)
+def late(line: str, job: Job) -> None:
+    """Notes when it begins, and when its deadline has passed."""
+    note(f"begin {line} {time.monotonic()}")
+    while not job.cancelled:
+        time.sleep(PAUSE)
+    note(f"cancelled {line} {time.monotonic()}")
+
+
 @app.job(retries=3)
 def discarded(line: str, job: Job) -> None:
     note(f"{line} {job.attempt}")
