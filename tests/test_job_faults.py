@@ -6,7 +6,6 @@ import os
 import resource
 import signal
 import sqlite3
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -376,36 +375,6 @@ def check_acknowledged(serve: Serve, server: Server, folder: Path, acknowledged:
     server.kill()
     server = serve("jobs", folder=folder)
     assert {state(server, job) for job in acknowledged} == {"scheduled"}
-
-
-@pytest.mark.promise(9)
-def test_a_full_disk_is_told_at_once_and_loses_nothing(serve: Serve, full_disk: Path) -> None:
-    server = serve("jobs", folder=full_disk)
-    ballast = full_disk / "ballast"
-    ballast.write_bytes(b"x" * (5 << 20))
-    acknowledged = fill(server, 507)
-    server.until_logged("make room on the disk")
-    assert server.post("/streamed", LARGE.encode()).status == 507, "nothing of it leaves"
-    ballast.unlink()  # the operator makes room
-    check_acknowledged(serve, server, full_disk, acknowledged)
-
-
-@pytest.fixture
-def full_disk() -> Iterator[Path]:
-    """A file system of 8 MiB, where this machine lets us make one."""
-    folder = Path(f"/tmp/pk-jobs-{os.getpid()}")
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], capture_output=True)
-    try:
-        if mounted.returncode != 0:
-            pytest.skip(
-                "only root may mount a small file system; a limit of the file's size stands in for it elsewhere"
-            )
-        yield folder
-    finally:
-        if mounted.returncode == 0:
-            subprocess.run(["umount", "-l", folder], check=True)
-        folder.rmdir()
 
 
 @pytest.mark.promise(9)

@@ -37,6 +37,12 @@ def write(line: str) -> str:
     return line
 
 
+@app.job
+def write_laden(line: str, load: str) -> None:
+    """The load is what makes it heavy to store."""
+    note(line)
+
+
 @app.job(unique=True)
 def write_once(line: str) -> None:
     note(line)

@@ -14,7 +14,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -62,18 +62,24 @@ def programs() -> Path:
 
 
 class Postgres:
-    """A running server. Settings are those of postgresql.conf; every program of it gets `environment`."""
+    """A running server. Settings are those of postgresql.conf.
 
-    def __init__(self, environment: Mapping[str, str] | None = None, **settings: str) -> None:
+    Every program of it gets `environment`. With a `prefix` it is that which sees to it that none of them is root.
+    """
+
+    def __init__(
+        self, environment: Mapping[str, str] | None = None, prefix: Sequence[str] = (), **settings: str
+    ) -> None:
         self._bin = programs()
         self._environment = dict(environment or {})
+        self._prefix = prefix
         self.folder = Path(tempfile.mkdtemp(prefix="pk-pg-"))
         self.port = quiet_port()
         self._data = self.folder / "data"
         self._log = self.folder / "log"
         self._oracle: psycopg.Connection[dict[str, Any]] | None = None
         self._user: dict[str, Any] = {}
-        if os.geteuid() == 0:
+        if os.geteuid() == 0 and not prefix:
             # PostgreSQL refuses to run as root.
             nobody = pwd.getpwnam("nobody")
             self._user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
@@ -214,7 +220,7 @@ class Postgres:
         # Into files, for a server that is started keeps what it was given open.
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as faults:
             done = subprocess.run(
-                [self._bin / program, *words],
+                [*self._prefix, self._bin / program, *words],
                 input=given.encode(),
                 stdout=output,
                 stderr=faults,
