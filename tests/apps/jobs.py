@@ -94,6 +94,13 @@ def note_time(line: str) -> None:
 
 
 @app.job
+def work(line: str, seconds: float) -> None:
+    note(f"begin {line}")
+    time.sleep(seconds)
+    note(f"end {line}")
+
+
+@app.job
 def page() -> Response:
     return html("<p>made by a job", 201)
 
