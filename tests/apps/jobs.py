@@ -12,7 +12,7 @@ import msgspec
 from gates import PAUSE, hold
 from jobs_ran import note
 
-from parkade import App, Discard, Job, Response, Retry, after, html
+from parkade import App, Discard, Job, Message, Response, Retry, after, channel, html
 
 app = App()
 app.queue("single", concurrency=1)
@@ -118,6 +118,17 @@ def wait_behind(line: str) -> object:
 def write_behind(line: str) -> str:
     note(line)
     return f"behind {line}"
+
+
+@app.job
+def wait_for_word(line: str) -> object:
+    """In the core, so that very many run at a time."""
+    note(f"begin {line}")
+    return channel("word").next(timeout=60).then(hear_word, line=line)
+
+
+def hear_word(message: Message | None, line: str) -> None:
+    note(f"end {line}")
 
 
 # Jobs that fail

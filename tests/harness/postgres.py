@@ -93,13 +93,17 @@ class Postgres:
     def _build(self, settings: dict[str, str]) -> None:
         words = ["-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
         self._run("initdb", "-D", self._data, *words)
-        with (self._data / "postgresql.conf").open("a") as configuration:
-            configuration.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
+        self._configure(settings)
         name, password = GUARDED
         rules = self._data / "pg_hba.conf"
         rules.write_text(f"host all {name} 127.0.0.1/32 scram-sha-256\n{rules.read_text()}")
         self.start()
         self.psql(f"create role {name} login password '{password}'")
+
+    def _configure(self, settings: dict[str, str]) -> None:
+        """What comes later in the file counts."""
+        with (self._data / "postgresql.conf").open("a") as configuration:
+            configuration.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
 
     # Where it is
 
