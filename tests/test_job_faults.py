@@ -6,7 +6,6 @@ import os
 import resource
 import signal
 import sqlite3
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -379,6 +378,7 @@ def check_acknowledged(serve: Serve, server: Server, folder: Path, acknowledged:
 
 
 @pytest.mark.promise(9)
+<<<<<<< HEAD
 def test_a_full_disk_is_told_at_once_and_loses_nothing(serve: Serve, full_disk: Path) -> None:
     server = serve("jobs", folder=full_disk)
     ballast = full_disk / "ballast"
@@ -418,6 +418,8 @@ def full_disk() -> Iterator[Path]:
 
 
 @pytest.mark.promise(9)
+=======
+>>>>>>> h-tests
 def test_a_file_at_its_size_limit_is_told_at_once_and_loses_nothing(serve: Serve, tmp_path: Path) -> None:
     server = serve("jobs", folder=tmp_path)
     enqueue(server, "write", "before")

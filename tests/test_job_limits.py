@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,36 @@ def test_no_more_jobs_of_a_queue_begin_than_its_rate_allows(serve: Serve, tmp_pa
     early = [(place, moment) for place, moment in enumerate(begun) if moment < (place - 10) / 10]
     assert early == []
     assert ran.lines().index("not bounded") < 20, "nobody else waits for that"
+
+
+@pytest.mark.promise(8)
+@pytest.mark.promise(9)
+def test_the_bounds_of_queues_hold_under_load_and_through_a_reload(serve: Serve, tmp_path: Path) -> None:
+    server, ran = serve("jobs", workers=3, folder=tmp_path), Ran(tmp_path)
+
+    def enqueue_all() -> None:
+        enqueue_many(server, 20, "write", "other")
+        enqueue_many(server, 1, "note_time", "rated", queue="rated")
+        enqueue_many(server, 1, "work", "pair", 0.01, queue="pair")
+        enqueue_many(server, 1, "work", "single", 0.01, queue="single")
+
+    before = time.monotonic()
+    with ThreadPoolExecutor(8) as threads:
+        asked = [threads.submit(enqueue_all) for _ in range(40)]
+        ran.until_count("rated", 12)
+        assert server.reload()["code"]["last_reload"] == "done"
+        for one in asked:
+            one.result()
+    counts = {"other": 800, "rated": 40, "begin pair": 40, "end pair": 40, "begin single": 40, "end single": 40}
+    for line, count in counts.items():
+        ran.until_count(line, count)
+    server.until_zero()
+    assert {line: len(ran.about(line)) for line in counts} == counts, "nobody died: each ran once"
+    begun = sorted(float(line.split()[1]) - before for line in ran.about("rated"))
+    assert [(place, moment) for place, moment in enumerate(begun) if moment < (place - 10) / 10] == []
+    lines = ran.lines()
+    assert at_a_time([line for line in lines if line.endswith("pair")]) == 2
+    assert at_a_time([line for line in lines if line.endswith("single")]) == 1
 
 
 def busy(server: Server) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,46 +11,16 @@ from pathlib import Path
 import pytest
 
 from .conftest import Serve
-from .harness.jobs import Ran, asking, enqueue, enqueue_many, result, state, until_state
+from .harness.jobs import asking, enqueue, enqueue_many, result, state, until_state
 from .harness.postgres import GUARDED, Postgres
-from .harness.server import Server, run
+from .harness.server import run
+from .harness.site import Site
 from .harness.until import until
-
-
-class Site:
-    """Servers that share a folder, gates and the jobs of one database."""
-
-    def __init__(self, serve: Serve, postgres: Postgres, folder: Path) -> None:
-        self._serve = serve
-        self.postgres = postgres
-        self.database = f"jobs_{secrets.token_hex(4)}"
-        self.folder = folder
-        self.ran = Ran(folder)
-        postgres.psql(f"create database {self.database}")
-
-    @property
-    def url(self) -> str:
-        return self.postgres.url_of(self.database)
-
-    def serve(self, app: str = "jobs", **settings: object) -> Server:
-        environment = {"GATES": str(self.folder)}
-        server: Server = self._serve(
-            app, **{"jobs": self.url, "folder": self.folder, "environment": environment} | settings
-        )
-        return server
-
-    def open_gate(self, name: str) -> None:
-        (self.folder / name).touch()
-
-    def count(self, table: str) -> int:
-        """Rows of a table of the store."""
-        ((count,),) = self.postgres.psql(f"select count(*) from parkade.{table}", self.database)
-        return int(count or 0)
 
 
 @pytest.fixture
 def site(serve: Serve, postgres: Postgres, tmp_path: Path) -> Site:
-    return Site(serve, postgres, tmp_path)
+    return Site(serve, tmp_path, postgres)
 
 
 @pytest.fixture
@@ -60,7 +29,7 @@ def fragile(serve: Serve, tmp_path: Path) -> Iterator[Site]:
     with ExitStack() as stack:
         postgres = Postgres()
         stack.callback(postgres.stop)
-        yield Site(serve, postgres, tmp_path)
+        yield Site(serve, tmp_path, postgres)
 
 
 # Several servers

@@ -12,7 +12,7 @@ import msgspec
 from gates import PAUSE, hold
 from jobs_ran import note
 
-from parkade import App, Discard, Job, Response, Retry, after, html
+from parkade import App, Discard, Job, Message, Response, Retry, after, channel, html
 
 app = App()
 app.queue("single", concurrency=1)
@@ -35,6 +35,12 @@ class Asked(msgspec.Struct):
 def write(line: str) -> str:
     note(line)
     return line
+
+
+@app.job
+def write_laden(line: str, load: str) -> None:
+    """The load is what makes it heavy to store."""
+    note(line)
 
 
 @app.job(unique=True)
@@ -88,6 +94,13 @@ def note_time(line: str) -> None:
 
 
 @app.job
+def work(line: str, seconds: float) -> None:
+    note(f"begin {line}")
+    time.sleep(seconds)
+    note(f"end {line}")
+
+
+@app.job
 def page() -> Response:
     return html("<p>made by a job", 201)
 
@@ -112,6 +125,17 @@ def write_behind(line: str) -> str:
     return f"behind {line}"
 
 
+@app.job
+def wait_for_word(line: str) -> object:
+    """In the core, so that very many run at a time."""
+    note(f"begin {line}")
+    return channel("word").next(timeout=60).then(hear_word, line=line)
+
+
+def hear_word(message: Message | None, line: str) -> None:
+    note(f"end {line}")
+
+
 # Jobs that fail
 
 
@@ -128,6 +152,23 @@ def again(line: str, failures: int, job: Job) -> int:
     if job.attempt <= failures:
         raise Retry(0.01, "not yet")
     return job.attempt
+
+
+@app.job(retries=1)
+def again_in(line: str, seconds: float, job: Job) -> None:
+    """Fails once."""
+    note(f"{line} {job.attempt}")
+    if job.attempt == 1:
+        raise Retry(seconds, "not yet")
+
+
+@app.job(retries=0, deadline=1.5)
+def late(line: str, job: Job) -> None:
+    """Notes when it begins, and when its deadline has passed."""
+    note(f"begin {line} {time.monotonic()}")
+    while not job.cancelled:
+        time.sleep(PAUSE)
+    note(f"cancelled {line} {time.monotonic()}")
 
 
 @app.job(retries=3)

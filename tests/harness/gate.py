@@ -33,6 +33,8 @@ class Way:
         self._vanishes = False
         self._delay = 0.0
         self._marks: list[bytes] = []
+        self._questions: list[tuple[bytes, Way]] = []
+        self._unanswered: set[Passage] = set()
         self._holding: set[Passage] = set()
         self.passed = 0
         """Bytes that got through."""
@@ -45,6 +47,11 @@ class Way:
         """A connection on which these bytes come (in one piece) is held right before them; the others go on."""
         with self._changed:
             self._marks.append(mark)
+
+    def hold_answers(self, mark: bytes, answers: Way) -> None:
+        """A connection on which these bytes come, and get through, is held the other way from then on."""
+        with self._changed:
+            self._questions.append((mark, answers))
 
     def release(self) -> None:
         """Everything goes on as it comes, and no mark holds any more. What has vanished stays lost."""
@@ -67,6 +74,8 @@ class Way:
             self._is_held, self._vanishes, self._delay = is_held, vanishes, delay
             if not is_held:
                 self._marks.clear()
+                self._questions.clear()
+                self._unanswered.clear()
                 self._holding.clear()
             self._changed.notify_all()
 
@@ -76,8 +85,11 @@ class Way:
             time.sleep(self._delay)
         while data:
             with self._changed:
+                for mark, answers in self._questions:
+                    if mark in data:
+                        answers._unanswered.add(passage)
                 at = min((found for mark in self._marks if (found := data.find(mark)) >= 0), default=len(data))
-                if self._is_held or at == 0:
+                if self._is_held or at == 0 or passage in self._unanswered:
                     self._wait(passage)
                     at = len(data)
                 if passage.is_cut or self._vanishes:
@@ -104,6 +116,10 @@ class Traffic:
         """Both directions."""
         self.to_server.hold()
         self.to_client.hold()
+
+    def hold_answers_to(self, mark: bytes) -> None:
+        """A connection on which these bytes go to the server (in one piece) gets no answer; the others go on."""
+        self.to_server.hold_answers(mark, self.to_client)
 
     def vanish(self) -> None:
         """Both directions."""

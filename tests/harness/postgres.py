@@ -14,7 +14,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -62,17 +62,24 @@ def programs() -> Path:
 
 
 class Postgres:
-    """A running server. Settings are those of postgresql.conf."""
+    """A running server. Settings are those of postgresql.conf.
 
-    def __init__(self, **settings: str) -> None:
+    Every program of it gets `environment`. With a `prefix` it is that which sees to it that none of them is root.
+    """
+
+    def __init__(
+        self, environment: Mapping[str, str] | None = None, prefix: Sequence[str] = (), **settings: str
+    ) -> None:
         self._bin = programs()
+        self._environment = dict(environment or {})
+        self._prefix = prefix
         self.folder = Path(tempfile.mkdtemp(prefix="pk-pg-"))
         self.port = quiet_port()
         self._data = self.folder / "data"
         self._log = self.folder / "log"
         self._oracle: psycopg.Connection[dict[str, Any]] | None = None
         self._user: dict[str, Any] = {}
-        if os.geteuid() == 0:
+        if os.geteuid() == 0 and not prefix:
             # PostgreSQL refuses to run as root.
             nobody = pwd.getpwnam("nobody")
             self._user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
@@ -86,13 +93,17 @@ class Postgres:
     def _build(self, settings: dict[str, str]) -> None:
         words = ["-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
         self._run("initdb", "-D", self._data, *words)
-        with (self._data / "postgresql.conf").open("a") as configuration:
-            configuration.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
+        self._configure(settings)
         name, password = GUARDED
         rules = self._data / "pg_hba.conf"
         rules.write_text(f"host all {name} 127.0.0.1/32 scram-sha-256\n{rules.read_text()}")
         self.start()
         self.psql(f"create role {name} login password '{password}'")
+
+    def _configure(self, settings: dict[str, str]) -> None:
+        """What comes later in the file counts."""
+        with (self._data / "postgresql.conf").open("a") as configuration:
+            configuration.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
 
     # Where it is
 
@@ -213,12 +224,12 @@ class Postgres:
         # Into files, for a server that is started keeps what it was given open.
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as faults:
             done = subprocess.run(
-                [self._bin / program, *words],
+                [*self._prefix, self._bin / program, *words],
                 input=given.encode(),
                 stdout=output,
                 stderr=faults,
                 cwd=self.folder,
-                env=environment | {"LC_ALL": "C", "PGCLIENTENCODING": "UTF8"},
+                env=environment | {"LC_ALL": "C", "PGCLIENTENCODING": "UTF8"} | self._environment,
                 **self._user,
             )
             output.seek(0)

@@ -1,0 +1,72 @@
+"""A file system of a few MiB, which nobody but the test's own programs sees: it needs no root, but user namespaces."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+APART = ["unshare", "--map-root-user", "--mount", "--"]
+
+AS_NOBODY = ["unshare", "--user", "--map-user=65534", "--"]
+"""For what refuses to be root, which whoever enters is there."""
+
+
+def missing() -> str | None:
+    """What this machine lacks for it."""
+    try:
+        with SmallDisk(1):
+            return None
+    except (OSError, subprocess.CalledProcessError, AssertionError) as error:
+        return f"this machine lets nobody mount a small file system in a namespace: {error}"
+
+
+class SmallDisk:
+    """`folder` is where it is for those that are started with the prefix of `inside`; others find it at `seen`."""
+
+    def __init__(self, mebibytes: int) -> None:
+        self._made = tempfile.TemporaryDirectory(prefix="pk-disk-")
+        self.folder = Path(self._made.name)
+        mount = f"mount -t tmpfs -o size={mebibytes}m,mode=777 tmpfs {self.folder} && echo mounted && exec cat"
+        # It is there as long as this process is, and that ends with the test's end of its input.
+        self._holder = subprocess.Popen(
+            [*APART, "sh", "-c", mount], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert self._holder.stdout is not None
+        if self._holder.stdout.readline() != b"mounted\n":
+            _, why = self._holder.communicate()
+            self._made.cleanup()
+            raise AssertionError(why.decode(errors="replace").strip())
+
+    def __enter__(self) -> SmallDisk:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def seen(self) -> Path:
+        """For the test itself."""
+        return Path(f"/proc/{self._holder.pid}/root{self.folder}")
+
+    def inside(self, start: Path, as_nobody: bool = False) -> list[str]:
+        """What a command begins with that is to see it; it is started in this folder."""
+        enter = ["nsenter", "-t", str(self._holder.pid), "--user", "--mount", "--preserve-credentials", "--"]
+        return [*enter, *(AS_NOBODY if as_nobody else []), "sh", "-c", 'cd "$0" && exec "$@"', str(start)]
+
+    def fill(self, spare: int) -> None:
+        """Takes all but so many bytes of what is free."""
+        told = os.statvfs(self.seen)
+        free = told.f_bavail * told.f_frsize
+        assert free > spare, f"only {free} bytes are free"
+        (self.seen / "ballast").write_bytes(bytes(free - spare))
+
+    def make_room(self) -> None:
+        """What `fill` took is free again."""
+        (self.seen / "ballast").unlink()
+
+    def close(self) -> None:
+        """It is gone as soon as nobody uses it."""
+        self._holder.communicate()
+        self._made.cleanup()
