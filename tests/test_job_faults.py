@@ -378,48 +378,6 @@ def check_acknowledged(serve: Serve, server: Server, folder: Path, acknowledged:
 
 
 @pytest.mark.promise(9)
-<<<<<<< HEAD
-def test_a_full_disk_is_told_at_once_and_loses_nothing(serve: Serve, full_disk: Path) -> None:
-    server = serve("jobs", folder=full_disk)
-    ballast = full_disk / "ballast"
-    ballast.write_bytes(b"x" * (5 << 20))
-    acknowledged = fill(server, 507)
-    server.until_logged("make room on the disk")
-    assert server.post("/streamed", LARGE.encode()).status == 507, "nothing of it leaves"
-    ballast.unlink()  # the operator makes room
-    check_acknowledged(serve, server, full_disk, acknowledged)
-
-
-@pytest.mark.promise(9)
-def test_a_coroutine_that_awaits_its_enqueue_is_told_of_a_full_disk_too(serve: Serve, full_disk: Path) -> None:
-    server = serve("jobs_async", folder=full_disk)
-    (full_disk / "ballast").write_bytes(b"x" * (5 << 20))
-    fill(server, 507)
-    answer = server.post("/stored", asking("write", LARGE))
-    assert (answer.status, "there is no room" in answer.text) == (507, True)
-
-
-@pytest.fixture
-def full_disk() -> Iterator[Path]:
-    """A file system of 8 MiB, where this machine lets us make one."""
-    folder = Path(f"/tmp/pk-jobs-{os.getpid()}")
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], capture_output=True)
-    try:
-        if mounted.returncode != 0:
-            pytest.skip(
-                "only root may mount a small file system; a limit of the file's size stands in for it elsewhere"
-            )
-        yield folder
-    finally:
-        if mounted.returncode == 0:
-            subprocess.run(["umount", "-l", folder], check=True)
-        folder.rmdir()
-
-
-@pytest.mark.promise(9)
-=======
->>>>>>> h-tests
 def test_a_file_at_its_size_limit_is_told_at_once_and_loses_nothing(serve: Serve, tmp_path: Path) -> None:
     server = serve("jobs", folder=tmp_path)
     enqueue(server, "write", "before")
