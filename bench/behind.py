@@ -9,6 +9,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 from servers import Recipe, Server, Unavailable
+from settings import ON_DISK
 
 Maker = Callable[[Path], Recipe]
 """Of a server that keeps everything in this folder."""
@@ -18,8 +19,8 @@ LOOK_SECONDS = 0.002
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """What a server keeps while it is measured, on a disk: /tmp may be memory, where nothing has to be written out."""
-    with tempfile.TemporaryDirectory(prefix="parkade-bench-", dir="/var/tmp") as name:
+    """What a server keeps while it is measured, on a disk."""
+    with tempfile.TemporaryDirectory(prefix="parkade-bench-", dir=ON_DISK) as name:
         yield Path(name)
 
 

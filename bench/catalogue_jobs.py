@@ -1,21 +1,23 @@
-"""What is compared on jobs: Parkade, with servers that work behind their answers, and with queues on PostgreSQL."""
+"""What is compared on jobs: Parkade, with servers that work behind their answers and with other queues."""
 
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import catalogue
+import redis_server
 from catalogue import PARKADE
+from postgres import Cluster
 from servers import Ports, Recipe
 from settings import PEERS, VENV
 
 WORKERS = 2
+ON_POSTGRES = f"{PARKADE} on PostgreSQL"
 
 
-def parkade_log(folder: Path, workers: int = WORKERS) -> Recipe:
-    """Durable: on the disk before the answer. All that it keeps is in this folder."""
-    recipe = catalogue.parkade("log", workers, flags=["--state", str(folder / "state"), "--grace", "5s"])
-    return _told(recipe, folder)
+def parkade_log(folder: Path, cluster: Cluster | None = None) -> Recipe:
+    """Durable: on the disk before the answer. All that it keeps is in this folder; jobs are in the cluster, if any."""
+    return _told(catalogue.parkade("log", WORKERS, flags=[*_kept(folder, cluster), "--grace", "5s"]), folder)
 
 
 def threads(folder: Path) -> Recipe:
@@ -51,14 +53,19 @@ def granian(folder: Path) -> Recipe:
     return _told(Recipe("Granian + Starlette", command, [VENV / "granian", _package("starlette")]), folder)
 
 
-def parkade_jobs(folder: Path) -> Recipe:
+def parkade_jobs(folder: Path, cluster: Cluster | None = None) -> Recipe:
     """One worker for requests, so that jobs can be enqueued while both that run jobs are kept."""
-    flags = ["--state", str(folder / "state"), "--job-workers", str(WORKERS), "--grace", "1s"]
+    flags = [*_kept(folder, cluster), "--job-workers", str(WORKERS), "--grace", "1s"]
     return _told(catalogue.parkade("jobs", flags=flags), folder)
 
 
+def cleared(cluster: Cluster) -> None:
+    """So that whoever comes next makes its tables anew, Parkade too."""
+    cluster.ask("drop schema if exists parkade cascade; drop schema public cascade; create schema public")
+
+
 def queue(library: str) -> list[Path]:
-    """The file of a queue on PostgreSQL, behind what it needs."""
+    """The file of a queue, behind what it needs."""
     return [VENV / "python", _package(library), PEERS / f"jobs_{library}.py"]
 
 
@@ -79,7 +86,13 @@ def is_parkade(recipe: Recipe) -> bool:
 
 
 def versions() -> dict[str, str]:
-    return {name: _pinned(name) for name in ("procrastinate", "pgqueuer")}
+    pinned = {name: _pinned(name) for name in ("procrastinate", "pgqueuer", "arq")}
+    return pinned | ({"Redis": found} if (found := redis_server.version()) else {})
+
+
+def _kept(folder: Path, cluster: Cluster | None) -> list[str]:
+    """The flags that say where."""
+    return ["--state", str(folder / "state"), *(["--jobs", cluster.url] if cluster else [])]
 
 
 def _told(recipe: Recipe, folder: Path) -> Recipe:

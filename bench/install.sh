@@ -33,9 +33,23 @@ for package in "${packages[@]}"; do apt_package "$package"; done
 
 echo "Python peers (bench/.venv)"
 [ -x .venv/bin/python ] || python3 -m venv .venv || lacks "bench/.venv" "python3 -m venv failed"
-.venv/bin/python -c 'import asyncpg, granian, httptools, orjson, pgqueuer, procrastinate, psycopg, starlette, uvicorn, uvloop' 2>/dev/null \
+.venv/bin/python -c 'import arq, asyncpg, granian, httptools, orjson, pgqueuer, procrastinate, psycopg, starlette, uvicorn, uvloop' 2>/dev/null \
   || .venv/bin/pip install --quiet --disable-pip-version-check -r peers/requirements.txt \
-  || lacks "granian, uvicorn, starlette, procrastinate, pgqueuer" "pip install failed"
+  || lacks "granian, uvicorn, starlette, procrastinate, pgqueuer, arq" "pip install failed"
+
+echo "Redis, for arq"
+redis=peers/redis/target
+# Unpacked here, not installed: nothing of the system changes, and no service starts. Its libraries come along; what they need is in every Debian.
+if ! runs redis-server && [ ! -x $redis/usr/bin/redis-server ]; then
+  rm -rf $redis && mkdir -p $redis/packages
+  if (cd $redis/packages && apt-get download -qq redis-server redis-tools libatomic1 libjemalloc2 liblzf1) >/dev/null 2>&1; then
+    for package in $redis/packages/*.deb; do dpkg-deb --extract "$package" $redis; done
+    LD_LIBRARY_PATH=$(dirname $redis/usr/lib/*/libjemalloc.so.*) $redis/usr/bin/redis-server --version >/dev/null 2>&1 \
+      || { lacks "redis" "it does not start"; rm -rf $redis; }
+  else
+    lacks "redis" "apt-get download failed"
+  fi
+fi
 
 echo "load generator and axum peers"
 for project in load peers/axum peers/axum_postgres; do

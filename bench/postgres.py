@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from settings import ON_DISK
+
 START_SECONDS = 30
 STOP_SECONDS = 20
 
@@ -20,6 +22,9 @@ Settings = Mapping[str, object]
 
 # What is measured is the way to the database, not its disk.
 USUAL: Settings = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "256MB", "max_connections": 200}
+
+# Where PostgreSQL is what jobs are kept in, its disk counts, as that of other stores does.
+DURABLE: Settings = dict(USUAL) | {"fsync": "on", "full_page_writes": "on"}
 
 
 class NoPostgres(Exception):
@@ -100,8 +105,15 @@ class Cluster:
 
 
 @contextmanager
-def running(settings: Settings = USUAL) -> Iterator[Cluster]:
-    with tempfile.TemporaryDirectory(prefix="parkade-postgres-") as folder:
+def durable() -> Iterator[Cluster]:
+    """One whose commits are on a disk before they are answered."""
+    with running(DURABLE, ON_DISK) as cluster:
+        yield cluster
+
+
+@contextmanager
+def running(settings: Settings = USUAL, parent: Path | None = None) -> Iterator[Cluster]:
+    with tempfile.TemporaryDirectory(prefix="parkade-postgres-", dir=parent) as folder:
         if (user := _ordinary_user()) is not None:
             shutil.chown(folder, user)
         cluster = Cluster(Path(folder), settings)

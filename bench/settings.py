@@ -11,6 +11,8 @@ RESULTS = BENCH / "results"
 TEMPORARY = RESULTS / "tmp"
 LOAD = BENCH / "load" / "target" / "release" / "load"
 VENV = BENCH / ".venv" / "bin"
+ON_DISK = Path("/var/tmp")
+"""For what has to be written out: /tmp may be memory."""
 
 
 @dataclass(frozen=True, slots=True)
