@@ -36,10 +36,10 @@ class InFile:
     def __init__(self, serve: Serve, folder: Path, disk: SmallDisk) -> None:
         self.site, self.disk = Site(serve, folder), disk
 
-    def serve(self) -> Server:
+    def serve(self, app: str = "jobs") -> Server:
         """One more server."""
         prefix = self.disk.inside(self.site.folder)
-        return self.site.serve(workers=2, prefix=prefix, state=self.disk.folder)
+        return self.site.serve(app, workers=2, prefix=prefix, state=self.disk.folder)
 
 
 class InPostgres:
@@ -50,9 +50,9 @@ class InPostgres:
         postgres.psql(f"create tablespace small location '{disk.folder}'")
         postgres.psql(f"alter database {self.site.database} set tablespace small")
 
-    def serve(self) -> Server:
+    def serve(self, app: str = "jobs") -> Server:
         """One more server."""
-        return self.site.serve(workers=2)
+        return self.site.serve(app, workers=2)
 
 
 Full = InFile | InPostgres
@@ -119,3 +119,12 @@ def test_a_server_that_is_killed_while_the_disk_is_full_has_lost_nothing(full: F
     full.disk.make_room()
     full.serve()
     full.site.ran.until(*acknowledged, "end gate 2")
+
+
+def test_a_coroutine_that_awaits_its_enqueue_is_told_too(full: Full) -> None:
+    server = full.serve("jobs_async")
+    full.disk.fill(SPARE)
+    statuses = {server.post("/enqueue", asking("write", LOAD, delay=1_000_000)).status for _ in range(100)}
+    assert statuses == {200, 507}
+    answer = server.post("/stored", asking("write", LOAD))
+    assert (answer.status, "there is no room" in answer.text) == (507, True)
