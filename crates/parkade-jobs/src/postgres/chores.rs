@@ -70,14 +70,17 @@ impl PostgresStore {
         }
     }
 
-    fn begin(&mut self, now: Instant, chore: Chore) {
+    pub(super) fn begin(&mut self, now: Instant, chore: Chore) {
         let boot = || uuid(self.upkeep.boot());
         let (statement, parameters) = match chore {
             Chore::Prepare => (&*texts::SCHEMA, Vec::new()),
             Chore::Arrive => (&*texts::ARRIVE, vec![boot()]),
             Chore::Fence(claim) => (&*texts::FENCE, vec![boot(), Parameter::Int(claim)]),
             Chore::HandBack(claim) => (&*texts::HAND_BACK, vec![boot(), Parameter::Int(claim)]),
-            Chore::Beat => (&*texts::BEAT, vec![boot(), millis(self.options.pace.lost)]),
+            Chore::Beat => {
+                let judges = self.upkeep.is_steady(now);
+                (&*texts::BEAT, vec![boot(), millis(self.options.pace.lost), Parameter::Bool(judges)])
+            }
             Chore::Rescue | Chore::Bequeath => (&*texts::RESCUE, vec![boot()]),
             Chore::CatchUp => (&*texts::CAUGHT_UP, vec![Parameter::Int(self.upkeep.heard_since())]),
             Chore::Recognise => (&*texts::RECOGNISE, self.of_names()),
@@ -94,7 +97,7 @@ impl PostgresStore {
         let told = match chore {
             Chore::Beat => first::<Beaten>(rows).map(|row| {
                 if let Some(beaten) = row {
-                    self.upkeep.beaten(beaten.is_known, beaten.lost > 0, beaten.now);
+                    self.upkeep.beaten(now, beaten.is_known, beaten.lost > 0, beaten.now);
                 }
             }),
             Chore::Rescue => first::<Rescued>(rows).map(|row| {

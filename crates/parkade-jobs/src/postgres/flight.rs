@@ -45,6 +45,7 @@ impl Carried {
             Self::End(_) => Lane::End,
             Self::Find(_) => Lane::Find,
             Self::Alone(_) => Lane::Alone,
+            Self::Chore(Chore::Beat) => Lane::Beat,
             Self::Chore(_) => Lane::Upkeep,
         }
     }
@@ -61,6 +62,9 @@ impl Carried {
 impl PostgresStore {
     /// A statement for each lane that has none and something to do.
     pub(super) fn launch_all(&mut self, now: Instant) {
+        if !self.is_busy(Lane::Beat) && self.upkeep.beat_is_due(now) {
+            self.begin(now, Chore::Beat);
+        }
         if !self.is_busy(Lane::Upkeep) {
             self.look_after(now);
         }
@@ -88,7 +92,7 @@ impl PostgresStore {
             Lane::End => self.end_attempts(now, batch),
             Lane::Find => self.find(now, batch),
             Lane::Claim => batch.drain(..).for_each(|waiting| self.claim(now, waiting)),
-            Lane::Alone | Lane::Upkeep => batch.drain(..).for_each(|waiting| self.carry_out_alone(now, waiting)),
+            Lane::Alone | Lane::Upkeep | Lane::Beat => batch.drain(..).for_each(|waiting| self.carry_out_alone(now, waiting)),
         }
     }
 

@@ -18,6 +18,8 @@ pub enum Lane {
     Alone,
     /// What nobody has asked for.
     Upkeep,
+    /// Nothing that takes its time makes a server look dead.
+    Beat,
 }
 
 pub const FOR_COMMANDS: [Lane; 5] = [Lane::Enqueue, Lane::Claim, Lane::End, Lane::Find, Lane::Alone];
@@ -90,7 +92,7 @@ impl Lanes {
         let most = match lane {
             Lane::Enqueue | Lane::End => BATCH_COUNT_MAX,
             Lane::Find => FOUND_COUNT_MAX,
-            Lane::Claim | Lane::Alone | Lane::Upkeep => 1,
+            Lane::Claim | Lane::Alone | Lane::Upkeep | Lane::Beat => 1,
         };
         let queue = self.queue(lane);
         let mut batch: Vec<Waiting> = Vec::new();
@@ -118,7 +120,7 @@ impl Lanes {
             Lane::Claim => 1,
             Lane::End => 2,
             Lane::Find => 3,
-            Lane::Alone | Lane::Upkeep => 4,
+            Lane::Alone | Lane::Upkeep | Lane::Beat => 4,
         };
         &mut self.queues[index]
     }

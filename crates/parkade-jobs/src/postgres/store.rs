@@ -50,9 +50,10 @@ pub(super) struct Counted {
     pub until: Instant,
 }
 
-/// Every plan is one by index, also one that was made while the tables were empty and is kept.
-const PLANS: &str = "-c enable_seqscan=off -c enable_bitmapscan=off -c jit=off -c statement_timeout=60s \
-                     -c default_transaction_isolation=read\\ committed";
+/// Every plan goes by index, row by row: also one that was made while the tables were empty and is kept, also one that was made when they had
+/// been analysed, for what is taken is a few rows of however many.
+const PLANS: &str = "-c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off -c enable_mergejoin=off \
+                     -c jit=off -c statement_timeout=60s -c default_transaction_isolation=read\\ committed";
 
 impl PostgresStore {
     /// Connects to nothing yet. `first_token` and the [`TOKENS`](super::TOKENS) from it on are its own in that registry.
@@ -140,7 +141,8 @@ impl PostgresStore {
     #[must_use]
     pub fn next_due(&self) -> Option<Instant> {
         let upkeep = if self.is_busy(Lane::Upkeep) { None } else { self.upkeep.next_due() };
-        self.database.next_due().into_iter().chain(upkeep).min()
+        let beat = if self.is_busy(Lane::Beat) { None } else { self.upkeep.beat_due() };
+        self.database.next_due().into_iter().chain(upkeep).chain(beat).min()
     }
 
     /// Whether there may be jobs to claim that the owner has not heard of. Said once.

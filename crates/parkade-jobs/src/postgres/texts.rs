@@ -66,8 +66,8 @@ ON CONFLICT (boot) DO UPDATE SET seen = excluded.seen";
     LIST_RUNNING = list("SELECT id, seq, 2 AS state, attempt, due, started, NULL::int8 AS ended FROM parkade.running");
     LIST_UNKNOWN = list("SELECT id, seq, state, attempt, due, started, ended FROM parkade.ended WHERE state = 3");
     LIST_DEAD = list("SELECT id, seq, state, attempt, due, started, ended FROM parkade.ended WHERE state = 6");
-    LIST_COMPLETED = list(&newest("AND e.state = 4"));
-    LIST_CANCELLED = list(&newest("AND e.state = 5"));
+    LIST_COMPLETED = list(&over(4));
+    LIST_CANCELLED = list(&over(5));
     LIST_ALL = list(&newest(""));
 }
 
@@ -91,6 +91,14 @@ fn list(of: &str) -> String {
   FROM ({of}) c JOIN parkade.bodies b ON b.id = c.id LEFT JOIN parkade.errors x ON x.id = c.id
  WHERE ($1::text IS NULL OR b.name = $1::text) AND ($2::text IS NULL OR b.queue = $2::text)
  ORDER BY c.seq DESC LIMIT $3::int8"
+    )
+}
+
+/// Those that have ended last.
+fn over(state: i64) -> String {
+    format!(
+        "SELECT id, seq, state, attempt, due, started, ended FROM parkade.ended
+          WHERE state IN (4, 5) AND state = {state} ORDER BY ended DESC, seq DESC LIMIT {LISTED_ENDED_COUNT_MAX}"
     )
 }
 

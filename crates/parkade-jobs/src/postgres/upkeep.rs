@@ -24,6 +24,9 @@ pub struct Upkeep {
     /// The database's time at the last heartbeat, in ms.
     beaten: i64,
     beat_at: Option<Instant>,
+    /// When it went through, and since when it has without a gap.
+    beat_seen: Option<Instant>,
+    steady_since: Option<Instant>,
     poll_at: Option<Instant>,
     tidy_at: Option<Instant>,
     /// Another server was claiming: look again.
@@ -63,6 +66,8 @@ impl Upkeep {
             due: Vec::new(),
             beaten: 0,
             beat_at: None,
+            beat_seen: None,
+            steady_since: None,
             poll_at: None,
             tidy_at: None,
             look_at: None,
@@ -212,11 +217,36 @@ impl Upkeep {
                 Unsure::Fenced(claim) => Chore::HandBack(claim),
             });
         }
-        if self.beat_at.is_some_and(|at| at <= now) {
-            self.beat_at = Some(now + self.pace.beat);
-            return Some(Chore::Beat);
-        }
         if self.due.is_empty() { None } else { Some(self.due.remove(0)) }
+    }
+
+    /// Said once.
+    pub fn beat_is_due(&mut self, now: Instant) -> bool {
+        let is_due = matches!(self.phase, Phase::Open | Phase::Leaving)
+            && self.rests_until.is_none_or(|until| until <= now)
+            && self.beat_at.is_some_and(|at| at <= now);
+        if is_due {
+            self.beat_at = Some(now + self.pace.beat);
+        }
+        is_due
+    }
+
+    pub fn beat_due(&self) -> Option<Instant> {
+        matches!(self.phase, Phase::Open | Phase::Leaving).then_some(self.beat_at)?.max(self.rests_until)
+    }
+
+    /// Whether it may say of others that they are lost: behind an outage of the database all have been silent, and the first to be back knows
+    /// nothing of the others.
+    pub fn is_steady(&self, now: Instant) -> bool {
+        self.steady_since.is_some_and(|since| now.duration_since(since) >= self.pace.lost)
+    }
+
+    fn beats(&mut self, now: Instant) {
+        let is_gapless = self.beat_seen.is_some_and(|seen| now.duration_since(seen) < self.pace.lost / 2);
+        if !is_gapless {
+            self.steady_since = Some(now);
+        }
+        self.beat_seen = Some(now);
     }
 
     pub fn next_due(&self) -> Option<Instant> {
@@ -230,8 +260,9 @@ impl Upkeep {
     }
 
     /// `is_known`: the others have not taken this server for lost. `lost`: it has done so with others.
-    pub fn beaten(&mut self, is_known: bool, lost: bool, now: i64) {
-        self.beaten = now;
+    pub fn beaten(&mut self, now: Instant, is_known: bool, lost: bool, told: i64) {
+        self.beats(now);
+        self.beaten = told;
         if lost {
             self.wants(Chore::Rescue);
         }
@@ -254,6 +285,7 @@ impl Upkeep {
             Chore::Prepare => self.phase = Phase::Arriving(None),
             Chore::Arrive => {
                 self.phase = Phase::Open;
+                self.beats(now);
                 self.wants(Chore::Rescue);
                 self.beat_at = Some(now + self.pace.beat);
             }

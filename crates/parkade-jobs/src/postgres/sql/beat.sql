@@ -3,7 +3,7 @@ WITH beaten AS (
 ), lost AS (
     DELETE FROM parkade.boots WHERE boot = ANY (ARRAY(
         SELECT boot FROM parkade.boots
-         WHERE seen < clock_timestamp() - $2::int8 * interval '1 millisecond' AND boot <> $1::uuid
+         WHERE seen < clock_timestamp() - $2::int8 * interval '1 millisecond' AND boot <> $1::uuid AND $3::bool
          FOR UPDATE SKIP LOCKED))
     RETURNING boot
 )
