@@ -9,15 +9,29 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use parkade_jobs::sqlite::{Durability, Options};
-use parkade_jobs::{Command, JobId, NewJob, Reply, SqliteStore, Tag, Verdict, Wall};
+use parkade_jobs::{Claimed, Command, JobId, NewJob, Reply, SqliteStore, Tag, Verdict, Wall};
 
 const BATCH: u32 = 200;
 const LIVES: u32 = 100_000;
+/// Enqueued, claimed and ended one after the other.
+const STAGED: u32 = 40_000;
 const WAITING: u32 = 1_000_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder =
         std::env::args_os().nth(1).map_or_else(|| std::env::temp_dir().join("parkade-throughput"), PathBuf::from);
+    for batch in [20, 200] {
+        let mut owner = Owner::open(&folder, Durability::Power)?;
+        let [enqueue, claim, end] = owner.stages(batch)?;
+        println!(
+            "CPU of the store's thread for each job, {batch} in a transaction: enqueue {enqueue:.1} \u{b5}s, claim {claim:.1} \u{b5}s, end {end:.1} \u{b5}s"
+        );
+        drop(owner);
+        std::fs::remove_dir_all(&folder)?;
+    }
+    if std::env::args_os().any(|argument| argument == "--cpu") {
+        return Ok(());
+    }
     for durability in [Durability::Power, Durability::Process] {
         let mut owner = Owner::open(&folder, durability)?;
         let took = owner.lives()?;
@@ -71,6 +85,32 @@ impl Owner {
         Ok(Self { store, rung })
     }
 
+    /// Jobs are enqueued, then all of them claimed, then all ended: microseconds of CPU for each.
+    fn stages(&mut self, batch: u32) -> Result<[f64; 3], Box<dyn Error>> {
+        let mut claimed = Vec::new();
+        // Its thread is there when it has answered.
+        self.all([Command::Count { tag: Tag(0) }])?;
+        let mut spent = [cpu_time()?; 4];
+        for first in (0..STAGED).step_by(batch as usize) {
+            self.all((0..batch).map(|place| enqueue(first + place)))?;
+        }
+        spent[1] = cpu_time()?;
+        while claimed.len() < STAGED as usize {
+            let asked = Command::Claim { tag: Tag(0), count: batch, limited: Vec::new() };
+            for reply in self.all([asked])? {
+                let Reply::Claimed { jobs, .. } = reply else { return Err(format!("{reply:?}").into()) };
+                claimed.extend(jobs.iter().map(completed));
+            }
+        }
+        spent[2] = cpu_time()?;
+        while !claimed.is_empty() {
+            let count = claimed.len().min(batch as usize);
+            self.all(claimed.drain(..count))?;
+        }
+        spent[3] = cpu_time()?;
+        Ok([0, 1, 2].map(|stage| (spent[stage + 1] - spent[stage]).as_secs_f64() * 1e6 / f64::from(STAGED)))
+    }
+
     /// Each batch through its whole life, as a busy server would ask: what has been claimed ends while the next comes.
     fn lives(&mut self) -> Result<Duration, Box<dyn Error>> {
         let began = Instant::now();
@@ -81,10 +121,7 @@ impl Owner {
             let batch = (0..BATCH).map(|place| enqueue(next + place)).chain(ends.drain(..)).chain([claim()]);
             for reply in self.all(batch)? {
                 match reply {
-                    Reply::Claimed { jobs, .. } => ends.extend(jobs.into_iter().map(|job| {
-                        let verdict = Verdict::Completed { result: Bytes::from_static(b"\xc0") };
-                        Command::End { tag: Tag(0), job: job.id, attempt: job.attempt, verdict }
-                    })),
+                    Reply::Claimed { jobs, .. } => ends.extend(jobs.iter().map(completed)),
                     Reply::AttemptEnded { is_stale: false, .. } => ended += 1,
                     Reply::Refused { fault, .. } => return Err(fault.into()),
                     _ => {}
@@ -128,6 +165,24 @@ fn enqueue(number: u32) -> Command {
 
 fn claim() -> Command {
     Command::Claim { tag: Tag(0), count: BATCH, limited: Vec::new() }
+}
+
+fn completed(job: &Claimed) -> Command {
+    let verdict = Verdict::Completed { result: Bytes::from_static(b"\xc0") };
+    Command::End { tag: Tag(0), job: job.id, attempt: job.attempt, verdict }
+}
+
+/// What the store's thread has used so far: Linux tells it for each thread, in nanoseconds.
+fn cpu_time() -> Result<Duration, Box<dyn Error>> {
+    for task in std::fs::read_dir("/proc/self/task")? {
+        let task = task?.path();
+        if std::fs::read_to_string(task.join("comm"))?.trim() == "jobs" {
+            let told = std::fs::read_to_string(task.join("schedstat"))?;
+            let spent = told.split_whitespace().next().ok_or("it is told first")?;
+            return Ok(Duration::from_nanos(spent.parse()?));
+        }
+    }
+    Err("the store has no thread".into())
 }
 
 fn resident() -> String {

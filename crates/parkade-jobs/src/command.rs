@@ -133,6 +133,24 @@ pub enum Reply {
     },
 }
 
+impl Reply {
+    /// Whose answer it is.
+    #[must_use]
+    pub const fn tag(&self) -> Tag {
+        match self {
+            Self::Enqueued { tag, .. }
+            | Self::Claimed { tag, .. }
+            | Self::AttemptEnded { tag, .. }
+            | Self::Changed { tag, .. }
+            | Self::Found { tag, .. }
+            | Self::Listed { tag, .. }
+            | Self::Counted { tag, .. }
+            | Self::Schedules { tag, .. }
+            | Self::Refused { tag, .. } => *tag,
+        }
+    }
+}
+
 /// Why a store could not do it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {

@@ -2,21 +2,35 @@
 
 use rusqlite::{OptionalExtension, Result, params};
 
+use super::enqueue::rank;
 use super::ledger::Ledger;
-use super::{chores, end, schema};
+use super::{chores, schema};
 use crate::{JobId, State};
 
 struct Found {
     job: i64,
     queue: Box<str>,
+    priority: i16,
+    rank: i64,
     state: State,
+}
+
+impl Found {
+    /// It is no longer ready, if it was.
+    fn leave(&self, ledger: &mut Ledger) {
+        if self.state == State::Ready {
+            ledger.lanes.withdraw(&self.queue, self.priority, (self.rank, self.job));
+        }
+    }
 }
 
 /// Whether this has done it: not to one that runs, has ended or is none.
 pub fn cancel(ledger: &mut Ledger, id: JobId) -> Result<bool> {
     let waits = |state| matches!(state, State::Scheduled | State::Ready | State::Unknown);
     let Some(found) = look(ledger, id)?.filter(|found| waits(found.state)) else { return Ok(false) };
-    end::over(ledger, found.job, State::Cancelled)?;
+    let text = "UPDATE jobs SET state = 5, ended = ?2 WHERE job = ?1";
+    ledger.connection.prepare_cached(text)?.execute(params![found.job, ledger.now.0])?;
+    found.leave(ledger);
     ledger.tally.moved(&found.queue, Some(found.state), Some(State::Cancelled));
     Ok(true)
 }
@@ -26,11 +40,12 @@ pub fn retry(ledger: &mut Ledger, id: JobId) -> Result<bool> {
     let is_over = |state| matches!(state, State::Dead | State::Cancelled | State::Completed | State::Unknown);
     let Some(found) = look(ledger, id)?.filter(|found| is_over(found.state)) else { return Ok(false) };
     let text = "UPDATE OR IGNORE jobs SET state = 1, attempt = 0, due = NULL, started = NULL, ended = NULL, \
-                rank = ?2 - priority * 30000 WHERE job = ?1";
-    if ledger.connection.prepare_cached(text)?.execute(params![found.job, ledger.now.0])? == 0 {
+                error = NULL, result = NULL, rank = ?2 WHERE job = ?1";
+    let rank = rank(ledger.now, found.priority);
+    if ledger.connection.prepare_cached(text)?.execute(params![found.job, rank])? == 0 {
         return Ok(false);
     }
-    ledger.connection.prepare_cached("DELETE FROM results WHERE job = ?")?.execute([found.job])?;
+    ledger.lanes.offer(&found.queue, found.priority, (rank, found.job));
     ledger.tally.moved(&found.queue, Some(found.state), Some(State::Ready));
     Ok(true)
 }
@@ -39,15 +54,18 @@ pub fn retry(ledger: &mut Ledger, id: JobId) -> Result<bool> {
 pub fn drop(ledger: &mut Ledger, id: JobId) -> Result<bool> {
     let Some(found) = look(ledger, id)?.filter(|found| found.state != State::Running) else { return Ok(false) };
     chores::forget(ledger, found.job)?;
+    found.leave(ledger);
     ledger.tally.moved(&found.queue, Some(found.state), None);
     Ok(true)
 }
 
 fn look(ledger: &Ledger, id: JobId) -> Result<Option<Found>> {
-    let mut statement = ledger.connection.prepare_cached("SELECT job, queue, state FROM jobs WHERE id = ?")?;
-    let found = statement.query_row([id.bytes()], |row| {
-        let state = schema::state(row.get(2)?).ok_or(rusqlite::Error::InvalidQuery)?;
-        Ok(Found { job: row.get(0)?, queue: row.get(1)?, state })
+    let text = "SELECT job, queue, priority, rank, state FROM jobs WHERE id = ?";
+    let found = ledger.connection.prepare_cached(text)?.query_row([id.bytes()], |row| {
+        let job = row.get(0)?;
+        let written = schema::state(row.get(4)?).ok_or(rusqlite::Error::InvalidQuery)?;
+        let state = if ledger.running.has(job) { State::Running } else { written };
+        Ok(Found { job, queue: row.get(1)?, priority: row.get(2)?, rank: row.get(3)?, state })
     });
     found.optional()
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Result, params};
 
+use super::enqueue::rank;
 use super::ledger::Ledger;
 use super::limits::{PURGED_COUNT_MAX, RECOGNISED_COUNT_MAX};
 use super::schema;
@@ -51,12 +52,14 @@ fn recognise_more(ledger: &mut Ledger, count: usize) -> Result<bool> {
     while left > 0 {
         let Some((name, from)) = ledger.chores.recognising.pop_first() else { break };
         let found = unknown(ledger, &name, from, left)?;
-        for (job, queue) in &found {
-            let text = "UPDATE jobs SET state = 1, rank = ?2 - priority * 30000, ended = NULL WHERE job = ?1";
-            ledger.connection.prepare_cached(text)?.execute(params![job, ledger.now.0])?;
+        for (job, queue, priority) in &found {
+            let text = "UPDATE jobs SET state = 1, rank = ?2, ended = NULL WHERE job = ?1";
+            let rank = rank(ledger.now, *priority);
+            ledger.connection.prepare_cached(text)?.execute(params![job, rank])?;
+            ledger.lanes.offer(queue, *priority, (rank, *job));
             ledger.tally.moved(queue, Some(State::Unknown), Some(State::Ready));
         }
-        if let (true, Some((last, _))) = (found.len() == left, found.last()) {
+        if let (true, Some((last, ..))) = (found.len() == left, found.last()) {
             ledger.chores.recognising.insert(name, *last);
         }
         left -= found.len();
@@ -64,10 +67,10 @@ fn recognise_more(ledger: &mut Ledger, count: usize) -> Result<bool> {
     Ok(left < count)
 }
 
-fn unknown(ledger: &Ledger, name: &str, from: i64, count: usize) -> Result<Vec<(i64, Box<str>)>> {
-    let text = "SELECT job, queue FROM jobs INDEXED BY jobs_unknown WHERE state = 3 AND name = ? AND job > ? ORDER BY job LIMIT ?";
+fn unknown(ledger: &Ledger, name: &str, from: i64, count: usize) -> Result<Vec<(i64, Box<str>, i16)>> {
+    let text = "SELECT job, queue, priority FROM jobs INDEXED BY jobs_unknown WHERE state = 3 AND name = ? AND job > ? ORDER BY job LIMIT ?";
     let mut statement = ledger.connection.prepare_cached(text)?;
-    statement.query_map(params![name, from, count], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    statement.query_map(params![name, from, count], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
 }
 
 struct Over {
@@ -109,9 +112,7 @@ fn oldest(ledger: &Ledger, until: i64, count: usize) -> Result<Vec<Over>> {
 
 /// All that there is of a job.
 pub fn forget(ledger: &Ledger, job: i64) -> Result<()> {
-    for text in
-        ["DELETE FROM jobs WHERE job = ?", "DELETE FROM bodies WHERE job = ?", "DELETE FROM results WHERE job = ?"]
-    {
+    for text in ["DELETE FROM jobs WHERE job = ?", "DELETE FROM bodies WHERE job = ?"] {
         ledger.connection.prepare_cached(text)?.execute([job])?;
     }
     Ok(())

@@ -3,6 +3,7 @@
 use rusqlite::{OptionalExtension, Result, params};
 
 use super::ledger::Ledger;
+use super::limits::ARGUMENTS_BESIDE_BYTES_MAX;
 use super::schema::number;
 use crate::{JobId, NewJob, Reply, State, Tag, Wall};
 
@@ -30,8 +31,9 @@ fn put(ledger: &mut Ledger, new: &NewJob) -> Result<(JobId, Option<Wall>)> {
     let due = new.due.filter(|due| *due > ledger.now);
     let state = if due.is_some() { State::Scheduled } else { State::Ready };
     let rank = rank(due.unwrap_or(ledger.now), new.priority);
-    let text = "INSERT INTO jobs (id, name, queue, state, priority, attempt, rank, due, enqueued, key) \
-                VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING";
+    let is_beside = new.arguments.len() <= ARGUMENTS_BESIDE_BYTES_MAX;
+    let text = "INSERT INTO jobs (id, name, queue, state, priority, attempt, rank, due, enqueued, key, arguments) \
+                VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING";
     let inserted = ledger.connection.prepare_cached(text)?.execute(params![
         new.id.bytes(),
         new.name,
@@ -42,13 +44,19 @@ fn put(ledger: &mut Ledger, new: &NewJob) -> Result<(JobId, Option<Wall>)> {
         new.due.map(|due| due.0),
         ledger.now.0,
         new.key,
+        is_beside.then_some(&*new.arguments),
     ])?;
     if inserted == 0 {
         return there(ledger, new);
     }
     let job = ledger.connection.last_insert_rowid();
-    let text = "INSERT INTO bodies (job, arguments) VALUES (?, ?)";
-    ledger.connection.prepare_cached(text)?.execute(params![job, &*new.arguments])?;
+    if !is_beside {
+        let text = "INSERT INTO bodies (job, arguments) VALUES (?, ?)";
+        ledger.connection.prepare_cached(text)?.execute(params![job, &*new.arguments])?;
+    }
+    if state == State::Ready {
+        ledger.lanes.offer(&new.queue, new.priority, (rank, job));
+    }
     ledger.tally.moved(&new.queue, None, Some(state));
     Ok((new.id, due))
 }

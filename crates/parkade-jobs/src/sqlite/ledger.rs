@@ -7,17 +7,21 @@ use rusqlite::{Connection, Error};
 
 use super::board::Submitted;
 use super::chores::{self, Chores};
+use super::lanes::Lanes;
 use super::limits::{BATCH_COUNT_MAX, BATCH_TIME_MAX, PAGE_BYTES, RESERVED_PAGES_MIN};
 use super::options::Options;
+use super::running::Running;
 use super::tally::{Changes, Tally};
 use super::{changes, claim, end, enqueue, faults, reading};
-use crate::{Command, Fault, Reply, Wall};
+use crate::{Command, Fault, Reply, State, Wall};
 
 /// The file and what is known of it.
 pub struct Ledger {
     pub connection: Connection,
     pub options: Options,
     pub tally: Tally,
+    pub running: Running,
+    pub lanes: Lanes,
     pub chores: Chores,
     /// Of the last command.
     pub now: Wall,
@@ -28,6 +32,7 @@ pub struct Ledger {
 /// What a command has done to what is known, until it is committed.
 struct Mark {
     changes: Changes,
+    running: usize,
     chores: Chores,
 }
 
@@ -43,21 +48,29 @@ enum Stop {
 
 impl Ledger {
     pub fn new(connection: Connection, options: Options) -> rusqlite::Result<Self> {
-        let tally = Tally::read(&connection)?;
-        let mut ledger =
-            Self { connection, options, tally, chores: Chores::default(), now: Wall::default(), commits: 0 };
+        let mut ledger = Self {
+            tally: Tally::read(&connection)?,
+            running: Running::default(),
+            lanes: Lanes::default(),
+            connection,
+            options,
+            chores: Chores::default(),
+            now: Wall::default(),
+            commits: 0,
+        };
         ledger.rescue()?;
         Ok(ledger)
     }
 
-    /// Jobs that ran when the last server ended. One server has the file, so nobody runs them now.
+    /// Jobs that ran when the last server ended are ready again, where they were in their queue, and their attempt has been one. One server has
+    /// the file, so nobody runs them now.
     fn rescue(&mut self) -> rusqlite::Result<()> {
         self.connection.execute_batch("BEGIN IMMEDIATE")?;
-        end::rescue(self)?;
-        self.tally.write(&self.connection)?;
-        self.connection.execute_batch("COMMIT")?;
-        self.tally.committed();
-        Ok(())
+        for run in Running::read(&self.connection)?.each() {
+            let text = "UPDATE jobs SET attempt = ?, started = ? WHERE job = ?";
+            self.connection.prepare_cached(text)?.execute((run.attempt, run.started.0, run.job))?;
+        }
+        self.connection.execute_batch("DELETE FROM claims; COMMIT")
     }
 
     pub fn has_chores(&self) -> bool {
@@ -100,6 +113,7 @@ impl Ledger {
         let done = self.within(batch, count, replies, is_careful);
         if done.is_ok() {
             self.tally.committed();
+            self.running.committed();
         } else {
             self.roll_back();
             self.back_to(before);
@@ -133,8 +147,14 @@ impl Ledger {
         } else if let Err(error) = chores::tidy(self, done) {
             return Err(if count == 0 { refused(error) } else { Stop::Failed });
         }
-        self.tally.write(&self.connection).and_then(|()| self.commit()).map_err(refused)?;
+        self.write().and_then(|()| self.commit()).map_err(refused)?;
         Ok(done)
+    }
+
+    /// What is kept in memory and belongs to the transaction.
+    fn write(&mut self) -> rusqlite::Result<()> {
+        self.tally.write(&self.connection)?;
+        self.running.write(&self.connection)
     }
 
     fn quickly(&mut self, command: &Command) -> Result<Reply, Stop> {
@@ -229,11 +249,13 @@ impl Ledger {
     }
 
     fn mark(&self) -> Mark {
-        Mark { changes: self.tally.mark(), chores: self.chores.clone() }
+        Mark { changes: self.tally.mark(), running: self.running.mark(), chores: self.chores.clone() }
     }
 
     fn back_to(&mut self, mark: Mark) {
         self.tally.back_to(mark.changes);
+        self.running.back_to(mark.running);
+        self.lanes.forget();
         self.chores = mark.chores;
     }
 
@@ -241,8 +263,14 @@ impl Ledger {
     pub fn recover(&mut self) {
         self.roll_back();
         self.chores = Chores::default();
-        if let Ok(tally) = Tally::read(&self.connection) {
-            self.tally = tally;
+        self.lanes.forget();
+        self.running.back_to(0);
+        if let (Ok(tally), Ok(running)) = (Tally::read(&self.connection), Running::read(&self.connection)) {
+            (self.tally, self.running) = (tally, running);
+            for run in self.running.each() {
+                self.tally.moved(&run.queue, Some(State::Ready), Some(State::Running));
+            }
+            self.tally.committed();
         }
     }
 

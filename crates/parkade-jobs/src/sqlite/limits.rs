@@ -53,3 +53,12 @@ pub const RESERVED_PAGES_MIN: u64 = 64;
 
 /// Statements that stay prepared: more than there are.
 pub const PREPARED_COUNT_MAX: usize = 64;
+
+/// Ready jobs of one queue and priority that are read at once; twice as many are kept in memory (16 bytes each). Then: they are read again.
+pub const LANE_COUNT_MAX: usize = 512;
+
+/// Jobs on one row of what was claimed: it is written again when one of them ends. Then: another row.
+pub const CLAIM_ROW_COUNT_MAX: usize = 64;
+
+/// Bytes of arguments that are kept with the rest of a job: its row is written again when it ends. Then: they have a row of their own.
+pub const ARGUMENTS_BESIDE_BYTES_MAX: usize = 256;

@@ -8,6 +8,8 @@
 //! | one thread carries it out, a batch in a transaction | `thread`, `ledger` |
 //! | what each command does | `enqueue`, `claim`, `end`, `changes`, `reading` |
 //! | what is done beside it, a little at a time | `chores` |
+//! | which jobs run | `running` |
+//! | which are claimed next | `lanes` |
 //! | how many jobs there are of each kind | `tally` |
 //! | SQLite's errors in words for people | `faults` |
 
@@ -18,11 +20,13 @@ mod claim;
 mod end;
 mod enqueue;
 mod faults;
+mod lanes;
 mod ledger;
 mod limits;
 mod open;
 mod options;
 mod reading;
+mod running;
 mod schema;
 mod store;
 mod tally;

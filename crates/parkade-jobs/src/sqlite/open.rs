@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::faults;
@@ -141,6 +142,8 @@ fn expected(version: usize) -> rusqlite::Result<Vec<String>> {
 }
 
 fn set_up(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
+    // Else SQLite plans some statements anew for each value that is bound to them, hoping for a better index.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     let synchronous = match options.durability {
         Durability::Power => "FULL",
         Durability::Process => "NORMAL",

@@ -3,45 +3,70 @@
 use bytes::Bytes;
 use rusqlite::{OptionalExtension, Result, Row, params};
 
+use super::claim;
+use super::enqueue::STEP_MS;
 use super::ledger::Ledger;
 use super::limits::{LISTED_COUNT_MAX, SCANNED_COUNT_MAX, SORTED_COUNT_MAX};
+use super::running::Run;
 use super::schema;
 use crate::{Counts, Filter, Job, JobId, Schedule, State, Wall};
 
-const COLUMNS: &str = "job, id, name, queue, key, priority, state, attempt, enqueued, due, started, ended";
+const COLUMNS: &str =
+    "job, id, name, queue, key, priority, state, attempt, enqueued, due, started, ended, error, arguments, result";
 
 pub fn find(ledger: &Ledger, id: JobId) -> Result<Option<Box<Job>>> {
     let text = format!("SELECT {COLUMNS} FROM jobs WHERE id = ?");
-    let found = ledger.connection.prepare_cached(&text)?.query_row([id.bytes()], read).optional()?;
-    let Some((row, mut job)) = found else { return Ok(None) };
-    let mut bodies = ledger.connection.prepare_cached("SELECT arguments FROM bodies WHERE job = ?")?;
-    job.arguments = bodies.query_row([row], |row| Ok(Bytes::copy_from_slice(row.get_ref(0)?.as_blob()?)))?;
-    let mut results = ledger.connection.prepare_cached("SELECT result FROM results WHERE job = ?")?;
-    let result = results.query_row([row], |row| Ok(row.get_ref(0)?.as_blob_or_null()?.map(Bytes::copy_from_slice)));
-    job.result = result.optional()?.flatten();
-    job.error = error(ledger, row)?;
-    Ok(Some(Box::new(job)))
+    let mut statement = ledger.connection.prepare_cached(&text)?;
+    let found = statement.query_row([id.bytes()], |row| {
+        let bytes =
+            |index| -> Result<Option<Bytes>> { Ok(row.get_ref(index)?.as_blob_or_null()?.map(Bytes::copy_from_slice)) };
+        Ok((row.get(0)?, read(ledger, row)?, bytes(13)?, bytes(14)?))
+    });
+    let Some((row, job, arguments, result)) = found.optional()? else { return Ok(None) };
+    let arguments = arguments.map_or_else(|| claim::body(&ledger.connection, row), Ok)?;
+    Ok(Some(Box::new(Job { arguments, result, ..job })))
 }
 
 /// Newest first, without arguments and results.
 pub fn list(ledger: &Ledger, filter: &Filter) -> Result<Vec<Job>> {
+    let count = filter.count.min(LISTED_COUNT_MAX) as usize;
+    if filter.state == Some(State::Running) {
+        return list_running(ledger, filter, count);
+    }
     let text = format!(
-        "{} AND (?1 IS NULL OR name = ?1) AND (?2 IS NULL OR queue = ?2) ORDER BY job DESC LIMIT ?3",
+        "{} AND (?1 IS NULL OR name = ?1) AND (?2 IS NULL OR queue = ?2) ORDER BY job DESC",
         candidates(ledger, filter)
     );
-    let count = filter.count.min(LISTED_COUNT_MAX);
     let mut statement = ledger.connection.prepare_cached(&text)?;
-    let rows: Vec<(i64, Job)> =
-        statement.query_map(params![filter.name, filter.queue, count], read)?.collect::<Result<_>>()?;
-    let with_error = |(row, job)| Ok(Job { error: error(ledger, row)?, ..job });
-    rows.into_iter().map(with_error).collect()
+    let mut rows = statement.query(params![filter.name, filter.queue])?;
+    let mut jobs = Vec::new();
+    while jobs.len() < count
+        && let Some(row) = rows.next()?
+    {
+        let job = read(ledger, row)?;
+        if filter.state.is_none_or(|state| state == job.state) {
+            jobs.push(job);
+        }
+    }
+    Ok(jobs)
+}
+
+fn list_running(ledger: &Ledger, filter: &Filter, count: usize) -> Result<Vec<Job>> {
+    let text = format!("SELECT {COLUMNS} FROM jobs WHERE job = ?1 AND (?2 IS NULL OR name = ?2)");
+    let mut statement = ledger.connection.prepare_cached(&text)?;
+    let of_queue = |run: &&Run| filter.queue.as_ref().is_none_or(|queue| **queue == *run.queue);
+    let runs = ledger.running.each().rev().filter(of_queue).take(SCANNED_COUNT_MAX as usize);
+    let jobs = runs.map(|run| statement.query_row(params![run.job, filter.name], |row| read(ledger, row)).optional());
+    jobs.filter_map(Result::transpose).take(count).collect()
 }
 
 /// Of a state with few jobs all, by its index; else the newest of all, so that no list takes long.
 fn candidates(ledger: &Ledger, filter: &Filter) -> String {
+    let total = |state| ledger.tally.total(state);
+    let written = |state| total(state) + if state == State::Ready { total(State::Running) } else { 0 };
     let of_state = |state| format!("state = {}", schema::number(state));
     match filter.state {
-        Some(state) if ledger.tally.total(state) <= SORTED_COUNT_MAX => {
+        Some(state) if written(state) <= SORTED_COUNT_MAX => {
             format!("SELECT {COLUMNS} FROM jobs INDEXED BY {} WHERE {}", schema::index(state), of_state(state))
         }
         state => format!(
@@ -51,10 +76,9 @@ fn candidates(ledger: &Ledger, filter: &Filter) -> String {
     }
 }
 
-pub fn count(ledger: &Ledger) -> Result<Counts> {
+pub fn count(ledger: &mut Ledger) -> Result<Counts> {
+    let oldest = oldest(ledger)?;
     let total = |state| ledger.tally.total(state);
-    let text = "SELECT rank + priority * 30000 FROM jobs INDEXED BY jobs_oldest WHERE state = 1 ORDER BY rank + priority * 30000 LIMIT 1";
-    let oldest = ledger.connection.prepare_cached(text)?.query_row([], |row| row.get(0).map(Wall)).optional()?;
     Ok(Counts {
         scheduled: total(State::Scheduled),
         ready: total(State::Ready),
@@ -68,17 +92,28 @@ pub fn count(ledger: &Ledger) -> Result<Counts> {
     })
 }
 
+/// In a lane the first is the oldest.
+fn oldest(ledger: &mut Ledger) -> Result<Option<Wall>> {
+    ledger.lanes.read(&ledger.connection)?;
+    let mut oldest = None;
+    for (queue, lanes) in ledger.lanes.each() {
+        for (priority, lane) in lanes {
+            if let Some((rank, _)) = lane.first(&ledger.connection, &ledger.running, (queue, *priority), 1)? {
+                let ready = Wall(rank + i64::from(*priority) * STEP_MS);
+                oldest = Some(oldest.map_or(ready, |oldest: Wall| oldest.min(ready)));
+            }
+        }
+    }
+    Ok(oldest)
+}
+
 pub fn schedules(ledger: &Ledger) -> Result<Vec<Schedule>> {
     let mut statement = ledger.connection.prepare_cached("SELECT name, last FROM schedules ORDER BY name")?;
     statement.query_map([], |row| Ok(Schedule { name: row.get(0)?, last: Wall(row.get(1)?) }))?.collect()
 }
 
-fn error(ledger: &Ledger, row: i64) -> Result<Option<Box<str>>> {
-    let mut statement = ledger.connection.prepare_cached("SELECT error FROM results WHERE job = ?")?;
-    Ok(statement.query_row([row], |row| row.get(0)).optional()?.flatten())
-}
-
-fn read(row: &Row<'_>) -> Result<(i64, Job)> {
+/// Without its arguments and its result.
+fn read(ledger: &Ledger, row: &Row<'_>) -> Result<Job> {
     let moment = |index| row.get::<_, Option<i64>>(index).map(|ms| ms.map(Wall));
     let job = Job {
         id: JobId::from_bytes(row.get(1)?),
@@ -94,7 +129,10 @@ fn read(row: &Row<'_>) -> Result<(i64, Job)> {
         started: moment(10)?,
         ended: moment(11)?,
         result: None,
-        error: None,
+        error: row.get(12)?,
     };
-    Ok((row.get(0)?, job))
+    Ok(match ledger.running.of(row.get(0)?) {
+        Some(run) => Job { state: State::Running, attempt: run.attempt, started: Some(run.started), ..job },
+        None => job,
+    })
 }

@@ -7,7 +7,8 @@ use crate::State;
 /// In the file's header: it is ours. The bytes spell `PKJB`.
 pub const APPLICATION_ID: i32 = 0x504b_4a42;
 
-/// How a state is written in the file. Those below `ENDED` have not ended; indexes and statements say so with these numbers.
+/// How a state is written in the file. Those below that of the completed ones have not ended; indexes and statements say so with these numbers. Jobs that
+/// run are written as ready ones.
 pub const fn number(state: State) -> u8 {
     match state {
         State::Scheduled => 0,
@@ -24,12 +25,11 @@ pub fn state(number: u8) -> Option<State> {
     State::ALL.into_iter().find(|state| self::number(*state) == number)
 }
 
-/// The index that holds the jobs of a state and, but for two, no others.
+/// The index that holds the jobs of a state and, but for two, no others; those that run are in that of the ready ones.
 pub const fn index(state: State) -> &'static str {
     match state {
         State::Scheduled => "jobs_scheduled",
-        State::Ready => "jobs_ready",
-        State::Running => "jobs_running",
+        State::Ready | State::Running => "jobs_ready",
         State::Unknown => "jobs_unknown",
         State::Completed | State::Cancelled => "jobs_over",
         State::Dead => "jobs_dead",
@@ -40,25 +40,31 @@ pub const fn index(state: State) -> &'static str {
 pub const LADDER: &[&str] = &[V1];
 
 /// `job` is the order of insertion. `rank` orders the ready ones of a queue: when a job became ready, in ms, less half a minute for each step of priority.
-/// Arguments are in a row of their own, which is never written again.
+/// Arguments of more than a few bytes are in a row of their own, which is never written again.
+///
+/// Being claimed changes no row of a job: a row of `claims` lists those that run, eight bytes each. `attempt` and `started` are those of the last
+/// attempt that has ended. So a job costs two writes of its row, one when it comes and one when it ends.
 const V1: &str = "
 CREATE TABLE jobs (
     job INTEGER PRIMARY KEY,
     id BLOB NOT NULL,
-    name TEXT NOT NULL,
-    queue TEXT NOT NULL,
     state INTEGER NOT NULL,
+    queue TEXT NOT NULL,
     priority INTEGER NOT NULL,
-    attempt INTEGER NOT NULL,
     rank INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
     due INTEGER,
     enqueued INTEGER NOT NULL,
     started INTEGER,
     ended INTEGER,
-    key TEXT
+    name TEXT NOT NULL,
+    key TEXT,
+    arguments BLOB,
+    error TEXT,
+    result BLOB
 ) STRICT;
 CREATE TABLE bodies (job INTEGER PRIMARY KEY, arguments BLOB NOT NULL) STRICT;
-CREATE TABLE results (job INTEGER PRIMARY KEY, result BLOB, error TEXT) STRICT;
+CREATE TABLE claims (claim INTEGER PRIMARY KEY, started INTEGER NOT NULL, jobs BLOB NOT NULL) STRICT;
 CREATE TABLE counts (
     queue TEXT NOT NULL,
     state INTEGER NOT NULL,
@@ -70,9 +76,7 @@ CREATE TABLE schedules (name TEXT PRIMARY KEY, last INTEGER NOT NULL) STRICT, WI
 CREATE UNIQUE INDEX jobs_id ON jobs (id);
 CREATE UNIQUE INDEX jobs_key ON jobs (name, key) WHERE key IS NOT NULL AND state < 4;
 CREATE INDEX jobs_scheduled ON jobs (due) WHERE state = 0;
-CREATE INDEX jobs_ready ON jobs (queue, rank) WHERE state = 1;
-CREATE INDEX jobs_oldest ON jobs (rank + priority * 30000) WHERE state = 1;
-CREATE INDEX jobs_running ON jobs (started) WHERE state = 2;
+CREATE INDEX jobs_ready ON jobs (queue, priority, rank) WHERE state = 1;
 CREATE INDEX jobs_unknown ON jobs (name) WHERE state = 3;
 CREATE INDEX jobs_over ON jobs (ended) WHERE state = 4 OR state = 5;
 CREATE INDEX jobs_dead ON jobs (ended) WHERE state = 6;

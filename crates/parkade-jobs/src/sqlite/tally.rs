@@ -43,11 +43,6 @@ impl Tally {
         }
     }
 
-    /// Queues that have ready jobs, with how many.
-    pub fn ready(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.queues.iter().map(|(queue, row)| (&**queue, count(row, State::Ready))).filter(|(_, count)| *count > 0)
-    }
-
     pub fn total(&self, state: State) -> u64 {
         self.queues.values().map(|row| count(row, state)).sum()
     }
@@ -66,8 +61,9 @@ impl Tally {
             connection.prepare_cached("INSERT OR REPLACE INTO counts (queue, state, count) VALUES (?, ?, ?)")?;
         let mut forget = connection.prepare_cached("DELETE FROM counts WHERE queue = ? AND state = ?")?;
         for (queue, changes) in &self.changes {
+            let (changes, counts) = (as_written(changes), self.queues.get(queue).map(as_written).unwrap_or_default());
             for number in (0..changes.len()).filter(|number| changes[*number] != 0) {
-                let count = self.queues.get(queue).map_or(0, |row| row[number]);
+                let count = counts[number];
                 if count == 0 {
                     forget.execute(params![queue, number])?;
                 } else {
@@ -99,6 +95,14 @@ impl Tally {
         }
         self.changes = mark;
     }
+}
+
+/// Those that run are ready ones in the file.
+fn as_written(row: &Row) -> Row {
+    let [ready, running] = [State::Ready, State::Running].map(|state| usize::from(schema::number(state)));
+    let mut written = *row;
+    written[ready] += std::mem::take(&mut written[running]);
+    written
 }
 
 fn add(rows: &mut BTreeMap<Box<str>, Row>, queue: &str, state: State, by: i64) {

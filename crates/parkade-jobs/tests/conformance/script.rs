@@ -39,9 +39,9 @@ fn ask<S: Subject>(subject: &mut S, now: Wall, commands: Vec<Command>) -> String
         subject.turn(&mut replies);
     }
     if !S::IN_ORDER {
-        replies.sort_by_key(words::tag);
+        replies.sort_by_key(Reply::tag);
     }
-    assert!(replies.iter().map(words::tag).eq(tags), "each is answered once, in order");
+    assert!(replies.iter().map(Reply::tag).eq(tags), "each is answered once, in order");
     replies.iter().map(words::reply).collect::<Vec<_>>().join(" | ")
 }
 

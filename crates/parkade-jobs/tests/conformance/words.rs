@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use parkade_jobs::{Counts, Ending, Fault, Job, JobId, Reply, Tag, Wall};
+use parkade_jobs::{Counts, Ending, Fault, Job, JobId, Reply, Wall};
 
 /// A job's id is its name in the script, of at most sixteen letters.
 pub fn id(name: &str) -> JobId {
@@ -55,20 +55,6 @@ pub fn reply(reply: &Reply) -> String {
             Fault::Failed(_) => "failed",
         }
         .to_owned(),
-    }
-}
-
-pub fn tag(reply: &Reply) -> Tag {
-    match reply {
-        Reply::Enqueued { tag, .. }
-        | Reply::Claimed { tag, .. }
-        | Reply::AttemptEnded { tag, .. }
-        | Reply::Changed { tag, .. }
-        | Reply::Found { tag, .. }
-        | Reply::Listed { tag, .. }
-        | Reply::Counted { tag, .. }
-        | Reply::Schedules { tag, .. }
-        | Reply::Refused { tag, .. } => *tag,
     }
 }
 

@@ -114,7 +114,7 @@ fn damage_that_is_met_later_is_a_fault_that_says_what_to_do() {
     bytes[(page - 1) * 4_096..page * 4_096].fill(0x55);
     fs::write(folder.file(), bytes).unwrap();
     let mut owner = Owner::open(&folder, options()).unwrap();
-    let reply = format!("{:?}", owner.enqueue(101, 1));
+    let reply = format!("{:?}", owner.enqueue(101, 1_000));
     assert!(reply.contains("Refused") && reply.contains("the file of the jobs is damaged"), "{reply}");
     assert_eq!(owner.state(101), None, "nothing of it has happened");
 }

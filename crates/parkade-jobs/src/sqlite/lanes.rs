@@ -1,0 +1,149 @@
+//! The next ready jobs of each queue and priority: kept, so that a claim looks for none of them in the file.
+//!
+//! Ready jobs of one queue and priority are a lane. Those that run stay where they were in the lane's index until they end, and are passed over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, Result, params};
+
+use super::limits::LANE_COUNT_MAX;
+use super::running::Running;
+
+/// Rank and insertion: the lower goes first.
+pub type Head = (i64, i64);
+
+const FIRST: Head = (i64::MIN, i64::MIN);
+const LAST: Head = (i64::MAX, i64::MAX);
+
+/// Read when they are first needed. Then every lane is here that has a job which could be claimed.
+#[derive(Default)]
+pub struct Lanes {
+    is_read: bool,
+    queues: BTreeMap<Arc<str>, BTreeMap<i16, Lane>>,
+}
+
+pub struct Lane {
+    heads: BTreeSet<Head>,
+    /// All that could be claimed and are not behind this are among the heads.
+    until: Head,
+    /// How many are read at once: twice as many each time, so that of many lanes little is read in vain.
+    chunk: usize,
+}
+
+impl Lanes {
+    /// What is in the file is no longer what was seen there.
+    pub fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Reads which there are, if that is not known.
+    pub fn read(&mut self, connection: &Connection) -> Result<()> {
+        let text = "SELECT queue, priority FROM jobs INDEXED BY jobs_ready \
+                    WHERE state = 1 AND (queue, priority) > (?1, ?2) ORDER BY queue, priority LIMIT 1";
+        let mut last: (Arc<str>, i16) = ("".into(), i16::MIN);
+        while !self.is_read {
+            let mut statement = connection.prepare_cached(text)?;
+            let found =
+                statement.query_row(params![last.0, last.1], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+            let Some((queue, priority)) = found else {
+                self.is_read = true;
+                break;
+            };
+            let lane = Lane { heads: BTreeSet::new(), until: FIRST, chunk: 1 };
+            self.queues.entry(Arc::clone(&queue)).or_default().insert(priority, lane);
+            last = (queue, priority);
+        }
+        Ok(())
+    }
+
+    /// Each queue with its lanes.
+    pub fn each(&mut self) -> impl Iterator<Item = (&Arc<str>, &mut BTreeMap<i16, Lane>)> {
+        self.queues.iter_mut()
+    }
+
+    /// A job has become ready.
+    pub fn offer(&mut self, queue: &str, priority: i16, head: Head) {
+        if !self.is_read {
+            return;
+        }
+        if !self.queues.contains_key(queue) {
+            self.queues.insert(queue.into(), BTreeMap::new());
+        }
+        let lanes = self.queues.get_mut(queue).expect("it has been put there");
+        // Of one that is not here no other job could be claimed.
+        let new = || Lane { heads: BTreeSet::new(), until: LAST, chunk: 1 };
+        lanes.entry(priority).or_insert_with(new).offer(head);
+    }
+
+    /// A job is no longer ready, and was not claimed.
+    pub fn withdraw(&mut self, queue: &str, priority: i16, head: Head) {
+        if let Some(lane) = self.queues.get_mut(queue).and_then(|lanes| lanes.get_mut(&priority)) {
+            lane.heads.remove(&head);
+        }
+    }
+
+    /// Those that have nothing left go.
+    pub fn sweep(&mut self) {
+        self.queues.retain(|_, lanes| {
+            lanes.retain(|_, lane| !lane.heads.is_empty() || lane.until < LAST);
+            !lanes.is_empty()
+        });
+    }
+}
+
+impl Lane {
+    /// Which could be claimed next. `count`: so many may be wanted.
+    pub fn first(
+        &mut self,
+        connection: &Connection,
+        running: &Running,
+        of: (&str, i16),
+        count: usize,
+    ) -> Result<Option<Head>> {
+        self.chunk = self.chunk.max(count.min(LANE_COUNT_MAX));
+        while self.heads.is_empty() && self.until < LAST {
+            self.read(connection, running, of)?;
+        }
+        Ok(self.heads.first().copied())
+    }
+
+    pub fn take_first(&mut self) {
+        self.heads.pop_first();
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.heads.is_empty()
+    }
+
+    fn read(&mut self, connection: &Connection, running: &Running, (queue, priority): (&str, i16)) -> Result<()> {
+        let text = "SELECT rank, job FROM jobs INDEXED BY jobs_ready \
+                    WHERE state = 1 AND queue = ?1 AND priority = ?2 AND (rank, job) > (?3, ?4) ORDER BY rank, job LIMIT ?5";
+        let mut statement = connection.prepare_cached(text)?;
+        let mut rows = statement.query(params![queue, priority, self.until.0, self.until.1, self.chunk])?;
+        let mut count = 0;
+        while let Some(row) = rows.next()? {
+            let head = (row.get(0)?, row.get(1)?);
+            if !running.has(head.1) {
+                self.heads.insert(head);
+            }
+            self.until = head;
+            count += 1;
+        }
+        if count < self.chunk {
+            self.until = LAST;
+        }
+        self.chunk = (self.chunk * 2).min(LANE_COUNT_MAX);
+        Ok(())
+    }
+
+    fn offer(&mut self, head: Head) {
+        if head <= self.until {
+            self.heads.insert(head);
+        }
+        if self.heads.len() > 2 * LANE_COUNT_MAX {
+            self.heads.pop_last();
+            self.until = self.heads.last().copied().unwrap_or(FIRST);
+        }
+    }
+}

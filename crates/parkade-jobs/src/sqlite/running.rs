@@ -1,0 +1,166 @@
+//! Which jobs run. In the file their rows stay those of ready jobs, and a claim is a row that lists what it took: what has ended is taken off
+//! the list, so that whatever is on a list when the file is opened was running when the last server ended.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, Result, params};
+
+use super::limits::CLAIM_ROW_COUNT_MAX;
+use crate::{JobId, Wall};
+
+#[derive(Default)]
+pub struct Running {
+    /// By their insertion, each with its claim.
+    runs: BTreeMap<i64, (i64, Run)>,
+    jobs: HashMap<JobId, i64>,
+    /// What each claim took and has not ended.
+    claims: HashMap<i64, BTreeSet<i64>>,
+    /// Claims whose rows have to be written.
+    changed: BTreeSet<i64>,
+    last_claim: i64,
+    /// What has not been committed, to be undone.
+    changes: Vec<Change>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Run {
+    pub id: JobId,
+    pub job: i64,
+    pub queue: Arc<str>,
+    pub priority: i16,
+    pub rank: i64,
+    pub attempt: u32,
+    pub started: Wall,
+}
+
+enum Change {
+    Began { job: i64 },
+    Ended { claim: i64, run: Run },
+}
+
+impl Running {
+    /// Those that the file lists.
+    pub fn read(connection: &Connection) -> Result<Self> {
+        let mut running = Self::default();
+        let mut statement = connection.prepare("SELECT claim, started, jobs FROM claims")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (claim, started) = (row.get(0)?, Wall(row.get(1)?));
+            for job in listed(row.get_ref(2)?.as_blob()?) {
+                if let Some(run) = run(connection, job, started)? {
+                    running.put(claim, run);
+                }
+            }
+            running.last_claim = running.last_claim.max(claim);
+        }
+        Ok(running)
+    }
+
+    pub fn has(&self, job: i64) -> bool {
+        self.runs.contains_key(&job)
+    }
+
+    pub fn of(&self, job: i64) -> Option<&Run> {
+        self.runs.get(&job).map(|(_, run)| run)
+    }
+
+    pub fn each(&self) -> impl DoubleEndedIterator<Item = &Run> {
+        self.runs.values().map(|(_, run)| run)
+    }
+
+    /// What one claim has taken.
+    pub fn begin(&mut self, runs: Vec<Run>) {
+        for (place, run) in runs.into_iter().enumerate() {
+            if place % CLAIM_ROW_COUNT_MAX == 0 {
+                self.last_claim += 1;
+                self.changed.insert(self.last_claim);
+            }
+            self.changes.push(Change::Began { job: run.job });
+            self.put(self.last_claim, run);
+        }
+    }
+
+    /// `None`: it is not the present attempt of a job that runs.
+    pub fn end(&mut self, id: JobId, attempt: u32) -> Option<Run> {
+        let job = *self.jobs.get(&id)?;
+        if self.of(job)?.attempt != attempt {
+            return None;
+        }
+        let (claim, run) = self.take(job)?;
+        self.changed.insert(claim);
+        self.changes.push(Change::Ended { claim, run: run.clone() });
+        Some(run)
+    }
+
+    pub fn write(&mut self, connection: &Connection) -> Result<()> {
+        for claim in std::mem::take(&mut self.changed) {
+            let jobs = self.claims.get(&claim).filter(|jobs| !jobs.is_empty());
+            let started = jobs.and_then(|jobs| self.of(*jobs.first()?)).map(|run| run.started);
+            if let (Some(jobs), Some(started)) = (jobs, started) {
+                let list: Vec<u8> = jobs.iter().flat_map(|job| job.to_be_bytes()).collect();
+                let text = "INSERT OR REPLACE INTO claims (claim, started, jobs) VALUES (?, ?, ?)";
+                connection.prepare_cached(text)?.execute(params![claim, started.0, list])?;
+            } else {
+                connection.prepare_cached("DELETE FROM claims WHERE claim = ?")?.execute([claim])?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn committed(&mut self) {
+        self.changes.clear();
+    }
+
+    pub fn mark(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// What has changed since the mark has not happened.
+    pub fn back_to(&mut self, mark: usize) {
+        for change in self.changes.split_off(mark).into_iter().rev() {
+            match change {
+                Change::Began { job } => {
+                    self.take(job);
+                }
+                Change::Ended { claim, run } => self.put(claim, run),
+            }
+        }
+        if mark == 0 {
+            // Nothing of the transaction is in the file.
+            self.changed.clear();
+        }
+    }
+
+    fn put(&mut self, claim: i64, run: Run) {
+        self.jobs.insert(run.id, run.job);
+        self.claims.entry(claim).or_default().insert(run.job);
+        self.runs.insert(run.job, (claim, run));
+    }
+
+    fn take(&mut self, job: i64) -> Option<(i64, Run)> {
+        let (claim, run) = self.runs.remove(&job)?;
+        self.jobs.remove(&run.id);
+        if let Some(jobs) = self.claims.get_mut(&claim) {
+            jobs.remove(&job);
+            if jobs.is_empty() {
+                self.claims.remove(&claim);
+            }
+        }
+        Some((claim, run))
+    }
+}
+
+fn listed(list: &[u8]) -> impl Iterator<Item = i64> {
+    list.as_chunks().0.iter().map(|job| i64::from_be_bytes(*job))
+}
+
+fn run(connection: &Connection, job: i64, started: Wall) -> Result<Option<Run>> {
+    let text = "SELECT id, queue, priority, rank, attempt FROM jobs WHERE job = ?";
+    let found = connection.prepare_cached(text)?.query_row([job], |row| {
+        let id = JobId::from_bytes(row.get(0)?);
+        let attempt = row.get::<_, u32>(4)? + 1;
+        Ok(Run { id, job, queue: row.get(1)?, priority: row.get(2)?, rank: row.get(3)?, attempt, started })
+    });
+    found.optional()
+}
