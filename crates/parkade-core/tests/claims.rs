@@ -247,3 +247,24 @@ fn time_alone_claims_nothing_again() {
     script.go_on("tick");
     assert_eq!(script.told, [""; 0]);
 }
+
+#[test]
+fn a_run_that_goes_on_neither_waits_for_workers_of_requests_nor_lets_new_jobs_pass() {
+    let waits = "jobs ready:1 ready:2 claimed:r park:r:timer:5s:call";
+    let busy = format!("{waits} arrive:a:/endless arrive:b:/endless");
+    check_with(apart(1), &format!("{busy} wait:5s"), "call:r:2:elapsed");
+    let taken = format!("{busy} jobs claimed:s+endless wait:5s");
+    check_with(apart(1), &taken, "");
+    check_with(apart(1), &format!("{taken} jobs claimed:t return:s"), {
+        "verdict:s:completed done:s call:r:2:elapsed"
+    });
+    check_with(apart(1), &format!("{taken} stop:r"), "verdict:r:cancelled cancelled:r:Operator");
+}
+
+#[test]
+fn where_workers_do_both_a_run_that_goes_on_and_requests_take_turns_as_they_come() {
+    let waits = "jobs ready:1:sync:1 claimed:r park:r:timer:5s:call arrive:a:/endless arrive:b:/endless wait:5s arrive:c:/endless";
+    check(&format!("{waits} answer:a"), "relay:a done:a assign:b:1");
+    check(&format!("{waits} answer:a answer:b"), "relay:b done:b call:r:1:elapsed");
+    check(&format!("{waits} answer:a answer:b return:r"), "verdict:r:completed done:r assign:c:1");
+}

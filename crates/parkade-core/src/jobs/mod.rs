@@ -90,6 +90,8 @@ pub(crate) struct Jobs {
     by_job: HashMap<JobId, RequestId>,
     /// Claimed, and not given to a worker.
     pub(crate) waiting: Chain<RequestId>,
+    /// Begun, behind a wait, and about to go on with a function.
+    pub(crate) resuming: Chain<RequestId>,
     pub(crate) pull: Pull,
     /// How long jobs occupy their workers.
     pub(crate) pace: Pace,

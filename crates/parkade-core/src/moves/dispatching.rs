@@ -5,32 +5,54 @@ use crate::effect::{Effect, Reason};
 use crate::id::{RequestId, WorkerId};
 use crate::life::machine::Happening;
 use crate::life::{Life, Routed, Running, State, Turn, Work};
-use crate::structures::chain::Place;
+use crate::moment::Moment;
+use crate::structures::chain::{Chain, Place};
 
 impl Core {
-    /// Gives the queued requests to workers, then the jobs that wait, each in their order, as long as there is a worker for the first.
+    /// Gives workers the queued requests and what runs of jobs go on with, then the jobs that wait, each in their order, as long as there is a
+    /// worker for the first.
     pub(crate) fn dispatch(&mut self) {
-        self.dispatch_requests();
+        while self.lives.count_of(State::Running) < self.config.running_count_max {
+            let [one, other] = self.heads();
+            if !(self.dispatch_queued(one) || self.dispatch_queued(other)) {
+                break;
+            }
+        }
         self.dispatch_jobs();
     }
 
-    fn dispatch_requests(&mut self) {
-        while let Some(request) = self.queue.first() {
-            if self.lives.count_of(State::Running) >= self.config.running_count_max {
-                return;
-            }
-            let Some(Life::Routed(life)) = self.lives.life(request) else { return };
-            let table = life.work.table();
-            let is_run = self.jobs.is_run(request);
-            let Some(worker) = self.roster.pick(self.now, self.staff.serving, table, is_run) else { return };
-            let happening = match worker.table() {
-                Some(other) if table.is_some_and(|table| table != other) => {
-                    Happening::Unrouted { table: other, turn: Turn::Next }
-                }
-                Some(_) | None => Happening::Given(worker.id),
-            };
-            self.turn(request, happening);
+    /// The first request and the first run that goes on, the one that has waited longer before the other, so that neither starves. Each may
+    /// find a worker that takes none of the other's kind.
+    fn heads(&self) -> [Option<RequestId>; 2] {
+        let heads = [self.queue.first(), self.jobs.resuming.first()];
+        match heads.map(|head| self.queued_since(head)) {
+            [Some(request), Some(run)] if run <= request => [heads[1], heads[0]],
+            _ => heads,
         }
+    }
+
+    fn queued_since(&self, request: Option<RequestId>) -> Option<Moment> {
+        match self.lives.life(request?) {
+            Some(Life::Routed(life)) => Some(life.journey.since()),
+            _ => None,
+        }
+    }
+
+    /// Whether it left its queue.
+    fn dispatch_queued(&mut self, request: Option<RequestId>) -> bool {
+        let Some(request) = request else { return false };
+        let Some(Life::Routed(life)) = self.lives.life(request) else { return false };
+        let table = life.work.table();
+        let is_run = self.jobs.is_run(request);
+        let Some(worker) = self.roster.pick(self.now, self.staff.serving, table, is_run) else { return false };
+        let happening = match worker.table() {
+            Some(other) if table.is_some_and(|table| table != other) => {
+                Happening::Unrouted { table: other, turn: Turn::Next }
+            }
+            Some(_) | None => Happening::Given(worker.id),
+        };
+        self.turn(request, happening);
+        true
     }
 
     fn dispatch_jobs(&mut self) {
@@ -49,18 +71,21 @@ impl Core {
         }
     }
 
-    /// Leaves the queue that it stands in: runs of jobs have one of their own.
-    pub(crate) fn leave_queue(&mut self, life: &Routed) {
-        match life.work {
-            Work::Job { .. } => self.jobs.waiting.remove(life.place),
-            Work::Handler { .. } | Work::Fallback { .. } | Work::Call { .. } | Work::Coroutine => {
-                self.queue.remove(life.place)
-            }
-        };
+    /// Runs of jobs queue apart: workers of jobs take no requests, and a run that has begun goes before one that has not.
+    pub(crate) fn queue_of(&mut self, request: RequestId, work: &Work) -> &mut Chain<RequestId> {
+        match work {
+            Work::Job { .. } => &mut self.jobs.waiting,
+            Work::Call { .. } if self.jobs.is_run(request) => &mut self.jobs.resuming,
+            Work::Handler { .. } | Work::Fallback { .. } | Work::Call { .. } | Work::Coroutine => &mut self.queue,
+        }
+    }
+
+    pub(crate) fn leave_queue(&mut self, request: RequestId, life: &Routed) {
+        self.queue_of(request, &life.work).remove(life.place);
     }
 
     pub(crate) fn give(&mut self, request: RequestId, mut life: Routed, worker: WorkerId) -> Life {
-        self.leave_queue(&life);
+        self.leave_queue(request, &life);
         if matches!(life.work, Work::Job { .. }) {
             // Its time begins now: that it was claimed early is not its fault.
             self.start_spell(request, &mut life.journey);
@@ -86,15 +111,13 @@ impl Core {
 
     /// Its worker is gone and had not touched it: it is the next again, for another worker. A job whose server stops is another server's.
     pub(crate) fn take_back(&mut self, request: RequestId, mut life: Running) -> Life {
-        let place = if matches!(life.work, Work::Job { .. }) {
+        if matches!(life.work, Work::Job { .. }) {
             self.silence(&mut life.journey);
             if !self.staff.is_open() {
                 return self.cancelled(request, life.close(self.now).0, Reason::Stopping);
             }
-            self.jobs.waiting.push_front(request)
-        } else {
-            self.queue.push_front(request)
-        };
+        }
+        let place = self.queue_of(request, &life.work).push_front(request);
         Life::Routed(life.return_to(place, self.now))
     }
 }

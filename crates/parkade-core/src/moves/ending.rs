@@ -48,7 +48,7 @@ impl Core {
     }
 
     pub(crate) fn refuse_routed(&mut self, request: RequestId, life: Routed, refusal: Refusal) -> Life {
-        self.leave_queue(&life);
+        self.leave_queue(request, &life);
         self.let_go(life.work);
         self.refuse(request, refusal);
         self.done(request, life.journey)
@@ -71,7 +71,7 @@ impl Core {
     }
 
     pub(crate) fn cancel_routed(&mut self, request: RequestId, life: Routed, reason: Reason) -> Life {
-        self.leave_queue(&life);
+        self.leave_queue(request, &life);
         self.let_go(life.work);
         self.tell_client(request, reason, Refusal::QueuedTooLong);
         self.cancelled(request, life.journey.queued(self.now), reason)

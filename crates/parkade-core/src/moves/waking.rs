@@ -133,7 +133,8 @@ impl Core {
                 }
                 self.start_spell(request, &mut journey);
                 let work = Work::Call { outcome: Box::new(outcome) };
-                Life::Routed(Routed { journey, place: self.queue.push_back(request), work })
+                let place = self.queue_of(request, &work).push_back(request);
+                Life::Routed(Routed { journey, place, work })
             }
             Sequel::Await { worker, .. } => {
                 self.start_spell(request, &mut journey);

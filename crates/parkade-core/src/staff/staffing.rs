@@ -122,7 +122,8 @@ impl Core {
 
     /// While the server drains, a fresh worker is wanted only when somebody is queued and no other is there.
     pub(crate) fn fills(&self) -> bool {
-        self.staff.is_open() || self.present() == 0 && !(self.queue.is_empty() && self.unrouted.is_empty())
+        let nobody_is_queued = self.queue.is_empty() && self.unrouted.is_empty() && self.jobs.resuming.is_empty();
+        self.staff.is_open() || self.present() == 0 && !nobody_is_queued
     }
 
     /// Workers of the serving code that are there or coming, without the one that is being replaced.
@@ -145,7 +146,8 @@ impl Core {
         if !self.lacks_an_application() {
             return;
         }
-        let waiting: Vec<RequestId> = self.unrouted.values().chain(self.queue.values()).collect();
+        let queues = self.unrouted.values().chain(self.queue.values()).chain(self.jobs.resuming.values());
+        let waiting: Vec<RequestId> = queues.collect();
         for request in waiting {
             self.turn(request, Happening::Refused(Refusal::NoApplication));
         }
