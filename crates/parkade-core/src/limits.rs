@@ -58,6 +58,10 @@ pub const JOBS_IN_A_LOOP_COUNT_MAX: u32 = 256;
 pub const JOB_RETRY_MIN: Duration = Duration::from_secs(1);
 /// Then: it doubles no more.
 pub const JOB_RETRY_MAX: Duration = Duration::from_secs(600);
+
+/// So many servers may die under a job beyond its retries: most that were claimed then had not even begun. Then: it is dead, since it may be
+/// what they die of.
+pub const JOB_RESCUES_MAX: u32 = 10;
 /// The store did not answer a claim: so long until the next.
 pub const CLAIM_PAUSE: Duration = Duration::from_secs(1);
 

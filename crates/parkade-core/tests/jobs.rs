@@ -261,3 +261,10 @@ fn end_deadline_and_cancelling_at_one_instant_end_it_once() {
         }
     }
 }
+
+#[test]
+fn a_job_under_which_servers_die_is_not_run_for_ever() {
+    check("ready:1 jobs claimed:r@13", "run:r:1");
+    check("ready:1 jobs claimed:r@14", "verdict:r:dead:ServerDied done:r");
+    check("ready:1 jobs claimed:r@12+once", "verdict:r:dead:ServerDied done:r");
+}

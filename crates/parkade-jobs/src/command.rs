@@ -110,6 +110,10 @@ pub enum Reply {
         tag: Tag,
         changed: bool,
     },
+    /// To `Cancel`: it runs at another server, which is asked to end it.
+    Asked {
+        tag: Tag,
+    },
     Found {
         tag: Tag,
         job: Option<Box<Job>>,
@@ -142,6 +146,7 @@ impl Reply {
             | Self::Claimed { tag, .. }
             | Self::AttemptEnded { tag, .. }
             | Self::Changed { tag, .. }
+            | Self::Asked { tag }
             | Self::Found { tag, .. }
             | Self::Listed { tag, .. }
             | Self::Counted { tag, .. }

@@ -115,7 +115,9 @@ impl Jobs {
             return None;
         }
         let run = self.runs.remove(&request)?;
-        self.by_job.remove(&run.job);
+        if self.by_job.get(&run.job) == Some(&request) {
+            self.by_job.remove(&run.job);
+        }
         if self.queues.end(run.queue) {
             self.pull.hint();
         }

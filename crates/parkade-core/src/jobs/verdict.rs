@@ -33,6 +33,8 @@ pub enum Failure {
     /// Its code raised; the shell has what it said.
     Raised,
     WorkerDied,
+    /// Again and again.
+    ServerDied,
     DeadlinePassed,
     /// The core could not give it what it asked for.
     Refused(Refusal),

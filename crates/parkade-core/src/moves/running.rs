@@ -10,7 +10,7 @@ use crate::jobs::{ClaimedJob, Failure, Fate, JobPolicy, Run, Verdict, WAITED_TOO
 use crate::life::journey::Journey;
 use crate::life::machine::Happening;
 use crate::life::{Bell, Life, Routed, Running, Work};
-use crate::limits::CLAIM_PAUSE;
+use crate::limits::{CLAIM_PAUSE, JOB_RESCUES_MAX};
 use crate::moment::Moment;
 
 impl Core {
@@ -104,9 +104,14 @@ impl Core {
         let ClaimedJob { request, job, attempt, queue, policy } = *claimed;
         self.counts.jobs_claimed += 1;
         let vacant = self.lives.vacant(request);
-        let (Some(JobPolicy { concurrent, retries, deadline }), Ok(())) = (policy, vacant) else {
-            let verdict = if policy.is_none() { Verdict::Unknown } else { Verdict::HandedBack };
-            self.tell_verdict(request, verdict);
+        let kills = |policy: JobPolicy| attempt > policy.retries.saturating_add(1 + JOB_RESCUES_MAX);
+        let unrun = match policy {
+            None => Some(Verdict::Unknown),
+            Some(policy) if kills(policy) => Some(Verdict::Dead { why: Failure::ServerDied }),
+            Some(_) => None,
+        };
+        let (Some(JobPolicy { concurrent, retries, deadline }), None, Ok(())) = (policy, unrun, vacant) else {
+            self.tell_verdict(request, unrun.unwrap_or(Verdict::HandedBack));
             self.effects.push(Effect::Forget { request, ending: Ending::Done, times: Times::default() });
             if vacant.is_err() {
                 self.expect_jobs(self.now + CLAIM_PAUSE);

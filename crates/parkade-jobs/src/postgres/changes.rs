@@ -19,6 +19,9 @@ pub struct Changed {
     pub changed: bool,
     /// It was there, and somebody has moved it meanwhile; or there is more of it.
     pub is_there: bool,
+    /// The server that runs it has been asked.
+    #[serde(default)]
+    pub is_asked: bool,
 }
 
 impl PostgresStore {
@@ -65,7 +68,8 @@ impl PostgresStore {
             Command::Count { .. } => self.counted(now, began, tag, rows),
             Command::Schedules { .. } => schedules(tag, rows),
             Command::Cancel { .. } | Command::Retry { .. } | Command::Drop { .. } => match changed(rows) {
-                Ok(Changed { changed: false, is_there: true }) => return self.lanes.back([waiting].into_iter()),
+                Ok(Changed { changed: false, is_there: true, .. }) => return self.lanes.back([waiting].into_iter()),
+                Ok(Changed { changed: false, is_asked: true, .. }) => Ok(Reply::Asked { tag }),
                 Ok(Changed { changed, .. }) => Ok(Reply::Changed { tag, changed }),
                 Err(why) => Err(why),
             },
@@ -87,5 +91,5 @@ impl PostgresStore {
 /// No row: nothing has changed.
 pub fn changed(rows: &[u8]) -> Result<Changed, serde_json::Error> {
     let row = rows::read::<Changed>(rows)?.into_iter().next();
-    Ok(row.unwrap_or(Changed { changed: false, is_there: false }))
+    Ok(row.unwrap_or(Changed { changed: false, is_there: false, is_asked: false }))
 }

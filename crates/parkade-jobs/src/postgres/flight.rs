@@ -92,7 +92,9 @@ impl PostgresStore {
             Lane::End => self.end_attempts(now, batch),
             Lane::Find => self.find(now, batch),
             Lane::Claim => batch.drain(..).for_each(|waiting| self.claim(now, waiting)),
-            Lane::Alone | Lane::Upkeep | Lane::Beat => batch.drain(..).for_each(|waiting| self.carry_out_alone(now, waiting)),
+            Lane::Alone | Lane::Upkeep | Lane::Beat => {
+                batch.drain(..).for_each(|waiting| self.carry_out_alone(now, waiting))
+            }
         }
     }
 

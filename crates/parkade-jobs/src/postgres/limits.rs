@@ -23,6 +23,9 @@ pub const LISTED_COUNT_MAX: u32 = 1_000;
 /// Jobs that are looked at for a list of a state that most jobs are in. Then: the list ends; older ones are not in it.
 pub const SCANNED_COUNT_MAX: u32 = 200_000;
 
+/// Jobs that are looked at for a list of completed or cancelled ones, those that have ended last. Then: the list ends.
+pub const LISTED_ENDED_COUNT_MAX: u32 = 20_000;
+
 /// A statement whose connection broke is tried again so often where that changes nothing. Then: `Unavailable`.
 pub const TRIES_COUNT_MAX: u8 = 3;
 

@@ -38,6 +38,7 @@ pub struct PostgresStore {
     pub(super) answered: Vec<Reply>,
     pub(super) has_hint: bool,
     pub(super) ended: Vec<JobId>,
+    cancelled: Vec<JobId>,
     /// Something was submitted or begun since the last turn of the driver.
     pub(super) is_asked: bool,
     events: Vec<Event>,
@@ -70,7 +71,7 @@ impl PostgresStore {
             row_bytes_max: ROW_BYTES_MAX,
             window_bytes: WINDOW_BYTES,
             application_name: "parkade jobs".into(),
-            listen: vec!["parkade_jobs".into(), "parkade_job_ended".into()],
+            listen: vec!["parkade_jobs".into(), "parkade_job_ended".into(), "parkade_job_cancel".into()],
             connect_timeout: CONNECT_TIME_MAX,
             check_interval: CHECK_INTERVAL,
         };
@@ -88,6 +89,7 @@ impl PostgresStore {
             answered: Vec::new(),
             has_hint: false,
             ended: Vec::new(),
+            cancelled: Vec::new(),
             is_asked: false,
             events: Vec::new(),
         })
@@ -153,6 +155,11 @@ impl PostgresStore {
     /// Jobs that have ended for good in other servers; some may be named twice.
     pub fn take_ended(&mut self) -> Vec<JobId> {
         std::mem::take(&mut self.ended)
+    }
+
+    /// Jobs that run here, and that somebody at another server wants to end.
+    pub fn take_cancelled(&mut self) -> Vec<JobId> {
+        std::mem::take(&mut self.cancelled)
     }
 
     /// Nothing is under way, and nothing is due.
@@ -234,10 +241,14 @@ impl PostgresStore {
     fn hear_notification(&mut self, channel: &str, payload: &str) {
         let mut words = payload.split(' ');
         let boot = words.next().and_then(|word| word.parse::<JobId>().ok());
-        if boot.is_some_and(|boot| self.upkeep.is_own(boot)) {
-            return;
-        }
+        let is_own = boot.is_some_and(|boot| self.upkeep.is_own(boot));
         match channel {
+            // It says whose it is, the others who says it.
+            "parkade_job_cancel" if is_own => {
+                self.cancelled.extend(words.filter_map(|word| word.parse::<JobId>().ok()));
+            }
+            "parkade_job_cancel" => {}
+            _ if is_own => {}
             "parkade_jobs" => self.has_hint = true,
             _ => self.ended.extend(words.filter_map(|word| word.parse::<JobId>().ok())),
         }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::limits::SCANNED_COUNT_MAX;
+use super::limits::{LISTED_ENDED_COUNT_MAX, SCANNED_COUNT_MAX};
 use crate::State;
 
 macro_rules! texts {
@@ -68,7 +68,7 @@ ON CONFLICT (boot) DO UPDATE SET seen = excluded.seen";
     LIST_DEAD = list("SELECT id, seq, state, attempt, due, started, ended FROM parkade.ended WHERE state = 6");
     LIST_COMPLETED = list(&over(4));
     LIST_CANCELLED = list(&over(5));
-    LIST_ALL = list(&newest(""));
+    LIST_ALL = list(&newest());
 }
 
 /// Of a state that few jobs are in all are looked at.
@@ -102,7 +102,7 @@ fn over(state: i64) -> String {
     )
 }
 
-fn newest(and: &str) -> String {
+fn newest() -> String {
     format!(
         "SELECT b.id, b.seq,
        CASE WHEN s.id IS NOT NULL THEN 0 WHEN r.id IS NOT NULL THEN 1 WHEN n.id IS NOT NULL THEN 2 ELSE e.state END AS state,
@@ -113,6 +113,6 @@ fn newest(and: &str) -> String {
   LEFT JOIN parkade.ready r ON r.id = b.id
   LEFT JOIN parkade.running n ON n.id = b.id
   LEFT JOIN parkade.ended e ON e.id = b.id
- WHERE true {and}"
+"
     )
 }

@@ -206,11 +206,11 @@ impl Upkeep {
             Phase::Arriving(_) => Some(Chore::Arrive),
             Phase::Bequeathing => Some(Chore::Bequeath),
             Phase::Leaving if is_settled && self.unsure.is_none() => Some(Chore::Leave),
-            Phase::Open | Phase::Leaving => self.next_of_many(now),
+            Phase::Open | Phase::Leaving => self.next_of_many(),
         }
     }
 
-    fn next_of_many(&mut self, now: Instant) -> Option<Chore> {
+    fn next_of_many(&mut self) -> Option<Chore> {
         if let Some(unsure) = self.unsure {
             return Some(match unsure {
                 Unsure::Of(claim) => Chore::Fence(claim),

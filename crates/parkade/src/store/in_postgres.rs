@@ -84,6 +84,10 @@ impl InPostgres {
         self.postgres.take_ended()
     }
 
+    pub fn take_cancelled(&mut self) -> Vec<JobId> {
+        self.postgres.take_cancelled()
+    }
+
     /// What ran here is for the other servers at once. The last thing that the server does: nobody else waits meanwhile.
     pub fn end(&mut self) {
         self.postgres.end(Instant::now());

@@ -111,6 +111,14 @@ impl Store {
         }
     }
 
+    /// Jobs that run here, and that somebody at another server wants to end.
+    pub fn take_cancelled(&mut self) -> Vec<JobId> {
+        match &mut self.place {
+            Place::File(_) => Vec::new(),
+            Place::Postgres(postgres) => postgres.take_cancelled(),
+        }
+    }
+
     /// Commands that have not been answered.
     pub fn outstanding(&self) -> usize {
         self.outstanding

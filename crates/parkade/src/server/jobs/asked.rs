@@ -67,6 +67,7 @@ pub fn answer(back: Back, reply: Reply) {
     let answer = match reply {
         Reply::Enqueued { job, due, .. } => JobAnswer::Enqueued { job, is_scheduled: due.is_some() },
         Reply::Changed { changed, .. } => JobAnswer::Changed(changed),
+        Reply::Asked { .. } => JobAnswer::Changed(true),
         Reply::Found { job, .. } => JobAnswer::Shown(job),
         Reply::Listed { jobs, .. } => JobAnswer::Listed(jobs),
         Reply::Refused { fault, .. } => JobAnswer::Refused(fault),

@@ -34,6 +34,9 @@ pub const QUEUE_DEFAULT: &str = "default";
 /// A disk that takes longer than this for the last words will not have them: the next start rescues what ran.
 const SETTLE_MAX: std::time::Duration = std::time::Duration::from_secs(5);
 
+/// Until what it has refused of these is said again.
+const SETTLE_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
+
 pub struct Jobs {
     store: Store,
     specs: HashMap<Box<str>, Spec>,
@@ -184,6 +187,9 @@ impl Server {
         for job in self.jobs.store.take_ended() {
             self.job_has_ended_elsewhere(core(job));
         }
+        for job in self.jobs.store.take_cancelled() {
+            self.tell(Event::JobCancelled { job: core(job) });
+        }
         for request in std::mem::take(&mut self.jobs.never_stored) {
             self.tell(Event::JobFound { request, standing: parkade_core::Standing::Missing });
         }
@@ -198,6 +204,11 @@ impl Server {
             let _ = tokio::time::timeout_at(end, self.jobs.store.ready()).await;
             self.now = self.clock.now();
             self.turn_jobs()?;
+            // A note that was refused has this time, too.
+            if !self.jobs.unnoted.is_empty() {
+                tokio::time::sleep(SETTLE_PAUSE).await;
+                std::mem::take(&mut self.jobs.unnoted).into_iter().for_each(|end| self.note(end));
+            }
         }
         if self.jobs.store.is_open() {
             self.jobs.store.end();
@@ -206,7 +217,7 @@ impl Server {
     }
 
     fn hear_store(&mut self, reply: Reply) {
-        let tag = tag_of(&reply);
+        let tag = reply.tag();
         let Some(question) = self.jobs.questions.remove(&tag) else {
             return tracing::error!("a bug in parkade: the store answers what nobody has asked");
         };
@@ -307,19 +318,5 @@ fn adds_a_job(question: &Question, reply: &Reply) -> bool {
         (Question::Enqueue { id, .. }, Reply::Enqueued { job, .. }) => id == job,
         (Question::Recur { is_skipped }, Reply::Changed { changed, .. }) => *changed && !is_skipped,
         _ => false,
-    }
-}
-
-fn tag_of(reply: &Reply) -> Tag {
-    match reply {
-        Reply::Enqueued { tag, .. }
-        | Reply::Claimed { tag, .. }
-        | Reply::AttemptEnded { tag, .. }
-        | Reply::Changed { tag, .. }
-        | Reply::Found { tag, .. }
-        | Reply::Listed { tag, .. }
-        | Reply::Counted { tag, .. }
-        | Reply::Schedules { tag, .. }
-        | Reply::Refused { tag, .. } => *tag,
     }
 }

@@ -169,6 +169,7 @@ fn error(why: Failure, said: Option<Box<str>>) -> Box<str> {
         (Failure::Raised, Some(said)) => said,
         (Failure::Raised, None) => "it failed and did not say why".into(),
         (Failure::WorkerDied, _) => "the worker that ran it died".into(),
+        (Failure::ServerDied, _) => "servers that had it died again and again".into(),
         (Failure::DeadlinePassed, _) => "its deadline passed".into(),
         (Failure::Refused(refused), said) => said.unwrap_or_else(|| refusal::explain(refused).2.into()),
     }
