@@ -21,7 +21,9 @@ fn a_store_whose_commits_fail_answers_in_the_end_as_one_whose_commits_do_not() {
     let mut running = Vec::new();
     for step in 0..STEPS {
         if random.u32(..200) == 0 {
-            stores.iter_mut().for_each(|owner| owner.store.end());
+            for owner in &mut stores {
+                owner.store.end();
+            }
             stores = [Owner::open(&folders[0], options()).unwrap(), Owner::open(&folders[1], faulty.clone()).unwrap()];
             running.clear();
         }
