@@ -383,7 +383,7 @@ def test_a_file_at_its_size_limit_is_told_at_once_and_loses_nothing(serve: Serve
     enqueue(server, "write", "before")
     _, hard = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (2 << 20, hard))
-    acknowledged = fill(server, 503, 507)
+    acknowledged = fill(server, 507)
     resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (hard, hard))
     check_acknowledged(serve, server, tmp_path, acknowledged)
 

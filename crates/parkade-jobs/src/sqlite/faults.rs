@@ -1,5 +1,8 @@
 //! SQLite's errors in words for people.
 
+use std::io::ErrorKind;
+
+use rusqlite::ffi::{SQLITE_IOERR_FSYNC, SQLITE_IOERR_WRITE};
 use rusqlite::{Error, ErrorCode};
 
 use crate::Fault;
@@ -13,6 +16,8 @@ pub fn message(error: &Error) -> String {
 }
 
 pub fn of(error: &Error) -> Fault {
+    // Of this thread, and nothing has failed since what SQLite did.
+    let system = std::io::Error::last_os_error();
     let message = message(error);
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => {
@@ -25,6 +30,9 @@ pub fn of(error: &Error) -> Fault {
             )
             .into(),
         ),
+        Some(ErrorCode::SystemIoFailure) if has_no_room(error, &system) => Fault::Full(
+            format!("{message}, {system}: raise the limit of the size of files or the quota, or drop jobs").into(),
+        ),
         Some(ErrorCode::SystemIoFailure) => {
             Fault::Unavailable(format!("{message}: the disk with the jobs does not read or write").into())
         }
@@ -33,4 +41,12 @@ pub fn of(error: &Error) -> Fault {
         }
         Some(_) | None => Fault::Failed(message.into()),
     }
+}
+
+/// SQLite itself tells only `ENOSPC` from a disk that is broken.
+fn has_no_room(error: &Error, system: &std::io::Error) -> bool {
+    let is_write = error
+        .sqlite_error()
+        .is_some_and(|error| matches!(error.extended_code, SQLITE_IOERR_WRITE | SQLITE_IOERR_FSYNC));
+    is_write && matches!(system.kind(), ErrorKind::FileTooLarge | ErrorKind::QuotaExceeded | ErrorKind::StorageFull)
 }

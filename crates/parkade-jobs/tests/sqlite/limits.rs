@@ -60,6 +60,31 @@ fn a_job_that_has_no_room_undoes_none_of_those_beside_it() {
     assert!(matches!(&counts, Reply::Counted { counts, .. } if counts.ready == 4), "{counts:?}");
 }
 
+const SIZE_LIMITED: &str = "PARKADE_JOBS_SIZE_LIMITED";
+
+/// The one that may write no large files. Only with its folder in the environment.
+#[test]
+fn works_until_its_file_may_not_grow() {
+    let Some(folder) = std::env::var_os(SIZE_LIMITED) else { return };
+    let mut owner = Owner::of(folder.into(), options());
+    owner.store.open().unwrap();
+    let refused =
+        (1..=1_000).map(|number| owner.enqueue(number, 10_000)).find(|reply| matches!(reply, Reply::Refused { .. }));
+    assert!(refused.as_ref().is_some_and(is_full), "{refused:?}");
+}
+
+#[test]
+fn a_file_that_may_not_grow_is_as_full_as_a_disk() {
+    let folder = Folder::new();
+    let status = std::process::Command::new("sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 2048; exec \"$0\" --exact limits::works_until_its_file_may_not_grow"])
+        .arg(std::env::current_exe().unwrap())
+        .env(SIZE_LIMITED, &folder.0)
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
 #[test]
 fn more_commands_than_may_wait_are_refused_at_once() {
     let folder = Folder::new();

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
 
 mod ending;
+mod faulty;
 mod files;
 mod killed;
 mod limits;

@@ -98,6 +98,23 @@ pub const CASES: &[Case] = &[
         ",
     ),
     (
+        "what had ended when the server went is not counted as an attempt again",
+        PLAIN,
+        "
+        0 enqueue a | enqueue b | enqueue c | enqueue d | enqueue e => a | b | c | d | e
+        1 claim 5 => a1 b1 c1 d1 e1
+        2 end a1 handed-back | end b1 retry 1 oops | end c1 completed fine | retry c => goes-on | goes-on due=1 | completed fine | yes
+        3 find d | list state=running | list state=ready => running work default attempt=1 enqueued=0 started=1 | e d | c b a
+        reopen
+        4 find d | list state=running => ready work default attempt=1 enqueued=0 started=1 | none
+        5 claim 9 => a1 d2 e2 b2 c1
+        reopen
+        reopen
+        6 claim 9 => a2 d3 e3 b3 c2
+        7 end d2 completed late | end d3 completed fine => stale | completed fine
+        ",
+    ),
+    (
         "everything is there again behind a restart",
         PLAIN,
         "
