@@ -110,14 +110,15 @@ def test_a_jump_back_puts_off_further_what_was_put_off_and_nothing_else(moved: M
     server = moved.serve(workers=4)
     held = enqueue(server, "wait_at", "gate")
     moved.ran.until("begin gate 1")
-    put_off = enqueue_many(server, 20, "write", "put off", delay=5)
     enqueue(server, "late", "late")
     moved.ran.until_count("begin late", 1)
+    put_off = enqueue_many(server, 20, "write", "put off", delay=5)
 
     moved.clock.jump(-HOUR)
     watch = Stopwatch()
 
     assert 1.4 <= seconds_of_the_late_one(moved) < 1.5 + BUSY
+    assert "put off" not in moved.ran.lines(), "it has jumped before their time had come"
     for job in (enqueue(server, "write", "at once"), enqueue(server, "write", "soon", delay=0.3)):
         until_state(server, job, "completed")
     again = enqueue(server, "again_in", "again", 0.3)
