@@ -94,7 +94,7 @@ def test_a_jump_forward_begins_what_was_put_off_and_leaves_alone_what_runs(moved
 
     assert 1.4 <= seconds_of_the_late_one(moved) < 1.5 + BUSY
     enqueue(server, "write", "looks again")
-    moved.ran.until("again 2")
+    moved.ran.until("again 2", "looks again")
     moved.ran.until_count("tomorrow", 20)
     until_state(server, again, "completed")
     until_state(server, tomorrow[-1], "completed")
@@ -131,6 +131,7 @@ def test_a_jump_back_puts_off_further_what_was_put_off_and_nothing_else(moved: M
     moved.clock.jump(0)
 
     enqueue(server, "write", "looks again")
+    moved.ran.until("looks again")
     moved.ran.until_count("put off", 20)
     until_state(server, put_off[-1], "completed")
     once = ["again 1", "again 2", "at once", "begin gate 1", "begin late", "cancelled late", "end gate 1"]
