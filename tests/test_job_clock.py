@@ -222,9 +222,9 @@ def test_a_recurring_job_takes_a_jump_forward_for_missed_times_and_one_back_for_
     moved.clock.jump(DAY - HOUR)
     ticks = len(moved.ran.lines())
     back = Stopwatch()
-    until("some of its times have come a second time", lambda: back.seconds > 3)
+    until("some of its times have come a second time", lambda: back.seconds > 6)
     server.until_zero()
-    assert len(moved.ran.lines()) <= ticks + 1, "one may have been on its way"
+    assert len(moved.ran.lines()) <= ticks + 3, "some may have been on their way"
     moved.clock.jump(DAY)
     assert server.reload()["code"]["last_reload"] == "done"  # looks at the clock now, and not within half a minute
     ticks = len(moved.ran.lines())
