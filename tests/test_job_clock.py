@@ -94,7 +94,7 @@ def test_a_jump_forward_begins_what_was_put_off_and_leaves_alone_what_runs(moved
 
     assert 1.4 <= seconds_of_the_late_one(moved) < 1.5 + BUSY
     enqueue(server, "write", "looks again")
-    moved.ran.until("again 2")
+    moved.ran.until("again 2", "looks again")
     moved.ran.until_count("tomorrow", 20)
     until_state(server, again, "completed")
     until_state(server, tomorrow[-1], "completed")
@@ -110,14 +110,15 @@ def test_a_jump_back_puts_off_further_what_was_put_off_and_nothing_else(moved: M
     server = moved.serve(workers=4)
     held = enqueue(server, "wait_at", "gate")
     moved.ran.until("begin gate 1")
-    put_off = enqueue_many(server, 20, "write", "put off", delay=5)
     enqueue(server, "late", "late")
     moved.ran.until_count("begin late", 1)
+    put_off = enqueue_many(server, 20, "write", "put off", delay=5)
 
     moved.clock.jump(-HOUR)
     watch = Stopwatch()
 
     assert 1.4 <= seconds_of_the_late_one(moved) < 1.5 + BUSY
+    assert "put off" not in moved.ran.lines(), "it has jumped before their time had come"
     for job in (enqueue(server, "write", "at once"), enqueue(server, "write", "soon", delay=0.3)):
         until_state(server, job, "completed")
     again = enqueue(server, "again_in", "again", 0.3)
@@ -130,6 +131,7 @@ def test_a_jump_back_puts_off_further_what_was_put_off_and_nothing_else(moved: M
     moved.clock.jump(0)
 
     enqueue(server, "write", "looks again")
+    moved.ran.until("looks again")
     moved.ran.until_count("put off", 20)
     until_state(server, put_off[-1], "completed")
     once = ["again 1", "again 2", "at once", "begin gate 1", "begin late", "cancelled late", "end gate 1"]
@@ -220,9 +222,9 @@ def test_a_recurring_job_takes_a_jump_forward_for_missed_times_and_one_back_for_
     moved.clock.jump(DAY - HOUR)
     ticks = len(moved.ran.lines())
     back = Stopwatch()
-    until("some of its times have come a second time", lambda: back.seconds > 3)
+    until("some of its times have come a second time", lambda: back.seconds > 6)
     server.until_zero()
-    assert len(moved.ran.lines()) <= ticks + 1, "one may have been on its way"
+    assert len(moved.ran.lines()) <= ticks + 3, "some may have been on their way"
     moved.clock.jump(DAY)
     assert server.reload()["code"]["last_reload"] == "done"  # looks at the clock now, and not within half a minute
     ticks = len(moved.ran.lines())

@@ -12,9 +12,13 @@ class Standby(Postgres):
     def __init__(self, primary: Postgres) -> None:
         self._primary = primary
         super().__init__()
-        primary.psql("alter system set synchronous_standby_names = '*'")
-        primary.psql("select pg_reload_conf()")
-        until("the primary waits for its standby", lambda: self._is_waited_for(primary))
+        try:
+            primary.psql("alter system set synchronous_standby_names = '*'")
+            primary.psql("select pg_reload_conf()")
+            until("the primary waits for its standby", lambda: self._is_waited_for(primary))
+        except BaseException:
+            self.stop()
+            raise
 
     def _build(self, settings: dict[str, str]) -> None:
         host, port = self._primary.address
