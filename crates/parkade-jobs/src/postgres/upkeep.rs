@@ -1,7 +1,7 @@
 //! Which chore is next, and who this server is among the others.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::chores::Chore;
 use super::faults;
@@ -241,12 +241,17 @@ impl Upkeep {
         self.steady_since.is_some_and(|since| now.duration_since(since) >= self.pace.lost)
     }
 
-    fn beats(&mut self, now: Instant) {
-        let is_gapless = self.beat_seen.is_some_and(|seen| now.duration_since(seen) < self.pace.lost / 2);
+    /// `told`: what the database's clock said, in ms.
+    fn beats(&mut self, now: Instant, told: i64) {
+        let passed = self.beat_seen.map(|seen| now.duration_since(seen));
+        let is_gapless = passed.is_some_and(|passed| {
+            let told = Duration::from_millis(told.saturating_sub(self.beaten).unsigned_abs());
+            passed < self.pace.lost / 2 && told.abs_diff(passed) < self.pace.lost / 2
+        });
         if !is_gapless {
             self.steady_since = Some(now);
         }
-        self.beat_seen = Some(now);
+        (self.beat_seen, self.beaten) = (Some(now), told);
     }
 
     pub fn next_due(&self) -> Option<Instant> {
@@ -261,8 +266,7 @@ impl Upkeep {
 
     /// `is_known`: the others have not taken this server for lost. `lost`: it has done so with others.
     pub fn beaten(&mut self, now: Instant, is_known: bool, lost: bool, told: i64) {
-        self.beats(now);
-        self.beaten = told;
+        self.beats(now, told);
         if lost {
             self.wants(Chore::Rescue);
         }
@@ -285,7 +289,7 @@ impl Upkeep {
             Chore::Prepare => self.phase = Phase::Arriving(None),
             Chore::Arrive => {
                 self.phase = Phase::Open;
-                self.beats(now);
+                self.steady_since = Some(now);
                 self.wants(Chore::Rescue);
                 self.beat_at = Some(now + self.pace.beat);
             }
