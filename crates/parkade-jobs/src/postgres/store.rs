@@ -143,6 +143,12 @@ impl PostgresStore {
         self.database.next_due().into_iter().chain(upkeep).min()
     }
 
+    /// Why the tables cannot be made or used, where that will not pass by itself: they are a newer program's, or the role may not make them.
+    #[must_use]
+    pub fn unusable(&self) -> Option<&str> {
+        self.upkeep.unusable()
+    }
+
     /// Whether there may be jobs to claim that the owner has not heard of. Said once.
     pub fn take_hint(&mut self) -> bool {
         std::mem::take(&mut self.has_hint)

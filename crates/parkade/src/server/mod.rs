@@ -43,6 +43,9 @@ const LAST_CALL_TURNS: u32 = 24;
 /// When everything has ended, connections have this long to close properly.
 const FAREWELL: Duration = Duration::from_secs(2);
 
+/// A store that is found unusable so soon ends the start. Later somebody is being served: the server goes on, and only jobs are refused.
+const START: Duration = Duration::from_secs(5);
+
 /// What comes from neither clients nor workers.
 #[derive(Debug)]
 pub enum Input {
@@ -110,6 +113,19 @@ pub struct About {
     pub is_dev: bool,
 }
 
+/// Why a server ended without being told to.
+#[derive(Debug)]
+pub enum Failed {
+    Io(io::Error),
+    JobsUnusable(Box<str>),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
 /// What a server is made of.
 pub struct Parts {
     pub config: parkade_core::Config,
@@ -160,7 +176,7 @@ impl Server {
     }
 
     /// Serves until everything has ended. The reason is the process's exit status.
-    pub async fn run(mut self, mut inputs: mpsc::Receiver<Input>) -> io::Result<ExitReason> {
+    pub async fn run(mut self, mut inputs: mpsc::Receiver<Input>) -> Result<ExitReason, Failed> {
         let mut effects = std::mem::take(&mut self.effects);
         self.core.begin(self.clock.now(), &mut effects);
         self.carry_out(effects);
@@ -183,6 +199,11 @@ impl Server {
                 _ = measure.tick() => self.measure(),
             }
             self.turn()?;
+            if self.now.since(Moment::default()) < START
+                && let Some(why) = self.jobs.unusable()
+            {
+                return Err(Failed::JobsUnusable(why.into()));
+            }
             turns += 1;
             if turns % TURNS_WITHOUT_YIELD == 0 {
                 tokio::task::yield_now().await;

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use parkade_jobs::postgres::{Options, PostgresStore, Settings};
+use parkade_jobs::postgres::{Options, PostgresStore, Settings, SettingsError};
 use parkade_jobs::{Command, JobId, Reply};
 use tokio::time::timeout_at;
 
@@ -25,18 +25,26 @@ pub struct InPostgres {
     spoke: AtomicBool,
 }
 
+/// Jobs cannot be kept there. The address may hold a password: nothing here shows it.
+#[derive(Debug, thiserror::Error)]
+pub enum AddressError {
+    #[error("write postgres://user@host/name")]
+    Form,
+    #[error("{0}")]
+    Settings(#[from] SettingsError),
+    #[error("its database cannot be watched: {0}")]
+    Io(#[from] io::Error),
+}
+
 impl InPostgres {
-    /// `address` may hold a password: no error shows it.
-    pub fn new(address: &str, options: Options) -> io::Result<Self> {
-        const HOW: &str = "--jobs: write postgres://user@host/name";
+    pub fn new(address: &str, options: Options) -> Result<Self, AddressError> {
         if !matches!(address.split_once(':'), Some(("postgres" | "postgresql", _))) {
-            return Err(io::Error::other(HOW));
+            return Err(AddressError::Form);
         }
-        let why = |fault: &dyn std::fmt::Display| io::Error::other(format!("--jobs: {fault}"));
-        let settings = Settings::parse(address, &|name| std::env::var(name).ok()).map_err(|fault| why(&fault))?;
+        let settings = Settings::parse(address, &|name| std::env::var(name).ok())?;
         let poll = PollSet::new(POLL_BATCH)?;
         let registry = poll.registry().try_clone()?;
-        let postgres = PostgresStore::new(settings, options, registry, 0).map_err(|fault| why(&fault))?;
+        let postgres = PostgresStore::new(settings, options, registry, 0)?;
         Ok(Self { postgres, poll, spoke: AtomicBool::new(false) })
     }
 
@@ -70,6 +78,10 @@ impl InPostgres {
         self.poll.take()?.iter().for_each(|event| self.postgres.ready(event));
         self.postgres.turn(Instant::now(), wall(), replies);
         Ok(())
+    }
+
+    pub fn unusable(&self) -> Option<&str> {
+        self.postgres.unusable()
     }
 
     pub fn take_hint(&mut self) -> bool {
@@ -106,7 +118,7 @@ mod tests {
             ["mysql://root:secret@localhost/shop", "secret", "sqlite:///secret.db", "postgres://a:secret@b:x/c"]
         {
             let refusal = InPostgres::new(address, Options::default()).err().unwrap().to_string();
-            assert!(refusal.starts_with("--jobs: ") && !refusal.contains("secret"), "{refusal}");
+            assert!(!refusal.is_empty() && !refusal.contains("secret"), "{refusal}");
         }
     }
 }

@@ -11,6 +11,7 @@ use parkade_jobs::sqlite::{Injected, OpenError};
 use parkade_jobs::{Command, JobId, Reply, Wall, postgres, sqlite};
 
 use in_file::InFile;
+pub use in_postgres::AddressError;
 use in_postgres::InPostgres;
 
 /// The file in the state folder.
@@ -35,8 +36,8 @@ impl Store {
         Ok(Self::at(Place::File(Box::new(InFile::new(folder, options)?))))
     }
 
-    /// Connects to nothing yet. No error shows the address, which may hold a password.
-    pub fn in_postgres(address: &str, options: postgres::Options) -> io::Result<Self> {
+    /// Connects to nothing yet.
+    pub fn in_postgres(address: &str, options: postgres::Options) -> Result<Self, AddressError> {
         Ok(Self::at(Place::Postgres(Box::new(InPostgres::new(address, options)?))))
     }
 
@@ -54,6 +55,14 @@ impl Store {
             self.is_open = true;
         }
         Ok(())
+    }
+
+    /// Why it can never be used by this program, as far as it is known: a file is looked at when it is opened, a database when it is there.
+    pub fn unusable(&self) -> Option<&str> {
+        match &self.place {
+            Place::File(_) => None,
+            Place::Postgres(postgres) => postgres.unusable(),
+        }
     }
 
     pub fn is_open(&self) -> bool {

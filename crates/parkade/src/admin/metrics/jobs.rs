@@ -12,7 +12,12 @@ pub(super) fn write(page: &mut Page, report: &Report) {
         "How long the first of the jobs that are ready has been.",
         jobs.oldest.unwrap_or_default(),
     );
-    page.single("jobs_enqueued_total", Kind::Counter, "Jobs that were enqueued here, whoever asked for them.", counts.jobs_enqueued);
+    page.single(
+        "jobs_enqueued_total",
+        Kind::Counter,
+        "Jobs that were enqueued here, whoever asked for them.",
+        counts.jobs_enqueued,
+    );
     page.single("jobs_claimed_total", Kind::Counter, "Attempts that were taken from the store.", counts.jobs_claimed);
     let verdicts = [
         ("completed", counts.jobs_completed),

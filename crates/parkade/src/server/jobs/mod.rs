@@ -88,6 +88,11 @@ impl Jobs {
         self.store.ready().await
     }
 
+    /// Why the store can never be used by this program.
+    pub fn unusable(&self) -> Option<&str> {
+        self.store.unusable()
+    }
+
     /// As the store said last, about a second ago.
     pub fn counts(&self) -> &Counts {
         &self.counts
