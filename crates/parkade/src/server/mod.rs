@@ -322,21 +322,28 @@ impl Server {
         self.effects = effects;
     }
 
-    /// Answers that wait for their clients to read have the grace for it, unless it is over; then a moment for connections to end.
+    /// Answers that wait for their clients to read have the grace for it, unless it is over; then a moment for connections to end. Meanwhile
+    /// the stores hear the last of what ran.
     async fn farewell(&mut self, inputs: &mut mpsc::Receiver<Input>) -> io::Result<()> {
         let grace = if self.exit == Some(ExitReason::Drained) { self.grace } else { Duration::ZERO };
-        let (last, end) = (Instant::now() + grace, Instant::now() + FAREWELL);
+        let began = Instant::now();
+        let (last, end) = (began + grace, began + FAREWELL);
         self.databases.end(self.clock.at(self.clock.now()));
-        self.settle_jobs().await?;
-        while self.http.has_unsent() && Instant::now() < last
-            || (self.http.is_closing() || !self.databases.are_ended()) && Instant::now() < end
-        {
+        let (mut are_jobs_settled, mut hurries) = (false, false);
+        loop {
             self.now = self.clock.now();
+            are_jobs_settled = are_jobs_settled || self.settle_jobs(began)?;
+            let waits = self.http.has_unsent() && Instant::now() < last
+                || (self.http.is_closing() || !self.databases.are_ended()) && Instant::now() < end;
+            if are_jobs_settled && (hurries || !waits) {
+                return Ok(());
+            }
             self.databases.turn(self.clock.at(self.now), &mut Vec::new())?;
             let _ = tokio::time::timeout(SWEEP_INTERVAL, async {
                 tokio::select! {
                     ready = self.http.ready() => ready,
                     ready = self.databases.ready() => ready,
+                    ready = self.jobs.ready(), if !are_jobs_settled => ready,
                 }
             })
             .await;
@@ -348,12 +355,9 @@ impl Server {
                 }
             }
             self.http.sweep(&mut Vec::new());
-            if matches!(inputs.try_recv(), Ok(Input::Stop)) {
-                break;
-            }
+            hurries |= matches!(inputs.try_recv(), Ok(Input::Stop));
             tokio::task::yield_now().await;
         }
-        Ok(())
     }
 }
 

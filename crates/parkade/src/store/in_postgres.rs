@@ -15,14 +15,14 @@ use crate::poll::PollSet;
 const POLL_BATCH: usize = 64;
 /// A database that takes longer than this for the farewell will not have it: the other servers find out that this one is gone.
 const FAREWELL_MAX: Duration = Duration::from_secs(2);
-/// So often it is looked whether it has.
-const FAREWELL_LOOK: Duration = Duration::from_millis(1);
 
 pub struct InPostgres {
     postgres: PostgresStore,
     poll: PollSet,
     /// The next turn has something to do.
     spoke: AtomicBool,
+    /// Once it ends.
+    ends_by: Option<Instant>,
 }
 
 /// Jobs cannot be kept there. The address may hold a password: nothing here shows it.
@@ -45,7 +45,7 @@ impl InPostgres {
         let poll = PollSet::new(POLL_BATCH)?;
         let registry = poll.registry().try_clone()?;
         let postgres = PostgresStore::new(settings, options, registry, 0)?;
-        Ok(Self { postgres, poll, spoke: AtomicBool::new(false) })
+        Ok(Self { postgres, poll, spoke: AtomicBool::new(false), ends_by: None })
     }
 
     pub fn open(&mut self) {
@@ -92,19 +92,14 @@ impl InPostgres {
         self.postgres.take_ended()
     }
 
-    /// What ran here is for the other servers at once. The last thing that the server does: nobody else waits meanwhile.
-    pub fn end(&mut self) {
-        self.postgres.end(Instant::now());
-        let last = Instant::now() + FAREWELL_MAX;
-        while !self.postgres.is_ended() && Instant::now() < last {
-            self.spoke.store(true, Ordering::Release);
-            if self.turn(0, &mut Vec::new()).is_err() {
-                return;
-            }
-            if !self.postgres.has_more() {
-                std::thread::sleep(FAREWELL_LOOK);
-            }
-        }
+    /// What ran here is for the other servers at once. Whether they can have it, or the database takes too long; until then it is to be turned.
+    pub fn end(&mut self) -> bool {
+        let now = Instant::now();
+        let last = *self.ends_by.get_or_insert_with(|| {
+            self.postgres.end(now);
+            now + FAREWELL_MAX
+        });
+        self.postgres.is_ended() || last <= now
     }
 }
 

@@ -117,10 +117,13 @@ impl Store {
         self.outstanding
     }
 
-    /// Carries out what was asked, and closes.
-    pub fn end(&mut self) {
+    /// Carries out what was asked, and closes. Whether that is done: a database takes a while, in which it is to be turned.
+    pub fn end(&mut self) -> bool {
         match &mut self.place {
-            Place::File(file) => file.end(),
+            Place::File(file) => {
+                file.end();
+                true
+            }
             Place::Postgres(postgres) => postgres.end(),
         }
     }
