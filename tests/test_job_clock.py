@@ -138,16 +138,13 @@ def test_a_jump_back_puts_off_further_what_was_put_off_and_nothing_else(moved: M
     assert noted(moved) == [*once, "looks again", *["put off"] * 20, "soon"]
 
 
-ALIVE_FOR_LONG = pytest.mark.xfail(strict=True, reason="who has said in the future that it lives is lost an hour later")
-
-
 @pytest.mark.promise(9)
 @pytest.mark.parametrize(
     ("store", "seconds"),
     [
         ("in_file", -HOUR),
         ("in_file", DAY),
-        pytest.param("in_postgres", -HOUR, marks=ALIVE_FOR_LONG),
+        "in_postgres", -HOUR,
         ("in_postgres", DAY),
     ],
 )
@@ -172,10 +169,7 @@ def test_what_a_killed_server_ran_is_run_again_though_the_clock_jumps_meanwhile(
     assert len(moved.ran.about("waiting")) == 10
 
 
-UNSEEN = pytest.mark.xfail(strict=True, reason="an alarm for what is put off rings by the clock that does not jump")
-
-
-@pytest.mark.parametrize("store", [pytest.param("in_file", marks=UNSEEN), "in_postgres"])
+@pytest.mark.parametrize("store", ["in_file", "in_postgres"])
 def test_a_server_that_has_nothing_else_to_do_sees_a_jump(store: str, request: pytest.FixtureRequest) -> None:
     moved: Moved = request.getfixturevalue(store)
     server = moved.serve()
@@ -232,11 +226,7 @@ def test_a_recurring_job_takes_a_jump_forward_for_missed_times_and_one_back_for_
     assert len(moved.ran.lines()) <= watch.seconds + 1, "a day has 86,400 seconds"
 
 
-BLAMED = pytest.mark.xfail(strict=True, reason="whoever looks first behind a jump takes all others for lost")
-
-
 @pytest.mark.promise(9)
-@BLAMED
 def test_a_jump_of_the_clock_of_the_database_takes_no_server_for_lost(in_postgres: Moved) -> None:
     """Each says every two seconds that it lives. That the database takes it to be a day later is nobody's silence."""
     servers = [in_postgres.serve(workers=2) for _ in range(3)]
@@ -252,11 +242,7 @@ def test_a_jump_of_the_clock_of_the_database_takes_no_server_for_lost(in_postgre
     assert sorted(in_postgres.ran.about("begin")) == begun
 
 
-AHEAD = pytest.mark.xfail(strict=True, reason="what recurs is enqueued by the clock of the server that looks first")
-
-
 @pytest.mark.promise(9)
-@AHEAD
 def test_a_server_whose_clock_is_ahead_keeps_recurring_jobs_from_nobody(
     serve: Serve, tmp_path: Path, clock: WallClock, postgres: Postgres, recurring: Path
 ) -> None:

@@ -119,10 +119,6 @@ def test_a_thousand_jobs_run_on_while_their_database_is_gone(broken: Broken) -> 
     assert server.status()["lives"]["running"] == 0
 
 
-BLAMED = pytest.mark.xfail(strict=True, reason="whoever is back first takes all others for lost")
-
-
-@BLAMED
 def test_an_outage_of_the_database_takes_no_server_for_lost(serve: Serve, tmp_path: Path) -> None:
     """None could say that it lives."""
     with ExitStack() as stack:

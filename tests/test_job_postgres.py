@@ -207,10 +207,30 @@ def test_jobs_outlive_their_server(site: Site) -> None:
 def test_tables_of_a_newer_parkade_are_left_alone(site: Site) -> None:
     site.serve().stop()
     site.postgres.psql("update parkade.version set version = 2", site.database)
-    server = site.serve()
-    assert server.post("/enqueue", asking("write", "refused")).status == 503
-    server.until_logged("newer parkade")
+    server = site.serve(is_ready=False)
+    assert server.fails() == 1
+    server.until_logged("parkade: --jobs: .*newer parkade.*install that one")
     assert site.count("bodies") == 0
+
+
+def test_a_database_in_which_no_tables_may_be_made_is_refused(site: Site) -> None:
+    site.postgres.psql("create role stranger login")
+    server = site.serve(is_ready=False, jobs=site.postgres.url_of(site.database, user="stranger"))
+    assert server.fails() == 1
+    server.until_logged("parkade: --jobs: .*a schema called parkade that belongs to the role")
+
+
+def test_tables_that_turn_out_to_be_newer_later_end_nobody(fragile: Site) -> None:
+    """The database comes back with them: by then the server serves."""
+    fragile.serve().stop()
+    fragile.postgres.psql("update parkade.version set version = 2", fragile.database)
+    fragile.postgres.halt()
+    server = fragile.serve()
+    until("the start is over", lambda: server.status()["uptime"] > 5)
+    fragile.postgres.start()
+    server.until_logged("newer parkade")
+    assert server.post("/enqueue", asking("write", "refused")).status == 503
+    assert server.get("/hola/you").status == 200
 
 
 def test_the_password_is_never_shown(site: Site) -> None:
@@ -224,6 +244,6 @@ def test_the_password_is_never_shown(site: Site) -> None:
     assert shown.returncode == 0
     assert "open-sesame" not in shown.stdout + shown.stderr
     refused = run("serve", server.target, PARKADE_JOBS="mysql://root:open-sesame@localhost/shop")
-    assert refused.returncode != 0
-    assert "write postgres://" in refused.stderr
+    assert refused.returncode == 1
+    assert "parkade: --jobs: write postgres://" in refused.stderr
     assert "open-sesame" not in refused.stdout + refused.stderr

@@ -12,6 +12,10 @@ pub enum Error {
     Database(#[from] crate::databases::DatabaseError),
     #[error("the store of jobs: {0}")]
     Jobs(#[from] parkade_jobs::sqlite::OpenError),
+    #[error("--jobs: {0}")]
+    JobsAddress(#[from] crate::store::AddressError),
+    #[error("--jobs: {0}")]
+    JobsUnusable(Box<str>),
     #[error("{0}")]
     Log(#[from] crate::log::LogError),
     #[error("cannot change to the folder {folder}: {source}")]

@@ -18,7 +18,7 @@ use crate::http::forwarded::Trust;
 use crate::http::limits::Limits;
 use crate::http::listen::Listener;
 use crate::http::{Http, Setup};
-use crate::server::{About, Input, Jobs, Parts, Server};
+use crate::server::{About, Failed, Input, Jobs, Parts, Server};
 use crate::store::{self, Store};
 use crate::workers::{Launch, Workers};
 use crate::{dev, log};
@@ -86,7 +86,10 @@ pub fn serve(application: &Application) -> Result<ExitCode, Error> {
                 file.display()
             );
         }
-        server.run(heard).await.map_err(Error::from)
+        server.run(heard).await.map_err(|failed| match failed {
+            Failed::Io(error) => Error::Io(error),
+            Failed::JobsUnusable(why) => Error::JobsUnusable(why),
+        })
     })?;
     match exit {
         ExitReason::Drained => Ok(ExitCode::SUCCESS),
@@ -222,7 +225,7 @@ fn databases(settings: &Settings) -> Result<Databases, Error> {
     Ok(Databases::new(&chosen.database, &options, &chosen.state)?)
 }
 
-fn jobs(settings: &Settings) -> io::Result<Jobs> {
+fn jobs(settings: &Settings) -> Result<Jobs, Error> {
     let injected = store::injected()?;
     let store = if let Some(address) = &settings.jobs.jobs {
         let options = parkade_jobs::postgres::Options {

@@ -43,6 +43,11 @@ struct Beaten {
 }
 
 #[derive(Deserialize)]
+struct Arrived {
+    now: i64,
+}
+
+#[derive(Deserialize)]
 struct Rescued {
     rescued: u64,
 }
@@ -97,6 +102,7 @@ impl PostgresStore {
         let told = match chore {
             Chore::Beat => first::<Beaten>(rows).map(|row| {
                 if let Some(beaten) = row {
+                    self.ahead = beaten.now - self.wall.0;
                     self.upkeep.beaten(now, beaten.is_known, beaten.lost > 0, beaten.now);
                 }
             }),
@@ -124,7 +130,12 @@ impl PostgresStore {
                 self.has_hint = true;
                 Ok(())
             }
-            Chore::Prepare | Chore::Arrive | Chore::Fence(_) | Chore::Leave | Chore::Bequeath => Ok(()),
+            Chore::Arrive => first::<Arrived>(rows).map(|row| {
+                if let Some(arrived) = row {
+                    self.ahead = arrived.now - self.wall.0;
+                }
+            }),
+            Chore::Prepare | Chore::Fence(_) | Chore::Leave | Chore::Bequeath => Ok(()),
         };
         if let Err(why) = told {
             tracing::error!(?chore, "{}", faults::garbled(&why));

@@ -11,7 +11,7 @@ use super::chores::Chore;
 use super::flight::Flight;
 use super::lanes::{FOR_COMMANDS, Lane, Lanes, Waiting};
 use super::limits::{CHECK_INTERVAL, CONNECT_TIME_MAX, ROW_BYTES_MAX, SLOTS, WINDOW_BYTES};
-use super::options::Options;
+use super::options::{Clock, Options};
 use super::upkeep::Upkeep;
 use super::{Settings, faults, rows};
 use crate::{Command, Counts, Fault, JobId, Reply, Wall};
@@ -35,6 +35,8 @@ pub struct PostgresStore {
     pub(super) counted: Option<Counted>,
     /// What the owner's clock said last.
     pub(super) wall: Wall,
+    /// By how much the database's clock was ahead of the owner's when they were compared last, in ms.
+    pub(super) ahead: i64,
     pub(super) answered: Vec<Reply>,
     pub(super) has_hint: bool,
     pub(super) ended: Vec<JobId>,
@@ -86,6 +88,7 @@ impl PostgresStore {
             known: Vec::new(),
             counted: None,
             wall: Wall::default(),
+            ahead: 0,
             answered: Vec::new(),
             has_hint: false,
             ended: Vec::new(),
@@ -147,6 +150,12 @@ impl PostgresStore {
         self.database.next_due().into_iter().chain(upkeep).chain(beat).min()
     }
 
+    /// Why the tables cannot be made or used, where that will not pass by itself: they are a newer program's, or the role may not make them.
+    #[must_use]
+    pub fn unusable(&self) -> Option<&str> {
+        self.upkeep.unusable()
+    }
+
     /// Whether there may be jobs to claim that the owner has not heard of. Said once.
     pub fn take_hint(&mut self) -> bool {
         std::mem::take(&mut self.has_hint)
@@ -160,6 +169,15 @@ impl PostgresStore {
     /// Jobs that run here, and that somebody at another server wants to end.
     pub fn take_cancelled(&mut self) -> Vec<JobId> {
         std::mem::take(&mut self.cancelled)
+    }
+
+    /// What time it is in the store, when the owner's clock says this.
+    #[must_use]
+    pub fn time(&self, wall: Wall) -> Wall {
+        match self.options.clock {
+            Clock::Database => Wall(wall.0.saturating_add(self.ahead)),
+            Clock::Owner => wall,
+        }
     }
 
     /// Nothing is under way, and nothing is due.

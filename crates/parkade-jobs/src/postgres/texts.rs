@@ -52,7 +52,8 @@ SELECT EXISTS (SELECT FROM noted) AS changed, false AS is_there WHERE (SELECT co
     COUNT = include_str!("sql/count.sql");
     SCHEDULES = "SELECT name, last FROM parkade.recurring ORDER BY name";
     ARRIVE = "INSERT INTO parkade.boots (boot, seen) VALUES ($1::uuid, clock_timestamp())
-ON CONFLICT (boot) DO UPDATE SET seen = excluded.seen";
+ON CONFLICT (boot) DO UPDATE SET seen = excluded.seen
+RETURNING floor(extract(epoch FROM seen) * 1000)::int8 AS now";
     FENCE = "UPDATE parkade.boots SET fence = $2::int8 WHERE boot = $1::uuid AND fence < $2::int8";
     HAND_BACK = include_str!("sql/hand_back.sql");
     BEAT = include_str!("sql/beat.sql");

@@ -94,6 +94,14 @@ impl Upkeep {
         }
     }
 
+    /// Why the tables cannot be had, where that will not pass by itself.
+    pub fn unusable(&self) -> Option<&str> {
+        match &self.phase {
+            Phase::Preparing(Some(Fault::Failed(why))) => Some(why),
+            _ => None,
+        }
+    }
+
     /// Whether commands are carried out.
     pub fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Open | Phase::Leaving)

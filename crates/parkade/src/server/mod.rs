@@ -43,6 +43,9 @@ const LAST_CALL_TURNS: u32 = 24;
 /// When everything has ended, connections have this long to close properly.
 const FAREWELL: Duration = Duration::from_secs(2);
 
+/// A store that is found unusable so soon ends the start. Later somebody is being served: the server goes on, and only jobs are refused.
+const START: Duration = Duration::from_secs(5);
+
 /// What comes from neither clients nor workers.
 #[derive(Debug)]
 pub enum Input {
@@ -110,6 +113,19 @@ pub struct About {
     pub is_dev: bool,
 }
 
+/// Why a server ended without being told to.
+#[derive(Debug)]
+pub enum Failed {
+    Io(io::Error),
+    JobsUnusable(Box<str>),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
 /// What a server is made of.
 pub struct Parts {
     pub config: parkade_core::Config,
@@ -160,7 +176,7 @@ impl Server {
     }
 
     /// Serves until everything has ended. The reason is the process's exit status.
-    pub async fn run(mut self, mut inputs: mpsc::Receiver<Input>) -> io::Result<ExitReason> {
+    pub async fn run(mut self, mut inputs: mpsc::Receiver<Input>) -> Result<ExitReason, Failed> {
         let mut effects = std::mem::take(&mut self.effects);
         self.core.begin(self.clock.now(), &mut effects);
         self.carry_out(effects);
@@ -183,6 +199,11 @@ impl Server {
                 _ = measure.tick() => self.measure(),
             }
             self.turn()?;
+            if self.now.since(Moment::default()) < START
+                && let Some(why) = self.jobs.unusable()
+            {
+                return Err(Failed::JobsUnusable(why.into()));
+            }
             turns += 1;
             if turns % TURNS_WITHOUT_YIELD == 0 {
                 tokio::task::yield_now().await;
@@ -301,21 +322,28 @@ impl Server {
         self.effects = effects;
     }
 
-    /// Answers that wait for their clients to read have the grace for it, unless it is over; then a moment for connections to end.
+    /// Answers that wait for their clients to read have the grace for it, unless it is over; then a moment for connections to end. Meanwhile
+    /// the stores hear the last of what ran.
     async fn farewell(&mut self, inputs: &mut mpsc::Receiver<Input>) -> io::Result<()> {
         let grace = if self.exit == Some(ExitReason::Drained) { self.grace } else { Duration::ZERO };
-        let (last, end) = (Instant::now() + grace, Instant::now() + FAREWELL);
+        let began = Instant::now();
+        let (last, end) = (began + grace, began + FAREWELL);
         self.databases.end(self.clock.at(self.clock.now()));
-        self.settle_jobs().await?;
-        while self.http.has_unsent() && Instant::now() < last
-            || (self.http.is_closing() || !self.databases.are_ended()) && Instant::now() < end
-        {
+        let (mut are_jobs_settled, mut hurries) = (false, false);
+        loop {
             self.now = self.clock.now();
+            are_jobs_settled = are_jobs_settled || self.settle_jobs(began)?;
+            let waits = self.http.has_unsent() && Instant::now() < last
+                || (self.http.is_closing() || !self.databases.are_ended()) && Instant::now() < end;
+            if are_jobs_settled && (hurries || !waits) {
+                return Ok(());
+            }
             self.databases.turn(self.clock.at(self.now), &mut Vec::new())?;
             let _ = tokio::time::timeout(SWEEP_INTERVAL, async {
                 tokio::select! {
                     ready = self.http.ready() => ready,
                     ready = self.databases.ready() => ready,
+                    ready = self.jobs.ready(), if !are_jobs_settled => ready,
                 }
             })
             .await;
@@ -327,12 +355,9 @@ impl Server {
                 }
             }
             self.http.sweep(&mut Vec::new());
-            if matches!(inputs.try_recv(), Ok(Input::Stop)) {
-                break;
-            }
+            hurries |= matches!(inputs.try_recv(), Ok(Input::Stop));
             tokio::task::yield_now().await;
         }
-        Ok(())
     }
 }
 

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use parkade_jobs::postgres::{Options, PostgresStore, Settings, Within};
-use parkade_jobs::{Command, Fault, JobId, Reply};
+use parkade_jobs::postgres::{Options, PostgresStore, Settings, SettingsError, Within};
+use parkade_jobs::{Command, Fault, JobId, Reply, Wall};
 use tokio::time::timeout_at;
 
 use super::wall;
@@ -15,29 +15,37 @@ use crate::poll::PollSet;
 const POLL_BATCH: usize = 64;
 /// A database that takes longer than this for the farewell will not have it: the other servers find out that this one is gone.
 const FAREWELL_MAX: Duration = Duration::from_secs(2);
-/// So often it is looked whether it has.
-const FAREWELL_LOOK: Duration = Duration::from_millis(1);
 
 pub struct InPostgres {
     postgres: PostgresStore,
     poll: PollSet,
     /// The next turn has something to do.
     spoke: AtomicBool,
+    /// Once it ends.
+    ends_by: Option<Instant>,
+}
+
+/// Jobs cannot be kept there. The address may hold a password: nothing here shows it.
+#[derive(Debug, thiserror::Error)]
+pub enum AddressError {
+    #[error("write postgres://user@host/name")]
+    Form,
+    #[error("{0}")]
+    Settings(#[from] SettingsError),
+    #[error("its database cannot be watched: {0}")]
+    Io(#[from] io::Error),
 }
 
 impl InPostgres {
-    /// `address` may hold a password: no error shows it.
-    pub fn new(address: &str, options: Options) -> io::Result<Self> {
-        const HOW: &str = "--jobs: write postgres://user@host/name";
+    pub fn new(address: &str, options: Options) -> Result<Self, AddressError> {
         if !matches!(address.split_once(':'), Some(("postgres" | "postgresql", _))) {
-            return Err(io::Error::other(HOW));
+            return Err(AddressError::Form);
         }
-        let why = |fault: &dyn std::fmt::Display| io::Error::other(format!("--jobs: {fault}"));
-        let settings = Settings::parse(address, &|name| std::env::var(name).ok()).map_err(|fault| why(&fault))?;
+        let settings = Settings::parse(address, &|name| std::env::var(name).ok())?;
         let poll = PollSet::new(POLL_BATCH)?;
         let registry = poll.registry().try_clone()?;
-        let postgres = PostgresStore::new(settings, options, registry, 0).map_err(|fault| why(&fault))?;
-        Ok(Self { postgres, poll, spoke: AtomicBool::new(false) })
+        let postgres = PostgresStore::new(settings, options, registry, 0)?;
+        Ok(Self { postgres, poll, spoke: AtomicBool::new(false), ends_by: None })
     }
 
     pub fn open(&mut self) {
@@ -76,6 +84,10 @@ impl InPostgres {
         self.postgres.within()
     }
 
+    pub fn unusable(&self) -> Option<&str> {
+        self.postgres.unusable()
+    }
+
     pub fn take_hint(&mut self) -> bool {
         self.postgres.take_hint()
     }
@@ -88,19 +100,18 @@ impl InPostgres {
         self.postgres.take_cancelled()
     }
 
-    /// What ran here is for the other servers at once. The last thing that the server does: nobody else waits meanwhile.
-    pub fn end(&mut self) {
-        self.postgres.end(Instant::now());
-        let last = Instant::now() + FAREWELL_MAX;
-        while !self.postgres.is_ended() && Instant::now() < last {
-            self.spoke.store(true, Ordering::Release);
-            if self.turn(0, &mut Vec::new()).is_err() {
-                return;
-            }
-            if !self.postgres.has_more() {
-                std::thread::sleep(FAREWELL_LOOK);
-            }
-        }
+    pub fn time(&self) -> Wall {
+        self.postgres.time(wall())
+    }
+
+    /// What ran here is for the other servers at once. Whether they can have it, or the database takes too long; until then it is to be turned.
+    pub fn end(&mut self) -> bool {
+        let now = Instant::now();
+        let last = *self.ends_by.get_or_insert_with(|| {
+            self.postgres.end(now);
+            now + FAREWELL_MAX
+        });
+        self.postgres.is_ended() || last <= now
     }
 }
 
@@ -114,7 +125,7 @@ mod tests {
             ["mysql://root:secret@localhost/shop", "secret", "sqlite:///secret.db", "postgres://a:secret@b:x/c"]
         {
             let refusal = InPostgres::new(address, Options::default()).err().unwrap().to_string();
-            assert!(refusal.starts_with("--jobs: ") && !refusal.contains("secret"), "{refusal}");
+            assert!(!refusal.is_empty() && !refusal.contains("secret"), "{refusal}");
         }
     }
 }

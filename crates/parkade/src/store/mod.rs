@@ -11,6 +11,7 @@ use parkade_jobs::sqlite::{Injected, OpenError};
 use parkade_jobs::{Command, Fault, JobId, Reply, Wall, postgres, sqlite};
 
 use in_file::InFile;
+pub use in_postgres::AddressError;
 use in_postgres::InPostgres;
 
 /// The file in the state folder.
@@ -35,8 +36,8 @@ impl Store {
         Ok(Self::at(Place::File(Box::new(InFile::new(folder, options)?))))
     }
 
-    /// Connects to nothing yet. No error shows the address, which may hold a password.
-    pub fn in_postgres(address: &str, options: postgres::Options) -> io::Result<Self> {
+    /// Connects to nothing yet.
+    pub fn in_postgres(address: &str, options: postgres::Options) -> Result<Self, AddressError> {
         Ok(Self::at(Place::Postgres(Box::new(InPostgres::new(address, options)?))))
     }
 
@@ -54,6 +55,14 @@ impl Store {
             self.is_open = true;
         }
         Ok(())
+    }
+
+    /// Why it can never be used by this program, as far as it is known: a file is looked at when it is opened, a database when it is there.
+    pub fn unusable(&self) -> Option<&str> {
+        match &self.place {
+            Place::File(_) => None,
+            Place::Postgres(postgres) => postgres.unusable(),
+        }
     }
 
     pub fn is_open(&self) -> bool {
@@ -119,15 +128,26 @@ impl Store {
         }
     }
 
+    /// What time it is where the jobs are.
+    pub fn time(&self) -> Wall {
+        match &self.place {
+            Place::File(_) => wall(),
+            Place::Postgres(postgres) => postgres.time(),
+        }
+    }
+
     /// Commands that have not been answered.
     pub fn outstanding(&self) -> usize {
         self.outstanding
     }
 
-    /// Carries out what was asked, and closes.
-    pub fn end(&mut self) {
+    /// Carries out what was asked, and closes. Whether that is done: a database takes a while, in which it is to be turned.
+    pub fn end(&mut self) -> bool {
         match &mut self.place {
-            Place::File(file) => file.end(),
+            Place::File(file) => {
+                file.end();
+                true
+            }
             Place::Postgres(postgres) => postgres.end(),
         }
     }

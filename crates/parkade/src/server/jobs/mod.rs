@@ -34,8 +34,8 @@ pub const QUEUE_DEFAULT: &str = "default";
 /// A disk that takes longer than this for the last words will not have them: the next start rescues what ran.
 const SETTLE_MAX: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Until what it has refused of these is said again.
-const SETTLE_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
+/// Clocks that part by more than this, in ms, have been put forward or back. Those that are slewed part by less in a second.
+const JUMP_MS_MIN: u64 = 1_000;
 
 pub struct Jobs {
     store: Store,
@@ -57,6 +57,8 @@ pub struct Jobs {
     /// All that the store has taken from here since the start, whoever enqueued them.
     enqueued: u64,
     replies: Vec<Reply>,
+    /// What both clocks said when they were compared last: the store's in ms.
+    seen: Option<(i64, parkade_core::Moment)>,
     /// Requests that ask for a job of which there cannot be one: nothing was ever stored.
     never_stored: Vec<RequestId>,
     /// Transactions that enqueue jobs and commit, by the statement that they are at.
@@ -86,6 +88,7 @@ impl Jobs {
             counts: Counts::default(),
             enqueued: 0,
             replies: Vec::new(),
+            seen: None,
             never_stored: Vec::new(),
             committing: HashMap::new(),
             statements: 0,
@@ -102,6 +105,11 @@ impl Jobs {
             return Ok(());
         }
         self.store.ready().await
+    }
+
+    /// Why the store can never be used by this program.
+    pub fn unusable(&self) -> Option<&str> {
+        self.store.unusable()
     }
 
     /// As the store said last, about a second ago.
@@ -197,23 +205,16 @@ impl Server {
         Ok(())
     }
 
-    /// The last that runs have come to is noted, then the store is closed.
-    pub(super) async fn settle_jobs(&mut self) -> std::io::Result<()> {
-        let end = tokio::time::Instant::now() + SETTLE_MAX;
-        while self.jobs.store.outstanding() > 0 && tokio::time::Instant::now() < end {
-            let _ = tokio::time::timeout_at(end, self.jobs.store.ready()).await;
-            self.now = self.clock.now();
-            self.turn_jobs()?;
-            // A note that was refused has this time, too.
-            if !self.jobs.unnoted.is_empty() {
-                tokio::time::sleep(SETTLE_PAUSE).await;
-                std::mem::take(&mut self.jobs.unnoted).into_iter().for_each(|end| self.note(end));
-            }
+    /// A step to the end: the last that runs have come to is noted, then the store is closed. Whether it is. `began`: when the steps did.
+    pub(super) fn settle_jobs(&mut self, began: tokio::time::Instant) -> std::io::Result<bool> {
+        if !self.jobs.store.is_open() {
+            return Ok(true);
         }
-        if self.jobs.store.is_open() {
-            self.jobs.store.end();
-        }
-        Ok(())
+        self.turn_jobs()?;
+        // What was refused has this time, too.
+        std::mem::take(&mut self.jobs.unnoted).into_iter().for_each(|end| self.note(end));
+        let waits = self.jobs.store.outstanding() > 0 && began.elapsed() < SETTLE_MAX;
+        Ok(!waits && self.jobs.store.end())
     }
 
     fn hear_store(&mut self, reply: Reply) {
@@ -256,8 +257,23 @@ impl Server {
         }
     }
 
+    /// The wall clock was put forward or back: what is put off, and what recurs, goes by it.
+    fn look_at_the_clock(&mut self) {
+        let (wall, now) = (self.jobs.store.time().0, self.now);
+        let Some((wall_before, before)) = self.jobs.seen.replace((wall, now)) else { return };
+        let passed = i64::try_from(now.since(before).as_millis()).unwrap_or(i64::MAX);
+        if (wall - wall_before).abs_diff(passed) > JUMP_MS_MIN {
+            tracing::info!("the clock has jumped by {} ms", wall - wall_before - passed);
+            self.tell(Event::JobsReady { after: None });
+            self.recur();
+        }
+    }
+
     /// About once a second: what is left to be noted, and the counts for whoever looks.
     pub(super) fn look_after_jobs(&mut self) {
+        if self.jobs.store.is_open() {
+            self.look_at_the_clock();
+        }
         for end in std::mem::take(&mut self.jobs.unnoted) {
             self.note(end);
         }

@@ -11,7 +11,6 @@ use parkade_wire::{Missed as WireMissed, Recurring, When};
 use super::asked::Question;
 use super::{QUEUE_DEFAULT, Server};
 use crate::job_id::minted;
-use crate::store::wall;
 
 /// The wall clock may jump: so often it is looked at, whatever it said.
 const LOOK_MAX: Duration = Duration::from_secs(30);
@@ -121,7 +120,7 @@ impl Server {
             self.jobs.timetables.due = None;
             return;
         }
-        let now = wall();
+        let now = self.jobs.store.time();
         let mut all = std::mem::take(&mut self.jobs.timetables.all);
         let mut next = None;
         for entry in &mut all {
@@ -135,7 +134,8 @@ impl Server {
             next = next.into_iter().chain(entry.timetable.next(entry.last.unwrap_or(now))).min();
         }
         self.jobs.timetables.all = all;
-        let pause = next.map(|next| super::until(next).min(LOOK_MAX).max(Duration::from_millis(1)));
+        let until = |next: Wall| Duration::from_millis(u64::try_from(next.0 - now.0).unwrap_or(0));
+        let pause = next.map(|next| until(next).min(LOOK_MAX).max(Duration::from_millis(1)));
         self.jobs.timetables.due = pause.map(|pause| self.now + pause);
     }
 
