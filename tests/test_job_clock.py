@@ -144,7 +144,7 @@ def test_a_jump_back_puts_off_further_what_was_put_off_and_nothing_else(moved: M
     [
         ("in_file", -HOUR),
         ("in_file", DAY),
-        "in_postgres", -HOUR,
+        ("in_postgres", -HOUR),
         ("in_postgres", DAY),
     ],
 )
