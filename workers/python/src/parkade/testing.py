@@ -405,6 +405,9 @@ class _TestPort:
     def is_cancelled(self, stream: int) -> bool:
         return False
 
+    def parked_seconds(self, stream: int) -> float:
+        return 0.0
+
 
 class _TestExchange:
     def __init__(self, client: Client, response: Parked) -> None:

@@ -76,6 +76,9 @@ class Blocking:
                 self._kept += self._session.receive(data)
         return not self._session.held(stream) or stream in self._session.cancelled
 
+    def parked_seconds(self, stream: int) -> float:
+        return 0.0  # no coroutines here
+
     def serve(self) -> Ended | None:
         """Serves until the core says goodbye, or is gone (None)."""
         session, runs, attempt = self._session, self._application.runs, self._application.attempt

@@ -114,6 +114,10 @@ class Concurrent(asyncio.Protocol):
                 self._kept += session.receive(data)
         return stream in session.cancelled or not (session.held(stream) or session.awaiting(stream))
 
+    def parked_seconds(self, stream: int) -> float:
+        exchange = self._exchanges.get(stream)  # none: it has not waited yet
+        return 0.0 if exchange is None else exchange.parked_seconds
+
     def park(self, stream: int, park: bytes) -> None:
         """Parks a held stream with `await`. Raises `WaitError` when its answer has begun or was given."""
         if not self._session.may_await(stream):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -33,7 +34,8 @@ class Exchange(Struct, eq=False):
 
     `occupies` is whether the core counts its worker as busy with it (a plain function's); `waiting` what some part of
     it awaits now; `waiters` hear of RESUME (None: it was never parked); `writable` is what a streamed answer waits for
-    while its client reads; for `enqueued` and `behind` see `port.Exchange`. A `Struct`, since every request makes one.
+    while its client reads; for `enqueued` and `behind` see `port.Exchange`; `_parked` is how many seconds it was parked
+    before `_parked_at`, since when it is again. A `Struct`, since every request makes one.
     """
 
     _link: Link
@@ -45,6 +47,8 @@ class Exchange(Struct, eq=False):
     writable: asyncio.Future[None] | None = None
     enqueued: dict[bytes, bytes] = {}
     behind: int = 0
+    _parked: float = 0.0
+    _parked_at: float | None = None
 
     async def wait(self, park: bytes) -> p.Outcome:
         """See `port.Exchange`."""
@@ -54,6 +58,7 @@ class Exchange(Struct, eq=False):
         await self.held_again()
         self._waits_for_nothing()
         self._link.park(self.stream, park)
+        self._parked_at = time.monotonic()
         self.behind = len(self.enqueued)
         mine = self.waiting = self._resumed()
         try:
@@ -84,6 +89,12 @@ class Exchange(Struct, eq=False):
         if self._link.awaiting(self.stream):
             await self._resumed()
 
+    @property
+    def parked_seconds(self) -> float:
+        """How long it has been parked so far."""
+        since = self._parked_at
+        return self._parked if since is None else self._parked + time.monotonic() - since
+
     def _resumed(self) -> asyncio.Future[p.Outcome]:
         """A future of one's own: whoever is cancelled cancels nobody else's."""
         future: asyncio.Future[p.Outcome] = self._link.loop.create_future()
@@ -92,6 +103,7 @@ class Exchange(Struct, eq=False):
 
     def resume(self, outcome: p.Outcome) -> None:
         """Wakes whoever still waits."""
+        self._parked, self._parked_at = self.parked_seconds, None
         for future in self.waiters or []:
             if not future.done():
                 future.set_result(outcome)

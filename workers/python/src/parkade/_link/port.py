@@ -31,6 +31,9 @@ class Port(Protocol):
     def is_cancelled(self, stream: int) -> bool:
         """Whether nobody wants any more what is done on that stream. Any thread may call it."""
 
+    def parked_seconds(self, stream: int) -> float:
+        """How long the coroutine on that stream has been parked so far. Any thread may call it."""
+
 
 class Exchange(Protocol):
     """One request that a coroutine is answering, or one job.
