@@ -134,6 +134,11 @@ async def stored():
     await third
     return [first.id, (await first).id, second.id, third.id]
 
+@app.get("/together")
+async def together():
+    handles = await asyncio.gather(*(write_log.enqueue(line, key=line) for line in "ab"))
+    return [handle.id for handle in handles]
+
 @app.get("/result")
 async def result(): return {"value": await write_log.enqueue("x").result(timeout=9)}
 
@@ -171,7 +176,7 @@ gone = asyncio.Event()
 @app.get("/gone")
 async def set_gone(): gone.set(); return "set"
 """
-STORED, AWAITED, SYNC, THREAD, MEANWHILE, LATER, GONE = range(7)
+STORED, TOGETHER, AWAITED, SYNC, THREAD, MEANWHILE, LATER, GONE = range(8)
 
 
 def line_of(payload: Any) -> Any:
@@ -441,10 +446,18 @@ def test_a_coroutine_awaits_that_jobs_are_stored_and_learns_their_ids(core: Star
     third = worker.next()[2].id
     parked()
     resume(worker, ["stored", [another] if since_last else [other, second, another]], [stream])
-    parked()
-    resume(worker, ["stored", [] if since_last else [other, second, another]], [stream])
     assert third != another
     assert json.loads(told(worker.next())[2]) == [str(UUID(bytes=id)) for id in (first, other, second, another)]
+
+
+def test_jobs_that_are_awaited_together_wait_for_the_store_once(core: StartCore) -> None:
+    worker = coroutines(core)
+    stream = worker.request(TOGETHER)
+    ids = [worker.next()[2].id for _ in range(2)]
+    assert told(worker.next()) == ("PARK", stream)
+    other = bytes([1]) * 16
+    resume(worker, ["stored", [other, ids[1]]], [stream])
+    assert json.loads(told(worker.next())[2]) == [str(UUID(bytes=id)) for id in (other, ids[1])]
 
 
 @pytest.mark.parametrize(

@@ -102,9 +102,4 @@ class Jobs:
         )
 
 
-def is_within(job: bytes) -> bool:
-    """Whether what goes into an ENQUEUE belongs to its request's transaction."""
-    return _read(job).options.within
-
-
 _read = msgspec.msgpack.Decoder(p.Enqueue).decode

@@ -23,7 +23,7 @@ from .job_options import checked_priority, checked_text, options
 from .job_values import ResultWait
 from .limits import RETRIES_MAX
 from .transactions import Transaction, open_transaction
-from .waits import AWAIT, Wait, check_seconds, encode_park, value_of_outcome
+from .waits import Wait, check_seconds
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -113,7 +113,7 @@ class JobFunction(Generic[P, R]):
         told = options(delay, at, priority, key, queue, transaction is not None)
         id = new_id()
         job = encode_payload((id, name, encode_arguments(name, args, kwargs), told))
-        port.port().enqueue(id, job)
+        port.port().enqueue(id, job, told.within)
         return Handle(id, transaction)
 
     def told(self) -> ReadyJob:
@@ -181,7 +181,8 @@ class Handle:
         return ResultWait(p.UntilResult(self._id, p.ResultOptions(None if timeout is None else check_seconds(timeout))))
 
     def __await__(self) -> Generator[Any, None, Handle]:
-        """Until it is stored; then `id` is the one that it has: another's, when there was one with its key.
+        """Until it is stored; then `id` is the one that it has: another's, when there was one with its key. Several may
+        be awaited at the same time.
 
         Raises `Refused` when it cannot be stored, `WaitError` outside the coroutine that has enqueued it.
         """
@@ -189,19 +190,12 @@ class Handle:
 
     async def _stored(self) -> Handle:
         exchange = port.exchange.get()
-        if self._transaction is not None and self._transaction.is_open:
-            raise WaitError("a job of a transaction is enqueued when that commits: await it behind the block")
-        if self._transaction is not None and exchange is not None and self._asked not in exchange.enqueued:
-            raise WaitError("its transaction was rolled back: the job was not enqueued")
-        if exchange is None or self._asked not in exchange.enqueued:
+        enqueued = None if exchange is None else exchange.enqueued
+        if exchange is None or enqueued is None or self._asked not in enqueued:
+            if exchange is not None and self._transaction is not None:
+                raise WaitError("its transaction was rolled back: the job was not enqueued")
             raise WaitError("a job is awaited in the async def that enqueued it; elsewhere await its result()")
-        outcome = await exchange.wait(encode_park(p.UntilStored(), AWAIT))
-        value_of_outcome(outcome)  # raises when it was refused
-        if isinstance(outcome, p.Stored) and outcome.ids:
-            # The last is that of the last one before the wait; what an earlier wait was told may be left out.
-            asked = list(exchange.enqueued)[: exchange.behind]
-            exchange.enqueued.update(zip(reversed(asked), reversed(outcome.ids), strict=False))
-        self._id = exchange.enqueued[self._asked]
+        self._id = await enqueued.id_of(self._asked, exchange)
         return self
 
     def __repr__(self) -> str:

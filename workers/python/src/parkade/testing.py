@@ -22,9 +22,10 @@ from msgspec import Raw
 from ._answers import Answer, AsyncChunks, Attempted, Chunks, Streamed
 from ._answers import Parked as ParkedAnswer
 from ._link import port
+from ._link.enqueued import Enqueued as EnqueuedIds
 from ._rehearsal import Parking, Rehearsal
 from ._test_database import Answers, Asked, Databases
-from ._test_jobs import RUNS_MAX, Enqueued, Jobs, is_within
+from ._test_jobs import RUNS_MAX, Enqueued, Jobs
 from ._test_response import Parked, Response, Whole, answer_of, answer_of_failed
 from ._wire import payloads as p
 from ._wire.ready import Park, read_wait
@@ -389,11 +390,11 @@ class _TestPort:
     def publish(self, channel: str, content_type: str, body: bytes) -> None:
         self._rehearsal.publish(channel, content_type, body)
 
-    def enqueue(self, id: bytes, job: bytes) -> None:
+    def enqueue(self, id: bytes, job: bytes, within: bool) -> None:
         exchange = port.exchange.get()
         if isinstance(exchange, _TestExchange):
-            exchange.enqueued[id] = id
-            if is_within(job):
+            exchange.enqueued.add(id, within)
+            if within:
                 exchange.within.append(job)
                 return
         self._jobs.enqueue(job)
@@ -413,8 +414,7 @@ class _TestExchange:
     def __init__(self, client: Client, response: Parked) -> None:
         self._client = client
         self._response = response
-        self.enqueued: dict[bytes, bytes] = {}
-        self.behind = 0
+        self.enqueued = EnqueuedIds()
         self.within: list[bytes] = []  # jobs that wait for the COMMIT
 
     async def wait(self, park: bytes) -> p.Outcome:
@@ -423,9 +423,10 @@ class _TestExchange:
         if self._response.gone:
             raise WaitError("the client has left")
         wait = cast(p.Wait, read_wait(msgspec.msgpack.decode(park, type=Park).wait))
-        self.behind = len(self.enqueued)
         if isinstance(wait, p.UntilStored):  # it is, at once
-            return p.Stored([self._client._jobs.effective(id) for id in self.enqueued])
+            asked = self.enqueued.parked(park)
+            self.enqueued.hear(p.Stored([self._client._jobs.effective(id) for id in asked]))
+            return p.Elapsed()
         try:
             outcome = await self._client._await(self._response, wait)
         except asyncio.CancelledError:

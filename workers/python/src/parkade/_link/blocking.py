@@ -57,7 +57,7 @@ class Blocking:
     def publish(self, channel: str, content_type: str, body: bytes) -> None:
         self._writer.write_from_any(self._session.publish(channel, content_type, body))
 
-    def enqueue(self, id: bytes, job: bytes) -> None:
+    def enqueue(self, id: bytes, job: bytes, within: bool) -> None:
         if threading.get_ident() == self._thread:
             self.write(self._session.enqueue(self._running, job))
         else:  # nobody knows for which request the thread works

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from .._wire import payloads as p
 from ..errors import WaitError
+from .enqueued import Enqueued
 
 
 class Link(Protocol):
@@ -34,7 +35,7 @@ class Exchange(Struct, eq=False):
 
     `occupies` is whether the core counts its worker as busy with it (a plain function's); `waiting` what some part of
     it awaits now; `waiters` hear of RESUME (None: it was never parked); `writable` is what a streamed answer waits for
-    while its client reads; for `enqueued` and `behind` see `port.Exchange`; `_parked` is how many seconds it was parked
+    while its client reads; for `enqueued` see `port.Exchange`; `_parked` is how many seconds it was parked
     before `_parked_at`, since when it is again. A `Struct`, since every request makes one.
     """
 
@@ -45,8 +46,7 @@ class Exchange(Struct, eq=False):
     waiting: asyncio.Future[p.Outcome] | None = None
     waiters: list[asyncio.Future[p.Outcome]] | None = None
     writable: asyncio.Future[None] | None = None
-    enqueued: dict[bytes, bytes] = {}
-    behind: int = 0
+    enqueued: Enqueued | None = None
     _parked: float = 0.0
     _parked_at: float | None = None
 
@@ -59,7 +59,8 @@ class Exchange(Struct, eq=False):
         self._waits_for_nothing()
         self._link.park(self.stream, park)
         self._parked_at = time.monotonic()
-        self.behind = len(self.enqueued)
+        if self.enqueued is not None:
+            self.enqueued.parked(park)
         mine = self.waiting = self._resumed()
         try:
             return await mine
@@ -104,6 +105,8 @@ class Exchange(Struct, eq=False):
     def resume(self, outcome: p.Outcome) -> None:
         """Wakes whoever still waits."""
         self._parked, self._parked_at = self.parked_seconds, None
+        if self.enqueued is not None:
+            self.enqueued.hear(outcome)
         for future in self.waiters or []:
             if not future.done():
                 future.set_result(outcome)
