@@ -674,6 +674,21 @@ def test_a_result_that_is_not_there_is_missing() -> None:
     assert Client(app).get("/").status == 404
 
 
+def test_a_handle_is_made_of_an_id_as_text_or_as_a_uuid() -> None:
+    text = "0192f3a4-5b6c-7d8e-9f01-23456789abcd"
+    assert Handle.of(text).id == Handle.of(UUID(text)).id == Handle.of(text.upper()).id == text
+
+
+@pytest.mark.parametrize("id", ["nonsense", "", "0192f3a4", 7, None, b"x", "\ud800" * 1_000])
+def test_what_is_no_id_of_a_job_says_so_and_is_nowhere(id: Any) -> None:
+    with pytest.raises(ValueError, match="a job's id is a UUID, not ") as raised:
+        Handle.of(id)
+    assert len(str(raised.value)) < 200
+    app = App()
+    app.get("/", lambda: Handle.of(id).result())
+    assert Client(app).get("/").status == 404
+
+
 def test_a_handle_is_awaited_in_the_coroutine_that_enqueued() -> None:
     app = App()
     job = app.job(nothing)

@@ -14,7 +14,7 @@ from ._link import port
 from ._wire import payloads as p
 from ._wire.codec import encode_payload
 from ._wire.ready import Job as ReadyJob
-from .errors import SignatureError, WaitError
+from .errors import InvalidJobId, SignatureError, WaitError
 from .job import new_id, text_of_id
 from .job_arguments import Signature, encode_arguments
 from .job_client import Connection as Connection
@@ -163,9 +163,12 @@ class Handle:
         self._transaction = transaction
 
     @classmethod
-    def of(cls, id: str) -> Handle:
-        """For an id that was kept. Raises `ValueError` for what is no UUID."""
-        return cls(UUID(id).bytes)
+    def of(cls, id: str | UUID) -> Handle:
+        """For an id that was kept. Raises `InvalidJobId`, a `ValueError` which answers 404, for what is no UUID."""
+        try:
+            return cls((id if isinstance(id, UUID) else UUID(id)).bytes)
+        except (ValueError, TypeError, AttributeError) as error:  # UUID tries to read whatever it is given
+            raise InvalidJobId(f"a job's id is a UUID, not {id!r:.100}") from error
 
     @property
     def id(self) -> str:
