@@ -527,6 +527,58 @@ def shout(text: str, job: Job) -> str:
     return f"{text}! {job.name}"
 
 
+def behind_named(outcome, job):  # type: ignore[no-untyped-def]
+    return [outcome, job and job.name]
+
+
+def behind_named_first(job, n: int):  # type: ignore[no-untyped-def]
+    return [job if isinstance(job, dict) else job.name, n]
+
+
+def behind_any(outcome: Any, *, job: Any = None) -> list[Any]:
+    return [outcome, job and job.name]
+
+
+def behind_typed_maybe(this: Job | None, n: int) -> list[Any]:
+    return [this and this.name, n]
+
+
+def behind_state(outcome: Any, job: Any) -> list[Any]:
+    return [outcome, job]
+
+
+def behind_another_type(job: dict[str, int], n: int) -> list[Any]:
+    return [job, n]
+
+
+@pytest.mark.parametrize(
+    ("function", "state", "of_job", "of_request"),
+    [
+        (behind_named, {}, [{"a": 1}, "wait"], [{"a": 1}, None]),
+        (behind_named_first, {"n": 7}, ["wait", 7], [{"a": 1}, 7]),
+        (behind_any, {}, [{"a": 1}, "wait"], [{"a": 1}, None]),
+        (behind_typed_maybe, {"n": 7}, ["wait", 7], [None, 7]),
+        (behind_state, {"job": "x"}, [{"a": 1}, "x"], [{"a": 1}, "x"]),
+        (behind_another_type, {"n": 7}, [{"a": 1}, 7], [{"a": 1}, 7]),
+    ],
+)
+def test_a_function_behind_a_wait_gets_its_job_as_a_job_does(
+    function: Callable[..., Any], state: dict[str, Any], of_job: Any, of_request: Any
+) -> None:
+    def wait() -> object:
+        return query("select 1 as a").one().then(function, **state)
+
+    app = App()
+    job = app.job(wait)
+    app.get("/", wait)
+
+    with Client(app) as client:
+        job.enqueue()
+        client.run_jobs()
+        assert client.jobs[0].result == of_job
+        assert client.get("/").json() == of_request
+
+
 def test_a_wait_that_a_job_returns_is_its_result() -> None:
     app = App()
     app.job(name="timer")(lambda: after(5, html("<p>")))
