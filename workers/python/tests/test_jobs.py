@@ -239,6 +239,19 @@ def test_options_go_along(options: dict[str, Any], told: dict[str, Any] | None) 
 
 
 @pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({}, {"queue": "slow", "priority": 7}),
+        ({"key": "k"}, {"queue": "slow", "priority": 7, "key": "k"}),
+        ({"priority": 0, "queue": "default"}, {"queue": "default", "priority": 0}),
+    ],
+)
+def test_what_an_enqueue_does_not_say_is_what_the_function_says(options: dict[str, Any], told: dict[str, Any]) -> None:
+    assert enqueued(lambda app: app.job(queue="slow", priority=7)(nothing), **options).options == told
+    assert enqueued(lambda app: app.job(queue="slow", priority=7)(app.every(60)(nothing)), **options).options == told
+
+
+@pytest.mark.parametrize(
     ("args", "options", "error", "reason"),
     [
         ((), {}, TypeError, r"line\(line: .*missing a required argument: 'line'"),

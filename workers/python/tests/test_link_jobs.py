@@ -21,6 +21,12 @@ app = App()
 @app.on_start
 def start(): write_log.enqueue("at the start")
 
+@app.job(queue="slow", priority=7)
+def warm(): pass
+
+@app.get("/warm")
+def warm_up(): warm.enqueue(); warm.enqueue(delay=1, priority=0); warm.enqueue(queue="default"); return "warming"
+
 @app.on_stop
 def stop(): write_log.enqueue("at the end")
 
@@ -85,7 +91,7 @@ def stream():
 @app.get("/hola")
 def hola(): return "Hola"
 """
-LOG, RESULT, STREAM, HOLA = range(4)
+WARM, LOG, RESULT, STREAM, HOLA = range(5)
 
 COROUTINES = """
 import asyncio, threading
@@ -280,6 +286,17 @@ def test_what_a_request_enqueues_stands_before_its_answer_and_what_a_thread_does
     assert [told(worker.next()), told(worker.next())] == [("ENQUEUE", 0, "thread"), ("RESPONSE", stream, "logged")]
     code, _ = worker.end()
     assert code == 0
+
+
+def test_what_is_said_of_the_function_is_said_of_each_job(core: StartCore) -> None:
+    worker = plain(core)
+    worker.request(WARM)
+    options = [worker.next()[2].options for _ in range(3)]
+    assert [(one.queue, one.priority, one.delay) for one in options] == [
+        ("slow", 7, 0),
+        ("slow", 0, 1),
+        ("default", 7, 0),
+    ]
 
 
 def test_what_hooks_enqueue_is_nobodys(core: StartCore) -> None:

@@ -20,7 +20,8 @@ RUNS_MAX = 10_000  # attempts in one `run_jobs`; then: AssertionError, since a t
 
 @dataclass(slots=True)
 class Enqueued:
-    """A job that was enqueued: with which arguments and `options` (those that were said), and where it is.
+    """A job that was enqueued: with which arguments and `options` (those that were said, here or of its function), and
+    where it is.
 
     `progress` is what it told last, `result` what it returned, `error` why its last attempt failed.
     """

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
 from uuid import UUID
+
+from msgspec import Raw
 
 from ._link import port
 from ._wire import payloads as p
@@ -28,20 +30,28 @@ from .waits import Wait, check_seconds
 P = ParamSpec("P")
 R = TypeVar("R")
 
+QUEUE_DEFAULT = "default"  # that of a job of which nothing is said, here and in the core
+
 Unique: TypeAlias = bool | Callable[..., str]
 """Whether one with the same arguments is the same job, or a function of the arguments that gives the key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What `App.job` is told. Raises `SignatureError` for what no job can be."""
+    """What `App.job` is told. Raises `SignatureError` for what no job can be.
+
+    `usual` is what it makes of an enqueue that says nothing of its own, and `encoded` is that for ENQUEUE. It does not
+    leave this to the core, which may not know the function yet: a start-up hook enqueues before READY.
+    """
 
     name: str | None = None
     retries: int = 3
     deadline: float | None = None
-    queue: str = "default"
+    queue: str = QUEUE_DEFAULT
     priority: int = 0
     unique: Unique = False
+    usual: p.EnqueueOptions = field(init=False, repr=False)
+    encoded: Raw = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         try:
@@ -53,6 +63,11 @@ class Policy:
             checked_priority(self.priority)
         except (TypeError, ValueError) as error:
             raise SignatureError(f"a job cannot be registered so: {error}") from error
+        usual = p.EnqueueOptions(
+            priority=self.priority or None, queue=None if self.queue == QUEUE_DEFAULT else self.queue
+        )
+        object.__setattr__(self, "usual", usual)
+        object.__setattr__(self, "encoded", Raw(encode_payload(usual)))
 
 
 class JobFunction(Generic[P, R]):
@@ -110,9 +125,11 @@ class JobFunction(Generic[P, R]):
         self.signature.check(name, args, kwargs)
         transaction = open_transaction()
         key = key if key is not None else self.key(args, kwargs)
-        told = options(delay, at, priority, key, queue, transaction is not None)
+        policy = self.policy
+        told = options(delay, at, priority, key, queue, transaction is not None, policy.usual)
+        encoded = policy.encoded if told is policy.usual else told
         id = new_id()
-        job = encode_payload((id, name, encode_arguments(name, args, kwargs), told))
+        job = encode_payload((id, name, encode_arguments(name, args, kwargs), encoded))
         port.port().enqueue(id, job, told.within)
         return Handle(id, transaction)
 
