@@ -171,7 +171,7 @@ def make_job(function: Callable[P, R], policy: Policy) -> JobFunction[P, R]:
 
 
 class Handle:
-    """A job that was enqueued. `id` is a UUID as text."""
+    """A job that was enqueued."""
 
     __slots__ = ("_asked", "_id", "_transaction")
 
@@ -189,6 +189,12 @@ class Handle:
 
     @property
     def id(self) -> str:
+        """A UUID as text.
+
+        With `key` or `unique` it is an id that no job has where there was one already, until the handle is awaited: a
+        plain function, which cannot, hands out no ids of such jobs. `result` finds the other one all the same in the
+        request that has enqueued.
+        """
         return text_of_id(self._id)
 
     def result(self, timeout: float | None = None) -> Wait:
