@@ -523,6 +523,7 @@ def test_what_went_wrong_is_in_the_log_unless_it_was_meant(capsys: pytest.Captur
         (Response(iter(["x"])), "an iterator"),
         ([html("x")], "cannot be kept"),
         (channel("x").stream(), "a stream of messages"),
+        (after(1, "x" * 64_510), "returned a wait and 64513 bytes to give behind it: a wait keeps at most 64512"),
         (2**70, "cannot be kept"),
     ],
 )
@@ -530,6 +531,16 @@ def test_a_result_that_cannot_be_kept_is_a_failure(value: object, error: str) ->
     done = ran(lambda: value, name="job", retries=0)
     assert done.state == "dead"
     assert error in str(done.error)
+
+
+def test_as_much_as_a_wait_keeps_is_given_behind_it() -> None:
+    app = App()
+    job = app.job(name="j" * 200)(lambda: after(1, "x" * 64_509))
+    with Client(app) as client:
+        job.enqueue()
+        client.run_jobs()
+        client.advance(1)
+        assert client.jobs[0].result == "x" * 64_509
 
 
 def test_arguments_that_do_not_fit_are_a_failure_and_unreadable_ones_are_discarded() -> None:
