@@ -710,7 +710,7 @@ def test_a_request_whose_time_is_up_is_told_where_the_job_is(path: str, status: 
         parked = client.get(path)
         client.advance(20)
         id = client.jobs[0].id
-        assert (parked.status, parked.text) == (status, text or f'{{"id":"{id}"}}')
+        assert (parked.status, parked.text) == (status, text or f'{{"id":"{id}","state":"ready","attempt":0}}')
         assert parked.headers.get("location") == (f"/work/{id}" if status == 202 else None)
 
 

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast, overload
 from urllib.parse import quote, urlencode
+from uuid import UUID
 
 import msgspec
 from msgspec import Raw
@@ -25,6 +26,15 @@ from ._link import port
 from ._link.enqueued import Enqueued as EnqueuedIds
 from ._rehearsal import Parking, Rehearsal
 from ._test_database import Answers, Asked, Databases
+from ._test_job_route import (
+    answer_of_cancelled,
+    answer_of_missing,
+    answer_of_pending,
+    asked_of_route,
+    channel_of,
+    impatient,
+    message_of,
+)
 from ._test_jobs import RUNS_MAX, Enqueued, Jobs
 from ._test_response import Parked, Response, Whole, answer_of, answer_of_failed
 from ._wire import payloads as p
@@ -34,7 +44,7 @@ from .app import App
 from .errors import HTTPError, WaitError
 from .handling import Handling
 from .pages import error_response
-from .patterns import Router
+from .patterns import Router, parse
 from .request import Request
 from .response import inline
 from .waits import channel
@@ -57,10 +67,11 @@ class Client:
     def __init__(self, app: App, headers: Mapping[str, str] | None = None) -> None:
         self._handling = Handling(app)
         self._told = app.told()
-        self._router = Router((route.methods, route.pattern) for route in app.routes)
+        self._router = Router((route.methods, parse(route.path)) for route in self._told.routes)
         self._rehearsal = Rehearsal(self._told.channels)
         self._databases = Databases()
         self._jobs = Jobs(self._told.jobs)
+        self._runs: dict[int, _JobRun] = {}  # attempts of jobs that wait, or have waited, by their stream
         self._headers = dict(headers or {})
         self._loop = asyncio.new_event_loop() if self._handling.concurrent else None
         self._outside: port.Port | None = None
@@ -169,7 +180,8 @@ class Client:
         raise AssertionError(f"{RUNS_MAX} attempts were made, and there are more: is it endless?")
 
     def _run_job(self, stream: int, run: p.Run) -> None:
-        self._take(_JobRun(stream), lambda: self._handling.attempt(stream, run))
+        response = self._runs[stream] = _JobRun(stream)
+        self._take(response, lambda: self._handling.attempt(stream, run))
 
     # What happens meanwhile
 
@@ -188,13 +200,15 @@ class Client:
         """The client of a parked request goes away; a coroutine that waits is cancelled."""
         if not isinstance(response, Parked) or response.parking is None:
             raise AssertionError("only a parked request can be left")
-        self._rehearsal.leave(response.parking)
+        self._end_waiting(response, "client_left")
+
+    def _end_waiting(self, response: Parked, reason: str) -> None:
+        self._give_up(response)
         self._databases.over(response)
-        response.parking = None
         response.gone = True
         if response.task is not None and self._loop is not None:
             with self._connected():
-                response.task.cancel("client_left")
+                response.task.cancel(reason)
                 self._loop.run_until_complete(asyncio.wait([response.task]))
 
     @property
@@ -235,6 +249,8 @@ class Client:
         told = self._told.routes[match.route]
         if told.kind == "constant":
             return Response(told.answer)
+        if told.kind == "job":
+            return self._about_job(head.method, UUID(match.parameters[0]).bytes, raw)
         if told.kind == "wait":
             return self._parked_route(raw, told)
         return self._run(raw, lambda: self._handling.runs[raw.route](raw))
@@ -243,6 +259,33 @@ class Client:
         response = Parked(raw)
         self._park(response, cast(p.Wait, read_wait(told.wait or [])), cast(p.Then, told.then))
         return response
+
+    def _about_job(self, method: str, id: bytes, raw: p.Request) -> Response:
+        job = self._jobs.under(id)
+        if method == "DELETE":
+            if job is None:
+                return Response(answer_of_missing(id))
+            self._cancel_job(job)
+            return Response(answer_of_cancelled(job))
+        response, wait = Parked(raw), asked_of_route(id, Request(raw))
+        if job is None and isinstance(wait, p.UntilResult):
+            return Response(answer_of_missing(id))
+        self._park(response, wait, p.Answer(None))
+        if isinstance(wait, p.Stream):
+            self._rehearsal.publish(wait.channel, "application/json", message_of(job))
+        return response if response.parked else Response(response.whole)
+
+    def _cancel_job(self, job: Enqueued) -> None:
+        if job.outcome is None:
+            self._jobs.cancel(job)
+            if (run := self._runs.pop(self._jobs.number(job), None)) is not None:
+                self._end_waiting(run, "operator")
+            self._job_ended(job)
+
+    def _job_ended(self, job: Enqueued) -> None:
+        if job.outcome is not None:
+            self._rehearsal.publish(channel_of(job.told.id), "application/json", message_of(job))
+            self._rehearsal.job_ended(job.outcome)
 
     def _run(self, raw: p.Request, function: Callable[[], Answer | Awaitable[Answer]]) -> Response:
         response = Parked(raw)
@@ -285,8 +328,8 @@ class Client:
             case Attempted() if isinstance(response, _JobRun):
                 job = self._jobs.on(response.stream)
                 self._jobs.end(job, answer)
-                if job.outcome is not None:
-                    self._rehearsal.job_ended(job.outcome)
+                self._runs.pop(response.stream, None)
+                self._job_ended(job)
 
     def _park(self, response: Parked, wait: p.Wait, then: p.Then) -> None:
         def over(outcome: p.Outcome) -> None:
@@ -298,8 +341,10 @@ class Client:
                     stream = response.stream if isinstance(response, _JobRun) else 0
                     self._take(response, lambda: self._handling.call(stream, function, state, outcome))
                 case _:
-                    response.whole = answer_of(outcome, cast(p.Answer, then), wait, self._jobs_path)
+                    response.whole = answer_of(outcome, cast(p.Answer, then), wait, self._pending)
 
+        if isinstance(wait, p.UntilResult) and isinstance(then, p.Answer):
+            wait = impatient(wait, Request(response.requested))
         own = Request(response.requested).cursor if isinstance(then, p.Answer) else None
         ended: list[p.Outcome] = []
         response.parking = self._rehearse(response, wait, ended.append, own)
@@ -339,11 +384,13 @@ class Client:
             return self._rehearsal.park_query(wait, 0, p.NoResult(wait.id, "missing", "there is no such job"), over)
         if job.outcome is not None:
             return self._rehearsal.park_query(wait, 0, job.outcome, over)
+        if wait.options.timeout == 0:
+            return self._rehearsal.park_query(wait, 0, p.Pending(job.told.id), over)
         return self._rehearsal.park_result(msgspec.structs.replace(wait, id=job.told.id), over)
 
-    @property
-    def _jobs_path(self) -> str | None:
-        return next((route.path for route in self._told.routes if route.kind == "job"), None)
+    def _pending(self, id: bytes) -> p.Response:
+        jobs_path = next((route.path for route in self._told.routes if route.kind == "job"), None)
+        return answer_of_pending(cast(Enqueued, self._jobs.find(id)), jobs_path)
 
     def _give_up(self, response: Parked) -> None:
         """The coroutine no longer wants what it waits for."""
@@ -401,10 +448,12 @@ class _TestPort:
 
     def progress(self, stream: int, progress: bytes) -> None:
         told = msgspec.msgpack.decode(progress, type=p.Progress)
-        self._jobs.on(stream).progress = (told.fraction, told.text)
+        job = self._jobs.on(stream)
+        job.progress = (told.fraction, told.text)
+        self._rehearsal.publish(channel_of(job.told.id), "application/json", message_of(job))
 
     def is_cancelled(self, stream: int) -> bool:
-        return False
+        return self._jobs.on(stream).state == "cancelled"
 
     def parked_seconds(self, stream: int) -> float:
         return 0.0
