@@ -14,28 +14,19 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast, overload
-from urllib.parse import quote, urlencode
 from uuid import UUID
 
 import msgspec
-from msgspec import Raw
 
+from . import _test_job_route as job_route
 from ._answers import Answer, AsyncChunks, Attempted, Chunks, Streamed
 from ._answers import Parked as ParkedAnswer
 from ._link import port
 from ._link.enqueued import Enqueued as EnqueuedIds
 from ._rehearsal import Parking, Rehearsal
 from ._test_database import Answers, Asked, Databases
-from ._test_job_route import (
-    answer_of_cancelled,
-    answer_of_missing,
-    answer_of_pending,
-    asked_of_route,
-    channel_of,
-    impatient,
-    message_of,
-)
 from ._test_jobs import RUNS_MAX, Enqueued, Jobs
+from ._test_request import body_of, nobodys_request, request_of
 from ._test_response import Parked, Response, Whole, answer_of, answer_of_failed
 from ._wire import payloads as p
 from ._wire.ready import Park, read_wait
@@ -114,20 +105,10 @@ class Client:
 
         `params` are added to the query (a list is a repeated field); the body is `json`, `data` (a form) or `content`.
         """
-        body, content_type = _body(json, data, content)
-        pairs = (
-            {"host": "testserver"}
-            | ({"content-type": content_type} if content_type else {})
-            | _lower(self._headers)
-            | _lower(headers or {})
-        )
-        path, _, query = path.partition("?")
-        query = "&".join(part for part in (query, urlencode(list(_fields(params)), doseq=True)) if part)
-        flat = [text for name, value in pairs.items() for text in (name, value.encode("latin-1"))]
-        raw_path = quote(path, safe="/%:@!$&'()*+,;=-._~")
-        head = p.RequestHead(method.upper(), raw_path, query, _raw(flat), client, "http", "1.1")
+        given = self._headers | dict(headers or {})
+        head, raw = request_of(method, path, params, given, body_of(json, data, content), client)
         with self._connected():
-            response = self._route(head, p.Request(None, [], None, body, _raw(head)))
+            response = self._route(head, raw)
             self._rehearsal.settle()
         return response
 
@@ -264,15 +245,15 @@ class Client:
         job = self._jobs.under(id)
         if method == "DELETE":
             if job is None:
-                return Response(answer_of_missing(id))
+                return Response(job_route.answer_of_missing(id))
             self._cancel_job(job)
-            return Response(answer_of_cancelled(job))
-        response, wait = Parked(raw), asked_of_route(id, Request(raw))
+            return Response(job_route.answer_of_cancelled(job))
+        response, wait = Parked(raw), job_route.asked_of_route(id, Request(raw))
         if job is None and isinstance(wait, p.UntilResult):
-            return Response(answer_of_missing(id))
+            return Response(job_route.answer_of_missing(id))
         self._park(response, wait, p.Answer(None))
         if isinstance(wait, p.Stream):
-            self._rehearsal.publish(wait.channel, "application/json", message_of(job))
+            self._rehearsal.publish(wait.channel, "application/json", job_route.message_of(job))
         return response if response.parked else Response(response.whole)
 
     def _cancel_job(self, job: Enqueued) -> None:
@@ -284,7 +265,7 @@ class Client:
 
     def _job_ended(self, job: Enqueued) -> None:
         if job.outcome is not None:
-            self._rehearsal.publish(channel_of(job.told.id), "application/json", message_of(job))
+            self._rehearsal.publish(job_route.channel_of(job.told.id), "application/json", job_route.message_of(job))
             self._rehearsal.job_ended(job.outcome)
 
     def _run(self, raw: p.Request, function: Callable[[], Answer | Awaitable[Answer]]) -> Response:
@@ -344,7 +325,7 @@ class Client:
                     response.whole = answer_of(outcome, cast(p.Answer, then), wait, self._pending)
 
         if isinstance(wait, p.UntilResult) and isinstance(then, p.Answer):
-            wait = impatient(wait, Request(response.requested))
+            wait = job_route.impatient(wait, Request(response.requested))
         own = Request(response.requested).cursor if isinstance(then, p.Answer) else None
         ended: list[p.Outcome] = []
         response.parking = self._rehearse(response, wait, ended.append, own)
@@ -390,7 +371,7 @@ class Client:
 
     def _pending(self, id: bytes) -> p.Response:
         jobs_path = next((route.path for route in self._told.routes if route.kind == "job"), None)
-        return answer_of_pending(cast(Enqueued, self._jobs.find(id)), jobs_path)
+        return job_route.answer_of_pending(cast(Enqueued, self._jobs.find(id)), jobs_path)
 
     def _give_up(self, response: Parked) -> None:
         """The coroutine no longer wants what it waits for."""
@@ -425,7 +406,7 @@ class _JobRun(Parked):
     """An attempt of a job, which may be parked as a request may."""
 
     def __init__(self, stream: int) -> None:
-        super().__init__(p.Request(None, [], None, b"", _raw(p.RequestHead("", "", "", _raw([]), "", "", ""))))
+        super().__init__(nobodys_request())
         self.stream = stream
 
 
@@ -450,7 +431,7 @@ class _TestPort:
         told = msgspec.msgpack.decode(progress, type=p.Progress)
         job = self._jobs.on(stream)
         job.progress = (told.fraction, told.text)
-        self._rehearsal.publish(channel_of(job.told.id), "application/json", message_of(job))
+        self._rehearsal.publish(job_route.channel_of(job.told.id), "application/json", job_route.message_of(job))
 
     def is_cancelled(self, stream: int) -> bool:
         return self._jobs.on(stream).state == "cancelled"
@@ -511,25 +492,3 @@ def _drain(loop: asyncio.AbstractEventLoop, chunks: AsyncChunks) -> Iterator[byt
             yield loop.run_until_complete(cast(Any, chunks.__anext__()))
         except StopAsyncIteration:
             return
-
-
-def _body(json: Any, data: Mapping[str, Any] | None, content: bytes | str | None) -> tuple[bytes, str | None]:
-    if content is not None:
-        return (content.encode() if isinstance(content, str) else content), None
-    if data is not None:
-        return urlencode(list(_fields(data)), doseq=True).encode(), "application/x-www-form-urlencoded"
-    if json is not None:
-        return msgspec.json.encode(json), "application/json"
-    return b"", None
-
-
-def _fields(given: Mapping[str, Any] | Iterable[tuple[str, Any]] | None) -> Iterable[tuple[str, Any]]:
-    return given.items() if isinstance(given, Mapping) else given or ()
-
-
-def _lower(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items()}
-
-
-def _raw(value: object) -> Raw:
-    return Raw(msgspec.msgpack.encode(value))
