@@ -52,7 +52,18 @@ LAYERS = [
         "schedules",
     ],
     ["app", "handling", "loading"],
-    ["testing", "_test_response", "_test_database", "_test_found", "_test_jobs", "_rehearsal", "__init__", "__main__"],
+    [
+        "testing",
+        "_test_request",
+        "_test_response",
+        "_test_database",
+        "_test_found",
+        "_test_jobs",
+        "_test_job_route",
+        "_rehearsal",
+        "__init__",
+        "__main__",
+    ],
 ]
 """Python: each may import what stands above it, and its neighbours."""
 

@@ -229,6 +229,7 @@ def test_who_waits_gets_the_report(serve: Serve) -> None:
     assert (report["year"], len(report["sales"])) == (2026, 12)
     assert report["total"] == sum(amount for _, amount in report["sales"])
     assert server.post("/reports/1066").status == 422
+    assert server.post("/reports/2026?timeout=1e300").status == 200
 
 
 def test_who_cannot_wait_for_the_report_comes_back_for_it(serve: Serve) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from parkade import App, HTTPError, Job, Wait, html
 
 SECONDS = float(os.environ.get("REPORT_SECONDS", "6"))  # for a whole report
+HOLD_MAX = 300.0  # seconds that a client is held at most, whatever it asks for
 YEARS = range(1900, 2101)  # others: 422
 MONTHS = ["January", "February", "March", "April", "May", "June"]
 MONTHS += ["July", "August", "September", "October", "November", "December"]
@@ -36,4 +37,4 @@ def report(year: int, timeout: float = 20.0) -> Wait:
     """The report, if it is there in time; else 202 and where it will be. `Prefer: wait=0` asks not to wait at all."""
     if year not in YEARS:
         raise HTTPError(422, f"year: {YEARS[0]} to {YEARS[-1]}")
-    return write_report.enqueue(year).result(timeout=max(0.0, timeout))
+    return write_report.enqueue(year).result(timeout=min(max(0.0, timeout), HOLD_MAX))

@@ -176,6 +176,11 @@ def test_what_cannot_be_sent_is_refused_before_anybody_is_asked() -> None:
         connection.enqueue("write_log", object())
     with pytest.raises(ValueError, match="priority"):
         connection.enqueue("write_log", priority=9_999)
+    for name in ("", "a\nb", "x" * 201):
+        with pytest.raises(ValueError, match="a job's name has"):
+            connection.enqueue(name)
+    with pytest.raises(TypeError, match="named by a text"):
+        connection.enqueue(7)  # type: ignore[arg-type]
     with pytest.raises(ConnectError, match="is it running"):
         connection.enqueue("write_log")
 

@@ -239,6 +239,19 @@ def test_options_go_along(options: dict[str, Any], told: dict[str, Any] | None) 
 
 
 @pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({}, {"queue": "slow", "priority": 7}),
+        ({"key": "k"}, {"queue": "slow", "priority": 7, "key": "k"}),
+        ({"priority": 0, "queue": "default"}, {"queue": "default", "priority": 0}),
+    ],
+)
+def test_what_an_enqueue_does_not_say_is_what_the_function_says(options: dict[str, Any], told: dict[str, Any]) -> None:
+    assert enqueued(lambda app: app.job(queue="slow", priority=7)(nothing), **options).options == told
+    assert enqueued(lambda app: app.job(queue="slow", priority=7)(app.every(60)(nothing)), **options).options == told
+
+
+@pytest.mark.parametrize(
     ("args", "options", "error", "reason"),
     [
         ((), {}, TypeError, r"line\(line: .*missing a required argument: 'line'"),
@@ -510,6 +523,7 @@ def test_what_went_wrong_is_in_the_log_unless_it_was_meant(capsys: pytest.Captur
         (Response(iter(["x"])), "an iterator"),
         ([html("x")], "cannot be kept"),
         (channel("x").stream(), "a stream of messages"),
+        (after(1, "x" * 64_510), "returned a wait and 64513 bytes to give behind it: a wait keeps at most 64512"),
         (2**70, "cannot be kept"),
     ],
 )
@@ -519,12 +533,74 @@ def test_a_result_that_cannot_be_kept_is_a_failure(value: object, error: str) ->
     assert error in str(done.error)
 
 
+def test_as_much_as_a_wait_keeps_is_given_behind_it() -> None:
+    app = App()
+    job = app.job(name="j" * 200)(lambda: after(1, "x" * 64_509))
+    with Client(app) as client:
+        job.enqueue()
+        client.run_jobs()
+        client.advance(1)
+        assert client.jobs[0].result == "x" * 64_509
+
+
 def test_arguments_that_do_not_fit_are_a_failure_and_unreadable_ones_are_discarded() -> None:
     assert "argument line: Expected `str`, got `int`" in str(ran(line, 7, retries=0).error)
 
 
 def shout(text: str, job: Job) -> str:
     return f"{text}! {job.name}"
+
+
+def behind_named(outcome, job):  # type: ignore[no-untyped-def]
+    return [outcome, job and job.name]
+
+
+def behind_named_first(job, n: int):  # type: ignore[no-untyped-def]
+    return [job if isinstance(job, dict) else job.name, n]
+
+
+def behind_any(outcome: Any, *, job: Any = None) -> list[Any]:
+    return [outcome, job and job.name]
+
+
+def behind_typed_maybe(this: Job | None, n: int) -> list[Any]:
+    return [this and this.name, n]
+
+
+def behind_state(outcome: Any, job: Any) -> list[Any]:
+    return [outcome, job]
+
+
+def behind_another_type(job: dict[str, int], n: int) -> list[Any]:
+    return [job, n]
+
+
+@pytest.mark.parametrize(
+    ("function", "state", "of_job", "of_request"),
+    [
+        (behind_named, {}, [{"a": 1}, "wait"], [{"a": 1}, None]),
+        (behind_named_first, {"n": 7}, ["wait", 7], [{"a": 1}, 7]),
+        (behind_any, {}, [{"a": 1}, "wait"], [{"a": 1}, None]),
+        (behind_typed_maybe, {"n": 7}, ["wait", 7], [None, 7]),
+        (behind_state, {"job": "x"}, [{"a": 1}, "x"], [{"a": 1}, "x"]),
+        (behind_another_type, {"n": 7}, [{"a": 1}, 7], [{"a": 1}, 7]),
+    ],
+)
+def test_a_function_behind_a_wait_gets_its_job_as_a_job_does(
+    function: Callable[..., Any], state: dict[str, Any], of_job: Any, of_request: Any
+) -> None:
+    def wait() -> object:
+        return query("select 1 as a").one().then(function, **state)
+
+    app = App()
+    job = app.job(wait)
+    app.get("/", wait)
+
+    with Client(app) as client:
+        job.enqueue()
+        client.run_jobs()
+        assert client.jobs[0].result == of_job
+        assert client.get("/").json() == of_request
 
 
 def test_a_wait_that_a_job_returns_is_its_result() -> None:
@@ -634,7 +710,7 @@ def test_a_request_whose_time_is_up_is_told_where_the_job_is(path: str, status: 
         parked = client.get(path)
         client.advance(20)
         id = client.jobs[0].id
-        assert (parked.status, parked.text) == (status, text or f'{{"id":"{id}"}}')
+        assert (parked.status, parked.text) == (status, text or f'{{"id":"{id}","state":"ready","attempt":0}}')
         assert parked.headers.get("location") == (f"/work/{id}" if status == 202 else None)
 
 
@@ -671,6 +747,21 @@ def test_a_result_that_is_not_there_is_missing() -> None:
     app = App()
     app.job(nothing)
     app.get("/", lambda: Handle.of("0192f3a4-5b6c-7d8e-9f01-23456789abcd").result())
+    assert Client(app).get("/").status == 404
+
+
+def test_a_handle_is_made_of_an_id_as_text_or_as_a_uuid() -> None:
+    text = "0192f3a4-5b6c-7d8e-9f01-23456789abcd"
+    assert Handle.of(text).id == Handle.of(UUID(text)).id == Handle.of(text.upper()).id == text
+
+
+@pytest.mark.parametrize("id", ["nonsense", "", "0192f3a4", 7, None, b"x", "\ud800" * 1_000])
+def test_what_is_no_id_of_a_job_says_so_and_is_nowhere(id: Any) -> None:
+    with pytest.raises(ValueError, match="a job's id is a UUID, not ") as raised:
+        Handle.of(id)
+    assert len(str(raised.value)) < 200
+    app = App()
+    app.get("/", lambda: Handle.of(id).result())
     assert Client(app).get("/").status == 404
 
 

@@ -21,6 +21,12 @@ app = App()
 @app.on_start
 def start(): write_log.enqueue("at the start")
 
+@app.job(queue="slow", priority=7)
+def warm(): pass
+
+@app.get("/warm")
+def warm_up(): warm.enqueue(); warm.enqueue(delay=1, priority=0); warm.enqueue(queue="default"); return "warming"
+
 @app.on_stop
 def stop(): write_log.enqueue("at the end")
 
@@ -85,7 +91,7 @@ def stream():
 @app.get("/hola")
 def hola(): return "Hola"
 """
-LOG, RESULT, STREAM, HOLA = range(4)
+WARM, LOG, RESULT, STREAM, HOLA = range(5)
 
 COROUTINES = """
 import asyncio, threading
@@ -134,6 +140,11 @@ async def stored():
     await third
     return [first.id, (await first).id, second.id, third.id]
 
+@app.get("/together")
+async def together():
+    handles = await asyncio.gather(*(write_log.enqueue(line, key=line) for line in "ab"))
+    return [handle.id for handle in handles]
+
 @app.get("/result")
 async def result(): return {"value": await write_log.enqueue("x").result(timeout=9)}
 
@@ -171,7 +182,7 @@ gone = asyncio.Event()
 @app.get("/gone")
 async def set_gone(): gone.set(); return "set"
 """
-STORED, AWAITED, SYNC, THREAD, MEANWHILE, LATER, GONE = range(7)
+STORED, TOGETHER, AWAITED, SYNC, THREAD, MEANWHILE, LATER, GONE = range(8)
 
 
 def line_of(payload: Any) -> Any:
@@ -275,6 +286,17 @@ def test_what_a_request_enqueues_stands_before_its_answer_and_what_a_thread_does
     assert [told(worker.next()), told(worker.next())] == [("ENQUEUE", 0, "thread"), ("RESPONSE", stream, "logged")]
     code, _ = worker.end()
     assert code == 0
+
+
+def test_what_is_said_of_the_function_is_said_of_each_job(core: StartCore) -> None:
+    worker = plain(core)
+    worker.request(WARM)
+    options = [worker.next()[2].options for _ in range(3)]
+    assert [(one.queue, one.priority, one.delay) for one in options] == [
+        ("slow", 7, 0),
+        ("slow", 0, 1),
+        ("default", 7, 0),
+    ]
 
 
 def test_what_hooks_enqueue_is_nobodys(core: StartCore) -> None:
@@ -441,10 +463,18 @@ def test_a_coroutine_awaits_that_jobs_are_stored_and_learns_their_ids(core: Star
     third = worker.next()[2].id
     parked()
     resume(worker, ["stored", [another] if since_last else [other, second, another]], [stream])
-    parked()
-    resume(worker, ["stored", [] if since_last else [other, second, another]], [stream])
     assert third != another
     assert json.loads(told(worker.next())[2]) == [str(UUID(bytes=id)) for id in (first, other, second, another)]
+
+
+def test_jobs_that_are_awaited_together_wait_for_the_store_once(core: StartCore) -> None:
+    worker = coroutines(core)
+    stream = worker.request(TOGETHER)
+    ids = [worker.next()[2].id for _ in range(2)]
+    assert told(worker.next()) == ("PARK", stream)
+    other = bytes([1]) * 16
+    resume(worker, ["stored", [other, ids[1]]], [stream])
+    assert json.loads(told(worker.next())[2]) == [str(UUID(bytes=id)) for id in (other, ids[1])]
 
 
 @pytest.mark.parametrize(

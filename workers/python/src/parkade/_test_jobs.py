@@ -20,7 +20,8 @@ RUNS_MAX = 10_000  # attempts in one `run_jobs`; then: AssertionError, since a t
 
 @dataclass(slots=True)
 class Enqueued:
-    """A job that was enqueued: with which arguments and `options` (those that were said), and where it is.
+    """A job that was enqueued: with which arguments and `options` (those that were said, here or of its function), and
+    where it is.
 
     `progress` is what it told last, `result` what it returned, `error` why its last attempt failed.
     """
@@ -30,7 +31,7 @@ class Enqueued:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     options: dict[str, Any]
-    state: Literal["ready", "running", "completed", "dead", "unknown"] = "ready"
+    state: Literal["ready", "running", "completed", "dead", "cancelled", "unknown"] = "ready"
     attempt: int = 0
     progress: tuple[float | None, str] | None = None
     result: Any = None
@@ -64,6 +65,16 @@ class Jobs:
     def find(self, id: bytes) -> Enqueued | None:
         return next((job for job in self.all if job.told.id == self.effective(id)), None)
 
+    def under(self, id: bytes) -> Enqueued | None:
+        """The job that has this id itself, as others know it."""
+        return next((job for job in self.all if job.told.id == id), None)
+
+    def cancel(self, job: Enqueued) -> None:
+        """It has ended, unless it had."""
+        if job.outcome is None:
+            job.state = "cancelled"
+            job.outcome = p.NoResult(job.told.id, "cancelled", "the job was cancelled")
+
     def begin(self) -> tuple[int, p.Run] | None:
         """The next attempt that is to be made, whatever time it was put off to, with a stream for it."""
         for number, job in enumerate(self.all, 1):
@@ -71,6 +82,10 @@ class Jobs:
                 job.state, job.attempt = "running", job.attempt + 1
                 return number, p.Run(job.told.id, job.name, job.attempt, None, job.told.arguments)
         return None
+
+    def number(self, job: Enqueued) -> int:
+        """The stream on which it runs."""
+        return 1 + next(number for number, one in enumerate(self.all) if one is job)
 
     def on(self, stream: int) -> Enqueued:
         """The job that runs on it."""
@@ -100,11 +115,6 @@ class Jobs:
             (job for job in self.all if (job.name, job.told.options.key) == (told.name, key) and job.outcome is None),
             None,
         )
-
-
-def is_within(job: bytes) -> bool:
-    """Whether what goes into an ENQUEUE belongs to its request's transaction."""
-    return _read(job).options.within
 
 
 _read = msgspec.msgpack.Decoder(p.Enqueue).decode

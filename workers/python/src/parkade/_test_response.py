@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -126,16 +127,15 @@ class Whole(p.Response, array_like=True, frozen=True):
         pass
 
 
-def answer_of(outcome: p.Outcome, then: p.Answer, wait: p.Wait, jobs_path: str | None) -> p.Response:
-    """What the core answers alone."""
+def answer_of(outcome: p.Outcome, then: p.Answer, wait: p.Wait, pending: Callable[[bytes], p.Response]) -> p.Response:
+    """What the core answers alone; `pending` for a job that has not ended."""
     match outcome:
         case p.Completed(result=result):
             value = decode_result(result)
             made = value if isinstance(value, Made) else Made(value, 204 if value is None else 200)
             return Whole(*flat_of(made))
         case p.Pending(id=id):
-            headers = {} if jobs_path is None else {"location": jobs_path.replace("{id:uuid}", text_of_id(id))}
-            return inline(Made({"id": text_of_id(id)}, 202, headers))
+            return pending(id)
         case p.NoResult(id=id, reason=reason, text=text):
             return inline(error_response(JobError(text, reason=reason, id=text_of_id(id)), None))
         case p.Message(cursor=cursor, content_type=content_type, body=body):

@@ -74,6 +74,13 @@ class InvalidText(HTTPError, ValueError):
         super().__init__(400, reason)
 
 
+class InvalidJobId(HTTPError, ValueError):
+    """What is no job's id. It is 404: such an id comes from the client, and there is no such job."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(404, reason)
+
+
 class QueryError(HTTPError):
     """A query that was not carried out, or a transaction that did not begin or end as it should. Its text is for
     developers and may quote the statement; the client is told `detail` only.

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from ._wire import payloads as p
+from .converters import without_none
 from .errors import SignatureError
 from .job import Job, JobState
 from .limits import INLINE_MAX, NAME_MAX
@@ -26,7 +27,7 @@ class Function:
     """What is known of such a function.
 
     `outcome` is the parameter that gets the outcome, `request` the one that gets the request, `job` the one that gets
-    the job which waited.
+    the job which waited. A first parameter that is only named `job` is both: a request's function gets the outcome.
     """
 
     name: str  # module:qualname
@@ -48,9 +49,11 @@ def describe(function: Callable[..., Any], state: frozenset[str]) -> Function:
     hints = _hints(function)
     parameters = inspect.signature(function).parameters
     request = next((key for key in parameters if hints.get(key) is Request), None)
-    job = next((key for key in parameters if hints.get(key) is Job), None)
+    typed = {key for key in parameters if _is_job_type(hints.get(key))}
+    jobs = (key for key in parameters if key in typed or (key not in state and is_job(parameters[key], hints)))
+    job = next(jobs, None)
     first = next(iter(parameters), None)
-    outcome = first if first is not None and first not in state and first not in (request, job) else None
+    outcome = first if first is not None and first not in {*state, *typed, request} else None
     named = frozenset(parameters) - {outcome, request, job}
     takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
     if not takes_any and (unknown := sorted(state - named)):
@@ -150,6 +153,18 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
         return get_type_hints(function)
     except NameError as error:
         raise SignatureError(f"{function.__qualname__}: {error}") from error
+
+
+def is_job(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
+    """Whether it gets the `Job`: it is annotated so, or is named `job` and has no type of its own."""
+    if parameter.kind in _VARIADIC:
+        return False
+    annotation = hints.get(parameter.name, Any)
+    return _is_job_type(annotation) or (parameter.name == "job" and annotation is Any)
+
+
+def _is_job_type(annotation: Any) -> bool:
+    return without_none(annotation)[0] is Job
 
 
 def value_decoder(annotation: Any) -> Callable[[Raw], Any]:

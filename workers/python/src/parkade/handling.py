@@ -317,6 +317,6 @@ def _given(found: Function, value: Any, request: Request | None, job: Job | None
         given[found.outcome] = value
     if found.request is not None:
         given[found.request] = request
-    if found.job is not None:
+    if found.job is not None and (job is not None or found.job != found.outcome):
         given[found.job] = job
     return given

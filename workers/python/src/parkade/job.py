@@ -16,14 +16,14 @@ Progress: TypeAlias = float | None
 
 
 class JobState(Array, frozen=True):
-    """What goes with a wait of a job to whoever goes on with it. `until` is as `time.monotonic` counts, which all
-    processes of a machine share.
+    """What goes with a wait of a job to whoever goes on with it. `left` is the seconds that it had left, since time in
+    a wait does not count.
     """
 
     id: bytes
     name: str
     attempt: int
-    until: float | None
+    left: float | None
 
 
 class Job:
@@ -33,11 +33,12 @@ class Job:
     `id` is a UUID as text, `name` the job's, `attempt` 1 the first time.
     """
 
-    __slots__ = ("_state", "_stream")
+    __slots__ = ("_state", "_stream", "_until")
 
     def __init__(self, state: JobState, stream: int) -> None:
         self._state = state
         self._stream = stream
+        self._until = None if state.left is None else time.monotonic() + state.left  # if it does not wait meanwhile
 
     @property
     def id(self) -> str:
@@ -53,9 +54,12 @@ class Job:
 
     @property
     def deadline(self) -> float | None:
-        """The seconds left for this attempt, 0 when they are over; None when there is no end."""
-        until = self._state.until
-        return None if until is None else max(0.0, until - time.monotonic())
+        """The seconds left for this attempt, 0 when they are over; None when there is no end. Time in a wait does not
+        count.
+        """
+        if self._until is None:
+            return None
+        return max(0.0, self._until + port.port().parked_seconds(self._stream) - time.monotonic())
 
     @property
     def cancelled(self) -> bool:
@@ -80,7 +84,9 @@ class Job:
 
     def carried(self) -> JobState:
         """What goes with a wait."""
-        return self._state
+        if self._until is None:
+            return self._state
+        return JobState(self._state.id, self._state.name, self._state.attempt, self.deadline)
 
     def __repr__(self) -> str:
         return f"<Job {self.name} {self.id} attempt {self.attempt}>"
@@ -88,8 +94,7 @@ class Job:
 
 def job_of_run(run: p.Run, stream: int) -> Job:
     """The job of an attempt that begins."""
-    until = None if run.deadline is None else time.monotonic() + run.deadline
-    return Job(JobState(run.id, run.name, run.attempt, until), stream)
+    return Job(JobState(run.id, run.name, run.attempt, run.deadline), stream)
 
 
 def new_id() -> bytes:

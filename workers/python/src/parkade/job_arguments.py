@@ -16,9 +16,8 @@ import msgspec
 from msgspec import Raw
 
 from ._wire.values import Array
-from .converters import without_none
 from .errors import Discard, SignatureError
-from .functions import value_decoder
+from .functions import is_job, value_decoder
 from .job import Job
 from .job_options import RESERVED
 from .limits import JOB_VALUE_MAX
@@ -59,7 +58,7 @@ class Signature:
         parameters = self._whole.parameters
         if reserved := [name for name in parameters if name in RESERVED]:
             raise SignatureError(f"{told}: enqueue takes {', '.join(reserved)} for itself: give it another name")
-        own = [name for name in parameters if _is_job(name, parameters[name], hints)]
+        own = [name for name in parameters if is_job(parameters[name], hints)]
         if len(own) > 1:
             raise SignatureError(f"{told}: {' and '.join(own)} cannot both be the job")
         self._job = own[0] if own else None
@@ -188,12 +187,6 @@ _parts = msgspec.msgpack.Decoder(list[Raw]).decode
 _version = msgspec.msgpack.Decoder(int).decode
 _positional = msgspec.msgpack.Decoder(list[Raw]).decode
 _named = msgspec.msgpack.Decoder(dict[str, Raw]).decode
-
-
-def _is_job(name: str, parameter: Parameter, hints: Mapping[str, Any]) -> bool:
-    if parameter.kind in _VARIADIC:
-        return False
-    return without_none(hints.get(name))[0] is Job or (name == "job" and hints.get(name, Any) is Any)
 
 
 def _is_encodable(value: object) -> bool:

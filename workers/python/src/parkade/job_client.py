@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from ._wire.jobs import fault_of_job
 from .errors import ConnectError, JobError
 from .job import new_id, text_of_id
 from .job_arguments import encode_arguments
@@ -66,9 +67,10 @@ class Connection:
         """Enqueues the job of that name, and gives its id: another's where there was one with its key. It is stored
         then.
 
-        As `enqueue` of a job, but only the worker sees whether the arguments fit. Raises `ConnectError` when no server
-        answers, or it cannot store the job.
+        As `enqueue` of a job, but only the worker sees whether the arguments fit. Raises `ValueError` for what no job
+        is called, `ConnectError` when no server answers, or it cannot store the job.
         """
+        _check_name(name)
         told = options(delay, at, priority, key, queue)
         asked = {
             "id": text_of_id(new_id()),
@@ -162,6 +164,13 @@ def _http(address: str) -> HTTPConnection:
     except ValueError as error:  # also a port that is none
         raise ConnectError(f"an admin address is http://HOST:PORT or unix:FILE, not {address!r}") from error
     return HTTPConnection(parts.hostname, parts.port, timeout=WAIT_SECONDS + ANSWER_SECONDS)
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"a job is named by a text, not by {name!r}")
+    if (reason := fault_of_job(name)) is not None:
+        raise ValueError(reason)
 
 
 def _refused(status: int, answer: dict[str, Any]) -> ConnectError:

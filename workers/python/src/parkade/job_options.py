@@ -12,6 +12,8 @@ from .limits import PRIORITY_MAX
 RESERVED = ("delay", "at", "priority", "key", "queue")
 """Names that `enqueue` takes for itself."""
 
+_NONE = p.EnqueueOptions()
+
 
 def options(
     delay: float | None,
@@ -20,17 +22,20 @@ def options(
     key: str | None,
     queue: str | None,
     within: bool = False,
+    usual: p.EnqueueOptions = _NONE,
 ) -> p.EnqueueOptions:
-    """Checked; `within` a transaction. Raises `TypeError` and `ValueError`."""
+    """Checked; `within` a transaction. What is not said is as in `usual`, which is given back itself when nothing is.
+    Raises `TypeError` and `ValueError`.
+    """
     if delay is None and at is None and priority is None and key is None and queue is None and not within:
-        return _NONE
+        return usual
     if delay is not None and at is not None:
         raise ValueError("a job has a delay, or a time at which it is due: not both")
     return p.EnqueueOptions(
         0 if delay is None else _seconds("delay", delay),
         None if at is None else _moment(at),
-        None if priority is None else checked_priority(priority),
-        None if queue is None else checked_text("a queue", queue),
+        usual.priority if priority is None else checked_priority(priority),
+        usual.queue if queue is None else checked_text("a queue", queue),
         None if key is None else checked_text("a key", key),
         within,
     )
@@ -68,6 +73,3 @@ def _seconds(what: str, seconds: Any) -> float:
     if not 0 <= seconds <= 1e15:  # neither infinity nor NaN is in there
         raise ValueError(f"{what} is a finite number of seconds, not negative: {seconds!r}")
     return seconds
-
-
-_NONE = p.EnqueueOptions()

@@ -16,7 +16,7 @@ from .functions import encode_state
 from .job import Job, beginning_of, job_of_run
 from .job_values import encode_result
 from .jobs import JobFunction
-from .limits import JOB_ERROR_MAX
+from .limits import JOB_ERROR_MAX, JOB_KEPT_MAX
 from .pages import log_error, log_fault
 from .response import Nonsense
 from .transactions import Statement
@@ -104,13 +104,24 @@ def _park(job: Job, wait: Wait) -> Parked:
     if isinstance(wait.wait, p.Stream):
         raise WaitError("a stream of messages goes to a client: a job takes channel(name).next() again and again")
     if wait.function is None:
-        kept = isinstance(wait.wait, p.Timer)
-        wait = wait.then(give_kept, result=encode_result(wait.response)) if kept else wait.then(give)
+        is_timer = isinstance(wait.wait, p.Timer)
+        wait = wait.then(give_kept, result=_kept(wait.response)) if is_timer else wait.then(give)
     if wait.function is None:
         raise Nonsense("returned a wait that nobody goes on with")
     name = wait.function.name
     state = encode_state(name, wait.state, None, shape_of(wait.wait), job.carried())
     return Parked(encode_park(wait.wait, ("call", name, state)))
+
+
+def _kept(value: object) -> bytes:
+    """A result that is kept during a wait. Raises `Nonsense` for one that no wait has room for."""
+    result = encode_result(value)
+    if len(result) > JOB_KEPT_MAX:
+        raise Nonsense(
+            f"returned a wait and {len(result)} bytes to give behind it: a wait keeps at most {JOB_KEPT_MAX}; "
+            "return after(…).then(a function that makes them), or await it in an async def"
+        )
+    return result
 
 
 def _error(reason: str, text: str, *after: float | None) -> Attempted:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
 from uuid import UUID
 
+from msgspec import Raw
+
 from ._link import port
 from ._wire import payloads as p
 from ._wire.codec import encode_payload
 from ._wire.ready import Job as ReadyJob
-from .errors import SignatureError, WaitError
+from .errors import InvalidJobId, SignatureError, WaitError
 from .job import new_id, text_of_id
 from .job_arguments import Signature, encode_arguments
 from .job_client import Connection as Connection
@@ -23,10 +25,12 @@ from .job_options import checked_priority, checked_text, options
 from .job_values import ResultWait
 from .limits import RETRIES_MAX
 from .transactions import Transaction, open_transaction
-from .waits import AWAIT, Wait, check_seconds, encode_park, value_of_outcome
+from .waits import Wait, check_seconds
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+QUEUE_DEFAULT = "default"  # that of a job of which nothing is said, here and in the core
 
 Unique: TypeAlias = bool | Callable[..., str]
 """Whether one with the same arguments is the same job, or a function of the arguments that gives the key."""
@@ -34,14 +38,20 @@ Unique: TypeAlias = bool | Callable[..., str]
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What `App.job` is told. Raises `SignatureError` for what no job can be."""
+    """What `App.job` is told. Raises `SignatureError` for what no job can be.
+
+    `usual` is what it makes of an enqueue that says nothing of its own, and `encoded` is that for ENQUEUE. It does not
+    leave this to the core, which may not know the function yet: a start-up hook enqueues before READY.
+    """
 
     name: str | None = None
     retries: int = 3
     deadline: float | None = None
-    queue: str = "default"
+    queue: str = QUEUE_DEFAULT
     priority: int = 0
     unique: Unique = False
+    usual: p.EnqueueOptions = field(init=False, repr=False)
+    encoded: Raw = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         try:
@@ -53,6 +63,11 @@ class Policy:
             checked_priority(self.priority)
         except (TypeError, ValueError) as error:
             raise SignatureError(f"a job cannot be registered so: {error}") from error
+        usual = p.EnqueueOptions(
+            priority=self.priority or None, queue=None if self.queue == QUEUE_DEFAULT else self.queue
+        )
+        object.__setattr__(self, "usual", usual)
+        object.__setattr__(self, "encoded", Raw(encode_payload(usual)))
 
 
 class JobFunction(Generic[P, R]):
@@ -110,10 +125,12 @@ class JobFunction(Generic[P, R]):
         self.signature.check(name, args, kwargs)
         transaction = open_transaction()
         key = key if key is not None else self.key(args, kwargs)
-        told = options(delay, at, priority, key, queue, transaction is not None)
+        policy = self.policy
+        told = options(delay, at, priority, key, queue, transaction is not None, policy.usual)
+        encoded = policy.encoded if told is policy.usual else told
         id = new_id()
-        job = encode_payload((id, name, encode_arguments(name, args, kwargs), told))
-        port.port().enqueue(id, job)
+        job = encode_payload((id, name, encode_arguments(name, args, kwargs), encoded))
+        port.port().enqueue(id, job, told.within)
         return Handle(id, transaction)
 
     def told(self) -> ReadyJob:
@@ -154,7 +171,7 @@ def make_job(function: Callable[P, R], policy: Policy) -> JobFunction[P, R]:
 
 
 class Handle:
-    """A job that was enqueued. `id` is a UUID as text."""
+    """A job that was enqueued."""
 
     __slots__ = ("_asked", "_id", "_transaction")
 
@@ -163,12 +180,21 @@ class Handle:
         self._transaction = transaction
 
     @classmethod
-    def of(cls, id: str) -> Handle:
-        """For an id that was kept. Raises `ValueError` for what is no UUID."""
-        return cls(UUID(id).bytes)
+    def of(cls, id: str | UUID) -> Handle:
+        """For an id that was kept. Raises `InvalidJobId`, a `ValueError` which answers 404, for what is no UUID."""
+        try:
+            return cls((id if isinstance(id, UUID) else UUID(id)).bytes)
+        except (ValueError, TypeError, AttributeError) as error:  # UUID tries to read whatever it is given
+            raise InvalidJobId(f"a job's id is a UUID, not {id!r:.100}") from error
 
     @property
     def id(self) -> str:
+        """A UUID as text.
+
+        With `key` or `unique` it is an id that no job has where there was one already, until the handle is awaited: a
+        plain function, which cannot, hands out no ids of such jobs. `result` finds the other one all the same in the
+        request that has enqueued.
+        """
         return text_of_id(self._id)
 
     def result(self, timeout: float | None = None) -> Wait:
@@ -181,7 +207,8 @@ class Handle:
         return ResultWait(p.UntilResult(self._id, p.ResultOptions(None if timeout is None else check_seconds(timeout))))
 
     def __await__(self) -> Generator[Any, None, Handle]:
-        """Until it is stored; then `id` is the one that it has: another's, when there was one with its key.
+        """Until it is stored; then `id` is the one that it has: another's, when there was one with its key. Several may
+        be awaited at the same time.
 
         Raises `Refused` when it cannot be stored, `WaitError` outside the coroutine that has enqueued it.
         """
@@ -189,19 +216,12 @@ class Handle:
 
     async def _stored(self) -> Handle:
         exchange = port.exchange.get()
-        if self._transaction is not None and self._transaction.is_open:
-            raise WaitError("a job of a transaction is enqueued when that commits: await it behind the block")
-        if self._transaction is not None and exchange is not None and self._asked not in exchange.enqueued:
-            raise WaitError("its transaction was rolled back: the job was not enqueued")
-        if exchange is None or self._asked not in exchange.enqueued:
+        enqueued = None if exchange is None else exchange.enqueued
+        if exchange is None or enqueued is None or self._asked not in enqueued:
+            if exchange is not None and self._transaction is not None:
+                raise WaitError("its transaction was rolled back: the job was not enqueued")
             raise WaitError("a job is awaited in the async def that enqueued it; elsewhere await its result()")
-        outcome = await exchange.wait(encode_park(p.UntilStored(), AWAIT))
-        value_of_outcome(outcome)  # raises when it was refused
-        if isinstance(outcome, p.Stored) and outcome.ids:
-            # The last is that of the last one before the wait; what an earlier wait was told may be left out.
-            asked = list(exchange.enqueued)[: exchange.behind]
-            exchange.enqueued.update(zip(reversed(asked), reversed(outcome.ids), strict=False))
-        self._id = exchange.enqueued[self._asked]
+        self._id = await enqueued.id_of(self._asked, exchange)
         return self
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ WINDOW = 262_144  # bytes of DATA under way for a stream and direction; then: th
 MESSAGE_MAX = 524_288  # bytes of a published message; then: ValueError
 JOB_NAME_MAX = 200  # bytes of a job's name, its queue's, its key; then: ValueError, SignatureError
 JOB_VALUE_MAX = 524_288  # bytes of a job's arguments, and of its result; then: ValueError, the attempt fails
+JOB_KEPT_MAX = INLINE_MAX - 1_024  # bytes of a result that goes with a wait, beside the job itself; then: it fails
 JOB_ERROR_MAX = 4_096  # bytes of why an attempt failed, which is stored; then: the beginning is kept
 RETRIES_MAX = 1_000_000
 PRIORITY_MAX = 1_000  # and the least is as far below 0

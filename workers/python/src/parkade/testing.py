@@ -14,17 +14,19 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast, overload
-from urllib.parse import quote, urlencode
+from uuid import UUID
 
 import msgspec
-from msgspec import Raw
 
+from . import _test_job_route as job_route
 from ._answers import Answer, AsyncChunks, Attempted, Chunks, Streamed
 from ._answers import Parked as ParkedAnswer
 from ._link import port
+from ._link.enqueued import Enqueued as EnqueuedIds
 from ._rehearsal import Parking, Rehearsal
 from ._test_database import Answers, Asked, Databases
-from ._test_jobs import RUNS_MAX, Enqueued, Jobs, is_within
+from ._test_jobs import RUNS_MAX, Enqueued, Jobs
+from ._test_request import body_of, nobodys_request, request_of
 from ._test_response import Parked, Response, Whole, answer_of, answer_of_failed
 from ._wire import payloads as p
 from ._wire.ready import Park, read_wait
@@ -33,7 +35,7 @@ from .app import App
 from .errors import HTTPError, WaitError
 from .handling import Handling
 from .pages import error_response
-from .patterns import Router
+from .patterns import Router, parse
 from .request import Request
 from .response import inline
 from .waits import channel
@@ -56,10 +58,11 @@ class Client:
     def __init__(self, app: App, headers: Mapping[str, str] | None = None) -> None:
         self._handling = Handling(app)
         self._told = app.told()
-        self._router = Router((route.methods, route.pattern) for route in app.routes)
+        self._router = Router((route.methods, parse(route.path)) for route in self._told.routes)
         self._rehearsal = Rehearsal(self._told.channels)
         self._databases = Databases()
         self._jobs = Jobs(self._told.jobs)
+        self._runs: dict[int, _JobRun] = {}  # attempts of jobs that wait, or have waited, by their stream
         self._headers = dict(headers or {})
         self._loop = asyncio.new_event_loop() if self._handling.concurrent else None
         self._outside: port.Port | None = None
@@ -102,20 +105,10 @@ class Client:
 
         `params` are added to the query (a list is a repeated field); the body is `json`, `data` (a form) or `content`.
         """
-        body, content_type = _body(json, data, content)
-        pairs = (
-            {"host": "testserver"}
-            | ({"content-type": content_type} if content_type else {})
-            | _lower(self._headers)
-            | _lower(headers or {})
-        )
-        path, _, query = path.partition("?")
-        query = "&".join(part for part in (query, urlencode(list(_fields(params)), doseq=True)) if part)
-        flat = [text for name, value in pairs.items() for text in (name, value.encode("latin-1"))]
-        raw_path = quote(path, safe="/%:@!$&'()*+,;=-._~")
-        head = p.RequestHead(method.upper(), raw_path, query, _raw(flat), client, "http", "1.1")
+        given = self._headers | dict(headers or {})
+        head, raw = request_of(method, path, params, given, body_of(json, data, content), client)
         with self._connected():
-            response = self._route(head, p.Request(None, [], None, body, _raw(head)))
+            response = self._route(head, raw)
             self._rehearsal.settle()
         return response
 
@@ -168,7 +161,8 @@ class Client:
         raise AssertionError(f"{RUNS_MAX} attempts were made, and there are more: is it endless?")
 
     def _run_job(self, stream: int, run: p.Run) -> None:
-        self._take(_JobRun(stream), lambda: self._handling.attempt(stream, run))
+        response = self._runs[stream] = _JobRun(stream)
+        self._take(response, lambda: self._handling.attempt(stream, run))
 
     # What happens meanwhile
 
@@ -187,13 +181,15 @@ class Client:
         """The client of a parked request goes away; a coroutine that waits is cancelled."""
         if not isinstance(response, Parked) or response.parking is None:
             raise AssertionError("only a parked request can be left")
-        self._rehearsal.leave(response.parking)
+        self._end_waiting(response, "client_left")
+
+    def _end_waiting(self, response: Parked, reason: str) -> None:
+        self._give_up(response)
         self._databases.over(response)
-        response.parking = None
         response.gone = True
         if response.task is not None and self._loop is not None:
             with self._connected():
-                response.task.cancel("client_left")
+                response.task.cancel(reason)
                 self._loop.run_until_complete(asyncio.wait([response.task]))
 
     @property
@@ -234,6 +230,8 @@ class Client:
         told = self._told.routes[match.route]
         if told.kind == "constant":
             return Response(told.answer)
+        if told.kind == "job":
+            return self._about_job(head.method, UUID(match.parameters[0]).bytes, raw)
         if told.kind == "wait":
             return self._parked_route(raw, told)
         return self._run(raw, lambda: self._handling.runs[raw.route](raw))
@@ -242,6 +240,33 @@ class Client:
         response = Parked(raw)
         self._park(response, cast(p.Wait, read_wait(told.wait or [])), cast(p.Then, told.then))
         return response
+
+    def _about_job(self, method: str, id: bytes, raw: p.Request) -> Response:
+        job = self._jobs.under(id)
+        if method == "DELETE":
+            if job is None:
+                return Response(job_route.answer_of_missing(id))
+            self._cancel_job(job)
+            return Response(job_route.answer_of_cancelled(job))
+        response, wait = Parked(raw), job_route.asked_of_route(id, Request(raw))
+        if job is None and isinstance(wait, p.UntilResult):
+            return Response(job_route.answer_of_missing(id))
+        self._park(response, wait, p.Answer(None))
+        if isinstance(wait, p.Stream):
+            self._rehearsal.publish(wait.channel, "application/json", job_route.message_of(job))
+        return response if response.parked else Response(response.whole)
+
+    def _cancel_job(self, job: Enqueued) -> None:
+        if job.outcome is None:
+            self._jobs.cancel(job)
+            if (run := self._runs.pop(self._jobs.number(job), None)) is not None:
+                self._end_waiting(run, "operator")
+            self._job_ended(job)
+
+    def _job_ended(self, job: Enqueued) -> None:
+        if job.outcome is not None:
+            self._rehearsal.publish(job_route.channel_of(job.told.id), "application/json", job_route.message_of(job))
+            self._rehearsal.job_ended(job.outcome)
 
     def _run(self, raw: p.Request, function: Callable[[], Answer | Awaitable[Answer]]) -> Response:
         response = Parked(raw)
@@ -284,8 +309,8 @@ class Client:
             case Attempted() if isinstance(response, _JobRun):
                 job = self._jobs.on(response.stream)
                 self._jobs.end(job, answer)
-                if job.outcome is not None:
-                    self._rehearsal.job_ended(job.outcome)
+                self._runs.pop(response.stream, None)
+                self._job_ended(job)
 
     def _park(self, response: Parked, wait: p.Wait, then: p.Then) -> None:
         def over(outcome: p.Outcome) -> None:
@@ -297,8 +322,10 @@ class Client:
                     stream = response.stream if isinstance(response, _JobRun) else 0
                     self._take(response, lambda: self._handling.call(stream, function, state, outcome))
                 case _:
-                    response.whole = answer_of(outcome, cast(p.Answer, then), wait, self._jobs_path)
+                    response.whole = answer_of(outcome, cast(p.Answer, then), wait, self._pending)
 
+        if isinstance(wait, p.UntilResult) and isinstance(then, p.Answer):
+            wait = job_route.impatient(wait, Request(response.requested))
         own = Request(response.requested).cursor if isinstance(then, p.Answer) else None
         ended: list[p.Outcome] = []
         response.parking = self._rehearse(response, wait, ended.append, own)
@@ -338,11 +365,13 @@ class Client:
             return self._rehearsal.park_query(wait, 0, p.NoResult(wait.id, "missing", "there is no such job"), over)
         if job.outcome is not None:
             return self._rehearsal.park_query(wait, 0, job.outcome, over)
+        if wait.options.timeout == 0:
+            return self._rehearsal.park_query(wait, 0, p.Pending(job.told.id), over)
         return self._rehearsal.park_result(msgspec.structs.replace(wait, id=job.told.id), over)
 
-    @property
-    def _jobs_path(self) -> str | None:
-        return next((route.path for route in self._told.routes if route.kind == "job"), None)
+    def _pending(self, id: bytes) -> p.Response:
+        jobs_path = next((route.path for route in self._told.routes if route.kind == "job"), None)
+        return job_route.answer_of_pending(cast(Enqueued, self._jobs.find(id)), jobs_path)
 
     def _give_up(self, response: Parked) -> None:
         """The coroutine no longer wants what it waits for."""
@@ -377,7 +406,7 @@ class _JobRun(Parked):
     """An attempt of a job, which may be parked as a request may."""
 
     def __init__(self, stream: int) -> None:
-        super().__init__(p.Request(None, [], None, b"", _raw(p.RequestHead("", "", "", _raw([]), "", "", ""))))
+        super().__init__(nobodys_request())
         self.stream = stream
 
 
@@ -389,29 +418,33 @@ class _TestPort:
     def publish(self, channel: str, content_type: str, body: bytes) -> None:
         self._rehearsal.publish(channel, content_type, body)
 
-    def enqueue(self, id: bytes, job: bytes) -> None:
+    def enqueue(self, id: bytes, job: bytes, within: bool) -> None:
         exchange = port.exchange.get()
         if isinstance(exchange, _TestExchange):
-            exchange.enqueued[id] = id
-            if is_within(job):
+            exchange.enqueued.add(id, within)
+            if within:
                 exchange.within.append(job)
                 return
         self._jobs.enqueue(job)
 
     def progress(self, stream: int, progress: bytes) -> None:
         told = msgspec.msgpack.decode(progress, type=p.Progress)
-        self._jobs.on(stream).progress = (told.fraction, told.text)
+        job = self._jobs.on(stream)
+        job.progress = (told.fraction, told.text)
+        self._rehearsal.publish(job_route.channel_of(job.told.id), "application/json", job_route.message_of(job))
 
     def is_cancelled(self, stream: int) -> bool:
-        return False
+        return self._jobs.on(stream).state == "cancelled"
+
+    def parked_seconds(self, stream: int) -> float:
+        return 0.0
 
 
 class _TestExchange:
     def __init__(self, client: Client, response: Parked) -> None:
         self._client = client
         self._response = response
-        self.enqueued: dict[bytes, bytes] = {}
-        self.behind = 0
+        self.enqueued = EnqueuedIds()
         self.within: list[bytes] = []  # jobs that wait for the COMMIT
 
     async def wait(self, park: bytes) -> p.Outcome:
@@ -420,9 +453,10 @@ class _TestExchange:
         if self._response.gone:
             raise WaitError("the client has left")
         wait = cast(p.Wait, read_wait(msgspec.msgpack.decode(park, type=Park).wait))
-        self.behind = len(self.enqueued)
         if isinstance(wait, p.UntilStored):  # it is, at once
-            return p.Stored([self._client._jobs.effective(id) for id in self.enqueued])
+            asked = self.enqueued.parked(park)
+            self.enqueued.hear(p.Stored([self._client._jobs.effective(id) for id in asked]))
+            return p.Elapsed()
         try:
             outcome = await self._client._await(self._response, wait)
         except asyncio.CancelledError:
@@ -458,25 +492,3 @@ def _drain(loop: asyncio.AbstractEventLoop, chunks: AsyncChunks) -> Iterator[byt
             yield loop.run_until_complete(cast(Any, chunks.__anext__()))
         except StopAsyncIteration:
             return
-
-
-def _body(json: Any, data: Mapping[str, Any] | None, content: bytes | str | None) -> tuple[bytes, str | None]:
-    if content is not None:
-        return (content.encode() if isinstance(content, str) else content), None
-    if data is not None:
-        return urlencode(list(_fields(data)), doseq=True).encode(), "application/x-www-form-urlencoded"
-    if json is not None:
-        return msgspec.json.encode(json), "application/json"
-    return b"", None
-
-
-def _fields(given: Mapping[str, Any] | Iterable[tuple[str, Any]] | None) -> Iterable[tuple[str, Any]]:
-    return given.items() if isinstance(given, Mapping) else given or ()
-
-
-def _lower(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items()}
-
-
-def _raw(value: object) -> Raw:
-    return Raw(msgspec.msgpack.encode(value))

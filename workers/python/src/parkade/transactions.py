@@ -41,7 +41,7 @@ def transaction(database: str = "default", isolation: Isolation | None = None, r
 class Transaction:
     """What `async with transaction()` gives."""
 
-    __slots__ = ("_before", "_begin", "_exchange", "_state")
+    __slots__ = ("_begin", "_exchange", "_state")
 
     def __init__(self, database: str, isolation: Isolation | None, read_only: bool) -> None:
         if isolation not in _ISOLATIONS:
@@ -52,7 +52,6 @@ class Transaction:
         self._exchange = exchange
         self._begin = p.Begin(p.BeginOptions(named(database), isolation, bool(read_only)))
         self._state = _State.NEW
-        self._before: frozenset[bytes] = frozenset()  # jobs that were enqueued before it began
 
     @property
     def is_open(self) -> bool:
@@ -84,7 +83,6 @@ class Transaction:
         if self._exchange in _begun:
             raise WaitError("this request has a transaction already: one begins when the one before has ended")
         _begun[self._exchange] = self
-        self._before = frozenset(self._exchange.enqueued)
         self._state = _State.OPEN
         try:
             await self._ask(self._begin)
@@ -131,9 +129,11 @@ class Transaction:
     def _over(self, committed: bool = False) -> None:
         self._state = _State.OVER
         _begun.pop(self._exchange, None)
-        if not committed:  # what was enqueued in it was not
-            for id in set(self._exchange.enqueued) - self._before:
-                del self._exchange.enqueued[id]
+        enqueued = self._exchange.enqueued
+        if enqueued is not None and committed:
+            enqueued.committed()
+        elif enqueued is not None:
+            enqueued.rolled_back()
 
 
 def open_transaction() -> Transaction | None:

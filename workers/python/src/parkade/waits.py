@@ -145,8 +145,9 @@ class Wait:
 
         It may return another wait. It stands at the top of a module. Its first parameter gets the outcome (None for a
         timer; a `Message`, or None when the time is up) unless `state` names it; a parameter annotated `Request` gets
-        the request, without its body; `state` comes by name, by MessagePack and the annotations. Raises
-        `SignatureError` for a function that is nested, a lambda, or does not take this state.
+        the request, without its body; when a job waited, one annotated `Job`, or called `job` without a type of its
+        own, gets that. `state` comes by name, by MessagePack and the annotations. Raises `SignatureError` for a
+        function that is nested, a lambda, or does not take this state.
         """
         if isinstance(self.wait, p.Stream):
             raise WaitError("a stream of messages goes to the client as it is: it has no then")

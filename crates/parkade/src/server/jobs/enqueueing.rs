@@ -54,8 +54,20 @@ impl Server {
             // In memory of its own: the buffer it was read into holds many frames more.
             arguments: bytes::Bytes::copy_from_slice(&job.arguments),
             priority: options.priority.or_else(|| spec.map(|spec| spec.priority)).unwrap_or(0),
-            due: due(options.delay, options.at),
+            due: self.due(options.delay, options.at),
             key: options.key.map(Into::into),
+        }
+    }
+
+    /// When it is due by the clock here; nothing is at once. A moment that somebody names is one of the store's clock.
+    fn due(&self, delay: f64, at: Option<f64>) -> Option<Wall> {
+        #[expect(clippy::cast_possible_truncation, reason = "it saturates: a time beyond all calendars")]
+        let millis = |seconds: f64| (seconds * 1000.0) as i64;
+        let now = wall();
+        match at {
+            Some(at) => Some(Wall(millis(at).saturating_sub(self.jobs.store.time().0 - now.0))),
+            None if delay > 0.0 => Some(Wall(now.0.saturating_add(millis(delay)))),
+            None => None,
         }
     }
 
@@ -143,16 +155,5 @@ impl Server {
         let jobs = self.exchanges.peek(request).and_then(|exchange| exchange.jobs.as_ref());
         let known = jobs.and_then(|jobs| jobs.stored.iter().find(|job| job.enqueued_as == enqueued_as));
         core(parkade_jobs::JobId::from_bytes(known.map_or(enqueued_as, |job| job.id)))
-    }
-}
-
-/// When it is due; nothing is at once.
-fn due(delay: f64, at: Option<f64>) -> Option<Wall> {
-    #[expect(clippy::cast_possible_truncation, reason = "it saturates: a time beyond all calendars")]
-    let millis = |seconds: f64| (seconds * 1000.0) as i64;
-    match at {
-        Some(at) => Some(Wall(millis(at))),
-        None if delay > 0.0 => Some(Wall(wall().0.saturating_add(millis(delay)))),
-        None => None,
     }
 }

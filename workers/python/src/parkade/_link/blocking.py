@@ -57,7 +57,7 @@ class Blocking:
     def publish(self, channel: str, content_type: str, body: bytes) -> None:
         self._writer.write_from_any(self._session.publish(channel, content_type, body))
 
-    def enqueue(self, id: bytes, job: bytes) -> None:
+    def enqueue(self, id: bytes, job: bytes, within: bool) -> None:
         if threading.get_ident() == self._thread:
             self.write(self._session.enqueue(self._running, job))
         else:  # nobody knows for which request the thread works
@@ -75,6 +75,9 @@ class Blocking:
             while self._poll.poll(0) and (data := self._receive()):
                 self._kept += self._session.receive(data)
         return not self._session.held(stream) or stream in self._session.cancelled
+
+    def parked_seconds(self, stream: int) -> float:
+        return 0.0  # no coroutines here
 
     def serve(self) -> Ended | None:
         """Serves until the core says goodbye, or is gone (None)."""

@@ -15,6 +15,7 @@ from .._wire import payloads as p
 from ..errors import WaitError
 from ..limits import CREDIT_CONCURRENT
 from . import port
+from .enqueued import Enqueued
 from .exchange import Exchange
 from .link import Link
 from .runners import Runners
@@ -85,18 +86,19 @@ class Concurrent(asyncio.Protocol):
         else:
             self.loop.call_soon_threadsafe(self.write, data)
 
-    def enqueue(self, id: bytes, job: bytes) -> None:
+    def enqueue(self, id: bytes, job: bytes, within: bool) -> None:
         exchange = cast("Exchange | None", port.exchange.get())
         if threading.get_ident() == self._thread:
-            self._enqueue(self._running, exchange, id, job)
+            self._enqueue(self._running, exchange, id, job, within)
         else:  # asyncio.to_thread takes the exchange along, a thread of one's own does not
-            self.loop.call_soon_threadsafe(self._enqueue, 0, exchange, id, job)
+            self.loop.call_soon_threadsafe(self._enqueue, 0, exchange, id, job, within)
 
-    def _enqueue(self, stream: int, exchange: Exchange | None, id: bytes, job: bytes) -> None:
+    def _enqueue(self, stream: int, exchange: Exchange | None, id: bytes, job: bytes, within: bool) -> None:
         if exchange is not None:
             stream = exchange.stream
             if self._session.takes_jobs(stream):
-                exchange.enqueued[id] = id
+                exchange.enqueued = exchange.enqueued or Enqueued()
+                exchange.enqueued.add(id, within)
         if data := self._session.enqueue(stream, job):
             self.write(data)
 
@@ -113,6 +115,10 @@ class Concurrent(asyncio.Protocol):
             while self._poll.poll(0) and (data := self._receive()):
                 self._kept += session.receive(data)
         return stream in session.cancelled or not (session.held(stream) or session.awaiting(stream))
+
+    def parked_seconds(self, stream: int) -> float:
+        exchange = self._exchanges.get(stream)  # none: it has not waited yet
+        return 0.0 if exchange is None else exchange.parked_seconds
 
     def park(self, stream: int, park: bytes) -> None:
         """Parks a held stream with `await`. Raises `WaitError` when its answer has begun or was given."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any, Protocol
 
 from msgspec import Struct
 
 from .._wire import payloads as p
 from ..errors import WaitError
+from .enqueued import Enqueued
 
 
 class Link(Protocol):
@@ -33,7 +35,8 @@ class Exchange(Struct, eq=False):
 
     `occupies` is whether the core counts its worker as busy with it (a plain function's); `waiting` what some part of
     it awaits now; `waiters` hear of RESUME (None: it was never parked); `writable` is what a streamed answer waits for
-    while its client reads; for `enqueued` and `behind` see `port.Exchange`. A `Struct`, since every request makes one.
+    while its client reads; for `enqueued` see `port.Exchange`; `_parked` is how many seconds it was parked
+    before `_parked_at`, since when it is again. A `Struct`, since every request makes one.
     """
 
     _link: Link
@@ -43,8 +46,9 @@ class Exchange(Struct, eq=False):
     waiting: asyncio.Future[p.Outcome] | None = None
     waiters: list[asyncio.Future[p.Outcome]] | None = None
     writable: asyncio.Future[None] | None = None
-    enqueued: dict[bytes, bytes] = {}
-    behind: int = 0
+    enqueued: Enqueued | None = None
+    _parked: float = 0.0
+    _parked_at: float | None = None
 
     async def wait(self, park: bytes) -> p.Outcome:
         """See `port.Exchange`."""
@@ -54,7 +58,9 @@ class Exchange(Struct, eq=False):
         await self.held_again()
         self._waits_for_nothing()
         self._link.park(self.stream, park)
-        self.behind = len(self.enqueued)
+        self._parked_at = time.monotonic()
+        if self.enqueued is not None:
+            self.enqueued.parked(park)
         mine = self.waiting = self._resumed()
         try:
             return await mine
@@ -84,6 +90,12 @@ class Exchange(Struct, eq=False):
         if self._link.awaiting(self.stream):
             await self._resumed()
 
+    @property
+    def parked_seconds(self) -> float:
+        """How long it has been parked so far."""
+        since = self._parked_at
+        return self._parked if since is None else self._parked + time.monotonic() - since
+
     def _resumed(self) -> asyncio.Future[p.Outcome]:
         """A future of one's own: whoever is cancelled cancels nobody else's."""
         future: asyncio.Future[p.Outcome] = self._link.loop.create_future()
@@ -92,6 +104,9 @@ class Exchange(Struct, eq=False):
 
     def resume(self, outcome: p.Outcome) -> None:
         """Wakes whoever still waits."""
+        self._parked, self._parked_at = self.parked_seconds, None
+        if self.enqueued is not None:
+            self.enqueued.hear(outcome)
         for future in self.waiters or []:
             if not future.done():
                 future.set_result(outcome)

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from .._wire import payloads as p
 from ..errors import WaitError
+from .enqueued import Enqueued
 
 
 class Port(Protocol):
@@ -17,8 +18,9 @@ class Port(Protocol):
     def publish(self, channel: str, content_type: str, body: bytes) -> None:
         """Hands a message to the core before anything that is written later. Any thread may call it."""
 
-    def enqueue(self, id: bytes, job: bytes) -> None:
-        """Hands a job to the core, encoded for ENQUEUE. Any thread may call it.
+    def enqueue(self, id: bytes, job: bytes, within: bool) -> None:
+        """Hands a job to the core, encoded for ENQUEUE, `within` the request's transaction or not. Any thread may call
+        it.
 
         Where a request is being answered, or a job run, it is stored before the answer leaves; elsewhere soon.
         """
@@ -31,16 +33,16 @@ class Port(Protocol):
     def is_cancelled(self, stream: int) -> bool:
         """Whether nobody wants any more what is done on that stream. Any thread may call it."""
 
+    def parked_seconds(self, stream: int) -> float:
+        """How long the coroutine on that stream has been parked so far. Any thread may call it."""
+
 
 class Exchange(Protocol):
-    """One request that a coroutine is answering, or one job.
+    """One request that a coroutine is answering, or one job."""
 
-    `enqueued` is what it has enqueued, in order: the ids, each with the one that the job has in the store, as far as
-    that is known. `behind` is how many there were when it was parked last.
-    """
-
-    enqueued: dict[bytes, bytes]
-    behind: int
+    @property
+    def enqueued(self) -> Enqueued | None:
+        """What it has enqueued so far; None for nothing."""
 
     async def wait(self, park: bytes) -> p.Outcome:
         """Parks the request with `await` and comes back with the outcome. Raises `WaitError` where that cannot be."""

@@ -1,0 +1,101 @@
+"""What a request, or a job, has enqueued, and what its coroutine was told of that: which id each job has."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from .._wire import payloads as p
+from .._wire.codec import encode_payload
+from ..errors import Refused, WaitError
+
+STORED = encode_payload((p.UntilStored(), p.Await()))
+"""The PARK that waits for the store."""
+
+
+class Exchange(Protocol):
+    """What parks for it."""
+
+    async def wait(self, park: bytes) -> p.Outcome:
+        """See `port.Exchange`."""
+
+
+class Enqueued:
+    """The ids under which jobs were enqueued, in order.
+
+    What is told is told once for all that was enqueued before the wait: whoever awaits one of them meanwhile shares
+    that wait, and a thousand awaited one after the other are looked at once each.
+    """
+
+    __slots__ = ("_asked", "_asking", "_told", "_untold", "_within")
+
+    def __init__(self) -> None:
+        self._untold: dict[bytes, None] = {}
+        self._within: set[bytes] = set()  # those of them that a transaction will enqueue when it commits
+        self._told: dict[bytes, bytes | p.Refused] = {}
+        self._asked: list[bytes] = []
+        self._asking: asyncio.Future[None] | None = None  # while somebody waits for the store
+
+    def __contains__(self, id: bytes) -> bool:
+        return id in self._told or id in self._untold
+
+    def add(self, id: bytes, within: bool) -> None:
+        """It was handed to the core; `within` the transaction that is open."""
+        self._untold[id] = None
+        if within:
+            self._within.add(id)
+
+    def committed(self) -> None:
+        """The transaction is over, and has enqueued its jobs."""
+        self._within.clear()
+
+    def rolled_back(self) -> None:
+        """The transaction is over, and its jobs were never enqueued."""
+        for id in self._within:
+            del self._untold[id]
+        self._within.clear()
+
+    async def id_of(self, id: bytes, exchange: Exchange) -> bytes:
+        """The id that the job has in the store, once it is there: another's, when there was one with its key.
+
+        Raises `Refused` when it, or what was told of together with it, cannot be stored.
+        """
+        while (told := self._told.get(id)) is None:
+            if id in self._within:
+                raise WaitError("a job of a transaction is enqueued when that commits: await it behind the block")
+            if self._asking is None:
+                await self._ask(exchange)
+            else:
+                await asyncio.shield(self._asking)
+        if isinstance(told, p.Refused):
+            raise Refused(told.text, told.status)
+        return told
+
+    async def _ask(self, exchange: Exchange) -> None:
+        asking = self._asking = asyncio.get_running_loop().create_future()
+        try:
+            await exchange.wait(STORED)
+        finally:
+            self._asking = None
+            asking.set_result(None)  # those who share the wait look for themselves, also when this one was given up
+
+    def parked(self, park: bytes) -> list[bytes]:
+        """The exchange was parked. Gives those of which its outcome will tell: nothing that is enqueued later."""
+        if park is STORED:
+            self._asked = [id for id in self._untold if id not in self._within]
+        return self._asked
+
+    def hear(self, outcome: p.Outcome) -> None:
+        """The exchange goes on, whoever still waits for that."""
+        asked, self._asked = self._asked, []
+        match outcome:
+            case p.Stored(ids=ids):
+                # The last is that of the last one before the wait; what an earlier wait was told may be left out.
+                self._told.update(zip(asked, asked, strict=True))
+                self._told.update(zip(reversed(asked), reversed(ids), strict=False))
+            case p.Refused():
+                self._told.update(dict.fromkeys(asked, outcome))
+            case _:
+                return
+        for id in asked:
+            self._untold.pop(id, None)

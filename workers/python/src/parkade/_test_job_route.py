@@ -1,0 +1,87 @@
+"""What the core answers for a job, in a test: at `/jobs/<id>`, and where a request waits for a result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ._test_jobs import Enqueued
+from ._wire import payloads as p
+from .errors import HTTPError, JobError
+from .job import text_of_id
+from .pages import error_response
+from .request import Request
+from .response import Response, inline
+
+PATIENCE_MAX = 300.0  # seconds that a client is held at most, however long it would like to wait
+
+
+def patience(request: Request) -> float | None:
+    """How long the client wants to wait for a result: `Prefer: wait=20` (RFC 7240, section 4.3), in seconds."""
+    for preference in request.headers.get("prefer", "").replace(";", ",").split(","):
+        name, told, value = preference.strip().partition("=")
+        if told and name.lower() == "wait":
+            try:
+                seconds = float(value.strip().strip('"'))
+            except ValueError:
+                return None
+            return seconds if 0 <= seconds < float("inf") else None
+    return None
+
+
+def impatient(wait: p.UntilResult, request: Request) -> p.UntilResult:
+    """As long as the handler said, or less if its client prefers."""
+    seconds = [one for one in (wait.options.timeout, patience(request)) if one is not None]
+    return p.UntilResult(wait.id, p.ResultOptions(min(seconds, default=None)))
+
+
+def asked_of_route(id: bytes, request: Request) -> p.UntilResult | p.Stream:
+    """What a GET of the job's route waits for."""
+    if "text/event-stream" in request.headers.get("accept", ""):
+        return p.Stream(channel_of(id), p.StreamOptions(request.cursor))
+    return p.UntilResult(id, p.ResultOptions(min(patience(request) or 0.0, PATIENCE_MAX)))
+
+
+def channel_of(id: bytes) -> str:
+    """Where it is told what happens to the job."""
+    return f"parkade/jobs/{text_of_id(id)}"
+
+
+def message_of(job: Enqueued | None) -> bytes:
+    """What is told there."""
+    return msgspec.json.encode({"state": "missing"} if job is None else _described(job))
+
+
+def answer_of_pending(job: Enqueued, jobs_path: str | None) -> p.Response:
+    """It has not ended."""
+    headers = {"cache-control": "no-store", "retry-after": "1"}
+    if jobs_path is not None:
+        headers["location"] = jobs_path.replace("{id:uuid}", job.id)
+    return inline(Response({"id": job.id} | _described(job), 202, headers))
+
+
+def answer_of_missing(id: bytes) -> p.Response:
+    """There is no such job."""
+    return inline(error_response(JobError("", reason="missing", id=text_of_id(id)), None))
+
+
+def answer_of_cancelled(job: Enqueued) -> p.Response:
+    """Somebody wanted it to end."""
+    match job.outcome:
+        case p.Completed():
+            return inline(error_response(HTTPError(409, "the job has completed"), None))
+        case p.NoResult(reason="dead", text=text):
+            return inline(error_response(JobError(text, reason="dead", id=job.id), None))
+        case _:
+            return inline(Response({"id": job.id, "state": job.state}))
+
+
+def _described(job: Enqueued) -> dict[str, Any]:
+    if job.outcome is not None:
+        return {"state": job.state}
+    put_off = job.state == "ready" and not job.attempt and bool(job.told.options.delay or job.told.options.at)
+    told: dict[str, Any] = {"state": "scheduled" if put_off else job.state, "attempt": job.attempt}
+    if job.state == "running" and job.progress is not None:
+        told["fraction"], told["text"] = job.progress
+    return told

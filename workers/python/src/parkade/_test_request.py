@@ -1,0 +1,56 @@
+"""A request as a test describes it, as the core would tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import msgspec
+from msgspec import Raw
+
+from ._wire import payloads as p
+
+
+def request_of(
+    method: str,
+    path: str,
+    params: Mapping[str, Any] | Iterable[tuple[str, Any]] | None,
+    headers: Mapping[str, str],
+    body: tuple[bytes, str | None],
+    client: str,
+) -> tuple[p.RequestHead, p.Request]:
+    """What `Client.request` is told; `body` is one of `body_of`. Of names in other case the last counts."""
+    content, content_type = body
+    pairs = {"host": "testserver"} | ({"content-type": content_type} if content_type else {})
+    pairs |= {name.lower(): value for name, value in headers.items()}
+    path, _, query = path.partition("?")
+    query = "&".join(part for part in (query, urlencode(list(_fields(params)), doseq=True)) if part)
+    flat = [text for name, value in pairs.items() for text in (name, value.encode("latin-1"))]
+    raw_path = quote(path, safe="/%:@!$&'()*+,;=-._~")
+    head = p.RequestHead(method.upper(), raw_path, query, _raw(flat), client, "http", "1.1")
+    return head, p.Request(None, [], None, content, _raw(head))
+
+
+def nobodys_request() -> p.Request:
+    """Where no client has sent one."""
+    return p.Request(None, [], None, b"", _raw(p.RequestHead("", "", "", _raw([]), "", "", "")))
+
+
+def body_of(json: Any, data: Mapping[str, Any] | None, content: bytes | str | None) -> tuple[bytes, str | None]:
+    """A body, and its type where that is known."""
+    if content is not None:
+        return (content.encode() if isinstance(content, str) else content), None
+    if data is not None:
+        return urlencode(list(_fields(data)), doseq=True).encode(), "application/x-www-form-urlencoded"
+    if json is not None:
+        return msgspec.json.encode(json), "application/json"
+    return b"", None
+
+
+def _fields(given: Mapping[str, Any] | Iterable[tuple[str, Any]] | None) -> Iterable[tuple[str, Any]]:
+    return given.items() if isinstance(given, Mapping) else given or ()
+
+
+def _raw(value: object) -> Raw:
+    return Raw(msgspec.msgpack.encode(value))
