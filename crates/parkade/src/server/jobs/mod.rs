@@ -2,6 +2,7 @@
 
 mod answers;
 mod asked;
+mod cancelling;
 mod enqueueing;
 mod learning;
 mod progress;
@@ -18,9 +19,9 @@ use parkade_jobs::sqlite::OpenError;
 use parkade_jobs::{Command, Counts, Fault, Reply, Tag};
 
 use super::Server;
-use crate::admin::JobAnswer;
 use crate::store::{Store, wall};
 use asked::{Question, RunEnd};
+use cancelling::Cancelling;
 use learning::Spec;
 use recurring::Timetables;
 use results::Results;
@@ -44,6 +45,7 @@ pub struct Jobs {
     questions: HashMap<Tag, Question>,
     tags: u64,
     results: Results,
+    cancelling: Cancelling,
     timetables: Timetables,
     /// What the store could not note: it is asked again, about once a second.
     unnoted: Vec<RunEnd>,
@@ -77,6 +79,7 @@ impl Jobs {
             questions: HashMap::new(),
             tags: 0,
             results: Results::default(),
+            cancelling: Cancelling::default(),
             timetables: Timetables::default(),
             unnoted: Vec::new(),
             deadline,
@@ -221,7 +224,7 @@ impl Server {
             Question::LookUp { request } => self.hear_found(request, reply),
             Question::EndedElsewhere => self.hear_ended_elsewhere(reply),
             Question::Announce { job } => self.hear_announced(job, reply),
-            Question::Cancel { job, reply: back } => self.hear_cancelled(job, back, reply),
+            Question::Cancel { job } => self.hear_cancelled(job, reply),
             Question::Asked(back) => asked::answer(back, reply),
             Question::Retried(back) => {
                 self.hear_changed(&reply);
@@ -256,27 +259,6 @@ impl Server {
         }
         if self.jobs.store.is_open() && !self.jobs.is_asked(|question| matches!(question, Question::Count)) {
             self.jobs.ask(Question::Count, |tag| Command::Count { tag });
-        }
-    }
-
-    /// Ends a job, wherever it is. Answers nothing: whoever wants to know asks afterwards.
-    pub(super) fn cancel_job(&mut self, job: JobId, reply: Option<asked::Back>) {
-        if self.core.runs_job(job) {
-            self.tell(Event::JobCancelled { job });
-            if let Some(back) = reply {
-                let _ = back.send(JobAnswer::Changed(true));
-            }
-            return;
-        }
-        self.jobs.ask(Question::Cancel { job, reply }, |tag| Command::Cancel { tag, job: stored(job) });
-    }
-
-    fn hear_cancelled(&mut self, job: JobId, back: Option<asked::Back>, reply: Reply) {
-        if matches!(reply, Reply::Changed { changed: true, .. }) {
-            self.job_has_ended(parkade_jobs::Ended { id: stored(job), ending: parkade_jobs::Ending::Cancelled });
-        }
-        if let Some(back) = back {
-            asked::answer(back, reply);
         }
     }
 }

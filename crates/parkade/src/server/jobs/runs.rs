@@ -49,9 +49,19 @@ impl Server {
     }
 
     pub(super) fn hear_claimed(&mut self, reply: Reply) {
-        let Reply::Claimed { jobs, more, next, .. } = reply else { return self.tell(Event::JobsNotClaimed) };
-        let claimed = jobs.into_iter().map(|job| self.begin_run(job)).collect();
-        self.tell(Event::JobsClaimed { jobs: claimed, more, next: next.map(until) });
+        // Before the core asks again: a later claim has nothing that was running by then.
+        let awaited = self.jobs.cancelling.that_await_a_claim();
+        match reply {
+            Reply::Claimed { jobs, more, next, .. } => {
+                let claimed = jobs.into_iter().map(|job| self.begin_run(job)).collect();
+                self.tell(Event::JobsClaimed { jobs: claimed, more, next: next.map(until) });
+            }
+            _ => self.tell(Event::JobsNotClaimed),
+        }
+        for job in awaited {
+            let is_cancelled = self.cancel_run(job);
+            self.settle_cancelling(job, is_cancelled);
+        }
     }
 
     fn begin_run(&mut self, job: Claimed) -> ClaimedJob {
