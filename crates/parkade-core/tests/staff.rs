@@ -226,6 +226,21 @@ fn a_reload_probes_then_starts_then_switches() {
 }
 
 #[test]
+fn new_code_is_in_force_with_the_last_of_its_workers() {
+    let served = |events: &str, worker: u32| {
+        Script::run(workers(2), events).core.generation_served_with(parkade_core::WorkerId(worker))
+    };
+    assert_eq!((served("", 1), served("ready:1", 2), served("ready:1", 1)), (Some(1), Some(1), None));
+    assert_eq!((served("ready:1 ready:2 reload", 3), served("ready:1 ready:2 reload ready:3", 4)), (None, Some(2)));
+    assert_eq!(
+        (served("ready:1 ready:2 exited:1 reload", 3), served("ready:1 ready:2 reload failed:3", 3)),
+        (Some(1), None)
+    );
+    assert_eq!(served("ready:1 ready:2 reload ready:3 ready:4 exited:3", 5), Some(2));
+    assert_eq!(served("ready:1 ready:2 reload ready:3 drain:30s", 4), None);
+}
+
+#[test]
 fn a_reload_that_fails_leaves_everything_as_it_was() {
     check("ready:1 reload failed:2", "reloaded:GivenUp");
     check_with(workers(2), "ready:1 ready:2 reload ready:3 failed:4", "kill:3:NotNeeded reloaded:GivenUp");

@@ -38,6 +38,8 @@ const SETTLE_MAX: std::time::Duration = std::time::Duration::from_secs(5);
 pub struct Jobs {
     store: Store,
     specs: HashMap<Box<str>, Spec>,
+    /// Of the code whose application has told them.
+    generation: Option<u32>,
     /// By their numbers.
     queues: Vec<Box<str>>,
     runs: HashMap<RequestId, RunKept>,
@@ -49,6 +51,8 @@ pub struct Jobs {
     timetables: Timetables,
     /// What the store could not note: it is asked again, about once a second.
     unnoted: Vec<RunEnd>,
+    /// Some were found unknown: perhaps by code that serves no more.
+    are_unknown: bool,
     /// Of an attempt, where the application says nothing.
     deadline: Option<std::time::Duration>,
     /// As the store said last.
@@ -74,6 +78,7 @@ impl Jobs {
         Self {
             store,
             specs: HashMap::new(),
+            generation: None,
             queues: vec![QUEUE_DEFAULT.into()],
             runs: HashMap::new(),
             questions: HashMap::new(),
@@ -82,6 +87,7 @@ impl Jobs {
             cancelling: Cancelling::default(),
             timetables: Timetables::default(),
             unnoted: Vec::new(),
+            are_unknown: false,
             deadline,
             counts: Counts::default(),
             enqueued: 0,
@@ -122,12 +128,6 @@ impl Jobs {
     fn location(&self, job: JobId) -> Option<String> {
         let (before, behind) = self.place.as_ref()?;
         Some(format!("{before}{}{behind}", stored(job)))
-    }
-
-    /// The path of the route for jobs.
-    fn is_found_at(&mut self, path: &str) {
-        self.place =
-            path.split_once('{').and_then(|(before, rest)| Some((before.into(), rest.split_once('}')?.1.into())));
     }
 
     pub fn drop_result(&mut self, job: JobId) {
@@ -252,6 +252,9 @@ impl Server {
     pub(super) fn look_after_jobs(&mut self) {
         for end in std::mem::take(&mut self.jobs.unnoted) {
             self.note(end);
+        }
+        if std::mem::take(&mut self.jobs.are_unknown) {
+            self.recognise();
         }
         if self.jobs.timetables.is_ignorant() && !self.jobs.is_asked(|question| matches!(question, Question::Schedules))
         {

@@ -165,6 +165,12 @@ impl Server {
         if is_stale {
             tracing::warn!(job = %end.job, "a run of a job ended that had been given up before");
         }
+        match end.verdict {
+            Verdict::Unknown => self.jobs.are_unknown = true,
+            // It is ready, for whoever is free: that of a reload's old code.
+            Verdict::HandedBack => self.tell(Event::JobsReady { after: None }),
+            _ => {}
+        }
         if let Some(due) = due {
             self.tell(Event::JobsReady { after: Some(until(due)) });
         }
