@@ -37,9 +37,8 @@ impl Core {
         match worker.stage {
             Stage::Starting { until } if until <= now => self.kill(id, KillReason::StartedTooSlowly),
             Stage::Draining { since, .. } if may_go(worker, now, since, haunting) => self.dismiss(id),
-            Stage::Draining { until, .. } | Stage::Leaving { until } if until <= now => {
-                self.kill(id, KillReason::GraceOver);
-            }
+            Stage::Draining { until, .. } if until <= now => self.drained_for_too_long(id),
+            Stage::Leaving { until } if until <= now => self.kill(id, KillReason::GraceOver),
             Stage::Ready | Stage::Draining { .. } if worker.is_concurrent() => self.tend_pings(id),
             Stage::Starting { .. }
             | Stage::Ready
