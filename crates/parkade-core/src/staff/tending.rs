@@ -50,13 +50,17 @@ impl Core {
 
     fn tend_pings(&mut self, id: WorkerId) {
         let (now, stuck_after) = (self.now, self.config.stuck_after);
-        let ping = &mut self.holder(id).ping;
-        let Some(sent) = ping.sent else {
-            if ping.next <= now {
+        let worker = self.holder(id);
+        let Some(sent) = worker.ping.sent else {
+            if worker.ping.next <= now {
                 self.ping(id);
             }
             return;
         };
+        if worker.is_rightly_silent(stuck_after) {
+            return;
+        }
+        let ping = &mut worker.ping;
         if now - sent >= stuck_after && !ping.dumped {
             ping.dumped = true;
             self.effects.push(Effect::DumpStack { worker: id, why: KillReason::Stuck });
@@ -114,7 +118,7 @@ impl Core {
     }
 
     fn worker_due(&self, worker: &Worker) -> Option<Moment> {
-        let ping = || worker.is_concurrent().then(|| self.ping_due(worker));
+        let ping = || self.ping_due(worker).filter(|_| worker.is_concurrent());
         match worker.stage {
             Stage::Starting { until } | Stage::Leaving { until } => Some(until),
             Stage::Ready => [ping(), self.recycling_due(worker)].into_iter().flatten().min(),
@@ -126,11 +130,12 @@ impl Core {
         }
     }
 
-    fn ping_due(&self, worker: &Worker) -> Moment {
+    fn ping_due(&self, worker: &Worker) -> Option<Moment> {
         match worker.ping.sent {
-            None => worker.ping.next,
-            Some(sent) if !worker.ping.dumped => sent + self.config.stuck_after,
-            Some(sent) => sent + STUCK_MAX.max(self.config.stuck_after),
+            None => Some(worker.ping.next),
+            Some(_) if worker.is_rightly_silent(self.config.stuck_after) => None,
+            Some(sent) if !worker.ping.dumped => Some(sent + self.config.stuck_after),
+            Some(sent) => Some(sent + STUCK_MAX.max(self.config.stuck_after)),
         }
     }
 }
