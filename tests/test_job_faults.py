@@ -414,6 +414,34 @@ def test_the_end_of_a_job_that_cannot_be_noted_is_made_up_for_without_a_restart(
         until_state(server, job, "completed", 20)
 
 
+def cancelling(server: Server, job: str) -> int:
+    """What somebody is answered who ends it."""
+    status: int = server.connect().ask("DELETE", f"/jobs/{job}").answer().status
+    return status
+
+
+def test_a_job_that_is_cancelled_on_its_way_to_its_worker_does_not_run_to_its_end(serve: Serve, tmp_path: Path) -> None:
+    """The disk is slow: the claim is on its way to it, or committed and not told, when somebody ends the job."""
+    server = serve("jobs", folder=tmp_path, environment={"PARKADE_INJECT_COMMIT": "delay=50ms"})
+    for _ in range(5):
+        job = enqueue(server, "poll_at", server.new_gate())
+        assert cancelling(server, job) in (200, 202)
+        until_state(server, job, "cancelled")
+
+
+def test_a_job_of_which_is_said_that_it_will_be_cancelled_is(serve: Serve, tmp_path: Path) -> None:
+    """Each third commit fails, so the ends of attempts wait to be noted."""
+    server = serve("jobs", folder=tmp_path, environment={"PARKADE_INJECT_COMMIT": "delay=5ms,fail=3"})
+    accepted = 0
+    for number in range(40):
+        answer = server.post("/enqueue", asking("again", f"line {number}", 9))
+        for job in answer.json() if answer.status == 200 else []:
+            if cancelling(server, job) in (200, 202):
+                accepted += 1
+                until_state(server, job, "cancelled")
+    assert accepted
+
+
 def test_the_order_of_things_does_not_matter_to_who_looks(plain: Place) -> None:
     """A job is found in whatever state it is, from the answer that told its id on."""
     server, _ = plain

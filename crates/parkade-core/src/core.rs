@@ -202,8 +202,8 @@ impl Core {
             Event::JobsReady { after } => self.jobs_ready(after),
             Event::JobsClaimed { jobs, more, next } => self.jobs_claimed(&jobs, more, next),
             Event::JobsNotClaimed => self.jobs_not_claimed(),
-            Event::QueueConfigured { queue, concurrency, rate } => {
-                self.jobs.queues.configure(queue, concurrency, rate);
+            Event::QueuesConfigured { queues } => {
+                self.jobs.queues.configure(&queues);
                 self.jobs.pull.hint();
             }
             Event::JobEnqueued { worker, request } => self.job_enqueued(worker, request),

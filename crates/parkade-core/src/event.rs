@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::channels::{ChannelName, Cursor, HistoryLimits};
-use crate::id::{JobId, MessageId, QueryId, QueueId, RequestId, TableId, WorkerId};
-use crate::jobs::{ClaimedJob, Standing, StoreFault};
+use crate::id::{JobId, MessageId, QueryId, RequestId, TableId, WorkerId};
+use crate::jobs::{ClaimedJob, QueueBounds, Standing, StoreFault};
 use crate::queries::QueryWait;
 use crate::routes::Destination;
 
@@ -63,8 +63,8 @@ pub enum Event {
     JobsClaimed { jobs: Vec<ClaimedJob>, more: bool, next: Option<Duration> },
     /// The other answer: the store could not.
     JobsNotClaimed,
-    /// What bounds a queue.
-    QueueConfigured { queue: QueueId, concurrency: Option<u32>, rate: Option<f64> },
+    /// What bounds queues from now on: those that are not named have no bounds.
+    QueuesConfigured { queues: Vec<QueueBounds> },
     /// `ENQUEUE`: the request's answer waits until the store has the job.
     JobEnqueued { worker: WorkerId, request: RequestId },
     /// The store has it, or cannot.

@@ -117,6 +117,8 @@ fn a_queue_runs_so_many_at_a_time() {
     check(&format!("{full} jobs return:r claimed:-"), "claim:8:q1=1");
     check(&format!("{two} queue:1"), "");
     check(&format!("{two} queue:1 claimed:-"), "claim:9");
+    check(&format!("{two} queue:2:1 claimed:-"), "claim:9:q2=1");
+    check(&format!("{two} queues claimed:-"), "claim:9");
 }
 
 #[test]

@@ -198,11 +198,41 @@ fn a_drain_hands_back_at_once_what_no_worker_has() {
 #[test]
 fn what_runs_when_the_grace_is_over_is_handed_back_too() {
     let back = "verdict:r:back cancelled:r:Stopping";
-    check(&format!("{RUNS} drain:5s wait:5s"), &format!("recall:r:1:Stopping {back} kill:1:GraceOver"));
-    check(&format!("{WAITS} drain:5s wait:5s"), &format!("recall:r:1:Stopping {back} kill:1:GraceOver"));
+    check(&format!("{RUNS} drain:5s wait:5s"), &format!("recall:r:1:Stopping {back}"));
+    check(&format!("{WAITS} drain:5s wait:5s"), &format!("recall:r:1:Stopping {back} dismiss:1"));
     check(&format!("{RUNS} park:r:timer:60s:call drain:5s wait:5s"), &format!("{back} kill:1:GraceOver"));
     let at_once = format!("stop_accepting drain:1:0s recall:r:1:Stopping {back} kill:1:GraceOver");
     check("ready:1 jobs claimed:r+once drain:0", &at_once);
+}
+
+#[test]
+fn what_is_told_that_the_grace_is_over_has_a_moment_to_end() {
+    let told = format!("{RUNS} drain:5s wait:5s");
+    check(&format!("{told} return:r"), "dismiss:1");
+    check(&format!("{told} return:r exited:1"), "exit:GraceOver");
+    check(&format!("{told} wait:999ms"), "");
+    check(&format!("{told} wait:1s"), "kill:1:GraceOver");
+    check(&format!("{told} drain:0"), "kill:1:GraceOver");
+    check(&format!("{RUNS} drain:200ms wait:200ms wait:199ms"), "");
+    check(&format!("{RUNS} drain:200ms wait:200ms wait:200ms"), "kill:1:GraceOver");
+    let beside = "ready:1 ready:2 arrive:a:/endless jobs claimed:r drain:5s wait:5s";
+    let lost = "refuse:a:Stopping recall:a:1:Stopping cancelled:a:Stopping kill:1:GraceOver";
+    let workers = Config { workers: 2, ..config() };
+    check_with(workers, beside, &format!("recall:r:2:Stopping verdict:r:back cancelled:r:Stopping {lost}"));
+}
+
+#[test]
+fn what_is_not_done_within_the_grace_of_a_reload_is_handed_back_too() {
+    let back = "recall:r:1:Stopping verdict:r:back cancelled:r:Stopping";
+    let (runs, waits) =
+        (RUNS.replace("claimed:r", "claimed:r+once+endless"), WAITS.replace(":r+async", ":r+async+once"));
+    check(&format!("{runs} reload ready:2 wait:30s"), &format!("{back} claim:1"));
+    check(&format!("{waits} reload ready:2 wait:30s"), &format!("{back} dismiss:1 claim:1"));
+    check(&format!("{runs} reload ready:2 wait:30s claimed:r2=r wait:999ms"), "");
+    check(&format!("{runs} reload ready:2 wait:30s claimed:r2=r wait:1s"), "kill:1:GraceOver");
+    check(&format!("{runs} reload ready:2 wait:30s claimed:r2=r error:r:cancelled:1"), "dismiss:1");
+    check(&format!("{runs} reload ready:2 wait:29s return:r"), "verdict:r:completed done:r dismiss:1");
+    check(&format!("{runs} reload ready:2 wait:29s exited:1"), "verdict:r:dead:WorkerDied cancelled:r:WorkerDied");
 }
 
 #[test]

@@ -141,6 +141,42 @@ fn an_event_loop_that_does_not_answer_is_dumped_then_killed() {
 }
 
 #[test]
+fn an_event_loop_is_not_stuck_while_a_plain_function_has_it() {
+    let busy = "ready:1:concurrent arrive:a:/endless wait:1s";
+    check(busy, "ping:1");
+    check(&format!("{busy} wait:3600s"), "");
+    check(&format!("{busy} wait:3600s answer:a wait:4999ms"), "");
+    check(&format!("{busy} wait:3600s answer:a wait:5s"), "dump:1:Stuck");
+    check(&format!("{busy} wait:3600s answer:a wait:5s wait:25s"), "kill:1:Stuck start:2");
+    check(&format!("{busy} wait:3600s answer:a pong:1 wait:1s"), "ping:1");
+    let long = Config { deadline: Some(Duration::from_secs(60)), ..config() };
+    let late = "ready:1:concurrent arrive:a wait:59s";
+    check_with(long.clone(), late, "ping:1");
+    check_with(
+        long.clone(),
+        &format!("{late} wait:1s"),
+        "refuse:a:DeadlinePassed recall:a:1:Deadline dump:1:Deadline cancelled:a:Deadline",
+    );
+    check_with(
+        long.clone(),
+        &format!("{late} wait:2s"),
+        "refuse:a:DeadlinePassed recall:a:1:Deadline dump:1:Deadline cancelled:a:Deadline kill:1:Deadline start:2",
+    );
+    let beside = "ready:1:concurrent arrive:b:/async wait:1s pong:1 arrive:a:/endless wait:600s";
+    let told = "ping:1 refuse:b:DeadlinePassed recall:b:1:Deadline dump:1:Deadline cancelled:b:Deadline";
+    check(beside, told);
+}
+
+#[test]
+fn a_plain_function_that_is_given_to_a_stuck_loop_does_not_excuse_it() {
+    let stuck = "ready:1:concurrent wait:1s wait:5s arrive:a:/endless";
+    check(&format!("{stuck} wait:24s"), "");
+    check(&format!("{stuck} wait:25s"), "kill:1:Stuck start:2");
+    let behind = Script::run(config(), "ready:1:concurrent arrive:b:/async wait:1s arrive:a wait:60s");
+    assert_eq!(behind.told[behind.told.len() - 2..], ["kill:1:Deadline", "start:2"]);
+}
+
+#[test]
 fn an_event_loop_that_is_stuck_at_a_deadline_is_killed_then() {
     let late = "ready:1:concurrent wait:1s pong:1 arrive:a:/async wait:1s pong:1 wait:9s";
     check(&format!("{late} wait:1s"), "kill:1:Deadline start:2");
@@ -223,6 +259,21 @@ fn a_reload_probes_then_starts_then_switches() {
         "ready:1 ready:2 reload ready:3 arrive:a:/endless ready:4 wait:30s",
         "kill:2:GraceOver kill:1:GraceOver",
     );
+}
+
+#[test]
+fn new_code_is_in_force_with_the_last_of_its_workers() {
+    let served = |events: &str, worker: u32| {
+        Script::run(workers(2), events).core.generation_served_with(parkade_core::WorkerId(worker))
+    };
+    assert_eq!((served("", 1), served("ready:1", 2), served("ready:1", 1)), (Some(1), Some(1), None));
+    assert_eq!((served("ready:1 ready:2 reload", 3), served("ready:1 ready:2 reload ready:3", 4)), (None, Some(2)));
+    assert_eq!(
+        (served("ready:1 ready:2 exited:1 reload", 3), served("ready:1 ready:2 reload failed:3", 3)),
+        (Some(1), None)
+    );
+    assert_eq!(served("ready:1 ready:2 reload ready:3 ready:4 exited:3", 5), Some(2));
+    assert_eq!(served("ready:1 ready:2 reload ready:3 drain:30s", 4), None);
 }
 
 #[test]

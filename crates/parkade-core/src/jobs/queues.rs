@@ -12,6 +12,16 @@ pub struct Allowance {
     pub count: u32,
 }
 
+/// What bounds a queue.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QueueBounds {
+    pub queue: QueueId,
+    /// So many at a time.
+    pub concurrency: Option<u32>,
+    /// So many begun in a second.
+    pub rate: Option<f64>,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
     queues: Vec<Queue>,
@@ -39,15 +49,16 @@ struct Rate {
 }
 
 impl Queues {
-    pub(crate) fn configure(&mut self, queue: QueueId, concurrency: Option<u32>, rate: Option<f64>) {
-        let queue = self.of(queue);
-        queue.concurrency = concurrency.map(|most| most.max(1));
-        queue.rate = rate.filter(|rate| *rate > 0.0 && rate.is_finite()).map(|rate| Rate {
-            period: Duration::from_secs_f64((1.0 / rate).min(PERIOD_MAX_SECONDS)),
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
-            capacity: (rate as u32).max(1),
-            full_at: queue.rate.map_or(Moment::default(), |rate| rate.full_at),
-        });
+    /// Those that are not named have no bounds any more.
+    pub(crate) fn configure(&mut self, bounds: &[QueueBounds]) {
+        for (queue, id) in self.queues.iter_mut().zip(0_u16..) {
+            if !bounds.iter().any(|bounds| bounds.queue.0 == id) {
+                queue.bound(None, None);
+            }
+        }
+        for QueueBounds { queue, concurrency, rate } in bounds {
+            self.of(*queue).bound(*concurrency, *rate);
+        }
     }
 
     pub(crate) fn begin(&mut self, queue: QueueId) {
@@ -102,6 +113,16 @@ impl Queues {
 const PERIOD_MAX_SECONDS: f64 = 366.0 * 86_400.0;
 
 impl Queue {
+    fn bound(&mut self, concurrency: Option<u32>, rate: Option<f64>) {
+        self.concurrency = concurrency.map(|most| most.max(1));
+        self.rate = rate.filter(|rate| *rate > 0.0 && rate.is_finite()).map(|rate| Rate {
+            period: Duration::from_secs_f64((1.0 / rate).min(PERIOD_MAX_SECONDS)),
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+            capacity: (rate as u32).max(1),
+            full_at: self.rate.map_or(Moment::default(), |rate| rate.full_at),
+        });
+    }
+
     fn is_bounded(&self) -> bool {
         self.concurrency.is_some() || self.rate.is_some()
     }
@@ -149,6 +170,10 @@ mod tests {
         Moment::from_nanos(1_000_000_000_000 + millis * 1_000_000)
     }
 
+    fn bounds(concurrency: Option<u32>, rate: Option<f64>) -> QueueBounds {
+        QueueBounds { queue: QueueId(0), concurrency, rate }
+    }
+
     fn count(queues: &Queues, now: Moment) -> Option<u32> {
         queues.allowances(now).first().map(|allowance| allowance.count)
     }
@@ -157,7 +182,7 @@ mod tests {
     fn no_more_run_at_a_time_than_the_queue_allows() {
         let mut queues = Queues::default();
         assert_eq!(count(&queues, at(0)), None);
-        queues.configure(QueueId(0), Some(2), None);
+        queues.configure(&[bounds(Some(2), None)]);
         assert_eq!(count(&queues, at(0)), Some(2));
         let allowed = queues.allowances(at(0));
         queues.begin(QueueId(0));
@@ -171,7 +196,7 @@ mod tests {
     #[test]
     fn no_more_begin_in_a_second_than_the_rate_allows() {
         let mut queues = Queues::default();
-        queues.configure(QueueId(0), None, Some(4.0));
+        queues.configure(&[bounds(None, Some(4.0))]);
         let mut begun = 0;
         for millis in 0..10_000 {
             let allowed = queues.allowances(at(millis));
@@ -189,7 +214,7 @@ mod tests {
     #[test]
     fn a_rare_job_begins_at_once_the_first_time() {
         let mut queues = Queues::default();
-        queues.configure(QueueId(0), None, Some(1.0 / 3600.0));
+        queues.configure(&[bounds(None, Some(1.0 / 3600.0))]);
         let start = Moment::default();
         let allowed = queues.allowances(start);
         assert_eq!(allowed[0].count, 1);

@@ -102,7 +102,8 @@ impl Core {
         let holder = self.holder(worker);
         let took = now - holder.pace.since();
         let held = holder.release(now, place);
-        let watched = holder.stage != Stage::Ready || holder.is_worn(now);
+        let watched =
+            holder.stage != Stage::Ready || holder.is_worn(now) || held.occupies && holder.ping.sent.is_some();
         self.staff.attention |= watched || !self.staff.is_open();
         if held.is_job && held.occupies {
             self.jobs.pace.note(took);

@@ -32,7 +32,12 @@ impl Core {
     /// The deadline of what a worker holds has passed: from now on it has the grace.
     fn overdue(&mut self, worker: WorkerId, place: Place) -> Ghost {
         let alarm = self.timers.set(self.now + self.config.kill_grace, Bell::Ghost(worker, place));
+        let (now, stuck_after) = (self.now, self.config.stuck_after);
         let holder = self.holder(worker);
+        if holder.is_rightly_silent(stuck_after) {
+            // Its silence counts from now on.
+            holder.ping.sent = holder.ping.sent.map(|_| now);
+        }
         // Many coroutines may pass their deadlines together: their one stack is shown once, until the loop turns again.
         let is_shown = holder.is_concurrent() && std::mem::replace(&mut holder.ping.dumped, true);
         if holder.is_at_work() && holder.touches(place) && !is_shown {
@@ -41,6 +46,7 @@ impl Core {
         if self.holder(worker).is_concurrent() {
             self.ping(worker);
         }
+        self.staff.attention = true;
         Ghost { alarm: Some(alarm), overdue: Some(self.now) }
     }
 
@@ -58,9 +64,11 @@ impl Core {
     /// Its grace is over as well. What stands in the way of others is killed; what only cleans up slowly beside them is not, for they would die with it:
     /// after ten graces its worker is replaced as one that is worn. Returns the alarm for the next look.
     fn judge(&mut self, worker: WorkerId, place: Place, since: Moment) -> Option<Alarm> {
-        let (now, grace) = (self.now, self.config.kill_grace);
+        let (now, grace, stuck_after) = (self.now, self.config.kill_grace, self.config.stuck_after);
         let holder = self.holder(worker);
-        let verdict = if holder.is_concurrent() {
+        let verdict = if holder.is_concurrent() && holder.is_rightly_silent(stuck_after) {
+            Verdict::LookAgain(now + grace)
+        } else if holder.is_concurrent() {
             judge_loop(holder, now, since, grace)
         } else {
             judge_turn(holder, now, place, grace)

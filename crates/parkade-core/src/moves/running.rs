@@ -169,6 +169,10 @@ impl Core {
     /// The life of a run has ended.
     pub(crate) fn end_run(&mut self, request: RequestId, run: &Run, ending: Ending) {
         let verdict = run.verdict(ending, &mut self.random);
+        if verdict == Verdict::HandedBack {
+            // It is ready again, for the next worker of a server that goes on.
+            self.jobs.pull.hint();
+        }
         self.tell_verdict(request, verdict);
     }
 
@@ -188,10 +192,6 @@ impl Core {
     /// Nobody will begin them here: another start, or another machine, does.
     pub(crate) fn hand_back_waiting(&mut self) {
         let waiting: Vec<RequestId> = self.jobs.waiting.values().collect();
-        if !waiting.is_empty() {
-            // They are ready again, for the next worker of a server that goes on.
-            self.jobs.pull.hint();
-        }
         for request in waiting {
             self.turn(request, Happening::Cancelled(Reason::Stopping));
         }

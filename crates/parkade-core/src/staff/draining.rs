@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::core::Core;
 use crate::effect::{Effect, ExitReason, KillReason, Outcome, Reason};
-use crate::id::RequestId;
+use crate::id::{RequestId, WorkerId};
 use crate::life::Bell;
 use crate::life::machine::Happening;
 use crate::moment::Moment;
@@ -18,8 +18,13 @@ impl Core {
         self.staff.attention = true;
         match &mut self.staff.service {
             Service::Open => {}
-            Service::Draining { until, .. } => {
+            Service::Draining { since, until } => {
                 *until = (*until).min(self.now + grace);
+                *since = (*since).max(*until - grace);
+                return;
+            }
+            Service::Ending(_) if grace.is_zero() => {
+                self.ids_of(|_| true).into_iter().for_each(|worker| self.kill(worker, KillReason::GraceOver));
                 return;
             }
             Service::Ending(_) | Service::Ended => return,
@@ -60,7 +65,7 @@ impl Core {
     pub(crate) fn tend_the_end(&mut self) {
         if let Service::Draining { since, until } = self.staff.service {
             if until <= self.now {
-                self.end_by_force();
+                self.end_by_force(self.config.kill_grace.min(until - since));
             } else if self.lives.count() == 0 {
                 self.dismiss_the_idle(since);
             } else if self.fills() {
@@ -90,12 +95,41 @@ impl Core {
         }
     }
 
-    /// The grace is over.
-    fn end_by_force(&mut self) {
+    /// The grace of a drain is over: the jobs that the worker is at are handed back, their code is told, and has a moment to end.
+    pub(crate) fn drained_for_too_long(&mut self, worker: WorkerId) {
+        if !self.stop_runs(worker, self.config.kill_grace) {
+            self.kill(worker, KillReason::GraceOver);
+        }
+    }
+
+    /// Whether there were any.
+    fn stop_runs(&mut self, worker: WorkerId, moment: Duration) -> bool {
+        let runs = self.runs_in(worker);
+        if runs.is_empty() || moment.is_zero() {
+            return false;
+        }
+        for request in runs {
+            self.turn(request, Happening::Cancelled(Reason::Stopping));
+        }
+        self.holder(worker).stage = Stage::Draining { since: self.now, until: self.now + moment };
+        self.staff.attention = true;
+        true
+    }
+
+    fn runs_in(&self, worker: WorkerId) -> Vec<RequestId> {
+        let Some(holder) = self.roster.find(worker) else { return Vec::new() };
+        let held = holder.held.values().filter(|held| held.ghost.is_none()).map(|held| held.request);
+        held.chain(holder.awaiting.values()).filter(|request| self.jobs.is_run(*request)).collect()
+    }
+
+    /// The grace is over. A stop at once gives nobody a moment.
+    fn end_by_force(&mut self, moment: Duration) {
+        let mut told = self.ids_of(Worker::is_at_work);
+        told.retain(|worker| self.stop_runs(*worker, moment));
         let left: Vec<RequestId> = self.lives.iter().map(|(request, _)| request).collect();
         let reason = match self.staff.verdict {
             Some(verdict) => verdict,
-            None if left.is_empty() => ExitReason::Drained,
+            None if left.is_empty() && told.is_empty() => ExitReason::Drained,
             None => ExitReason::GraceOver,
         };
         for request in left {
@@ -104,7 +138,7 @@ impl Core {
         let why = if self.staff.verdict.is_some() { KillReason::NotNeeded } else { KillReason::GraceOver };
         let says_itself =
             |worker: &Worker| self.staff.verdict.is_some() && matches!(worker.stage, Stage::Leaving { .. });
-        for worker in self.ids_of(|worker| !matches!(worker.stage, Stage::Killed(_)) && !says_itself(worker)) {
+        for worker in self.ids_of(|worker| !told.contains(&worker.id) && !says_itself(worker)) {
             self.kill(worker, why);
         }
         self.bound_the_end_of_queries();

@@ -35,6 +35,15 @@ impl Core {
         }
     }
 
+    /// The generation of the code that serves, if this worker serves by it or lets the others do so as soon as it is ready; else what it
+    /// tells of its application is not in force.
+    #[must_use]
+    pub fn generation_served_with(&self, worker: WorkerId) -> Option<u32> {
+        let starting = self.roster.find(worker).filter(|worker| matches!(worker.stage, Stage::Starting { .. }))?;
+        let is_served = starting.generation == self.staff.serving || self.is_the_last_awaited(starting);
+        is_served.then_some(starting.generation)
+    }
+
     /// What a worker that says ready is for: whatever its generation lacks.
     fn role_of(&self, worker: WorkerId) -> Role {
         if self.config.job_workers == 0 {

@@ -27,7 +27,7 @@ impl Core {
     /// One worker of the new code first, as a probe; then the others; when all are ready, the old ones drain.
     pub(crate) fn tend_reload(&mut self) {
         let Some(reload) = self.staff.reload else { return };
-        let ready = self.count(|worker| worker.generation == reload.generation && worker.stage == Stage::Ready);
+        let ready = self.ready_of(reload.generation);
         let starting = self.count(|worker| worker.generation == reload.generation && is_starting(worker));
         let wanted = self.workers_wanted();
         if reload.fate == Fate::Failed {
@@ -39,6 +39,18 @@ impl Core {
         } else if starting == 0 {
             self.start_worker(reload.generation);
         }
+    }
+
+    /// Whether the new code serves as soon as this worker of it is ready.
+    pub(crate) fn is_the_last_awaited(&self, starting: &Worker) -> bool {
+        let of_it = |reload: &Reload| reload.generation == starting.generation && reload.fate == Fate::Open;
+        self.staff.is_open()
+            && self.staff.reload.as_ref().is_some_and(of_it)
+            && self.ready_of(starting.generation) + 1 >= self.workers_wanted()
+    }
+
+    fn ready_of(&self, generation: u32) -> usize {
+        self.count(|worker| worker.generation == generation && worker.stage == Stage::Ready)
     }
 
     fn switch(&mut self, reload: Reload) {

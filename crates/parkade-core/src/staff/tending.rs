@@ -37,9 +37,8 @@ impl Core {
         match worker.stage {
             Stage::Starting { until } if until <= now => self.kill(id, KillReason::StartedTooSlowly),
             Stage::Draining { since, .. } if may_go(worker, now, since, haunting) => self.dismiss(id),
-            Stage::Draining { until, .. } | Stage::Leaving { until } if until <= now => {
-                self.kill(id, KillReason::GraceOver);
-            }
+            Stage::Draining { until, .. } if until <= now => self.drained_for_too_long(id),
+            Stage::Leaving { until } if until <= now => self.kill(id, KillReason::GraceOver),
             Stage::Ready | Stage::Draining { .. } if worker.is_concurrent() => self.tend_pings(id),
             Stage::Starting { .. }
             | Stage::Ready
@@ -51,13 +50,17 @@ impl Core {
 
     fn tend_pings(&mut self, id: WorkerId) {
         let (now, stuck_after) = (self.now, self.config.stuck_after);
-        let ping = &mut self.holder(id).ping;
-        let Some(sent) = ping.sent else {
-            if ping.next <= now {
+        let worker = self.holder(id);
+        let Some(sent) = worker.ping.sent else {
+            if worker.ping.next <= now {
                 self.ping(id);
             }
             return;
         };
+        if worker.is_rightly_silent(stuck_after) {
+            return;
+        }
+        let ping = &mut worker.ping;
         if now - sent >= stuck_after && !ping.dumped {
             ping.dumped = true;
             self.effects.push(Effect::DumpStack { worker: id, why: KillReason::Stuck });
@@ -115,7 +118,7 @@ impl Core {
     }
 
     fn worker_due(&self, worker: &Worker) -> Option<Moment> {
-        let ping = || worker.is_concurrent().then(|| self.ping_due(worker));
+        let ping = || self.ping_due(worker).filter(|_| worker.is_concurrent());
         match worker.stage {
             Stage::Starting { until } | Stage::Leaving { until } => Some(until),
             Stage::Ready => [ping(), self.recycling_due(worker)].into_iter().flatten().min(),
@@ -127,11 +130,12 @@ impl Core {
         }
     }
 
-    fn ping_due(&self, worker: &Worker) -> Moment {
+    fn ping_due(&self, worker: &Worker) -> Option<Moment> {
         match worker.ping.sent {
-            None => worker.ping.next,
-            Some(sent) if !worker.ping.dumped => sent + self.config.stuck_after,
-            Some(sent) => sent + STUCK_MAX.max(self.config.stuck_after),
+            None => Some(worker.ping.next),
+            Some(_) if worker.is_rightly_silent(self.config.stuck_after) => None,
+            Some(sent) if !worker.ping.dumped => Some(sent + self.config.stuck_after),
+            Some(sent) => Some(sent + STUCK_MAX.max(self.config.stuck_after)),
         }
     }
 }

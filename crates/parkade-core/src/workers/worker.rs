@@ -1,5 +1,7 @@
 //! One worker: how far it is in its own life, and what it holds.
 
+use std::time::Duration;
+
 use crate::effect::KillReason;
 use crate::id::{RequestId, TableId, WorkerId};
 use crate::limits::CREDIT_MAX;
@@ -176,6 +178,15 @@ impl Worker {
         self.occupying.saturating_sub(aside.unsigned_abs())
     }
 
+    /// Whether it is at a unit of work that keeps its loop from turning, and whose deadline judges it. One that was given to a loop that
+    /// had not turned for so long already is not why.
+    pub(crate) fn is_rightly_silent(&self, stuck_after: Duration) -> bool {
+        let in_time = |held: &Held| held.occupies && held.ghost.is_none_or(|ghost| ghost.overdue.is_none());
+        self.busy() > 0
+            && self.ping.sent.is_none_or(|sent| self.pace.since() < sent + stuck_after)
+            && self.held.values().any(|held| in_time(&held))
+    }
+
     /// The closing frame has come.
     pub(crate) fn release(&mut self, now: Moment, place: Place) -> Held {
         let held = self.held.remove(place);
@@ -183,6 +194,8 @@ impl Worker {
             self.occupying -= 1;
             self.occupying_jobs -= u64::from(held.is_job);
             self.pace.answer(now);
+            // It could not answer before.
+            self.ping.sent = self.ping.sent.map(|_| now);
         }
         self.credit += 1;
         self.done += 1;

@@ -4,13 +4,15 @@
 //! that is tried again twice and has the deadline of a route. `claimed:r,s` two; `claimed:-` none; `claimed:r2=r@2` the second attempt of job r is request
 //! r2; `claimed:r+async+q1+once+endless` a coroutine, of queue 1, never tried again, without a deadline; `claimed:r+stranger` of an unknown function;
 //! `claimed:r:more`, `claimed:-:5s` the next is ready then. `unclaimed` the store could not. `queue:1:2:10` at most two of queue 1 run at a time, ten
-//! begin in a second; `queue:1:-:10`.
+//! begin in a second; `queue:1:-:10`; none of the others has bounds then, and by `queues` none at all.
 //!
 //! `return:r`, `error:r:retry` (`retry@5s`), `error:r:discard`, `error:r:stranger` by whoever holds r. `stop:r` somebody ends job r.
 //! `enqueue:a` by whoever holds a; `stored:a`, `full:a`, `broken:a` by the store. `park:a:stored:all:await`; `park:a:job:x:answer` (`job:x@5s` with a
 //! timeout), `found:a:pending` (`ended`, `missing`) or `unfound:a` by the store, `over:x` job x has ended for good.
 
-use parkade_core::{ClaimedJob, Effect, Event, JobId, JobPolicy, QueueId, Standing, StoreFault, Verdict, WorkerError};
+use parkade_core::{
+    ClaimedJob, Effect, Event, JobId, JobPolicy, QueueBounds, QueueId, Standing, StoreFault, Verdict, WorkerError,
+};
 
 use super::{Script, config, duration};
 
@@ -25,11 +27,12 @@ impl Script {
                 claimed(jobs, rest)
             }
             ("unclaimed", []) => Event::JobsNotClaimed,
-            ("queue", [queue, bounds @ ..]) => Event::QueueConfigured {
-                queue: queue_id(queue),
-                concurrency: bounds.first().and_then(|most| most.parse().ok()),
-                rate: bounds.get(1).and_then(|rate| rate.parse().ok()),
-            },
+            ("queue", [queue, bounds @ ..]) => {
+                let concurrency = bounds.first().and_then(|most| most.parse().ok());
+                let rate = bounds.get(1).and_then(|rate| rate.parse().ok());
+                Event::QueuesConfigured { queues: vec![QueueBounds { queue: queue_id(queue), concurrency, rate }] }
+            }
+            ("queues", []) => Event::QueuesConfigured { queues: Vec::new() },
             ("stop", [name]) => Event::JobCancelled { job: job(name) },
             ("over", [name]) => Event::JobEnded { job: job(name) },
             ("stored", [name]) => Event::JobStored { request: self.request(name), fault: None },

@@ -155,6 +155,13 @@ impl Model {
             self.note_death_of(id);
         }
         let (operated, job_operated) = (self.operated == Some(id), self.jobs.operated);
+        let holder = match &self.request(id).place {
+            Place::Worker(worker) => Some(*worker),
+            Place::Waiting(waiting) => waiting.worker,
+            Place::Queue => None,
+        };
+        let drained_at = holder.and_then(|holder| self.processes.get(&holder)?.drained_at);
+        let is_drained = drained_at.is_some_and(|until| until <= now);
         let request = self.request(id);
         let is_stored = !request.is_unstored() && !request.has_failed_to_store();
         let (is_claimed_only, late) = (request.is_claimed_only(), request.deadline_at().is_some_and(|at| at <= now));
@@ -172,7 +179,7 @@ impl Model {
                 (false, None)
             }
             Verdict::HandedBack => {
-                assert!(stops || is_claimed_only, "handed back by a server that goes on");
+                assert!(stops || is_claimed_only || is_drained, "handed back by a server that goes on");
                 (false, None)
             }
             Verdict::Unknown => (false, None),

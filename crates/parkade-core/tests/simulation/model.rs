@@ -242,9 +242,11 @@ impl Model {
             }
             Effect::Cancel { request, worker, reason } => self.cancel(*request, *worker, *reason),
             Effect::StartWorker { worker } => self.start(*worker),
-            Effect::DrainWorker { worker, .. } => {
-                let drains = self.drains;
-                self.process(*worker).replaced |= !drains;
+            Effect::DrainWorker { worker, within } => {
+                let (drains, until) = (self.drains, self.now + *within);
+                let process = self.process(*worker);
+                process.replaced |= !drains;
+                process.drained_at = Some(until);
             }
             Effect::DismissWorker { worker } => self.dismiss(*worker),
             Effect::KillWorker { worker, why } => self.kill(*worker, *why),

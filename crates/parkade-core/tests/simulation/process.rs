@@ -42,6 +42,8 @@ pub struct Process {
     pub awaiting: Vec<RequestId>,
     /// Given notice because it is replaced: nothing new for it.
     pub replaced: bool,
+    /// When its grace is over.
+    pub drained_at: Option<Moment>,
     /// When the first of the streams became the first.
     pub front_since: Moment,
     pub ping: Option<(u64, Moment)>,
@@ -72,6 +74,7 @@ impl Process {
             streams: VecDeque::new(),
             awaiting: Vec::new(),
             replaced: false,
+            drained_at: None,
             front_since: now,
             ping: None,
         }

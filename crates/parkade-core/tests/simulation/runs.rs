@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use parkade_core::{ClaimedJob, Event, JobId, QueueId, RequestId, Standing, Then, Wait, WorkerError};
+use parkade_core::{ClaimedJob, Event, JobId, QueueBounds, QueueId, RequestId, Standing, Then, Wait, WorkerError};
 
 use crate::jobs::{Enqueued, Run};
 use crate::model::{Place, Request, Waiting};
@@ -206,10 +206,12 @@ impl World {
     }
 
     pub(crate) fn queue_bounds(&mut self) {
+        let mut queues = Vec::new();
         for (queue, concurrency, rate) in crate::settings::BOUNDS {
             let queue = QueueId(queue);
             self.model.jobs.bounds.insert(queue, (concurrency, rate));
-            self.tell(Event::QueueConfigured { queue, concurrency, rate });
+            queues.push(QueueBounds { queue, concurrency, rate });
         }
+        self.tell(Event::QueuesConfigured { queues });
     }
 }

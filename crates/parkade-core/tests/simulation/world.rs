@@ -110,7 +110,7 @@ impl World {
         self.model.databases.released.clear();
         self.model.jobs.stored = None;
         self.model.jobs.has_reason |=
-            matches!(event, Event::Tick | Event::JobsReady { .. } | Event::QueueConfigured { .. });
+            matches!(event, Event::Tick | Event::JobsReady { .. } | Event::QueuesConfigured { .. });
         if self.ticked {
             let now = self.now;
             self.model.databases.kept.retain(|kept| kept.until > now);

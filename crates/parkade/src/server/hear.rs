@@ -150,9 +150,10 @@ impl Server {
 
     fn worker_ready(&mut self, worker: WorkerId, credit: u32, mut application: Application) {
         let concurrent = application.concurrent;
-        if let Err(fault) = self.learn_jobs(&mut application) {
-            return self.unfit(worker, &fault);
-        }
+        let jobs = match self.read_jobs(&mut application) {
+            Ok(jobs) => jobs,
+            Err(fault) => return self.unfit(worker, &fault),
+        };
         for (pattern, options) in &application.channels {
             let limits = tables::history(*options, self.standard_history);
             self.tell(Event::ChannelConfigured { pattern: pattern.clone(), limits });
@@ -160,6 +161,7 @@ impl Server {
         match self.tables.learn(&mut self.core, application, &self.databases) {
             Ok(table) => {
                 tracing::info!(worker = worker.0, pid = self.workers.pid(worker), "a worker is ready");
+                self.take_jobs_over(worker, jobs);
                 self.tell(Event::WorkerReady { worker, table, credit: credit.into(), concurrent });
             }
             Err(fault) => self.unfit(worker, &fault.to_string()),

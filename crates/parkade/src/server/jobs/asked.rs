@@ -34,7 +34,6 @@ pub enum Question {
     },
     Cancel {
         job: JobId,
-        reply: Option<Back>,
     },
     Asked(Back),
     Retried(Back),

@@ -1,11 +1,14 @@
-//! What an application says of its jobs when one of its workers is ready.
+//! What an application says of its jobs. It is in force when the code serves that said it: at once, or when a reload is done.
 
-use parkade_core::Event;
+use std::collections::HashMap;
+
+use parkade_core::{Event, QueueBounds, WorkerId};
 use parkade_jobs::Command;
-use parkade_wire::Application;
+use parkade_wire::{Application, RouteKind};
 
 use super::Server;
 use super::asked::Question;
+use super::recurring::Entry;
 
 /// What the application says of a job.
 #[derive(Debug, Clone)]
@@ -18,39 +21,80 @@ pub struct Spec {
     pub priority: i16,
 }
 
+/// All that it says.
+#[derive(Debug)]
+pub struct Told {
+    specs: HashMap<Box<str>, Spec>,
+    queues: Vec<Queue>,
+    recurring: Vec<Entry>,
+    /// The path of the route for jobs.
+    path: Option<String>,
+}
+
+#[derive(Debug)]
+struct Queue {
+    name: String,
+    concurrency: Option<u32>,
+    rate: Option<f64>,
+}
+
 impl Server {
-    /// What the application that has just come says of its jobs.
-    pub(in crate::server) fn learn_jobs(&mut self, application: &mut Application) -> Result<(), String> {
-        let (specs, queues) = (std::mem::take(&mut application.jobs), std::mem::take(&mut application.queues));
-        let recurring = std::mem::take(&mut application.recurring);
-        if specs.is_empty() && queues.is_empty() && recurring.is_empty() {
-            return Ok(());
-        }
-        if let Some(route) = application.routes.iter().find(|route| matches!(route.kind, parkade_wire::RouteKind::Job))
-        {
-            self.jobs.is_found_at(&route.path);
-        }
-        self.jobs.timetables.learn(recurring).map_err(|bad| bad.to_string())?;
-        if !self.jobs.store.is_open() {
+    /// What the application of a worker says of its jobs, while nothing follows from it yet. If there are any they can be stored from now on.
+    pub(in crate::server) fn read_jobs(&mut self, application: &mut Application) -> Result<Told, String> {
+        let recurring = std::mem::take(&mut application.recurring).into_iter().map(Entry::read);
+        let specs = std::mem::take(&mut application.jobs).into_iter().map(|spec| {
+            let parkade_wire::JobSpec { name, concurrent, queue, retries, deadline, priority } = spec;
+            (name.into(), Spec { concurrent, queue: queue.into(), retries, deadline, priority })
+        });
+        let queues = std::mem::take(&mut application.queues).into_iter().map(|(name, options)| Queue {
+            name,
+            concurrency: options.concurrency,
+            rate: options.rate,
+        });
+        let path = application.routes.iter().find(|route| matches!(route.kind, RouteKind::Job));
+        let told = Told {
+            specs: specs.collect(),
+            queues: queues.collect(),
+            recurring: recurring.collect::<Result<_, _>>().map_err(|bad| bad.to_string())?,
+            path: path.map(|route| route.path.clone()),
+        };
+        let has_jobs = !(told.specs.is_empty() && told.queues.is_empty() && told.recurring.is_empty());
+        if has_jobs && !self.jobs.store.is_open() {
             self.open_jobs().map_err(|error| error.to_string())?;
         }
-        for (name, options) in queues {
-            let queue = self.jobs.queue(&name);
-            self.tell(Event::QueueConfigured { queue, concurrency: options.concurrency, rate: options.rate });
-        }
-        let names: Vec<Box<str>> = specs.iter().map(|spec| spec.name.as_str().into()).collect();
-        let are_new = names.iter().any(|name| !self.jobs.specs.contains_key(name));
-        self.jobs.specs = specs
-            .into_iter()
-            .map(|spec| {
-                let parkade_wire::JobSpec { name, concurrent, queue, retries, deadline, priority } = spec;
-                (name.into(), Spec { concurrent, queue: queue.into(), retries, deadline, priority })
-            })
-            .collect();
-        if are_new {
-            self.jobs.ask(Question::Recognise, |tag| Command::Recognise { tag, names });
+        Ok(told)
+    }
+
+    /// A worker is about to be ready. If with it the code serves that told this, it replaces what the code before it had told.
+    pub(in crate::server) fn take_jobs_over(&mut self, worker: WorkerId, told: Told) {
+        let Some(generation) = self.core.generation_served_with(worker) else { return };
+        let Told { specs, queues, recurring, path } = told;
+        self.jobs.place = path.as_deref().and_then(found_at);
+        let bounds =
+            |Queue { name, concurrency, rate }| QueueBounds { queue: self.jobs.queue(&name), concurrency, rate };
+        let queues: Vec<QueueBounds> = queues.into_iter().map(bounds).collect();
+        let are_new = specs.keys().any(|name| !self.jobs.specs.contains_key(name));
+        let is_switch = self.jobs.generation.replace(generation) != Some(generation);
+        self.jobs.specs = specs;
+        self.jobs.timetables.take_over(recurring);
+        self.tell(Event::QueuesConfigured { queues });
+        if are_new || is_switch {
+            self.recognise();
         }
         self.recur();
-        Ok(())
     }
+
+    /// Jobs that were unknown and are not any more become ready.
+    pub(super) fn recognise(&mut self) {
+        if self.jobs.store.is_open() {
+            let names = self.jobs.specs.keys().cloned().collect();
+            self.jobs.ask(Question::Recognise, |tag| Command::Recognise { tag, names });
+        }
+    }
+}
+
+/// Where a client finds a job: what stands before the id in the path, and what behind.
+fn found_at(path: &str) -> Option<(Box<str>, Box<str>)> {
+    let (before, rest) = path.split_once('{')?;
+    Some((before.into(), rest.split_once('}')?.1.into()))
 }

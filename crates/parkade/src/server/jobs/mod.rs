@@ -2,6 +2,7 @@
 
 mod answers;
 mod asked;
+mod cancelling;
 mod enqueueing;
 mod learning;
 mod progress;
@@ -18,9 +19,9 @@ use parkade_jobs::sqlite::OpenError;
 use parkade_jobs::{Command, Counts, Fault, Reply, Tag};
 
 use super::Server;
-use crate::admin::JobAnswer;
 use crate::store::{Store, wall};
 use asked::{Question, RunEnd};
+use cancelling::Cancelling;
 use learning::Spec;
 use recurring::Timetables;
 use results::Results;
@@ -40,6 +41,8 @@ const JUMP_MS_MIN: u64 = 1_000;
 pub struct Jobs {
     store: Store,
     specs: HashMap<Box<str>, Spec>,
+    /// Of the code whose application has told them.
+    generation: Option<u32>,
     /// By their numbers.
     queues: Vec<Box<str>>,
     runs: HashMap<RequestId, RunKept>,
@@ -47,9 +50,12 @@ pub struct Jobs {
     questions: HashMap<Tag, Question>,
     tags: u64,
     results: Results,
+    cancelling: Cancelling,
     timetables: Timetables,
     /// What the store could not note: it is asked again, about once a second.
     unnoted: Vec<RunEnd>,
+    /// Some were found unknown: perhaps by code that serves no more.
+    are_unknown: bool,
     /// Of an attempt, where the application says nothing.
     deadline: Option<std::time::Duration>,
     /// As the store said last.
@@ -77,13 +83,16 @@ impl Jobs {
         Self {
             store,
             specs: HashMap::new(),
+            generation: None,
             queues: vec![QUEUE_DEFAULT.into()],
             runs: HashMap::new(),
             questions: HashMap::new(),
             tags: 0,
             results: Results::default(),
+            cancelling: Cancelling::default(),
             timetables: Timetables::default(),
             unnoted: Vec::new(),
+            are_unknown: false,
             deadline,
             counts: Counts::default(),
             enqueued: 0,
@@ -130,12 +139,6 @@ impl Jobs {
     fn location(&self, job: JobId) -> Option<String> {
         let (before, behind) = self.place.as_ref()?;
         Some(format!("{before}{}{behind}", stored(job)))
-    }
-
-    /// The path of the route for jobs.
-    fn is_found_at(&mut self, path: &str) {
-        self.place =
-            path.split_once('{').and_then(|(before, rest)| Some((before.into(), rest.split_once('}')?.1.into())));
     }
 
     pub fn drop_result(&mut self, job: JobId) {
@@ -233,7 +236,7 @@ impl Server {
             Question::LookUp { request } => self.hear_found(request, reply),
             Question::EndedElsewhere => self.hear_ended_elsewhere(reply),
             Question::Announce { job } => self.hear_announced(job, reply),
-            Question::Cancel { job, reply: back } => self.hear_cancelled(job, back, reply),
+            Question::Cancel { job } => self.hear_cancelled(job, reply),
             Question::Asked(back) => asked::answer(back, reply),
             Question::Retried(back) => {
                 self.hear_changed(&reply);
@@ -277,33 +280,15 @@ impl Server {
         for end in std::mem::take(&mut self.jobs.unnoted) {
             self.note(end);
         }
+        if std::mem::take(&mut self.jobs.are_unknown) {
+            self.recognise();
+        }
         if self.jobs.timetables.is_ignorant() && !self.jobs.is_asked(|question| matches!(question, Question::Schedules))
         {
             self.jobs.ask(Question::Schedules, |tag| Command::Schedules { tag });
         }
         if self.jobs.store.is_open() && !self.jobs.is_asked(|question| matches!(question, Question::Count)) {
             self.jobs.ask(Question::Count, |tag| Command::Count { tag });
-        }
-    }
-
-    /// Ends a job, wherever it is. Answers nothing: whoever wants to know asks afterwards.
-    pub(super) fn cancel_job(&mut self, job: JobId, reply: Option<asked::Back>) {
-        if self.core.runs_job(job) {
-            self.tell(Event::JobCancelled { job });
-            if let Some(back) = reply {
-                let _ = back.send(JobAnswer::Changed(true));
-            }
-            return;
-        }
-        self.jobs.ask(Question::Cancel { job, reply }, |tag| Command::Cancel { tag, job: stored(job) });
-    }
-
-    fn hear_cancelled(&mut self, job: JobId, back: Option<asked::Back>, reply: Reply) {
-        if matches!(reply, Reply::Changed { changed: true, .. }) {
-            self.job_has_ended(parkade_jobs::Ended { id: stored(job), ending: parkade_jobs::Ending::Cancelled });
-        }
-        if let Some(back) = back {
-            asked::answer(back, reply);
         }
     }
 }

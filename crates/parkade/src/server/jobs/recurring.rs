@@ -24,8 +24,9 @@ pub struct Timetables {
     due: Option<Moment>,
 }
 
+/// A job that recurs.
 #[derive(Debug)]
-struct Entry {
+pub struct Entry {
     name: Box<str>,
     job: Box<str>,
     arguments: Bytes,
@@ -42,28 +43,38 @@ pub struct BadRecurring {
     why: BadTimetable,
 }
 
+impl Entry {
+    pub fn read(told: Recurring) -> Result<Self, BadRecurring> {
+        let timetable = match &told.when {
+            When::Every(seconds) => Ok(Timetable::every(crate::server::seconds::duration(*seconds))),
+            When::Cron { fields, timezone } => Timetable::cron(fields, timezone),
+        };
+        let timetable = timetable.map_err(|why| BadRecurring { name: told.name.clone(), why })?;
+        let missed = match told.missed {
+            WireMissed::Once => Missed::Once,
+            WireMissed::Skip => Missed::Skip,
+            WireMissed::All => Missed::All,
+        };
+        let (name, job) = (told.name.into(), told.job.into());
+        let (arguments, key) = (Bytes::copy_from_slice(&told.arguments), told.key.map(Into::into));
+        Ok(Self { name, job, arguments, timetable, missed, key, last: None })
+    }
+}
+
 impl Timetables {
-    /// The application that has just come says what recurs; what is known of each stays.
-    pub fn learn(&mut self, recurring: Vec<Recurring>) -> Result<(), BadRecurring> {
-        let entries = recurring.into_iter().map(|told| {
-            let timetable = match &told.when {
-                When::Every(seconds) => Ok(Timetable::every(crate::server::seconds::duration(*seconds))),
-                When::Cron { fields, timezone } => Timetable::cron(fields, timezone),
-            };
-            let timetable = timetable.map_err(|why| BadRecurring { name: told.name.clone(), why })?;
-            let last = self.all.iter().find(|known| *known.name == *told.name).and_then(|known| known.last);
-            let missed = match told.missed {
-                WireMissed::Once => Missed::Once,
-                WireMissed::Skip => Missed::Skip,
-                WireMissed::All => Missed::All,
-            };
-            let (name, job) = (told.name.into(), told.job.into());
-            let (arguments, key) = (Bytes::copy_from_slice(&told.arguments), told.key.map(Into::into));
-            Ok(Entry { name, job, arguments, timetable, missed, key, last })
-        });
-        self.all = entries.collect::<Result<_, _>>()?;
+    /// What recurs from now on. What is known of each stays, also of those that recur no more: they may come back.
+    pub fn take_over(&mut self, entries: Vec<Entry>) {
+        let before = std::mem::replace(&mut self.all, entries);
+        if let Some(known) = &mut self.known {
+            for Entry { name, last, .. } in before {
+                let Some(last) = last else { continue };
+                match known.iter_mut().find(|(known, _)| *known == name) {
+                    Some((_, known)) => *known = last.max(*known),
+                    None => known.push((name, last)),
+                }
+            }
+        }
         self.remember();
-        Ok(())
     }
 
     fn forget(&mut self) {

@@ -59,6 +59,9 @@ impl Server {
     }
 
     pub(in crate::server) fn look_up_job(&mut self, request: RequestId, job: JobId) {
+        if self.cancels(request) && self.jobs.cancelling.hold(job, request) {
+            return;
+        }
         if self.jobs.store.is_open() {
             let question = super::Question::LookUp { request };
             self.jobs.ask(question, |tag| parkade_jobs::Command::Find { tag, job: stored(job) });
@@ -91,8 +94,7 @@ impl Server {
 
     /// How it stands with a job is the answer.
     pub(in crate::server) fn answer_job(&mut self, request: RequestId, job: JobId, standing: Standing) {
-        let cancels =
-            self.exchanges.peek(request).and_then(|exchange| exchange.jobs.as_ref()).is_some_and(|jobs| jobs.cancels);
+        let cancels = self.cancels(request);
         match (standing, self.jobs.results.of(job)) {
             (Standing::Ended, Some(Ending::Completed { result })) if !cancels => match answers::response(result) {
                 Ok(made) => {
@@ -118,6 +120,9 @@ impl Server {
                 self.say_json(request, 200, &[], &body);
             }
             (Standing::Ended, Some(Ending::Cancelled)) => self.say(request, 410, "client", "the job was cancelled"),
+            (Standing::Pending, _) if cancels && !self.is_being_cancelled(job) => {
+                self.say(request, 409, "client", "the job cannot be ended any more, or another server runs it");
+            }
             (Standing::Pending, _) => self.answer_pending(request, job),
             (Standing::Missing, _) => self.say(request, 404, "client", "there is no such job, or no more"),
             (Standing::Ended, None) => {
@@ -125,6 +130,11 @@ impl Server {
                 self.refuse(request, Refusal::BadAnswer);
             }
         }
+    }
+
+    /// Whether the request ends a job rather than waiting for it.
+    fn cancels(&self, request: RequestId) -> bool {
+        self.exchanges.peek(request).and_then(|exchange| exchange.jobs.as_ref()).is_some_and(|jobs| jobs.cancels)
     }
 
     fn answer_pending(&mut self, request: RequestId, job: JobId) {

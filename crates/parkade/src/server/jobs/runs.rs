@@ -49,9 +49,19 @@ impl Server {
     }
 
     pub(super) fn hear_claimed(&mut self, reply: Reply) {
-        let Reply::Claimed { jobs, more, next, .. } = reply else { return self.tell(Event::JobsNotClaimed) };
-        let claimed = jobs.into_iter().map(|job| self.begin_run(job)).collect();
-        self.tell(Event::JobsClaimed { jobs: claimed, more, next: next.map(until) });
+        // Before the core asks again: a later claim has nothing that was running by then.
+        let awaited = self.jobs.cancelling.that_await_a_claim();
+        match reply {
+            Reply::Claimed { jobs, more, next, .. } => {
+                let claimed = jobs.into_iter().map(|job| self.begin_run(job)).collect();
+                self.tell(Event::JobsClaimed { jobs: claimed, more, next: next.map(until) });
+            }
+            _ => self.tell(Event::JobsNotClaimed),
+        }
+        for job in awaited {
+            let is_cancelled = self.cancel_run(job);
+            self.settle_cancelling(job, is_cancelled);
+        }
     }
 
     fn begin_run(&mut self, job: Claimed) -> ClaimedJob {
@@ -154,6 +164,12 @@ impl Server {
         };
         if is_stale {
             tracing::warn!(job = %end.job, "a run of a job ended that had been given up before");
+        }
+        match end.verdict {
+            Verdict::Unknown => self.jobs.are_unknown = true,
+            // It is ready, for whoever is free: that of a reload's old code.
+            Verdict::HandedBack => self.tell(Event::JobsReady { after: None }),
+            _ => {}
         }
         if let Some(due) = due {
             self.tell(Event::JobsReady { after: Some(until(due)) });

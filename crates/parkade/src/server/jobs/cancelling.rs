@@ -1,0 +1,149 @@
+//! Jobs that somebody ends: the store ends those that wait, the core those that run, and here nobody is told that one will end
+//! while it is on its way between the two.
+
+use std::collections::HashMap;
+
+use parkade_core::{Event, JobId, RequestId};
+use parkade_jobs::{Command, Ended, Ending, Fault, Reply, Verdict};
+
+use super::asked::{Back, Question};
+use super::{Server, core, stored};
+use crate::admin::JobAnswer;
+
+/// Each has somebody who waits, and is answered within a claim. Then: nobody can end another.
+const CANCELLING_COUNT_MAX: usize = 10_000;
+
+/// Those of which the store has not said that it has ended them, and that no core ran when they were to be ended.
+#[derive(Debug, Default)]
+pub struct Cancelling {
+    jobs: HashMap<JobId, Asked>,
+}
+
+/// Who wants it to end.
+#[derive(Debug, Default)]
+struct Asked {
+    /// The store says that it runs, and the claim that is under way may have it.
+    awaits_claim: bool,
+    backs: Vec<Back>,
+    requests: Vec<RequestId>,
+}
+
+impl Cancelling {
+    /// Whether the request is to wait until it is known if the job will end.
+    pub fn hold(&mut self, job: JobId, request: RequestId) -> bool {
+        let Some(asked) = self.jobs.get_mut(&job) else { return false };
+        asked.requests.push(request);
+        true
+    }
+
+    pub fn that_await_a_claim(&self) -> Vec<JobId> {
+        self.jobs.iter().filter(|(_, asked)| asked.awaits_claim).map(|(job, _)| *job).collect()
+    }
+}
+
+impl Server {
+    /// Ends a job, wherever it is. `back` is told whether it will end; a request is answered when that is known.
+    pub(super) fn cancel_job(&mut self, job: JobId, back: Option<Back>) {
+        let answer = if self.cancel_run(job) {
+            JobAnswer::Changed(true)
+        } else if let Some(asked) = self.jobs.cancelling.jobs.get_mut(&job) {
+            return asked.backs.extend(back);
+        } else if self.jobs.cancelling.jobs.len() >= CANCELLING_COUNT_MAX {
+            JobAnswer::Refused(Fault::QueueFull)
+        } else {
+            let asked = Asked { backs: back.into_iter().collect(), ..Asked::default() };
+            self.jobs.cancelling.jobs.insert(job, asked);
+            return self.ask_to_cancel(job);
+        };
+        if let Some(back) = back {
+            let _ = back.send(answer);
+        }
+    }
+
+    fn ask_to_cancel(&mut self, job: JobId) {
+        self.jobs.ask(Question::Cancel { job }, |tag| Command::Cancel { tag, job: stored(job) });
+    }
+
+    /// Whether the core had it.
+    pub(super) fn cancel_run(&mut self, job: JobId) -> bool {
+        let runs = self.core.runs_job(job);
+        if runs {
+            self.tell(Event::JobCancelled { job });
+        }
+        runs
+    }
+
+    pub(super) fn hear_cancelled(&mut self, job: JobId, reply: Reply) {
+        match reply {
+            Reply::Changed { changed: true, .. } => {
+                self.job_has_ended(Ended { id: stored(job), ending: Ending::Cancelled });
+                self.settle_cancelling(job, true);
+            }
+            Reply::Changed { changed: false, .. } => self.cancel_on_its_way(job),
+            Reply::Refused { fault, .. } => self.settle(job, || JobAnswer::Refused(fault.clone())),
+            _ => self.settle_cancelling(job, false),
+        }
+    }
+
+    /// For the store it does not wait: then it runs, is about to, or has run and the store does not have that yet.
+    fn cancel_on_its_way(&mut self, job: JobId) {
+        if self.cancel_run(job) {
+            return self.settle_cancelling(job, true);
+        }
+        if let Some(end) = self.jobs.unnoted.iter_mut().find(|end| core(end.job) == job) {
+            if goes_on(&end.verdict) {
+                end.verdict = Verdict::Cancelled;
+            }
+            let is_cancelled = matches!(end.verdict, Verdict::Cancelled);
+            return self.settle_cancelling(job, is_cancelled);
+        }
+        match self.end_under_way(job).map(|verdict| (goes_on(verdict), matches!(verdict, Verdict::Cancelled))) {
+            // It waits in the store again when that is noted, or is among the unnoted.
+            Some((true, _)) => self.ask_to_cancel(job),
+            Some((false, is_cancelled)) => self.settle_cancelling(job, is_cancelled),
+            None if self.jobs.is_asked(|question| matches!(question, Question::Claim)) => {
+                if let Some(asked) = self.jobs.cancelling.jobs.get_mut(&job) {
+                    asked.awaits_claim = true;
+                }
+            }
+            None => self.settle_cancelling(job, false),
+        }
+    }
+
+    /// What the store is being told of how an attempt ended.
+    fn end_under_way(&self, job: JobId) -> Option<&Verdict> {
+        self.jobs.questions.values().find_map(|question| match question {
+            Question::End(end) if core(end.job) == job => Some(&end.verdict),
+            _ => None,
+        })
+    }
+
+    /// Whether the store will have it as cancelled, though it has not said so.
+    pub(super) fn is_being_cancelled(&self, job: JobId) -> bool {
+        let unnoted = self.jobs.unnoted.iter().find(|end| core(end.job) == job).map(|end| &end.verdict);
+        matches!(unnoted.or_else(|| self.end_under_way(job)), Some(Verdict::Cancelled))
+    }
+
+    /// It is known whether it will end.
+    pub(super) fn settle_cancelling(&mut self, job: JobId, will_end: bool) {
+        self.settle(job, || JobAnswer::Changed(will_end));
+    }
+
+    fn settle(&mut self, job: JobId, answer: impl Fn() -> JobAnswer) {
+        let Some(Asked { backs, requests, .. }) = self.jobs.cancelling.jobs.remove(&job) else { return };
+        for back in backs {
+            let _ = back.send(answer());
+        }
+        for request in requests {
+            self.look_up_job(request, job);
+        }
+    }
+}
+
+/// Whether the job is run again by itself.
+const fn goes_on(verdict: &Verdict) -> bool {
+    match verdict {
+        Verdict::Retry { .. } | Verdict::HandedBack | Verdict::Unknown => true,
+        Verdict::Completed { .. } | Verdict::Dead { .. } | Verdict::Cancelled => false,
+    }
+}
