@@ -37,6 +37,8 @@ pub fn reply(reply: &Reply) -> String {
             None => "goes-on".to_owned() + &moment(" due", *due),
         },
         Reply::Changed { changed, .. } => if *changed { "yes" } else { "no" }.to_owned(),
+        // A store that several share asks the one that runs it.
+        Reply::Asked { .. } => "no".to_owned(),
         Reply::Found { job, .. } => job.as_deref().map_or("none".to_owned(), found),
         Reply::Listed { jobs, .. } => {
             let names: Vec<String> = jobs.iter().map(|job| name(job.id)).collect();

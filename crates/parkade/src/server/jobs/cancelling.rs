@@ -22,8 +22,8 @@ pub struct Cancelling {
 /// Who wants it to end.
 #[derive(Debug, Default)]
 struct Asked {
-    /// The store says that it runs, and the claim that is under way may have it.
-    awaits_claim: bool,
+    /// The store says that it runs, and the claim that is under way may have it. If it does not: whether it ends all the same.
+    awaits_claim: Option<bool>,
     backs: Vec<Back>,
     requests: Vec<RequestId>,
 }
@@ -36,8 +36,9 @@ impl Cancelling {
         true
     }
 
-    pub fn that_await_a_claim(&self) -> Vec<JobId> {
-        self.jobs.iter().filter(|(_, asked)| asked.awaits_claim).map(|(job, _)| *job).collect()
+    /// Each with whether it ends if the claim has not taken it.
+    pub fn that_await_a_claim(&self) -> Vec<(JobId, bool)> {
+        self.jobs.iter().filter_map(|(job, asked)| Some((*job, asked.awaits_claim?))).collect()
     }
 }
 
@@ -79,14 +80,16 @@ impl Server {
                 self.job_has_ended(Ended { id: stored(job), ending: Ending::Cancelled });
                 self.settle_cancelling(job, true);
             }
-            Reply::Changed { changed: false, .. } => self.cancel_on_its_way(job),
+            Reply::Changed { changed: false, .. } => self.cancel_on_its_way(job, false),
+            Reply::Asked { .. } => self.cancel_on_its_way(job, true),
             Reply::Refused { fault, .. } => self.settle(job, || JobAnswer::Refused(fault.clone())),
             _ => self.settle_cancelling(job, false),
         }
     }
 
-    /// For the store it does not wait: then it runs, is about to, or has run and the store does not have that yet.
-    fn cancel_on_its_way(&mut self, job: JobId) {
+    /// For the store it does not wait: then it runs, is about to, or has run and the store does not have that yet. `is_asked`: whoever runs it
+    /// has been asked to end it, which may be another server.
+    fn cancel_on_its_way(&mut self, job: JobId, is_asked: bool) {
         if self.cancel_run(job) {
             return self.settle_cancelling(job, true);
         }
@@ -103,10 +106,10 @@ impl Server {
             Some((false, is_cancelled)) => self.settle_cancelling(job, is_cancelled),
             None if self.jobs.is_asked(|question| matches!(question, Question::Claim)) => {
                 if let Some(asked) = self.jobs.cancelling.jobs.get_mut(&job) {
-                    asked.awaits_claim = true;
+                    asked.awaits_claim = Some(is_asked);
                 }
             }
-            None => self.settle_cancelling(job, false),
+            None => self.settle_cancelling(job, is_asked),
         }
     }
 

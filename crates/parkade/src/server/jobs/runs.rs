@@ -58,9 +58,9 @@ impl Server {
             }
             _ => self.tell(Event::JobsNotClaimed),
         }
-        for job in awaited {
+        for (job, ends_elsewhere) in awaited {
             let is_cancelled = self.cancel_run(job);
-            self.settle_cancelling(job, is_cancelled);
+            self.settle_cancelling(job, is_cancelled || ends_elsewhere);
         }
     }
 
