@@ -179,7 +179,7 @@ impl Server {
     /// Opens the store when there is one already, so that what was left is gone on with.
     pub fn open_jobs(&mut self) -> Result<(), OpenError> {
         self.jobs.store.open()?;
-        self.jobs.seen = Some((self.jobs.store.time().0, self.now));
+        self.jobs.seen = Some((self.jobs.store.time().0, self.clock.now()));
         self.jobs.ask(Question::Schedules, |tag| Command::Schedules { tag });
         self.tell(Event::JobsReady { after: None });
         Ok(())
