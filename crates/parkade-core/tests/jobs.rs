@@ -92,7 +92,7 @@ fn runs_are_told_apart_from_requests() {
     assert_eq!(status(WAITS), (parked, parked, (0, 0)));
     assert_eq!(status("ready:1 arrive:a park:a:timer:5s:call"), (parked, none, (1, 1)));
     let worker = Script::run(config(), &format!("{RUNS} return:r arrive:a answer:a"));
-    let worker = worker.core.status(worker.now).workers[0].clone();
+    let worker = worker.core.status(worker.now).workers[0];
     assert_eq!((worker.done, worker.jobs_done), (2, 1));
 }
 
