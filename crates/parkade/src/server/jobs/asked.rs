@@ -27,14 +27,16 @@ pub enum Question {
         request: RequestId,
     },
     /// A job that somebody here waits for has ended in another server: how?
-    EndedElsewhere,
+    EndedElsewhere {
+        job: JobId,
+    },
     /// Somebody has begun to follow the job: if it has ended, that is said once more.
     Announce {
         job: JobId,
     },
     Cancel {
         job: JobId,
-        reply: Option<Back>,
+        by: Canceller,
     },
     Asked(Back),
     Retried(Back),
@@ -45,6 +47,17 @@ pub enum Question {
         is_skipped: bool,
     },
     Count,
+}
+
+/// Who ends a job.
+#[derive(Debug)]
+pub enum Canceller {
+    Operator(Back),
+    /// `is_curious`: it is to be told how it stands with the job then.
+    Client {
+        request: RequestId,
+        is_curious: bool,
+    },
 }
 
 /// How an attempt of a job ended.
@@ -97,7 +110,7 @@ impl Server {
         }
         match ask {
             JobAsk::Enqueue(job) => self.enqueue_for(*job, back),
-            JobAsk::Cancel(job) => self.cancel_job(core(job), Some(back)),
+            JobAsk::Cancel(job) => self.cancel_job(core(job), Canceller::Operator(back)),
             JobAsk::Retry(job) => self.jobs.ask(Question::Retried(back), |tag| Command::Retry { tag, job }),
             JobAsk::Drop(job) => self.jobs.ask(Question::Asked(back), |tag| Command::Drop { tag, job }),
             JobAsk::Show(job) => self.jobs.ask(Question::Asked(back), |tag| Command::Find { tag, job }),

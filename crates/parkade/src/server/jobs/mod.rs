@@ -20,7 +20,7 @@ use parkade_jobs::{Command, Counts, Fault, Reply, Tag};
 use super::Server;
 use crate::admin::JobAnswer;
 use crate::store::{Store, wall};
-use asked::{Question, RunEnd};
+use asked::{Canceller, Question, RunEnd};
 use learning::Spec;
 use recurring::Timetables;
 use results::Results;
@@ -47,6 +47,9 @@ pub struct Jobs {
     timetables: Timetables,
     /// What the store could not note: it is asked again, about once a second.
     unnoted: Vec<RunEnd>,
+    /// What the store could not say of them is asked likewise: how they stand, for those who follow them; how they ended elsewhere.
+    unannounced: HashSet<JobId>,
+    unheard: HashSet<JobId>,
     /// Of an attempt, where the application says nothing.
     deadline: Option<std::time::Duration>,
     /// As the store said last.
@@ -79,6 +82,8 @@ impl Jobs {
             results: Results::default(),
             timetables: Timetables::default(),
             unnoted: Vec::new(),
+            unannounced: HashSet::new(),
+            unheard: HashSet::new(),
             deadline,
             counts: Counts::default(),
             enqueued: 0,
@@ -219,9 +224,9 @@ impl Server {
             Question::Claim => self.hear_claimed(reply),
             Question::End(end) => self.hear_run_noted(*end, reply),
             Question::LookUp { request } => self.hear_found(request, reply),
-            Question::EndedElsewhere => self.hear_ended_elsewhere(reply),
+            Question::EndedElsewhere { job } => self.hear_ended_elsewhere(job, reply),
             Question::Announce { job } => self.hear_announced(job, reply),
-            Question::Cancel { job, reply: back } => self.hear_cancelled(job, back, reply),
+            Question::Cancel { job, by } => self.hear_cancelled(job, by, reply),
             Question::Asked(back) => asked::answer(back, reply),
             Question::Retried(back) => {
                 self.hear_changed(&reply);
@@ -245,10 +250,18 @@ impl Server {
         }
     }
 
-    /// About once a second: what is left to be noted, and the counts for whoever looks.
+    /// About once a second: what is left to be noted or told, and the counts for whoever looks.
     pub(super) fn look_after_jobs(&mut self) {
         for end in std::mem::take(&mut self.jobs.unnoted) {
             self.note(end);
+        }
+        for job in std::mem::take(&mut self.jobs.unannounced) {
+            if self.is_followed(job) {
+                self.announce(job);
+            }
+        }
+        for job in std::mem::take(&mut self.jobs.unheard) {
+            self.job_has_ended_elsewhere(job);
         }
         if self.jobs.timetables.is_ignorant() && !self.jobs.is_asked(|question| matches!(question, Question::Schedules))
         {
@@ -259,24 +272,27 @@ impl Server {
         }
     }
 
-    /// Ends a job, wherever it is. Answers nothing: whoever wants to know asks afterwards.
-    pub(super) fn cancel_job(&mut self, job: JobId, reply: Option<asked::Back>) {
+    /// Ends a job, wherever it is. A client is told nothing by this: it asks afterwards.
+    pub(super) fn cancel_job(&mut self, job: JobId, by: Canceller) {
         if self.core.runs_job(job) {
             self.tell(Event::JobCancelled { job });
-            if let Some(back) = reply {
+            if let Canceller::Operator(back) = by {
                 let _ = back.send(JobAnswer::Changed(true));
             }
             return;
         }
-        self.jobs.ask(Question::Cancel { job, reply }, |tag| Command::Cancel { tag, job: stored(job) });
+        self.jobs.ask(Question::Cancel { job, by }, |tag| Command::Cancel { tag, job: stored(job) });
     }
 
-    fn hear_cancelled(&mut self, job: JobId, back: Option<asked::Back>, reply: Reply) {
+    fn hear_cancelled(&mut self, job: JobId, by: Canceller, reply: Reply) {
         if matches!(reply, Reply::Changed { changed: true, .. }) {
             self.job_has_ended(parkade_jobs::Ended { id: stored(job), ending: parkade_jobs::Ending::Cancelled });
         }
-        if let Some(back) = back {
-            asked::answer(back, reply);
+        match (by, &reply) {
+            (Canceller::Operator(back), _) => asked::answer(back, reply),
+            (Canceller::Client { is_curious: false, .. }, _) => {}
+            (Canceller::Client { request, .. }, Reply::Refused { .. }) => self.tell(Event::JobNotLookedUp { request }),
+            (Canceller::Client { request, .. }, _) => self.find_job(request, job),
         }
     }
 }
