@@ -31,6 +31,9 @@ impl<'a> Reader<'a> {
         Self { left: bytes }
     }
 
+    /// Handed over in memory a token costs four times as much to write as JSON (half a million of them: 13 ms, not 3).
+    #[expect(clippy::inline_always, reason = "measured; see above")]
+    #[inline(always)]
     pub fn next(&mut self) -> Read<Token<'a>> {
         let [marker] = self.array()?;
         Ok(match marker {

@@ -21,47 +21,41 @@ struct Open {
 pub fn json(bytes: &[u8], depth_max: usize) -> Result<Vec<u8>, String> {
     let mut reader = Reader::new(bytes);
     let mut out = Vec::with_capacity(bytes.len() * 2);
-    let mut open: Vec<Open> = Vec::new();
+    let mut around: Vec<Open> = Vec::new();
+    // As if the value stood alone in something that is never closed.
+    let mut inmost = Open { left: 1, is_map: false };
     loop {
         let token = reader.next()?;
         if let Token::Array(left @ 1..) | Token::Map(left @ 1..) = token {
-            if open.len() >= depth_max {
+            if around.len() >= depth_max {
                 return Err(format!("its values are nested deeper than {depth_max}"));
             }
             let is_map = matches!(token, Token::Map(_));
             out.push(if is_map { b'{' } else { b'[' });
-            open.push(Open { left, is_map });
-            if is_map {
-                write_key(reader.next()?, &mut out)?;
+            around.push(std::mem::replace(&mut inmost, Open { left, is_map }));
+        } else {
+            write_value(token, &mut out)?;
+            inmost.left -= 1;
+            while inmost.left == 0 {
+                let Some(outer) = around.pop() else {
+                    reader.end()?;
+                    return Ok(out);
+                };
+                out.push(if inmost.is_map { b'}' } else { b']' });
+                inmost = outer;
+                inmost.left -= 1;
             }
-            continue;
-        }
-        write_value(token, &mut out)?;
-        if !go_on(&mut open, &mut reader, &mut out)? {
-            reader.end()?;
-            return Ok(out);
-        }
-    }
-}
-
-/// Closes what is complete. Whether another value is to follow.
-fn go_on(open: &mut Vec<Open>, reader: &mut Reader<'_>, out: &mut Vec<u8>) -> Result<bool, String> {
-    while let Some(last) = open.last_mut() {
-        last.left -= 1;
-        if last.left > 0 {
             out.push(b',');
-            if last.is_map {
-                write_key(reader.next()?, out)?;
-            }
-            return Ok(true);
         }
-        out.push(if last.is_map { b'}' } else { b']' });
-        open.pop();
+        if inmost.is_map {
+            write_key(reader.next()?, &mut out)?;
+        }
     }
-    Ok(false)
 }
 
 /// One that has nothing in it.
+#[expect(clippy::inline_always, reason = "as of `Reader::next`, which gives it what it writes")]
+#[inline(always)]
 fn write_value(token: Token<'_>, out: &mut Vec<u8>) -> Result<(), String> {
     match token {
         Token::Nil => out.extend(b"null"),
