@@ -64,6 +64,12 @@ def test_a_result_that_cannot_be_kept_is_a_failure_that_says_so(plain: Place) ->
     server.until_logged("object that cannot be kept")
 
 
+def test_a_result_that_no_client_could_be_told_is_a_failure_that_says_so(plain: Place) -> None:
+    server, _ = plain
+    assert result(server, enqueue(server, "give_untellable")).status == 500
+    server.until_logged(r"\(1, 2\) cannot be a key")
+
+
 @pytest.mark.promise(9)
 @pytest.mark.parametrize("name", ["leave", "crash", "loop", "oversleep"])
 def test_a_job_that_takes_its_worker_along_is_tried_again(plain: Place, name: str) -> None:

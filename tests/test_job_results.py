@@ -84,6 +84,27 @@ def test_a_result_is_answered_as_if_a_handler_had_returned_it(
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [("keys", '{"null":1,"true":2,"1.5":3,"7":{"false":"cmF3"}}'), ("depth", "[" * 300 + "1" + "]" * 300)],
+)
+def test_a_result_that_json_cannot_say_as_it_is_is_said_all_the_same(plain: Place, kind: str, body: str) -> None:
+    server, _ = plain
+    answer = result(server, enqueue(server, "give_odd", kind))
+    assert (answer.status, answer.text) == (200, body)
+
+
+def test_all_who_wait_for_a_large_result_get_it(plain: Place) -> None:
+    server, _ = plain
+    gate = server.new_gate()
+    enqueue(server, "wait_at", gate, queue="single")
+    job = enqueue(server, "give_many", 100_000, queue="single")
+    clients = server.waiting(f"/jobs/{job}", 30, "Prefer: wait=60")
+    server.until(lambda status: status["waits"]["job"]["count"] == 30)
+    server.open_gate(gate)
+    assert all(client.answer().body == b"[" + b",".join([b"[]"] * 100_000) + b"]" for client in clients)
+
+
 def test_a_result_may_be_a_response(plain: Place) -> None:
     server, _ = plain
     for answer in (server.post("/returned", asking("page")), result(server, enqueue(server, "page"))):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import time
 from collections.abc import Iterator
@@ -108,6 +109,30 @@ def page() -> Response:
 @app.job
 def give(value: Any) -> Any:
     return value
+
+
+@app.job
+def give_odd(kind: str) -> Any:
+    """What JSON cannot say as it is."""
+    if kind == "keys":
+        return {None: 1, True: 2, 1.5: 3, 7: {False: b"raw"}}
+    return functools.reduce(lambda inner, _: [inner], range(300), 1)
+
+
+@app.job
+def give_many(count: int) -> list[list[None]]:
+    """A result that is large, and consists of many values."""
+    return [[] for _ in range(count)]
+
+
+@app.job(retries=0)
+def give_untellable() -> object:
+    return {(1, 2): 3}
+
+
+@app.job
+def page_to_keep() -> Response:
+    return Response("for a minute", 200, {"cache-control": "max-age=60"})
 
 
 @app.job
@@ -262,6 +287,14 @@ def tell(result: Any, word: str) -> list[Any]:
 def streamed(body: str) -> Iterator[bytes]:
     write.enqueue(body)
     yield b"one"
+    yield b"two"
+
+
+@app.post("/streamed-before")
+def streamed_before(body: str) -> Iterator[bytes]:
+    """The job comes when the answer has begun."""
+    yield b"one"
+    write.enqueue(body)
     yield b"two"
 
 

@@ -218,6 +218,7 @@ impl Core {
                 self.channels.configure(self.now, pattern, limits, &mut self.dropped);
             }
             Event::MessagesLost { channel } => self.lose_messages(&channel),
+            Event::ChannelEnded { channel } => self.end_streams(&channel),
             Event::Tick => self.tick(),
             Event::Reload => self.reload(),
             Event::Drain { grace } => self.drain(grace),

@@ -268,6 +268,8 @@ pub enum Refusal {
     StoreFull,
     /// 503 with `Retry-After`: the jobs that it enqueued cannot be stored.
     StoreUnavailable,
+    /// 503 with `Retry-After`: the store does not say how it stands with a job.
+    StoreUnreadable,
     /// 504: the deadline of a query passed, and what it has done is not known yet.
     QueryTooLong,
     /// 503: an operator ended the query, and what it has done is not known yet.

@@ -87,6 +87,8 @@ pub enum Event {
     ChannelConfigured { pattern: String, limits: HistoryLimits },
     /// Messages of this channel may have been missed where they come from: whoever waits is to be told.
     MessagesLost { channel: ChannelName },
+    /// Nothing more comes on this channel: its streams end.
+    ChannelEnded { channel: ChannelName },
     /// Nothing happened but time: [`Core::next_due`](crate::Core::next_due) has come.
     Tick,
 
@@ -137,6 +139,12 @@ pub enum Wait {
     Job {
         job: JobId,
         timeout: Option<Duration>,
+    },
+    /// If there is such a job: the stream of a channel, until that ends.
+    Follow {
+        job: JobId,
+        channel: ChannelName,
+        since: Option<Cursor>,
     },
 }
 

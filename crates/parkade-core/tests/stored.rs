@@ -64,6 +64,10 @@ fn what_cannot_be_stored_is_no_success_of_an_answer_in_pieces_either() {
     check(&format!("{refused} end:a"), "");
     check(&format!("{refused} arrive:b end:a"), "assign:b:1");
     check(&format!("{refused} wait:10s"), "dump:1:Deadline");
+    let begun = "ready:1 arrive:a begin:a enqueue:a";
+    check(&format!("{begun} full:a end:a"), "abort:a done:a");
+    check(&format!("{begun} enqueue:a broken:a stored:a end:a"), "abort:a done:a");
+    check(&format!("{begun} stored:a end:a"), "end:a done:a");
 }
 
 #[test]

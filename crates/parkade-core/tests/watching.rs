@@ -61,15 +61,15 @@ fn a_job_that_is_not_there_is_told_in_each_of_three_ways() {
 
 #[test]
 fn a_store_that_cannot_say_it_is_told_in_each_of_three_ways() {
-    check(&format!("{ANSWER} unfound:a"), "refuse:a:StoreUnavailable done:a");
-    check(&format!("{CALL} unfound:a"), "refuse:a:StoreUnavailable done:a");
-    check(&format!("{AWAIT} unfound:a"), "resume:1:StoreUnavailable:a");
+    check(&format!("{ANSWER} unfound:a"), "refuse:a:StoreUnreadable done:a");
+    check(&format!("{CALL} unfound:a"), "refuse:a:StoreUnreadable done:a");
+    check(&format!("{AWAIT} unfound:a"), "resume:1:StoreUnreadable:a");
     check(&format!("{AWAIT} unfound:a unfound:a"), "");
     check(&format!("{ANSWER} over:x unfound:a"), "");
     let again = "ready:1:concurrent arrive:a:/async park:a:job:x@1s:await wait:1s park:a:job:y:await";
     check(&format!("{again} unfound:a"), "lookup:a:y");
     let run = "ready:1 jobs claimed:r park:r:job:x:call unfound:r";
-    check(run, "verdict:r:retry:Refused(StoreUnavailable) done:r");
+    check(run, "verdict:r:retry:Refused(StoreUnreadable) done:r");
     for events in [ANSWER, CALL, AWAIT] {
         let script = Script::run(config(), &format!("{events} unfound:a"));
         assert_eq!(
@@ -83,7 +83,6 @@ fn a_store_that_cannot_say_it_is_told_in_each_of_three_ways() {
 fn when_the_time_is_up_it_is_pending() {
     check(&format!("{SOON} found:a:pending wait:4999ms"), "");
     check(&format!("{SOON} found:a:pending wait:5s"), "told:a:x-pending done:a");
-    check(&format!("{SOON} wait:5s"), "told:a:x-pending done:a");
     check(&format!("{SOON} wait:5s found:a:ended"), "dropjob:x");
     check("ready:1 arrive:a park:a:job:x@5s:call wait:5s", "call:a:1:x-pending");
     check("ready:1 arrive:a park:a:job:x@5s:call wait:5s answer:a", "relay:a done:a");
@@ -92,10 +91,45 @@ fn when_the_time_is_up_it_is_pending() {
 }
 
 #[test]
+fn of_a_job_that_the_store_has_said_nothing_of_nobody_is_told_that_it_is_on_its_way() {
+    check(&format!("{SOON} wait:5s"), "refuse:a:StoreUnreadable done:a");
+    let asks = "ready:1 arrive:a park:a:job:x@0s:answer";
+    check(&format!("{asks} wait:10s"), "refuse:a:StoreUnreadable done:a");
+    check(&format!("{asks} wait:10s found:a:pending"), "");
+    check("ready:1 arrive:a:/endless park:a:job:x@0s:answer wait:3600s", "");
+    check("ready:1 arrive:a park:a:job:x@0s:call wait:10s", "call:a:1:x-pending");
+    check("ready:1:concurrent arrive:a:/async park:a:job:x@0s:await wait:10s", "resume:1:x-pending:a");
+    assert_eq!(Script::run(config(), &format!("{asks} found:a:pending")).alarms(), 0);
+}
+
+#[test]
+fn who_follows_a_job_hears_what_is_said_of_it_until_it_has_ended() {
+    let follow = "ready:1 arrive:a park:a:follow:x:answer";
+    check(follow, "lookup:a:x");
+    check(&format!("{follow} found:a:missing"), "told:a:x-missing done:a");
+    check(&format!("{follow} unfound:a"), "refuse:a:StoreUnreadable done:a");
+    check(&format!("{follow} wait:10s"), "refuse:a:StoreUnreadable done:a");
+    check(&format!("{follow} left:a found:a:pending"), "");
+    check(&format!("{follow} found:a:pending"), "open:a:1.0");
+    check(&format!("{follow} found:a:ended"), "open:a:1.0 dropjob:x");
+    check(&format!("{follow} over:x"), "open:a:1.0 dropjob:x");
+    check(&format!("{follow} drain:5s found:a:pending"), "open:a:1.0 end_stream:a cancelled:a:Stopping dismiss:1");
+    let follows = format!("{follow} found:a:pending");
+    check(&format!("{follows} publish:jobs/x"), "feed:m1:a");
+    check(&format!("{follows} wait:3600s publish:jobs/x"), "feed:m1:a");
+    check(&format!("{follows} publish:jobs/x over:channel:jobs/x"), "end_stream:a done:a");
+    check(&format!("{follows} over:channel:jobs/y"), "");
+    check(&format!("{follows} over:channel:jobs/x publish:jobs/x"), "");
+    let script = Script::run(config(), &follows);
+    assert_eq!((script.alarms(), script.watches("x")), (0, false));
+    check("ready:1:concurrent arrive:a:/async park:a:follow:x:await", "resume:1:BadAnswer:a");
+}
+
+#[test]
 fn without_any_time_the_store_is_only_asked() {
     let asks = "ready:1 arrive:a park:a:job:x@0s:answer";
     check(asks, "lookup:a:x");
-    check(&format!("{asks} wait:60s"), "");
+    check(&format!("{asks} wait:9999ms"), "");
     check(&format!("{asks} found:a:pending"), "told:a:x-pending done:a");
     check(&format!("{asks} found:a:ended"), "told:a:x-ended done:a dropjob:x");
     check(&format!("{asks} found:a:missing"), "told:a:x-missing done:a");
@@ -163,7 +197,12 @@ fn who_leaves_is_forgotten_and_what_the_store_says_then_is_dropped() {
 
 #[test]
 fn a_drain_sends_those_who_wait_away() {
-    check(&format!("{ANSWER} drain:30s"), "stop_accepting drain:1:30s told:a:x-pending done:a dismiss:1");
+    check(&format!("{ANSWER} drain:30s"), "stop_accepting drain:1:30s");
+    check(&format!("{ANSWER} drain:30s found:a:pending"), "told:a:x-pending done:a dismiss:1");
+    check(
+        &format!("{ANSWER} found:a:pending drain:30s"),
+        "stop_accepting drain:1:30s told:a:x-pending done:a dismiss:1",
+    );
     check(&format!("{CALL} drain:30s"), "stop_accepting drain:1:30s call:a:1:x-pending");
     check(&format!("{AWAIT} drain:30s"), "stop_accepting drain:1:30s resume:1:x-pending:a");
     let later = "ready:1:concurrent arrive:a:/async drain:30s park:a:job:x:await";

@@ -48,6 +48,7 @@ pub fn refusal(refusal: Refusal) -> &'static str {
         Refusal::NoTransaction => "no transaction",
         Refusal::StoreFull => "store full",
         Refusal::StoreUnavailable => "store unavailable",
+        Refusal::StoreUnreadable => "store unreadable",
     }
 }
 

@@ -59,12 +59,24 @@ def test_a_job_is_told_with_its_queue_and_a_route_of_its_own() -> None:
     ]
 
 
-@pytest.mark.parametrize(("path", "told"), [("/a/b", ["/a/b/{id:uuid}"]), (None, []), ("", ["/{id:uuid}"])])
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [("/a/b", ["/a/b/{id:uuid}"]), ("/a/", ["/a/{id:uuid}"]), (None, []), ("", ["/{id:uuid}"]), ("/", ["/{id:uuid}"])],
+)
 def test_the_route_of_jobs_is_where_the_application_wants_it(path: str | None, told: list[str]) -> None:
     app = App(jobs_path=path)
     assert app.told().routes == [], "without jobs there is none"
     app.job(nothing)
     assert [route.path for route in app.told().routes] == told
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [("/{tenant}/jobs", "without parameters"), ("/jobs/{id}", "without parameters"), ("jobs", "begin with a slash")],
+)
+def test_a_path_of_jobs_that_cannot_be_is_refused_at_once(path: str, told: str) -> None:
+    with pytest.raises(SignatureError, match=told):
+        App(jobs_path=path)
 
 
 def test_a_coroutine_among_jobs_makes_the_application_concurrent() -> None:

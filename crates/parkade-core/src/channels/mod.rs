@@ -225,6 +225,10 @@ impl Channels {
         Some(told)
     }
 
+    pub(crate) fn streams_of(&self, name: &ChannelName) -> Vec<RequestId> {
+        self.named(name).map_or_else(Vec::new, |id| self.channel(id).streams.values().collect())
+    }
+
     pub(crate) fn configure(
         &mut self,
         now: Moment,

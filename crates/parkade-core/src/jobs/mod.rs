@@ -21,7 +21,7 @@ pub(crate) use queues::Queues;
 pub use queues::{Allowance, QueueBounds};
 pub(crate) use verdict::Fate;
 pub use verdict::{Failure, Verdict};
-pub(crate) use watchers::Watchers;
+pub(crate) use watchers::{Wants, Watchers};
 
 /// A job that the store gave to be run now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

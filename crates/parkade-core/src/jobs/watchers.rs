@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::channels::{ChannelName, Cursor};
 use crate::id::{JobId, RequestId};
 
 #[derive(Debug, Default)]
@@ -12,11 +13,21 @@ pub(crate) struct Watchers {
     looked_up: HashMap<RequestId, JobId>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Watched {
     job: JobId,
-    /// It does not wait: it only wants to know how it stands.
-    is_in_a_hurry: bool,
+    wants: Wants,
+}
+
+/// What somebody wants of a job.
+#[derive(Debug)]
+pub(crate) enum Wants {
+    /// To be told when it has ended.
+    End,
+    /// Only to be told how it stands.
+    Standing,
+    /// What is said of it on this channel, if there is such a job.
+    Stream { channel: ChannelName, since: Option<Cursor> },
 }
 
 impl Watchers {
@@ -24,8 +35,8 @@ impl Watchers {
         self.jobs.len()
     }
 
-    pub(crate) fn add(&mut self, request: RequestId, job: JobId) {
-        self.jobs.insert(request, Watched { job, is_in_a_hurry: false });
+    pub(crate) fn add(&mut self, request: RequestId, job: JobId, wants: Wants) {
+        self.jobs.insert(request, Watched { job, wants });
         self.requests.entry(job).or_default().push(request);
     }
 
@@ -41,12 +52,17 @@ impl Watchers {
         self.looked_up.remove(&request)
     }
 
+    /// Whether the store has not answered yet.
+    pub(crate) fn is_looked_up(&self, request: RequestId) -> bool {
+        self.looked_up.contains_key(&request)
+    }
+
     pub(crate) fn looked_up_count(&self) -> usize {
         self.looked_up.len()
     }
 
     pub(crate) fn remove(&mut self, request: RequestId) -> Option<JobId> {
-        let Watched { job, .. } = self.jobs.remove(&request)?;
+        let job = self.jobs.remove(&request)?.job;
         if let Some(requests) = self.requests.get_mut(&job) {
             requests.retain(|other| *other != request);
             if requests.is_empty() {
@@ -61,13 +77,25 @@ impl Watchers {
     }
 
     pub(crate) fn hurry(&mut self, request: RequestId) {
-        if let Some(watched) = self.jobs.get_mut(&request) {
-            watched.is_in_a_hurry = true;
+        if let Some(Watched { wants: wants @ Wants::End, .. }) = self.jobs.get_mut(&request) {
+            *wants = Wants::Standing;
         }
     }
 
     pub(crate) fn is_in_a_hurry(&self, request: RequestId) -> bool {
-        self.jobs.get(&request).is_some_and(|watched| watched.is_in_a_hurry)
+        self.jobs.get(&request).is_some_and(|watched| !matches!(watched.wants, Wants::End))
+    }
+
+    pub(crate) fn follows(&self, request: RequestId) -> bool {
+        self.stream_of(request).is_some()
+    }
+
+    /// The channel on which it follows the job.
+    pub(crate) fn stream_of(&self, request: RequestId) -> Option<(ChannelName, Option<Cursor>)> {
+        match &self.jobs.get(&request)?.wants {
+            Wants::Stream { channel, since } => Some((channel.clone(), *since)),
+            Wants::End | Wants::Standing => None,
+        }
     }
 
     /// Those who wait for this job, in the order in which they came.

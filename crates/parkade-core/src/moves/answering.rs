@@ -41,13 +41,15 @@ impl Core {
         })
     }
 
-    /// The last `DATA` of a response that has begun.
+    /// The last `DATA` of a response that has begun. What it enqueued on its way may be what could not be stored: then it is not whole.
     pub(crate) fn answer_ended(&mut self, request: RequestId, life: Running) -> Result<Life, Unmoved> {
         if life.reply.ended().is_none() {
             return Err(Unmoved { life: Life::Running(life), refused: Refused::OutOfTurn });
         }
-        if !self.jobs.is_run(request) {
-            self.effects.push(Effect::End { request });
+        match self.store_fault(request) {
+            _ if self.jobs.is_run(request) => {}
+            Some(fault) => self.break_off(request, life.reply, fault.into()),
+            None => self.effects.push(Effect::End { request }),
         }
         Ok(self.finish(request, life))
     }

@@ -79,6 +79,7 @@ impl Core {
             Wait::Query(wait) => self.park_query(parking, &wait),
             Wait::Stored => self.park_stored(parking),
             Wait::Job { job, timeout } => self.park_job(parking, job, timeout),
+            Wait::Follow { job, channel, since } => self.park_follow(parking, job, channel, since),
         }
     }
 
@@ -116,7 +117,7 @@ impl Core {
     }
 
     /// The head, what was missed, then whatever comes.
-    fn park_stream(&mut self, parking: Parking, channel: &ChannelName, since: Option<Cursor>) -> Life {
+    pub(crate) fn park_stream(&mut self, parking: Parking, channel: &ChannelName, since: Option<Cursor>) -> Life {
         let request = parking.request;
         if !matches!(parking.sequel, Sequel::Answer) {
             return self.wait_refused(parking, Refusal::BadAnswer);

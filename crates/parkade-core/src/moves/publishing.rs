@@ -48,6 +48,20 @@ impl Core {
         }
     }
 
+    /// They have had all that there is.
+    pub(crate) fn end_streams(&mut self, channel: &ChannelName) {
+        for request in self.channels.streams_of(channel) {
+            self.turn(request, Happening::Woken(Outcome::Elapsed));
+        }
+    }
+
+    pub(crate) fn end_stream(&mut self, request: RequestId, life: Parked) -> Life {
+        self.unwatch(request, &life);
+        self.effects.push(Effect::EndStream { request });
+        let (journey, _) = life.wake(self.now);
+        self.done(request, journey)
+    }
+
     fn answered_by_it(&self, waiters: &[Waiter], gap: bool) -> Vec<RequestId> {
         let alike = waiters.iter().filter(|waiter| waiter.gap == gap).map(|waiter| waiter.request);
         let answer = |request: &RequestId| {

@@ -36,6 +36,12 @@ impl Core {
             (Watch::QueryEnding { reason, .. }, Outcome::Queried { query, completed, late: _ }) => {
                 Outcome::Queried { query, completed, late: Some(reason) }
             }
+            (Watch::Stream { .. }, Outcome::Elapsed) => return self.end_stream(request, life),
+            (Watch::Job, Outcome::Job { standing: Standing::Ended | Standing::Pending, .. })
+                if self.jobs.watchers.follows(request) =>
+            {
+                return self.follow_job(request, life);
+            }
             (Watch::Stored, Outcome::Stored) if matches!(life.sequel, Sequel::Await { .. }) => self.stored(request),
             (_, outcome) => outcome,
         };

@@ -4,28 +4,61 @@
 
 use std::time::Duration;
 
+use crate::channels::{ChannelName, Cursor};
 use crate::core::Core;
 use crate::effect::{Effect, Outcome, Refusal};
 use crate::id::{JobId, RequestId};
-use crate::jobs::Standing;
+use crate::jobs::{Standing, Wants};
 use crate::life::machine::Happening;
-use crate::life::{Bell, Life, Parked, Refused, Watch};
+use crate::life::{Bell, Life, Parked, Refused, Sequel, Watch};
 use crate::moves::parking::Parking;
 
 impl Core {
     pub(crate) fn park_job(&mut self, parking: Parking, job: JobId, timeout: Option<Duration>) -> Life {
-        let request = parking.request;
-        self.jobs.watchers.add(request, job);
-        self.look_up(request, job);
-        let alarm = timeout
-            .filter(|timeout| !timeout.is_zero())
-            .map(|timeout| self.timers.set(self.now + timeout, Bell::Life(request)));
-        let parked = parking.park(Watch::Job, alarm);
-        // A server that stops does not wait for it either; how it stands is told all the same.
-        if timeout.is_some_and(|timeout| timeout.is_zero()) || !self.staff.is_open() {
-            self.jobs.watchers.hurry(request);
+        if timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return self.park_asking(parking, job, Wants::Standing);
         }
-        Life::Parked(parked)
+        let request = parking.request;
+        // A server that stops does not wait for it either; how it stands is told all the same.
+        let wants = if self.staff.is_open() { Wants::End } else { Wants::Standing };
+        self.jobs.watchers.add(request, job, wants);
+        self.look_up(request, job);
+        let alarm = timeout.map(|timeout| self.timers.set(self.now + timeout, Bell::Life(request)));
+        Life::Parked(parking.park(Watch::Job, alarm))
+    }
+
+    /// Whoever follows a job that there is not is told so, instead of nothing for ever.
+    pub(crate) fn park_follow(
+        &mut self,
+        parking: Parking,
+        job: JobId,
+        channel: ChannelName,
+        since: Option<Cursor>,
+    ) -> Life {
+        if !matches!(parking.sequel, Sequel::Answer) {
+            return self.wait_refused(parking, Refusal::BadAnswer);
+        }
+        self.park_asking(parking, job, Wants::Stream { channel, since })
+    }
+
+    /// It waits for the store alone, and for that no longer than for anything else that takes its time.
+    fn park_asking(&mut self, mut parking: Parking, job: JobId, wants: Wants) -> Life {
+        let request = parking.request;
+        self.jobs.watchers.add(request, job, wants);
+        self.look_up(request, job);
+        self.start_spell(request, &mut parking.journey);
+        let alarm = parking.journey.alarm;
+        Life::Parked(parking.park(Watch::Job, alarm))
+    }
+
+    /// There is such a job.
+    pub(crate) fn follow_job(&mut self, request: RequestId, life: Parked) -> Life {
+        let stream = self.jobs.watchers.stream_of(request);
+        self.unwatch(request, &life);
+        let (mut journey, sequel) = life.wake(self.now);
+        self.silence(&mut journey);
+        let (channel, since) = stream.expect("who follows a job has a channel to be told on");
+        self.park_stream(Parking { request, journey, sequel }, &channel, since)
     }
 
     fn look_up(&mut self, request: RequestId, job: JobId) {
@@ -54,7 +87,7 @@ impl Core {
     pub(crate) fn job_not_looked_up(&mut self, request: RequestId) {
         match self.jobs.watchers.looked_up(request) {
             Some(asked) => {
-                self.tell_standing(request, asked, Outcome::Refused { refusal: Refusal::StoreUnavailable });
+                self.tell_standing(request, asked, Outcome::Refused { refusal: Refusal::StoreUnreadable });
             }
             None => self.counts.refused_events.add(Refused::Unknown),
         }
@@ -88,18 +121,24 @@ impl Core {
         self.jobs.watchers.are_there(job)
     }
 
-    /// The time is up.
+    /// The time is up. A client is told nothing of a job that the store has said nothing of.
     pub(crate) fn job_still_pending(&mut self, request: RequestId, life: Parked) -> Life {
-        match self.jobs.watchers.job_of(request) {
-            Some(job) => self.wake(request, life, Outcome::Job { job, standing: Standing::Pending }),
-            None => Life::Parked(life),
+        let Some(job) = self.jobs.watchers.job_of(request) else { return Life::Parked(life) };
+        if matches!(life.sequel, Sequel::Answer) && self.jobs.watchers.is_looked_up(request) {
+            return self.wake(request, life, Outcome::Refused { refusal: Refusal::StoreUnreadable });
         }
+        self.wake(request, life, Outcome::Job { job, standing: Standing::Pending })
     }
 
-    /// The server stops: who waits comes back for the result.
+    /// The server stops: who waits comes back for the result. Clients are told that as soon as the store has said that there is such a job.
     pub(crate) fn end_job_waits(&mut self) {
         for (request, job) in self.jobs.watchers.all() {
-            self.turn(request, Happening::Woken(Outcome::Job { job, standing: Standing::Pending }));
+            let answers = matches!(self.lives.life(request), Some(Life::Parked(Parked { sequel: Sequel::Answer, .. })));
+            if answers && self.jobs.watchers.is_looked_up(request) {
+                self.jobs.watchers.hurry(request);
+            } else {
+                self.turn(request, Happening::Woken(Outcome::Job { job, standing: Standing::Pending }));
+            }
         }
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! `return:r`, `error:r:retry` (`retry@5s`), `error:r:discard`, `error:r:stranger` by whoever holds r. `stop:r` somebody ends job r.
 //! `enqueue:a` by whoever holds a; `stored:a`, `full:a`, `broken:a` by the store. `park:a:stored:all:await`; `park:a:job:x:answer` (`job:x@5s` with a
-//! timeout), `found:a:pending` (`ended`, `missing`) or `unfound:a` by the store, `over:x` job x has ended for good.
+//! timeout), `park:a:follow:x:answer` (on the channel `jobs/x`), `found:a:pending` (`ended`, `missing`) or `unfound:a` by the store, `over:x` job x has ended for good.
 
 use parkade_core::{
     ClaimedJob, Effect, Event, JobId, JobPolicy, QueueBounds, QueueId, Standing, StoreFault, Verdict, WorkerError,

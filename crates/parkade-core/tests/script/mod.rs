@@ -8,7 +8,8 @@
 //!
 //! Queries: `park:a:query:alone:answer` (`alone@2s`: with a deadline; `shared@key`; `shared@key@5s`: its rows are kept; `begin`, `within`, `commit`,
 //! `rollback`), `began:a`, `ended:a` (`ended:a:500`: so many bytes), `failed:a`, `cancelquery:a` by an operator. A query is called by the request
-//! it was begun for, the second of a `a2`. `lost:bids`: messages of a channel.
+//! it was begun for, the second of a `a2`. `lost:bids`: messages of a channel. `over:channel:bids`
+//! nothing more comes on it.
 //!
 //! Jobs: see `jobs`.
 
@@ -126,6 +127,7 @@ impl Script {
             ["ended", query, bytes] => self.ended(query, true, bytes.parse().unwrap()),
             ["cancelquery", query] => Event::QueryCancelledByOperator { query: self.query(query) },
             ["lost", channel] => Event::MessagesLost { channel: ChannelName::parse(channel).unwrap() },
+            ["over", "channel", name] => Event::ChannelEnded { channel: ChannelName::parse(name).unwrap() },
             ["exited", worker] => Event::WorkerExited { worker: id(worker) },
             ["violated", worker] => Event::WorkerViolated { worker: id(worker) },
             ["credit", worker, delta] => Event::Credit { worker: id(worker), delta: delta.parse().unwrap() },

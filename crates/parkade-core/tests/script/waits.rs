@@ -17,6 +17,10 @@ pub(super) fn wait(kind: &str, of: &str) -> Wait {
         let (name, timeout) = of.split_once('@').map_or((of, None), |(name, timeout)| (name, Some(duration(timeout))));
         return Wait::Job { job: jobs::job(name), timeout };
     }
+    if kind == "follow" {
+        let channel = ChannelName::parse(&format!("jobs/{of}")).unwrap();
+        return Wait::Follow { job: jobs::job(of), channel, since: None };
+    }
     if kind == "query" {
         return Wait::Query(query(of));
     }

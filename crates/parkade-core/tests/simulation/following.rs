@@ -35,9 +35,13 @@ impl Model {
             }
             Refusal::Stopping => assert!(drains, "refused without a drain"),
             Refusal::StoreFull | Refusal::StoreUnavailable => {
-                let is_failed = request.has_failed_to_store() && !request.is_unstored();
-                assert!(is_failed || self.jobs.unfound == Some(id), "refused though it is stored");
-                self.seen.insert(if is_failed { "not stored" } else { "not looked up" });
+                assert!(request.has_failed_to_store() && !request.is_unstored(), "refused though it is stored");
+                self.seen.insert("not stored");
+            }
+            Refusal::StoreUnreadable => {
+                let is_silent = self.jobs.looked_up.contains_key(&id);
+                assert!(is_silent || self.jobs.unfound == Some(id), "refused though the store has said it");
+                self.seen.insert(if is_silent { "store silent" } else { "not looked up" });
             }
             _ => {}
         }

@@ -228,7 +228,7 @@ impl Model {
                     request.enqueued.clear();
                 }
             }
-            (Outcome::Refused { refusal: parkade_core::Refusal::StoreUnavailable }, Wait::Job { .. }) => {
+            (Outcome::Refused { refusal: parkade_core::Refusal::StoreUnreadable }, Wait::Job { .. }) => {
                 assert_eq!(self.jobs.unfound, Some(id), "the store has not said so");
                 self.seen.insert("not looked up");
             }

@@ -112,7 +112,7 @@ impl Waiting {
 
     pub fn channel(&self) -> Option<&ChannelName> {
         match &self.wait {
-            Wait::Timer { .. } | Wait::Query(_) | Wait::Stored | Wait::Job { .. } => None,
+            Wait::Timer { .. } | Wait::Query(_) | Wait::Stored | Wait::Job { .. } | Wait::Follow { .. } => None,
             Wait::Next { channel, .. } | Wait::Stream { channel, .. } => Some(channel),
         }
     }
@@ -121,7 +121,7 @@ impl Waiting {
         match &self.wait {
             Wait::Timer { after } => Some(self.since + *after),
             Wait::Next { timeout, .. } => timeout.map(|timeout| self.since + timeout),
-            Wait::Stream { .. } => None,
+            Wait::Stream { .. } | Wait::Follow { .. } => None,
             Wait::Stored => self.asked.until,
             Wait::Job { timeout, .. } => {
                 timeout.filter(|timeout| !timeout.is_zero()).map(|timeout| self.since + timeout)

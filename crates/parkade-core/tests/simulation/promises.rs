@@ -172,7 +172,7 @@ fn nobody_waits_on_a_channel_unknown(world: &World, status: &Status) {
     let mut told: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for waiting in world.model.requests.values().filter_map(|request| request.waiting()) {
         match &waiting.wait {
-            Wait::Timer { .. } | Wait::Query(_) | Wait::Stored | Wait::Job { .. } => {}
+            Wait::Timer { .. } | Wait::Query(_) | Wait::Stored | Wait::Job { .. } | Wait::Follow { .. } => {}
             Wait::Next { channel, .. } => told.entry(channel.as_str()).or_default().0 += 1,
             Wait::Stream { channel, .. } => told.entry(channel.as_str()).or_default().1 += 1,
         }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use parkade_core::{Cursor, RequestId, RouteId};
+use parkade_core::{Cursor, JobId, RequestId, RouteId};
 use parkade_wire::Response;
 
 use super::jobs::Waiting;
@@ -44,10 +44,25 @@ pub struct WithJobs {
     pub gated: Vec<WorkerEvent>,
     /// What it has enqueued within its transaction.
     pub within: Option<Box<Waiting>>,
-    /// It ends a job rather than waiting for it.
-    pub cancels: bool,
+    /// What its client asks of a job.
+    pub asks: JobAsked,
+    /// Whoever runs the job that it ends has been told so.
+    pub will_end: bool,
     /// What is known of the job that it waits for.
     pub pending: Option<serde_json::Value>,
+}
+
+/// What a client asks at the address of a job.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum JobAsked {
+    /// Nothing: it is its handler that waits for one.
+    #[default]
+    Nothing,
+    Result,
+    /// To be told what happens to it.
+    Events(JobId),
+    /// To end it.
+    End,
 }
 
 /// A job that a request has enqueued.
@@ -103,12 +118,14 @@ impl Arrival {
 
     /// How long the client wants to wait for a result: `Prefer: wait=20` (RFC 7240, section 4.3), in seconds.
     pub fn patience(&self) -> Option<f64> {
-        let preferences = self.head.field("prefer")?.split([',', ';']);
-        let wait = preferences
-            .filter_map(|one| one.trim().split_once('='))
-            .find(|(name, _)| name.eq_ignore_ascii_case("wait"));
-        let seconds: f64 = wait?.1.trim().trim_matches('"').parse().ok()?;
-        (seconds.is_finite() && seconds >= 0.0).then_some(seconds)
+        let lines = self.head.fields().filter(|(name, _)| *name == "prefer");
+        let texts = lines.filter_map(|(_, value)| std::str::from_utf8(value).ok());
+        texts.flat_map(|text| text.split([',', ';'])).find_map(|preference| {
+            let (_, seconds) =
+                preference.split_once('=').filter(|(name, _)| name.trim().eq_ignore_ascii_case("wait"))?;
+            let seconds: f64 = seconds.trim().trim_matches('"').parse().ok()?;
+            (seconds.is_finite() && seconds >= 0.0).then_some(seconds)
+        })
     }
 
     pub fn note(&self) -> Note {
@@ -118,6 +135,12 @@ impl Arrival {
         };
         let user_agent = self.head.field("user-agent").map(|agent| agent.as_bytes().into());
         Note { origin: self.origin, method: self.head.method().into(), path, user_agent, bytes: 0 }
+    }
+}
+
+impl Exchange {
+    pub fn job_asked(&self) -> JobAsked {
+        self.jobs.as_ref().map_or(JobAsked::Nothing, |jobs| jobs.asks)
     }
 }
 

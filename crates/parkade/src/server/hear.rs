@@ -335,6 +335,6 @@ fn with_cursor(wait: Wait, cursor: Option<Cursor>) -> Wait {
     match wait {
         Wait::Next { channel, timeout, since } => Wait::Next { channel, timeout, since: since.or(cursor) },
         Wait::Stream { channel, since } => Wait::Stream { channel, since: since.or(cursor) },
-        Wait::Timer { .. } | Wait::Query(_) | Wait::Stored | Wait::Job { .. } => wait,
+        Wait::Timer { .. } | Wait::Query(_) | Wait::Stored | Wait::Job { .. } | Wait::Follow { .. } => wait,
     }
 }

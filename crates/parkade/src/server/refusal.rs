@@ -38,6 +38,7 @@ pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Opti
         }
         Refusal::StoreFull => (507, "operator", "there is no room for the job; nothing of it was stored", None),
         Refusal::StoreUnavailable => (503, "server", "the job cannot be stored now; nothing of it was", Some(b"1")),
+        Refusal::StoreUnreadable => (503, "server", "nobody can say now how it stands with the job", Some(b"1")),
         Refusal::DeadlinePassed => (504, "application", "the deadline passed before the application answered", None),
     }
 }

@@ -24,6 +24,7 @@ impl Server {
         let mut fields: Vec<Field<'_>> = vec![(b"content-type", b"application/json")];
         fields.extend(retry_after.map(|seconds| (&b"retry-after"[..], seconds)));
         fields.extend(allow.as_ref().map(|allow| (&b"allow"[..], allow.as_bytes())));
+        fields.extend(self.fields_of_job(request));
         let body = refusal::body(refused);
         self.exchanges.note_answer(request, Some(status), body.len());
         let outcome = self.http_answer(request, status, &fields, &body.into());
@@ -132,7 +133,8 @@ impl Server {
             (b"x-accel-buffering", b"no"),
         ];
         self.exchanges.note_answer(request, Some(200), 0);
-        let begun = self.http.begin(request, 200, fields.iter().copied(), Purpose::Events);
+        let vary = self.fields_of_job(request).iter().filter(|(name, _)| *name == b"vary");
+        let begun = self.http.begin(request, 200, fields.iter().chain(vary).copied(), Purpose::Events);
         sent(begun);
         if self.http.is_head(request) {
             // Its answer is complete: nobody watches the stream.
@@ -148,6 +150,7 @@ impl Server {
         let event = StreamEvent::new(&opening, gap.then_some(told.as_bytes()));
         self.exchanges.note_answer(request, None, event.plain.len());
         self.http.event(request, &event.chunked, &event.plain);
+        self.stream_opened(request);
     }
 
     pub(super) fn feed(&mut self, message: MessageId, cursor: Cursor, requests: &[RequestId]) {

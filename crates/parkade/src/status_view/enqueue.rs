@@ -96,7 +96,7 @@ mod tests {
     fn told(arguments: &[&str], keywords: &[(&str, &str)]) -> String {
         let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
         let keywords: Vec<_> = keywords.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();
-        shown(&packed(&arguments, &keywords)).unwrap()
+        shown(&packed(&arguments, &keywords).into()).unwrap()
     }
 
     #[test]

@@ -48,7 +48,7 @@ class App(JobRegistry):
     loop's thread.
 
     An application with jobs answers for them, too: `GET` and `DELETE` under `jobs_path`, followed by the job's id; None
-    for nowhere.
+    for nowhere. Raises `SignatureError` for a path that does not begin with a slash, or has parameters.
     """
 
     def __init__(self, *, concurrent: bool = False, jobs_path: str | None = "/jobs") -> None:

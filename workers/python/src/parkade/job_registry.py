@@ -25,7 +25,7 @@ class JobRegistry:
 
     def __init__(self, jobs_path: str | None) -> None:
         self.jobs: dict[str, JobFunction[..., Any]] = {}
-        self._jobs_pattern: Pattern | None = None if jobs_path is None else parse(f"{jobs_path}/{{id:uuid}}")
+        self._jobs_pattern: Pattern | None = None if jobs_path is None else _pattern_of_jobs(jobs_path)
         self._implied: set[str] = set()  # jobs only because they recur: `job` may still say more
         self._queues: dict[str, r.QueueOptions] = {}
         self._recurring: dict[str, tuple[Schedule, JobFunction[..., Any]]] = {}
@@ -174,6 +174,13 @@ class JobRegistry:
         if name in self._recurring:
             raise SignatureError(f"there are two recurring jobs of the name {name!r}: give one another with name=")
         return checked_text("a recurring job", name)
+
+
+def _pattern_of_jobs(path: str) -> Pattern:
+    """A slash at its end is the one before the id."""
+    if "{" in path or "}" in path:
+        raise SignatureError(f"jobs_path is the same for all jobs, without parameters: not {path!r}")
+    return parse(f"{path.removesuffix('/')}/{{id:uuid}}")
 
 
 def _key_of(job: JobFunction[..., Any]) -> str | None:

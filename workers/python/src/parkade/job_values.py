@@ -22,7 +22,7 @@ def encode_result(value: object) -> bytes:
     """Raises `Nonsense` for what no job may return."""
     try:
         encoded = _encode(
-            Ext(RESPONSE, encode_payload(flat_of(value))) if isinstance(value, Response) else _plain(value)
+            Ext(RESPONSE, encode_payload(flat_of(value))) if isinstance(value, Response) else _tellable(_plain(value))
         )
     except Nonsense:
         raise
@@ -73,6 +73,30 @@ def _plain(value: object) -> Any:
     return msgspec.to_builtins(value, builtin_types=(bytes, bytearray, memoryview), enc_hook=encode_message)
 
 
+def _tellable(plain: Any) -> Any:
+    """Raises `TypeError` for what MessagePack can say and JSON cannot: a client could never be told the result."""
+    if isinstance(plain, dict | list):
+        try:
+            _encode_json(plain)
+        except TypeError:
+            _check_keys(plain)  # it refuses keys, too, that are written as the standard library writes them
+    return plain
+
+
+def _check_keys(plain: Any) -> None:
+    left = [plain]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            for key in value:
+                if not isinstance(key, str | int | float | bytes | None):
+                    raise TypeError(f"a client gets it as JSON, where {key!r} cannot be a key")
+            left.extend(value.values())
+        elif isinstance(value, list | tuple):
+            left.extend(value)
+
+
+_encode_json = msgspec.json.Encoder().encode
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(ext_hook=_read_extension).decode
 _read_response = msgspec.msgpack.Decoder(tuple[int, list[Any] | None, Any]).decode

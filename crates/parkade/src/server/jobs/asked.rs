@@ -27,7 +27,9 @@ pub enum Question {
         request: RequestId,
     },
     /// A job that somebody here waits for has ended in another server: how?
-    EndedElsewhere,
+    EndedElsewhere {
+        job: JobId,
+    },
     /// Somebody has begun to follow the job: if it has ended, that is said once more.
     Announce {
         job: JobId,

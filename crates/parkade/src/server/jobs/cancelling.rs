@@ -82,7 +82,7 @@ impl Server {
             }
             Reply::Changed { changed: false, .. } => self.cancel_on_its_way(job, false),
             Reply::Asked { .. } => self.cancel_on_its_way(job, true),
-            Reply::Refused { fault, .. } => self.settle(job, || JobAnswer::Refused(fault.clone())),
+            Reply::Refused { fault, .. } => self.cancelling_refused(job, &fault),
             _ => self.settle_cancelling(job, false),
         }
     }
@@ -129,17 +129,32 @@ impl Server {
 
     /// It is known whether it will end.
     pub(super) fn settle_cancelling(&mut self, job: JobId, will_end: bool) {
-        self.settle(job, || JobAnswer::Changed(will_end));
-    }
-
-    fn settle(&mut self, job: JobId, answer: impl Fn() -> JobAnswer) {
         let Some(Asked { backs, requests, .. }) = self.jobs.cancelling.jobs.remove(&job) else { return };
         for back in backs {
-            let _ = back.send(answer());
+            let _ = back.send(JobAnswer::Changed(will_end));
         }
         for request in requests {
+            if let Some(exchange) = self.exchanges.of(request) {
+                exchange.jobs.get_or_insert_default().will_end = will_end;
+            }
             self.look_up_job(request, job);
         }
+    }
+
+    fn cancelling_refused(&mut self, job: JobId, fault: &Fault) {
+        let Some(Asked { backs, requests, .. }) = self.jobs.cancelling.jobs.remove(&job) else { return };
+        for back in backs {
+            let _ = back.send(JobAnswer::Refused(fault.clone()));
+        }
+        for request in requests {
+            self.tell(Event::JobNotLookedUp { request });
+        }
+    }
+
+    /// Whether the job that this request ends has been told so, or the store will have it.
+    pub(super) fn will_end(&self, request: RequestId, job: JobId) -> bool {
+        let jobs = self.exchanges.peek(request).and_then(|exchange| exchange.jobs.as_ref());
+        jobs.is_some_and(|jobs| jobs.will_end) || self.is_being_cancelled(job)
     }
 }
 

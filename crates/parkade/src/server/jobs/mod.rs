@@ -56,6 +56,9 @@ pub struct Jobs {
     unnoted: Vec<RunEnd>,
     /// Some were found unknown: perhaps by code that serves no more.
     are_unknown: bool,
+    /// What the store could not say of them is asked likewise: how they stand, for those who follow them; how they ended elsewhere.
+    unannounced: HashSet<JobId>,
+    unheard: HashSet<JobId>,
     /// Of an attempt, where the application says nothing.
     deadline: Option<std::time::Duration>,
     /// As the store said last.
@@ -93,6 +96,8 @@ impl Jobs {
             timetables: Timetables::default(),
             unnoted: Vec::new(),
             are_unknown: false,
+            unannounced: HashSet::new(),
+            unheard: HashSet::new(),
             deadline,
             counts: Counts::default(),
             enqueued: 0,
@@ -235,7 +240,7 @@ impl Server {
             Question::Claim => self.hear_claimed(reply),
             Question::End(end) => self.hear_run_noted(*end, reply),
             Question::LookUp { request } => self.hear_found(request, reply),
-            Question::EndedElsewhere => self.hear_ended_elsewhere(reply),
+            Question::EndedElsewhere { job } => self.hear_ended_elsewhere(job, reply),
             Question::Announce { job } => self.hear_announced(job, reply),
             Question::Cancel { job } => self.hear_cancelled(job, reply),
             Question::Asked(back) => asked::answer(back, reply),
@@ -273,7 +278,7 @@ impl Server {
         }
     }
 
-    /// About once a second: what is left to be noted, and the counts for whoever looks.
+    /// About once a second: what is left to be noted or told, and the counts for whoever looks.
     pub(super) fn look_after_jobs(&mut self) {
         if self.jobs.store.is_open() {
             self.look_at_the_clock();
@@ -283,6 +288,14 @@ impl Server {
         }
         if std::mem::take(&mut self.jobs.are_unknown) {
             self.recognise();
+        }
+        for job in std::mem::take(&mut self.jobs.unannounced) {
+            if self.is_followed(job) {
+                self.announce(job);
+            }
+        }
+        for job in std::mem::take(&mut self.jobs.unheard) {
+            self.job_has_ended_elsewhere(job);
         }
         if self.jobs.timetables.is_ignorant() && !self.jobs.is_asked(|question| matches!(question, Question::Schedules))
         {

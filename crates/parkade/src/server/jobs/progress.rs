@@ -1,6 +1,6 @@
 //! How far a job is, for those who follow it: messages on a channel that is the job's.
 
-use parkade_core::{ChannelName, JobId, RequestId};
+use parkade_core::{ChannelName, Event, JobId, RequestId};
 use parkade_jobs::{Ending, Job, Reply, State};
 use serde_json::{Value, json};
 
@@ -18,18 +18,32 @@ impl Server {
         self.tell_followers(job, &told);
     }
 
+    pub(super) fn is_followed(&self, job: JobId) -> bool {
+        channel(job).is_some_and(|channel| self.core.cursor(&channel).is_some())
+    }
+
     /// Somebody follows the job from now on: what is known of it is said, for nobody knows when it will say more.
     pub(in crate::server) fn announce(&mut self, job: JobId) {
         self.jobs.ask(Question::Announce { job }, |tag| parkade_jobs::Command::Find { tag, job: stored(job) });
     }
 
     pub(super) fn hear_announced(&mut self, job: JobId, reply: Reply) {
-        let known = match reply {
-            Reply::Found { job: Some(found), .. } => self.described(&found),
-            Reply::Found { job: None, .. } => json!({ "state": "missing" }),
-            _ => return,
-        };
-        self.tell_followers(job, &known);
+        match reply {
+            Reply::Found { job: Some(found), .. } => {
+                let known = self.described(&found);
+                self.tell_followers(job, &known);
+                if has_ended(found.state) {
+                    self.end_followers(job);
+                }
+            }
+            Reply::Found { job: None, .. } => {
+                self.tell_followers(job, &json!({ "state": "missing" }));
+                self.end_followers(job);
+            }
+            _ => {
+                self.jobs.unannounced.insert(job);
+            }
+        }
     }
 
     pub(super) fn tell_ending(&mut self, job: JobId, ending: &Ending) {
@@ -39,6 +53,14 @@ impl Server {
             Ending::Cancelled => State::Cancelled,
         };
         self.tell_followers(job, &json!({ "state": state.word() }));
+        self.end_followers(job);
+    }
+
+    /// There is no more to be told.
+    fn end_followers(&mut self, job: JobId) {
+        if let Some(channel) = channel(job).filter(|channel| self.core.cursor(channel).is_some()) {
+            self.tell(Event::ChannelEnded { channel });
+        }
     }
 
     /// What a client may know of a job that has not ended.
@@ -58,6 +80,13 @@ impl Server {
         {
             tracing::debug!("the progress of a job is not told: {refused}");
         }
+    }
+}
+
+fn has_ended(state: State) -> bool {
+    match state {
+        State::Completed | State::Dead | State::Cancelled => true,
+        State::Scheduled | State::Ready | State::Running | State::Unknown => false,
     }
 }
 

@@ -1,6 +1,8 @@
 //! How jobs ended, for those who wait for them.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::rc::Rc;
 
 use parkade_core::{Event, JobId, Refusal, RequestId, Standing};
 use parkade_jobs::{Ended, Ending, Job, Reply, State};
@@ -8,23 +10,49 @@ use parkade_wire::Outcome as WireOutcome;
 use serde_json::json;
 
 use super::answers;
+use super::asked::Question;
 use super::{Server, core, stored};
 use crate::http::answer::Field;
 use crate::http::error_body;
+use crate::job_values::Made;
+use crate::server::exchange::{Exchange, JobAsked};
 
 /// Kept until the core says that nobody is to be told any more.
 #[derive(Debug, Default)]
 pub struct Results {
-    ended: HashMap<JobId, Ending>,
+    ended: HashMap<JobId, Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    ending: Ending,
+    /// What clients get for it: written for the first of them, and the same bytes for all.
+    answer: Option<Result<Rc<Made>, Rc<str>>>,
 }
 
 impl Results {
     pub fn of(&self, job: JobId) -> Option<&Ending> {
-        self.ended.get(&job)
+        self.ended.get(&job).map(|held| &held.ending)
     }
 
     pub fn drop(&mut self, job: JobId) {
         self.ended.remove(&job);
+    }
+
+    fn keep(&mut self, job: JobId, ending: Ending) {
+        match self.ended.entry(job) {
+            Entry::Occupied(held) if held.get().ending == ending => {}
+            Entry::Occupied(mut held) => drop(held.insert(Held { ending, answer: None })),
+            Entry::Vacant(place) => drop(place.insert(Held { ending, answer: None })),
+        }
+    }
+
+    /// `None`: it has not completed.
+    fn answer(&mut self, job: JobId) -> Option<Result<Rc<Made>, Rc<str>>> {
+        let held = self.ended.get_mut(&job)?;
+        let Ending::Completed { result } = &held.ending else { return None };
+        let answer = held.answer.get_or_insert_with(|| Ok(Rc::new(answers::response(result)?)));
+        Some(answer.clone())
     }
 }
 
@@ -34,41 +62,46 @@ impl Server {
         let job = core(ended.id);
         self.tell_ending(job, &ended.ending);
         if self.core.is_watched(job) {
-            self.jobs.results.ended.insert(job, ended.ending);
+            self.jobs.results.keep(job, ended.ending);
             self.tell(Event::JobEnded { job });
         }
     }
 
     /// In another server, for good. Only those that somebody here waits for or follows are looked up.
     pub(super) fn job_has_ended_elsewhere(&mut self, job: JobId) {
-        let channel = super::progress::channel(job);
-        let is_followed = channel.is_some_and(|channel| self.core.cursor(&channel).is_some());
-        if is_followed || self.core.is_watched(job) {
+        if self.is_followed(job) || self.core.is_watched(job) {
             let find = |tag| parkade_jobs::Command::Find { tag, job: stored(job) };
-            self.jobs.ask(super::Question::EndedElsewhere, find);
+            self.jobs.ask(Question::EndedElsewhere { job }, find);
         }
     }
 
-    pub(super) fn hear_ended_elsewhere(&mut self, reply: Reply) {
-        if let Reply::Found { job: Some(job), .. } = reply {
-            let id = job.id;
-            if let Ok(ending) = ending(*job) {
-                self.job_has_ended(Ended { id, ending });
+    pub(super) fn hear_ended_elsewhere(&mut self, job: JobId, reply: Reply) {
+        match reply {
+            Reply::Found { job: Some(found), .. } => {
+                let id = found.id;
+                if let Ok(ending) = ending(*found) {
+                    self.job_has_ended(Ended { id, ending });
+                }
             }
+            Reply::Refused { .. } => {
+                self.jobs.unheard.insert(job);
+            }
+            _ => {}
         }
     }
 
     pub(in crate::server) fn look_up_job(&mut self, request: RequestId, job: JobId) {
-        if self.cancels(request) && self.jobs.cancelling.hold(job, request) {
-            return;
-        }
-        if self.jobs.store.is_open() {
-            let question = super::Question::LookUp { request };
-            self.jobs.ask(question, |tag| parkade_jobs::Command::Find { tag, job: stored(job) });
-        } else {
+        if !self.jobs.store.is_open() {
             // Told in the next turn: the core is in the middle of something.
             self.jobs.never_stored.push(request);
+        } else if !(self.ends_it(request) && self.jobs.cancelling.hold(job, request)) {
+            self.find_job(request, job);
         }
+    }
+
+    pub(super) fn find_job(&mut self, request: RequestId, job: JobId) {
+        let question = Question::LookUp { request };
+        self.jobs.ask(question, |tag| parkade_jobs::Command::Find { tag, job: stored(job) });
     }
 
     pub(super) fn hear_found(&mut self, request: RequestId, reply: Reply) {
@@ -85,7 +118,7 @@ impl Server {
                 Standing::Pending
             }
             Some((job, Ok(ending))) => {
-                self.jobs.results.ended.insert(job, ending);
+                self.jobs.results.keep(job, ending);
                 Standing::Ended
             }
         };
@@ -94,33 +127,24 @@ impl Server {
 
     /// How it stands with a job is the answer.
     pub(in crate::server) fn answer_job(&mut self, request: RequestId, job: JobId, standing: Standing) {
-        let cancels = self.cancels(request);
+        let ends = self.ends_it(request);
         match (standing, self.jobs.results.of(job)) {
-            (Standing::Ended, Some(Ending::Completed { result })) if !cancels => match answers::response(result) {
-                Ok(made) => {
-                    let fields: Vec<Field<'_>> =
-                        made.fields.iter().map(|(name, value)| (&name[..], &value[..])).collect();
-                    self.exchanges.note_answer(request, Some(made.status), made.body.len());
-                    let outcome = self.http_answer(request, made.status, &fields, &made.body);
-                    super::super::replies::sent(outcome);
-                }
-                Err(why) => {
-                    tracing::error!(job = %stored(job), "the result of a job cannot be sent: {why}");
-                    self.refuse(request, Refusal::BadAnswer);
-                }
-            },
+            (Standing::Ended, Some(Ending::Completed { .. })) if !ends => self.answer_result(request, job),
             (Standing::Ended, Some(Ending::Completed { .. })) => {
                 self.say(request, 409, "client", "the job has completed");
+            }
+            (Standing::Ended, Some(Ending::Dead { .. })) if ends => {
+                self.say(request, 409, "client", "the job has failed for good: there is nothing to cancel");
             }
             (Standing::Ended, Some(Ending::Dead { .. })) => {
                 self.say(request, 500, "application", "the job failed; the log says why");
             }
-            (Standing::Ended, Some(Ending::Cancelled)) if cancels => {
+            (Standing::Ended, Some(Ending::Cancelled)) if ends => {
                 let body = json!({ "id": stored(job).to_string(), "state": State::Cancelled.word() });
                 self.say_json(request, 200, &[], &body);
             }
             (Standing::Ended, Some(Ending::Cancelled)) => self.say(request, 410, "client", "the job was cancelled"),
-            (Standing::Pending, _) if cancels && !self.is_being_cancelled(job) => {
+            (Standing::Pending, _) if ends && !self.will_end(request, job) => {
                 self.say(request, 409, "client", "the job cannot be ended any more, or another server runs it");
             }
             (Standing::Pending, _) => self.answer_pending(request, job),
@@ -133,8 +157,29 @@ impl Server {
     }
 
     /// Whether the request ends a job rather than waiting for it.
-    fn cancels(&self, request: RequestId) -> bool {
-        self.exchanges.peek(request).and_then(|exchange| exchange.jobs.as_ref()).is_some_and(|jobs| jobs.cancels)
+    fn ends_it(&self, request: RequestId) -> bool {
+        self.exchanges.peek(request).map(Exchange::job_asked) == Some(JobAsked::End)
+    }
+
+    /// What the job gave is the answer. If that says itself how it may be cached, so it may.
+    fn answer_result(&mut self, request: RequestId, job: JobId) {
+        match self.jobs.results.answer(job) {
+            Some(Ok(made)) => {
+                let mut fields: Vec<Field<'_>> =
+                    made.fields.iter().map(|(name, value)| (&name[..], &value[..])).collect();
+                let is_said = made.fields.iter().any(|(name, _)| name.eq_ignore_ascii_case(b"cache-control"));
+                let ours = self.fields_of_job(request).iter();
+                fields.extend(ours.filter(|(name, _)| !is_said || *name != b"cache-control"));
+                self.exchanges.note_answer(request, Some(made.status), made.body.len());
+                let outcome = self.http_answer(request, made.status, &fields, &made.body);
+                super::super::replies::sent(outcome);
+            }
+            Some(Err(why)) => {
+                tracing::error!(job = %stored(job), "the result of a job cannot be sent: {why}");
+                self.refuse(request, Refusal::BadAnswer);
+            }
+            None => {}
+        }
     }
 
     fn answer_pending(&mut self, request: RequestId, job: JobId) {
@@ -147,7 +192,10 @@ impl Server {
         };
         body["id"] = stored(job).to_string().into();
         let location = self.jobs.location(job);
-        let mut fields: Vec<Field<'_>> = vec![(b"cache-control", b"no-store"), (b"retry-after", b"1")];
+        let mut fields: Vec<Field<'_>> = vec![(b"retry-after", b"1")];
+        if self.fields_of_job(request).is_empty() {
+            fields.push((b"cache-control", b"no-store"));
+        }
         fields.extend(location.as_ref().map(|location| (&b"location"[..], location.as_bytes())));
         self.say_json(request, 202, &fields, &body);
     }
@@ -163,6 +211,7 @@ impl Server {
     fn answer_with_json(&mut self, request: RequestId, status: u16, fields: &[Field<'_>], body: Vec<u8>) {
         let mut all: Vec<Field<'_>> = vec![(b"content-type", b"application/json")];
         all.extend(fields);
+        all.extend(self.fields_of_job(request));
         self.exchanges.note_answer(request, Some(status), body.len());
         let outcome = self.http_answer(request, status, &all, &body.into());
         super::super::replies::sent(outcome);
@@ -195,5 +244,31 @@ pub fn wire_outcome(results: &Results, job: JobId, standing: Standing) -> WireOu
         }
         (Standing::Ended, Some(Ending::Dead { error })) => none("dead", error),
         (Standing::Ended, Some(Ending::Cancelled)) => none("cancelled", "the job was cancelled"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn a_result_is_written_once_for_all_who_wait_for_it() {
+        let (job, mut results) = (JobId(7), Results::default());
+        let completed = |result| Ending::Completed { result: Bytes::from_static(result) };
+        results.keep(job, completed(b"\x91\x01"));
+        let first = results.answer(job).unwrap().unwrap();
+        assert_eq!(&first.body[..], b"[1]");
+        results.keep(job, completed(b"\x91\x01"));
+        assert!(Rc::ptr_eq(&first, &results.answer(job).unwrap().unwrap()));
+        results.keep(job, completed(b"\x91\x02"));
+        assert_eq!(&results.answer(job).unwrap().unwrap().body[..], b"[2]", "it was run again");
+        results.keep(job, completed(b"\xc1"));
+        assert!(results.answer(job).unwrap().is_err());
+        results.keep(job, Ending::Cancelled);
+        assert!(results.answer(job).is_none());
+        results.drop(job);
+        assert!(results.of(job).is_none() && results.answer(job).is_none());
     }
 }

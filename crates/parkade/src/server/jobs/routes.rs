@@ -5,7 +5,13 @@ use std::time::Duration;
 use parkade_core::{Destination, RequestId, RouteId, Then, Wait};
 
 use super::{Server, core, progress};
+use crate::http::Head;
+use crate::http::answer::Field;
+use crate::server::exchange::{Exchange, JobAsked};
 use crate::server::seconds::duration;
+
+/// How it stands with a job changes, and what a client is told depends on what it asked for.
+const FIELDS: &[Field<'static>] = &[(b"cache-control", b"no-store"), (b"vary", b"Accept, Prefer")];
 
 /// However long a client would like to wait. It can come again.
 const PATIENCE_MAX_SECONDS: f64 = 300.0;
@@ -21,22 +27,24 @@ impl Server {
         let Some(exchange) = self.exchanges.of(request) else { return Destination::NotFound };
         let Some(arrival) = exchange.arrival.take() else { return Destination::NotFound };
         let id = arrival.parameters.first().and_then(|text| text.parse().ok());
-        let Some(job) = id.filter(|_| self.jobs.store.is_open()).map(core) else {
-            return Destination::NotFound;
-        };
+        let Some(job) = id.map(core) else { return Destination::NotFound };
         exchange.route = Some(route);
-        let seconds = arrival.patience().unwrap_or(0.0).min(PATIENCE_MAX_SECONDS);
-        let mut wait = Wait::Job { job, timeout: Some(duration(seconds)) };
-        if arrival.head.method() == "DELETE" {
-            exchange.jobs.get_or_insert_default().cancels = true;
-            wait = Wait::Job { job, timeout: Some(Duration::ZERO) };
-            self.cancel_job(job, None);
-        } else if arrival.head.field("accept").is_some_and(|accept| accept.contains("text/event-stream"))
-            && let Some(channel) = progress::channel(job)
-        {
-            wait = Wait::Stream { channel, since: arrival.cursor() };
-            self.announce(job);
-        }
+        let channel = progress::channel(job).filter(|_| accepts_events(&arrival.head));
+        let asks = &mut exchange.jobs.get_or_insert_default().asks;
+        let wait = if arrival.head.method() == "DELETE" {
+            *asks = JobAsked::End;
+            if self.jobs.store.is_open() {
+                self.cancel_job(job, None);
+            }
+            Wait::Job { job, timeout: Some(Duration::ZERO) }
+        } else if let Some(channel) = channel {
+            *asks = JobAsked::Events(job);
+            Wait::Follow { job, channel, since: arrival.cursor() }
+        } else {
+            *asks = JobAsked::Result;
+            let seconds = arrival.patience().unwrap_or(0.0).min(PATIENCE_MAX_SECONDS);
+            Wait::Job { job, timeout: Some(duration(seconds)) }
+        };
         Destination::Wait { route, wait, then: Then::Answer, deadline }
     }
 
@@ -45,4 +53,23 @@ impl Server {
         let preferred = self.exchanges.peek(request).and_then(|exchange| exchange.arrival.as_ref()?.patience());
         timeout.into_iter().chain(preferred).reduce(f64::min)
     }
+
+    /// What is said beside an answer at the address of a job; nothing anywhere else.
+    pub(in crate::server) fn fields_of_job(&self, request: RequestId) -> &'static [Field<'static>] {
+        match self.exchanges.peek(request).map(Exchange::job_asked) {
+            None | Some(JobAsked::Nothing) => &[],
+            Some(JobAsked::Result | JobAsked::Events(_) | JobAsked::End) => FIELDS,
+        }
+    }
+
+    /// The stream of a job's events is open: whoever has it is told how it stands.
+    pub(in crate::server) fn stream_opened(&mut self, request: RequestId) {
+        if let Some(JobAsked::Events(job)) = self.exchanges.peek(request).map(Exchange::job_asked) {
+            self.announce(job);
+        }
+    }
+}
+
+fn accepts_events(head: &Head) -> bool {
+    head.field("accept").is_some_and(|accept| accept.contains("text/event-stream"))
 }
