@@ -435,17 +435,21 @@ def test_a_job_that_is_cancelled_on_its_way_to_its_worker_does_not_run_to_its_en
         until_state(server, job, "cancelled")
 
 
-def test_a_job_of_which_is_said_that_it_will_be_cancelled_is(serve: Serve, tmp_path: Path) -> None:
-    """Each third commit fails, so the ends of attempts wait to be noted."""
-    server = serve("jobs", folder=tmp_path, environment={"PARKADE_INJECT_COMMIT": "delay=5ms,fail=3"})
-    accepted = 0
-    for number in range(40):
-        answer = server.post("/enqueue", asking("again", f"line {number}", 9))
+def test_a_job_whose_attempt_could_not_be_noted_yet_is_cancelled_when_that_is_said(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """Each third commit fails, so that ends of attempts wait for up to a second."""
+    server = serve("jobs", folder=tmp_path, environment={"PARKADE_INJECT_COMMIT": "fail=3"})
+    ran, accepted = Ran(tmp_path), []
+    for number in range(30):
+        answer = server.post("/enqueue", asking("again_in", f"line {number}", 2))
         for job in answer.json() if answer.status == 200 else []:
+            ran.until(f"line {number} 1")
             if cancelling(server, job) in (200, 202):
-                accepted += 1
-                until_state(server, job, "cancelled")
+                accepted.append(job)
     assert accepted
+    for job in accepted:
+        until_state(server, job, "cancelled")
 
 
 def test_the_order_of_things_does_not_matter_to_who_looks(plain: Place) -> None:
