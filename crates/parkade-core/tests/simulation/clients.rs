@@ -11,11 +11,14 @@ use crate::world::World;
 impl World {
     pub(crate) fn with_cursor(&mut self, mut destination: Destination) -> Destination {
         let cursor = self.cursor();
-        if let Destination::Wait { wait: Wait::Next { since, .. } | Wait::Stream { since, .. }, .. } = &mut destination
+        if let Destination::Wait {
+            wait: Wait::Next { since, .. } | Wait::Stream { since, .. } | Wait::Follow { since, .. },
+            ..
+        } = &mut destination
         {
             *since = cursor;
         }
-        if let Destination::Wait { wait: Wait::Job { job, .. }, .. } = &mut destination {
+        if let Destination::Wait { wait: Wait::Job { job, .. } | Wait::Follow { job, .. }, .. } = &mut destination {
             *job = self.some_job();
         }
         destination
@@ -76,6 +79,15 @@ impl World {
         self.model.publishing = Some((channel.clone(), message));
         let bytes = usize::try_from(self.random.below(300)).unwrap();
         self.tell(Event::Published { channel, message, bytes });
+    }
+
+    /// Nothing more comes on a channel.
+    pub(crate) fn ends_a_channel(&mut self) {
+        let channel = self.channel();
+        self.tell(Event::ChannelEnded { channel: channel.clone() });
+        let streams = self.model.requests.values().filter_map(|request| request.waiting());
+        assert!(!streams.into_iter().any(|waiting| waiting.fed.is_some() && waiting.channel() == Some(&channel)));
+        self.model.seen.insert("channel ended");
     }
 
     /// Where messages come from, some may have been missed.

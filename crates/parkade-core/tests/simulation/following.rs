@@ -84,7 +84,11 @@ impl Model {
     pub(crate) fn open_stream(&mut self, id: RequestId, cursor: Cursor, gap: bool) {
         let request = self.request(id);
         let Place::Waiting(waiting) = &mut request.place else { panic!("a stream that was not asked for") };
-        let Wait::Stream { since, .. } = &waiting.wait else { panic!("a stream that was not asked for") };
+        let (channel, since) = match &waiting.wait {
+            Wait::Stream { channel, since } | Wait::Follow { channel, since, .. } => (channel.clone(), *since),
+            _ => panic!("a stream that was not asked for"),
+        };
+        waiting.wait = Wait::Stream { channel, since };
         if let Some(since) = since.filter(|since| since.epoch == cursor.epoch && !gap) {
             assert_eq!(since.sequence, cursor.sequence, "a stream skips messages silently");
         }

@@ -64,7 +64,7 @@ fn what_waits_for_the_store_is_known(world: &World, status: &Status) {
 
 fn who_waits_for_jobs_is_known(world: &World, status: &Status) {
     let waiting = |request: &Request| match request.waiting().map(|waiting| &waiting.wait) {
-        Some(Wait::Job { job, .. }) => Some(*job),
+        Some(Wait::Job { job, .. } | Wait::Follow { job, .. }) => Some(*job),
         _ => None,
     };
     let watched: Vec<_> = world.model.requests.values().filter_map(waiting).collect();

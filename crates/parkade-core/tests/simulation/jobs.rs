@@ -101,7 +101,8 @@ impl Model {
             }
             Effect::LookUpJob { request, job } => {
                 let waiting = self.request(*request).waiting().expect("it waits");
-                assert!(matches!(waiting.wait, Wait::Job { job: asked, .. } if asked == *job), "asked for another");
+                let is_it = matches!(waiting.wait, Wait::Job { job: asked, .. } | Wait::Follow { job: asked, .. } if asked == *job);
+                assert!(is_it, "asked for another");
                 assert_eq!(self.jobs.looked_up.insert(*request, *job), None, "asked again before it was answered");
                 self.jobs.store.ask(Command::Find { request: *request, id: *job });
             }
@@ -228,9 +229,19 @@ impl Model {
                     request.enqueued.clear();
                 }
             }
-            (Outcome::Refused { refusal: parkade_core::Refusal::StoreUnreadable }, Wait::Job { .. }) => {
+            (
+                Outcome::Refused { refusal: parkade_core::Refusal::StoreUnreadable },
+                Wait::Job { .. } | Wait::Follow { .. },
+            ) => {
                 assert_eq!(self.jobs.unfound, Some(id), "the store has not said so");
                 self.seen.insert("not looked up");
+            }
+            (Outcome::Job { job, standing: Standing::Missing }, Wait::Follow { job: asked, .. }) => {
+                assert!(
+                    job == *asked && self.jobs.found == Some((id, job, Standing::Missing)),
+                    "not told by the store"
+                );
+                self.seen.insert("followed in vain");
             }
             (Outcome::Job { job, standing }, Wait::Job { job: asked, timeout }) => {
                 assert_eq!(job, *asked, "told of another job");

@@ -178,6 +178,7 @@ impl World {
         let waiting = self.model.requests.get(&request).and_then(|request| request.waiting());
         let only_asks = |waiting: &Waiting| match waiting.wait {
             Wait::Job { job, timeout } => job == id && timeout.is_some_and(|timeout| timeout.is_zero()),
+            Wait::Follow { job, .. } => job == id,
             _ => false,
         };
         assert!(!waiting.is_some_and(only_asks), "it only asked, and waits");

@@ -7,7 +7,7 @@ use parkade_core::{
     SharedKey, Sharing, Then, Wait,
 };
 
-pub const PATHS: [&str; 13] = [
+pub const PATHS: [&str; 14] = [
     "/sync",
     "/async",
     "/endless",
@@ -21,6 +21,7 @@ pub const PATHS: [&str; 13] = [
     "/query/shared",
     "/query/call",
     "/job",
+    "/follow",
 ];
 pub const CHANNELS: [&str; 4] = ["a", "b", "news/1", "news/2"];
 
@@ -81,6 +82,13 @@ pub fn routes(version: u64) -> (bool, Vec<RouteSpec>) {
         route(
             "/timer",
             RouteKind::Wait { wait: Wait::Timer { after: Duration::from_millis(700) }, then: Then::Answer },
+        ),
+        route(
+            "/follow",
+            RouteKind::Wait {
+                wait: Wait::Follow { job: JobId(0), channel: channel("news/1"), since: None },
+                then: Then::Answer,
+            },
         ),
         route("/constant", RouteKind::Constant),
         route("/query", RouteKind::Wait { wait: query(None), then: Then::Answer }),
