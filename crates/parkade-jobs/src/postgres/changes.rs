@@ -15,7 +15,7 @@ use super::texts;
 use crate::{Command, Reply};
 
 #[derive(Deserialize)]
-pub struct Changed {
+pub struct Outcome {
     pub changed: bool,
     /// It was there, and somebody has moved it meanwhile; or there is more of it.
     pub is_there: bool,
@@ -68,9 +68,9 @@ impl PostgresStore {
             Command::Count { .. } => self.counted(now, began, tag, rows),
             Command::Schedules { .. } => schedules(tag, rows),
             Command::Cancel { .. } | Command::Retry { .. } | Command::Drop { .. } => match changed(rows) {
-                Ok(Changed { changed: false, is_there: true, .. }) => return self.lanes.back([waiting].into_iter()),
-                Ok(Changed { changed: false, is_asked: true, .. }) => Ok(Reply::Asked { tag }),
-                Ok(Changed { changed, .. }) => Ok(Reply::Changed { tag, changed }),
+                Ok(Outcome { changed: false, is_there: true, .. }) => return self.lanes.back([waiting].into_iter()),
+                Ok(Outcome { changed: false, is_asked: true, .. }) => Ok(Reply::Asked { tag }),
+                Ok(Outcome { changed, .. }) => Ok(Reply::Changed { tag, changed }),
                 Err(why) => Err(why),
             },
             Command::Recognise { .. } => changed(rows).map(|row| {
@@ -89,7 +89,7 @@ impl PostgresStore {
 }
 
 /// No row: nothing has changed.
-pub fn changed(rows: &[u8]) -> Result<Changed, serde_json::Error> {
-    let row = rows::read::<Changed>(rows)?.into_iter().next();
-    Ok(row.unwrap_or(Changed { changed: false, is_there: false, is_asked: false }))
+pub fn changed(rows: &[u8]) -> Result<Outcome, serde_json::Error> {
+    let row = rows::read::<Outcome>(rows)?.into_iter().next();
+    Ok(row.unwrap_or(Outcome { changed: false, is_there: false, is_asked: false }))
 }

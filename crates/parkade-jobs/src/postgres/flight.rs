@@ -93,7 +93,7 @@ impl PostgresStore {
             Lane::Find => self.find(now, batch),
             Lane::Claim => batch.drain(..).for_each(|waiting| self.claim(now, waiting)),
             Lane::Alone | Lane::Upkeep | Lane::Beat => {
-                batch.drain(..).for_each(|waiting| self.carry_out_alone(now, waiting))
+                batch.drain(..).for_each(|waiting| self.carry_out_alone(now, waiting));
             }
         }
     }

@@ -221,7 +221,9 @@ impl Server {
         }
         self.turn_jobs()?;
         // What was refused has this time, too.
-        std::mem::take(&mut self.jobs.unnoted).into_iter().for_each(|end| self.note(end));
+        for end in std::mem::take(&mut self.jobs.unnoted) {
+            self.note(end);
+        }
         let waits = self.jobs.store.outstanding() > 0 && began.elapsed() < SETTLE_MAX;
         Ok(!waits && self.jobs.store.end())
     }

@@ -108,11 +108,11 @@ impl Server {
         let committing = Committing { request, worker, database, lease, commit, jobs, stage, placed, rows, tries: 0 };
         if are_too_many {
             let told = format!("a transaction enqueues at most {JOBS_COUNT_MAX} jobs, with {JOBS_BYTES_MAX} bytes");
-            return self.roll_back(committing, End::Failed(Failure::new(FailureKind::TooLarge, told)));
+            return self.roll_back(&committing, End::Failed(Failure::new(FailureKind::TooLarge, told)));
         }
         match self.jobs.store.within() {
             Some(within) if self.databases.is_postgres(database) => match within {
-                Err(fault) => self.roll_back(committing, refused(&fault)),
+                Err(fault) => self.roll_back(&committing, refused(&fault)),
                 Ok(within) if self.jobs.homes.contains(&database) => self.enqueue_by(committing, within),
                 Ok(within) => self.ask_within(committing, Stage::Probing(within), Within::probe()),
             },
@@ -140,7 +140,7 @@ impl Server {
                 let Some(committing) = self.jobs.committing.remove(&query) else { return };
                 match end {
                     End::Completed(_) => self.go_on_committing(committing),
-                    end => self.roll_back(committing, end),
+                    end => self.roll_back(&committing, end),
                 }
             }
         }
@@ -171,7 +171,7 @@ impl Server {
             },
             Stage::Committing { .. } => return,
         };
-        self.roll_back(committing, refused(&fault));
+        self.roll_back(&committing, refused(&fault));
     }
 
     fn ask_within(&mut self, mut committing: Committing, stage: Stage, query: Query) {
@@ -209,7 +209,7 @@ impl Server {
             self.enqueue_by(committing, within);
         } else {
             let fault = Fault::Unavailable("the jobs with their keys end and begin too quickly".into());
-            self.roll_back(committing, refused(&fault));
+            self.roll_back(&committing, refused(&fault));
         }
     }
 
@@ -233,8 +233,8 @@ impl Server {
     }
 
     /// The COMMIT has ended so: nothing of the transaction stays.
-    fn roll_back(&mut self, committing: Committing, end: End) {
-        let Committing { database, lease, commit, .. } = committing;
+    fn roll_back(&mut self, committing: &Committing, end: End) {
+        let Committing { database, lease, commit, .. } = *committing;
         self.databases.release(database, self.clock.at(self.now), lease);
         self.reported.push(DatabaseEvent::Query(parkade_sql::Event::Ended { query: sql(commit), end }));
     }
