@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -174,7 +175,9 @@ class Http2:
             raise Closed("the server closed the HTTP/2 connection")
         for event in self.connection.receive_data(data):
             self._take(event)
-        self.flush()
+        # A server that has closed behind its last answer hears no more; what it has sent is there all the same.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.flush()
 
     def _take(self, event: h2.events.Event) -> None:
         match event:
