@@ -153,7 +153,7 @@ def test_the_cars_of_the_demo_are_washed_while_no_worker_is_busy(serve: Serve) -
     server = example(serve, "demo", admin=f"127.0.0.1:{port}", environment={"DEMO_ADMIN": f"127.0.0.1:{port}"})
     assert server.post("/wash?cars=0").status == 422
     *_, last = server.post("/wash?cars=4").json()["jobs"]
-    server.until(lambda status: status["waits"]["timer"]["count"] == 3)
+    server.until(lambda status: status["jobs"]["parked"] == 3)
     numbers = server.get("/numbers").json()
     assert (numbers["parked"], [worker["busy"] for worker in numbers["workers"]]) == (3, [False])
     states = [json.loads(data) for data in server.events(f"/jobs/{last}").data(6)]

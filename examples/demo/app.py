@@ -111,7 +111,7 @@ def numbers() -> Response:
     ]
     jobs = status.get("jobs") or {}  # there are none before the first was enqueued
     told = {
-        "parked": status["lives"]["parked"],
+        "parked": status["lives"]["parked"] + jobs.get("parked", 0),
         "queued": status["lives"]["queued"],
         "running": max(0, status["lives"]["running"] - 1),
         "connections": status["connections"]["http1"] + status["connections"]["http2"],

@@ -327,14 +327,18 @@ impl Server {
     async fn farewell(&mut self, inputs: &mut mpsc::Receiver<Input>) -> io::Result<()> {
         let grace = if self.exit == Some(ExitReason::Drained) { self.grace } else { Duration::ZERO };
         let began = Instant::now();
-        let (last, end) = (began + grace, began + FAREWELL);
+        let (last, mut end) = (began + grace, began + FAREWELL);
         self.databases.end(self.clock.at(self.clock.now()));
         let (mut are_jobs_settled, mut hurries) = (false, false);
         loop {
             self.now = self.clock.now();
             are_jobs_settled = are_jobs_settled || self.settle_jobs(began)?;
-            let waits = self.http.has_unsent() && Instant::now() < last
-                || (self.http.is_closing() || !self.databases.are_ended()) && Instant::now() < end;
+            let is_unsent = self.http.has_unsent() && Instant::now() < last;
+            if is_unsent {
+                // What has been handed on is not on the wire yet: the moment is that behind the last of it.
+                end = Instant::now() + FAREWELL;
+            }
+            let waits = is_unsent || (self.http.is_closing() || !self.databases.are_ended()) && Instant::now() < end;
             if are_jobs_settled && (hurries || !waits) {
                 return Ok(());
             }
