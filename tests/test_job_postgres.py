@@ -72,6 +72,20 @@ def test_a_server_hears_how_a_job_ended_in_another(site: Site) -> None:
     assert (answer.status, answer.text) == (200, "gate")
 
 
+def test_who_cancels_a_job_reaches_the_server_that_runs_it(site: Site) -> None:
+    first = site.serve("jobs_async")
+    job = enqueue(first, "wait_at", "gate")
+    site.ran.until("begin gate 1")
+    second = site.serve("jobs_async")
+    with second.connect() as client:
+        answer = client.ask("DELETE", f"/jobs/{job}").answer()
+    assert answer.status in (200, 202), "it has ended, or is about to"
+    site.ran.until("cancelled gate")
+    for server in (first, second):
+        until_state(server, job, "cancelled")
+    assert "end gate 1" not in site.ran.lines()
+
+
 @pytest.mark.promise(9)
 def test_what_a_killed_server_ran_another_runs_again(site: Site) -> None:
     first = site.serve()

@@ -145,7 +145,7 @@ impl Server {
             }
             (Standing::Ended, Some(Ending::Cancelled)) => self.say(request, 410, "client", "the job was cancelled"),
             (Standing::Pending, _) if ends && !self.will_end(request, job) => {
-                self.say(request, 409, "client", "the job cannot be ended any more, or another server runs it");
+                self.say(request, 409, "client", "the job cannot be ended any more");
             }
             (Standing::Pending, _) => self.answer_pending(request, job),
             (Standing::Missing, _) => self.say(request, 404, "client", "there is no such job, or no more"),
