@@ -3,15 +3,14 @@
 What must hold at the end, whatever happened: every job that was acknowledged has run, by the file to which the jobs
 themselves append; nothing is left over in the store. How many ran twice is printed: at least once is what is promised.
 
-In the first half the store's disk is slow and fails (`PARKADE_INJECT_COMMIT`): the disks of test machines are too kind.
+One server keeps its jobs in its file: in the first half that file's disk is slow and fails (`PARKADE_INJECT_COMMIT`),
+for the disks of test machines are too kind. Several (`--servers 2`) share them in a PostgreSQL, which is killed, too.
 """
 
 import argparse
 import contextlib
-import os
 import random
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -19,13 +18,14 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parent.parent / "bench"))
+
+import jobs_fleet
 from jobs_crowd import WORK_SHARE, Crowd, Ledger
+from jobs_fleet import Fleet
 from jobs_served import NotServing, Served
 
 FAULTS = "delay=5ms,fail=50"
-
-WAYS = {"core killed": 35, "worker killed": 50, "core stopped": 5, "reloaded": 10}
-"""What is done to the server, by weight."""
 
 PAUSE_SECONDS = (0.1, 1.0)
 """Between two of these."""
@@ -37,20 +37,18 @@ CALM_SECONDS = 2.5
 def main() -> int:
     options = _options()
     print(
-        f"{options.jobs:,} jobs in {options.seconds:g} s, {options.clients} clients, {options.workers} workers, "
-        f"seed {options.seed}",
+        f"{options.jobs:,} jobs in {options.seconds:g} s, {options.clients} clients, {options.servers} servers with "
+        f"{options.workers} workers each, seed {options.seed}",
         flush=True,
     )
     ledger = Ledger()
-    with _folder(options.logs) as folder:
-        served = Served(folder, options.workers)
+    with _folder(options.logs) as folder, jobs_fleet.running(folder, options.servers, options.workers) as fleet:
         try:
-            _soak(served, ledger, options)
-            _judge(served, ledger, options)
+            _soak(fleet, ledger, options)
+            _judge(fleet, ledger, options)
         except NotServing as reason:
             ledger.violated(str(reason))
         finally:
-            served.end()
             (folder / "acknowledged").write_text("\n".join(ledger.acknowledged))
     print(f"{len(ledger.violations)} violations" if ledger.violations else "all is well")
     return 1 if ledger.violations else 0
@@ -61,7 +59,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=600, help="how long, draining included as a rule (600)")
     parser.add_argument("--jobs", type=int, default=300_000, help="how many are to be acknowledged (300000)")
     parser.add_argument("--clients", type=int, default=16)
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--servers", type=int, default=1, help="several share the jobs in a PostgreSQL (1)")
+    parser.add_argument("--workers", type=int, default=2, help="of each server (2)")
     parser.add_argument("--seed", type=int, default=int(time.time()) % 100_000, help="of what is enqueued and killed")
     parser.add_argument("--logs", type=Path, help="a folder for the log, the store and what ran")
     return parser.parse_args()
@@ -78,70 +77,52 @@ def _folder(kept: Path | None) -> Iterator[Path]:
                 shutil.copytree(folder, kept, dirs_exist_ok=True)
 
 
-def _soak(served: Served, ledger: Ledger, options: argparse.Namespace) -> None:
+def _soak(fleet: Fleet, ledger: Ledger, options: argparse.Namespace) -> None:
     """Kills, until all jobs are there or their time is over. Behind that the disk is well again."""
     rng = random.Random(options.seed)
-    served.faults = FAULTS
-    served.start()
-    crowd = Crowd(served.port, ledger, options)
+    fleet.start(FAULTS)
+    crowd = Crowd([served.port for served in fleet.servers], ledger, options)
     crowd.start()
+    is_well = False
     try:
         while crowd.progress() < 1.0:
             time.sleep(rng.uniform(*PAUSE_SECONDS))
-            if served.faults and crowd.progress() > 0.5:
-                served.faults = None
-                _disturb(served, ledger, "core killed", rng)
+            if not is_well and crowd.progress() > 0.5:
+                is_well = True
+                fleet.heal(ledger)
             else:
-                _disturb(served, ledger, rng.choices(list(WAYS), list(WAYS.values()))[0], rng)
+                fleet.disturb(ledger, rng)
         while len(ledger.acknowledged) < options.jobs and crowd.progress() < 1 / WORK_SHARE:
             time.sleep(0.05)
     finally:
         crowd.end()
     # What was on its way when the last client got its answer: the last word of the soak.
-    _disturb(served, ledger, "core killed", rng)
+    fleet.heal(ledger)
 
 
-def _disturb(served: Served, ledger: Ledger, way: str, rng: random.Random) -> None:
-    ledger.count(way)
-    if way == "worker killed":
-        if pids := served.worker_pids():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(rng.choice(pids), signal.SIGKILL)
-    elif way == "reloaded":
-        os.kill(served.pid, signal.SIGHUP)
-    else:
-        if way == "core killed":
-            served.kill()
-        elif (code := served.stop()) != 0:
-            ledger.violated(f"the server did not stop by itself: {code}")
-        served.start()
-
-
-def _judge(served: Served, ledger: Ledger, options: argparse.Namespace) -> None:
+def _judge(fleet: Fleet, ledger: Ledger, options: argparse.Namespace) -> None:
     began = time.monotonic()
-    missing = ledger.expected() - set(_ran(served))
+    missing = ledger.expected() - set(fleet.lines())
     while missing and time.monotonic() - began < DRAIN_SECONDS_MAX:
         time.sleep(0.2)
-        missing -= set(_ran(served))
+        missing -= set(fleet.lines())
     print(f"drained in {time.monotonic() - began:.1f} s")
-    _check_rest(served, ledger)
-    if (code := served.stop()) != 0:
-        ledger.violated(f"the server did not stop by itself: {code}")
+    for served in fleet.servers:
+        _check_rest(served, ledger)
+    for served in fleet.servers:
+        if (code := served.stop()) != 0:
+            ledger.violated(f"the server did not stop by itself: {code}")
     for line in sorted(missing)[:20]:
         ledger.violated(f"{line} was acknowledged and has not run")
     if len(missing) > 20:
         ledger.violated(f"and {len(missing) - 20} more")
-    _print_figures(served, ledger)
+    _print_figures(fleet, ledger)
     if len(ledger.acknowledged) < options.jobs / 10:
         ledger.violated(
             f"only {len(ledger.acknowledged):,} of {options.jobs:,} jobs could be enqueued: this proves nothing"
         )
     if not ledger.counts["core killed"] or not ledger.counts["worker killed"]:
         ledger.violated("nobody was killed: this proves nothing")
-
-
-def _ran(served: Served) -> list[str]:
-    return served.ran.read_text().splitlines() if served.ran.exists() else []
 
 
 def _check_rest(served: Served, ledger: Ledger) -> None:
@@ -162,15 +143,15 @@ def _check_rest(served: Served, ledger: Ledger) -> None:
         time.sleep(0.2)
 
 
-def _print_figures(served: Served, ledger: Ledger) -> None:
-    runs = Counter(_ran(served))
+def _print_figures(fleet: Fleet, ledger: Ledger) -> None:
+    runs = Counter(fleet.lines())
     again = {line: count for line, count in runs.items() if count > 1}
     counts = ledger.counts
     print(f"{len(ledger.acknowledged):,} acknowledged", end="")
     for what in ("refused", "lost with their worker", "unanswered"):
         print(f", {counts[what]:,} {what}", end="")
     print(f"\n{len(runs):,} ran, {len(again):,} of them twice or more ({sum(again.values()) - len(again):,} runs more)")
-    print(", ".join(f"{counts[way]:,} times {way}" for way in WAYS))
+    print(", ".join(f"{counts[way]:,} times {way}" for way in fleet.ways))
 
 
 if __name__ == "__main__":

@@ -52,8 +52,8 @@ class Ledger:
 class Crowd:
     """Clients that enqueue job after job, each with a number of its own, and note which were acknowledged."""
 
-    def __init__(self, port: int, ledger: Ledger, options: argparse.Namespace) -> None:
-        self._port = port
+    def __init__(self, ports: list[int], ledger: Ledger, options: argparse.Namespace) -> None:
+        self._ports = ports
         self._ledger = ledger
         self._options = options
         self._is_over = threading.Event()
@@ -77,12 +77,13 @@ class Crowd:
     def _work(self, name: int) -> None:
         rng = random.Random(f"{self._options.seed} {name}")
         kinds, weights = list(KINDS), list(KINDS.values())
+        port = self._ports[name % len(self._ports)]
         connection: http.client.HTTPConnection | None = None
         for at in range(sys.maxsize):
             if not self._wait_for_turn():
                 break
             number, kind = f"{name}-{at}", rng.choices(kinds, weights)[0]
-            connection = connection or http.client.HTTPConnection("127.0.0.1", self._port, timeout=ANSWER_SECONDS)
+            connection = connection or http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_SECONDS)
             try:
                 connection.request("POST", f"/enqueue/{kind}/{number}")
                 answer = connection.getresponse()

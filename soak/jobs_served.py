@@ -1,4 +1,4 @@
-"""The server whose jobs are soaked: started at the same address again and again, on the same state."""
+"""A server whose jobs are soaked: started at the same address again and again, on the same state."""
 
 import contextlib
 import http.client
@@ -6,17 +6,14 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from postgres import quiet_port
 from served import ROOT, binary
 
 HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent / "bench"))
-
-from postgres import quiet_port  # noqa: E402
 
 START_SECONDS = 30.0
 STOP_SECONDS = 30.0
@@ -27,14 +24,16 @@ class NotServing(Exception):
 
 
 class Served:
-    def __init__(self, folder: Path, workers: int) -> None:
+    def __init__(self, folder: Path, name: str, workers: int, store: str | None) -> None:
+        """`store`: the PostgreSQL that others share with it."""
         self.port, self._admin = quiet_port(), quiet_port()
-        self.ran = folder / "ran"
-        self.log = folder / "log"
+        self.log = folder / f"{name}.log"
+        self._ran = folder / "ran"
         self._command = [
             *(str(binary()), "serve", f"{HERE / 'jobs_application.py'}:app", "--grace", "2s"),
             *("--bind", f"127.0.0.1:{self.port}", "--admin", f"127.0.0.1:{self._admin}"),
-            *("--workers", str(workers), "--state", str(folder / "state")),
+            *("--workers", str(workers), "--state", str(folder / name)),
+            *(("--jobs", store) if store else ()),
             *("--python", str(ROOT / ".venv" / "bin" / "python")),
         ]
         self._process: subprocess.Popen[bytes] | None = None
@@ -43,7 +42,7 @@ class Served:
     def start(self) -> None:
         """Returns when it is ready."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PARKADE_")}
-        environment |= {"RAN": str(self.ran)} | ({"PARKADE_INJECT_COMMIT": self.faults} if self.faults else {})
+        environment |= {"RAN": str(self._ran)} | ({"PARKADE_INJECT_COMMIT": self.faults} if self.faults else {})
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(self._command, stdout=output, stderr=output, env=environment)
         end = time.monotonic() + START_SECONDS

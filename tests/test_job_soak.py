@@ -1,4 +1,4 @@
-"""A short soak of jobs: cores and workers are killed at random, the disk fails; nothing acknowledged is lost."""
+"""Short soaks of jobs: cores, workers, databases are killed at random, the disk fails; nothing acknowledged is lost."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ import pytest
 
 from .harness.server import PARKADE, PYTHON, ROOT, clean_environment
 
-JOBS = 10_000
-SECONDS = 30
 SECONDS_MAX = 240.0
 """On a machine that is busy with something else, until all is drained."""
 
 
 @pytest.mark.promise(9)
-def test_every_acknowledged_job_runs_whatever_dies() -> None:
-    words = [PYTHON, ROOT / "soak" / "jobs.py", "--jobs", str(JOBS), "--seconds", str(SECONDS)]
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param("--jobs 10000 --seconds 30", id="one server and its file"),
+        pytest.param("--servers 2 --jobs 5000 --seconds 25", id="two servers and a PostgreSQL"),
+    ],
+)
+def test_every_acknowledged_job_runs_whatever_dies(words: str) -> None:
+    command = [PYTHON, ROOT / "soak" / "jobs.py", *words.split()]
     environment = clean_environment(PARKADE_BIN=str(PARKADE))
-    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, env=environment, timeout=SECONDS_MAX)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment, timeout=SECONDS_MAX)
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -1,0 +1,101 @@
+"""One server with its file, or several that share the jobs in a PostgreSQL; and what is done to them."""
+
+import contextlib
+import os
+import random
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import postgres
+from jobs_crowd import Ledger
+from jobs_served import Served
+from postgres import Cluster
+
+WAYS = {"core killed": 35, "worker killed": 50, "core stopped": 5, "reloaded": 10}
+"""What is done to a server, by weight."""
+
+WAYS_OF_DATABASES = {"backend killed": 8, "database killed": 4, "database restarted": 4}
+"""And what, besides, to the PostgreSQL where they keep the jobs."""
+
+
+class Fleet:
+    def __init__(self, folder: Path, servers: int, workers: int, cluster: Cluster | None) -> None:
+        self.ran = folder / "ran"
+        self.servers = [
+            Served(folder, f"server-{number}", workers, cluster.url if cluster else None) for number in range(servers)
+        ]
+        self.ways = WAYS | (WAYS_OF_DATABASES if cluster else {})
+        self._cluster = cluster
+
+    def start(self, faults: str | None) -> None:
+        for served in self.servers:
+            served.faults = faults
+            served.start()
+
+    def end(self) -> None:
+        for served in self.servers:
+            served.end()
+
+    def lines(self) -> list[str]:
+        """What the jobs have written, in the order in which they ran."""
+        return self.ran.read_text().splitlines() if self.ran.exists() else []
+
+    def heal(self, ledger: Ledger) -> None:
+        """From now on the disk is well. A server learns that by its start."""
+        for served in self.servers:
+            served.faults = None
+            ledger.count("core killed")
+            served.kill()
+            served.start()
+
+    def disturb(self, ledger: Ledger, rng: random.Random) -> None:
+        (way,) = rng.choices(list(self.ways), list(self.ways.values()))
+        ledger.count(way)
+        if self._cluster and way in WAYS_OF_DATABASES:
+            _disturb_database(self._cluster, way, rng)
+        else:
+            _disturb_server(rng.choice(self.servers), ledger, way, rng)
+
+
+@contextmanager
+def running(folder: Path, servers: int, workers: int) -> Iterator[Fleet]:
+    """Several need a database that all of them reach; one has its file."""
+    with postgres.running() if servers > 1 else contextlib.nullcontext() as cluster:
+        fleet = Fleet(folder, servers, workers, cluster)
+        try:
+            yield fleet
+        finally:
+            fleet.end()
+
+
+def _disturb_server(served: Served, ledger: Ledger, way: str, rng: random.Random) -> None:
+    if way == "worker killed":
+        if pids := served.worker_pids():
+            _kill(rng.choice(pids))
+    elif way == "reloaded":
+        os.kill(served.pid, signal.SIGHUP)
+    else:
+        if way == "core killed":
+            served.kill()
+        elif (code := served.stop()) != 0:
+            ledger.violated(f"the server did not stop by itself: {code}")
+        served.start()
+
+
+def _disturb_database(cluster: Cluster, way: str, rng: random.Random) -> None:
+    if way == "backend killed":
+        # PostgreSQL then throws out all others, too, and recovers by its log.
+        with contextlib.suppress(postgres.NoPostgres):
+            backends = cluster.ask("SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'")
+            _kill(int(rng.choice(backends)[0]))
+        return
+    # SIGQUIT is what ends its processes without a word to anybody and without a checkpoint.
+    cluster.stop(signal.SIGQUIT if way == "database killed" else signal.SIGINT)
+    cluster.start()
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
