@@ -40,6 +40,8 @@ pub struct Exchange {
 pub struct WithJobs {
     /// What it has enqueued and the store has.
     pub stored: Vec<StoredJob>,
+    /// Of how many of these its coroutine has been told.
+    told_count: usize,
     /// What its worker wrote that may be heard only when everything is stored.
     pub gated: Vec<WorkerEvent>,
     /// What it has enqueued within its transaction.
@@ -74,9 +76,11 @@ pub struct StoredJob {
 }
 
 impl WithJobs {
-    /// The ids of so many of those that were enqueued last.
-    pub fn last_stored(&self, count_max: usize) -> Vec<[u8; 16]> {
-        let left_out = self.stored.len().saturating_sub(count_max);
+    /// The ids of those that its coroutine is told of now, the last of them if there are more than so many. One that awaits thousands one
+    /// after the other would else be told all of them each time.
+    pub fn tell_stored(&mut self, count_max: usize) -> Vec<[u8; 16]> {
+        let left_out = self.told_count.max(self.stored.len().saturating_sub(count_max));
+        self.told_count = self.stored.len();
         self.stored.iter().skip(left_out).map(|job| job.id).collect()
     }
 }
