@@ -56,8 +56,7 @@ impl Core {
     fn back_off(&mut self, started: Moment, ready: Ready) {
         let steady = |ready_at: Moment| self.now - ready_at >= EARLY_DEATH;
         let is_for_jobs = ready.role == Role::Jobs;
-        let back_off =
-            if is_for_jobs { &mut self.staff.back_off_of_job_workers } else { &mut self.staff.back_off };
+        let back_off = if is_for_jobs { &mut self.staff.back_off_of_job_workers } else { &mut self.staff.back_off };
         let another = self.roster.iter().any(|other| {
             back_off.is_after_the_last_death(other.started)
                 && other.ready.is_some_and(|ready| steady(ready.at) && (ready.role == Role::Jobs || !is_for_jobs))

@@ -81,7 +81,10 @@ fn who_waits_for_jobs_is_known(world: &World, status: &Status) {
 
 /// Promise 4, for jobs: the last worker that no job takes up is left to requests.
 fn no_job_waits_beside_an_idle_worker(world: &World, status: &Status) {
-    if status.jobs_waiting == 0 || status.jobs_put_off.is_some() || status.lives.running >= status.limits.running_count_max {
+    if status.jobs_waiting == 0
+        || status.jobs_put_off.is_some()
+        || status.lives.running >= status.limits.running_count_max
+    {
         return;
     }
     let serves = |process: &&Process| {

@@ -201,3 +201,24 @@ impl Exchanges {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_coroutine_is_told_of_each_of_its_jobs_once() {
+        let mut jobs = WithJobs::default();
+        let store = |jobs: &mut WithJobs, number| {
+            jobs.stored.push(StoredJob { enqueued_as: [number; 16], id: [number; 16] });
+        };
+        (1..=3).for_each(|number| store(&mut jobs, number));
+        assert_eq!(jobs.tell_stored(9), [[1; 16], [2; 16], [3; 16]]);
+        store(&mut jobs, 4);
+        assert_eq!(jobs.tell_stored(9), [[4; 16]]);
+        assert_eq!(jobs.tell_stored(9), [[0; 16]; 0]);
+        (5..=8).for_each(|number| store(&mut jobs, number));
+        assert_eq!(jobs.tell_stored(2), [[7; 16], [8; 16]], "the last, if there are more than may be told");
+        assert_eq!(jobs.tell_stored(9), [[0; 16]; 0]);
+    }
+}
