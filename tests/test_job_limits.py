@@ -43,6 +43,22 @@ def test_no_more_jobs_of_a_queue_run_than_it_may(
 
 
 @pytest.mark.promise(8)
+def test_a_job_that_was_cancelled_has_its_place_until_its_code_has_ended(serve: Serve, tmp_path: Path) -> None:
+    server, ran = serve("jobs", workers=3, folder=tmp_path), Ran(tmp_path)
+    cancelled = enqueue(server, "wait_at", "gate", queue="single")
+    ran.until("begin gate 1")
+    assert server.connect().ask("DELETE", f"/jobs/{cancelled}").answer().status in (200, 202)
+    until_state(server, cancelled, "cancelled")
+    behind = enqueue(server, "write", "behind", queue="single")
+    for number in range(5):
+        assert result(server, enqueue(server, "write", f"other {number}")).status == 200
+    assert ran.about("behind") == []
+    server.open_gate("gate")
+    assert result(server, behind).text == "behind"
+    assert ran.about("end") == ["end gate 1"]
+
+
+@pytest.mark.promise(8)
 def test_no_more_jobs_of_a_queue_begin_than_its_rate_allows(serve: Serve, tmp_path: Path) -> None:
     """Ten a second, and ten that were saved up. A slow machine begins them later, never sooner."""
     server, ran = serve("jobs", workers=2, folder=tmp_path), Ran(tmp_path)

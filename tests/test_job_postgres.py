@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -70,6 +71,42 @@ def test_a_server_hears_how_a_job_ended_in_another(site: Site) -> None:
     site.open_gate("gate")
     answer = client.answer(seconds=20)
     assert (answer.status, answer.text) == (200, "gate")
+
+
+def test_a_server_hears_that_a_job_was_dropped_at_another(site: Site) -> None:
+    first, second = site.serve(), site.serve()
+    job = enqueue(first, "write", "never", delay=3_600)
+    client = second.connect().ask("GET", f"/jobs/{job}", "Prefer: wait=60")
+    follows = second.events(f"/jobs/{job}")
+    assert json.loads(follows.data(1)[0])["state"] == "scheduled"
+    second.until(lambda status: status["waits"]["job"]["count"] == 1)
+    assert first.admin("DELETE", f"/jobs/{job}")[0] == 200
+    assert client.answer().status == 404
+    assert json.loads(follows.data(1)[0])["state"] == "missing"
+
+
+def test_a_server_that_cannot_look_up_how_a_job_ended_in_another_looks_again(site: Site) -> None:
+    first = site.serve()
+    job = enqueue(first, "wait_at", "gate")
+    site.ran.until("begin gate 1")
+    second = site.serve()
+    client = second.connect().ask("GET", f"/jobs/{job}", "Prefer: wait=60")
+    second.until(lambda status: status["waits"]["job"]["count"] == 1)
+
+    def looking() -> list[int]:
+        rows = [row for row in site.postgres.activity() if row["wait_event_type"] == "Lock"]
+        return [row["pid"] for row in rows if row["datname"] == site.database and "WITH ORDINALITY" in row["query"]]
+
+    with site.postgres.connected(site.database) as connection, connection.transaction():
+        # Its end is noted without these, and nobody is told of it without them.
+        connection.execute("lock table parkade.bodies in access exclusive mode")
+        site.open_gate("gate")
+        (waits,) = until("it is looked up", looking)
+        connection.execute("select pg_cancel_backend(%s)", [waits])
+        second.until_logged("the store of jobs: ")
+        until("it is looked up again", looking)
+        assert not client.is_readable()
+    assert client.answer().text == "gate"
 
 
 def test_who_cancels_a_job_reaches_the_server_that_runs_it(site: Site) -> None:

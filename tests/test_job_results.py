@@ -282,6 +282,33 @@ def test_other_methods_are_not_for_jobs(each: Place) -> None:
     assert (answer.status, sorted(answer["allow"].split(", "))) == (405, ["DELETE", "GET", "HEAD"])
 
 
+def drop(server: Server, job: str) -> None:
+    assert server.admin("DELETE", f"/jobs/{job}")[0] == 200
+
+
+@pytest.mark.parametrize(("app", "way"), [("jobs", "returned"), ("jobs", "then"), ("jobs_async", "awaited")])
+def test_who_waits_for_a_job_that_is_dropped_is_told_at_once(servers: dict[str, Place], app: str, way: str) -> None:
+    server, _ = servers[app]
+    key = server.new_gate()
+    client = waiting(server, way, "write", "never", delay=3_600, key=key)
+    server.until(lambda status: status["waits"]["job"]["count"] == 1)
+    job = server.post("/returned", asking("write", "", key=key, timeout=0)).json()["id"]
+    asks = server.connect().ask("GET", f"/jobs/{job}", "Prefer: wait=60")
+    follows = server.events(f"/jobs/{job}")
+    assert json.loads(follows.data(1)[0])["state"] == "scheduled"
+    server.until(lambda status: status["waits"]["job"]["count"] == 2)
+    drop(server, job)
+    told = client.answer()
+    if way == "awaited":
+        assert told.json() == ["missing", "there is no such job, or no more"]
+    else:
+        assert told.status == (404 if way == "returned" else 500)
+    assert asks.answer().status == 404
+    assert json.loads(follows.data(1)[0])["state"] == "missing"
+    assert not any(event.data for event in follows.rest()), "then it ends"
+    server.cleared()
+
+
 def test_a_job_that_failed_for_good_is_an_error_of_the_application(each: Place) -> None:
     server, _ = each
     job = enqueue(server, "broken", "dead")

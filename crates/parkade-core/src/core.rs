@@ -210,6 +210,7 @@ impl Core {
             Event::JobStored { request, fault } => self.job_stored(request, fault),
             Event::JobReturned { worker, request } => self.frame(worker, request, Happening::JobReturned),
             Event::JobEnded { job } => self.job_ended(job),
+            Event::JobDropped { job } => self.job_dropped(job),
             Event::JobFound { request, standing } => self.job_found(request, standing),
             Event::JobNotLookedUp { request } => self.job_not_looked_up(request),
             Event::JobCancelled { job } => self.job_cancelled(job),

@@ -73,6 +73,8 @@ pub enum Event {
     JobReturned { worker: WorkerId, request: RequestId },
     /// A job has ended for good, and the store has that; the shell has what came of it.
     JobEnded { job: JobId },
+    /// A job is no more, whether or not it had ended.
+    JobDropped { job: JobId },
     /// The answer to [`Effect::LookUpJob`](crate::Effect::LookUpJob).
     JobFound { request: RequestId, standing: Standing },
     /// The other answer: the store could not.

@@ -110,7 +110,6 @@ fn a_queue_runs_so_many_at_a_time() {
     check(&format!("{full} jobs"), "claim:7:q1=0");
     check(&format!("{full} jobs claimed:-"), "");
     check(&format!("{full} return:r"), "verdict:r:completed done:r claim:8:q1=1");
-    check(&format!("{full} stop:r"), "recall:r:1:Operator verdict:r:cancelled cancelled:r:Operator claim:7:q1=1");
     check(&format!("{full} park:r:timer:9s:await"), "");
     check(&format!("{two} claimed:r+async+q1 return:r"), "verdict:r:completed done:r");
     check(&format!("{full} jobs return:r"), "verdict:r:completed done:r");
@@ -119,6 +118,36 @@ fn a_queue_runs_so_many_at_a_time() {
     check(&format!("{two} queue:1 claimed:-"), "claim:9");
     check(&format!("{two} queue:2:1 claimed:-"), "claim:9:q2=1");
     check(&format!("{two} queues claimed:-"), "claim:9");
+}
+
+/// Its code may go on: a plain function that does not look is told nothing.
+#[test]
+fn what_has_ended_has_its_place_in_its_queue_until_its_worker_lets_go_of_it() {
+    let full = "ready:1:concurrent:9 queue:1:1 claimed:r+async+q1";
+    for (end, told) in [
+        ("stop:r", "recall:r:1:Operator verdict:r:cancelled cancelled:r:Operator"),
+        ("wait:10s", "recall:r:1:Deadline dump:1:Deadline verdict:r:retry:DeadlinePassed cancelled:r:Deadline ping:1"),
+    ] {
+        let told: Vec<&str> = told.split(' ').collect();
+        assert_eq!(sorted(&Script::run(config(), &format!("{full} {end}")).told), sorted(&told), "{end}");
+        check(&format!("{full} {end} jobs"), "claim:8:q1=0");
+        check(&format!("{full} {end} jobs claimed:- error:r:cancelled:1"), "claim:9:q1=1");
+        check(&format!("{full} jobs {end} claimed:- jobs"), "claim:8:q1=0");
+        let died = Script::run(config(), &format!("{full} {end} jobs claimed:- exited:1"));
+        assert!(died.told.contains(&"start:2".into()), "{:?}", died.told);
+        check(&format!("{full} {end} jobs claimed:- exited:1 ready:2:concurrent:9"), "claim:9:q1=1");
+    }
+    let back = format!("{full} error:r claimed:s+async+q1+endless jobs reload ready:2:concurrent:9 wait:30s");
+    check(&format!("{back} claimed:-"), "claim:9:q1=0");
+    check(&format!("{back} claimed:- claimed:- error:s:cancelled:1"), "dismiss:1 claim:9:q1=1");
+    let waits = "ready:1 ready:2 queue:1:1 claimed:r+q1 park:r:timer:5s:call";
+    check_with(workers(2), &format!("{waits} stop:r"), "verdict:r:cancelled cancelled:r:Operator claim:5:q1=1");
+}
+
+fn sorted<T: ToString>(words: &[T]) -> Vec<String> {
+    let mut words: Vec<String> = words.iter().map(T::to_string).collect();
+    words.sort();
+    words
 }
 
 #[test]

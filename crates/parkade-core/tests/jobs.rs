@@ -133,6 +133,17 @@ fn a_query_that_fails_is_why_the_attempt_failed() {
 }
 
 #[test]
+fn who_ends_a_query_of_a_job_does_not_end_the_job() {
+    let ended = format!("{RUNS} park:r:query:alone:call cancelquery:r");
+    let failed = "told:r:Operator verdict:r:retry:Raised done:r dropresult:r";
+    check(&format!("{ended} failed:r"), failed);
+    check(&format!("{ended} ended:r"), failed);
+    check(&format!("{ended} wait:500ms"), "verdict:r:retry:Refused(QueryCancelledByOperator) done:r");
+    check(&format!("{ended} stop:r"), "verdict:r:cancelled cancelled:r:Operator");
+    assert_eq!(Script::run(config(), &format!("{ended} wait:500ms")).alarms(), 0);
+}
+
+#[test]
 fn a_job_is_cancelled_wherever_it_is() {
     let told = "verdict:r:cancelled cancelled:r:Operator";
     for stop in ["stop:r", "operator:r"] {

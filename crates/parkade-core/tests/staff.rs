@@ -167,6 +167,42 @@ fn an_event_loop_is_not_stuck_while_a_plain_function_has_it() {
     check(beside, told);
 }
 
+/// Nobody knows whether it is a plain one.
+#[test]
+fn nor_while_a_function_behind_a_wait_may_have_it() {
+    let request = "ready:1:concurrent arrive:a:/endless park:a:timer:500ms:call wait:500ms";
+    let run = "ready:1:concurrent jobs claimed:a+async+endless park:a:timer:500ms:call wait:500ms";
+    for (called, end) in [(request, "answer:a"), (run, "return:a")] {
+        check(called, "call:a:1:elapsed");
+        let busy = format!("{called} wait:1s");
+        check(&busy, "ping:1");
+        check(&format!("{busy} wait:3600s"), "");
+        check(&format!("{busy} wait:3600s {end} wait:4999ms"), "");
+        check(&format!("{busy} wait:3600s {end} wait:5s"), "dump:1:Stuck");
+        check(&format!("{busy} wait:3600s {end} wait:5s wait:25s"), "kill:1:Stuck start:2");
+        check(&format!("{busy} wait:3600s {end} pong:1 wait:1s"), "ping:1");
+    }
+    let late = "ready:1:concurrent arrive:a:/sync park:a:timer:500ms:call wait:500ms wait:1s wait:8s";
+    check(late, "");
+    let told = "refuse:a:DeadlinePassed recall:a:1:Deadline dump:1:Deadline cancelled:a:Deadline";
+    check(&format!("{late} wait:1s"), told);
+    check(&format!("{late} wait:1s wait:1s"), "kill:1:Deadline start:2");
+}
+
+#[test]
+fn a_function_beside_which_the_loop_has_turned_does_not_excuse_it() {
+    let turned = "ready:1:concurrent arrive:a:/endless park:a:timer:500ms:call wait:500ms wait:1s pong:1 wait:1s";
+    check(turned, "ping:1");
+    check(&format!("{turned} wait:5s"), "dump:1:Stuck");
+    check(&format!("{turned} wait:5s wait:25s"), "kill:1:Stuck start:2");
+    let another = format!("{turned} arrive:b:/endless park:b:timer:1ms:call wait:1ms");
+    check(&another, "call:b:1:elapsed");
+    check(&format!("{another} wait:3600s"), "");
+    check(&format!("{another} wait:3600s answer:b pong:1 wait:1s wait:5s"), "dump:1:Stuck");
+    let stuck = "ready:1:concurrent arrive:a:/endless park:a:timer:7s:call wait:1s wait:6s";
+    check(&format!("{stuck} wait:24s"), "kill:1:Stuck start:2");
+}
+
 #[test]
 fn a_plain_function_that_is_given_to_a_stuck_loop_does_not_excuse_it() {
     let stuck = "ready:1:concurrent wait:1s wait:5s arrive:a:/endless";

@@ -60,6 +60,20 @@ fn a_job_that_is_not_there_is_told_in_each_of_three_ways() {
 }
 
 #[test]
+fn a_job_that_is_dropped_is_told_in_each_of_three_ways() {
+    check(&format!("{ANSWER} found:a:pending drop:x"), "told:a:x-missing done:a");
+    check(&format!("{CALL} found:a:pending drop:x"), "call:a:1:x-missing");
+    check(&format!("{AWAIT} found:a:pending drop:x"), "resume:1:x-missing:a");
+    check(&format!("{ANSWER} found:a:pending drop:y"), "");
+    check(&format!("{ANSWER} drop:x"), "told:a:x-missing done:a");
+    check(&format!("{ANSWER} drop:x found:a:missing"), "");
+    check(&format!("{ANSWER} drop:x found:a:ended"), "dropjob:x");
+    check("ready:1 arrive:a park:a:follow:x:answer drop:x", "told:a:x-missing done:a");
+    assert!(!Script::run(config(), &format!("{ANSWER} drop:x")).watches("x"));
+    assert_eq!(Script::run(config(), &format!("{SOON} drop:x")).alarms(), 0);
+}
+
+#[test]
 fn a_store_that_cannot_say_it_is_told_in_each_of_three_ways() {
     check(&format!("{ANSWER} unfound:a"), "refuse:a:StoreUnreadable done:a");
     check(&format!("{CALL} unfound:a"), "refuse:a:StoreUnreadable done:a");

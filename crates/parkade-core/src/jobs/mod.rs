@@ -71,7 +71,8 @@ pub enum Standing {
 pub(crate) struct Run {
     pub(crate) job: JobId,
     pub(crate) attempt: u32,
-    pub(crate) queue: QueueId,
+    /// The queue in which it has a place, until a ghost keeps that.
+    pub(crate) place: Option<QueueId>,
     pub(crate) retries: u32,
     /// How it went, as soon as that is known.
     pub(crate) fate: Option<Fate>,
@@ -104,7 +105,9 @@ pub(crate) struct Jobs {
 
 impl Jobs {
     pub(crate) fn begin_run(&mut self, request: RequestId, run: Run) {
-        self.queues.begin(run.queue);
+        if let Some(queue) = run.place {
+            self.queues.begin(queue);
+        }
         self.by_job.insert(run.job, request);
         self.runs.insert(request, run);
     }
@@ -118,10 +121,24 @@ impl Jobs {
         if self.by_job.get(&run.job) == Some(&request) {
             self.by_job.remove(&run.job);
         }
-        if self.queues.end(run.queue) {
-            self.pull.hint();
+        if let Some(queue) = run.place {
+            self.leave(queue);
         }
         Some(run)
+    }
+
+    /// A worker still holds the run that is about to end: its place in its queue is not free before that lets it go.
+    pub(crate) fn keep_place(&mut self, request: RequestId) -> Option<QueueId> {
+        if self.runs.is_empty() {
+            return None;
+        }
+        self.runs.get_mut(&request)?.place.take()
+    }
+
+    pub(crate) fn leave(&mut self, queue: QueueId) {
+        if self.queues.end(queue) {
+            self.pull.hint();
+        }
     }
 
     pub(crate) fn is_run(&self, request: RequestId) -> bool {

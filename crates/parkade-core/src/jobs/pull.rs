@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use super::Allowance;
 use crate::limits::JOBS_AHEAD_COUNT_MAX;
+use crate::moment::Moment;
+use crate::staff::back_off::BackOff;
 use crate::structures::timers::Alarm;
 
 #[derive(Debug, Default)]
@@ -14,6 +16,8 @@ pub(crate) struct Pull {
     pub(crate) is_hinted: bool,
     /// When there may be some again.
     pub(crate) alarm: Option<Alarm>,
+    /// Workers die of jobs: so long none is begun, and requests find workers meanwhile.
+    pub(crate) back_off: BackOff,
     /// How many are claimed ahead of quick workers.
     ahead: u32,
 }
@@ -26,8 +30,13 @@ impl Pull {
         self.is_hinted = true;
     }
 
-    pub(crate) fn may_ask(&self) -> bool {
-        self.is_hinted && self.asked.is_none()
+    pub(crate) fn may_ask(&self, now: Moment) -> bool {
+        self.is_hinted && self.asked.is_none() && !self.are_put_off(now)
+    }
+
+    /// Whether no job is begun now.
+    pub(crate) fn are_put_off(&self, now: Moment) -> bool {
+        self.back_off.holds_until(now).is_some()
     }
 
     pub(crate) fn ahead(&self) -> u32 {

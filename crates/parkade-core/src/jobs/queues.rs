@@ -29,7 +29,7 @@ pub(crate) struct Queues {
 
 #[derive(Debug, Default, Clone)]
 struct Queue {
-    /// Claimed, whether or not a worker has them.
+    /// Claimed, whether or not a worker has them, and those that have ended and that a worker still has.
     running: u32,
     concurrency: Option<u32>,
     rate: Option<Rate>,

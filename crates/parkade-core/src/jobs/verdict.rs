@@ -93,7 +93,7 @@ mod tests {
     use crate::id::{JobId, QueueId};
 
     fn run(attempt: u32, retries: u32, fate: Option<Fate>) -> Run {
-        Run { job: JobId(1), attempt, queue: QueueId(0), retries, fate }
+        Run { job: JobId(1), attempt, place: Some(QueueId(0)), retries, fate }
     }
 
     #[test]

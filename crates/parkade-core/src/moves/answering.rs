@@ -105,7 +105,7 @@ impl Core {
         let took = now - holder.pace.since();
         let held = holder.release(now, place);
         let watched =
-            holder.stage != Stage::Ready || holder.is_worn(now) || held.occupies && holder.ping.sent.is_some();
+            holder.stage != Stage::Ready || holder.is_worn(now) || held.silences() && holder.ping.sent.is_some();
         self.staff.attention |= watched || !self.staff.is_open();
         if held.is_job && held.occupies {
             self.jobs.pace.note(took);
@@ -143,8 +143,8 @@ impl Core {
             return;
         }
         let held = self.release(worker, place);
-        if let Some(alarm) = held.ghost.and_then(|ghost| ghost.alarm) {
-            self.timers.clear(alarm);
+        if let Some(ghost) = held.ghost {
+            self.lay(ghost);
         }
     }
 }

@@ -56,6 +56,9 @@ impl Core {
     }
 
     fn dispatch_jobs(&mut self) {
+        if self.jobs.pull.are_put_off(self.now) {
+            return;
+        }
         while let Some(request) = self.jobs.waiting.first() {
             if self.lives.count_of(State::Running) >= self.config.running_count_max {
                 return;
@@ -104,9 +107,7 @@ impl Core {
     /// The worker holds it from now on.
     pub(crate) fn entrust(&mut self, worker: WorkerId, request: RequestId, work: &Work) -> Place {
         let (now, is_job) = (self.now, self.jobs.is_run(request));
-        let holder = self.holder(worker);
-        let occupies = work.occupies(holder.is_concurrent());
-        holder.hold(now, request, occupies, is_job)
+        self.holder(worker).hold(now, request, work, is_job)
     }
 
     /// Its worker is gone and had not touched it: it is the next again, for another worker. A job whose server stops is another server's.

@@ -91,7 +91,7 @@ impl Core {
         }
         if reason != Reason::WorkerDied {
             self.effects.push(Effect::Cancel { request, worker: life.worker, reason });
-            self.haunt(&mut life, reason);
+            self.haunt(request, &mut life, reason);
         }
         self.let_go(life.work);
         self.cancelled(request, life.journey.ran(self.now), reason)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::core::Core;
 use crate::effect::{Effect, KillReason, Reason};
-use crate::id::WorkerId;
+use crate::id::{RequestId, WorkerId};
 use crate::life::{Bell, Running};
 use crate::limits::GRACES_COUNT_MAX;
 use crate::moment::Moment;
@@ -14,23 +14,23 @@ use crate::workers::worker::{Ghost, Stage, Worker};
 
 impl Core {
     /// Leaves a ghost with the worker: its deadline holds on, or nobody would ever end what runs for nobody.
-    pub(crate) fn haunt(&mut self, life: &mut Running, reason: Reason) {
+    pub(crate) fn haunt(&mut self, request: RequestId, life: &mut Running, reason: Reason) {
         let bell = Bell::Ghost(life.worker, life.place);
-        let mut ghost = Ghost { alarm: None, overdue: None };
+        let mut ghost = Ghost { alarm: None, overdue: None, queue: self.jobs.keep_place(request) };
         if let Some(alarm) = life.journey.alarm.take() {
             let due = self.timers.due(alarm);
             self.timers.clear(alarm);
             ghost.alarm = Some(self.timers.set(due, bell));
         }
         if reason == Reason::Deadline {
-            ghost = self.overdue(life.worker, life.place);
+            ghost = self.overdue(life.worker, life.place, ghost);
         }
         self.holder(life.worker).held.value_mut(life.place).ghost = Some(ghost);
         self.staff.attention |= self.holder(life.worker).stage != Stage::Ready;
     }
 
     /// The deadline of what a worker holds has passed: from now on it has the grace.
-    fn overdue(&mut self, worker: WorkerId, place: Place) -> Ghost {
+    fn overdue(&mut self, worker: WorkerId, place: Place, ghost: Ghost) -> Ghost {
         let alarm = self.timers.set(self.now + self.config.kill_grace, Bell::Ghost(worker, place));
         let (now, stuck_after) = (self.now, self.config.stuck_after);
         let holder = self.holder(worker);
@@ -47,7 +47,7 @@ impl Core {
             self.ping(worker);
         }
         self.staff.attention = true;
-        Ghost { alarm: Some(alarm), overdue: Some(self.now) }
+        Ghost { alarm: Some(alarm), overdue: Some(self.now), ..ghost }
     }
 
     /// The alarm of a ghost rang.
@@ -55,10 +55,20 @@ impl Core {
         let holder = self.holder(worker);
         let ghost = holder.held.value(place).ghost.expect("only ghosts have such alarms");
         let ghost = match ghost.overdue {
-            None => self.overdue(worker, place),
+            None => self.overdue(worker, place, ghost),
             Some(since) => Ghost { alarm: self.judge(worker, place, since), ..ghost },
         };
         self.holder(worker).held.value_mut(place).ghost = Some(ghost);
+    }
+
+    /// Its worker has let go of it, or is gone.
+    pub(crate) fn lay(&mut self, ghost: Ghost) {
+        if let Some(alarm) = ghost.alarm {
+            self.timers.clear(alarm);
+        }
+        if let Some(queue) = ghost.queue {
+            self.jobs.leave(queue);
+        }
     }
 
     /// Its grace is over as well. What stands in the way of others is killed; what only cleans up slowly beside them is not, for they would die with it:

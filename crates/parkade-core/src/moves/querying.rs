@@ -137,9 +137,14 @@ impl Core {
         self.run_failed(request);
         self.effects.push(Effect::AnswerQuery { request, query, late });
         match late {
-            None => self.done(request, journey),
-            Some(reason) => self.cancelled(request, journey, reason),
+            Some(reason) if !self.was_only_its_query(request, reason) => self.cancelled(request, journey, reason),
+            Some(_) | None => self.done(request, journey),
         }
+    }
+
+    /// Who ends a query of a job does not end the job: that attempt has failed, as for a coroutine that is told of it.
+    fn was_only_its_query(&self, request: RequestId, reason: Reason) -> bool {
+        reason == Reason::Operator && self.jobs.is_run(request)
     }
 
     /// The rows that went out were all, or there will be no more of them.
@@ -218,6 +223,12 @@ impl Core {
             Sequel::Await { .. } => {
                 let refusal = untold(reason);
                 self.wake(request, life, Outcome::Refused { refusal })
+            }
+            Sequel::Answer | Sequel::Call if self.was_only_its_query(request, reason) => {
+                self.unwatch(request, &life);
+                let (journey, _) = life.wake(self.now);
+                self.refuse(request, untold(reason));
+                self.done(request, journey)
             }
             Sequel::Answer | Sequel::Call => self.cancel_parked(request, life, reason),
         }

@@ -45,11 +45,25 @@ impl Core {
     pub(crate) fn jobs_due(&mut self) {
         self.jobs.pull.alarm = None;
         self.jobs.pull.hint();
+        self.expect_the_end_of_the_back_off();
+    }
+
+    /// They were all that a worker was at that has died. It is replaced at once, since requests are not to pay for that: jobs are.
+    pub(crate) fn put_jobs_off(&mut self, started: Moment, ready_at: Moment) {
+        self.jobs.pull.back_off.died_of_jobs(self.now, started, ready_at);
+        self.expect_the_end_of_the_back_off();
+    }
+
+    /// Then those go on that wait here, too.
+    fn expect_the_end_of_the_back_off(&mut self) {
+        if let Some(until) = self.jobs.pull.back_off.holds_until(self.now) {
+            self.expect_jobs(until);
+        }
     }
 
     /// Asks the store for jobs when there may be some and workers could begin them.
     pub(crate) fn pull_jobs(&mut self) {
-        if !self.jobs.pull.may_ask() || !self.staff.is_open() {
+        if !self.jobs.pull.may_ask(self.now) || !self.staff.is_open() {
             return;
         }
         let count = self.jobs_wanted();
@@ -118,7 +132,7 @@ impl Core {
             }
             return;
         };
-        self.jobs.begin_run(request, Run { job, attempt, queue, retries, fate: None });
+        self.jobs.begin_run(request, Run { job, attempt, place: Some(queue), retries, fate: None });
         let journey = Journey::new(self.now, deadline.into(), None);
         let place = self.jobs.waiting.push_back(request);
         self.lives.begin(request, Life::Routed(Routed { journey, place, work: Work::Job { concurrent } }));
@@ -169,9 +183,12 @@ impl Core {
     /// The life of a run has ended.
     pub(crate) fn end_run(&mut self, request: RequestId, run: &Run, ending: Ending) {
         let verdict = run.verdict(ending, &mut self.random);
-        if verdict == Verdict::HandedBack {
+        match verdict {
+            // Workers do not die of all of them.
+            Verdict::Completed => self.jobs.pull.back_off.reset(),
             // It is ready again, for the next worker of a server that goes on.
-            self.jobs.pull.hint();
+            Verdict::HandedBack => self.jobs.pull.hint(),
+            Verdict::Retry { .. } | Verdict::Dead { .. } | Verdict::Cancelled | Verdict::Unknown => {}
         }
         self.tell_verdict(request, verdict);
     }

@@ -66,7 +66,7 @@ impl Core {
     pub(crate) fn refuse_begun(&mut self, request: RequestId, mut life: Running, fault: StoreFault) -> Life {
         self.refuse(request, fault.into());
         self.effects.push(Effect::Cancel { request, worker: life.worker, reason: Reason::ClientLeft });
-        self.haunt(&mut life, Reason::ClientLeft);
+        self.haunt(request, &mut life, Reason::ClientLeft);
         let (journey, work) = life.close(self.now);
         self.let_go(work);
         self.done(request, journey)

@@ -115,6 +115,13 @@ impl Core {
         }
     }
 
+    /// It will never end.
+    pub(crate) fn job_dropped(&mut self, job: JobId) {
+        for request in self.jobs.watchers.of(job) {
+            self.turn(request, Happening::Woken(Outcome::Job { job, standing: Standing::Missing }));
+        }
+    }
+
     /// Whether somebody waits for it here.
     #[must_use]
     pub fn is_watched(&self, job: JobId) -> bool {

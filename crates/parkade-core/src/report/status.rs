@@ -31,6 +31,8 @@ pub struct Status {
     pub jobs_running: usize,
     /// Claimed, and not given to a worker.
     pub jobs_waiting: usize,
+    /// So long none of these is begun, nor another claimed: workers died of jobs.
+    pub jobs_put_off: Option<Duration>,
     /// Requests, and runs of other jobs, that wait for a job to end.
     pub jobs_watched: usize,
     /// Requests for which the store is asked how a job stands.

@@ -1,14 +1,12 @@
-//! What workers say about themselves, and how they end.
+//! What workers say about themselves, and that they have ended.
 
 use crate::core::Core;
-use crate::effect::{Effect, ExitReason, KillReason, Reason};
-use crate::id::{RequestId, TableId, WorkerId};
+use crate::effect::{Effect, KillReason};
+use crate::id::{TableId, WorkerId};
 use crate::life::Refused;
-use crate::life::machine::Happening;
-use crate::limits::{CREDIT_MAX, EARLY_DEATH, HOOKS_MAX};
-use crate::moment::Moment;
-use crate::staff::{Fate, Service, Starts};
-use crate::workers::worker::{Ready, Role, Stage, Wear, Worker};
+use crate::limits::{CREDIT_MAX, HOOKS_MAX};
+use crate::staff::{Service, Starts};
+use crate::workers::worker::{Ready, Role, Stage, Wear};
 
 impl Core {
     pub(crate) fn worker_ready(&mut self, worker: WorkerId, table: TableId, credit: i64, concurrent: bool) {
@@ -108,6 +106,7 @@ impl Core {
             return self.counts.refused_events.add(Refused::OutOfTurn);
         };
         ping.sent = None;
+        ping.answered = ping.asked;
         ping.dumped = false;
         ping.next = next;
         self.staff.attention = true;
@@ -144,75 +143,10 @@ impl Core {
             return;
         };
         pinged.ping.sent = Some(self.now);
+        pinged.ping.asked = self.now;
         pinged.ping.token += 1;
         self.effects.push(Effect::Ping { worker, token: pinged.ping.token });
         self.staff.attention = true;
-    }
-
-    /// A worker is no more, and nobody wanted that.
-    fn note_death(&mut self, worker: WorkerId) {
-        self.counts.workers_died += 1;
-        self.staff.attention = true;
-        let Some(dead) = self.roster.find(worker) else { return };
-        let (generation, started, ready) = (dead.generation, dead.started, dead.ready);
-        let drained = matches!(dead.stage, Stage::Draining { .. });
-        if let Some(reload) = self.staff.reload.as_mut().filter(|reload| reload.generation == generation) {
-            reload.fate = Fate::Failed;
-            return;
-        }
-        if drained || generation != self.staff.serving {
-            return;
-        }
-        match ready {
-            Some(ready) => self.back_off(started, ready.at),
-            None => self.start_failed(started),
-        }
-    }
-
-    /// At the very first start there is nobody to be served meanwhile: the operator is told by the exit.
-    fn start_failed(&mut self, started: Moment) {
-        let first = matches!(self.staff.starts, Starts::Untried | Starts::NeverWorked);
-        self.staff.starts = self.staff.starts.failed();
-        self.staff.back_off.failed_to_start(self.now, started);
-        if first && self.config.exit_when_the_first_start_fails && self.staff.is_open() {
-            self.staff.service = Service::Draining { since: self.now, until: self.now };
-            self.staff.verdict = Some(ExitReason::ApplicationFailed);
-        }
-    }
-
-    /// A streak ends with a worker that was steady: the dead one itself, or one that started after the last death.
-    fn back_off(&mut self, started: Moment, ready_at: Moment) {
-        let steady = |ready_at: Moment| self.now - ready_at >= EARLY_DEATH;
-        let another = self.roster.iter().any(|other| {
-            self.staff.back_off.is_after_the_last_death(other.started)
-                && other.ready.is_some_and(|ready| steady(ready.at))
-        });
-        if another || steady(ready_at) {
-            self.staff.back_off.reset();
-        }
-        if !steady(ready_at) {
-            self.staff.back_off.died_early(self.now, started);
-        }
-    }
-
-    /// Resolves what a worker leaves behind: what it may have begun is lost, what it did not touch goes to another one.
-    fn bury(&mut self, worker: WorkerId) {
-        let Some(dead) = self.roster.find(worker) else { return };
-        let (lost, untouched) = legacy(dead);
-        let alarms: Vec<_> = dead.held.values().filter_map(|held| held.ghost?.alarm).collect();
-        for alarm in alarms {
-            self.timers.clear(alarm);
-        }
-        for request in lost {
-            self.turn(request, Happening::Cancelled(Reason::WorkerDied));
-        }
-        for request in untouched.into_iter().rev() {
-            self.turn(request, Happening::Returned);
-        }
-        let dead = self.holder(worker);
-        dead.held = crate::structures::chain::Chain::default();
-        dead.occupying = 0;
-        dead.occupying_jobs = 0;
     }
 
     fn wear(&mut self) -> Wear {
@@ -223,19 +157,4 @@ impl Core {
         let at = age.map(|age| self.now + std::time::Duration::from_nanos(self.random.jitter(age, percent)));
         Wear { requests, at, resident_bytes: recycle.resident_bytes }
     }
-}
-
-/// The requests that are lost with a worker, and those that it did not touch, in their order. Ghosts are neither.
-fn legacy(worker: &Worker) -> (Vec<RequestId>, Vec<RequestId>) {
-    let touched = worker.touched_count();
-    let (mut lost, mut untouched) = (Vec::new(), Vec::new());
-    for (nth, (_, held)) in worker.held.iter().enumerate() {
-        match held.ghost {
-            Some(_) => {}
-            None if nth < touched => lost.push(held.request),
-            None => untouched.push(held.request),
-        }
-    }
-    lost.extend(worker.awaiting.values());
-    (lost, untouched)
 }

@@ -7,7 +7,7 @@ use crate::life::machine::Happening;
 use crate::limits::RECYCLE_GRACE;
 use crate::moment::Moment;
 use crate::staff::{Fate, Reload};
-use crate::workers::worker::{Stage, Worker};
+use crate::workers::worker::{Role, Stage, Worker};
 
 impl Core {
     /// SIGHUP. One that comes during another is remembered: what changed meanwhile is to be loaded too.
@@ -58,6 +58,8 @@ impl Core {
         self.staff.starts = crate::staff::Starts::Works;
         self.staff.recycling = None;
         self.staff.back_off.reset();
+        self.staff.back_off_of_job_workers.reset();
+        self.jobs.pull.back_off.reset();
         self.counts.reloads_done += 1;
         self.reloaded(reload, ReloadOutcome::Done);
         for old in self.ids_of(|worker| worker.generation != reload.generation) {
@@ -122,28 +124,41 @@ impl Core {
 
     /// Starts what is missing, unless workers keep dying.
     pub(crate) fn fill(&mut self) {
-        if self.staff.back_off.until().is_some_and(|until| until > self.now) {
-            return;
+        (0..self.startable()).for_each(|_| self.start_worker(self.staff.serving));
+    }
+
+    /// How many may be started now. One that starts becomes a worker of requests while those are too few.
+    fn startable(&self) -> usize {
+        if self.staff.back_off.holds_until(self.now).is_some() {
+            return 0;
         }
-        (self.present()..self.workers_wanted()).for_each(|_| self.start_worker(self.staff.serving));
+        let missing = self.workers_wanted().saturating_sub(self.present(|_| true));
+        if self.staff.back_off_of_job_workers.holds_until(self.now).is_none() {
+            return missing;
+        }
+        let for_requests = self.present(|worker| worker.role() != Some(Role::Jobs));
+        missing.min((self.config.workers as usize).saturating_sub(for_requests))
     }
 
     pub(crate) fn fill_due(&self) -> Option<Moment> {
-        self.staff.back_off.until().filter(|_| self.present() < self.workers_wanted() && self.fills())
+        let is_missing = self.present(|_| true) < self.workers_wanted() && self.fills();
+        let back_offs = [&self.staff.back_off, &self.staff.back_off_of_job_workers];
+        let dues = back_offs.into_iter().filter_map(|back_off| back_off.holds_until(self.now));
+        dues.filter(|_| is_missing).min()
     }
 
     /// While the server drains, a fresh worker is wanted only when somebody is queued and no other is there.
     pub(crate) fn fills(&self) -> bool {
         let nobody_is_queued = self.queue.is_empty() && self.unrouted.is_empty() && self.jobs.resuming.is_empty();
-        self.staff.is_open() || self.present() == 0 && !nobody_is_queued
+        self.staff.is_open() || self.present(|_| true) == 0 && !nobody_is_queued
     }
 
     /// Workers of the serving code that are there or coming, without the one that is being replaced.
-    fn present(&self) -> usize {
+    fn present(&self, is_meant: impl Fn(&Worker) -> bool) -> usize {
         let here = |worker: &Worker| worker.stage == Stage::Ready || is_starting(worker);
         let counts =
             |worker: &Worker| worker.generation == self.staff.serving && Some(worker.id) != self.staff.recycling;
-        self.count(|worker| counts(worker) && here(worker))
+        self.count(|worker| counts(worker) && here(worker) && is_meant(worker))
     }
 
     pub(crate) fn lacks_an_application(&self) -> bool {

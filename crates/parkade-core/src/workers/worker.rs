@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::effect::KillReason;
-use crate::id::{RequestId, TableId, WorkerId};
+use crate::id::{QueueId, RequestId, TableId, WorkerId};
+use crate::life::Work;
 use crate::limits::CREDIT_MAX;
 use crate::moment::Moment;
 use crate::structures::chain::{Chain, Place};
@@ -77,10 +78,14 @@ pub(crate) enum Role {
 /// Whether its event loop turns.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Ping {
-    /// When the one that is not answered was sent.
+    /// Since when one is not answered, as far as that is its worker's fault.
     pub(crate) sent: Option<Moment>,
+    /// When the last was sent.
+    pub(crate) asked: Moment,
     pub(crate) token: u64,
     pub(crate) next: Moment,
+    /// When the last that was answered was sent: the loop has turned since.
+    pub(crate) answered: Moment,
     /// Whether its stack has been asked for.
     pub(crate) dumped: bool,
 }
@@ -98,6 +103,8 @@ pub(crate) struct Wear {
 pub(crate) struct Held {
     pub(crate) request: RequestId,
     pub(crate) occupies: bool,
+    /// When a loop was given a function behind a wait: whether that is a plain one only the worker knows.
+    pub(crate) called: Option<Moment>,
     /// A run of a job.
     pub(crate) is_job: bool,
     pub(crate) ghost: Option<Ghost>,
@@ -109,6 +116,15 @@ pub(crate) struct Ghost {
     pub(crate) alarm: Option<Alarm>,
     /// When its deadline passed.
     pub(crate) overdue: Option<Moment>,
+    /// The queue in which it keeps its place, since its code may go on.
+    pub(crate) queue: Option<QueueId>,
+}
+
+impl Held {
+    /// Whether a ping that was sent meanwhile may be answered only behind it.
+    pub(crate) fn silences(&self) -> bool {
+        self.occupies || self.called.is_some()
+    }
 }
 
 impl Worker {
@@ -159,7 +175,9 @@ impl Worker {
         self.awaiting.is_empty() && self.held.iter().all(|(_, held)| held.ghost.is_some())
     }
 
-    pub(crate) fn hold(&mut self, now: Moment, request: RequestId, occupies: bool, is_job: bool) -> Place {
+    pub(crate) fn hold(&mut self, now: Moment, request: RequestId, work: &Work, is_job: bool) -> Place {
+        let occupies = work.occupies(self.is_concurrent());
+        let called = (!occupies && matches!(work, Work::Call { .. })).then_some(now);
         if occupies {
             if self.busy() == 0 {
                 self.pace.begin(now);
@@ -168,7 +186,7 @@ impl Worker {
             self.occupying_jobs += u64::from(is_job);
         }
         self.credit -= 1;
-        self.held.push_back(Held { request, occupies, is_job, ghost: None })
+        self.held.push_back(Held { request, occupies, called, is_job, ghost: None })
     }
 
     /// How many requests keep it busy. A credit that it granted while it holds one says that it has put that one aside (its client does
@@ -179,12 +197,17 @@ impl Worker {
     }
 
     /// Whether it is at a unit of work that keeps its loop from turning, and whose deadline judges it. One that was given to a loop that
-    /// had not turned for so long already is not why.
+    /// had not turned for so long already is not why. Of a function behind a wait nobody knows whether it is such a one, until a ping that was
+    /// sent behind it is answered: a plain function would have ended before.
     pub(crate) fn is_rightly_silent(&self, stuck_after: Duration) -> bool {
-        let in_time = |held: &Held| held.occupies && held.ghost.is_none_or(|ghost| ghost.overdue.is_none());
-        self.busy() > 0
-            && self.ping.sent.is_none_or(|sent| self.pace.since() < sent + stuck_after)
-            && self.held.values().any(|held| in_time(&held))
+        let could_turn = |since: Moment| self.ping.sent.is_none_or(|sent| since < sent + stuck_after);
+        let is_occupied = self.busy() > 0 && could_turn(self.pace.since());
+        let may_be_why = |held: &Held| {
+            held.occupies && is_occupied
+                || held.called.is_some_and(|since| since >= self.ping.answered && could_turn(since))
+        };
+        let in_time = |held: &Held| held.ghost.is_none_or(|ghost| ghost.overdue.is_none());
+        self.held.values().any(|held| in_time(&held) && may_be_why(&held))
     }
 
     /// The closing frame has come.
@@ -194,6 +217,8 @@ impl Worker {
             self.occupying -= 1;
             self.occupying_jobs -= u64::from(held.is_job);
             self.pace.answer(now);
+        }
+        if held.silences() {
             // It could not answer before.
             self.ping.sent = self.ping.sent.map(|_| now);
         }

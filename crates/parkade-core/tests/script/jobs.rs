@@ -8,7 +8,8 @@
 //!
 //! `return:r`, `error:r:retry` (`retry@5s`), `error:r:discard`, `error:r:stranger` by whoever holds r. `stop:r` somebody ends job r.
 //! `enqueue:a` by whoever holds a; `stored:a`, `full:a`, `broken:a` by the store. `park:a:stored:all:await`; `park:a:job:x:answer` (`job:x@5s` with a
-//! timeout), `park:a:follow:x:answer` (on the channel `jobs/x`), `found:a:pending` (`ended`, `missing`) or `unfound:a` by the store, `over:x` job x has ended for good.
+//! timeout), `park:a:follow:x:answer` (on the channel `jobs/x`), `found:a:pending` (`ended`, `missing`) or `unfound:a` by the store, `over:x` job x has ended for good,
+//! `drop:x` it is no more.
 
 use parkade_core::{
     ClaimedJob, Effect, Event, JobId, JobPolicy, QueueBounds, QueueId, Standing, StoreFault, Verdict, WorkerError,
@@ -34,6 +35,7 @@ impl Script {
             }
             ("queues", []) => Event::QueuesConfigured { queues: Vec::new() },
             ("stop", [name]) => Event::JobCancelled { job: job(name) },
+            ("drop", [name]) => Event::JobDropped { job: job(name) },
             ("over", [name]) => Event::JobEnded { job: job(name) },
             ("stored", [name]) => Event::JobStored { request: self.request(name), fault: None },
             ("full", [name]) => Event::JobStored { request: self.request(name), fault: Some(StoreFault::Full) },

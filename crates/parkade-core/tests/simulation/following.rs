@@ -203,8 +203,8 @@ impl Model {
         }
         let request = self.request(id);
         request.place = Place::Worker(worker);
-        let deadline_at = request.deadline_at();
-        self.process(worker).hold(now, id, is_run, deadline_at);
+        let (deadline_at, queue) = (request.deadline_at(), request.run.as_ref().map(|run| run.queue));
+        self.process(worker).hold(now, id, queue, deadline_at);
     }
 
     /// Its worker is just dying: it may be queued again, if it was not touched (`promises::bury` looks).
@@ -247,10 +247,10 @@ impl Model {
         request.place = Place::Worker(worker);
         request.spell = now;
         request.called = Some(outcome);
-        let (deadline_at, is_run) = (request.deadline_at(), request.run.is_some());
+        let (deadline_at, queue) = (request.deadline_at(), request.run.as_ref().map(|run| run.queue));
         let process = self.process(worker);
         process.awaiting.retain(|awaiting| *awaiting != id);
-        process.hold(now, id, is_run, deadline_at);
+        process.hold(now, id, queue, deadline_at);
         if let Outcome::Message { message, .. } = outcome {
             self.delivered.insert((id, message));
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use parkade_core::limits::BACK_OFF_MAX;
 use parkade_core::{Moment, Status, Wait, WorkerState};
 
 use crate::model::{Place, Request};
@@ -9,7 +10,7 @@ use crate::process::{Phase, Process};
 use crate::store::State;
 use crate::world::World;
 
-pub fn check(world: &World, status: &Status) {
+pub fn check(world: &mut World, status: &Status) {
     runs_are_as_told(world, status);
     a_job_has_one_attempt_at_a_time(world);
     queues_keep_their_bounds(world);
@@ -17,6 +18,7 @@ pub fn check(world: &World, status: &Status) {
     who_waits_for_jobs_is_known(world, status);
     no_job_waits_beside_an_idle_worker(world, status);
     workers_of_requests_come_first(world, status);
+    jobs_are_not_put_off_for_ever(world, status);
 }
 
 fn runs_are_as_told(world: &World, status: &Status) {
@@ -39,7 +41,7 @@ fn a_job_has_one_attempt_at_a_time(world: &World) {
 
 fn queues_keep_their_bounds(world: &World) {
     for (queue, (concurrency, rate)) in &world.model.jobs.bounds {
-        let running = world.model.running(*queue);
+        let running = world.model.running(*queue) + world.model.haunting(*queue);
         assert!(concurrency.is_none_or(|most| running <= most), "{running} run of {queue:?}");
         let (Some(rate), Some(begun)) = (rate, world.model.jobs.begun.get(queue)) else { continue };
         let most = |since: Moment| rate.max(1.0) + rate * (world.now - since).as_secs_f64();
@@ -79,7 +81,10 @@ fn who_waits_for_jobs_is_known(world: &World, status: &Status) {
 
 /// Promise 4, for jobs: the last worker that no job takes up is left to requests.
 fn no_job_waits_beside_an_idle_worker(world: &World, status: &Status) {
-    if status.jobs_waiting == 0 || status.lives.running >= status.limits.running_count_max {
+    if status.jobs_waiting == 0
+        || status.jobs_put_off.is_some()
+        || status.lives.running >= status.limits.running_count_max
+    {
         return;
     }
     let serves = |process: &&Process| {
@@ -91,7 +96,7 @@ fn no_job_waits_beside_an_idle_worker(world: &World, status: &Status) {
         }) && process.phase == Phase::Ready
     };
     let all: Vec<&Process> = world.model.processes.values().filter(serves).collect();
-    let is_job = |process: &Process| process.streams.iter().any(|stream| stream.is_job);
+    let is_job = |process: &Process| process.streams.iter().any(|stream| stream.queue.is_some());
     let untaken = all.iter().filter(|process| !is_job(process)).count();
     let idle = all.iter().find(|process| process.streams.is_empty() && process.credit > 0);
     let may = world.model.jobs.are_apart || untaken > 1 || all.len() == 1;
@@ -108,6 +113,15 @@ fn workers_of_requests_come_first(world: &World, status: &Status) {
     let for_requests = status.workers.iter().filter(serving).filter(|worker| !worker.for_jobs).count();
     let missing = there >= (config.workers + config.job_workers) as usize && for_requests < config.workers as usize;
     assert!(!missing, "{there} workers, and {for_requests} for requests");
+}
+
+/// Workers may die of jobs as often as they like.
+fn jobs_are_not_put_off_for_ever(world: &mut World, status: &Status) {
+    let Some(left) = status.jobs_put_off else { return };
+    world.model.seen.insert("jobs put off");
+    assert!(left <= BACK_OFF_MAX, "put off for {left:?}");
+    let is_looked_at = world.core.next_due().is_some_and(|due| due <= world.now + left);
+    assert!(is_looked_at || world.model.drains, "put off, and nobody looks whether that is over");
 }
 
 /// Nothing is left of jobs.

@@ -22,8 +22,12 @@ pub struct Jobs {
     pub begun: BTreeMap<QueueId, Vec<Moment>>,
     /// Something has happened since the store was asked that is a reason to ask again.
     pub has_reason: bool,
+    /// Ghosts that keep a place in a queue.
+    pub ghosts_count: usize,
     /// What was allowed of the claim that has just come back, if that gives none either.
     pub vain: Option<Vec<Allowance>>,
+    /// Until then none is begun or claimed, if none ends well before.
+    pub put_off: Option<Moment>,
     /// There are workers for jobs alone.
     pub are_apart: bool,
     /// Requests for which the store is asked, and about which job.
@@ -32,6 +36,7 @@ pub struct Jobs {
     pub operated: Option<JobId>,
     pub stored: Option<RequestId>,
     pub found: Option<(RequestId, JobId, Standing)>,
+    pub dropped: Option<JobId>,
     pub unfound: Option<RequestId>,
     /// The server has ended, and what the store still says is told.
     pub settles: bool,
@@ -113,6 +118,7 @@ impl Model {
     }
 
     fn claim(&mut self, count: u32, limited: &[Allowance]) {
+        self.check_that_jobs_may_begin();
         assert!(!self.drains && !self.may_fail, "claimed while the server stops");
         assert!(count > 0 && self.jobs.claim.is_none(), "claimed in vain");
         if let Some(vain) = &self.jobs.vain {
@@ -122,8 +128,10 @@ impl Model {
         self.jobs.has_reason = false;
         for (queue, (concurrency, rate)) in &self.jobs.bounds {
             let allowed = limited.iter().find(|allowed| allowed.queue == *queue).expect("every bound is told").count;
-            let running = self.running(*queue);
-            assert!(concurrency.is_none_or(|most| allowed + running <= most), "more than may run at a time");
+            let running = self.running(*queue) + self.haunting(*queue);
+            let places = concurrency.map(|most| most.saturating_sub(running));
+            assert!(places.is_none_or(|places| allowed <= places), "more than may run at a time");
+            assert!(rate.is_some() || places.is_none_or(|places| allowed == places), "a place is lost");
             assert!(rate.is_none_or(|rate| f64::from(allowed) <= rate.max(1.0)), "more than may begin in a second");
         }
         self.jobs.claim = Some(limited.to_vec());
@@ -136,7 +144,27 @@ impl Model {
         u32::try_from(self.requests.values().filter(of).count()).unwrap()
     }
 
+    /// Of that queue, ended, and held by a worker that may still be at them. Those of one that is just dying are not any more.
+    pub fn haunting(&self, queue: QueueId) -> u32 {
+        let lives = self.processes.values().filter(|process| Some(process.id) != self.dying);
+        let ghosts = lives.flat_map(|process| &process.streams).filter(|stream| stream.ghost);
+        u32::try_from(ghosts.filter(|ghost| ghost.queue == Some(queue)).count()).unwrap()
+    }
+
+    /// A place that a ghost gives up is a reason to ask for jobs.
+    pub fn count_ghosts(&mut self) {
+        let streams = self.processes.values().flat_map(|process| &process.streams);
+        let count = streams.filter(|stream| stream.ghost && stream.queue.is_some()).count();
+        self.jobs.has_reason |= count < self.jobs.ghosts_count;
+        self.jobs.ghosts_count = count;
+    }
+
+    fn check_that_jobs_may_begin(&self) {
+        assert!(self.jobs.put_off.is_none_or(|until| until <= self.now), "workers died of jobs, and others begin");
+    }
+
     fn run_job(&mut self, id: RequestId, worker: WorkerId) {
+        self.check_that_jobs_may_begin();
         self.returned(id);
         let now = self.now;
         let request = self.request(id);
@@ -168,9 +196,11 @@ impl Model {
         let (is_claimed_only, late) = (request.is_claimed_only(), request.deadline_at().is_some_and(|at| at <= now));
         let running = matches!(request.place, Place::Worker(_));
         let run = request.run.as_mut().expect("only runs end as such");
+        let mut ends_well = false;
         let (is_last, failed) = match verdict {
             Verdict::Completed => {
                 assert!(run.returned && is_stored, "completed though it has not returned, or enqueued in vain");
+                ends_well = true;
                 (false, None)
             }
             Verdict::Retry { why, .. } => (false, Some(why)),
@@ -194,6 +224,7 @@ impl Model {
         }
         assert_eq!(run.verdict.replace(verdict), None, "two verdicts");
         let (job, attempt) = (run.job, run.attempt);
+        self.jobs.put_off = self.jobs.put_off.filter(|_| !ends_well);
         self.jobs.store.ask(Command::End { id: job, attempt, verdict, now });
         self.seen.insert(match verdict {
             Verdict::Completed => "completed job",
@@ -237,10 +268,8 @@ impl Model {
                 self.seen.insert("not looked up");
             }
             (Outcome::Job { job, standing: Standing::Missing }, Wait::Follow { job: asked, .. }) => {
-                assert!(
-                    job == *asked && self.jobs.found == Some((id, job, Standing::Missing)),
-                    "not told by the store"
-                );
+                let found = self.jobs.found == Some((id, job, Standing::Missing));
+                assert!(job == *asked && (found || self.jobs.dropped == Some(job)), "not told by the store");
                 self.seen.insert("followed in vain");
             }
             (Outcome::Job { job, standing }, Wait::Job { job: asked, timeout }) => {
@@ -252,7 +281,9 @@ impl Model {
                     Standing::Pending => {
                         assert!(in_a_hurry || waiting.due().is_some_and(|due| due <= now), "told too early");
                     }
-                    Standing::Missing => assert!(found, "told what the store has not said"),
+                    Standing::Missing => {
+                        assert!(found || self.jobs.dropped == Some(job), "told what the store has not said");
+                    }
                 }
                 self.seen.insert(match standing {
                     Standing::Ended => "job ended",
@@ -271,8 +302,11 @@ impl Model {
         assert!(request.run.is_none(), "a run is answered");
         for (job, enqueued) in &request.enqueued {
             assert_eq!(*enqueued, Enqueued::Stored, "answered before {job:?} was stored");
-            assert!(self.jobs.store.jobs.contains_key(job), "acknowledged and not there");
-            self.jobs.store.acknowledged.insert(*job);
+            let store = &mut self.jobs.store;
+            if !store.dropped.contains(job) {
+                assert!(store.jobs.contains_key(job), "acknowledged and not there");
+                store.acknowledged.insert(*job);
+            }
             self.seen.insert("acknowledged");
         }
     }

@@ -98,7 +98,7 @@ fn counted(core: &Core) -> BTreeSet<String> {
 }
 
 /// A simulation that never gets somewhere proves nothing about it.
-const EXPECTED: [&str; 71] = [
+const EXPECTED: [&str; 73] = [
     "NotFound",
     "ApplicationFailed",
     "BadAnswer",
@@ -163,6 +163,8 @@ const EXPECTED: [&str; 71] = [
     "job ended",
     "job pending",
     "job missing",
+    "job dropped",
+    "jobs put off",
     "not looked up",
     "store silent",
     "followed in vain",

@@ -258,7 +258,7 @@ impl Model {
                 process.ping = Some((*token, now));
             }
             Effect::DropMessage { message } => assert!(self.messages.remove(message), "dropped twice"),
-            Effect::Reloaded { .. } => {}
+            Effect::Reloaded { .. } => self.jobs.put_off = None,
             Effect::StopAccepting => assert!(self.drains, "the listeners are closed without a drain"),
             Effect::Exit { reason } => {
                 self.check_exit();

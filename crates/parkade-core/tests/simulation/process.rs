@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use parkade_core::{Moment, RequestId, TableId, WorkerId};
+use parkade_core::{Moment, QueueId, RequestId, TableId, WorkerId};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
@@ -54,8 +54,8 @@ pub struct Stream {
     pub request: RequestId,
     pub ghost: bool,
     pub begun: bool,
-    /// A run of a job.
-    pub is_job: bool,
+    /// A run of a job: its queue.
+    pub queue: Option<QueueId>,
     pub deadline_at: Option<Moment>,
     pub since: Moment,
 }
@@ -98,12 +98,12 @@ impl Process {
         self.streams.iter_mut().find(|stream| stream.request == request)
     }
 
-    pub fn hold(&mut self, now: Moment, request: RequestId, is_job: bool, deadline_at: Option<Moment>) {
+    pub fn hold(&mut self, now: Moment, request: RequestId, queue: Option<QueueId>, deadline_at: Option<Moment>) {
         if self.busy() == 0 {
             self.front_since = now;
         }
         self.credit -= 1;
-        self.streams.push_back(Stream { request, ghost: false, begun: false, is_job, deadline_at, since: now });
+        self.streams.push_back(Stream { request, ghost: false, begun: false, queue, deadline_at, since: now });
     }
 
     /// Its closing frame for this request is written.

@@ -15,6 +15,10 @@ impl World {
     pub(crate) fn works_on_a_run(&mut self, process: &Process, stream: Stream) {
         let (worker, request) = (process.id, stream.request);
         let is_held_back = self.core.is_unstored(request);
+        if self.random.below(if self.jobs_are_deadly { 2 } else { 30 }) == 0 {
+            // Its code ends the process.
+            return self.exits(process);
+        }
         match (stream.begun, self.random.below(20)) {
             (true, _) => self.closes(process, Event::AnswerEnded { worker, request }),
             (false, 0..8) => {
@@ -197,6 +201,24 @@ impl World {
             if self.core.is_watched(job) {
                 self.has_ended(job);
             }
+        }
+    }
+
+    pub(crate) fn operator_drops_a_job(&mut self) {
+        let job = self.some_job();
+        let jobs = &mut self.model.jobs;
+        if jobs.store.jobs.get(&job).is_none_or(|known| known.state == State::Running) {
+            return;
+        }
+        jobs.store.jobs.remove(&job);
+        jobs.store.acknowledged.remove(&job);
+        jobs.store.dropped.insert(job);
+        if self.core.is_watched(job) {
+            self.model.seen.insert("job dropped");
+            self.model.jobs.dropped = Some(job);
+            self.tell(Event::JobDropped { job });
+            self.model.jobs.dropped = None;
+            assert!(!self.core.is_watched(job), "somebody still waits for {job:?}");
         }
     }
 

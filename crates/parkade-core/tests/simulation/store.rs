@@ -14,6 +14,8 @@ pub struct Store {
     pub answers: Vec<Reply>,
     /// Jobs whose client was told that all is well.
     pub acknowledged: BTreeSet<JobId>,
+    /// By an operator.
+    pub dropped: BTreeSet<JobId>,
     pub minted: u128,
     /// From now on it fails only where that costs nothing but time.
     pub is_calm: bool,
@@ -85,7 +87,8 @@ impl Store {
     pub fn act(&mut self, now: Moment, random: &mut Random) {
         let Some(command) = self.asked.pop_front() else { return };
         // Claims fail now and then to the end: they are made again.
-        let fails = random.below(12) == 0 && (!self.is_calm || matches!(command, Command::Claim { .. }));
+        let one_in = if matches!(command, Command::Enqueue { .. }) { 5 } else { 12 };
+        let fails = random.below(one_in) == 0 && (!self.is_calm || matches!(command, Command::Claim { .. }));
         let reply = match command {
             Command::Enqueue { request, id, .. } if fails => {
                 let fault = if random.below(2) == 0 { StoreFault::Full } else { StoreFault::Unavailable };

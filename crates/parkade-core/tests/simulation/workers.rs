@@ -70,7 +70,7 @@ impl World {
                 self.model.dying = Some(worker);
                 self.tell(Event::WorkerViolated { worker });
             }
-            2 | 397.. if process.phase == Phase::Ready => self.model.process(worker).temper = Temper::Stuck,
+            2 | 395.. if process.phase == Phase::Ready => self.model.process(worker).temper = Temper::Stuck,
             3..8 => {
                 let delta = i64::try_from(self.random.below(5)).unwrap() - 2;
                 let granter = self.model.process(worker);

@@ -22,6 +22,8 @@ pub struct World {
     traced: bool,
     pub(crate) random: Random,
     pub(crate) concurrent_percent: u64,
+    /// Most of them end the process that runs them.
+    pub(crate) jobs_are_deadly: bool,
     pub(crate) slots: Vec<u32>,
     pub(crate) vacant: Vec<u32>,
     pub(crate) messages: u64,
@@ -43,6 +45,7 @@ impl World {
             traced,
             random,
             concurrent_percent,
+            jobs_are_deadly: seed.is_multiple_of(4),
             slots: Vec::new(),
             vacant: Vec::new(),
             messages: 0,
@@ -56,6 +59,7 @@ impl World {
             return;
         }
         match self.random.below(1000) {
+            0..70 if self.jobs_are_deadly => self.the_store_acts(),
             0..250 => self.arrive(),
             250..300 => self.client_leaves(),
             300..305 => self.operator_cancels(),
@@ -71,7 +75,8 @@ impl World {
             550..655 => self.a_database_acts(),
             655..700 => self.the_store_acts(),
             700..703 => self.operator_cancels_a_job(),
-            703 if self.random.below(6) == 0 => self.is_killed(),
+            703..705 => self.operator_drops_a_job(),
+            705 if self.random.below(6) == 0 => self.is_killed(),
             _ => self.a_process_acts(),
         }
     }
@@ -103,6 +108,7 @@ impl World {
 
     pub fn tell(&mut self, event: Event) {
         self.model.now = self.now;
+        self.model.count_ghosts();
         self.model.delivered.clear();
         self.model.told_died.clear();
         let before = promises::before(self, &event);
@@ -137,8 +143,11 @@ impl World {
             pending.extend(self.routes().into_iter().rev());
         }
         self.sync_woken();
+        let put_off = self.core.status(self.now).jobs_put_off;
+        self.model.jobs.put_off = put_off.map(|left| self.now + left);
         crate::query_promises::sync(self);
         promises::check(self, &before);
+        self.model.count_ghosts();
         self.model.dying = None;
         self.model.publishing = None;
     }

@@ -30,7 +30,7 @@ impl PostgresStore {
         let (statement, parameters) = match &waiting.command {
             Command::Cancel { job, .. } => (&*texts::CANCEL, vec![self.clock(), uuid(*job), boot]),
             Command::Retry { job, .. } => (&*texts::RETRY, vec![self.clock(), uuid(*job), boot]),
-            Command::Drop { job, .. } => (&*texts::DROP, vec![uuid(*job)]),
+            Command::Drop { job, .. } => (&*texts::DROP, vec![uuid(*job), boot]),
             Command::Recognise { names, .. } => {
                 // Servers with an older application may find them unknown again.
                 self.upkeep.names.clone_from(names);

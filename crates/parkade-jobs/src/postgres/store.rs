@@ -161,7 +161,7 @@ impl PostgresStore {
         std::mem::take(&mut self.has_hint)
     }
 
-    /// Jobs that have ended for good in other servers; some may be named twice.
+    /// Jobs that have ended for good in other servers, or were dropped there; some may be named twice.
     pub fn take_ended(&mut self) -> Vec<JobId> {
         std::mem::take(&mut self.ended)
     }

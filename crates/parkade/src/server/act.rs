@@ -39,7 +39,7 @@ impl Server {
                 // Each has enqueued something else.
                 for request in requests {
                     let ids = self.exchanges.of(request).and_then(|exchange| exchange.jobs.as_mut());
-                    let ids = ids.map_or_else(Vec::new, |jobs| jobs.last_stored(STORED_COUNT_MAX));
+                    let ids = ids.map_or_else(Vec::new, |jobs| jobs.tell_stored(STORED_COUNT_MAX));
                     self.workers.resume(worker, &WireOutcome::Stored { ids }, &[request], None);
                 }
             }

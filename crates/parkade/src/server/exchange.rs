@@ -40,6 +40,8 @@ pub struct Exchange {
 pub struct WithJobs {
     /// What it has enqueued and the store has.
     pub stored: Vec<StoredJob>,
+    /// Of how many of these its coroutine has been told.
+    told_count: usize,
     /// What its worker wrote that may be heard only when everything is stored.
     pub gated: Vec<WorkerEvent>,
     /// What it has enqueued within its transaction.
@@ -74,9 +76,11 @@ pub struct StoredJob {
 }
 
 impl WithJobs {
-    /// The ids of so many of those that were enqueued last.
-    pub fn last_stored(&self, count_max: usize) -> Vec<[u8; 16]> {
-        let left_out = self.stored.len().saturating_sub(count_max);
+    /// The ids of those that its coroutine is told of now, the last of them if there are more than so many. One that awaits thousands one
+    /// after the other would else be told all of them each time.
+    pub fn tell_stored(&mut self, count_max: usize) -> Vec<[u8; 16]> {
+        let left_out = self.told_count.max(self.stored.len().saturating_sub(count_max));
+        self.told_count = self.stored.len();
         self.stored.iter().skip(left_out).map(|job| job.id).collect()
     }
 }
@@ -195,5 +199,26 @@ impl Exchanges {
         {
             note.bytes += bytes as u64;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_coroutine_is_told_of_each_of_its_jobs_once() {
+        let mut jobs = WithJobs::default();
+        let store = |jobs: &mut WithJobs, number| {
+            jobs.stored.push(StoredJob { enqueued_as: [number; 16], id: [number; 16] });
+        };
+        (1..=3).for_each(|number| store(&mut jobs, number));
+        assert_eq!(jobs.tell_stored(9), [[1; 16], [2; 16], [3; 16]]);
+        store(&mut jobs, 4);
+        assert_eq!(jobs.tell_stored(9), [[4; 16]]);
+        assert_eq!(jobs.tell_stored(9), [[0; 16]; 0]);
+        (5..=8).for_each(|number| store(&mut jobs, number));
+        assert_eq!(jobs.tell_stored(2), [[7; 16], [8; 16]], "the last, if there are more than may be told");
+        assert_eq!(jobs.tell_stored(9), [[0; 16]; 0]);
     }
 }

@@ -12,7 +12,10 @@ WITH ready AS (
     DELETE FROM parkade.errors WHERE id IN (SELECT id FROM gone)
 ), freed AS (
     DELETE FROM parkade.keys WHERE id IN (SELECT id FROM gone)
+), told AS (
+    -- Who waits for it elsewhere finds that it is no more.
+    SELECT pg_notify('parkade_job_ended', $2::text || ' ' || id::text) FROM gone
 )
-SELECT EXISTS (SELECT FROM gone) AS changed,
+SELECT (SELECT count(*) FROM told) > 0 AS changed,
        EXISTS (SELECT FROM parkade.ready WHERE id = $1::uuid) OR EXISTS (SELECT FROM parkade.scheduled WHERE id = $1::uuid)
        OR EXISTS (SELECT FROM parkade.ended WHERE id = $1::uuid) AS is_there

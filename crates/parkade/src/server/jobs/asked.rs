@@ -39,6 +39,10 @@ pub enum Question {
     },
     Asked(Back),
     Retried(Back),
+    Dropped {
+        job: JobId,
+        back: Back,
+    },
     Recognise,
     Schedules,
     /// `is_skipped`: its time is noted, and nothing is enqueued.
@@ -101,7 +105,9 @@ impl Server {
             JobAsk::Enqueue(job) => self.enqueue_for(*job, back),
             JobAsk::Cancel(job) => self.cancel_job(core(job), Some(back)),
             JobAsk::Retry(job) => self.jobs.ask(Question::Retried(back), |tag| Command::Retry { tag, job }),
-            JobAsk::Drop(job) => self.jobs.ask(Question::Asked(back), |tag| Command::Drop { tag, job }),
+            JobAsk::Drop(job) => {
+                self.jobs.ask(Question::Dropped { job: core(job), back }, |tag| Command::Drop { tag, job });
+            }
             JobAsk::Show(job) => self.jobs.ask(Question::Asked(back), |tag| Command::Find { tag, job }),
             JobAsk::List(filter) => self.jobs.ask(Question::Asked(back), |tag| Command::List { tag, filter }),
         }

@@ -250,6 +250,12 @@ impl Server {
                 self.hear_changed(&reply);
                 asked::answer(back, reply);
             }
+            Question::Dropped { job, back } => {
+                if matches!(reply, Reply::Changed { changed: true, .. }) {
+                    self.job_is_no_more(job);
+                }
+                asked::answer(back, reply);
+            }
             Question::Recognise => self.hear_changed(&reply),
             Question::Schedules => self.hear_schedules(reply),
             Question::Recur { .. } => self.hear_recurred(&reply),

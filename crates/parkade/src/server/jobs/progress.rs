@@ -36,10 +36,7 @@ impl Server {
                     self.end_followers(job);
                 }
             }
-            Reply::Found { job: None, .. } => {
-                self.tell_followers(job, &json!({ "state": "missing" }));
-                self.end_followers(job);
-            }
+            Reply::Found { job: None, .. } => self.tell_missing(job),
             _ => {
                 self.jobs.unannounced.insert(job);
             }
@@ -53,6 +50,11 @@ impl Server {
             Ending::Cancelled => State::Cancelled,
         };
         self.tell_followers(job, &json!({ "state": state.word() }));
+        self.end_followers(job);
+    }
+
+    pub(super) fn tell_missing(&mut self, job: JobId) {
+        self.tell_followers(job, &json!({ "state": "missing" }));
         self.end_followers(job);
     }
 

@@ -67,7 +67,7 @@ impl Server {
         }
     }
 
-    /// In another server, for good. Only those that somebody here waits for or follows are looked up.
+    /// In another server, for good, or it was dropped there. Only those that somebody here waits for or follows are looked up.
     pub(super) fn job_has_ended_elsewhere(&mut self, job: JobId) {
         if self.is_followed(job) || self.core.is_watched(job) {
             let find = |tag| parkade_jobs::Command::Find { tag, job: stored(job) };
@@ -83,11 +83,18 @@ impl Server {
                     self.job_has_ended(Ended { id, ending });
                 }
             }
+            Reply::Found { job: None, .. } => self.job_is_no_more(job),
             Reply::Refused { .. } => {
                 self.jobs.unheard.insert(job);
             }
             _ => {}
         }
+    }
+
+    /// Somebody has dropped it: whoever waits for it would wait for ever.
+    pub(super) fn job_is_no_more(&mut self, job: JobId) {
+        self.tell_missing(job);
+        self.tell(Event::JobDropped { job });
     }
 
     pub(in crate::server) fn look_up_job(&mut self, request: RequestId, job: JobId) {

@@ -1,0 +1,112 @@
+//! Workers that die: who has to wait because of that, and what becomes of what they held.
+
+use crate::core::Core;
+use crate::effect::{ExitReason, Reason};
+use crate::id::{RequestId, WorkerId};
+use crate::life::machine::Happening;
+use crate::limits::EARLY_DEATH;
+use crate::moment::Moment;
+use crate::staff::{Fate, Service, Starts};
+use crate::workers::worker::{Ghost, Ready, Role, Stage, Worker};
+
+/// What a worker died of, as far as anybody can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Blamed {
+    /// It was at runs of jobs and at nothing else.
+    Jobs,
+    /// A request's code, or no code that it was given.
+    Itself,
+}
+
+impl Core {
+    /// A worker is no more, and nobody wanted that.
+    pub(crate) fn note_death(&mut self, worker: WorkerId) {
+        self.counts.workers_died += 1;
+        self.staff.attention = true;
+        let Some(dead) = self.roster.find(worker) else { return };
+        let (generation, started, ready) = (dead.generation, dead.started, dead.ready);
+        let (drained, blamed) = (matches!(dead.stage, Stage::Draining { .. }), blamed(dead));
+        if let Some(reload) = self.staff.reload.as_mut().filter(|reload| reload.generation == generation) {
+            reload.fate = Fate::Failed;
+            return;
+        }
+        if drained || generation != self.staff.serving {
+            return;
+        }
+        match (ready, blamed) {
+            (None, _) => self.start_failed(started),
+            (Some(ready), Blamed::Jobs) => self.put_jobs_off(started, ready.at),
+            (Some(ready), Blamed::Itself) => self.back_off(started, ready),
+        }
+    }
+
+    /// At the very first start there is nobody to be served meanwhile: the operator is told by the exit.
+    fn start_failed(&mut self, started: Moment) {
+        let first = matches!(self.staff.starts, Starts::Untried | Starts::NeverWorked);
+        self.staff.starts = self.staff.starts.failed();
+        self.staff.back_off.failed_to_start(self.now, started);
+        if first && self.config.exit_when_the_first_start_fails && self.staff.is_open() {
+            self.staff.service = Service::Draining { since: self.now, until: self.now };
+            self.staff.verdict = Some(ExitReason::ApplicationFailed);
+        }
+    }
+
+    /// A streak ends with a worker that was steady: the dead one itself, or one that started after the last death. What workers of jobs die of
+    /// those of requests may not, and nobody is answered by them.
+    fn back_off(&mut self, started: Moment, ready: Ready) {
+        let steady = |ready_at: Moment| self.now - ready_at >= EARLY_DEATH;
+        let is_for_jobs = ready.role == Role::Jobs;
+        let back_off = if is_for_jobs { &mut self.staff.back_off_of_job_workers } else { &mut self.staff.back_off };
+        let another = self.roster.iter().any(|other| {
+            back_off.is_after_the_last_death(other.started)
+                && other.ready.is_some_and(|ready| steady(ready.at) && (ready.role == Role::Jobs || !is_for_jobs))
+        });
+        if another || steady(ready.at) {
+            back_off.reset();
+        }
+        if !steady(ready.at) {
+            back_off.died_early(self.now, started);
+        }
+    }
+
+    /// Resolves what a worker leaves behind: what it may have begun is lost, what it did not touch goes to another one.
+    pub(crate) fn bury(&mut self, worker: WorkerId) {
+        let Some(dead) = self.roster.find(worker) else { return };
+        let (lost, untouched) = legacy(dead);
+        let ghosts: Vec<Ghost> = dead.held.values().filter_map(|held| held.ghost).collect();
+        for ghost in ghosts {
+            self.lay(ghost);
+        }
+        for request in lost {
+            self.turn(request, Happening::Cancelled(Reason::WorkerDied));
+        }
+        for request in untouched.into_iter().rev() {
+            self.turn(request, Happening::Returned);
+        }
+        let dead = self.holder(worker);
+        dead.held = crate::structures::chain::Chain::default();
+        dead.occupying = 0;
+        dead.occupying_jobs = 0;
+    }
+}
+
+/// Cancelled ones that it still held count: their code may have gone on. Coroutines that wait do not: theirs did not run.
+fn blamed(worker: &Worker) -> Blamed {
+    let mut touched = worker.held.values().take(worker.touched_count()).peekable();
+    if touched.peek().is_some() && touched.all(|held| held.is_job) { Blamed::Jobs } else { Blamed::Itself }
+}
+
+/// The requests that are lost with a worker, and those that it did not touch, in their order. Ghosts are neither.
+fn legacy(worker: &Worker) -> (Vec<RequestId>, Vec<RequestId>) {
+    let touched = worker.touched_count();
+    let (mut lost, mut untouched) = (Vec::new(), Vec::new());
+    for (nth, (_, held)) in worker.held.iter().enumerate() {
+        match held.ghost {
+            Some(_) => {}
+            None if nth < touched => lost.push(held.request),
+            None => untouched.push(held.request),
+        }
+    }
+    lost.extend(worker.awaiting.values());
+    (lost, untouched)
+}
