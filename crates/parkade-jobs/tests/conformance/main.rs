@@ -10,6 +10,7 @@ mod in_sqlite;
 mod script;
 mod session;
 mod sharing;
+mod upgrading;
 mod words;
 
 use std::time::Duration;

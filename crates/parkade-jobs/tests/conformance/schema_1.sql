@@ -1,3 +1,4 @@
+-- The tables of version 1, as the program of then made them.
 -- Made, and brought up to date, by whoever comes first; the others wait for the lock and find it done.
 DO $parkade$
 DECLARE

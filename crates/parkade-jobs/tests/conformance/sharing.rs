@@ -12,25 +12,25 @@ use super::{PLAIN, Subject};
 
 /// Nothing is waited for longer.
 const PATIENCE: Duration = Duration::from_secs(60);
-const QUEUE: &str = "mail";
+pub const QUEUE: &str = "mail";
 /// As in `schema.sql`.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(5785453205117423683)";
 
 #[derive(Clone, Copy)]
-struct Bounds {
-    concurrency: Option<u32>,
-    rate: Option<Rate>,
+pub struct Bounds {
+    pub concurrency: Option<u32>,
+    pub rate: Option<Rate>,
 }
 
-const PAIR: Bounds = Bounds { concurrency: Some(2), rate: None };
+pub const PAIR: Bounds = Bounds { concurrency: Some(2), rate: None };
 /// Ten a second, of which two may begin at once.
-const RATED: Bounds =
+pub const RATED: Bounds =
     Bounds { concurrency: None, rate: Some(Rate { period: Duration::from_millis(100), capacity: 2 }) };
 
 /// One of them, and what its core knows.
-struct Server {
+pub struct Server {
     store: InPostgres,
-    running: BTreeMap<JobId, u32>,
+    pub running: BTreeMap<JobId, u32>,
     replies: Vec<Reply>,
     asked: usize,
     tags: u64,
@@ -42,11 +42,11 @@ impl Server {
         Self::another()
     }
 
-    fn another() -> Self {
+    pub fn another() -> Self {
         Self::at(address())
     }
 
-    fn at(address: parkade_jobs::postgres::Settings) -> Self {
+    pub fn at(address: parkade_jobs::postgres::Settings) -> Self {
         let mut server = Self {
             store: InPostgres::beside(PLAIN, address),
             running: BTreeMap::new(),
@@ -111,7 +111,7 @@ impl Server {
         self.begin(now, |tag| Command::Claim { tag, count, limited: vec![allowance] });
     }
 
-    fn claim(&mut self, now: i64, bounds: Bounds) -> String {
+    pub fn claim(&mut self, now: i64, bounds: Bounds) -> String {
         self.begin_claim(now, 9, bounds);
         self.told()
     }
@@ -122,12 +122,12 @@ impl Server {
         self.begin(now, |tag| Command::End { tag, job, attempt, verdict });
     }
 
-    fn end(&mut self, now: i64, name: &str) -> String {
+    pub fn end(&mut self, now: i64, name: &str) -> String {
         self.begin_end(now, id(name));
         self.told()
     }
 
-    fn enqueue(&mut self, now: i64, queue: &str, names: impl Iterator<Item = String>) {
+    pub fn enqueue(&mut self, now: i64, queue: &str, names: impl Iterator<Item = String>) {
         for name in names {
             let arguments = format!("of {name}").into_bytes().into();
             let job = NewJob {
@@ -146,7 +146,7 @@ impl Server {
     }
 }
 
-fn names(letter: char, count: usize) -> impl Iterator<Item = String> {
+pub fn names(letter: char, count: usize) -> impl Iterator<Item = String> {
     (0..count).map(move |number| format!("{letter}{number:03}x"))
 }
 
@@ -172,7 +172,9 @@ fn never_do_two_servers_run_more_of_a_queue_than_it_may() {
                     _ => {}
                 }
             }
-            servers.iter_mut().for_each(|server| drop(server.settle()));
+            for server in &mut servers {
+                server.settle();
+            }
             let running: usize = servers.iter().map(|server| server.running.len()).sum();
             assert!(running <= 2, "seed {seed}: {running} at a time");
             most = most.max(running);
@@ -302,64 +304,4 @@ fn a_server_whose_bucket_is_full_helps_where_others_have_places() {
     assert_eq!(first.claim(1_000, both), "m001x1 next=2000");
     assert_eq!(second.claim(2_000, both), "m002x1 next=3000");
     assert_eq!(second.claim(3_000, both), "none", "only an end makes room");
-}
-
-#[test]
-#[ignore = "needs a database"]
-fn tables_of_version_1_are_brought_up_to_date_with_jobs_in_them() {
-    let _alone = alone();
-    drop_schema();
-    let mut session = Session::new();
-    session.run(include_str!("schema_1.sql"));
-    let of_another = "INSERT INTO parkade.boots (boot, seen) VALUES ('00000000-0000-0000-0000-000000000009', now())";
-    session.run(of_another);
-    for (number, name) in (0..).zip(["old", "older", "new", "newer", "later"]) {
-        session.run(&format!(
-            "INSERT INTO parkade.bodies (id, name, queue, priority, arguments, enqueued)
-             VALUES ('{}', 'work', '{QUEUE}', 0, convert_to('of {name}', 'UTF8'), {number})",
-            id(name)
-        ));
-    }
-    let place = "id, seq, queue, rank, priority, size, attempt";
-    let of = "SELECT id, seq, queue, enqueued, 0, 9, 1 FROM parkade.bodies WHERE id = ";
-    let begin = |name: &str| {
-        let claimed = "0, '00000000-0000-0000-0000-000000000009', 1";
-        format!(
-            "INSERT INTO parkade.running ({place}, started, boot, claim) {} '{}'",
-            of.replace(" FROM", &format!(", {claimed} FROM")),
-            id(name)
-        )
-    };
-    session.run(&begin("old"));
-    for name in ["new", "newer", "later"] {
-        session.run(&format!("INSERT INTO parkade.ready ({place}) {} '{}'", of.replace("9, 1", "9, 0"), id(name)));
-    }
-    session.run(
-        "DO $$ BEGIN
-            IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'conformance_clerk') THEN CREATE ROLE conformance_clerk LOGIN; END IF;
-            GRANT USAGE ON SCHEMA parkade TO conformance_clerk;
-            GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA parkade TO conformance_clerk;
-        END $$",
-    );
-
-    let mut server = Server::another();
-    assert_eq!(session.run("SELECT version FROM parkade.version"), r#"[{"version":2}]"#);
-    assert_eq!(server.claim(9, PAIR), "new1", "the old one has the other place");
-    // The server of before goes on beside it, and knows of no bounds that are not its own.
-    session.run(&begin("older"));
-    assert_eq!(server.end(10, "new"), "completed done");
-    assert_eq!(server.claim(11, PAIR), "none");
-    session.run("DELETE FROM parkade.running");
-    assert_eq!(server.claim(12, PAIR), "newer1 later1");
-
-    // Who was granted what claiming takes may go on, too.
-    server.running.clear();
-    let mut clerk = address();
-    clerk.user = "conformance_clerk".into();
-    let mut clerk = Server::at(clerk);
-    clerk.enqueue(13, QUEUE, names('m', 3));
-    session.run("DELETE FROM parkade.running");
-    assert_eq!(clerk.claim(14, Bounds { concurrency: Some(2), ..RATED }), "m000x1 m001x1 next=114");
-    drop(clerk);
-    session.run("DO $$ BEGIN DROP OWNED BY conformance_clerk; DROP ROLE conformance_clerk; END $$");
 }
