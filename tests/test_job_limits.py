@@ -9,17 +9,8 @@ from pathlib import Path
 import pytest
 
 from .conftest import Serve
-from .harness.jobs import Ran, enqueue, enqueue_many, result, state, until_state
+from .harness.jobs import Ran, at_a_time, enqueue, enqueue_many, result, state, until_state
 from .harness.server import Server
-
-
-def at_a_time(lines: list[str]) -> int:
-    """How many jobs were between their beginning and their end at most."""
-    running = most = 0
-    for line in lines:
-        running += {"begin": 1, "end": -1}.get(line.partition(" ")[0], 0)
-        most = max(most, running)
-    return most
 
 
 @pytest.mark.promise(8)

@@ -16,7 +16,7 @@ from .harness.jobs import asking, enqueue, enqueue_many, result, state, until_st
 from .harness.postgres import GUARDED, Postgres
 from .harness.server import run
 from .harness.site import Site
-from .harness.until import Stopwatch, until
+from .harness.until import until
 
 
 @pytest.fixture
@@ -169,24 +169,6 @@ def test_what_a_stopped_server_hands_back_another_runs_at_once(site: Site) -> No
     assert result(second, job).text == "gate"
 
 
-FOR_ITSELF = pytest.mark.xfail(strict=True, reason="each server counts for itself what it runs of a queue")
-
-
-@pytest.mark.promise(8)
-@FOR_ITSELF
-def test_the_bound_of_a_queue_is_that_of_all_servers(site: Site) -> None:
-    """Else a recurring job overlaps with itself in whatever queue."""
-    first, _ = site.serve(workers=2), site.serve(workers=2)
-    jobs = enqueue_many(first, 4, "wait_at", "gate", queue="single")
-    watch = Stopwatch()
-    until("each server has looked for jobs, told or not", lambda: watch.seconds > 6)
-    begun = site.ran.about("begin")
-    site.open_gate("gate")
-    for job in jobs:
-        assert result(first, job).text == "gate"
-    assert begun == ["begin gate 1"]
-
-
 # The database
 
 
@@ -257,7 +239,7 @@ def test_jobs_outlive_their_server(site: Site) -> None:
 
 def test_tables_of_a_newer_parkade_are_left_alone(site: Site) -> None:
     site.serve().stop()
-    site.postgres.psql("update parkade.version set version = 2", site.database)
+    site.postgres.psql("update parkade.version set version = 3", site.database)
     server = site.serve(is_ready=False)
     assert server.fails() == 1
     server.until_logged("parkade: --jobs: .*newer parkade.*install that one")
@@ -274,7 +256,7 @@ def test_a_database_in_which_no_tables_may_be_made_is_refused(site: Site) -> Non
 def test_tables_that_turn_out_to_be_newer_later_end_nobody(fragile: Site) -> None:
     """The database comes back with them: by then the server serves."""
     fragile.serve().stop()
-    fragile.postgres.psql("update parkade.version set version = 2", fragile.database)
+    fragile.postgres.psql("update parkade.version set version = 3", fragile.database)
     fragile.postgres.halt()
     server = fragile.serve()
     until("the start is over", lambda: server.status()["uptime"] > 5)

@@ -88,3 +88,12 @@ class Ran:
         """Waits until so many lines begin so; gives them."""
         until(f"{count} {beginning!r}", lambda: len(self.about(beginning)) >= count, seconds, told=self.lines)
         return self.about(beginning)
+
+
+def at_a_time(lines: list[str]) -> int:
+    """How many jobs were between their beginning and their end at most."""
+    running = most = 0
+    for line in lines:
+        running += {"begin": 1, "end": -1}.get(line.partition(" ")[0], 0)
+        most = max(most, running)
+    return most

@@ -177,7 +177,7 @@ pub enum Effect {
     },
 
     // For the store of jobs.
-    /// So many jobs are wanted, of the queues named here at most so many.
+    /// So many jobs are wanted, of the queues named here at most so many. Every queue with bounds is named.
     ClaimJobs {
         count: u32,
         limited: Vec<Allowance>,

@@ -1,5 +1,7 @@
 //! What a store is asked, and what it answers.
 
+use std::time::Duration;
+
 use crate::job::{Claimed, Counts, Ended, Job, JobId, NewJob, Schedule, State, Verdict, Wall};
 
 /// Whose answer it is. Minted by the owner.
@@ -12,7 +14,7 @@ pub enum Command {
     /// Answered by `Enqueued` or `Refused`.
     Enqueue { tag: Tag, job: NewJob },
     /// So many jobs that are ready, best first; of the queues named in `limited` at most as many as it says, of all others as many as there are.
-    /// Answered by `Claimed` or `Refused`.
+    /// A store that several servers share allows of those no more than their bounds leave to all of them together. Answered by `Claimed` or `Refused`.
     Claim { tag: Tag, count: u32, limited: Vec<Allowance> },
     /// An attempt has ended. One that is not the job's present attempt changes nothing. Answered by `AttemptEnded` or `Refused`.
     End { tag: Tag, job: JobId, attempt: u32, verdict: Verdict },
@@ -68,11 +70,24 @@ impl Command {
     }
 }
 
-/// How many more jobs of a queue may run.
+/// How many more jobs of a queue may run, for all that this server knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allowance {
     pub queue: Box<str>,
     pub count: u32,
+    /// Of those that may run at a time, so many do not run here: other servers may have some of these places. `None`: any number may run.
+    pub places: Option<u32>,
+    /// `None`: any number may begin.
+    pub rate: Option<Rate>,
+}
+
+/// How fast jobs may begin, at whichever servers: each takes a token out of the queue's bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// Between two tokens.
+    pub period: Duration,
+    /// Tokens that the bucket holds, at least one.
+    pub capacity: u32,
 }
 
 /// Which jobs are listed.
@@ -92,7 +107,7 @@ pub enum Reply {
         job: JobId,
         due: Option<Wall>,
     },
-    /// `more`: others are ready, of queues that were not limited. `next`: when the next that is scheduled will be ready.
+    /// `more`: others could be claimed at once. `next`: when others can be, because they are scheduled for then, or may begin then.
     Claimed {
         tag: Tag,
         jobs: Vec<Claimed>,

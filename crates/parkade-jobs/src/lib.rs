@@ -16,7 +16,7 @@ pub mod postgres;
 pub mod schedule;
 pub mod sqlite;
 
-pub use command::{Allowance, Command, Fault, Filter, Reply, Tag};
+pub use command::{Allowance, Command, Fault, Filter, Rate, Reply, Tag};
 pub use job::{BadJobId, Claimed, Counts, Ended, Ending, Job, JobId, NewJob, Schedule, State, Verdict, Wall};
 
 pub use postgres::PostgresStore;

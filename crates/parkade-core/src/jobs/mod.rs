@@ -18,7 +18,7 @@ use crate::structures::holds::Holds;
 use crate::workers::pace::Pace;
 pub(crate) use pull::{Pull, WAITED_TOO_LONG};
 pub(crate) use queues::Queues;
-pub use queues::{Allowance, QueueBounds};
+pub use queues::{Allowance, QueueBounds, Rate};
 pub(crate) use verdict::Fate;
 pub use verdict::{Failure, Verdict};
 pub(crate) use watchers::{Wants, Watchers};

@@ -10,6 +10,19 @@ use crate::moment::Moment;
 pub struct Allowance {
     pub queue: QueueId,
     pub count: u32,
+    /// Of those that may run at a time, so many do not run here. Whoever shares the queue may have some of them.
+    pub places: Option<u32>,
+    /// The bucket that all who share the queue fill and empty.
+    pub rate: Option<Rate>,
+}
+
+/// How fast jobs may begin: each takes a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// Between two tokens.
+    pub period: Duration,
+    /// A bucket holds a second's worth, at least one.
+    pub capacity: u32,
 }
 
 /// What bounds a queue.
@@ -32,18 +45,15 @@ struct Queue {
     /// Claimed, whether or not a worker has them, and those that have ended and that a worker still has.
     running: u32,
     concurrency: Option<u32>,
-    rate: Option<Rate>,
+    bucket: Option<Bucket>,
     /// The last claim took all that it might: there may be more.
     is_pressed: bool,
 }
 
 /// A bucket of tokens, one for each job that begins.
 #[derive(Debug, Clone, Copy)]
-struct Rate {
-    /// Between two tokens.
-    period: Duration,
-    /// It holds a second's worth, at least one.
-    capacity: u32,
+struct Bucket {
+    rate: Rate,
     /// The moment from which it is full. At the start it is: the clock begins then.
     full_at: Moment,
 }
@@ -75,7 +85,7 @@ impl Queues {
     /// For every queue that has a bound.
     pub(crate) fn allowances(&self, now: Moment) -> Vec<Allowance> {
         let bounded = self.queues.iter().zip(0_u16..).filter(|(queue, _)| queue.is_bounded());
-        bounded.map(|(queue, id)| Allowance { queue: QueueId(id), count: queue.allowance(now) }).collect()
+        bounded.map(|(queue, id)| queue.allowance(QueueId(id), now)).collect()
     }
 
     /// So many were claimed of what was allowed, and have begun. Answers when more may be of one that was pressed.
@@ -90,8 +100,8 @@ impl Queues {
             let count = claimed(allowance.queue);
             let queue = self.of(allowance.queue);
             queue.is_pressed = count >= allowance.count;
-            if let Some(rate) = &mut queue.rate {
-                rate.take(now, count);
+            if let Some(bucket) = &mut queue.bucket {
+                bucket.take(now, count);
             }
             if queue.is_pressed {
                 next = next.into_iter().chain(queue.next(now)).min();
@@ -115,21 +125,25 @@ const PERIOD_MAX_SECONDS: f64 = 366.0 * 86_400.0;
 impl Queue {
     fn bound(&mut self, concurrency: Option<u32>, rate: Option<f64>) {
         self.concurrency = concurrency.map(|most| most.max(1));
-        self.rate = rate.filter(|rate| *rate > 0.0 && rate.is_finite()).map(|rate| Rate {
-            period: Duration::from_secs_f64((1.0 / rate).min(PERIOD_MAX_SECONDS)),
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
-            capacity: (rate as u32).max(1),
-            full_at: self.rate.map_or(Moment::default(), |rate| rate.full_at),
+        self.bucket = rate.filter(|rate| *rate > 0.0 && rate.is_finite()).map(|rate| Bucket {
+            rate: Rate {
+                period: Duration::from_secs_f64((1.0 / rate).min(PERIOD_MAX_SECONDS)),
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+                capacity: (rate as u32).max(1),
+            },
+            full_at: self.bucket.map_or(Moment::default(), |bucket| bucket.full_at),
         });
     }
 
     fn is_bounded(&self) -> bool {
-        self.concurrency.is_some() || self.rate.is_some()
+        self.concurrency.is_some() || self.bucket.is_some()
     }
 
-    fn allowance(&self, now: Moment) -> u32 {
-        let tokens = self.rate.map(|rate| rate.tokens(now));
-        self.places().into_iter().chain(tokens).min().unwrap_or(u32::MAX)
+    fn allowance(&self, queue: QueueId, now: Moment) -> Allowance {
+        let places = self.places();
+        let tokens = self.bucket.map(|bucket| bucket.tokens(now));
+        let count = places.into_iter().chain(tokens).min().unwrap_or(u32::MAX);
+        Allowance { queue, count, places, rate: self.bucket.map(|bucket| bucket.rate) }
     }
 
     fn places(&self) -> Option<u32> {
@@ -138,27 +152,28 @@ impl Queue {
 
     /// When another may be claimed. One for which there is no place has to wait for the end of one that runs.
     fn next(&self, now: Moment) -> Option<Moment> {
-        match (self.places(), self.rate) {
+        match (self.places(), self.bucket) {
             (Some(0), _) => None,
-            (_, Some(rate)) => Some(rate.next(now)),
+            (_, Some(bucket)) => Some(bucket.next(now)),
             (_, None) => Some(now),
         }
     }
 }
 
-impl Rate {
+impl Bucket {
     fn tokens(self, now: Moment) -> u32 {
-        let missing = (self.full_at - now).as_nanos().div_ceil(self.period.as_nanos().max(1));
-        self.capacity.saturating_sub(u32::try_from(missing).unwrap_or(u32::MAX))
+        let Rate { period, capacity } = self.rate;
+        let missing = (self.full_at - now).as_nanos().div_ceil(period.as_nanos().max(1));
+        capacity.saturating_sub(u32::try_from(missing).unwrap_or(u32::MAX))
     }
 
     fn take(&mut self, now: Moment, count: u32) {
-        self.full_at = self.full_at.max(now) + self.period.saturating_mul(count);
+        self.full_at = self.full_at.max(now) + self.rate.period.saturating_mul(count);
     }
 
     /// When there is one again: the others of those that fill it come later.
     fn next(self, now: Moment) -> Moment {
-        now.max(self.full_at - self.period.saturating_mul(self.capacity - 1))
+        now.max(self.full_at - self.rate.period.saturating_mul(self.rate.capacity - 1))
     }
 }
 
@@ -191,6 +206,16 @@ mod tests {
         assert_eq!(count(&queues, at(0)), Some(0));
         assert!(queues.end(QueueId(0)), "another one may wait for this place");
         assert_eq!(count(&queues, at(0)), Some(1));
+    }
+
+    #[test]
+    fn whoever_shares_a_queue_is_told_both_of_its_bounds_apart() {
+        let mut queues = Queues::default();
+        queues.configure(&[bounds(Some(9), Some(2.5))]);
+        queues.begin(QueueId(0));
+        let rate = Rate { period: Duration::from_millis(400), capacity: 2 };
+        let told = Allowance { queue: QueueId(0), count: 2, places: Some(8), rate: Some(rate) };
+        assert_eq!(queues.allowances(at(0)), [told]);
     }
 
     #[test]

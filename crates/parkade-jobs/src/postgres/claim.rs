@@ -9,10 +9,10 @@ use serde::Deserialize;
 use super::flight::Carried;
 use super::lanes::Waiting;
 use super::limits::{CLAIM_COUNT_MAX, CONTENDED};
-use super::rows::{self, array, text, uuid};
+use super::rows::{self, array, float_millis, text, uuid};
 use super::store::PostgresStore;
 use super::texts;
-use crate::{Claimed, Command, JobId, Reply, Wall};
+use crate::{Allowance, Claimed, Command, JobId, Reply, Wall};
 
 /// The first half is the same in each.
 #[derive(Deserialize)]
@@ -20,6 +20,7 @@ struct Row {
     now: i64,
     is_held: bool,
     more: bool,
+    is_full: bool,
     next: Option<i64>,
     #[serde(deserialize_with = "rows::id_or_none")]
     id: Option<JobId>,
@@ -34,15 +35,22 @@ impl PostgresStore {
     pub(super) fn claim(&mut self, now: Instant, waiting: Waiting) {
         let Command::Claim { count, limited, .. } = &waiting.command else { return self.misplaced(&waiting) };
         let claim = self.upkeep.next_claim();
-        let allowed = |count: u32| i64::from(i32::try_from(count).unwrap_or(i32::MAX));
+        let number = |count: u32| Parameter::Int(i32::try_from(count).unwrap_or(i32::MAX).into());
+        let or_null = |number: Option<Parameter>| number.unwrap_or(Parameter::Null);
+        let bound = |of: &dyn Fn(&Allowance) -> Parameter| array(limited.iter().map(of));
         let parameters = vec![
             self.clock(),
             uuid(self.upkeep.boot()),
             Parameter::Int(claim),
             Parameter::Int((*count).min(CLAIM_COUNT_MAX).into()),
-            array(limited.iter().map(|allowance| text(&allowance.queue))),
-            array(limited.iter().map(|allowance| Parameter::Int(allowed(allowance.count)))),
+            bound(&|allowance| text(&allowance.queue)),
+            bound(&|allowance| number(allowance.count)),
+            bound(&|allowance| or_null(allowance.places.map(number))),
+            bound(&|allowance| or_null(allowance.rate.map(|rate| float_millis(rate.period)))),
+            bound(&|allowance| or_null(allowance.rate.map(|rate| number(rate.capacity.max(1))))),
+            array(self.upkeep.boots().map(uuid)),
         ];
+        self.places.asked();
         self.launch(now, Carried::Claim { waiting, claim }, &texts::CLAIM, parameters);
     }
 
@@ -55,8 +63,10 @@ impl PostgresStore {
                 return self.garbled(&[waiting], &why);
             }
         };
-        let head = rows.first().map(|row| (row.is_held, row.more, row.next.map(|next| (Wall(next), Wall(row.now)))));
-        let Some((true, mut more, next)) = head else {
+        let head = rows
+            .first()
+            .map(|row| (row.is_held, row.more, row.is_full, row.next.map(|next| (Wall(next), Wall(row.now)))));
+        let Some((true, mut more, is_full, next)) = head else {
             // The others have given this server up for lost: it comes again, as a new one.
             self.upkeep.is_lost();
             return self.lanes.back([waiting].into_iter());
@@ -68,6 +78,7 @@ impl PostgresStore {
             more = false;
             self.upkeep.look_again(now + CONTENDED);
         }
+        self.has_hint |= self.places.found(is_full);
         let next = next.map(|(next, now)| self.told(next, now));
         self.answer(&waiting, Reply::Claimed { tag: waiting.command.tag(), jobs, more, next });
     }

@@ -16,6 +16,8 @@ use crate::{Command, Ended, Ending, JobId, Reply, State, Verdict, Wall};
 #[derive(Deserialize)]
 struct Row {
     place: usize,
+    /// It held one of the places of its queue.
+    is_counted: bool,
 }
 
 impl PostgresStore {
@@ -39,10 +41,14 @@ impl PostgresStore {
     }
 
     pub(super) fn attempts_ended(&mut self, batch: &[Waiting], rows: &[u8]) {
-        let ended: HashSet<usize> = match rows::read::<Row>(rows) {
-            Ok(rows) => rows.into_iter().map(|row| rows::place(row.place)).collect(),
+        let rows = match rows::read::<Row>(rows) {
+            Ok(rows) => rows,
             Err(why) => return self.garbled(batch, &why),
         };
+        if rows.iter().any(|row| row.is_counted) {
+            self.has_hint |= self.places.vacated();
+        }
+        let ended: HashSet<usize> = rows.into_iter().map(|row| rows::place(row.place)).collect();
         for (place, waiting) in batch.iter().enumerate() {
             let tag = waiting.command.tag();
             let reply = match end(waiting) {

@@ -32,7 +32,7 @@ pub const TRIES_COUNT_MAX: u8 = 3;
 /// A chore that has failed is tried again so much later.
 pub const REST: Duration = Duration::from_millis(500);
 
-/// What another server is claiming from is looked at again so much later.
+/// What another server is claiming from is looked at again so much later; so is a queue with bounds while another looks at one.
 pub const CONTENDED: Duration = Duration::from_millis(20);
 
 /// The largest value that PostgreSQL sends: a claim must never fail behind its commit.

@@ -9,6 +9,7 @@
 //! | what each command is given and what it is answered | `enqueue`, `claim`, `end`, `changes`, `reading` |
 //! | what another's transaction is given, to enqueue by it | `within` |
 //! | what is done beside it: tables, heartbeats, rescues, tidying | `upkeep`, `chores` |
+//! | whether other servers have the places of a queue | `places` |
 //! | what statements give back | `rows` |
 
 mod changes;
@@ -21,6 +22,7 @@ mod flight;
 mod lanes;
 mod limits;
 mod options;
+mod places;
 mod reading;
 mod rows;
 mod store;

@@ -74,6 +74,11 @@ pub fn millis(duration: Duration) -> Parameter {
     Parameter::Int(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
 }
 
+/// With its fractions.
+pub fn float_millis(duration: Duration) -> Parameter {
+    Parameter::Float(duration.max(Duration::from_nanos(1)).as_secs_f64() * 1_000.0)
+}
+
 pub fn array(elements: impl Iterator<Item = Parameter>) -> Parameter {
     Parameter::Array(elements.collect())
 }

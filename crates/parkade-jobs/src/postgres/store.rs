@@ -12,6 +12,7 @@ use super::flight::Flight;
 use super::lanes::{FOR_COMMANDS, Lane, Lanes, Waiting};
 use super::limits::{CHECK_INTERVAL, CONNECT_TIME_MAX, ROW_BYTES_MAX, SLOTS, WINDOW_BYTES};
 use super::options::{Clock, Options};
+use super::places::Places;
 use super::upkeep::Upkeep;
 use super::{Settings, faults, rows};
 use crate::{Command, Counts, Fault, JobId, Reply, Wall};
@@ -30,6 +31,7 @@ pub struct PostgresStore {
     /// Statements of commands, those that an injected fault may hit.
     pub(super) commits: u32,
     pub(super) upkeep: Upkeep,
+    pub(super) places: Places,
     /// Enqueued ones that were there already: which are they?
     pub(super) known: Vec<Waiting>,
     pub(super) counted: Option<Counted>,
@@ -80,6 +82,7 @@ impl PostgresStore {
         Ok(Self {
             database: Database::new(settings, driver, registry, first_token)?,
             upkeep: Upkeep::new(),
+            places: Places::default(),
             options,
             lanes: Lanes::default(),
             flights: HashMap::new(),
@@ -267,6 +270,7 @@ impl PostgresStore {
             }
             "parkade_job_cancel" => {}
             _ if is_own => {}
+            "parkade_jobs" if words.next() == Some("vacated") => self.has_hint |= self.places.vacated(),
             "parkade_jobs" => self.has_hint = true,
             _ => self.ended.extend(words.filter_map(|word| word.parse::<JobId>().ok())),
         }

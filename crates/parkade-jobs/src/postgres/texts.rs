@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::limits::{LISTED_ENDED_COUNT_MAX, SCANNED_COUNT_MAX};
+use super::limits::{CONTENDED, LISTED_ENDED_COUNT_MAX, SCANNED_COUNT_MAX};
 use crate::State;
 
 macro_rules! texts {
@@ -42,7 +42,7 @@ SELECT EXISTS (SELECT FROM noted) AS changed, false AS is_there WHERE (SELECT co
         include_str!("sql/enqueue.sql").replace("may_begin", "EXISTS (SELECT FROM noted)")
     );
     THERE = include_str!("sql/there.sql");
-    CLAIM = include_str!("sql/claim.sql");
+    CLAIM = include_str!("sql/claim.sql").replace("contended_ms", &CONTENDED.as_millis().to_string());
     END = include_str!("sql/end.sql");
     CANCEL = include_str!("sql/cancel.sql");
     RETRY = include_str!("sql/retry.sql");

@@ -1,12 +1,13 @@
-//! PostgreSQL as a subject. `PARKADE_POSTGRES` names a database for the tests alone: its schema `parkade` is dropped for each case.
+//! PostgreSQL as a subject. The schema `parkade` of the database of the tests is dropped for each case.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll};
 use parkade_jobs::postgres::{Clock, Options, Pace, Settings as Address};
 use parkade_jobs::{Command, PostgresStore, Reply, Wall};
-use parkade_sql::{End, Form, Int8, Query, QueryId, Shape, Work};
 
+use super::session::{address, drop_schema};
 use super::{Settings, Subject};
 
 /// Nothing is waited for longer.
@@ -17,6 +18,7 @@ const NEVER: Duration = Duration::from_secs(100_000);
 pub struct InPostgres {
     poll: Poll,
     polled: Events,
+    address: Address,
     options: Options,
     store: PostgresStore,
     now: Wall,
@@ -27,18 +29,7 @@ impl Subject for InPostgres {
 
     fn new(settings: Settings) -> Self {
         drop_schema();
-        let pace = Pace { beat: NEVER, lost: NEVER, poll: NEVER, tidy: Duration::ZERO, count: Duration::ZERO };
-        let options = Options {
-            keep_completed: settings.keep_completed,
-            keep_completed_count_max: settings.keep_completed_count_max,
-            pace,
-            clock: Clock::Owner,
-            fail_every: settings.fail_every,
-            ..Options::default()
-        };
-        let poll = Poll::new().unwrap();
-        let store = opened(&poll, &options);
-        Self { poll, polled: Events::with_capacity(64), options, store, now: Wall(0) }
+        Self::beside(settings, address())
     }
 
     fn submit(&mut self, now: Wall, command: Command) {
@@ -54,21 +45,57 @@ impl Subject for InPostgres {
     fn reopen(&mut self) {
         self.store.end(Instant::now());
         self.turn_until(&mut Vec::new(), |store, _| store.is_ended());
-        self.store = opened(&self.poll, &self.options);
+        self.store = opened(&self.poll, &self.options, self.address.clone());
     }
 }
 
+/// There is one database: its tests come one after the other.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static DATABASE: Mutex<()> = Mutex::new(());
+    DATABASE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl InPostgres {
+    /// One more server of what is there.
+    pub fn beside(settings: Settings, address: Address) -> Self {
+        let pace = Pace { beat: NEVER, lost: NEVER, poll: NEVER, tidy: Duration::ZERO, count: Duration::ZERO };
+        let options = Options {
+            keep_completed: settings.keep_completed,
+            keep_completed_count_max: settings.keep_completed_count_max,
+            pace,
+            clock: Clock::Owner,
+            fail_every: settings.fail_every,
+            ..Options::default()
+        };
+        let poll = Poll::new().unwrap();
+        let store = opened(&poll, &options, address.clone());
+        Self { poll, polled: Events::with_capacity(64), address, options, store, now: Wall(0) }
+    }
+
+    /// Whether it is ready, as far as it can be.
+    pub fn is_idle(&self) -> bool {
+        self.store.is_idle()
+    }
+
+    /// Whether it says that there may be jobs to claim. Said once.
+    pub fn take_hint(&mut self) -> bool {
+        self.store.take_hint()
+    }
+
+    /// Everything that can be done within that time.
+    pub fn turn_for(&mut self, most: Duration, replies: &mut Vec<Reply>) {
+        let due = self.store.next_due().map_or(most, |due| due.saturating_duration_since(Instant::now()).min(most));
+        let most = if self.store.has_more() { Duration::ZERO } else { due };
+        self.poll.poll(&mut self.polled, Some(most)).unwrap();
+        self.polled.iter().for_each(|event| self.store.ready(event));
+        self.store.turn(Instant::now(), self.now, replies);
+    }
+
     fn turn_until(&mut self, replies: &mut Vec<Reply>, is_enough: impl Fn(&PostgresStore, &[Reply]) -> bool) {
         let last = Instant::now() + PATIENCE;
         while !is_enough(&self.store, replies) {
             assert!(Instant::now() < last, "the store answers");
-            let due = self.store.next_due().map_or(last, |due| due.min(last));
-            let most =
-                if self.store.has_more() { Duration::ZERO } else { due.saturating_duration_since(Instant::now()) };
-            self.poll.poll(&mut self.polled, Some(most)).unwrap();
-            self.polled.iter().for_each(|event| self.store.ready(event));
-            self.store.turn(Instant::now(), self.now, replies);
+            self.turn_for(last.saturating_duration_since(Instant::now()), replies);
         }
     }
 }
@@ -82,53 +109,9 @@ impl Drop for InPostgres {
     }
 }
 
-fn address() -> Address {
-    let url = std::env::var("PARKADE_POSTGRES").expect("PARKADE_POSTGRES is the address of a database");
-    Address::parse(&url, &|_| None).unwrap()
-}
-
-fn opened(poll: &Poll, options: &Options) -> PostgresStore {
+fn opened(poll: &Poll, options: &Options, address: Address) -> PostgresStore {
     let registry = poll.registry().try_clone().unwrap();
-    let mut store = PostgresStore::new(address(), options.clone(), registry, 0).unwrap();
+    let mut store = PostgresStore::new(address, options.clone(), registry, 0).unwrap();
     store.open(Instant::now());
     store
-}
-
-fn drop_schema() {
-    let options = parkade_postgres::Options {
-        slots: 1,
-        queue_count_max: 1,
-        row_bytes_max: 1 << 20,
-        window_bytes: 1 << 20,
-        application_name: "conformance".into(),
-        listen: Vec::new(),
-        connect_timeout: PATIENCE,
-        check_interval: PATIENCE,
-    };
-    let mut poll = Poll::new().unwrap();
-    let mut database =
-        parkade_postgres::Database::new(address(), options, poll.registry().try_clone().unwrap(), 0).unwrap();
-    database.start(Instant::now());
-    let text = "DO $$ BEGIN SET LOCAL client_min_messages = error; DROP SCHEMA IF EXISTS parkade CASCADE; END $$";
-    let form = Form { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
-    let query = Query { text: text.into(), parameters: Vec::new(), form };
-    database.submit(Instant::now(), QueryId(1), Work::Alone(query));
-    let (mut polled, mut events) = (Events::with_capacity(8), Vec::new());
-    let last = Instant::now() + PATIENCE;
-    loop {
-        database.turn(Instant::now(), &mut events);
-        let ended = events.drain(..).find_map(|event| match event {
-            parkade_postgres::Event::Query(parkade_sql::Event::Ended { end, .. }) => Some(end),
-            _ => None,
-        });
-        if let Some(end) = ended {
-            assert!(matches!(end, End::Completed(_)), "{end:?}");
-            return;
-        }
-        assert!(Instant::now() < last, "the schema cannot be dropped");
-        let due = database.next_due().map_or(last, |due| due.min(last));
-        let most = if database.has_more() { Duration::ZERO } else { due.saturating_duration_since(Instant::now()) };
-        poll.poll(&mut polled, Some(most)).unwrap();
-        polled.iter().for_each(|event| database.ready(event));
-    }
 }

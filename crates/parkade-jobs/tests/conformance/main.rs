@@ -8,6 +8,9 @@ mod cases;
 mod in_postgres;
 mod in_sqlite;
 mod script;
+mod session;
+mod sharing;
+mod upgrading;
 mod words;
 
 use std::time::Duration;
@@ -60,5 +63,6 @@ fn sqlite_does_what_every_store_does() {
 #[test]
 #[ignore = "needs a database: PARKADE_POSTGRES=postgres://… cargo test -p parkade-jobs --test conformance -- --ignored"]
 fn postgres_does_what_every_store_does() {
+    let _alone = in_postgres::alone();
     check::<in_postgres::InPostgres>();
 }

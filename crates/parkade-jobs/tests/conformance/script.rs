@@ -54,8 +54,12 @@ fn command(tag: Tag, step: &str) -> Command {
         "enqueue" => Command::Enqueue { tag, job: job(rest[0], option) },
         "claim" => {
             let limited = rest[1..].iter().map(|part| part.split_once('=').expect("a queue and its limit"));
-            let allowance =
-                |(queue, count): (&str, &str)| Allowance { queue: queue.into(), count: count.parse().unwrap() };
+            let allowance = |(queue, count): (&str, &str)| Allowance {
+                queue: queue.into(),
+                count: count.parse().unwrap(),
+                places: None,
+                rate: None,
+            };
             Command::Claim { tag, count: rest[0].parse().unwrap(), limited: limited.map(allowance).collect() }
         }
         "end" => {

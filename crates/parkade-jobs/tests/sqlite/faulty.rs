@@ -78,7 +78,7 @@ fn command(random: &mut fastrand::Rng, now: Wall, running: &mut Vec<(JobId, u32)
             Command::Enqueue { tag: TAG, job: NewJob { due, ..job(random.u128(..300), queue) } }
         }
         6..=8 => {
-            let limited = vec![Allowance { queue: "b".into(), count: random.u32(..3) }];
+            let limited = vec![Allowance { queue: "b".into(), count: random.u32(..3), places: None, rate: None }];
             Command::Claim { tag: TAG, count: random.u32(..20), limited }
         }
         9..=14 if !running.is_empty() => {

@@ -15,10 +15,18 @@ WITH RECURSIVE clock AS MATERIALIZED (
     UNION ALL
     SELECT (SELECT r.queue FROM parkade.ready r WHERE r.queue > q.queue ORDER BY r.queue LIMIT 1)
       FROM queues q WHERE q.queue IS NOT NULL
-), limits AS MATERIALIZED (
-    SELECT q.queue, coalesce(l.allowed, 2147483647) AS allowed
+), bounds AS MATERIALIZED (
+    -- What the bounds leave to all servers is asked once, before jobs are picked, and only of a queue with bounds from which some may be.
+    SELECT q.queue, coalesce(l.allowed, 2147483647) AS allowed, l.places, l.period, l.capacity,
+           CASE WHEN l.allowed > 0 AND (l.places IS NOT NULL OR l.period IS NOT NULL) AND $4::int4 > 0 AND EXISTS (SELECT FROM held)
+                THEN parkade.room(q.queue, $10::uuid[], l.places, l.period, l.capacity, $1::int8) END AS room
       FROM (SELECT queue FROM queues WHERE queue IS NOT NULL UNION SELECT queue FROM promoted) q
-      LEFT JOIN unnest($5::text[], $6::int4[]) AS l (queue, allowed) ON l.queue = q.queue
+      LEFT JOIN unnest($5::text[], $6::int4[], $7::int4[], $8::float8[], $9::int4[])
+             AS l (queue, allowed, places, period, capacity) ON l.queue = q.queue
+), limits AS MATERIALIZED (
+    SELECT queue, places, period, capacity, room,
+           CASE WHEN (room).is_contended THEN 0 ELSE least(allowed, (room).places, (room).tokens) END AS allowed
+      FROM bounds
 ), heads AS (
     SELECT h.*
       FROM limits CROSS JOIN LATERAL (
@@ -31,7 +39,7 @@ WITH RECURSIVE clock AS MATERIALIZED (
     UNION ALL
     SELECT NULL::tid, id, seq, queue, rank, priority, size, attempt, due, started FROM promoted
 ), numbered AS (
-    SELECT c.*, l.allowed, row_number() OVER (PARTITION BY c.queue ORDER BY c.rank, c.seq) AS number
+    SELECT c.*, l.allowed, l.places IS NOT NULL AS is_counted, row_number() OVER (PARTITION BY c.queue ORDER BY c.rank, c.seq) AS number
       FROM candidates c JOIN limits l ON l.queue = c.queue
 ), ranked AS (
     SELECT n.*, row_number() OVER best AS place_of_all, sum(n.size) OVER best - n.size AS bytes_before
@@ -46,11 +54,17 @@ WITH RECURSIVE clock AS MATERIALIZED (
     SELECT id, seq, queue, rank, priority, size, attempt, due, started
       FROM promoted WHERE id NOT IN (SELECT id FROM picked)
 ), begun AS (
-    INSERT INTO parkade.running (id, seq, queue, rank, priority, size, attempt, due, started, boot, claim)
-    SELECT id, seq, queue, rank, priority, size, attempt + 1, due, clock.now, $2::uuid, $3::int8 FROM picked, clock
+    INSERT INTO parkade.running (id, seq, queue, rank, priority, size, attempt, due, started, boot, claim, is_counted)
+    SELECT id, seq, queue, rank, priority, size, attempt + 1, due, clock.now, $2::uuid, $3::int8, is_counted FROM picked, clock
 ), per_queue AS (
-    SELECT l.queue, l.allowed, count(p.id) AS picked, count(p.place) AS from_ready
-      FROM limits l LEFT JOIN picked p ON p.queue = l.queue GROUP BY l.queue, l.allowed
+    SELECT l.*, p.picked, p.from_ready
+      FROM limits l CROSS JOIN LATERAL (
+            SELECT count(p.id) AS picked, count(p.place) AS from_ready FROM picked p WHERE p.queue = l.queue) p
+), spent AS (
+    -- Nobody else writes it meanwhile: it has been read behind the lock, which is held until this is committed.
+    INSERT INTO parkade.rates (queue, full_at)
+    SELECT queue, (room).full_at + picked * period FROM per_queue WHERE picked > 0 AND (room).full_at IS NOT NULL
+    ON CONFLICT (queue) DO UPDATE SET full_at = excluded.full_at
 ), head AS (
     SELECT clock.now,
            EXISTS (SELECT FROM held) AS is_held,
@@ -61,11 +75,17 @@ WITH RECURSIVE clock AS MATERIALIZED (
                                                    ORDER BY r.rank, r.seq LIMIT q.from_ready + 1) x) > q.from_ready
                            OR EXISTS (SELECT FROM promoted m
                                        WHERE m.queue = q.queue AND m.id NOT IN (SELECT id FROM picked)))) AS more,
-           CASE WHEN (SELECT count(*) FROM promoted) >= 1000 THEN clock.now
-                ELSE (SELECT s.due FROM parkade.scheduled s WHERE s.due > (SELECT now FROM clock)
-                       ORDER BY s.due LIMIT 1) END AS next
+           -- Other servers have the last places, so only an end makes room.
+           EXISTS (SELECT FROM per_queue q WHERE (q.room).places < q.places AND q.picked >= (q.room).places) AS is_full,
+           least(CASE WHEN (SELECT count(*) FROM promoted) >= 1000 THEN clock.now
+                      ELSE (SELECT s.due FROM parkade.scheduled s WHERE s.due > (SELECT now FROM clock)
+                             ORDER BY s.due LIMIT 1) END,
+                 (SELECT min(CASE WHEN (q.room).is_contended THEN clock.now + contended_ms
+                                  WHEN q.picked >= (q.room).tokens
+                                  THEN greatest(ceil((q.room).full_at + (q.picked - q.capacity + 1) * q.period)::int8, clock.now + 1) END)
+                    FROM per_queue q)) AS next
       FROM clock
 )
-SELECT head.now, head.is_held, head.more, head.next, p.id, b.name, p.queue, p.attempt + 1 AS attempt, b.arguments
+SELECT head.now, head.is_held, head.more, head.is_full, head.next, p.id, b.name, p.queue, p.attempt + 1 AS attempt, b.arguments
   FROM head LEFT JOIN picked p ON true LEFT JOIN parkade.bodies b ON b.id = p.id
  ORDER BY p.rank, p.seq

@@ -6,7 +6,7 @@ WITH clock AS MATERIALIZED (
 ), gone AS (
     DELETE FROM parkade.running r USING given g
      WHERE r.id = g.id AND r.attempt = g.attempt AND r.boot = ANY ($8::uuid[])
-    RETURNING r.id, r.seq, r.queue, r.rank, r.priority, r.size, r.attempt, r.due, r.started, r.boot,
+    RETURNING r.id, r.seq, r.queue, r.rank, r.priority, r.size, r.attempt, r.due, r.started, r.boot, r.is_counted,
               g.verdict, g.wait, g.result, g.error, g.place
 ), over AS (
     INSERT INTO parkade.ended (id, seq, queue, state, attempt, boot, due, started, ended, result)
@@ -33,10 +33,14 @@ WITH clock AS MATERIALIZED (
       FROM gone WHERE verdict >= 4 GROUP BY place / 200
 ), rung AS (
     SELECT pg_notify('parkade_jobs', $9::text) WHERE EXISTS (SELECT FROM gone WHERE verdict = 1)
+), vacated AS (
+    -- Another server may wait for the place.
+    SELECT pg_notify('parkade_jobs', $9::text || ' vacated') WHERE EXISTS (SELECT FROM gone WHERE is_counted)
 )
-SELECT place FROM gone WHERE (SELECT count(*) FROM told) + (SELECT count(*) FROM rung) >= 0
+SELECT place, is_counted FROM gone
+ WHERE (SELECT count(*) FROM told) + (SELECT count(*) FROM rung) + (SELECT count(*) FROM vacated) >= 0
 UNION ALL
 -- Said a second time, since nobody knew what had become of the first.
-SELECT g.place FROM given g JOIN parkade.ended e ON e.id = g.id AND e.boot = ANY ($8::uuid[])
+SELECT g.place, true FROM given g JOIN parkade.ended e ON e.id = g.id AND e.boot = ANY ($8::uuid[])
    AND g.attempt = CASE e.state WHEN 3 THEN e.attempt + 1 ELSE e.attempt END
  WHERE $10::bool

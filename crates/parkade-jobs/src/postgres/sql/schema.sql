@@ -2,6 +2,7 @@
 DO $parkade$
 DECLARE
     found int;
+    granted record;
 BEGIN
     PERFORM pg_advisory_xact_lock(5785453205117423682);
     IF to_regnamespace('parkade') IS NULL THEN
@@ -12,10 +13,10 @@ BEGIN
         INSERT INTO parkade.version VALUES (0);
     END IF;
     SELECT version INTO STRICT found FROM parkade.version;
-    IF found > 1 THEN
+    IF found > 2 THEN
         RAISE EXCEPTION USING
             ERRCODE = 'PKJ01',
-            MESSAGE = format('the jobs in this database were written by a newer parkade (version %s of their tables, this one knows 1): install that one, or give another database', found);
+            MESSAGE = format('the jobs in this database were written by a newer parkade (version %s of their tables, this one knows 2): install that one, or give another database', found);
     END IF;
     IF found < 1 THEN
         -- What was enqueued: never written again. `seq` is the order of insertion. Times are milliseconds since 1970.
@@ -96,6 +97,62 @@ BEGIN
         CREATE TABLE parkade.boots (boot uuid PRIMARY KEY, seen timestamptz NOT NULL, fence int8 NOT NULL DEFAULT 0);
         CREATE TABLE parkade.recurring (name text COLLATE "C" PRIMARY KEY, last int8 NOT NULL);
         UPDATE parkade.version SET version = 1;
+    END IF;
+    IF found < 2 THEN
+        -- The bounds of a queue are those of all servers together.
+        -- `full_at`: the moment from which the queue's bucket of tokens is full, in milliseconds since 1970.
+        CREATE TABLE parkade.rates (queue text COLLATE "C" PRIMARY KEY, full_at float8 NOT NULL);
+        FOR granted IN
+            -- Whoever may claim may go on.
+            SELECT a.privilege_type AS what, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS whom
+              FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+             WHERE c.oid = 'parkade.recurring'::regclass AND a.privilege_type IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE')
+        LOOP
+            EXECUTE format('GRANT %s ON parkade.rates TO %s', granted.what, granted.whom);
+        END LOOP;
+        -- An attempt of a queue that bounds how many run at a time. What a program claims that knows nothing of it is one, too.
+        ALTER TABLE parkade.running ADD COLUMN is_counted bool NOT NULL DEFAULT true;
+        CREATE INDEX running_counted ON parkade.running (queue) WHERE is_counted;
+        CREATE TYPE parkade.allowance AS (places int4, tokens int4, full_at float8, is_contended bool);
+        -- What the bounds of a queue leave. `free`: of those that may run at a time so many do not run at the server that asks, of which the
+        -- boots are `own`. VOLATILE: each of its statements sees what has been committed by then, so what is read behind the lock holds.
+        CREATE FUNCTION parkade.room(named text, own uuid[], free int4, period float8, capacity int4, told int8)
+        RETURNS parkade.allowance LANGUAGE plpgsql VOLATILE AS $room$
+        DECLARE
+            room parkade.allowance;
+            moment float8;
+            is_locked bool := false;
+        BEGIN
+            room.is_contended := false;
+            LOOP
+                IF free IS NOT NULL THEN
+                    SELECT free - count(*) INTO room.places
+                      FROM (SELECT FROM parkade.running r
+                             WHERE r.queue = named AND r.is_counted AND r.boot <> ALL (own) LIMIT free) others;
+                END IF;
+                IF period IS NOT NULL THEN
+                    moment := coalesce(told, extract(epoch FROM clock_timestamp()) * 1000);
+                    SELECT r.full_at INTO room.full_at FROM parkade.rates r WHERE r.queue = named;
+                    room.full_at := greatest(room.full_at, moment);
+                    IF room.full_at > moment + (capacity + 1) * period THEN
+                        -- The clock was put back, or the rate was lower: it is empty, and fills from now on.
+                        room.full_at := moment + capacity * period;
+                        UPDATE parkade.rates r SET full_at = room.full_at WHERE r.queue = named AND r.full_at > room.full_at;
+                    END IF;
+                    -- What arithmetic loses is no reason to come again for it.
+                    room.tokens := greatest(floor(capacity - (room.full_at - moment) / period + 0.001), 0);
+                END IF;
+                -- Where there is no room it needs no lock to know that.
+                EXIT WHEN is_locked OR room.places = 0 OR room.tokens = 0;
+                -- Nobody waits for it: that would hold up jobs of other queues, and this server's heartbeat.
+                is_locked := pg_try_advisory_xact_lock(5785453205117423683);
+                room.is_contended := NOT is_locked;
+                EXIT WHEN room.is_contended;
+            END LOOP;
+            RETURN room;
+        END
+        $room$;
+        UPDATE parkade.version SET version = 2;
     END IF;
 END
 $parkade$

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use parkade_core::{
-    Allowance, ClaimedJob, Event, Failure, JobPolicy, QueryId, RequestId, Verdict as CoreVerdict, WorkerId,
+    Allowance, ClaimedJob, Event, Failure, JobPolicy, QueryId, Rate, RequestId, Verdict as CoreVerdict, WorkerId,
 };
 use parkade_jobs::{Claimed, Command, Reply, Verdict};
 
@@ -43,6 +43,8 @@ impl Server {
         let name = |allowance: &Allowance| parkade_jobs::Allowance {
             queue: self.jobs.queue_name(allowance.queue).into(),
             count: allowance.count,
+            places: allowance.places,
+            rate: allowance.rate.map(|Rate { period, capacity }| parkade_jobs::Rate { period, capacity }),
         };
         let limited = limited.iter().map(name).collect();
         self.jobs.ask(Question::Claim, |tag| Command::Claim { tag, count, limited });

@@ -1,0 +1,53 @@
+//! Queues that bound how many of their jobs run at a time: when a place that others had may be free again.
+
+/// A claim is answered by what it saw; an attempt may have ended behind its back.
+#[derive(Debug, Default)]
+pub struct Places {
+    /// Other servers had the last ones when the last claim looked.
+    are_taken: bool,
+    /// One has been given up since that claim began, here or elsewhere.
+    is_vacated: bool,
+}
+
+impl Places {
+    /// A claim begins: it sees what has ended by now.
+    pub fn asked(&mut self) {
+        self.is_vacated = false;
+    }
+
+    /// What it saw. Whether it is to be made again.
+    pub fn found(&mut self, are_taken: bool) -> bool {
+        self.are_taken = are_taken;
+        are_taken && self.is_vacated
+    }
+
+    /// An attempt that held one has ended. Whether somebody here waits for that.
+    pub fn vacated(&mut self) -> bool {
+        self.is_vacated = true;
+        self.are_taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_heard_by_those_who_met_a_full_queue_and_by_nobody_else() {
+        let mut places = Places::default();
+        assert!(!places.vacated(), "nothing was claimed");
+        places.asked();
+        assert!(!places.found(false) && !places.vacated(), "there was room");
+        places.asked();
+        assert!(!places.found(true) && places.vacated() && places.vacated());
+    }
+
+    #[test]
+    fn an_end_that_overtakes_the_answer_of_a_claim_is_not_lost() {
+        let mut places = Places::default();
+        places.asked();
+        assert!(!places.vacated() && places.found(true));
+        places.asked();
+        assert!(!places.found(true), "the next has seen it");
+    }
+}
