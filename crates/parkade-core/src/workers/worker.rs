@@ -32,6 +32,8 @@ pub(crate) struct Worker {
     pub(crate) jobs_done: u64,
     pub(crate) resident_bytes: Option<u64>,
     pub(crate) ping: Ping,
+    /// Since when its link is not read: what it says meanwhile nobody hears.
+    pub(crate) held_up: Option<Moment>,
     pub(crate) worn: Wear,
 }
 
@@ -129,6 +131,7 @@ impl Worker {
             jobs_done: 0,
             resident_bytes: None,
             ping: Ping::default(),
+            held_up: None,
             worn: Wear::default(),
         }
     }
@@ -185,6 +188,11 @@ impl Worker {
         self.busy() > 0
             && self.ping.sent.is_none_or(|sent| self.pace.since() < sent + stuck_after)
             && self.held.values().any(|held| in_time(&held))
+    }
+
+    /// Whether its silence says nothing of its loop.
+    pub(crate) fn is_excused(&self, stuck_after: Duration) -> bool {
+        self.held_up.is_some() || self.is_rightly_silent(stuck_after)
     }
 
     /// The closing frame has come.

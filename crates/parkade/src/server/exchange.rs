@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use parkade_core::{Cursor, JobId, RequestId, RouteId};
 use parkade_wire::Response;
+use parkade_wire::limits::STORED_COUNT_MAX;
 
 use super::jobs::Waiting;
 use crate::http::forwarded::Origin;
@@ -74,6 +75,14 @@ pub struct StoredJob {
 }
 
 impl WithJobs {
+    /// The store has it. A worker is told of the last so many alone, and so nothing else is kept, however many a job enqueues.
+    pub fn note_stored(&mut self, job: StoredJob) {
+        if self.stored.len() >= 2 * STORED_COUNT_MAX {
+            self.stored.drain(..STORED_COUNT_MAX);
+        }
+        self.stored.push(job);
+    }
+
     /// The ids of so many of those that were enqueued last.
     pub fn last_stored(&self, count_max: usize) -> Vec<[u8; 16]> {
         let left_out = self.stored.len().saturating_sub(count_max);
