@@ -63,12 +63,12 @@ impl World {
 
     pub(crate) fn works(&mut self, process: &Process) {
         let worker = process.id;
-        if process.held_up {
+        if process.held_up.is_some() {
             return self.is_let_on(worker);
         }
         match self.random.below(400) {
             392..397 if process.phase == Phase::Ready => {
-                self.model.process(worker).held_up = true;
+                self.model.process(worker).held_up = Some(self.now);
                 self.model.seen.insert("held up");
                 self.tell(Event::HeldUp { worker });
             }
@@ -104,7 +104,7 @@ impl World {
         if self.random.below(4) > 0 {
             return self.time_passes();
         }
-        self.model.process(worker).held_up = false;
+        self.model.process(worker).held_up = None;
         self.tell(Event::LetOn { worker });
     }
 

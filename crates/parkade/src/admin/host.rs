@@ -54,23 +54,20 @@ enum Host<'a> {
 
 /// What stands before the port; `None` for what is no host.
 fn host(name: &str) -> Option<Host<'_>> {
-    let (host, port) = match name.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
-        Some((inner, port)) => (inner.parse::<Ipv6Addr>().ok().map(|_| Host::Address), port),
-        None => {
-            let (host, port) = name.split_at(name.find(':').unwrap_or(name.len()));
-            let host = host.strip_suffix('.').unwrap_or(host);
-            let is_name =
-                !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
-            let host = if host.parse::<Ipv4Addr>().is_ok() {
-                Some(Host::Address)
-            } else {
-                is_name.then_some(Host::Name(host))
-            };
-            (host, port)
-        }
-    };
-    let is_port = port.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
-    host.filter(|_| port.is_empty() || is_port)
+    if let Some((inner, port)) = name.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+        return inner.parse::<Ipv6Addr>().ok().filter(|_| is_port(port)).map(|_| Host::Address);
+    }
+    let (host, port) = name.split_at(name.find(':').unwrap_or(name.len()));
+    let host = host.strip_suffix('.').unwrap_or(host);
+    let is_name = !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    if !is_name || !is_port(port) {
+        return None;
+    }
+    Some(if host.parse::<Ipv4Addr>().is_ok() { Host::Address } else { Host::Name(host) })
+}
+
+fn is_port(text: &str) -> bool {
+    text.is_empty() || text.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 #[cfg(test)]
