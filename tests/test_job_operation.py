@@ -104,6 +104,9 @@ def test_the_command_line_enqueues_what_a_handler_might(server: Server, ran: Ran
         (['{"a": [1, null]}'], {"a": [1, None]}),
         (["--keyword", "value=[1]"], [1]),
         (["--", "--flag"], "--flag"),
+        (["18446744073709551615"], 2**64 - 1),
+        (["-9223372036854775808"], -(2**63)),
+        (['"18446744073709551616"'], str(2**64)),
     ],
 )
 def test_an_argument_is_json_where_it_can_be_and_else_text(server: Server, words: list[str], value: object) -> None:
@@ -111,6 +114,15 @@ def test_an_argument_is_json_where_it_can_be_and_else_text(server: Server, words
     job = ended.stdout.strip()
     code, told = ask(server, f"GET /jobs/{job}?wait=20")
     assert (code, told["state"], told["shown"]) == (200, "completed", value)
+
+
+@pytest.mark.parametrize(
+    "words", [["18446744073709551616"], ["[-9223372036854775809]"], ["--keyword", f"value={10**400}"]]
+)
+def test_a_number_that_has_no_64_bits_is_refused(server: Server, words: list[str]) -> None:
+    said = parkade(server, "enqueue", "give", *words, code=1)
+    assert "does not fit into the 64 bits" in said
+    assert not listed(server)
 
 
 def test_options_of_the_command_line_are_those_of_enqueue(server: Server) -> None:
@@ -185,6 +197,42 @@ def test_a_job_is_shown_with_all_that_is_known_of_it(server: Server) -> None:
 
 
 # Changed
+
+
+STEERS = "\x1b]0;title\x07\x1b[2J\x9b31m\u202e\n"
+
+
+def test_nothing_that_an_application_says_steers_the_terminal(server: Server, ran: Ran) -> None:
+    job = enqueue(server, "give", STEERS, queue=f"queue{STEERS}", key=f"key{STEERS}")
+    until_state(server, job, "completed")
+    failed = enqueue(server, "say_and_fail", STEERS, queue=f"queue{STEERS}")
+    until_state(server, failed, "dead")
+    gate = server.new_gate()
+    enqueue_many(server, 3, "wait_at", gate)
+    ran.until_count(f"begin {gate}", 2)
+    # The third worker is left to requests.
+    assert state(server, enqueue(server, "give", STEERS, queue=f"queue{STEERS}")) == "ready"
+    server.until(lambda status: any("queue" in name for name in status["jobs"]["queues"]))
+    shown = {
+        words: parkade(server, *words)
+        for words in (
+            ("jobs",),
+            ("jobs", "--json"),
+            ("jobs", "show", job),
+            ("jobs", "show", failed),
+            ("jobs", "show", job, "--json"),
+            ("status", "--once"),
+            ("status", "--json"),
+        )
+    }
+    server.open_gate(gate)
+    for words, text in shown.items():
+        assert [character for character in text if not (character.isprintable() or character == "\n")] == [], words
+        assert "queue" in text, words
+    assert json.loads(shown["jobs", "show", job, "--json"])["queue"] == f"queue{STEERS}", "JSON says what it is"
+    assert r"key\u{1b}]0;title\u{7}" in shown["jobs", "show", job]
+    assert "\x1b" not in server.log(), "nor what is logged"
+    assert "\x9b" not in server.log()
 
 
 def test_dead_letters_are_retried_one_by_one_or_all(server: Server, ran: Ran) -> None:

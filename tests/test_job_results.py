@@ -210,6 +210,18 @@ def test_progress_is_told_to_who_follows(each: Place) -> None:
     assert result(server, job).json() == {"pages": 3}
 
 
+def test_another_who_follows_is_told_alone_how_it_stands(each: Place) -> None:
+    server, _ = each
+    job = enqueue(server, "write", "much later", delay=3_600)
+    followers = []
+    for _ in range(20):
+        followers.append(server.events(f"/jobs/{job}"))
+        assert json.loads(followers[-1].data(1)[0]) == {"state": "scheduled", "attempt": 0}
+    assert delete(server, job)[0] == 200
+    told = [[event.data for event in events.rest() if event.data is not None] for events in followers]
+    assert told == [['{"state":"cancelled"}']] * 20, "the others know it"
+
+
 def test_who_follows_a_job_that_has_ended_is_told_so(each: Place) -> None:
     server, _ = each
     job = enqueue(server, "write", "followed too late")

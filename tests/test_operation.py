@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from .conftest import Serve
-from .harness.client import Client
+from .harness.client import Answer, Client
 from .harness.server import APPS, PARKADE, Server, clean_environment, free_port, run, whom
 from .harness.until import until
 
@@ -79,13 +79,34 @@ def test_health_status_and_metrics_answer_while_every_worker_is_stuck(serve: Ser
 def test_the_admin_address_may_be_tcp(serve: Serve) -> None:
     port = free_port()
     serve("basic", admin=f"127.0.0.1:{port}")
-    with Client(("127.0.0.1", port)) as client:
+    with Client(("127.0.0.1", port), host=f"localhost:{port}") as client:
         assert client.get("/health/ready").status == 200
         assert client.get("/status").json()["state"] == "ready"
         assert client.get("/metrics")["content-type"].startswith("text/plain; version=0.0.4")
         assert client.post("/publish/x", b"message").status == 202
         assert client.get("/nowhere").status == 404
         assert client.post("/status", b"x")["allow"] == "GET, HEAD"
+
+
+@pytest.mark.parametrize("path", ["/status", "/jobs", "/metrics", "/health/ready", "/nowhere"])
+def test_a_page_that_makes_up_a_name_for_the_admin_address_learns_nothing(serve: Serve, path: str) -> None:
+    """DNS rebinding: to the browser it is the page's own origin, so there is no Origin to tell it by."""
+    port = free_port()
+    server = serve("basic", admin=f"127.0.0.1:{port}")
+
+    def asked(host: str, method: str = "GET") -> Answer:
+        with Client(("127.0.0.1", port), host=host) as client:
+            return client.ask(method, path, body=b"x" if method == "POST" else b"").answer()
+
+    expected = asked(f"127.0.0.1:{port}").status
+    assert expected != 421
+    for host in ("127.0.0.1", f"localhost:{port}", f"[::1]:{port}"):
+        assert asked(host).status == expected, host
+    for host in (f"evil.example:{port}", "127.0.0.1.evil.example"):
+        for method in ("GET", "POST"):
+            refused = asked(host, method)
+            assert (refused.status, "http://127.0.0.1:9000" in refused.json()["error"]) == (421, True)
+    assert server.admin("GET", path, Host="evil.example")[0] == expected, "no browser gets to the private socket"
 
 
 def test_the_admin_endpoints_are_not_at_the_address_of_the_clients(serve: Serve) -> None:

@@ -170,6 +170,11 @@ def broken(line: str, job: Job) -> None:
     raise ValueError("it is broken")
 
 
+@app.job(retries=0)
+def say_and_fail(text: str) -> None:
+    raise ValueError(text)
+
+
 @app.job(retries=3)
 def again(line: str, failures: int, job: Job) -> int:
     """Fails so often, and is tried again at once."""

@@ -72,7 +72,7 @@ class Client:
     """One connection. `sent` and `send` take bytes as they are.
 
     `segment`: bytes of a TCP segment. On a network there are 1,460; on the loopback interface 65,483, and then the
-    kernel takes megabytes from a server whose client does not read.
+    kernel takes megabytes from a server whose client does not read. `host` is the Host of all requests.
     """
 
     def __init__(
@@ -81,7 +81,9 @@ class Client:
         seconds: float = SECONDS,
         receive_buffer: int | None = None,
         segment: int | None = None,
+        host: str = "test",
     ) -> None:
+        self.host = host
         family = (
             socket.AF_UNIX if isinstance(address, str) else socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         )
@@ -118,7 +120,7 @@ class Client:
 
     def ask(self, method: str, target: str, *fields: str, body: bytes = b"") -> Client:
         """Sends a request and does not wait."""
-        return self.send(request(method, target, *fields, body=body))
+        return self.send(request(method, target, *fields, body=body, host=self.host))
 
     def get(self, target: str, *fields: str) -> Answer:
         """A request and its answer."""

@@ -19,8 +19,17 @@ def is_alive(pid: int) -> bool:
 
 def resident_bytes(pid: int) -> int:
     """Memory that it really has."""
+    return _told_bytes(pid, "VmRSS")
+
+
+def peak_bytes(pid: int) -> int:
+    """The most that it ever had."""
+    return _told_bytes(pid, "VmHWM")
+
+
+def _told_bytes(pid: int, name: str) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024
     raise AssertionError(f"the kernel tells no memory of process {pid}")
 

@@ -186,6 +186,8 @@ impl Core {
             Event::WorkerViolated { worker } => self.worker_violated(worker),
             Event::Credit { worker, delta } => self.credit(worker, delta),
             Event::Pong { worker, token } => self.pong(worker, token),
+            Event::HeldUp { worker } => self.held_up(worker),
+            Event::LetOn { worker } => self.let_on(worker),
             Event::Measured { worker, resident_bytes } => self.measured(worker, resident_bytes),
             Event::Answered { worker, request, whole } => {
                 self.frame(worker, request, Happening::Answered { whole });

@@ -34,6 +34,10 @@ pub enum Event {
     Credit { worker: WorkerId, delta: i64 },
     /// `PONG`.
     Pong { worker: WorkerId, token: u64 },
+    /// Its link is not read for a while: the store has to catch up with what it enqueues.
+    HeldUp { worker: WorkerId },
+    /// Its link is read again.
+    LetOn { worker: WorkerId },
     /// Resident memory of the process, told about once a second.
     Measured { worker: WorkerId, resident_bytes: u64 },
     /// `RESPONSE`; `whole` when nothing follows it. The shell has it in hand while the core decides.

@@ -204,6 +204,22 @@ fn a_function_beside_which_the_loop_has_turned_does_not_excuse_it() {
 }
 
 #[test]
+fn an_event_loop_that_nobody_hears_is_not_stuck() {
+    let unheard = "ready:1:concurrent wait:1s heldup:1";
+    check(&format!("{unheard} wait:3600s"), "");
+    check(&format!("{unheard} wait:3600s pong:1 wait:1s"), "ping:1");
+    check(&format!("{unheard} wait:3600s leton:1 wait:4999ms"), "");
+    check(&format!("{unheard} wait:3600s leton:1 wait:5s"), "dump:1:Stuck");
+    let again = "ready:1:concurrent wait:1s wait:4s heldup:1 wait:9s leton:1 heldup:1 wait:9s leton:1";
+    check(&format!("{again} wait:999ms"), "");
+    check(&format!("{again} wait:1s"), "dump:1:Stuck");
+    let late = "ready:1:concurrent wait:1s pong:1 arrive:a:/async wait:1s pong:1 heldup:1 wait:9s";
+    check(&format!("{late} wait:9s"), "");
+    check(&format!("{late} wait:9s leton:1 wait:1s"), "kill:1:Deadline start:2");
+    check("heldup:7", "");
+}
+
+#[test]
 fn a_plain_function_that_is_given_to_a_stuck_loop_does_not_excuse_it() {
     let stuck = "ready:1:concurrent wait:1s wait:5s arrive:a:/endless";
     check(&format!("{stuck} wait:24s"), "");

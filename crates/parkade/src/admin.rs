@@ -7,6 +7,7 @@ mod body;
 mod door;
 mod ended;
 mod endpoints;
+mod host;
 mod jobs;
 mod limits;
 mod listen;

@@ -31,13 +31,17 @@ pub enum CommandError {
     ContentType(String),
     #[error("the arguments have {count} bytes, and a job takes {max}: tell it where the rest can be fetched")]
     Arguments { count: usize, max: usize },
+    #[error(
+        "the number in {0} does not fit into the 64 bits that a job's arguments have for one: give it as text, '\"…\"'"
+    )]
+    Number(String),
 }
 
 /// `parkade status`.
 pub fn status(args: &StatusArgs) -> Result<(), CommandError> {
     let address = Address::find(&args.whom)?;
     if args.json {
-        Ok(terminal::print(&String::from_utf8_lossy(&address.ask("GET", "/status", "", b"")?))?)
+        Ok(terminal::print_json(&String::from_utf8_lossy(&address.ask("GET", "/status", "", b"")?))?)
     } else if args.once || !io::stdout().is_terminal() {
         Ok(terminal::print(&page::text(&report(&address)?))?)
     } else {

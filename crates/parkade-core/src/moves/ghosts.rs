@@ -102,9 +102,9 @@ enum Verdict {
     Stuck,
 }
 
-/// An event loop is stuck when it does not answer; a coroutine in it may take its time, within bounds.
+/// An event loop is stuck when it does not answer, and somebody listens; a coroutine in it may take its time, within bounds.
 fn judge_loop(worker: &Worker, now: Moment, since: Moment, grace: Duration) -> Verdict {
-    if worker.ping.sent.is_some_and(|sent| now - sent >= grace) {
+    if worker.held_up.is_none() && worker.ping.sent.is_some_and(|sent| now - sent >= grace) {
         Verdict::Stuck
     } else if now - since >= grace * GRACES_COUNT_MAX {
         Verdict::Worn

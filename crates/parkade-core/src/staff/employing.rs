@@ -112,6 +112,27 @@ impl Core {
         self.staff.attention = true;
     }
 
+    /// Nobody hears it for a while, so its silence is not its own.
+    pub(crate) fn held_up(&mut self, worker: WorkerId) {
+        let Some(worker) = self.roster.find_mut(worker) else {
+            return self.counts.refused_events.add(Refused::Unknown);
+        };
+        worker.held_up.get_or_insert(self.now);
+        self.staff.attention = true;
+    }
+
+    /// It is heard again. A ping that is not answered is as old as before.
+    pub(crate) fn let_on(&mut self, worker: WorkerId) {
+        let now = self.now;
+        let Some(worker) = self.roster.find_mut(worker) else {
+            return self.counts.refused_events.add(Refused::Unknown);
+        };
+        if let Some(since) = worker.held_up.take() {
+            worker.ping.sent = worker.ping.sent.map(|sent| sent + (now - since.max(sent)));
+        }
+        self.staff.attention = true;
+    }
+
     pub(crate) fn measured(&mut self, worker: WorkerId, resident_bytes: u64) {
         let Some(worker) = self.roster.find_mut(worker) else {
             return self.counts.refused_events.add(Refused::Unknown);

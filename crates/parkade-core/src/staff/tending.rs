@@ -57,7 +57,7 @@ impl Core {
             }
             return;
         };
-        if worker.is_rightly_silent(stuck_after) {
+        if worker.is_excused(stuck_after) {
             return;
         }
         let ping = &mut worker.ping;
@@ -133,7 +133,7 @@ impl Core {
     fn ping_due(&self, worker: &Worker) -> Option<Moment> {
         match worker.ping.sent {
             None => Some(worker.ping.next),
-            Some(_) if worker.is_rightly_silent(self.config.stuck_after) => None,
+            Some(_) if worker.is_excused(self.config.stuck_after) => None,
             Some(sent) if !worker.ping.dumped => Some(sent + self.config.stuck_after),
             Some(sent) => Some(sent + STUCK_MAX.max(self.config.stuck_after)),
         }

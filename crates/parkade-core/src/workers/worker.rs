@@ -33,6 +33,8 @@ pub(crate) struct Worker {
     pub(crate) jobs_done: u64,
     pub(crate) resident_bytes: Option<u64>,
     pub(crate) ping: Ping,
+    /// Since when its link is not read: what it says meanwhile nobody hears.
+    pub(crate) held_up: Option<Moment>,
     pub(crate) worn: Wear,
 }
 
@@ -145,6 +147,7 @@ impl Worker {
             jobs_done: 0,
             resident_bytes: None,
             ping: Ping::default(),
+            held_up: None,
             worn: Wear::default(),
         }
     }
@@ -208,6 +211,11 @@ impl Worker {
         };
         let in_time = |held: &Held| held.ghost.is_none_or(|ghost| ghost.overdue.is_none());
         self.held.values().any(|held| in_time(&held) && may_be_why(&held))
+    }
+
+    /// Whether its silence says nothing of its loop.
+    pub(crate) fn is_excused(&self, stuck_after: Duration) -> bool {
+        self.held_up.is_some() || self.is_rightly_silent(stuck_after)
     }
 
     /// The closing frame has come.

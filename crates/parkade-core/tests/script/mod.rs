@@ -1,7 +1,7 @@
 //! A language for tests: events as words, effects as words.
 //!
 //! `ready:1` worker 1 is ready (`ready:1:concurrent`, `ready:1:sync:8` with a credit of 8, `ready:1:sync:3:b` with the routes of table b),
-//! `failed:1 exited:1 violated:1 credit:1:2 pong:1 measured:1:500`, `arrive:a` (`arrive:a:/async`), `left:a operator:a`,
+//! `failed:1 exited:1 violated:1 credit:1:2 pong:1 heldup:1 leton:1 measured:1:500`, `arrive:a` (`arrive:a:/async`), `left:a operator:a`,
 //! `answer:a begin:a end:a error:a` by whoever holds a (`answer:a:2`: by worker 2), `park:a:timer:2s:answer`, `park:a:next:bids:call`,
 //! `park:a:next:bids@1.0:await`, `park:a:stream:bids:answer`, `publish:bids`, `wait:2s`, `reload`, `drain:30s`,
 //! `deaf`: `Effect::Route` is not answered from now on, but by `routed:a:/sync`.
@@ -130,6 +130,8 @@ impl Script {
             ["over", "channel", name] => Event::ChannelEnded { channel: ChannelName::parse(name).unwrap() },
             ["exited", worker] => Event::WorkerExited { worker: id(worker) },
             ["violated", worker] => Event::WorkerViolated { worker: id(worker) },
+            ["heldup", worker] => Event::HeldUp { worker: id(worker) },
+            ["leton", worker] => Event::LetOn { worker: id(worker) },
             ["credit", worker, delta] => Event::Credit { worker: id(worker), delta: delta.parse().unwrap() },
             ["pong", worker] => Event::Pong { worker: id(worker), token: self.pings[&id(worker)] },
             ["measured", worker, bytes] => {

@@ -47,6 +47,8 @@ pub struct Process {
     /// When the first of the streams became the first.
     pub front_since: Moment,
     pub ping: Option<(u64, Moment)>,
+    /// Since when nobody hears it: the store is behind with what it has enqueued.
+    pub held_up: Option<Moment>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -77,6 +79,7 @@ impl Process {
             drained_at: None,
             front_since: now,
             ping: None,
+            held_up: None,
         }
     }
 

@@ -63,7 +63,15 @@ impl World {
 
     pub(crate) fn works(&mut self, process: &Process) {
         let worker = process.id;
+        if process.held_up.is_some() {
+            return self.is_let_on(worker);
+        }
         match self.random.below(400) {
+            392..397 if process.phase == Phase::Ready => {
+                self.model.process(worker).held_up = Some(self.now);
+                self.model.seen.insert("held up");
+                self.tell(Event::HeldUp { worker });
+            }
             0 => self.exits(process),
             1 if process.phase == Phase::Ready => {
                 self.model.process(worker).phase = Phase::Cut;
@@ -90,6 +98,14 @@ impl World {
             }
             _ => self.works_on_a_stream(process),
         }
+    }
+
+    fn is_let_on(&mut self, worker: WorkerId) {
+        if self.random.below(4) > 0 {
+            return self.time_passes();
+        }
+        self.model.process(worker).held_up = None;
+        self.tell(Event::LetOn { worker });
     }
 
     /// A frame about a request that it does not hold: answered late, twice, or for somebody else.

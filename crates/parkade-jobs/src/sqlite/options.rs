@@ -45,7 +45,7 @@ impl Default for Options {
             durability: Durability::Power,
             keep_completed: Duration::from_secs(3_600),
             keep_completed_count_max: 100_000,
-            commands_count_max: 100_000,
+            commands_count_max: 300_000,
             commands_bytes_max: 256 * 1024 * 1024,
             file_bytes_max: None,
             injected: None,

@@ -4,6 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -15,6 +17,7 @@ use tokio::time::{sleep, timeout};
 
 use super::door::AdminDoor;
 use super::endpoints;
+use super::host::Names;
 use super::limits::{ACCEPT_PAUSE, CONNECTION_TIME_MAX, CONNECTIONS_COUNT_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX};
 use super::private::{self, PrivateSocket, SocketFile};
 
@@ -105,12 +108,12 @@ async fn accept(listener: Listener, door: AdminDoor) {
     loop {
         let place = Arc::clone(&places).acquire_owned().await.expect("the semaphore is never closed");
         match listener.accept().await {
-            Ok(stream) => {
+            Ok((stream, names)) => {
                 let door = door.clone();
                 connections.spawn(async move {
                     let _place = place;
                     // An error is the client's, and there is nobody to tell it to.
-                    let _ = timeout(CONNECTION_TIME_MAX, converse(stream, door)).await;
+                    let _ = timeout(CONNECTION_TIME_MAX, converse(stream, names, door)).await;
                 });
             }
             Err(error) => {
@@ -122,10 +125,18 @@ async fn accept(listener: Listener, door: AdminDoor) {
     }
 }
 
-async fn converse(stream: Box<dyn Stream>, door: AdminDoor) -> hyper::Result<()> {
-    let service = service_fn(move |request| {
+/// `names`: by which it may be asked; none where no browser gets.
+async fn converse(stream: Box<dyn Stream>, names: Option<Names>, door: AdminDoor) -> hyper::Result<()> {
+    let service = service_fn(move |request: Request<Incoming>| {
         let door = door.clone();
-        async move { Ok::<_, std::convert::Infallible>(endpoints::answer(request, &door).await) }
+        let refusal = names.as_ref().and_then(|names| names.refusal(request.uri(), request.headers()));
+        async move {
+            let answer = match refusal {
+                Some(refusal) => refusal,
+                None => endpoints::answer(request, &door).await,
+            };
+            Ok::<_, std::convert::Infallible>(answer)
+        }
     });
     http1::Builder::new()
         .timer(TokioTimer::new())
@@ -136,10 +147,14 @@ async fn converse(stream: Box<dyn Stream>, door: AdminDoor) -> hyper::Result<()>
 }
 
 impl Listener {
-    async fn accept(&self) -> io::Result<Box<dyn Stream>> {
+    async fn accept(&self) -> io::Result<(Box<dyn Stream>, Option<Names>)> {
         match self {
-            Self::Tcp(listener) => Ok(Box::new(listener.accept().await?.0)),
-            Self::Private(listener) => Ok(Box::new(listener.accept().await?.0)),
+            Self::Tcp(listener) => {
+                let stream = listener.accept().await?.0;
+                let names = Names::at(stream.local_addr()?.ip());
+                Ok((Box::new(stream), Some(names)))
+            }
+            Self::Private(listener) => Ok((Box::new(listener.accept().await?.0), None)),
         }
     }
 }

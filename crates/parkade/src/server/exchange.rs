@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use parkade_core::{Cursor, JobId, RequestId, RouteId};
 use parkade_wire::Response;
+use parkade_wire::limits::STORED_COUNT_MAX;
 
 use super::jobs::Waiting;
 use crate::http::forwarded::Origin;
@@ -76,6 +77,15 @@ pub struct StoredJob {
 }
 
 impl WithJobs {
+    /// The store has it. A worker is told of the last so many alone, and so nothing else is kept, however many a job enqueues.
+    pub fn note_stored(&mut self, job: StoredJob) {
+        if self.stored.len() >= 2 * STORED_COUNT_MAX {
+            self.stored.drain(..STORED_COUNT_MAX);
+            self.told_count = self.told_count.saturating_sub(STORED_COUNT_MAX);
+        }
+        self.stored.push(job);
+    }
+
     /// The ids of those that its coroutine is told of now, the last of them if there are more than so many. One that awaits thousands one
     /// after the other would else be told all of them each time.
     pub fn tell_stored(&mut self, count_max: usize) -> Vec<[u8; 16]> {

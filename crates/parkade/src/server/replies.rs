@@ -161,6 +161,13 @@ impl Server {
         }
     }
 
+    /// What is no message of the channel, behind what this stream has had of it.
+    pub(super) fn feed_alone(&mut self, request: RequestId, cursor: Cursor, told: &[u8]) {
+        let event = StreamEvent::new(&format!("id: {cursor}\n"), Some(told));
+        self.exchanges.note_answer(request, None, event.plain.len());
+        self.http.event(request, &event.chunked, &event.plain);
+    }
+
     /// Streams learn that messages were lost: the cursor they come back with is the new one.
     pub(super) fn feed_gap(&mut self, cursor: Cursor, requests: &[RequestId]) {
         let told = format!("{{\"cursor\":\"{cursor}\"}}");

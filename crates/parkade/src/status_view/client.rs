@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::admin::private::{self, Running};
 use crate::cli::Whom;
+use crate::terminal::visible;
 
 /// The core answers within milliseconds; one that is stopped or swapped out gets this long.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5); // then: an error that says so
@@ -65,13 +66,18 @@ impl Address {
         }
         let told: Option<serde_json::Value> = serde_json::from_slice(&answer.body).ok();
         let error = told.as_ref().and_then(|told| told.get("error")?.as_str());
-        Err(AskError::Refused { status: answer.status, error: error.unwrap_or("no reason is given").into() })
+        Err(AskError::Refused { status: answer.status, error: visible(error.unwrap_or("no reason is given")) })
     }
 
     fn exchange(&self, method: &str, path: &str, content_type: &str, body: &[u8]) -> io::Result<Vec<u8>> {
         let length = body.len();
+        // At an address that browsers reach, the name says for whom it is meant.
+        let host = match self {
+            Self::Private(_) => "parkade".to_owned(),
+            Self::Tcp(address) => address.to_string(),
+        };
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: parkade\r\nConnection: close\r\n\
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\
              Content-Type: {content_type}\r\nContent-Length: {length}\r\n\r\n"
         );
         let whole = [head.as_bytes(), body].concat();

@@ -13,6 +13,8 @@ use crate::cli::EnqueueArgs;
 use crate::job_id::minted;
 use crate::terminal;
 
+/// Of an argument that is refused.
+const SHOWN_CHARACTERS_MAX: usize = 60;
 /// How workers know that they can read the arguments.
 const ARGUMENTS_VERSION: u8 = 1;
 
@@ -37,7 +39,7 @@ pub fn enqueue(args: &EnqueueArgs) -> Result<(), CommandError> {
 }
 
 fn body(args: &EnqueueArgs, id: &str) -> Result<serde_json::Value, CommandError> {
-    let arguments = packed(&args.arguments, &args.keyword);
+    let arguments = packed(&args.arguments, &args.keyword)?;
     if arguments.len() > ARGUMENTS_BYTES_MAX {
         return Err(CommandError::Arguments { count: arguments.len(), max: ARGUMENTS_BYTES_MAX });
     }
@@ -53,22 +55,59 @@ fn body(args: &EnqueueArgs, id: &str) -> Result<serde_json::Value, CommandError>
 }
 
 /// The MessagePack of `[1, [argument…], {name: argument…}]`. Of a name that comes twice the last counts.
-fn packed(arguments: &[String], keywords: &[(String, String)]) -> Vec<u8> {
+fn packed(arguments: &[String], keywords: &[(String, String)]) -> Result<Vec<u8>, CommandError> {
     let mut named: Vec<(Value, Value)> = Vec::new();
     for (name, text) in keywords {
         named.retain(|(known, _)| known.as_str() != Some(name));
-        named.push((name.as_str().into(), value(text)));
+        named.push((name.as_str().into(), value(text)?));
     }
-    let arguments = arguments.iter().map(|text| value(text)).collect();
+    let arguments = arguments.iter().map(|text| value(text)).collect::<Result<_, _>>()?;
     let all = Value::Array(vec![ARGUMENTS_VERSION.into(), Value::Array(arguments), Value::Map(named)]);
     let mut bytes = Vec::new();
     rmpv::encode::write_value(&mut bytes, &all).expect("a vector takes all that is written to it");
-    bytes
+    Ok(bytes)
 }
 
-/// What is JSON is what it says; all else is text.
-fn value(text: &str) -> Value {
-    serde_json::from_str(text).map_or_else(|_| text.into(), of_json)
+/// What is JSON is what it says; all else is text. A number that MessagePack has not is refused, for the nearest one is another.
+fn value(text: &str) -> Result<Value, CommandError> {
+    let number = || CommandError::Number(shortened(text));
+    match serde_json::from_str(text) {
+        Ok(_) if has_large_integer(text) => Err(number()),
+        Ok(json) => Ok(of_json(json)),
+        Err(error) if error.to_string().starts_with("number out of range") => Err(number()),
+        Err(_) => Ok(text.into()),
+    }
+}
+
+/// Whether one of the integers of this JSON has no 64 bits: `serde_json` makes a float of it.
+fn has_large_integer(json: &str) -> bool {
+    let (mut is_text, mut is_escaped, mut number) = (false, false, String::new());
+    for character in json.chars().chain([' ']) {
+        let begins = matches!(character, '0'..='9' | '-');
+        let goes_on = begins || !number.is_empty() && matches!(character, '+' | '.' | 'e' | 'E');
+        if is_text {
+            is_text = is_escaped || character != '"';
+            is_escaped = character == '\\' && !is_escaped;
+        } else if goes_on {
+            number.push(character);
+        } else {
+            let is_integer = !number.is_empty() && !number.contains(['.', 'e', 'E']);
+            if is_integer && number.parse::<i64>().is_err() && number.parse::<u64>().is_err() {
+                return true;
+            }
+            number.clear();
+            is_text = character == '"';
+        }
+    }
+    false
+}
+
+/// For the terminal.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 fn of_json(json: serde_json::Value) -> Value {
@@ -96,7 +135,7 @@ mod tests {
     fn told(arguments: &[&str], keywords: &[(&str, &str)]) -> String {
         let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
         let keywords: Vec<_> = keywords.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();
-        shown(&packed(&arguments, &keywords).into()).unwrap()
+        shown(&packed(&arguments, &keywords).unwrap().into()).unwrap()
     }
 
     #[test]
@@ -105,6 +144,43 @@ mod tests {
         let arguments =
             ["7", "-1.5", "null", "true", "\"7\"", "text", "{\"a\":[1]}", "{a}", "", "18446744073709551615"];
         let expected = r#"[1,[7,-1.5,null,true,"7","text",{"a":[1]},"{a}","",18446744073709551615],{}]"#;
+        assert_eq!(told(&arguments, &[]), expected);
+    }
+
+    #[test]
+    fn a_number_that_has_no_64_bits_is_refused_instead_of_rounded() {
+        let long = "9".repeat(400);
+        for text in [
+            "18446744073709551616",
+            "-9223372036854775809",
+            "[1, {\"a\": [18446744073709551616]}]",
+            "{\"\\\"\": 18446744073709551616}",
+            &long,
+            &format!("[{long}]"),
+            "1e999",
+        ] {
+            assert!(matches!(value(text), Err(CommandError::Number(_))), "{text}");
+        }
+        let said = value(&long).unwrap_err().to_string();
+        let expected = "the number in 999999999999999999999999999999999999999999999999999999999999… does not fit into the 64 bits that a \
+                        job's arguments have for one: give it as text, '\"…\"'";
+        assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn numbers_that_have_64_bits_and_texts_are_what_they_are() {
+        let arguments = [
+            "-9223372036854775808",
+            "1e3",
+            "150000000000000000000.5",
+            "\"18446744073709551616\"",
+            "{\"18446744073709551616\": \"\\\\\"}",
+            "00018446744073709551616",
+            "+491701234567890123456789",
+            "text 18446744073709551616",
+            "[-0, true, false]",
+        ];
+        let expected = r#"[1,[-9223372036854775808,1000.0,1.5e+20,"18446744073709551616",{"18446744073709551616":"\\"},"00018446744073709551616","+491701234567890123456789","text 18446744073709551616",[-0.0,true,false]],{}]"#;
         assert_eq!(told(&arguments, &[]), expected);
     }
 

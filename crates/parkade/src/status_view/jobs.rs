@@ -48,7 +48,7 @@ fn list(args: &ListArgs) -> Result<ExitCode, CommandError> {
     let answer =
         address.ask("GET", &path(args.state, args.name.as_deref(), args.queue.as_deref(), args.count), "", b"")?;
     if args.json {
-        terminal::print(&String::from_utf8_lossy(&answer))?;
+        terminal::print_json(&String::from_utf8_lossy(&answer))?;
     } else {
         let listed: ListedJobs = read(&address, &answer)?;
         terminal::print(&told::table(&listed.jobs, told::now()))?;
@@ -60,7 +60,7 @@ fn show(args: &ShowArgs) -> Result<ExitCode, CommandError> {
     let address = Address::find(&args.whom)?;
     let answer = address.ask("GET", &format!("/jobs/{}", args.id), "", b"")?;
     if args.json {
-        terminal::print(&String::from_utf8_lossy(&answer))?;
+        terminal::print_json(&String::from_utf8_lossy(&answer))?;
     } else {
         let job: ToldJob = read(&address, &answer)?;
         terminal::print(&told::whole(&job, told::now()))?;

@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use crate::admin::Report;
 use crate::admin::report::{Channel, Worker};
+use crate::terminal::visible;
 
 /// Channels that are shown; the others are only counted.
 const CHANNELS_SHOWN_MAX: usize = 10;
@@ -34,13 +35,14 @@ pub fn text(report: &Report) -> String {
         line("connections", &connections(report)),
         line("memory", &memory(report)),
         line("log", &format!("lines dropped {}", report.log.lines_dropped)),
-        line("counts", &counts(report)),
+        counts(report),
     ]
     .concat()
 }
 
+/// Whatever is told of, it is one line.
 pub(super) fn line(name: &str, told: &str) -> String {
-    format!("{name:<12}  {told}\n")
+    format!("{name:<12}  {}\n", visible(told))
 }
 
 fn head(report: &Report) -> String {
@@ -95,11 +97,11 @@ fn counts(report: &Report) -> String {
         [&counts.cancelled, &counts.refused, &counts.workers_killed].map(|tally| tally.values().sum::<u64>());
     let (accepted, answered, parked) = (counts.accepted, counts.answered, counts.parked);
     let (published, delivered, died) = (counts.published, counts.delivered, counts.workers_died);
-    format!(
-        "accepted {accepted}   answered {answered}   cancelled {cancelled}   refused {refused}   parked {parked}\n\
-         {:<12}  published {published}   delivered {delivered}   workers died {died}   killed {killed}",
-        ""
-    )
+    let of_requests = format!(
+        "accepted {accepted}   answered {answered}   cancelled {cancelled}   refused {refused}   parked {parked}"
+    );
+    let others = format!("published {published}   delivered {delivered}   workers died {died}   killed {killed}");
+    line("counts", &of_requests) + &line("", &others)
 }
 
 fn channel(channel: &Channel) -> Vec<String> {
@@ -133,6 +135,7 @@ fn table(names: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
 
 /// Columns as wide as their widest cell, behind a margin; nothing when there are no rows.
 pub(super) fn columns(margin: &str, names: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let rows = rows.map(|row| row.iter().map(|cell| visible(cell)).collect());
     let rows: Vec<_> = std::iter::once(names.iter().map(ToString::to_string).collect()).chain(rows).collect();
     if rows.len() == 1 {
         return String::new();

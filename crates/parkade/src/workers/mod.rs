@@ -50,6 +50,8 @@ pub struct Workers {
     places: Places,
     /// Links that may have something to read.
     readable: Vec<WorkerId>,
+    /// Those whose links are not read, until they are let on.
+    held_up: Vec<WorkerId>,
     /// Links with something to send.
     sending: Vec<WorkerId>,
     /// Workers of which some part has ended.
@@ -73,6 +75,7 @@ impl Workers {
             crew: HashMap::default(),
             places: HashMap::default(),
             readable: Vec::new(),
+            held_up: Vec::new(),
             sending: Vec::new(),
             ending: Vec::new(),
             gone: Vec::new(),
@@ -192,6 +195,23 @@ impl Workers {
             && worker.session.has_greeted()
         {
             worker.process.dump_stack();
+        }
+    }
+
+    /// What the worker says from now on stays in the pipe, which it fills: then its code waits when it writes.
+    pub fn hold_up(&mut self, worker: WorkerId) {
+        if self.crew.contains_key(&worker) && !self.held_up.contains(&worker) {
+            self.held_up.push(worker);
+        }
+    }
+
+    /// The worker is heard again.
+    pub fn let_on(&mut self, worker: WorkerId) {
+        let before = self.held_up.len();
+        self.held_up.retain(|held_up| *held_up != worker);
+        // What was told of its link meanwhile is not told again.
+        if self.held_up.len() < before && !self.readable.contains(&worker) {
+            self.readable.push(worker);
         }
     }
 

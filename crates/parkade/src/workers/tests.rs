@@ -350,6 +350,25 @@ async fn a_flood_is_read_in_bounded_parts_and_holds_up_nobody() {
 }
 
 #[tokio::test]
+async fn one_that_is_held_up_is_not_heard_until_it_is_let_on_and_its_end_is() {
+    let mut stage = Stage::with("floods");
+    stage.until_ready().await;
+    stage.workers.hold_up(WORKER);
+    let heard = stage.told.len();
+    for _ in 0..10 {
+        stage.workers.turn(&mut stage.told).unwrap();
+    }
+    assert_eq!(stage.told.len(), heard);
+    stage.workers.let_on(WORKER);
+    stage.until("what it says", |stage| stage.told.len() > heard).await;
+    stage.workers.hold_up(WORKER);
+    stage.workers.kill(WORKER);
+    assert_eq!(stage.until_exit().await, "signal 9 (SIGKILL)");
+    stage.workers.turn(&mut stage.told).unwrap();
+    assert!(stage.workers.held_up.is_empty());
+}
+
+#[tokio::test]
 async fn the_stack_of_a_worker_that_is_stuck_is_logged() {
     let mut stage = Stage::with("stuck");
     stage.workers.dump_stack(WORKER);

@@ -24,6 +24,7 @@ impl Workers {
 
     fn forget(&mut self) {
         for id in self.gone.drain(..) {
+            self.held_up.retain(|held_up| *held_up != id);
             if let Some(worker) = self.crew.remove(&id) {
                 tracing::debug!(worker = id.0, late_frames = worker.session.dropped(), "a worker is forgotten");
             }
@@ -59,6 +60,9 @@ impl Workers {
         let mut readable = std::mem::take(&mut self.readable);
         readable.retain(|id| {
             let Some(worker) = self.crew.get_mut(id) else { return false };
+            if self.held_up.contains(id) {
+                return false;
+            }
             let more = worker.read(&mut self.piece, &mut Audience { places: &mut self.places, events });
             if worker.has_to_flush() {
                 self.sending.push(*id);

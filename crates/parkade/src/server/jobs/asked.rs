@@ -1,6 +1,6 @@
 //! What the store has been asked, and for whom.
 
-use parkade_core::{JobId, RequestId};
+use parkade_core::{JobId, RequestId, WorkerId};
 use parkade_jobs::sqlite::OpenError;
 use parkade_jobs::{Command, Fault, Reply, Verdict};
 use tokio::sync::oneshot;
@@ -30,9 +30,10 @@ pub enum Question {
     EndedElsewhere {
         job: JobId,
     },
-    /// Somebody has begun to follow the job: if it has ended, that is said once more.
+    /// The request has begun to follow the job: how it stands is said to it.
     Announce {
         job: JobId,
+        request: RequestId,
     },
     Cancel {
         job: JobId,
@@ -63,7 +64,8 @@ pub struct RunEnd {
 /// Who enqueued a job.
 #[derive(Debug)]
 pub enum Asking {
-    Worker,
+    /// `bytes`: of the arguments.
+    Worker { worker: WorkerId, bytes: usize },
     /// A script, or the command line.
     Script(Back),
 }

@@ -29,8 +29,15 @@ impl Server {
             return;
         }
         let job = self.new_job(job);
-        let (id, asked) = (job.id, Asking::Worker);
-        self.jobs.ask(Question::Enqueue { id, request, asked }, |tag| Command::Enqueue { tag, job });
+        self.give_to_the_store(worker, request, job);
+    }
+
+    /// Only the answer says that it has it.
+    pub(super) fn give_to_the_store(&mut self, worker: WorkerId, request: Option<RequestId>, job: NewJob) {
+        let (id, bytes) = (job.id, job.arguments.len());
+        let question = Question::Enqueue { id, request, asked: Asking::Worker { worker, bytes } };
+        self.jobs.ask(question, |tag| Command::Enqueue { tag, job });
+        self.note_enqueued_by(worker, bytes);
     }
 
     pub(super) fn enqueue_for(&mut self, job: Enqueued, back: Back) {
@@ -92,8 +99,9 @@ impl Server {
         if let Some(request) = request {
             self.tell(Event::JobStored { request, fault });
         }
-        if let Asking::Script(back) = asked {
-            super::asked::answer(back, reply);
+        match asked {
+            Asking::Worker { worker, bytes } => self.note_answered_to(worker, bytes),
+            Asking::Script(back) => super::asked::answer(back, reply),
         }
     }
 
@@ -105,7 +113,7 @@ impl Server {
     ) {
         if let Some(exchange) = self.exchanges.of(request) {
             let job = StoredJob { enqueued_as: enqueued_as.bytes(), id: id.bytes() };
-            exchange.jobs.get_or_insert_default().stored.push(job);
+            exchange.jobs.get_or_insert_default().note_stored(job);
         }
     }
 

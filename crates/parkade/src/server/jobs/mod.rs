@@ -5,6 +5,7 @@ mod asked;
 mod cancelling;
 mod enqueueing;
 mod learning;
+mod pressure;
 mod progress;
 mod recurring;
 mod results;
@@ -23,6 +24,7 @@ use crate::store::{Store, wall};
 use asked::{Question, RunEnd};
 use cancelling::Cancelling;
 use learning::Spec;
+use pressure::Pressure;
 use recurring::Timetables;
 use results::Results;
 use runs::RunKept;
@@ -51,13 +53,14 @@ pub struct Jobs {
     tags: u64,
     results: Results,
     cancelling: Cancelling,
+    pressure: Pressure,
     timetables: Timetables,
     /// What the store could not note: it is asked again, about once a second.
     unnoted: Vec<RunEnd>,
     /// Some were found unknown: perhaps by code that serves no more.
     are_unknown: bool,
     /// What the store could not say of them is asked likewise: how they stand, for those who follow them; how they ended elsewhere.
-    unannounced: HashSet<JobId>,
+    unannounced: HashMap<RequestId, JobId>,
     unheard: HashSet<JobId>,
     /// Of an attempt, where the application says nothing.
     deadline: Option<std::time::Duration>,
@@ -93,10 +96,11 @@ impl Jobs {
             tags: 0,
             results: Results::default(),
             cancelling: Cancelling::default(),
+            pressure: Pressure::default(),
             timetables: Timetables::default(),
             unnoted: Vec::new(),
             are_unknown: false,
-            unannounced: HashSet::new(),
+            unannounced: HashMap::new(),
             unheard: HashSet::new(),
             deadline,
             counts: Counts::default(),
@@ -243,7 +247,7 @@ impl Server {
             Question::End(end) => self.hear_run_noted(*end, reply),
             Question::LookUp { request } => self.hear_found(request, reply),
             Question::EndedElsewhere { job } => self.hear_ended_elsewhere(job, reply),
-            Question::Announce { job } => self.hear_announced(job, reply),
+            Question::Announce { job, request } => self.hear_announced(job, request, reply),
             Question::Cancel { job } => self.hear_cancelled(job, reply),
             Question::Asked(back) => asked::answer(back, reply),
             Question::Retried(back) => {
@@ -291,15 +295,16 @@ impl Server {
         if self.jobs.store.is_open() {
             self.look_at_the_clock();
         }
+        self.hear_those_that_stand_still();
         for end in std::mem::take(&mut self.jobs.unnoted) {
             self.note(end);
         }
         if std::mem::take(&mut self.jobs.are_unknown) {
             self.recognise();
         }
-        for job in std::mem::take(&mut self.jobs.unannounced) {
-            if self.is_followed(job) {
-                self.announce(job);
+        for (request, job) in std::mem::take(&mut self.jobs.unannounced) {
+            if self.follows(request, job) {
+                self.announce(job, request);
             }
         }
         for job in std::mem::take(&mut self.jobs.unheard) {

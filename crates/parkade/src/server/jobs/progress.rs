@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::asked::Question;
 use super::runs::Progress;
 use super::{Server, core, stored};
+use crate::server::exchange::{Exchange, JobAsked};
 
 impl Server {
     /// `PROGRESS`.
@@ -22,23 +23,31 @@ impl Server {
         channel(job).is_some_and(|channel| self.core.cursor(&channel).is_some())
     }
 
-    /// Somebody follows the job from now on: what is known of it is said, for nobody knows when it will say more.
-    pub(in crate::server) fn announce(&mut self, job: JobId) {
-        self.jobs.ask(Question::Announce { job }, |tag| parkade_jobs::Command::Find { tag, job: stored(job) });
+    /// Whether what happens to the job is told to the request.
+    pub(super) fn follows(&self, request: RequestId, job: JobId) -> bool {
+        self.exchanges.peek(request).map(Exchange::job_asked) == Some(JobAsked::Events(job))
     }
 
-    pub(super) fn hear_announced(&mut self, job: JobId, reply: Reply) {
+    /// The request follows the job from now on: what is known of it is said, for nobody knows when it will say more.
+    pub(in crate::server) fn announce(&mut self, job: JobId, request: RequestId) {
+        let question = Question::Announce { job, request };
+        self.jobs.ask(question, |tag| parkade_jobs::Command::Find { tag, job: stored(job) });
+    }
+
+    pub(super) fn hear_announced(&mut self, job: JobId, request: RequestId, reply: Reply) {
+        // Who has left, or was told of the end meanwhile, is told nothing more.
+        if !self.follows(request, job) {
+            return;
+        }
         match reply {
-            Reply::Found { job: Some(found), .. } => {
-                let known = self.described(&found);
-                self.tell_followers(job, &known);
-                if has_ended(found.state) {
-                    self.end_followers(job);
-                }
+            Reply::Found { job: Some(found), .. } if has_ended(found.state) => {
+                self.tell_followers(job, &self.described(&found));
+                self.end_followers(job);
             }
+            Reply::Found { job: Some(found), .. } => self.tell_follower(request, job, &self.described(&found)),
             Reply::Found { job: None, .. } => self.tell_missing(job),
             _ => {
-                self.jobs.unannounced.insert(job);
+                self.jobs.unannounced.insert(request, job);
             }
         }
     }
@@ -71,6 +80,13 @@ impl Server {
         match run {
             Some(run) => told_of_run(run.job.attempt, run.progress.as_ref()),
             None => json!({ "state": job.state.word(), "attempt": job.attempt }),
+        }
+    }
+
+    /// Only this one: the others know it.
+    fn tell_follower(&mut self, request: RequestId, job: JobId, told: &Value) {
+        if let Some(cursor) = channel(job).and_then(|channel| self.core.cursor(&channel)) {
+            self.feed_alone(request, cursor, told.to_string().as_bytes());
         }
     }
 

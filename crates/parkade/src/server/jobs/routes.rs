@@ -65,7 +65,7 @@ impl Server {
     /// The stream of a job's events is open: whoever has it is told how it stands.
     pub(in crate::server) fn stream_opened(&mut self, request: RequestId) {
         if let Some(JobAsked::Events(job)) = self.exchanges.peek(request).map(Exchange::job_asked) {
-            self.announce(job);
+            self.announce(job, request);
         }
     }
 }

@@ -10,12 +10,11 @@
 
 use parkade_core::{DatabaseId, Event, QueryId, RequestId, StoreFault, WorkerId};
 use parkade_jobs::postgres::{Placed, Probe, Within, enqueued, looked_up, probed};
-use parkade_jobs::{Command, Fault, NewJob};
+use parkade_jobs::{Fault, NewJob};
 use parkade_sql::{End, Failure, FailureKind, LeaseId, Query, Work};
 use parkade_wire::Enqueued;
 
 use super::Server;
-use super::asked::{Asking, Question};
 use crate::databases::DatabaseEvent;
 use crate::server::queries::sql;
 use crate::store::wall;
@@ -265,8 +264,7 @@ impl Server {
         for job in jobs {
             self.tell(Event::JobEnqueued { worker, request });
             if !matches!(stage, Stage::Committing { is_done: true }) {
-                let question = Question::Enqueue { id: job.id, request: Some(request), asked: Asking::Worker };
-                self.jobs.ask(question, |tag| Command::Enqueue { tag, job });
+                self.give_to_the_store(worker, Some(request), job);
                 continue;
             }
             let (id, wait) = placed.get(&job.id).copied().unwrap_or((job.id, None));

@@ -28,13 +28,13 @@ pub fn table(jobs: &[ToldJob], now: f64) -> String {
         let error = job.error.as_deref().and_then(|error| error.trim_end().lines().last()).unwrap_or_default();
         vec![
             job.id.clone(),
-            plain(&job.name),
-            plain(&job.queue),
+            job.name.clone(),
+            job.queue.clone(),
             job.state.clone(),
             job.attempt.to_string(),
             ago(job.enqueued, now),
             due.map(|due| format!("in {}", time(due - now))).unwrap_or_default(),
-            plain(error).chars().take(ERROR_CHARACTERS_MAX).collect(),
+            error.chars().take(ERROR_CHARACTERS_MAX).collect(),
         ]
     };
     columns("", &["id", "name", "queue", "state", "attempt", "enqueued", "due", "error"], jobs.iter().map(row))
@@ -45,15 +45,15 @@ pub fn whole(job: &ToldJob, now: f64) -> String {
     let moment = |moment: Option<f64>| moment.map(|moment| format!("{}   {}", date(moment), relation(moment, now)));
     // Where they cannot be written as JSON, the bytes in Base64.
     let value = |shown: Option<&str>, bytes: Option<&String>| {
-        bytes.map(|bytes| shown.map_or_else(|| format!("{bytes} (MessagePack in Base64)"), plain))
+        bytes.map(|bytes| shown.map_or_else(|| format!("{bytes} (MessagePack in Base64)"), str::to_owned))
     };
     let arguments = job.arguments_shown.as_ref().map(|raw| arguments(raw.get()));
     let lines = [
         ("id", Some(job.id.clone())),
-        ("name", Some(plain(&job.name))),
-        ("queue", Some(plain(&job.queue))),
+        ("name", Some(job.name.clone())),
+        ("queue", Some(job.queue.clone())),
         ("priority", Some(job.priority.to_string())),
-        ("key", job.key.as_deref().map(plain)),
+        ("key", job.key.clone()),
         ("state", Some(job.state.clone())),
         ("attempt", Some(job.attempt.to_string())),
         ("enqueued", moment(Some(job.enqueued))),
@@ -66,7 +66,7 @@ pub fn whole(job: &ToldJob, now: f64) -> String {
     let mut text: String = lines.into_iter().filter_map(|(name, told)| Some(line(name, &told?))).collect();
     // Its traceback keeps its lines.
     for (number, told) in job.error.as_deref().unwrap_or_default().trim_end().lines().enumerate() {
-        text += &line(if number == 0 { "error" } else { "" }, &plain(told));
+        text += &line(if number == 0 { "error" } else { "" }, told);
     }
     text
 }
@@ -96,11 +96,6 @@ fn date(moment: f64) -> String {
     time.map_or_else(|| moment.to_string(), httpdate::fmt_http_date)
 }
 
-/// What an application says must not steer the terminal.
-fn plain(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,10 +118,9 @@ mod tests {
                 &serde_json::json!({ "state": "dead", "attempt": 4, "error": "Traceback\n  x\nValueError: \u{1b}[31mno\n" }),
             ),
         ];
-        let expected = "\
-id                                    name       queue    state      attempt  enqueued   due       error
+        let expected = r"id                                    name       queue    state      attempt  enqueued   due       error
 0192f3a4-5b6c-7d8e-9f01-23456789abcd  write_log  default  scheduled  0        100 s ago  in 5 min
-0192f3a4-5b6c-7d8e-9f01-23456789abcd  write_log  default  dead       4        100 s ago            ValueError:  [31mno
+0192f3a4-5b6c-7d8e-9f01-23456789abcd  write_log  default  dead       4        100 s ago            ValueError: \u{1b}[31mno
 ";
         assert_eq!(table(&jobs, 1_000_000_100.0), expected);
         assert_eq!(table(&[], 0.0), "no jobs");

@@ -65,6 +65,20 @@ counts        accepted 0   answered 0   cancelled 0   refused 0   parked 0
 }
 
 #[test]
+fn nothing_that_an_application_says_steers_the_terminal() {
+    let mut report = report();
+    report.target = "\u{1b}]0;target\u{7}".into();
+    report.channels.busiest[0].name = "\u{202e}channel".into();
+    let queues = BTreeMap::from([("\u{1b}[2Jqueue\nworkers       0".into(), 1)]);
+    report.jobs = Jobs { waiting: 1, queues, ..Jobs::default() };
+    let page = text(&report);
+    for shown in [r"\u{1b}]0;target\u{7}", r"\u{202e}channel", r"\u{1b}[2Jqueue\nworkers       0 1"] {
+        assert!(page.contains(shown), "{page}");
+    }
+    assert!(page.chars().all(|character| character == '\n' || !character.is_control()), "{page}");
+}
+
+#[test]
 fn a_server_with_nothing_to_do_has_a_short_page() {
     assert_eq!(text(&Report::default()).lines().count(), 11);
     assert!(text(&Report::default()).contains("waits         none\n"));
