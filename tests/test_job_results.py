@@ -314,7 +314,7 @@ def test_who_waits_for_a_job_that_is_dropped_is_told_at_once(servers: dict[str, 
     if way == "awaited":
         assert told.json() == ["missing", "there is no such job, or no more"]
     else:
-        assert told.status == (404 if way == "returned" else 500)
+        assert told.status == 404
     assert asks.answer().status == 404
     assert json.loads(follows.data(1)[0])["state"] == "missing"
     assert not any(event.data for event in follows.rest()), "then it ends"

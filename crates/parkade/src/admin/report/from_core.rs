@@ -243,6 +243,7 @@ mod tests {
             transactions_count: 0,
             jobs_running: 2,
             jobs_waiting: 1,
+            jobs_put_off: None,
             jobs_watched: 5,
             jobs_looked_up: 0,
             jobs_unstored: 0,
