@@ -85,24 +85,21 @@ fn and_new_code() {
     check(&format!("{TWICE} ready:3 jobs reload ready:4"), "reloaded:Done drain:3:30s dismiss:3 claim:1");
 }
 
+/// Other servers may begin it, and have its place in its queue.
 #[test]
-fn what_had_been_claimed_waits_too() {
+fn what_had_been_claimed_goes_back() {
     let ahead = "ready:1:sync:9 jobs claimed:x return:x jobs claimed:r exited:1 ready:2:sync:9 arrive:q answer:q \
                  claimed:s,t";
     check(ahead, "run:s:2 run:t:2");
     let dead = format!("{ahead} exited:2");
-    check(&dead, "verdict:s:retry:WorkerDied cancelled:s:WorkerDied start:3");
-    check(&format!("{dead} ready:3"), "");
+    check(&dead, "verdict:s:retry:WorkerDied cancelled:s:WorkerDied verdict:t:back cancelled:t:Stopping start:3");
     check(&format!("{dead} ready:3 wait:249ms"), "");
-    check(&format!("{dead} ready:3 wait:250ms"), "run:t:3");
-    check(&format!("{dead} ready:3 stop:t"), "verdict:t:cancelled cancelled:t:Operator");
-    let back = "stop_accepting drain:3:30s verdict:t:back cancelled:t:Stopping dismiss:3";
-    check(&format!("{dead} ready:3 drain:30s"), back);
+    check(&format!("{dead} ready:3 wait:250ms"), "claim:1");
     let on_its_way = "ready:1:concurrent jobs claimed:r+async exited:1 ready:2:concurrent jobs claimed:s+async jobs \
                       exited:2 ready:3:concurrent";
-    check(&format!("{on_its_way} claimed:t+async:100ms"), "");
+    check(&format!("{on_its_way} claimed:t+async:100ms"), "verdict:t:back cancelled:t:Stopping");
     check(&format!("{on_its_way} claimed:t+async:100ms wait:249ms"), "");
-    check(&format!("{on_its_way} claimed:t+async:100ms wait:250ms"), "run:t:3 claim:2");
+    check(&format!("{on_its_way} claimed:t+async:100ms wait:250ms"), "claim:3");
 }
 
 #[test]

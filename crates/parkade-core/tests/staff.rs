@@ -220,6 +220,14 @@ fn an_event_loop_that_nobody_hears_is_not_stuck() {
 }
 
 #[test]
+fn who_is_heard_late_is_given_requests_only_when_nobody_else_is_there() {
+    let one = "ready:1:concurrent ready:2:concurrent arrive:a:/async";
+    check_with(workers(2), &format!("{one} arrive:b:/async"), "assign:b:2");
+    check_with(workers(2), &format!("{one} heldup:2 arrive:b:/async"), "assign:b:1");
+    check_with(workers(2), &format!("{one} heldup:1 heldup:2 arrive:b:/async"), "assign:b:2");
+}
+
+#[test]
 fn a_plain_function_that_is_given_to_a_stuck_loop_does_not_excuse_it() {
     let stuck = "ready:1:concurrent wait:1s wait:5s arrive:a:/endless";
     check(&format!("{stuck} wait:24s"), "");

@@ -57,7 +57,8 @@ impl Core {
 
     fn dispatch_jobs(&mut self) {
         if self.jobs.pull.are_put_off(self.now) {
-            return;
+            // Others may begin them meanwhile, and have their places in queues.
+            return self.hand_back_waiting();
         }
         while let Some(request) = self.jobs.waiting.first() {
             if self.lives.count_of(State::Running) >= self.config.running_count_max {

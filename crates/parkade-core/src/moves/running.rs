@@ -206,7 +206,7 @@ impl Core {
         self.effects.push(Effect::EndRun { request, verdict });
     }
 
-    /// Nobody will begin them here: another start, or another machine, does.
+    /// Nobody will begin them here, or not soon: another start, or another machine, does.
     pub(crate) fn hand_back_waiting(&mut self) {
         let waiting: Vec<RequestId> = self.jobs.waiting.values().collect();
         for request in waiting {
@@ -218,6 +218,12 @@ impl Core {
         if let Some(request) = self.jobs.run_of(job) {
             self.turn(request, Happening::Cancelled(Reason::Operator));
         }
+    }
+
+    /// How long no job begins here, because workers keep dying of them.
+    #[must_use]
+    pub fn jobs_put_off(&self, now: Moment) -> Option<Duration> {
+        self.jobs.pull.back_off.holds_until(now).map(|until| until - now)
     }
 
     /// Whether this core runs that job, or is about to.

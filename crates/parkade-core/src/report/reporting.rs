@@ -37,7 +37,7 @@ impl Core {
             transactions_count: self.queries.leases.len(),
             jobs_running: self.jobs.runs.len() - self.jobs.waiting.count(),
             jobs_waiting: self.jobs.waiting.count(),
-            jobs_put_off: self.jobs.pull.back_off.holds_until(now).map(|until| until - now),
+            jobs_put_off: self.jobs_put_off(now),
             jobs_watched: self.jobs.watchers.count(),
             jobs_looked_up: self.jobs.watchers.looked_up_count(),
             jobs_unstored: self.jobs.unstored.len(),

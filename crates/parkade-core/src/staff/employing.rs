@@ -114,9 +114,8 @@ impl Core {
 
     /// Nobody hears it for a while, so its silence is not its own.
     pub(crate) fn held_up(&mut self, worker: WorkerId) {
-        let Some(worker) = self.roster.find_mut(worker) else {
-            return self.counts.refused_events.add(Refused::Unknown);
-        };
+        // It may be gone: what it enqueued is answered all the same.
+        let Some(worker) = self.roster.find_mut(worker) else { return };
         worker.held_up.get_or_insert(self.now);
         self.staff.attention = true;
     }
@@ -124,9 +123,8 @@ impl Core {
     /// It is heard again. A ping that is not answered is as old as before.
     pub(crate) fn let_on(&mut self, worker: WorkerId) {
         let now = self.now;
-        let Some(worker) = self.roster.find_mut(worker) else {
-            return self.counts.refused_events.add(Refused::Unknown);
-        };
+        // It may be gone: what it enqueued is answered all the same.
+        let Some(worker) = self.roster.find_mut(worker) else { return };
         if let Some(since) = worker.held_up.take() {
             worker.ping.sent = worker.ping.sent.map(|sent| sent + (now - since.max(sent)));
         }

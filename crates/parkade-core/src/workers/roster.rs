@@ -18,6 +18,8 @@ pub(crate) struct Roster {
 struct Suits {
     /// Sent ahead: it works on another one first.
     ahead: bool,
+    /// What it answers is heard late.
+    held_up: bool,
     load: usize,
     /// The request would have to be routed again.
     other_table: bool,
@@ -72,7 +74,9 @@ impl Roster {
             .filter(|worker| is_run || worker.role() != Some(Role::Jobs))
             .filter_map(|worker| Some((suits(worker, now, table)?, worker)));
         let is_for_others = |worker: &Worker| is_run && worker.role() != Some(Role::Jobs);
-        suited.min_by_key(|(suits, worker)| (suits.ahead, is_for_others(worker), *suits)).map(|(_, worker)| worker)
+        suited
+            .min_by_key(|(suits, worker)| (suits.ahead, suits.held_up, is_for_others(worker), *suits))
+            .map(|(_, worker)| worker)
     }
 
     /// The worker for a run of a job. Where workers do both, the last one that no job takes up is left to requests, unless it is the only one,
@@ -150,6 +154,7 @@ fn suits(worker: &Worker, now: Moment, table: Option<TableId>) -> Option<Suits> 
     }
     Some(Suits {
         ahead,
+        held_up: worker.held_up.is_some(),
         load: worker.held.count(),
         other_table: table.is_some_and(|table| worker.table() != Some(table)),
     })

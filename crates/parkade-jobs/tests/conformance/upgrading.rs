@@ -40,11 +40,18 @@ fn tables_of_version_1_are_brought_up_to_date_with_jobs_in_them() {
             IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'conformance_clerk') THEN CREATE ROLE conformance_clerk LOGIN; END IF;
             GRANT USAGE ON SCHEMA parkade TO conformance_clerk;
             GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA parkade TO conformance_clerk;
+            -- Whoever is about to bring them up to date is not their owner, and keeps what it makes to itself.
+            IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'conformance_owner') THEN CREATE ROLE conformance_owner; END IF;
+            ALTER TABLE parkade.running OWNER TO conformance_owner;
+            ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
         END $$",
     );
 
     let mut server = Server::another();
     assert_eq!(session.run("SELECT version FROM parkade.version"), r#"[{"version":2}]"#);
+    session.run("ALTER DEFAULT PRIVILEGES GRANT EXECUTE ON FUNCTIONS TO PUBLIC");
+    let owner = "SELECT relowner::regrole::text AS owner FROM pg_class WHERE oid = 'parkade.rates'::regclass";
+    assert_eq!(session.run(owner), r#"[{"owner":"conformance_owner"}]"#);
     assert_eq!(server.claim(9, PAIR), "new1", "the old one has the other place");
     // The server of before goes on beside it, and knows of no bounds that are not its own.
     session.run(&begin("older"));
@@ -62,5 +69,5 @@ fn tables_of_version_1_are_brought_up_to_date_with_jobs_in_them() {
     session.run("DELETE FROM parkade.running");
     assert_eq!(clerk.claim(14, Bounds { concurrency: Some(2), ..RATED }), "m000x1 m001x1 next=114");
     drop(clerk);
-    session.run("DO $$ BEGIN DROP OWNED BY conformance_clerk; DROP ROLE conformance_clerk; END $$");
+    session.run("DO $$ BEGIN DROP OWNED BY conformance_clerk, conformance_owner CASCADE; DROP ROLE conformance_clerk, conformance_owner; END $$");
 }

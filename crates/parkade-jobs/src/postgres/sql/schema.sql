@@ -102,6 +102,9 @@ BEGIN
         -- The bounds of a queue are those of all servers together.
         -- `full_at`: the moment from which the queue's bucket of tokens is full, in milliseconds since 1970.
         CREATE TABLE parkade.rates (queue text COLLATE "C" PRIMARY KEY, full_at float8 NOT NULL);
+        -- Whoever has the other tables has this one, too, whoever makes it.
+        EXECUTE format('ALTER TABLE parkade.rates OWNER TO %s',
+            (SELECT relowner::regrole FROM pg_class WHERE oid = 'parkade.running'::regclass));
         FOR granted IN
             -- Whoever may claim may go on.
             SELECT a.privilege_type AS what, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS whom
@@ -152,6 +155,8 @@ BEGIN
             RETURN room;
         END
         $room$;
+        -- The rights on the tables say who may.
+        GRANT EXECUTE ON FUNCTION parkade.room TO PUBLIC;
         UPDATE parkade.version SET version = 2;
     END IF;
 END

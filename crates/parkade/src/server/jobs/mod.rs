@@ -37,6 +37,9 @@ pub const QUEUE_DEFAULT: &str = "default";
 /// A disk that takes longer than this for the last words will not have them: the next start rescues what ran.
 const SETTLE_MAX: std::time::Duration = std::time::Duration::from_secs(5);
 
+/// Of the time for which no job begins, what is left when it is worth a line in the log.
+const PUT_OFF_TOLD_MIN: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// Clocks that part by more than this, in ms, have been put forward or back. Those that are slewed part by less in a second.
 const JUMP_MS_MIN: u64 = 1_000;
 
@@ -55,6 +58,8 @@ pub struct Jobs {
     cancelling: Cancelling,
     pressure: Pressure,
     timetables: Timetables,
+    /// That they are put off has been said.
+    are_put_off: bool,
     /// What the store could not note: it is asked again, about once a second.
     unnoted: Vec<RunEnd>,
     /// Some were found unknown: perhaps by code that serves no more.
@@ -98,6 +103,7 @@ impl Jobs {
             cancelling: Cancelling::default(),
             pressure: Pressure::default(),
             timetables: Timetables::default(),
+            are_put_off: false,
             unnoted: Vec::new(),
             are_unknown: false,
             unannounced: HashMap::new(),
@@ -290,11 +296,24 @@ impl Server {
         }
     }
 
+    /// Once for each time that they are.
+    fn tell_of_jobs_put_off(&mut self) {
+        // Shorter ones are over before anybody looks.
+        let left = self.core.jobs_put_off(self.clock.now()).filter(|left| *left >= PUT_OFF_TOLD_MIN);
+        if let Some(left) = left
+            && !self.jobs.are_put_off
+        {
+            tracing::warn!("workers keep dying of their jobs: no job begins for {:.1} s", left.as_secs_f64());
+        }
+        self.jobs.are_put_off = left.is_some();
+    }
+
     /// About once a second: what is left to be noted or told, and the counts for whoever looks.
     pub(super) fn look_after_jobs(&mut self) {
         if self.jobs.store.is_open() {
             self.look_at_the_clock();
         }
+        self.tell_of_jobs_put_off();
         self.hear_those_that_stand_still();
         for end in std::mem::take(&mut self.jobs.unnoted) {
             self.note(end);
