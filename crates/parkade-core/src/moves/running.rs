@@ -54,7 +54,7 @@ impl Core {
         self.expect_the_end_of_the_back_off();
     }
 
-    /// Then those go on that wait here, too.
+    /// Then the store is asked again.
     fn expect_the_end_of_the_back_off(&mut self) {
         if let Some(until) = self.jobs.pull.back_off.holds_until(self.now) {
             self.expect_jobs(until);
