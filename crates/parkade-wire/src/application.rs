@@ -12,6 +12,8 @@ pub struct Application {
     pub interface: String,
     /// The worker holds many requests at once; else it runs them one by one, in the order of arrival.
     pub concurrent: bool,
+    /// Plain functions that a concurrent worker runs at a time beside its loop: 1 to [`THREADS_MAX`](crate::limits::THREADS_MAX).
+    pub threads: u32,
     /// Requests that match no route are given to the worker all the same, with route nil.
     pub fallback: bool,
     /// Numbered by their place.

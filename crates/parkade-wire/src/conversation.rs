@@ -151,6 +151,7 @@ impl Serving {
             | FromWorker::Data { .. }
             | FromWorker::Window { .. }
             | FromWorker::Error { .. }
+            | FromWorker::Began { .. }
             | FromWorker::Park { .. }
             | FromWorker::Unpark { .. }
             | FromWorker::Publish { .. }

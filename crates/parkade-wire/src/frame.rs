@@ -20,6 +20,7 @@ pub enum FromWorker {
     Data { stream: u32, more: bool, bytes: Bytes },
     Window { stream: u32, bytes: u32 },
     Error { stream: u32, reason: ErrorReason, text: String },
+    Began { stream: u32 },
     Park { stream: u32, wait: Wait, then: Then },
     Unpark { stream: u32 },
     Publish { stream: u32, channel: String, content_type: String, body: Bytes },
@@ -45,6 +46,7 @@ impl FromWorker {
             FromWorker::Data { .. } => Kind::Data,
             FromWorker::Window { .. } => Kind::Window,
             FromWorker::Error { .. } => Kind::Error,
+            FromWorker::Began { .. } => Kind::Began,
             FromWorker::Park { .. } => Kind::Park,
             FromWorker::Unpark { .. } => Kind::Unpark,
             FromWorker::Publish { .. } => Kind::Publish,
@@ -67,6 +69,7 @@ impl FromWorker {
             | FromWorker::Data { stream, .. }
             | FromWorker::Window { stream, .. }
             | FromWorker::Error { stream, .. }
+            | FromWorker::Began { stream }
             | FromWorker::Park { stream, .. }
             | FromWorker::Unpark { stream }
             | FromWorker::Publish { stream, .. }

@@ -53,6 +53,7 @@ kinds! {
     Data     = 0x12, "DATA",     Request;
     Window   = 0x13, "WINDOW",   Request;
     Error    = 0x14, "ERROR",    Request;
+    Began    = 0x15, "BEGAN",    Request;
     Park     = 0x20, "PARK",     Request;
     Resume   = 0x21, "RESUME",   Link;
     Publish  = 0x22, "PUBLISH",  Either;

@@ -31,4 +31,4 @@ pub use kind::{Kind, Place};
 pub use outcome::{Columns, Effect, Outcome};
 pub use query::{Begin, Isolation, Parameter, Query, QueryOptions, Shape};
 pub use streams::{Opener, Outbound, Progress, Stream, absent};
-pub use wait::{Then, Wait};
+pub use wait::{CallKind, Then, Wait};

@@ -69,6 +69,9 @@ pub const CREDIT_MAX: u32 = 65_536;
 /// Streams in one `RESUME`: with 5 bytes for each, the longest message and its names, it is still under `FRAME_BYTES_MAX`.
 pub const RESUMED_COUNT_MAX: usize = 65_536;
 
+/// Threads in which a worker with an event loop runs plain functions. More would be a mistake in a setting: each costs some MiB when it is used.
+pub const THREADS_MAX: u32 = 1024;
+
 #[cfg(test)]
 mod tests {
     use super::*;

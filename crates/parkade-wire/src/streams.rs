@@ -1,6 +1,8 @@
 //! One stream: what the worker may still write on it, and how much body may still go to the worker (section 3 of the page).
 //!
 //! ```text
+//!  Given ──BEGAN──▶ Held, and everything that Held may
+//!
 //!           RESPONSE with MORE            DATA without MORE
 //!  Held ─────────────────────────▶ Replying ──────────────▶ Closed
 //!   │ ▲                               └─────────ERROR──────▶ Closed
@@ -50,6 +52,8 @@ pub struct Stream {
 
 #[derive(Debug, Clone, Copy)]
 enum Phase {
+    /// As `Held`, but the worker may still say that the code begins.
+    Given,
     Held,
     /// The `DATA` that the worker may still write before more window is granted.
     Replying {
@@ -62,7 +66,7 @@ impl Stream {
     /// A stream that has just been opened: the worker holds it.
     #[must_use]
     pub const fn open(number: u32, opener: Opener) -> Self {
-        Stream { number, opener, phase: Phase::Held, cancelled: false }
+        Stream { number, opener, phase: Phase::Given, cancelled: false }
     }
 
     /// The stream was cancelled: what the worker still says on it is judged, and then dropped.
@@ -75,7 +79,7 @@ impl Stream {
     #[must_use]
     pub const fn progress(&self) -> Progress {
         match self.phase {
-            Phase::Held | Phase::Replying { .. } => Progress::Held,
+            Phase::Given | Phase::Held | Phase::Replying { .. } => Progress::Held,
             Phase::Parked => Progress::Parked,
         }
     }
@@ -88,6 +92,7 @@ impl Stream {
             FromWorker::Progress { .. } => self.of_a_job(Kind::Progress).map(|()| self.progress()),
             FromWorker::Data { more, bytes, .. } => self.data(bytes.len(), *more),
             FromWorker::Error { .. } => self.error(),
+            FromWorker::Began { .. } => self.begin(),
             FromWorker::Park { then, .. } => self.park(then),
             // Whether it is parked still, or its `RESUME` is on its way, is for whoever resumes it.
             FromWorker::Unpark { .. }
@@ -109,7 +114,7 @@ impl Stream {
     pub fn cancel(&mut self) -> Progress {
         self.cancelled = true;
         match self.phase {
-            Phase::Held | Phase::Replying { .. } => Progress::Held,
+            Phase::Given | Phase::Held | Phase::Replying { .. } => Progress::Held,
             Phase::Parked => Progress::Closed,
         }
     }
@@ -131,16 +136,27 @@ impl Stream {
         }
     }
 
+    /// What is begun is held; whoever went on behind a `RESUME` had begun.
+    fn begin(&mut self) -> Result<Progress, Violation> {
+        match self.phase {
+            Phase::Given => self.phase = Phase::Held,
+            Phase::Held | Phase::Replying { .. } if self.cancelled => (),
+            Phase::Held | Phase::Replying { .. } => return Err(self.refused(Rule::Second, Kind::Began)),
+            Phase::Parked => return Err(self.refused(Rule::Closed, Kind::Began)),
+        }
+        Ok(Progress::Held)
+    }
+
     fn response(&mut self, more: bool) -> Result<Progress, Violation> {
         if self.opener == Opener::Run {
             return Err(Violation { why: "a job ends with RESULT", ..self.refused(Rule::Stream, Kind::Response) });
         }
         match self.phase {
-            Phase::Held if more => {
+            Phase::Given | Phase::Held if more => {
                 self.phase = Phase::Replying { window: WINDOW_BYTES };
                 Ok(Progress::Held)
             }
-            Phase::Held => Ok(Progress::Closed),
+            Phase::Given | Phase::Held => Ok(Progress::Closed),
             Phase::Replying { .. } => Err(self.refused(Rule::Response, Kind::Response)),
             Phase::Parked => Err(self.refused(Rule::Closed, Kind::Response)),
         }
@@ -149,7 +165,7 @@ impl Stream {
     fn result(&self) -> Result<Progress, Violation> {
         self.of_a_job(Kind::Result)?;
         match self.phase {
-            Phase::Held => Ok(Progress::Closed),
+            Phase::Given | Phase::Held => Ok(Progress::Closed),
             Phase::Replying { .. } => Err(self.refused(Rule::Response, Kind::Result)),
             Phase::Parked => Err(self.refused(Rule::Closed, Kind::Result)),
         }
@@ -165,7 +181,7 @@ impl Stream {
 
     fn data(&mut self, bytes: usize, more: bool) -> Result<Progress, Violation> {
         match self.phase {
-            Phase::Held => Err(self.refused(Rule::More, Kind::Data)),
+            Phase::Given | Phase::Held => Err(self.refused(Rule::More, Kind::Data)),
             Phase::Replying { window } => {
                 let left = u32::try_from(bytes).ok().and_then(|bytes| window.checked_sub(bytes));
                 let window = left.ok_or_else(|| self.refused(Rule::Window, Kind::Data))?;
@@ -178,19 +194,19 @@ impl Stream {
 
     fn error(&self) -> Result<Progress, Violation> {
         match self.phase {
-            Phase::Held | Phase::Replying { .. } => Ok(Progress::Closed),
+            Phase::Given | Phase::Held | Phase::Replying { .. } => Ok(Progress::Closed),
             Phase::Parked => Err(self.refused(Rule::Closed, Kind::Error)),
         }
     }
 
     fn park(&mut self, then: &Then) -> Result<Progress, Violation> {
         match (self.phase, then) {
-            (Phase::Held, Then::Await) if !self.cancelled => {
+            (Phase::Given | Phase::Held, Then::Await) if !self.cancelled => {
                 self.phase = Phase::Parked;
                 Ok(Progress::Parked)
             }
             // The worker had not read the CANCEL yet, and will not write on the stream again.
-            (Phase::Held, Then::Await | Then::Answer(_) | Then::Call { .. }) => Ok(Progress::Closed),
+            (Phase::Given | Phase::Held, Then::Await | Then::Answer(_) | Then::Call { .. }) => Ok(Progress::Closed),
             (Phase::Replying { .. }, _) => Err(self.refused(Rule::Response, Kind::Park)),
             (Phase::Parked, _) => Err(self.refused(Rule::Closed, Kind::Park)),
         }

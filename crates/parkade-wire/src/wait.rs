@@ -44,13 +44,23 @@ pub enum Wait {
     },
 }
 
+/// What a function that is called takes of its worker.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CallKind {
+    /// It is plain: it takes the worker, or one of its threads.
+    #[default]
+    Sync,
+    /// A coroutine: it takes a turn of the loop now and then.
+    Async,
+}
+
 /// What is done with the outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Then {
     /// The core answers alone: with this response behind a timer, with the message, the rows or the result (`None`) behind the others.
     Answer(Option<Response>),
     /// Any worker calls the function with the outcome and the state.
-    Call { function: String, state: Bytes },
+    Call { function: String, state: Bytes, kind: CallKind },
     /// The worker that parked goes on with the stream.
     Await,
 }

@@ -16,6 +16,7 @@ from parkade.errors import Violation
 
 DEFAULTS = {"database": "default", "shape": "rows", "int8": "number", "ttl": 0}  # of a query's options
 DEFAULTS |= {"delay": 0, "queue": "default", "retries": 3, "priority": 0, "timezone": "UTC", "missed": "once"}  # jobs
+DEFAULTS |= {"threads": 1}
 INFO = {"core", "target", "language", "runtime", "pid"}
 
 ACCEPTED = [pytest.param(vector, id=name) for name, vector in vectors.frames() if "frame" in vector]
@@ -103,6 +104,8 @@ def without_defaults(value: Any) -> Any:
         case dict():
             said = {key: item for key, item in value.items() if DEFAULTS.get(key, ...) != item}
             return {key: without_defaults(item) for key, item in said.items() if item not in (None, False, [])}
+        case ["call", name, state, "sync"]:
+            return ["call", name, state]
         case list():
             return [without_defaults(item) for item in value]
         case _:

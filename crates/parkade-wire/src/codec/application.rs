@@ -6,17 +6,19 @@ use super::registered::{jobs, queue, recurring};
 use crate::application::{Application, ChannelOptions, Route, RouteKind};
 use crate::error::Fault;
 use crate::exchange::Response;
+use crate::limits::THREADS_MAX;
 use crate::wait::{Then, Wait};
 
 pub(super) fn application(reader: &mut Reader) -> Result<Application, Fault> {
     let mut interface = None;
-    let (mut concurrent, mut fallback) = (false, false);
+    let (mut concurrent, mut threads, mut fallback) = (false, 1, false);
     let (mut routes, mut channels) = (Vec::new(), Vec::new());
     let (mut told, mut queues, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
     reader.map(|reader, key| {
         match key {
             "interface" => interface = Some(reader.text("interface is text")?.to_owned()),
             "concurrent" => concurrent = reader.boolean("concurrent is a boolean")?,
+            "threads" => threads = self::threads(reader)?,
             "fallback" => fallback = reader.boolean("fallback is a boolean")?,
             "routes" => routes = reader.list(route)?,
             "channels" => channels = reader.list(channel)?,
@@ -28,7 +30,25 @@ pub(super) fn application(reader: &mut Reader) -> Result<Application, Fault> {
         Ok(true)
     })?;
     let interface = interface.ok_or(Fault::payload("interface is missing"))?;
-    Ok(Application { interface, concurrent, fallback, routes, channels, jobs: told, queues, recurring: repeated })
+    if threads > 1 && !concurrent {
+        return Err(Fault::payload("more than one thread is a concurrent worker's"));
+    }
+    Ok(Application {
+        interface,
+        concurrent,
+        threads,
+        fallback,
+        routes,
+        channels,
+        jobs: told,
+        queues,
+        recurring: repeated,
+    })
+}
+
+fn threads(reader: &mut Reader) -> Result<u32, Fault> {
+    let threads = u32::try_from(reader.integer("threads is an integer")?).ok();
+    threads.filter(|threads| (1..=THREADS_MAX).contains(threads)).ok_or(Fault::payload("threads is 1 to 1,024"))
 }
 
 /// `[pattern, options]`

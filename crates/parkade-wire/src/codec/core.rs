@@ -35,6 +35,7 @@ impl Receive for FromCore {
             | Kind::Failed
             | Kind::Response
             | Kind::Error
+            | Kind::Began
             | Kind::Park
             | Kind::Unpark
             | Kind::Publish

@@ -6,7 +6,7 @@ use super::read::Reader;
 use crate::error::Fault;
 use crate::exchange::{Headers, Response};
 use crate::limits::{CHANNEL_NAME_BYTES_MAX, INLINE_BODY_BYTES_MAX, NAME_BYTES_MAX, STATE_BYTES_MAX};
-use crate::wait::{Then, Wait};
+use crate::wait::{CallKind, Then, Wait};
 
 /// `[status, headers, body]`
 pub(super) fn response(reader: &mut Reader) -> Result<Response, Fault> {
@@ -148,7 +148,7 @@ pub(super) fn channel_name(reader: &mut Reader) -> Result<String, Fault> {
     Ok(name.to_owned())
 }
 
-/// `["answer", response]`, `["call", function, state]` or `["await"]`
+/// `["answer", response]`, `["call", function, state]`, the same with a kind behind it, or `["await"]`
 pub(super) fn then(reader: &mut Reader) -> Result<Then, Fault> {
     let mut whole = reader.value()?;
     let name = whole.clone().array(1, |reader| reader.text("then's name is text"))?;
@@ -157,20 +157,29 @@ pub(super) fn then(reader: &mut Reader) -> Result<Then, Fault> {
             reader.skip(1)?;
             Ok(Then::Answer(reader.optional(response)?))
         }),
-        "call" => whole.array(3, call),
+        "call" if whole.clone().array_length()? > 3 => whole.array(4, |reader| called(reader, kind)),
+        "call" => whole.array(3, |reader| called(reader, |_| Ok(CallKind::default()))),
         "await" => Ok(Then::Await),
         _ => Err(Fault::payload("then is answer, call or await")),
     }
 }
 
-fn call(reader: &mut Reader) -> Result<Then, Fault> {
+fn called(reader: &mut Reader, kind: impl Fn(&mut Reader) -> Result<CallKind, Fault>) -> Result<Then, Fault> {
     reader.skip(1)?;
     let function = name(reader, "function is text")?;
     let state = reader.binary("state is bytes")?;
     if state.len() > STATE_BYTES_MAX {
         return Err(Fault::length("a state has at most 65,536 bytes"));
     }
-    Ok(Then::Call { function, state })
+    Ok(Then::Call { function, state, kind: kind(reader)? })
+}
+
+fn kind(reader: &mut Reader) -> Result<CallKind, Fault> {
+    match reader.text("kind is text")? {
+        "sync" => Ok(CallKind::Sync),
+        "async" => Ok(CallKind::Async),
+        _ => Err(Fault::payload("kind is sync or async")),
+    }
 }
 
 /// The name of a function, or a content type.

@@ -25,6 +25,7 @@ impl Receive for FromWorker {
             Kind::Data => data(raw).map(|bytes| FromWorker::Data { stream, more, bytes }),
             Kind::Window => payload(bytes, 1, window).map(|bytes| FromWorker::Window { stream, bytes }),
             Kind::Error => error(stream, bytes),
+            Kind::Began => payload(bytes, 0, |_| Ok(FromWorker::Began { stream })),
             Kind::Park => payload(bytes, 2, |reader| park(stream, reader)),
             Kind::Unpark => payload(bytes, 0, |_| Ok(FromWorker::Unpark { stream })),
             Kind::Publish => payload(bytes, 3, |reader| publish(stream, reader)),

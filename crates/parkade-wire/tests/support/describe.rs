@@ -1,8 +1,8 @@
 //! A typed frame as a vector writes it, in one form: bytes for *bytes or text*, every default filled in.
 
 use parkade_wire::{
-    Application, Begin, FromCore, FromWorker, Headers, Outcome, Parameter, Query, Request, Response, Route, RouteKind,
-    Shape, Then, Wait,
+    Application, Begin, CallKind, FromCore, FromWorker, Headers, Outcome, Parameter, Query, Request, Response, Route,
+    RouteKind, Shape, Then, Wait,
 };
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ pub fn worker(heard: &FromWorker) -> Value {
         FromWorker::Window { bytes, .. } => json!([bytes]),
         FromWorker::Error { reason, text, .. } => error(*reason, text),
         FromWorker::Park { wait, then, .. } => json!([self::wait(wait), self::then(then)]),
-        FromWorker::Unpark { .. } => json!([]),
+        FromWorker::Unpark { .. } | FromWorker::Began { .. } => json!([]),
         FromWorker::Publish { channel, content_type, body, .. } => json!([channel, content_type, hex(body)]),
         FromWorker::Enqueue { job, .. } => enqueued(job),
         FromWorker::Result { result, .. } => json!([hex(result)]),
@@ -94,7 +94,7 @@ fn application(application: &Application) -> Value {
         json!([pattern, map(&options)])
     });
     json!({
-        "interface": application.interface, "concurrent": application.concurrent, "fallback": application.fallback,
+        "interface": application.interface, "concurrent": application.concurrent, "threads": application.threads, "fallback": application.fallback,
         "routes": application.routes.iter().map(route).collect::<Vec<_>>(), "channels": channels.collect::<Vec<_>>(),
         "jobs": application.jobs.iter().map(job).collect::<Vec<_>>(),
         "queues": application.queues.iter().map(queue).collect::<Vec<_>>(),
@@ -200,7 +200,8 @@ fn begin(begin: &Begin) -> Value {
 fn then(then: &Then) -> Value {
     match then {
         Then::Answer(answer) => json!(["answer", answer.as_ref().map(response)]),
-        Then::Call { function, state } => json!(["call", function, hex(state)]),
+        Then::Call { function, state, kind: CallKind::Sync } => json!(["call", function, hex(state)]),
+        Then::Call { function, state, kind: CallKind::Async } => json!(["call", function, hex(state), "async"]),
         Then::Await => json!(["await"]),
     }
 }

@@ -135,6 +135,8 @@ impl Server {
                 self.tell(Event::Errored { worker, request, error: worker_error(error) });
             }
             WorkerEvent::Parked { worker, request, wait, then } => self.worker_parked(worker, request, wait, then),
+            // Not yet decided upon: what is untouched in a worker that dies, and which unit hangs, are found without it.
+            WorkerEvent::Began { .. } => (),
             WorkerEvent::Unparked { worker, request } => self.tell(Event::Unparked { worker, request }),
             // Its credit comes back; that is all anybody wants to know of it.
             WorkerEvent::Closed { worker, request } => {

@@ -122,7 +122,9 @@ fn route_spec(route: Route, names: &impl Names) -> Result<(RouteSpec, Ready), Ba
             let (then, standing) = match then {
                 WireThen::Answer(Some(response)) => (Then::Answer, Standing::Answer(sendable(&path, response)?)),
                 WireThen::Answer(None) => (Then::Answer, Standing::None),
-                WireThen::Call { function, state } => (Then::Call, Standing::Function { name: function.into(), state }),
+                WireThen::Call { function, state, .. } => {
+                    (Then::Call, Standing::Function { name: function.into(), state })
+                }
                 WireThen::Await => (Then::Await, Standing::None),
             };
             (parkade_core::RouteKind::Wait { wait, then }, standing)
@@ -193,7 +195,7 @@ pub fn history(options: parkade_wire::ChannelOptions, standard: HistoryLimits) -
 pub fn kept(then: WireThen) -> (Then, Option<Kept>) {
     match then {
         WireThen::Answer(response) => (Then::Answer, response.map(|response| Kept::Response(response.detached()))),
-        WireThen::Call { function, state } => {
+        WireThen::Call { function, state, .. } => {
             (Then::Call, Some(Kept::Function { name: function.into(), state: Bytes::copy_from_slice(&state) }))
         }
         WireThen::Await => (Then::Await, None),

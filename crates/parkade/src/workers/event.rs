@@ -21,6 +21,8 @@ pub enum WorkerEvent {
     Data { worker: WorkerId, request: RequestId, bytes: Bytes, more: bool },
     /// `ERROR`.
     Errored { worker: WorkerId, request: RequestId, error: ErrorReason, text: String },
+    /// `BEGAN`: the code begins now, of a request that was cancelled meanwhile, too.
+    Began { worker: WorkerId, request: RequestId },
     /// `PARK`. With [`Then::Await`] the stream stays open until [`resume`](super::Workers::resume) or [`cancel`](super::Workers::cancel) names it.
     Parked { worker: WorkerId, request: RequestId, wait: Wait, then: Then },
     /// `UNPARK`: [`resume`](super::Workers::resume) is due, unless it or a [`cancel`](super::Workers::cancel) was said already.

@@ -340,6 +340,7 @@ impl Session {
             | FromWorker::Error { .. }
             | FromWorker::Result { .. }
             | FromWorker::Progress { .. }
+            | FromWorker::Began { .. }
             | FromWorker::Park { .. }
             | FromWorker::Unpark { .. }
             | FromWorker::Message { .. }
@@ -363,6 +364,9 @@ impl Session {
             (true, Progress::Closed) => {
                 self.dropped += 1;
                 audience.events.push(WorkerEvent::Closed { worker: self.worker, request });
+            }
+            (true, Progress::Held | Progress::Parked) if matches!(frame, FromWorker::Began { .. }) => {
+                audience.events.push(WorkerEvent::Began { worker: self.worker, request });
             }
             (true, Progress::Held | Progress::Parked) => self.dropped += 1,
             (false, progress) => {
@@ -423,6 +427,7 @@ fn told(worker: WorkerId, request: RequestId, frame: FromWorker) -> Option<Worke
             Some(WorkerEvent::Progressed { worker, request, fraction, text })
         }
         FromWorker::Park { wait, then, .. } => Some(WorkerEvent::Parked { worker, request, wait, then }),
+        FromWorker::Began { .. } => Some(WorkerEvent::Began { worker, request }),
         FromWorker::Unpark { .. } => Some(WorkerEvent::Unparked { worker, request }),
         _ => None,
     }

@@ -342,6 +342,10 @@ class Session:
         """FAILED, with the end of `text` when it is too long: a traceback says its reason last."""
         return frame(f.FAILED, 0, encode_payload([_end_of(text)]))
 
+    def began(self, stream: int) -> bytes:
+        """BEGAN: the code of the stream, which is held, begins now."""
+        return frame(f.BEGAN, stream, _NOTHING)
+
     def respond(self, stream: int, response: bytes) -> bytes:
         """A whole response, encoded; it closes the stream."""
         if self.cancelled and stream in self.cancelled:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 import msgspec
 from msgspec import Raw
@@ -37,6 +37,11 @@ class Function:
     request: str | None
     job: str | None
     decoders: Mapping[str, Callable[[Raw], Any]]
+
+    @property
+    def kind(self) -> Literal["sync", "async"]:
+        """Whether it takes a thread of the worker that calls it, or its loop."""
+        return "async" if self.asynchronous else "sync"
 
 
 @lru_cache(maxsize=1_024)

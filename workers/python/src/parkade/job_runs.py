@@ -110,7 +110,7 @@ def _park(job: Job, wait: Wait) -> Parked:
         raise Nonsense("returned a wait that nobody goes on with")
     name = wait.function.name
     state = encode_state(name, wait.state, None, shape_of(wait.wait), job.carried())
-    return Parked(encode_park(wait.wait, ("call", name, state)))
+    return Parked(encode_park(wait.wait, ("call", name, state, wait.function.kind)))
 
 
 def _kept(value: object) -> bytes:

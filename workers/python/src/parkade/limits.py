@@ -26,6 +26,8 @@ CREDIT_BLOCKING = 64
 # A held stream costs a task, some 3 KB; a coroutine that awaits a wait gives its credit back.
 CREDIT_CONCURRENT = 1_024
 
+THREADS_MAX = 1_024  # threads for plain functions beside a loop; then: the core takes no such setting
+
 # Answers whose client reads slowly, put aside by a worker that runs one request at a time; each costs a generator.
 SUSPENDED_MAX = 1_024  # then: the next one is broken off as overloaded
 

@@ -93,7 +93,7 @@ def park(wait: Wait, request: p.Request | None) -> bytes:
     if wait.function is not None:
         name = wait.function.name
         state = encode_state(name, wait.state, request, shape_of(wait.wait))
-        return encode_park(wait.wait, ("call", name, state))
+        return encode_park(wait.wait, ("call", name, state, wait.function.kind))
     if type(wait.wait) is not p.Timer:
         return encode_park(wait.wait, _ANSWER_OUTCOME)
     response = wait.response
@@ -107,7 +107,8 @@ def park(wait: Wait, request: p.Request | None) -> bytes:
 def _then(wait: Wait) -> p.Answer | p.Call:
     """What the core does when the wait of a route is over."""
     if wait.function is not None:
-        return p.Call(wait.function.name, encode_state(wait.function.name, wait.state, None, shape_of(wait.wait)))
+        state = encode_state(wait.function.name, wait.state, None, shape_of(wait.wait))
+        return p.Call(wait.function.name, state, wait.function.kind)
     if isinstance(wait.wait, p.Timer):
         return p.Answer(inline(_response(wait.response)))
     return p.Answer(None)

@@ -93,6 +93,7 @@ FROM_WORKER: dict[int, Rule] = _BOTH | {
     f.FAILED: Rule(LINK, _typed(p.Text)),
     f.RESPONSE: Rule(STREAM, _typed(p.Response)),
     f.ERROR: Rule(STREAM, _typed(p.Error)),
+    f.BEGAN: Rule(STREAM, _typed(p.Nothing)),
     f.PARK: Rule(STREAM, _typed(r.Park)),
     f.UNPARK: Rule(STREAM, _typed(p.Nothing)),
     f.PUBLISH: Rule(EITHER, _typed(p.Publish)),

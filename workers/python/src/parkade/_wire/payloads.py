@@ -128,6 +128,7 @@ class Answer(Array, frozen=True, tag="answer"):
 class Call(Array, frozen=True, tag="call"):
     function: str
     state: State
+    kind: Literal["sync", "async"] = "sync"
 
     def __post_init__(self) -> None:
         if byte_length(self.function) > NAME_MAX:
@@ -209,7 +210,7 @@ class Publish(Array, frozen=True):
 
 
 class Nothing(Array, frozen=True):
-    """UNPARK's payload."""
+    """BEGAN's and UNPARK's payload."""
 
 
 class Text(Array, frozen=True):

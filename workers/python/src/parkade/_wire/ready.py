@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from ..limits import CREDIT_MAX
+from ..limits import CREDIT_MAX, THREADS_MAX
 from .jobs import Job as Job
 from .jobs import Queue as Queue
 from .jobs import QueueOptions as QueueOptions
@@ -69,6 +69,7 @@ class ChannelPattern(Struct, array_like=True, frozen=True):
 class Application(Struct, frozen=True, omit_defaults=True, kw_only=True):
     interface: str
     concurrent: bool = False
+    threads: Annotated[int, Meta(ge=1, le=THREADS_MAX)] = 1
     fallback: bool = False
     routes: list[Route] = []
     channels: list[ChannelPattern] = []
@@ -81,6 +82,8 @@ class Application(Struct, frozen=True, omit_defaults=True, kw_only=True):
             names = [one.name for one in named]
             if len(set(names)) != len(names):
                 raise ValueError("each name once")
+        if self.threads > 1 and not self.concurrent:
+            raise ValueError("more than one thread is a concurrent worker's")
 
 
 class Ready(Struct, array_like=True, frozen=True):
