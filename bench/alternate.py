@@ -56,6 +56,9 @@ def in_turn(settings: Settings, contenders: Mapping[str, Contender], runs: int |
             if settings.peers_only and name.startswith(PARKADE):
                 found.skipped[name] = "only peers were asked for"
                 continue
+            if settings.ours_only and not name.startswith(PARKADE):
+                found.skipped[name] = "only Parkade was asked for"
+                continue
             _measure_once(found, name, take, run)
     return found
 

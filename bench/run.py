@@ -19,7 +19,7 @@ def main() -> int:
     if reason := _hindrance(settings):
         print(reason, file=sys.stderr)
         return 2
-    _raise_descriptor_limit()
+    raise_descriptor_limit()
     began = datetime.now()
     outcomes: dict[str, report.Outcome] = {}
     for name in options.only:
@@ -57,7 +57,7 @@ def _hindrance(settings: Settings) -> str | None:
     return None
 
 
-def _raise_descriptor_limit() -> None:
+def raise_descriptor_limit() -> None:
     """The servers inherit it; the load generator raises its own."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

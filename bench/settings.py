@@ -21,7 +21,9 @@ class Settings:
     """How often each server is measured, in turn with the others."""
     seconds: float
     """How long one run of constant load lasts."""
-    peers_only: bool
+    peers_only: bool = False
+    ours_only: bool = False
+    """Leaves the peers out: for comparing two builds of Parkade."""
 
 
 def parkade_binary() -> Path:
