@@ -56,12 +56,22 @@ pub struct ListenSettings {
     /// Where to listen: host:port, :port or unix:FILE; may be given many times
     #[arg(long, value_name = "ADDR", value_delimiter = ',', default_value = "127.0.0.1:8000")]
     pub bind: Vec<Bind>,
-    /// Believe Forwarded and X-Forwarded-* of these peers: a network, an address, unix or *; may be given many times
+    /// Believe these peers when they say who asked them: a network, an address, unix or *; may be given many times
     #[arg(long, value_name = "PEER", value_delimiter = ',')]
     pub trust: Vec<Trust>,
+    /// How they say it: in X-Forwarded-For and X-Forwarded-Proto, or in Forwarded; the other is not believed
+    #[arg(long, value_name = "KIND", value_enum, default_value = "x-forwarded")]
+    pub forwarded: Forwarded,
     /// Serve health, status, metrics and publishing at this host:port too; may be given many times
     #[arg(long, value_name = "ADDR", value_delimiter = ',', value_parser = address::admin)]
     pub admin: Vec<SocketAddr>,
+}
+
+/// The header fields in which a proxy says who asked it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Forwarded {
+    XForwarded,
+    Forwarded,
 }
 
 /// The processes that run the application.

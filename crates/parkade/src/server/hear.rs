@@ -11,7 +11,7 @@ use super::exchange::{Arrival, Exchange};
 use super::seconds::duration;
 use super::{Hand, HttpEvent, Input, Server, WorkerEvent, queries, tables};
 use crate::admin::PublishRefused;
-use crate::http::{answer, routable};
+use crate::http::answer;
 
 /// What a message costs in a history beside its bytes: its entry, its map node, its content type.
 const MESSAGE_OVERHEAD_BYTES: usize = 256;
@@ -39,7 +39,7 @@ impl Server {
     pub(super) fn hear_http(&mut self, event: HttpEvent) {
         match event {
             HttpEvent::Arrived { request, head, body, origin } => {
-                let found = self.core.find(head.method(), &routable(head.path()));
+                let found = self.core.find(head.method(), head.path());
                 let arrival =
                     Arrival { head, body, origin, parameters: found.parameters, allow: found.allow, deadline: None };
                 let note = self.access_log.is_some().then(|| Box::new(arrival.note()));
@@ -58,7 +58,7 @@ impl Server {
     pub(super) fn route_again(&mut self, request: RequestId, table: parkade_core::TableId) {
         let Some(arrival) = self.exchanges.of(request).and_then(|exchange| exchange.arrival.as_mut()) else { return };
         let Found { destination, parameters, allow } =
-            self.core.find_in(table, arrival.head.method(), &routable(arrival.head.path()));
+            self.core.find_in(table, arrival.head.method(), arrival.head.path());
         arrival.parameters = parameters;
         arrival.allow = allow;
         let destination = self.directed(request, destination);
