@@ -45,6 +45,7 @@ ORDER = [
     "job_registry",
     "app",
     "_rehearsal",
+    "_test_loop",
     "_test_found",
     "_test_database",
     "_test_response",
