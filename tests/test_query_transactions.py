@@ -13,9 +13,7 @@ from .harness.asking import ask, until_running, until_settled, value
 from .harness.client import Client
 from .harness.postgres import Postgres
 from .harness.server import Server
-from .harness.until import until
-
-PROMPT = 1.0
+from .harness.until import BUSY, until
 
 Step = dict[str, Any]
 
@@ -100,7 +98,7 @@ def test_a_client_that_leaves_between_two_statements_rolls_back(server: Server, 
     client = begin(server, *pay(30), {"gate": server.new_gate()})
     until("it is open", lambda: in_transaction(postgres))
     client.close()
-    until("it is rolled back", lambda: not in_transaction(postgres), PROMPT, told=postgres.activity)
+    until("it is rolled back", lambda: not in_transaction(postgres), BUSY, told=postgres.activity)
     server.until_zero()
     assert amounts(postgres) == [100, 100]
 
@@ -111,8 +109,8 @@ def test_a_client_that_leaves_in_a_statement_rolls_back(server: Server, postgres
         client = begin(server, *pay(30), {"sql": "select pg_advisory_xact_lock(41)"})
         postgres.until_locked(1)
         client.close()
-        postgres.until_idle(PROMPT)
-        until_settled(server, PROMPT)
+        postgres.until_idle(BUSY)
+        until_settled(server, BUSY)
     assert amounts(postgres) == [100, 100]
     assert not postgres.psql("select 1 from pg_locks where relation = 'accounts'::regclass")
 
@@ -159,7 +157,7 @@ def test_a_deadline_within_it_ends_the_statement_and_the_transaction(server: Ser
     with postgres.locked(42):
         answer = begin(server, pay(30)[0], {"sql": "select pg_advisory_xact_lock(42)", "deadline": 0.3}).answer()
         assert (answer.status, answer.json()["effect"]) == (504, "cancelled")
-        postgres.until_idle(PROMPT)
+        postgres.until_idle(BUSY)
     assert amounts(postgres) == [100, 100]
 
 
