@@ -144,9 +144,6 @@ pub struct HttpSettings {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Core")]
 pub struct CoreSettings {
-    /// Requests queued for a worker; more are 503
-    #[arg(long, value_name = "COUNT", value_parser = count, default_value = "10000")]
-    pub queue_limit: usize,
     /// Requests parked; more are 503
     #[arg(long, value_name = "COUNT", value_parser = count, default_value = "1000000")]
     pub parked_limit: usize,

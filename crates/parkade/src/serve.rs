@@ -195,7 +195,6 @@ fn config(settings: &Settings) -> Config {
         seed: fastrand::u64(..),
         // Microseconds: two servers started one after the other never share an epoch.
         epoch: u64::try_from(since_1970.as_micros()).unwrap_or(1),
-        queued_count_max: settings.limits.queue_limit,
         parked_count_max: settings.limits.parked_limit,
         deadline: workers.deadline,
         kill_grace: workers.kill_grace,

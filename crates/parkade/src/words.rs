@@ -33,6 +33,7 @@ pub fn refusal(refusal: Refusal) -> &'static str {
         Refusal::BadAnswer => "bad answer",
         Refusal::WorkerDied => "worker died",
         Refusal::QueueFull => "queue full",
+        Refusal::QueueTooSlow => "queue too slow",
         Refusal::ParkedFull => "parked full",
         Refusal::ChannelsFull => "channels full",
         Refusal::WorkerOverloaded => "worker overloaded",

@@ -90,6 +90,9 @@ impl Core {
 
     pub(crate) fn give(&mut self, request: RequestId, mut life: Routed, worker: WorkerId) -> Life {
         self.leave_queue(request, &life);
+        if !self.jobs.is_run(request) {
+            self.queue_rate.started(self.now);
+        }
         if matches!(life.work, Work::Job { .. }) {
             // Its time begins now: that it was claimed early is not its fault.
             self.start_spell(request, &mut life.journey);

@@ -27,6 +27,7 @@ impl Core {
             },
             runs: self.runs(),
             waits: self.waits(now),
+            queue_wait: self.queue_wait(now),
             workers: self.roster.iter().map(|worker| self.worker_status(now, worker)).collect(),
             channels: self.channel_status(now),
             channels_count: self.channels.count(),

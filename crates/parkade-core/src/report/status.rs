@@ -16,6 +16,8 @@ pub struct Status {
     pub runs: LivesStatus,
     /// What parked requests wait for.
     pub waits: Vec<WaitStatus>,
+    /// How long a request that arrives now is queued, at the soonest. `None`: nothing is known of that.
+    pub queue_wait: Option<Duration>,
     pub workers: Vec<WorkerStatus>,
     /// Those with most waiters first, at most [`STATUS_CHANNELS_COUNT_MAX`](crate::limits::STATUS_CHANNELS_COUNT_MAX).
     pub channels: Vec<ChannelStatus>,

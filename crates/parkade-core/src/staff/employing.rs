@@ -25,6 +25,7 @@ impl Core {
             return;
         }
         self.staff.starts = Starts::Works;
+        self.queue_rate.staffed(self.now);
         if self.routes.make_current(table) {
             self.reroute(table);
         }

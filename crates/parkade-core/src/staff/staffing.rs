@@ -55,6 +55,7 @@ impl Core {
 
     fn switch(&mut self, reload: Reload) {
         self.staff.serving = reload.generation;
+        self.queue_rate.staffed(self.now);
         self.staff.starts = crate::staff::Starts::Works;
         self.staff.recycling = None;
         self.staff.back_off.reset();

@@ -79,6 +79,15 @@ impl Roster {
             .map(|(_, worker)| worker)
     }
 
+    /// How many requests may be at their end this very moment: a plain worker is at one, a loop at all that it holds. One whose loop does not
+    /// turn is as good as at one: what keeps it from turning.
+    pub(crate) fn servers(&self, generation: u32) -> u64 {
+        let of = |worker: &Worker| {
+            if worker.is_concurrent() && worker.ping.sent.is_none() { worker.held.count().max(1) as u64 } else { 1 }
+        };
+        self.ready(generation).filter(|worker| worker.role() != Some(Role::Jobs)).map(of).sum()
+    }
+
     /// The worker for a run of a job. Where workers do both, the last one that no job takes up is left to requests, unless it is the only one,
     /// or quick: a job may take minutes. A coroutine takes no loop up.
     pub(crate) fn pick_for_a_job(

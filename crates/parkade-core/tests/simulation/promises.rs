@@ -1,8 +1,11 @@
 //! What must hold after every step.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use parkade_core::{ChannelStatus, Event, MessageId, RequestId, State, Status, Then, Wait, WorkerId, WorkerState};
+use parkade_core::{
+    ChannelStatus, Destination, Event, MessageId, Refusal, RequestId, State, Status, Then, Wait, WorkerId, WorkerState,
+};
 
 use crate::model::{Place, Waiting};
 use crate::process::{Phase, Process, Temper};
@@ -18,6 +21,9 @@ pub struct Before {
     dying: Option<WorkerId>,
     exited: bool,
     published: Option<MessageId>,
+    /// The deadline of who arrives, and how long it would be queued at the soonest.
+    arriving: Option<(Option<Duration>, Option<Duration>)>,
+    too_slow: u64,
 }
 
 pub fn before(world: &World, event: &Event) -> Before {
@@ -35,7 +41,35 @@ pub fn before(world: &World, event: &Event) -> Before {
     }
     let published = world.model.publishing.as_ref().map(|(_, message)| *message);
     let exited = matches!(event, Event::WorkerExited { .. });
-    Before { waiting: waiting(world), lost, untouched, dying, exited, published }
+    let too_slow = world.core.counts().refused.of(Refusal::QueueTooSlow);
+    Before {
+        waiting: waiting(world),
+        lost,
+        untouched,
+        dying,
+        exited,
+        published,
+        arriving: arriving(world, event),
+        too_slow,
+    }
+}
+
+fn arriving(world: &World, event: &Event) -> Option<(Option<Duration>, Option<Duration>)> {
+    let Event::Arrived { destination, .. } = event else { return None };
+    let deadline = match destination {
+        Destination::Handler { deadline, .. } => *deadline,
+        Destination::Fallback { .. } | Destination::Unknown => world.core.config().deadline,
+        _ => None,
+    };
+    Some((deadline, world.core.queue_wait(world.now)))
+}
+
+/// Nobody is refused for time who could start before its deadline, as far as can be said, and nothing but an arrival is.
+fn only_who_would_start_too_late_is_refused_for_it(world: &World, before: &Before) {
+    if world.core.counts().refused.of(Refusal::QueueTooSlow) > before.too_slow {
+        let (deadline, wait) = before.arriving.expect("somebody who was queued is refused for time");
+        assert!(wait > deadline && deadline.is_some(), "refused for time: {wait:?} in the queue, {deadline:?} to go");
+    }
 }
 
 fn waiting(world: &World) -> Vec<(RequestId, MessageId, Then)> {
@@ -59,6 +93,7 @@ pub fn check(world: &mut World, before: &Before) {
     a_publish_reached_all(world, before);
     nobody_waits_on_a_channel_unknown(world, &status);
     nobody_waits_for_what_is_held(world, &status);
+    only_who_would_start_too_late_is_refused_for_it(world, before);
     bounds_hold(world, &status);
     query_promises::check(world, &status);
     job_promises::check(world, &status);

@@ -59,6 +59,14 @@ fn requests(page: &mut Page, report: &Report) {
     let states =
         [("accepted", lives.accepted), ("queued", lives.queued), ("running", lives.running), ("parked", lives.parked)];
     page.labelled("lives", Kind::Gauge, "Requests by state.", "state", states);
+    if let Some(wait) = report.queue_wait {
+        page.single(
+            "queue_wait_seconds",
+            Kind::Gauge,
+            "How long a request that comes now is queued, at the soonest.",
+            wait,
+        );
+    }
     page.labelled(
         "waits",
         Kind::Gauge,

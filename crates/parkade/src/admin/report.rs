@@ -26,6 +26,9 @@ pub struct Report {
     pub lives: Lives,
     /// By kind: `timer`, `next`, `stream`, `query`, `job`.
     pub waits: BTreeMap<String, Wait>,
+    /// How long a request that comes now is queued, at the soonest; null when nothing is known of that.
+    #[serde(default)]
+    pub queue_wait: Option<f64>,
     pub channels: Channels,
     /// By name.
     #[serde(default)]

@@ -62,6 +62,7 @@ impl Report {
                 running: lives.running - runs.running,
                 parked: lives.parked - runs.parked,
             },
+            queue_wait: status.queue_wait.map(seconds),
             waits: status.waits.into_iter().map(|wait| (words::wait(wait.kind).into(), wait.into())).collect(),
             channels: Channels {
                 count: status.channels_count,
@@ -211,6 +212,7 @@ mod tests {
             lives: LivesStatus { accepted: 1, routed: 4, running: 7, parked: 10 },
             runs: LivesStatus { accepted: 0, routed: 2, running: 4, parked: 6 },
             waits: vec![WaitStatus { kind: WaitKind::Next, count: 4, oldest: waited }],
+            queue_wait: waited,
             workers: vec![WorkerStatus {
                 worker: WorkerId(7),
                 state: WorkerState::Busy,
