@@ -436,3 +436,25 @@ def test_nothing_of_a_query_is_left_when_it_is_over(server: Server) -> None:
     until_settled(server)
     status = server.until(lambda status: status["memory"]["result_bytes"] == 0)
     assert status["waits"]["query"]["count"] == 0
+
+
+NO_COLUMNS = {
+    "rows": ("select from generate_series(1, 2)", [{}, {}]),
+    "one": ("select from generate_series(1, 1)", {}),
+    "value": ("select from generate_series(1, 1)", None),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("shape", NO_COLUMNS)
+def test_rows_without_columns_are_rows(server: Server, way: str, shape: str) -> None:
+    sql, found = NO_COLUMNS[shape]
+    answer = ask(server, way, sql, shape=shape)
+    assert (answer.status, answer.json()) == (200, found)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_half_a_surrogate_pair_is_the_same_for_a_client_and_for_a_function(server: Server, way: str) -> None:
+    sql = r"""select '{"\udc00": ["\ud800", "\ud83d\ude00"]}'::json as a"""
+    answer = ask(server, way, sql, shape="value")
+    assert (answer.status, answer.json()) == (200, {"\ufffd": ["\ufffd", "😀"]})

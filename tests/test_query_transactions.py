@@ -218,3 +218,41 @@ def test_waiting_for_a_connection_to_begin_has_the_deadline_too(
     assert amounts(postgres) == [100, 100]
     assert client.answer().status == 200
     assert value(small, "select 7") == 7
+
+
+STALE = {
+    "a table changes": "alter table accounts add column more text",
+    "everything is deallocated": "do $$ begin execute 'deallocate all'; end $$",
+}
+
+
+@pytest.mark.parametrize("reason", STALE)
+def test_a_stale_statement_fails_one_transaction_at_most(
+    serve: Serve, server: Server, postgres: Postgres, reason: str
+) -> None:
+    """`server` for its tables; two connections of a server of the test's own have the statement prepared."""
+    own = serve("shop_queries", workers=1, database=postgres.url, database_slots=2)
+    gate = own.new_gate()
+    select = {"sql": "select * from accounts where id = 1"}
+    both = [begin(own, select, {"gate": gate}) for _ in range(2)]
+    own.until(lambda status: status["databases"]["default"]["slots"].get("held") == 2)
+    own.open_gate(gate)
+    assert [client.answer().status for client in both] == [200, 200]
+    assert ask(own, "returned", STALE[reason]).status == 200
+    answers = [begin(own, select).answer() for _ in range(6)]
+    assert [answer.json()["effect"] for answer in answers if answer.status != 200] in ([], ["none"])
+    assert begin(own, select).answer().status == 200
+
+
+@pytest.mark.parametrize("sql", ["discard all", "deallocate all"])
+def test_what_is_deallocated_within_or_outside_of_transactions_fails_one_at_most(server: Server, sql: str) -> None:
+    select = {"sql": "select id from accounts order by id"}
+    assert begin(server, select).answer().status == 200
+    outside = ask(server, "returned", sql)
+    assert outside.status == 200, outside.text
+    assert begin(server, select).answer().status == 200, "whose session was changed, has no connection any more"
+    inside = begin(server, select, {"sql": sql}, select, way="caught-transaction").answer()
+    assert inside.status == 200, inside.text
+    assert [one for one in inside.json() if isinstance(one, dict) and "reason" in one], "it fails, and says so"
+    for _ in range(4):
+        assert begin(server, select).answer().status == 200

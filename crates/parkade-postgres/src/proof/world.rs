@@ -133,6 +133,12 @@ impl World {
         self.submit_work(|query| Work::Alone(Self::query(query, what)))
     }
 
+    /// A text that others ask for too, so that a connection has it prepared.
+    pub fn common(&mut self, lease: LeaseId) -> QueryId {
+        let query = Query { text: "/* common */ work 10".into(), ..Self::query(QueryId(0), "") };
+        self.submit_work(|_| Work::Within { lease, query })
+    }
+
     pub fn begin(&mut self) -> (LeaseId, QueryId) {
         let lease = LeaseId(self.queries + 1);
         let query = self.submit_work(|_| Work::Begin { lease, mode: Mode::default() });
