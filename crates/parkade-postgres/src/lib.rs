@@ -37,7 +37,6 @@ mod slot;
 mod statements;
 mod transport;
 mod wire;
-mod wires;
 
 pub use database::{Database, TOKENS};
 pub use options::{Event, Options};

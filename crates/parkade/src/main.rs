@@ -4,7 +4,6 @@ mod admin;
 mod check;
 mod cli;
 mod clock;
-mod complaints;
 mod config;
 mod databases;
 mod dev;
@@ -19,7 +18,6 @@ mod server;
 mod status_view;
 mod store;
 mod terminal;
-mod tls_refusal;
 mod words;
 mod workers;
 

@@ -27,7 +27,6 @@ impl Core {
             },
             runs: self.runs(),
             waits: self.waits(now),
-            queue_wait: self.queue_wait(now),
             workers: self.roster.iter().map(|worker| self.worker_status(now, worker)).collect(),
             channels: self.channel_status(now),
             channels_count: self.channels.count(),
@@ -58,7 +57,7 @@ impl Core {
     #[must_use]
     pub fn ready(&self) -> bool {
         let serves = |worker: &Worker| {
-            worker.generation == self.staff.serving && worker.stage == Stage::Ready && worker.role() != Some(Role::Jobs)
+            worker.generation == self.staff.serving && worker.stage == Stage::Ready && worker.role == Role::Requests
         };
         self.staff.service == Service::Open && self.roster.iter().any(serves)
     }
@@ -118,7 +117,7 @@ impl Core {
             state,
             generation: worker.generation,
             concurrent: worker.is_concurrent(),
-            for_jobs: worker.role() == Some(Role::Jobs),
+            role: worker.role,
             done: worker.done,
             jobs_done: worker.jobs_done,
             held: worker.held.count(),

@@ -293,7 +293,6 @@ impl Model {
             | Refusal::WorkerDied
             | Refusal::NoApplication
             | Refusal::QueueFull
-            | Refusal::QueueTooSlow
             | Refusal::StoreFull
             | Refusal::StoreUnavailable => true,
             _ => false,

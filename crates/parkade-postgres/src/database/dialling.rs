@@ -6,19 +6,22 @@ use std::time::Instant;
 use bytes::BytesMut;
 use mio::{Interest, Token};
 
-use super::{Database, Stand, Wired, wired};
+use super::{Database, Stand, Wired, offset_of};
 use crate::line::{Destination, Line, Loss};
 use crate::transport::{Attempt, Attempts, Refusal, Resolver, Setback, Transport, known};
 
 impl Database {
     pub(super) fn open(&mut self, now: Instant, line: Line, destination: Destination) {
         let nothing = Attempts::new(&self.settings, &[]);
-        let wired =
-            Wired { attempts: nothing, attempt: None, transport: None, rest: BytesMut::new(), stand: Stand::default() };
-        if self.wires.insert(line, wired).is_err() {
-            let why = "there are more connections than it has numbers for";
-            return self.pool.lost(now, line, Loss::Unreachable(why.into()));
-        }
+        let wired = Wired {
+            line,
+            attempts: nothing,
+            attempt: None,
+            transport: None,
+            rest: BytesMut::new(),
+            stand: Stand::default(),
+        };
+        self.wired.insert(offset_of(line), wired);
         match destination {
             Destination::As(other) => match self.again(other) {
                 Some(attempt) => self.dial(now, line, attempt),
@@ -33,7 +36,7 @@ impl Database {
 
     /// The way that an open connection has gone.
     fn again(&self, line: Line) -> Option<Attempt> {
-        let wired = self.wires.get(line)?;
+        let wired = self.wired.get(&offset_of(line)).filter(|wired| wired.line == line)?;
         let transport = wired.transport.as_ref()?;
         wired.attempt.as_ref().map(|attempt| attempt.again(transport.is_tls()))
     }
@@ -55,7 +58,7 @@ impl Database {
         let answers: Vec<_> = resolver.answers().collect();
         for (line, found) in answers {
             let line = Line(line);
-            if self.wires.get(line).is_none() {
+            if self.wired.get(&offset_of(line)).is_none_or(|wired| wired.line != line) {
                 continue;
             }
             let attempts = Attempts::new(&self.settings, &found);
@@ -70,7 +73,7 @@ impl Database {
 
     fn begin_or(&mut self, now: Instant, line: Line, mut attempts: Attempts, why: Option<String>) {
         let first = attempts.first();
-        if let Some(wired) = wired(&mut self.wires, &mut self.pool, now, line) {
+        if let Some(wired) = self.wired.get_mut(&offset_of(line)) {
             wired.attempts = attempts;
         }
         if let Some(attempt) = first {
@@ -81,9 +84,10 @@ impl Database {
     }
 
     fn dial(&mut self, now: Instant, line: Line, attempt: Attempt) {
-        let Some(token) = self.wires.token(line).map(|token| Token(self.first_token + token)) else { return };
-        let Some(wired) = wired(&mut self.wires, &mut self.pool, now, line) else { return };
+        let offset = offset_of(line);
+        let Some(wired) = self.wired.get_mut(&offset) else { return };
         let made = Transport::connect(&attempt, &self.tls).and_then(|mut transport| {
+            let token = Token(self.first_token + offset);
             self.registry.register(&mut transport, token, Interest::READABLE | Interest::WRITABLE)?;
             Ok(transport)
         });
@@ -99,7 +103,7 @@ impl Database {
 
     /// Whether the transport is open; the pool is told when it has just become so.
     pub(super) fn go_on(&mut self, now: Instant, line: Line) -> bool {
-        let Some(wired) = wired(&mut self.wires, &mut self.pool, now, line) else { return false };
+        let Some(wired) = self.wired.get_mut(&offset_of(line)) else { return false };
         let Some(transport) = &mut wired.transport else { return false };
         if transport.is_open() {
             return true;
@@ -134,7 +138,7 @@ impl Database {
     }
 
     fn next(&mut self, now: Instant, line: Line, setback: Setback, loss: Loss) {
-        let Some(wired) = wired(&mut self.wires, &mut self.pool, now, line) else { return };
+        let Some(wired) = self.wired.get_mut(&offset_of(line)) else { return };
         if let Some(mut transport) = wired.transport.take() {
             let _ = self.registry.deregister(&mut transport);
         }

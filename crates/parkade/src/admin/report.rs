@@ -26,9 +26,6 @@ pub struct Report {
     pub lives: Lives,
     /// By kind: `timer`, `next`, `stream`, `query`, `job`.
     pub waits: BTreeMap<String, Wait>,
-    /// How long a request that comes now is queued, at the soonest; null when nothing is known of that.
-    #[serde(default)]
-    pub queue_wait: Option<f64>,
     pub channels: Channels,
     /// By name.
     #[serde(default)]
@@ -103,9 +100,9 @@ pub struct Worker {
     pub state: String,
     pub generation: u32,
     pub concurrent: bool,
-    /// It runs nothing but jobs.
+    /// What it is for: `requests` or `jobs`.
     #[serde(default)]
-    pub for_jobs: bool,
+    pub role: String,
     pub held: usize,
     /// Coroutines in it that wait.
     pub awaiting: usize,

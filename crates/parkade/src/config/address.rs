@@ -14,7 +14,7 @@ pub enum Bind {
     Unix(PathBuf),
 }
 
-/// A peer that is believed when it says who asked it.
+/// A peer whose `Forwarded` and `X-Forwarded-*` are believed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Trust {
     Everyone,

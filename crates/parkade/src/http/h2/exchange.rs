@@ -1,7 +1,6 @@
 //! The server's end of one stream: its answer, in one piece or in many.
 
 use bytes::Bytes;
-use hyper::header::{CONTENT_LENGTH, HeaderMap};
 use tokio::sync::{mpsc, oneshot};
 
 use super::StreamKey;
@@ -14,7 +13,7 @@ use crate::http::tick::Tick;
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
-    pub fields: HeaderMap,
+    pub fields: Vec<(Vec<u8>, Vec<u8>)>,
     pub body: Body,
 }
 
@@ -68,12 +67,11 @@ impl Exchange {
         }
     }
 
-    /// `length`: what is told of it, also to `HEAD`.
-    pub fn answer(&mut self, status: u16, fields: HeaderMap, length: u64, body: Bytes) {
+    pub fn answer(&mut self, status: u16, fields: Vec<(Vec<u8>, Vec<u8>)>, body: Bytes) {
         let body = if answer::is_bodiless(status) {
             Body::Whole(Bytes::new())
         } else if self.is_head {
-            Body::Announced(length)
+            Body::Announced(body.len() as u64)
         } else {
             Body::Whole(body)
         };
@@ -81,13 +79,19 @@ impl Exchange {
     }
 
     /// `announced`: the length of the body, where the application gave one.
-    pub fn begin(&mut self, status: u16, mut fields: HeaderMap, announced: Option<u64>, purpose: Purpose) {
+    pub fn begin(
+        &mut self,
+        status: u16,
+        mut fields: Vec<(Vec<u8>, Vec<u8>)>,
+        announced: Option<u64>,
+        purpose: Purpose,
+    ) {
         let (pieces, receiver) = mpsc::unbounded_channel();
         self.pieces = Some(pieces);
         self.has_body &= !answer::is_bodiless(status);
         self.left = announced.filter(|_| self.has_body);
-        if let Some(length) = announced.filter(|_| !answer::is_bodiless(status)) {
-            fields.insert(CONTENT_LENGTH, length.into());
+        if let Some(length) = self.left {
+            fields.push((b"content-length".to_vec(), length.to_string().into_bytes()));
         }
         self.reply(Answer { status, fields, body: Body::Pieces(receiver, purpose) });
     }

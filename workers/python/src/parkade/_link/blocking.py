@@ -5,19 +5,16 @@ from __future__ import annotations
 import os
 import select
 import threading
-from collections.abc import Callable
 from functools import partial
-from typing import TypeVar, cast
+from typing import cast
 
-from .._answers import FAULTS, Answer, Application, Attempted, Chunks, Parked, Plain, Streamed
+from .._answers import FAULTS, Answer, Application, Attempted, Chunks, Parked, Streamed
 from .._events import Called, Cancelled, Ended, Event, Given, Opened, Pinged, Reply, Writable
 from .._session import Session
 from ..limits import CREDIT_BLOCKING, SUSPENDED_MAX
 from . import port
 from .link import Link
 from .writer import Writer
-
-T = TypeVar("T")
 
 
 def run(link: Link, session: Session, application: Application) -> str:
@@ -82,9 +79,6 @@ class Blocking:
     def parked_seconds(self, stream: int) -> float:
         return 0.0  # no coroutines here
 
-    async def beside(self, function: Callable[[], T]) -> T:
-        return function()  # no loop either
-
     def serve(self) -> Ended | None:
         """Serves until the core says goodbye, or is gone (None)."""
         session, runs, attempt = self._session, self._application.runs, self._application.attempt
@@ -108,8 +102,6 @@ class Blocking:
                         answer = runs[request.route](request)
                     else:
                         answer = attempt(stream, event.run)
-                        if type(answer) is Plain:
-                            answer = answer.run()
                     if type(answer) is bytes:
                         write(respond(stream, answer))
                     elif type(answer) is Attempted:
@@ -130,8 +122,7 @@ class Blocking:
                 self.write(session.error(stream, "cancelled"))
             case Called(stream=stream, function=function, state=state, outcome=outcome):
                 self._running = stream
-                answer = self._application.call(stream, function, state, outcome)
-                self._answer(stream, answer.run() if isinstance(answer, Plain) else cast(Answer, answer))
+                self._answer(stream, cast(Answer, self._application.call(stream, function, state, outcome)))
             case Writable(stream=stream) if stream in self._suspended and stream not in session.cancelled:
                 self._go_on(stream, self._suspended[stream])
             case Cancelled(stream=stream) if stream in self._suspended:
