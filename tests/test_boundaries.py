@@ -22,7 +22,7 @@ ALLOWED = {("status_view", "admin"): "the report that it reads again is the one 
 
 LAYERS = [
     ["errors", "limits", "py"],
-    ["_wire", "mappings", "forms", "records"],
+    ["_wire", "mappings", "percent", "forms", "records", "decimals", "bodies", "charsets", "cookies"],
     ["_session", "_streams", "_answers", "_events"],
     ["_link"],
     [

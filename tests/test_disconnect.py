@@ -13,7 +13,7 @@ import pytest
 from .conftest import Serve
 from .harness.client import Client, request
 from .harness.server import Server
-from .harness.until import Stopwatch, until
+from .harness.until import BUSY, Stopwatch, until
 
 LEAVING = {"closes": Client.close, "resets": Client.reset, "closes its sending side": Client.half_close}
 
@@ -100,7 +100,7 @@ def test_a_client_that_leaves_in_the_middle_of_its_answer_ends_the_iterator(serv
     client.close()
     watch = Stopwatch()
     server.until_zero()
-    assert watch.seconds < 5
+    assert watch.seconds < BUSY
 
 
 def test_a_client_that_leaves_behind_a_pipelined_request_takes_both_along(server: Server) -> None:
@@ -179,7 +179,7 @@ def test_five_thousand_parked_clients_that_vanish_at_once_are_gone_within_a_seco
             for process in crowd:
                 os.kill(process.pid, signal.SIGKILL)
         server.until_zero()
-        assert watch.seconds < 2, "promised is a second; a busy machine may take longer"
+        assert watch.seconds < 1 + BUSY, "promised is a second"
         for process in crowd:
             process.communicate()
         assert server.get("/hola/x").status == 200

@@ -18,14 +18,12 @@ from .harness.client import Client, request
 from .harness.load import Load
 from .harness.network import Network
 from .harness.server import Server
-from .harness.until import Stopwatch, until
+from .harness.until import BUSY, Stopwatch, until
 from .test_listen import ACTIVATE
 
 SWEEP = 0.5
 """Connections are looked over twice a second."""
 
-BUSY = 1.0
-"""So much later a busy machine may answer."""
 
 needs_clock = pytest.mark.skipif(wall_clock.missing() is not None, reason=str(wall_clock.missing()))
 

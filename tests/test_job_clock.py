@@ -15,15 +15,12 @@ from .harness.jobs import enqueue, enqueue_many, result, state, until_state
 from .harness.postgres import Postgres
 from .harness.server import Server
 from .harness.site import Site
-from .harness.until import Stopwatch, until
+from .harness.until import BUSY, Stopwatch, until
 from .harness.wall_clock import WallClock
 
 pytestmark = pytest.mark.skipif(wall_clock.missing() is not None, reason=str(wall_clock.missing()))
 
 HOUR, DAY = 3_600, 86_400
-
-BUSY = 1.0
-"""So much later a busy machine may act."""
 
 
 class Moved(Site):

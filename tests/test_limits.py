@@ -456,21 +456,6 @@ def test_what_only_waits_costs_next_to_nothing(serve: Serve) -> None:
 
 
 @pytest.mark.promise(8)
-def test_a_full_queue_is_503_with_retry_after(serve: Serve) -> None:
-    server = serve("basic", queue_limit=3, workers=1)
-    first = server.connect().ask("GET", "/hold/queue")
-    server.until_running(1)
-    queued = server.waiting("/hola/queued", 3)
-    server.until(lambda status: status["lives"]["queued"] == 3)
-    refused = server.get("/hola/refused")
-    assert (refused.status, int(refused["retry-after"])) == (503, 1)
-    server.open_gate("queue")
-    assert first.answer().status == 200
-    assert {client.answer().status for client in queued} == {200}
-    server.still_serves()
-
-
-@pytest.mark.promise(8)
 def test_a_full_lot_is_503_with_retry_after(serve: Serve) -> None:
     server = serve("basic", parked_limit=3)
     parked = server.waiting("/next/full", 3)

@@ -184,13 +184,12 @@ FORWARDED = [
     (None, ["Forwarded: for=192.0.2.1;proto=https"], "127.0.0.1", "http"),
     ("10.0.0.0/8", ["X-Forwarded-For: 192.0.2.1"], "127.0.0.1", "http"),
     ("127.0.0.1", ["X-Forwarded-For: 192.0.2.1", "X-Forwarded-Proto: https"], "192.0.2.1", "https"),
-    ("127.0.0.0/8", ["Forwarded: for=192.0.2.1;proto=https"], "192.0.2.1", "https"),
+    ("127.0.0.0/8", ["Forwarded: for=192.0.2.1;proto=https"], "127.0.0.1", "http"),
     ("*", ["X-Forwarded-For: 192.0.2.1"], "192.0.2.1", "http"),
     ("127.0.0.1", ["X-Forwarded-For: 203.0.113.9, 192.0.2.1"], "192.0.2.1", "http"),
     (["127.0.0.1", "192.0.2.0/24"], ["X-Forwarded-For: 203.0.113.9, 192.0.2.1"], "203.0.113.9", "http"),
     ("127.0.0.1", ["X-Forwarded-For: rubbish"], "127.0.0.1", "http"),
-    ("127.0.0.1", ['Forwarded: for="[2001:db8::1]:4711"'], "2001:db8::1", "http"),
-    ("127.0.0.1", ["Forwarded: for=192.0.2.7", "X-Forwarded-For: 203.0.113.9"], "192.0.2.7", "http"),
+    ("127.0.0.1", ["Forwarded: for=192.0.2.7;proto=https", "X-Forwarded-For: 203.0.113.9"], "203.0.113.9", "http"),
     ("127.0.0.1", ["X_Forwarded_For: 192.0.2.1"], "127.0.0.1", "http"),
 ]
 
@@ -200,6 +199,23 @@ def test_forwarded_fields_count_only_from_a_trusted_peer(
     serve: Serve, trusted: object, fields: list[str], client: str, scheme: str
 ) -> None:
     told = serve("basic", trust=trusted).get("/echo", *fields).json()
+    assert (told["client"], told["scheme"]) == (client, scheme)
+
+
+@pytest.mark.parametrize(
+    ("fields", "client", "scheme"),
+    [
+        (['Forwarded: for="[2001:db8::1]:4711";proto=https'], "2001:db8::1", "https"),
+        (["Forwarded: for=192.0.2.7", "X-Forwarded-For: 203.0.113.9"], "192.0.2.7", "http"),
+        (["X-Forwarded-For: 203.0.113.9", "X-Forwarded-Proto: https"], "127.0.0.1", "http"),
+        (['Forwarded: for="', "Forwarded: for=192.0.2.7"], "192.0.2.7", "http"),
+        (['Forwarded: for=6.6.6.6;proto=https;host="', "Forwarded: for=192.0.2.7;proto=http"], "192.0.2.7", "http"),
+    ],
+)
+def test_forwarded_is_believed_instead_where_the_operator_says_so(
+    serve: Serve, fields: list[str], client: str, scheme: str
+) -> None:
+    told = serve("basic", trust="127.0.0.1", forwarded="forwarded").get("/echo", *fields).json()
     assert (told["client"], told["scheme"]) == (client, scheme)
 
 

@@ -24,10 +24,9 @@ from .harness.client import Client
 from .harness.pooler import Pooler
 from .harness.postgres import Postgres
 from .harness.server import Server
-from .harness.until import until
+from .harness.until import BUSY, until
 
 SLOTS = 3
-PROMPT = 1.0
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +113,7 @@ def test_a_transaction_whose_client_leaves_is_rolled_back(server: Server, postgr
         client = steps(server, "insert into pooled values (1)", "select 1 from pg_advisory_xact_lock(91)")
         postgres.until_locked(1)
         client.close()
-        postgres.until_idle(PROMPT)
+        postgres.until_idle(BUSY)
     assert postgres.psql("select n from pooled") == []
 
 
@@ -129,7 +128,7 @@ def test_the_query_of_a_client_that_leaves_ends_and_its_connection_is_used_again
         before = database(server)["counts"]
         for client in clients:
             client.close()
-        postgres.until_idle(PROMPT)
+        postgres.until_idle(BUSY)
         until_settled(server)
         after = database(server)["counts"]
     assert after["cancels_sent"] - before["cancels_sent"] >= SLOTS
@@ -143,7 +142,7 @@ def test_a_deadline_ends_the_query_and_says_so(server: Server, postgres: Postgre
     with postgres.locked(93):
         told = ask(server, "caught", LOCK, 93, deadline=0.1).json()
         assert (told["reason"], told["effect"], told["status"]) == ("deadline", "cancelled", 504)
-        postgres.until_idle(PROMPT)
+        postgres.until_idle(BUSY)
 
 
 @pytest.mark.promise(3)
@@ -181,7 +180,7 @@ def test_a_query_that_waits_in_the_pooler_ends_there(serve: Serve, postgres: Pos
         postgres.until_locked(1)
         for client in (first, second):
             client.close()
-        postgres.until_idle(PROMPT)
+        postgres.until_idle(BUSY)
         until_settled(server)
         assert value(server, "select 7") == 7
 

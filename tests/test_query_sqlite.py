@@ -27,10 +27,9 @@ from .harness.asking import (
 )
 from .harness.client import Client
 from .harness.server import Server, run, whom
-from .harness.until import Stopwatch, until
+from .harness.until import BUSY, Stopwatch, until
 
 READERS = 4
-PROMPT = 1.0
 
 SLOW_WRITE = """
     insert into counted with recursive n(i) as (select 1 union all select i + 1 from n) select i from n where i < 0
@@ -211,7 +210,7 @@ def test_the_query_of_a_client_that_leaves_ends_in_the_database(server: Server, 
     until_running(server, READERS)
     for client in clients:
         client.close()
-    until_settled(server, PROMPT)
+    until_settled(server, BUSY)
     server.until_zero()
     assert value(server, "select 7") == 7
 
@@ -221,7 +220,7 @@ def test_a_write_whose_client_leaves_changes_nothing_and_frees_the_writer(server
     client = waiting(server, "returned", 1, SLOW_WRITE)[0]
     until_running(server, 1)
     client.close()
-    until_settled(server, PROMPT)
+    until_settled(server, BUSY)
     assert ask(server, "returned", "insert into counted values (1)").status == 200
     assert ask(server, "returned", "delete from counted").json()["rows"] == 1
 
@@ -246,14 +245,14 @@ def test_who_leaves_in_the_middle_of_its_rows_ends_the_statement(server: Server)
     opened = client.opening()
     assert next(client.pieces(opened)).startswith(b'[{"i":1,')
     client.close()
-    until_settled(server, PROMPT)
+    until_settled(server, BUSY)
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_deadline_ends_the_statement(server: Server, way: str) -> None:
     answer = ask(server, way, SLOW, deadline=0.3)
     assert (answer.status, answer.json()["effect"]) == (504, "cancelled")
-    until_settled(server, PROMPT)
+    until_settled(server, BUSY)
 
 
 def test_an_operator_cancels_a_query(server: Server) -> None:
@@ -336,7 +335,7 @@ def test_a_client_that_leaves_in_a_statement_of_its_transaction_rolls_back(serve
         lambda status: [query for query in status["databases"]["default"]["running"] if "counted" in query["statement"]]
     )
     client.close()
-    until_settled(server, PROMPT)
+    until_settled(server, BUSY)
     assert names(server) == "one two"
 
 
@@ -365,7 +364,7 @@ def test_who_waits_for_the_lock_of_another_process_is_cancelled_all_the_same(ser
         client = waiting(server, "returned", 1, "insert into t values (1)")[0]
         until_running(server, 1)
         client.close()
-        until_settled(server, PROMPT)
+        until_settled(server, BUSY)
         answer = ask(server, "returned", "insert into t values (2)", deadline=0.3)
         assert (answer.status, answer.json()["effect"]) == (504, "cancelled")
         patient = waiting(server, "returned", 1, "insert into t values (3)")[0]

@@ -13,9 +13,7 @@ from .harness.asking import ask, until_running, until_settled, value
 from .harness.client import Client
 from .harness.postgres import Postgres
 from .harness.server import Server
-from .harness.until import until
-
-PROMPT = 1.0
+from .harness.until import BUSY, until
 
 Step = dict[str, Any]
 
@@ -100,7 +98,7 @@ def test_a_client_that_leaves_between_two_statements_rolls_back(server: Server, 
     client = begin(server, *pay(30), {"gate": server.new_gate()})
     until("it is open", lambda: in_transaction(postgres))
     client.close()
-    until("it is rolled back", lambda: not in_transaction(postgres), PROMPT, told=postgres.activity)
+    until("it is rolled back", lambda: not in_transaction(postgres), BUSY, told=postgres.activity)
     server.until_zero()
     assert amounts(postgres) == [100, 100]
 
@@ -111,8 +109,8 @@ def test_a_client_that_leaves_in_a_statement_rolls_back(server: Server, postgres
         client = begin(server, *pay(30), {"sql": "select pg_advisory_xact_lock(41)"})
         postgres.until_locked(1)
         client.close()
-        postgres.until_idle(PROMPT)
-        until_settled(server, PROMPT)
+        postgres.until_idle(BUSY)
+        until_settled(server, BUSY)
     assert amounts(postgres) == [100, 100]
     assert not postgres.psql("select 1 from pg_locks where relation = 'accounts'::regclass")
 
@@ -159,7 +157,7 @@ def test_a_deadline_within_it_ends_the_statement_and_the_transaction(server: Ser
     with postgres.locked(42):
         answer = begin(server, pay(30)[0], {"sql": "select pg_advisory_xact_lock(42)", "deadline": 0.3}).answer()
         assert (answer.status, answer.json()["effect"]) == (504, "cancelled")
-        postgres.until_idle(PROMPT)
+        postgres.until_idle(BUSY)
     assert amounts(postgres) == [100, 100]
 
 
@@ -220,3 +218,41 @@ def test_waiting_for_a_connection_to_begin_has_the_deadline_too(
     assert amounts(postgres) == [100, 100]
     assert client.answer().status == 200
     assert value(small, "select 7") == 7
+
+
+STALE = {
+    "a table changes": "alter table accounts add column more text",
+    "everything is deallocated": "do $$ begin execute 'deallocate all'; end $$",
+}
+
+
+@pytest.mark.parametrize("reason", STALE)
+def test_a_stale_statement_fails_one_transaction_at_most(
+    serve: Serve, server: Server, postgres: Postgres, reason: str
+) -> None:
+    """`server` for its tables; two connections of a server of the test's own have the statement prepared."""
+    own = serve("shop_queries", workers=1, database=postgres.url, database_slots=2)
+    gate = own.new_gate()
+    select = {"sql": "select * from accounts where id = 1"}
+    both = [begin(own, select, {"gate": gate}) for _ in range(2)]
+    own.until(lambda status: status["databases"]["default"]["slots"].get("held") == 2)
+    own.open_gate(gate)
+    assert [client.answer().status for client in both] == [200, 200]
+    assert ask(own, "returned", STALE[reason]).status == 200
+    answers = [begin(own, select).answer() for _ in range(6)]
+    assert [answer.json()["effect"] for answer in answers if answer.status != 200] in ([], ["none"])
+    assert begin(own, select).answer().status == 200
+
+
+@pytest.mark.parametrize("sql", ["discard all", "deallocate all"])
+def test_what_is_deallocated_within_or_outside_of_transactions_fails_one_at_most(server: Server, sql: str) -> None:
+    select = {"sql": "select id from accounts order by id"}
+    assert begin(server, select).answer().status == 200
+    outside = ask(server, "returned", sql)
+    assert outside.status == 200, outside.text
+    assert begin(server, select).answer().status == 200, "whose session was changed, has no connection any more"
+    inside = begin(server, select, {"sql": sql}, select, way="caught-transaction").answer()
+    assert inside.status == 200, inside.text
+    assert [one for one in inside.json() if isinstance(one, dict) and "reason" in one], "it fails, and says so"
+    for _ in range(4):
+        assert begin(server, select).answer().status == 200

@@ -13,7 +13,7 @@ from .conftest import Serve
 from .harness.client import Client
 from .harness.load import Load
 from .harness.server import Server, free_port
-from .harness.until import Stopwatch, until
+from .harness.until import BUSY, Stopwatch, until
 
 UNREAD = 300_000
 """More than a socket takes whose client does not read, less than the core takes of a worker beyond that (256 KiB)."""
@@ -80,7 +80,7 @@ def test_long_polls_get_their_empty_answer_at_once(serve: Serve, target: str) ->
     answers = [client.answer() for client in polls]
     assert {(answer.status, answer["connection"], bool(answer["etag"])) for answer in answers} == {(204, "close", True)}
     assert server.ended() == 0
-    assert watch.seconds < 5
+    assert watch.seconds < BUSY
 
 
 @pytest.mark.promise(3)
@@ -202,7 +202,7 @@ def test_answers_that_are_not_read_yet_are_delivered_whole_within_the_grace(serv
     assert server.process.poll() is None, "it is still there for them"
     assert {(client.answer().body == b"x" * UNREAD) for client in clients} == {True}
     assert server.ended() == 0
-    assert watch.seconds < 3 + 2
+    assert watch.seconds < 3 + BUSY
 
 
 def test_answers_over_http_2_too(serve: Serve) -> None:
@@ -228,7 +228,7 @@ def test_answers_that_are_never_read_hold_the_stop_up_for_the_grace_alone(serve:
     server.until_zero()
     watch = Stopwatch()
     assert server.stop() == 0
-    assert 0.7 <= watch.seconds < 4
+    assert 0.7 <= watch.seconds < 0.7 + BUSY
 
 
 def test_an_idle_server_ends_within_a_second(serve: Serve) -> None:
@@ -236,7 +236,7 @@ def test_an_idle_server_ends_within_a_second(serve: Serve) -> None:
     server.connect().get("/hola/x")
     watch = Stopwatch()
     assert server.stop() == 0
-    assert watch.seconds < 1.5
+    assert watch.seconds < 1 + BUSY
 
 
 def test_a_client_that_sends_its_request_slowly_does_not_hold_it_up(serve: Serve) -> None:
@@ -245,7 +245,7 @@ def test_a_client_that_sends_its_request_slowly_does_not_hold_it_up(serve: Serve
     server.until(lambda status: status["connections"]["http1"] == 1)
     watch = Stopwatch()
     assert server.stop() == 0
-    assert watch.seconds < 4
+    assert watch.seconds < BUSY
     half.close()
 
 
@@ -265,7 +265,7 @@ def test_what_is_left_when_the_grace_is_over_is_503_and_the_worker_is_killed(ser
         answer = client.answer()
         assert (answer.status, answer["connection"], int(answer["retry-after"]) >= 0) == (503, "close", True)
     assert server.ended() == 0
-    assert 0.5 <= watch.seconds < 4
+    assert 0.5 <= watch.seconds < 0.5 + BUSY
     server.until_logged("grace was over")
 
 
@@ -283,7 +283,7 @@ def test_asked_twice_it_ends_at_once(serve: Serve, signals: tuple[signal.Signals
             server.until(lambda status: status["state"] == "draining")
     assert running.answer().status == 503
     server.ended()
-    assert watch.seconds < 3
+    assert watch.seconds < BUSY
 
 
 def test_sigint_once_is_polite(serve: Serve) -> None:
@@ -306,7 +306,7 @@ def test_a_stop_while_workers_start_is_a_stop(serve: Serve, tmp_path: object) ->
     until("a worker is there", lambda: len(server.belongings()) == 2)
     watch = Stopwatch()
     assert server.stop() == 0
-    assert watch.seconds < 4
+    assert watch.seconds < BUSY
 
 
 # Without a word
@@ -334,7 +334,7 @@ def test_after_a_kill_the_next_server_takes_the_port_within_a_second(serve: Serv
     first.kill()
     watch = Stopwatch()
     second = serve("basic", bind=f"127.0.0.1:{port}")
-    assert watch.seconds < 1.0 + 2.0, "promised is 1 s; a busy machine may take longer"
+    assert watch.seconds < 1 + BUSY, "promised is a second"
     second.still_serves()
     for client in clients:
         assert client.ends()

@@ -42,7 +42,7 @@ def asked(request: Request) -> Any:
 
 def told(found: Any) -> Any:
     """As the core answers it."""
-    if isinstance(found, Rows) and not found.columns:
+    if isinstance(found, Rows) and not found.columns and not found:
         return {"command": found.command, "rows": found.count}
     return found
 

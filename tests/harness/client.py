@@ -72,7 +72,8 @@ class Client:
     """One connection. `sent` and `send` take bytes as they are.
 
     `segment`: bytes of a TCP segment. On a network there are 1,460; on the loopback interface 65,483, and then the
-    kernel takes megabytes from a server whose client does not read. `host` is the Host of all requests.
+    kernel takes megabytes from a server whose client does not read. `host` is the Host of all requests,
+    `source` where the connection comes from.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Client:
         receive_buffer: int | None = None,
         segment: int | None = None,
         host: str = "test",
+        source: tuple[str, int] | None = None,
     ) -> None:
         self.host = host
         family = (
@@ -93,6 +95,8 @@ class Client:
         if segment is not None:
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, segment)
         self.socket.settimeout(seconds)
+        if source is not None:
+            self.socket.bind(source)
         self.socket.connect(address)
         if family != socket.AF_UNIX:
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

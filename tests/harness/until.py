@@ -14,6 +14,12 @@ T = TypeVar("T")
 SECONDS = 20.0
 """How long a state may take. Far above what a healthy server needs, so that a busy machine fails no test."""
 
+BUSY = 5.0
+"""How many seconds a slow and busy machine may add to a time that a test looks at.
+
+What the test rules out takes longer than that: a lock that nobody gives back, a grace of 20 s, a job of a minute.
+"""
+
 PAUSE = 0.01
 """Between two looks."""
 

@@ -1,5 +1,7 @@
 //! The core: events in, effects out.
 
+use std::time::Duration;
+
 use crate::channels::{ChannelName, Channels, Cursor};
 use crate::config::Config;
 use crate::effect::{Effect, Outcome, Reason};
@@ -19,6 +21,7 @@ use crate::structures::chain::Chain;
 use crate::structures::holds::Holds;
 use crate::structures::random::Random;
 use crate::structures::timers::Timers;
+use crate::workers::queue_rate::QueueRate;
 use crate::workers::roster::Roster;
 
 /// Everything that is decided. It is told the time, and never waits, reads or writes.
@@ -36,6 +39,7 @@ pub struct Core {
     pub(crate) unrouted: Chain<RequestId>,
     /// Routed requests that no worker has.
     pub(crate) queue: Chain<RequestId>,
+    pub(crate) queue_rate: QueueRate,
     pub(crate) timers: Timers<Bell>,
     pub(crate) channels: Channels,
     /// Who needs the messages: a history, and each call that has not ended and was woken by one.
@@ -67,6 +71,7 @@ impl Core {
             lives: Lives::default(),
             unrouted: Chain::default(),
             queue: Chain::default(),
+            queue_rate: QueueRate::default(),
             timers: Timers::default(),
             channels: Channels::new(&config),
             messages: Holds::default(),
@@ -128,6 +133,12 @@ impl Core {
         self.channels.named(channel).map(|id| self.channels.cursor(id))
     }
 
+    /// How long a request that arrives now would be queued, at the soonest; `None` when nothing is known of that.
+    #[must_use]
+    pub fn queue_wait(&self, now: Moment) -> Option<Duration> {
+        self.soonest(now, self.queue.count() + self.unrouted.count())
+    }
+
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
@@ -166,7 +177,7 @@ impl Core {
             self.tend();
             self.dispatch();
         }
-        self.watch_the_waiting();
+        self.queue_rate.settled(self.now, self.queue.is_empty() && self.unrouted.is_empty());
         self.pull_jobs();
         self.tell_resumed();
         self.tell_dropped();
@@ -179,8 +190,8 @@ impl Core {
             Event::Routed { request, destination } => self.turn(request, Happening::Routed(destination)),
             Event::Left { request } => self.turn(request, Happening::Cancelled(Reason::ClientLeft)),
             Event::CancelledByOperator { request } => self.turn(request, Happening::Cancelled(Reason::Operator)),
-            Event::WorkerReady { worker, table, credit, concurrent, jobs } => {
-                self.worker_ready(worker, table, credit, concurrent, jobs);
+            Event::WorkerReady { worker, table, credit, concurrent } => {
+                self.worker_ready(worker, table, credit, concurrent);
             }
             Event::WorkerFailed { worker } => self.worker_failed(worker),
             Event::WorkerExited { worker } => self.worker_exited(worker),
@@ -237,7 +248,6 @@ impl Core {
                 Bell::Ghost(worker, place) => self.ghost_due(worker, place),
                 Bell::KeptResult(query) => self.forget_result(query),
                 Bell::JobsReady => self.jobs_due(),
-                Bell::ClaimedInVain => self.claimed_in_vain(),
                 Bell::QueriesOver => self.end_queries(),
             }
         }

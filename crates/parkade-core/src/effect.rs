@@ -242,8 +242,10 @@ pub enum Refusal {
     BadAnswer,
     /// 502: the worker that ran it died.
     WorkerDied,
-    /// 503 with `Retry-After`: the queue is full.
+    /// 503 with `Retry-After`: more are queued than the core keeps.
     QueueFull,
+    /// 503 with `Retry-After`: as fast as the queue moves, no worker would take it before its deadline.
+    QueueTooSlow,
     /// 503 with `Retry-After`: too many requests are parked.
     ParkedFull,
     /// 503 with `Retry-After`: a limit of channels.

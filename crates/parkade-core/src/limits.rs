@@ -6,8 +6,23 @@ use std::time::Duration;
 
 /// Slots of requests, so that a wrong number cannot make the table grow without end. Then: 503, queue full.
 pub const REQUESTS_COUNT_MAX: usize = 4_000_000;
-/// A queue longer than some seconds of work only makes everybody late. Then: 503 with `Retry-After`.
-pub const QUEUED_COUNT_MAX: usize = 10_000;
+/// The queue is bounded by time (`workers/queue_rate.rs`), heads and bodies by the shell's budget of bytes: this bounds what the core itself keeps,
+/// about 200 bytes for each. Then: 503 with `Retry-After`.
+pub const QUEUED_COUNT_MAX: usize = 1_000_000;
+/// So long somebody has been queued, or nobody begun, before that says anything of how fast the queue moves: a worker may be busy for a second.
+/// Then: whoever could not start before its deadline is refused.
+pub const QUEUE_SEEN_MIN: Duration = Duration::from_secs(1);
+/// So far the queue is looked back at: it includes what was before a pause that was none. Then: how fast it was earlier is forgotten.
+pub const QUEUE_LOOK_BACK: Duration = Duration::from_secs(3);
+/// So often each worker must have begun one in the time that is looked at, or it is looked back at further: four starts are three requests, and
+/// the next may begin at once, so what is said of handlers that take long is at most two thirds too good.
+pub const QUEUE_STARTS_SEEN_MIN: u64 = 4;
+/// Starts within this time are remembered as one number.
+pub const QUEUE_SPELL_MIN: Duration = Duration::from_millis(31);
+/// So many of these are remembered: half a minute at least. Then: the oldest is forgotten.
+pub const QUEUE_SPELLS_COUNT_MAX: usize = 1_024;
+/// What a client is told at most to wait before it tries again: a minute is a guess, half of it a plan. Then: it is told this.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 /// All workers together: more at once than a machine has memory for. Then: the queue waits.
 pub const RUNNING_COUNT_MAX: usize = 100_000;
 /// A parked request costs about 500 bytes in all (200 of them here), so this many stay under 512 MiB. Then: 503 with `Retry-After`, or the coroutine is told.
@@ -50,12 +65,8 @@ pub const KEPT_RESULTS_COUNT_MAX: usize = 1_000;
 /// The same in bytes.
 pub const KEPT_RESULTS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Jobs claimed before a worker is free for them. Then: they stay in the store, for whoever is free.
+/// Jobs claimed ahead of workers that run them in well under a millisecond. Then: they stay in the store, for whoever is free.
 pub const JOBS_AHEAD_COUNT_MAX: u32 = 512;
-/// A job that waited so long for a worker was claimed too early. Then: fewer are.
-pub const CLAIMED_EARLY: Duration = Duration::from_millis(20);
-/// A job that was claimed waits so long for a worker. Then: it goes back to the store, where other servers find it.
-pub const CLAIMED_IN_VAIN: Duration = Duration::from_millis(500);
 /// Jobs given to one event loop at a time. Then: they stay in the store.
 pub const JOBS_IN_A_LOOP_COUNT_MAX: u32 = 256;
 /// The first pause before a job is tried again is drawn from up to this; it doubles with each attempt.

@@ -37,6 +37,7 @@ mod slot;
 mod statements;
 mod transport;
 mod wire;
+mod wires;
 
 pub use database::{Database, TOKENS};
 pub use options::{Event, Options};

@@ -2,7 +2,7 @@
 
 use crate::transport::Setback;
 
-/// One connection for ever: never used twice.
+/// One connection for ever, never used twice: 64 bits last 500 years at a billion a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Line(pub(crate) u64);
 

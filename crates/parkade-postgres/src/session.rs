@@ -30,7 +30,12 @@ fn is_one_of(word: &[u8], words: &[&[u8]]) -> bool {
     words.iter().any(|known| known.eq_ignore_ascii_case(word))
 }
 
-/// The first word, and what stands behind it. Blanks and comments before it are read over.
+/// Whether a text may be a COMMIT that somebody wrote himself.
+pub(crate) fn ends_transaction(text: &str) -> bool {
+    is_one_of(word(text.as_bytes()).0, &[b"commit", b"end", b"prepare"])
+}
+
+/// The first word, and what stands behind it. Blanks, brackets and comments before it are read over.
 fn word(text: &[u8]) -> (&[u8], &[u8]) {
     let text = behind_comments(text);
     let end = text.iter().position(|byte| !byte.is_ascii_alphabetic()).unwrap_or(text.len());
@@ -40,13 +45,38 @@ fn word(text: &[u8]) -> (&[u8], &[u8]) {
 fn behind_comments(mut text: &[u8]) -> &[u8] {
     loop {
         text = text.trim_ascii_start();
+        text = text.strip_prefix(b"(").unwrap_or(text);
         let end = match text {
             [b'-', b'-', ..] => memchr::memchr(b'\n', text).map(|at| at + 1),
-            [b'/', b'*', ..] => text.windows(2).skip(2).position(|pair| pair == b"*/").map(|at| at + 4),
+            [b'/', b'*', ..] => comment_end(text),
+            [b'(' | b' ' | b'\t' | b'\n' | b'\r' | 0x0c, ..] => continue,
             _ => return text,
         };
         text = end.map_or(&[], |end| &text[end..]);
     }
+}
+
+/// The length of the comment that the text begins with: such comments stand within each other.
+fn comment_end(text: &[u8]) -> Option<usize> {
+    let (mut at, mut depth) = (0, 0_usize);
+    while let Some(pair) = text.get(at..at + 2) {
+        let step = match pair {
+            b"/*" => {
+                depth += 1;
+                2
+            }
+            b"*/" => {
+                depth -= 1;
+                2
+            }
+            _ => 1,
+        };
+        at += step;
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -73,6 +103,26 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(is_changed_by(text), is, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_commit_is_known_whatever_stands_before_it() {
+        for (text, is) in [
+            ("commit", true),
+            (" \n\tEND", true),
+            ("-- done\ncommit", true),
+            ("/* a /* b */ c */ commit", true),
+            ("/* a /* b */ commit", false),
+            ("/*/ commit */ select 1", false),
+            ("(( commit", true),
+            ("prepare transaction 'x'", true),
+            ("committed()", false),
+            ("select 1 -- commit", false),
+            ("--", false),
+            ("/**/end", true),
+        ] {
+            assert_eq!(ends_transaction(text), is, "{text}");
         }
     }
 }

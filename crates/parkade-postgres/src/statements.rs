@@ -82,6 +82,12 @@ impl Statements {
         self.closing.extend(forgotten.filter(|name| !name.is_empty()));
     }
 
+    /// Nothing that was prepared is to be used again.
+    pub(crate) fn forget_all(&mut self) {
+        let names = self.by_text.drain().map(|(_, used)| used.statement.name.clone());
+        self.closing.extend(names.filter(|name| !name.is_empty()));
+    }
+
     /// The names that the next flight is to close.
     pub(crate) fn take_closing(&mut self) -> impl Iterator<Item = Box<str>> {
         self.closing.drain(..)

@@ -130,8 +130,10 @@ impl RowWriter {
     /// The text ends. `rows`: what the database says of rows it changed, when the statement gives none back.
     #[must_use]
     pub fn end(&mut self, columns: &Columns, command: &str, changed: u64) -> Summary {
-        let rows = if columns.count() > 0 { self.rows } else { changed };
-        if columns.count() == 0 {
+        // Rows may have no columns (`select from t`): a statement that gives none has neither.
+        let gives_rows = columns.count() > 0 || self.rows > 0;
+        let rows = if gives_rows { self.rows } else { changed };
+        if !gives_rows {
             self.out.extend_from_slice(b"{\"command\":");
             json::string(&mut self.out, command.as_bytes());
             self.out.extend_from_slice(format!(",\"rows\":{rows}}}").as_bytes());
@@ -140,6 +142,7 @@ impl RowWriter {
                 (Shape::Rows, 0) => self.out.extend_from_slice(b"[]"),
                 (Shape::Rows, _) => self.out.put_u8(b']'),
                 (Shape::One | Shape::Value, 0) => self.out.extend_from_slice(b"null"),
+                (Shape::Value, _) if columns.count() == 0 => self.out.extend_from_slice(b"null"),
                 (Shape::One | Shape::Value, _) => {}
             }
         }
@@ -212,6 +215,15 @@ mod tests {
     #[test]
     fn a_statement_without_rows_says_what_it_did() {
         assert_eq!(written(Shape::Rows, &[], 0), Ok(("{\"command\":\"UPDATE\",\"rows\":7}".into(), 7)));
+    }
+
+    #[test]
+    fn rows_without_columns_are_rows() {
+        for (shape, rows, text) in
+            [(Shape::Rows, 2, "[{},\n{}]"), (Shape::Rows, 1, "[{}]"), (Shape::One, 1, "{}"), (Shape::Value, 1, "null")]
+        {
+            assert_eq!(written(shape, &[], rows), Ok((text.into(), rows.cast_unsigned())), "{shape:?}");
+        }
     }
 
     #[test]

@@ -17,8 +17,8 @@ pub use layers::Layers;
 pub use table::settings_table;
 pub use values::{HEADER_COUNT_MAX, OrNone, duration};
 use values::{
-    count, count_or_none, duration_or_none, head_size, header_count, job_workers, percent, positive_duration, size,
-    size_or_none, whole, workers,
+    count, count_or_none, duration_or_none, head_size, header_count, percent, positive_duration, size, size_or_none,
+    whole, workers,
 };
 
 /// What the operator has decided, parsed.
@@ -56,12 +56,22 @@ pub struct ListenSettings {
     /// Where to listen: host:port, :port or unix:FILE; may be given many times
     #[arg(long, value_name = "ADDR", value_delimiter = ',', default_value = "127.0.0.1:8000")]
     pub bind: Vec<Bind>,
-    /// Believe Forwarded and X-Forwarded-* of these peers: a network, an address, unix or *; may be given many times
+    /// Believe these peers when they say who asked them: a network, an address, unix or *; may be given many times
     #[arg(long, value_name = "PEER", value_delimiter = ',')]
     pub trust: Vec<Trust>,
+    /// How they say it: in X-Forwarded-For and X-Forwarded-Proto, or in Forwarded; the other is not believed
+    #[arg(long, value_name = "KIND", value_enum, default_value = "x-forwarded")]
+    pub forwarded: Forwarded,
     /// Serve health, status, metrics and publishing at this host:port too; may be given many times
     #[arg(long, value_name = "ADDR", value_delimiter = ',', value_parser = address::admin)]
     pub admin: Vec<SocketAddr>,
+}
+
+/// The header fields in which a proxy says who asked it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Forwarded {
+    XForwarded,
+    Forwarded,
 }
 
 /// The processes that run the application.
@@ -134,9 +144,6 @@ pub struct HttpSettings {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Core")]
 pub struct CoreSettings {
-    /// Requests queued for a worker; more are 503
-    #[arg(long, value_name = "COUNT", value_parser = count, default_value = "10000")]
-    pub queue_limit: usize,
     /// Requests parked; more are 503
     #[arg(long, value_name = "COUNT", value_parser = count, default_value = "1000000")]
     pub parked_limit: usize,
@@ -191,8 +198,8 @@ pub struct JobSettings {
     // As with --database: taken as text and never shown, for there may be a password in it.
     #[arg(long, value_name = "URL", hide_default_value = true)]
     pub jobs: Option<String>,
-    /// Workers that run nothing but jobs, beside those that serve requests, if the application declares jobs; auto is half the number of cores, at least one. 0: jobs are stored here and run by other servers
-    #[arg(long, value_name = "COUNT", value_parser = job_workers, default_value = "auto")]
+    /// Workers beside the others that run nothing but jobs; 0: jobs are run by the workers that serve requests
+    #[arg(long, value_name = "COUNT", value_parser = whole, default_value = "0")]
     pub job_workers: usize,
     /// An attempt of a job must have ended after this time, waits not counted; 0 is never
     #[arg(long, value_name = "TIME", value_parser = duration_or_none, default_value = "10m")]

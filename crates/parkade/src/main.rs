@@ -4,6 +4,7 @@ mod admin;
 mod check;
 mod cli;
 mod clock;
+mod complaints;
 mod config;
 mod databases;
 mod dev;
@@ -18,6 +19,7 @@ mod server;
 mod status_view;
 mod store;
 mod terminal;
+mod tls_refusal;
 mod words;
 mod workers;
 

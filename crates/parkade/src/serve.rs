@@ -11,10 +11,10 @@ use tokio::sync::mpsc;
 
 use crate::admin::{self, AdminDoor};
 use crate::cli::Application;
-use crate::config::{Bind, Settings, Trust as TrustSetting};
+use crate::config::{Bind, Forwarded, ListenSettings, Settings, Trust as TrustSetting};
 use crate::databases::{self, Databases};
 use crate::error::Error;
-use crate::http::forwarded::Trust;
+use crate::http::forwarded::{Kind, Trust};
 use crate::http::limits::Limits;
 use crate::http::listen::Listener;
 use crate::http::{Http, Setup};
@@ -45,7 +45,7 @@ pub fn serve(application: &Application) -> Result<ExitCode, Error> {
     let connections_count_max = settings.http.connections_limit.min(descriptors_for_connections(settings));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let exit = runtime.block_on(async {
-        let setup = Setup { limits: limits(settings, connections_count_max), trust: trust(&settings.listen.trust) };
+        let setup = Setup { limits: limits(settings, connections_count_max), trust: trust(&settings.listen) };
         let http = Http::new(listen(&settings.listen.bind)?, setup)?;
         announce(application, &http);
         let (inputs, heard) = mpsc::channel(INPUTS_COUNT_MAX);
@@ -167,9 +167,13 @@ fn limits(settings: &Settings, connection_count_max: usize) -> Limits {
     }
 }
 
-fn trust(peers: &[TrustSetting]) -> Trust {
-    let mut trust = Trust::default();
-    for peer in peers {
+fn trust(listen: &ListenSettings) -> Trust {
+    let kind = match listen.forwarded {
+        Forwarded::XForwarded => Kind::XForwarded,
+        Forwarded::Forwarded => Kind::Forwarded,
+    };
+    let mut trust = Trust { kind, ..Trust::default() };
+    for peer in &listen.trust {
         match peer {
             TrustSetting::Everyone => {
                 trust.unix = true;
@@ -191,7 +195,6 @@ fn config(settings: &Settings) -> Config {
         seed: fastrand::u64(..),
         // Microseconds: two servers started one after the other never share an epoch.
         epoch: u64::try_from(since_1970.as_micros()).unwrap_or(1),
-        queued_count_max: settings.limits.queue_limit,
         parked_count_max: settings.limits.parked_limit,
         deadline: workers.deadline,
         kill_grace: workers.kill_grace,

@@ -1,6 +1,6 @@
 //! How what the core decides is called wherever people read it: in the logs, on the status page, in the metrics.
 
-use parkade_core::{Ending, KillReason, Reason, Refusal, Refused, ReloadOutcome, Role, WaitKind, WorkerState};
+use parkade_core::{Ending, KillReason, Reason, Refusal, Refused, ReloadOutcome, WaitKind, WorkerState};
 
 /// How a request ended.
 #[must_use]
@@ -33,6 +33,7 @@ pub fn refusal(refusal: Refusal) -> &'static str {
         Refusal::BadAnswer => "bad answer",
         Refusal::WorkerDied => "worker died",
         Refusal::QueueFull => "queue full",
+        Refusal::QueueTooSlow => "queue too slow",
         Refusal::ParkedFull => "parked full",
         Refusal::ChannelsFull => "channels full",
         Refusal::WorkerOverloaded => "worker overloaded",
@@ -93,14 +94,6 @@ pub fn wait(kind: WaitKind) -> &'static str {
         WaitKind::Stream => "stream",
         WaitKind::Query => "query",
         WaitKind::Job => "job",
-    }
-}
-
-#[must_use]
-pub fn role(role: Role) -> &'static str {
-    match role {
-        Role::Requests => "requests",
-        Role::Jobs => "jobs",
     }
 }
 

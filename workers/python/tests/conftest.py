@@ -51,6 +51,7 @@ class Core:
         self._decoder = f.Decoder()
         self._frames: list[tuple[str, int, Any]] = []
         self._stream = 0
+        self.said: list[str] = []  # what came so far, BEGAN included, which `next` reads over
         self.process = subprocess.Popen(
             [sys.executable, "-m", "parkade", target],
             stdin=requests,
@@ -76,7 +77,10 @@ class Core:
                 return "END", 0, None
             for kind, flags, stream, payload in self._decoder.feed(data):
                 name = f.NAMES[kind] + ("+" if flags & f.MORE else "")
-                self._frames.append((name, stream, read(FROM_WORKER, kind, stream, payload)))
+                self.said.append(f"{name} {stream}" if stream else name)
+                value = read(FROM_WORKER, kind, stream, payload)
+                if kind != f.BEGAN:
+                    self._frames.append((name, stream, value))
         return self._frames.pop(0)
 
     def names(self, count: int) -> list[str]:

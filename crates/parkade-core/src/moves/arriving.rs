@@ -8,6 +8,7 @@ use crate::id::{RequestId, TableId};
 use crate::life::journey::{Journey, Patience};
 use crate::life::machine::Happening;
 use crate::life::{Accepted, Bell, Life, Routed, Turn, Work};
+use crate::moment::Moment;
 use crate::routes::Destination;
 
 impl Core {
@@ -32,10 +33,14 @@ impl Core {
         self.turn(request, happening);
     }
 
-    /// Why this request cannot be had self.now. What needs no worker is not bounded by the queue.
+    /// Why this request cannot be had now. What needs no worker is not bounded by the queue.
     fn inadmissible(&self, destination: &Destination) -> Option<Refusal> {
         let for_a_worker =
             matches!(destination, Destination::Handler { .. } | Destination::Fallback { .. } | Destination::Unknown);
+        let deadline = match destination {
+            Destination::Handler { deadline, .. } => *deadline,
+            _ => self.config.deadline,
+        };
         // The request itself stands among the unrouted already.
         let queued_before = self.queue.count() + self.unrouted.count() - 1;
         if !self.staff.is_open() {
@@ -44,9 +49,20 @@ impl Core {
             Some(Refusal::NoApplication)
         } else if for_a_worker && queued_before >= self.config.queued_count_max.max(1) {
             Some(Refusal::QueueFull)
+        } else if for_a_worker && self.would_start_too_late(queued_before, deadline) {
+            Some(Refusal::QueueTooSlow)
         } else {
             None
         }
+    }
+
+    fn would_start_too_late(&self, queued_before: usize, deadline: Option<Duration>) -> bool {
+        let deadline = Patience::from(deadline).duration();
+        deadline.is_some_and(|deadline| self.soonest(self.now, queued_before).is_some_and(|soonest| soonest > deadline))
+    }
+
+    pub(crate) fn soonest(&self, now: Moment, queued_before: usize) -> Option<Duration> {
+        self.queue_rate.soonest(now, queued_before, self.roster.servers(self.staff.serving))
     }
 
     pub(crate) fn route(&mut self, request: RequestId, life: Accepted, destination: Destination) -> Life {

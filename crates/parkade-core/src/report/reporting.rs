@@ -27,6 +27,7 @@ impl Core {
             },
             runs: self.runs(),
             waits: self.waits(now),
+            queue_wait: self.queue_wait(now),
             workers: self.roster.iter().map(|worker| self.worker_status(now, worker)).collect(),
             channels: self.channel_status(now),
             channels_count: self.channels.count(),
@@ -57,7 +58,7 @@ impl Core {
     #[must_use]
     pub fn ready(&self) -> bool {
         let serves = |worker: &Worker| {
-            worker.generation == self.staff.serving && worker.stage == Stage::Ready && worker.role == Role::Requests
+            worker.generation == self.staff.serving && worker.stage == Stage::Ready && worker.role() != Some(Role::Jobs)
         };
         self.staff.service == Service::Open && self.roster.iter().any(serves)
     }
@@ -117,7 +118,7 @@ impl Core {
             state,
             generation: worker.generation,
             concurrent: worker.is_concurrent(),
-            role: worker.role,
+            for_jobs: worker.role() == Some(Role::Jobs),
             done: worker.done,
             jobs_done: worker.jobs_done,
             held: worker.held.count(),

@@ -7,7 +7,6 @@ use crate::config::Config;
 use crate::effect::ReloadOutcome;
 use crate::id::{DatabaseId, QueryId, WorkerId};
 use crate::moment::Moment;
-use crate::workers::worker::Role;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
@@ -17,6 +16,8 @@ pub struct Status {
     pub runs: LivesStatus,
     /// What parked requests wait for.
     pub waits: Vec<WaitStatus>,
+    /// How long a request that arrives now is queued, at the soonest. `None`: nothing is known of that.
+    pub queue_wait: Option<Duration>,
     pub workers: Vec<WorkerStatus>,
     /// Those with most waiters first, at most [`STATUS_CHANNELS_COUNT_MAX`](crate::limits::STATUS_CHANNELS_COUNT_MAX).
     pub channels: Vec<ChannelStatus>,
@@ -32,7 +33,7 @@ pub struct Status {
     pub jobs_running: usize,
     /// Claimed, and not given to a worker.
     pub jobs_waiting: usize,
-    /// So long none of these is begun, nor another claimed: workers of jobs keep dying, and none is there.
+    /// So long none of these is begun, nor another claimed: workers died of jobs.
     pub jobs_put_off: Option<Duration>,
     /// Requests, and runs of other jobs, that wait for a job to end.
     pub jobs_watched: usize,
@@ -122,7 +123,8 @@ pub struct WorkerStatus {
     pub state: WorkerState,
     pub generation: u32,
     pub concurrent: bool,
-    pub role: Role,
+    /// It runs nothing but jobs.
+    pub for_jobs: bool,
     /// Closing frames that it has written.
     pub done: u64,
     /// How many of these were about jobs.

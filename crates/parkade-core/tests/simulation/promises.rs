@@ -1,9 +1,10 @@
 //! What must hold after every step.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use parkade_core::{
-    ChannelStatus, Event, MessageId, RequestId, Role, State, Status, Then, Wait, WorkerId, WorkerState,
+    ChannelStatus, Destination, Event, MessageId, Refusal, RequestId, State, Status, Then, Wait, WorkerId, WorkerState,
 };
 
 use crate::model::{Place, Waiting};
@@ -20,6 +21,9 @@ pub struct Before {
     dying: Option<WorkerId>,
     exited: bool,
     published: Option<MessageId>,
+    /// The deadline of who arrives, and how long it would be queued at the soonest.
+    arriving: Option<(Option<Duration>, Option<Duration>)>,
+    too_slow: u64,
 }
 
 pub fn before(world: &World, event: &Event) -> Before {
@@ -37,7 +41,35 @@ pub fn before(world: &World, event: &Event) -> Before {
     }
     let published = world.model.publishing.as_ref().map(|(_, message)| *message);
     let exited = matches!(event, Event::WorkerExited { .. });
-    Before { waiting: waiting(world), lost, untouched, dying, exited, published }
+    let too_slow = world.core.counts().refused.of(Refusal::QueueTooSlow);
+    Before {
+        waiting: waiting(world),
+        lost,
+        untouched,
+        dying,
+        exited,
+        published,
+        arriving: arriving(world, event),
+        too_slow,
+    }
+}
+
+fn arriving(world: &World, event: &Event) -> Option<(Option<Duration>, Option<Duration>)> {
+    let Event::Arrived { destination, .. } = event else { return None };
+    let deadline = match destination {
+        Destination::Handler { deadline, .. } => *deadline,
+        Destination::Fallback { .. } | Destination::Unknown => world.core.config().deadline,
+        _ => None,
+    };
+    Some((deadline, world.core.queue_wait(world.now)))
+}
+
+/// Nobody is refused for time who could start before its deadline, as far as can be said, and nothing but an arrival is.
+fn only_who_would_start_too_late_is_refused_for_it(world: &World, before: &Before) {
+    if world.core.counts().refused.of(Refusal::QueueTooSlow) > before.too_slow {
+        let (deadline, wait) = before.arriving.expect("somebody who was queued is refused for time");
+        assert!(wait > deadline && deadline.is_some(), "refused for time: {wait:?} in the queue, {deadline:?} to go");
+    }
 }
 
 fn waiting(world: &World) -> Vec<(RequestId, MessageId, Then)> {
@@ -61,6 +93,7 @@ pub fn check(world: &mut World, before: &Before) {
     a_publish_reached_all(world, before);
     nobody_waits_on_a_channel_unknown(world, &status);
     nobody_waits_for_what_is_held(world, &status);
+    only_who_would_start_too_late_is_refused_for_it(world, before);
     bounds_hold(world, &status);
     query_promises::check(world, &status);
     job_promises::check(world, &status);
@@ -134,10 +167,9 @@ fn workers_are_as_told(world: &World, status: &Status) {
     }
 }
 
-/// Promise 4. Jobs are no reason: none is where requests run.
+/// Promise 4.
 fn nothing_queues_beside_an_idle_worker(world: &World, status: &Status) {
-    let (queued, running) = (status.lives.routed - status.runs.routed, status.lives.running - status.runs.running);
-    if queued == 0 || running >= status.limits.running_count_max {
+    if status.lives.routed == status.jobs_waiting || status.lives.running >= status.limits.running_count_max {
         return;
     }
     let idle = status.workers.iter().find(|worker| {
@@ -145,7 +177,7 @@ fn nothing_queues_beside_an_idle_worker(world: &World, status: &Status) {
         let ready = matches!(worker.state, WorkerState::Ready | WorkerState::Busy)
             || worker.state == WorkerState::Draining && world.model.drains && !process.replaced;
         ready
-            && worker.role == Role::Requests
+            && !worker.for_jobs
             && worker.generation == status.generation
             && (process.streams.is_empty() || !process.concurrent && process.busy() == 0)
             && process.credit > 0
@@ -216,8 +248,8 @@ fn bounds_hold(world: &World, status: &Status) {
     assert_eq!(status.messages_held, world.model.messages.len(), "messages that nobody needs are kept");
     let ghosts =
         world.model.processes.values().flat_map(|process| &process.streams).filter(|stream| stream.ghost).count();
-    // One for the end of queries, two for the next jobs and those that wait.
-    let kept = world.model.databases.kept.len() + usize::from(world.model.drains) + 2;
+    // One for the end of queries, one for the next jobs.
+    let kept = world.model.databases.kept.len() + usize::from(world.model.drains) + 1;
     assert!(status.alarms <= world.model.requests.len() + ghosts + kept, "alarms for nobody");
 }
 

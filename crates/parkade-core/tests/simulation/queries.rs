@@ -293,6 +293,7 @@ impl Model {
             | Refusal::WorkerDied
             | Refusal::NoApplication
             | Refusal::QueueFull
+            | Refusal::QueueTooSlow
             | Refusal::StoreFull
             | Refusal::StoreUnavailable => true,
             _ => false,

@@ -53,8 +53,7 @@ impl World {
         ready.temper = if slow { Temper::Slow } else { Temper::Quick };
         ready.front_since = now;
         self.model.may_fail = false;
-        let jobs = self.declared;
-        self.tell(Event::WorkerReady { worker: process.id, table, credit, concurrent, jobs });
+        self.tell(Event::WorkerReady { worker: process.id, table, credit, concurrent });
     }
 
     pub(crate) fn exits(&mut self, process: &Process) {

@@ -6,22 +6,19 @@ use std::time::Instant;
 use bytes::BytesMut;
 use mio::{Interest, Token};
 
-use super::{Database, Stand, Wired, offset_of};
+use super::{Database, Stand, Wired, wired};
 use crate::line::{Destination, Line, Loss};
 use crate::transport::{Attempt, Attempts, Refusal, Resolver, Setback, Transport, known};
 
 impl Database {
     pub(super) fn open(&mut self, now: Instant, line: Line, destination: Destination) {
         let nothing = Attempts::new(&self.settings, &[]);
-        let wired = Wired {
-            line,
-            attempts: nothing,
-            attempt: None,
-            transport: None,
-            rest: BytesMut::new(),
-            stand: Stand::default(),
-        };
-        self.wired.insert(offset_of(line), wired);
+        let wired =
+            Wired { attempts: nothing, attempt: None, transport: None, rest: BytesMut::new(), stand: Stand::default() };
+        if self.wires.insert(line, wired).is_err() {
+            let why = "there are more connections than it has numbers for";
+            return self.pool.lost(now, line, Loss::Unreachable(why.into()));
+        }
         match destination {
             Destination::As(other) => match self.again(other) {
                 Some(attempt) => self.dial(now, line, attempt),
@@ -36,7 +33,7 @@ impl Database {
 
     /// The way that an open connection has gone.
     fn again(&self, line: Line) -> Option<Attempt> {
-        let wired = self.wired.get(&offset_of(line)).filter(|wired| wired.line == line)?;
+        let wired = self.wires.get(line)?;
         let transport = wired.transport.as_ref()?;
         wired.attempt.as_ref().map(|attempt| attempt.again(transport.is_tls()))
     }
@@ -58,7 +55,7 @@ impl Database {
         let answers: Vec<_> = resolver.answers().collect();
         for (line, found) in answers {
             let line = Line(line);
-            if self.wired.get(&offset_of(line)).is_none_or(|wired| wired.line != line) {
+            if self.wires.get(line).is_none() {
                 continue;
             }
             let attempts = Attempts::new(&self.settings, &found);
@@ -73,7 +70,7 @@ impl Database {
 
     fn begin_or(&mut self, now: Instant, line: Line, mut attempts: Attempts, why: Option<String>) {
         let first = attempts.first();
-        if let Some(wired) = self.wired.get_mut(&offset_of(line)) {
+        if let Some(wired) = wired(&mut self.wires, &mut self.pool, now, line) {
             wired.attempts = attempts;
         }
         if let Some(attempt) = first {
@@ -84,10 +81,9 @@ impl Database {
     }
 
     fn dial(&mut self, now: Instant, line: Line, attempt: Attempt) {
-        let offset = offset_of(line);
-        let Some(wired) = self.wired.get_mut(&offset) else { return };
+        let Some(token) = self.wires.token(line).map(|token| Token(self.first_token + token)) else { return };
+        let Some(wired) = wired(&mut self.wires, &mut self.pool, now, line) else { return };
         let made = Transport::connect(&attempt, &self.tls).and_then(|mut transport| {
-            let token = Token(self.first_token + offset);
             self.registry.register(&mut transport, token, Interest::READABLE | Interest::WRITABLE)?;
             Ok(transport)
         });
@@ -103,7 +99,7 @@ impl Database {
 
     /// Whether the transport is open; the pool is told when it has just become so.
     pub(super) fn go_on(&mut self, now: Instant, line: Line) -> bool {
-        let Some(wired) = self.wired.get_mut(&offset_of(line)) else { return false };
+        let Some(wired) = wired(&mut self.wires, &mut self.pool, now, line) else { return false };
         let Some(transport) = &mut wired.transport else { return false };
         if transport.is_open() {
             return true;
@@ -138,7 +134,7 @@ impl Database {
     }
 
     fn next(&mut self, now: Instant, line: Line, setback: Setback, loss: Loss) {
-        let Some(wired) = self.wired.get_mut(&offset_of(line)) else { return };
+        let Some(wired) = wired(&mut self.wires, &mut self.pool, now, line) else { return };
         if let Some(mut transport) = wired.transport.take() {
             let _ = self.registry.deregister(&mut transport);
         }

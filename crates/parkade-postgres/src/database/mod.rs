@@ -11,15 +11,15 @@ use bytes::BytesMut;
 use parkade_sql::{LeaseId, QueryId, Status, Work};
 
 use crate::handshake::Terms;
-use crate::ids::IdMap;
 use crate::line::{Action, Line, Loss, Manner};
 use crate::pool::Pool;
 use crate::settings::Settings;
 use crate::transport::{Attempt, Attempts, Resolver, TlsPlan, Transport};
+use crate::wires::{SPACE, Wires};
 use crate::{Event, Options};
 
 /// So many tokens belong to a database, from its first on. The first is the resolver's.
-pub const TOKENS: usize = 1 << 16;
+pub const TOKENS: usize = SPACE.tokens();
 
 /// A PostgreSQL database for one owner on one thread, who polls.
 ///
@@ -33,9 +33,11 @@ pub struct Database {
     registry: mio::Registry,
     first_token: usize,
     resolver: Option<Resolver>,
-    wired: IdMap<usize, Wired>,
-    /// Sockets to look at in the next turn.
-    ready: Vec<usize>,
+    wires: Wires<Wired>,
+    /// Names have been looked up.
+    is_resolved: bool,
+    /// Lines whose sockets are to be looked at in the next turn.
+    ready: Vec<Line>,
     /// Lines with something to say in the next turn.
     speaking: Vec<Line>,
     resumed: Vec<Line>,
@@ -47,7 +49,6 @@ pub struct Database {
 /// The socket of a line.
 #[derive(Debug)]
 struct Wired {
-    line: Line,
     attempts: Attempts,
     attempt: Option<Attempt>,
     /// `None`: the name is being resolved.
@@ -97,7 +98,8 @@ impl Database {
             registry,
             first_token,
             resolver: None,
-            wired: IdMap::default(),
+            wires: Wires::new(SPACE),
+            is_resolved: false,
             ready: Vec::new(),
             speaking: Vec::new(),
             resumed: Vec::new(),
@@ -123,16 +125,18 @@ impl Database {
             return;
         };
         if offset == 0 {
-            return self.ready.push(0);
+            self.is_resolved = true;
+            return;
         }
-        let Some(wired) = self.wired.get_mut(&offset) else { return };
+        let Some(line) = self.wires.line_of(offset) else { return };
+        let Some(wired) = self.wires.get_mut(line) else { return };
         let is_open = wired.transport.as_ref().is_some_and(Transport::is_open);
         wired.stand.readable = wired.stand.readable.max(readable);
         if (readable > Readable::Nothing || !is_open) && !mem::replace(&mut wired.stand.is_queued, true) {
-            self.ready.push(offset);
+            self.ready.push(line);
         }
         if writable && is_open && mem::take(&mut wired.stand.is_blocked) {
-            self.speaking.push(wired.line);
+            self.speaking.push(line);
         }
     }
 
@@ -142,10 +146,13 @@ impl Database {
         self.carry_out(now);
         self.pool.take_resumed(&mut self.resumed);
         while let Some(line) = self.resumed.pop() {
-            self.look_at(line);
+            self.look_at(now, line);
         }
-        for offset in mem::take(&mut self.ready) {
-            self.look(now, offset);
+        if mem::take(&mut self.is_resolved) {
+            self.take_answers(now);
+        }
+        for line in mem::take(&mut self.ready) {
+            self.look(now, line);
         }
         self.pool.act();
         self.carry_out(now);
@@ -156,7 +163,7 @@ impl Database {
     /// Whether another turn is due at once.
     #[must_use]
     pub fn has_more(&self) -> bool {
-        !self.ready.is_empty() || !self.speaking.is_empty() || self.pool.has_news()
+        self.is_resolved || !self.ready.is_empty() || !self.speaking.is_empty() || self.pool.has_news()
     }
 
     /// When the next turn is due at the latest.
@@ -197,7 +204,7 @@ impl Database {
     /// Whether all connections are closed.
     #[must_use]
     pub fn is_ended(&self) -> bool {
-        self.pool.is_ended() && self.wired.is_empty()
+        self.pool.is_ended() && self.wires.is_empty()
     }
 
     fn carry_out(&mut self, now: Instant) {
@@ -218,7 +225,7 @@ impl Database {
 
     fn close(&mut self, line: Line, manner: Manner) {
         const TERMINATE: &[u8] = b"X\0\0\0\x04";
-        let Some(wired) = self.wired.remove(&offset_of(line)) else { return };
+        let Some(wired) = self.wires.remove(line) else { return };
         let Some(mut transport) = wired.transport else { return };
         if manner == Manner::Polite && !wired.stand.is_blocked {
             // Should that fail, it is closed all the same.
@@ -232,7 +239,7 @@ impl Database {
         self.pool.take_speaking(&mut self.speaking);
         let mut speaking = mem::take(&mut self.speaking);
         for line in speaking.drain(..) {
-            let Some(wired) = self.wired.get_mut(&offset_of(line)) else { continue };
+            let Some(wired) = wired(&mut self.wires, &mut self.pool, now, line) else { continue };
             let Some(transport) = wired.transport.as_mut().filter(|transport| transport.is_open()) else { continue };
             let Some(out) = self.pool.outgoing(line) else { continue };
             match transport.write(out) {
@@ -248,8 +255,11 @@ impl Database {
     }
 }
 
-/// The token of a line, behind the resolver's. Those of lines that were open at the same time differ.
-fn offset_of(line: Line) -> usize {
-    let cycle = TOKENS as u64 - 1;
-    usize::try_from(line.0 % cycle).expect("it is less than the number of tokens") + 1
+/// The socket of a line. A line that has none is lost; one that the pool has closed since is nothing to it any more.
+fn wired<'a>(wires: &'a mut Wires<Wired>, pool: &mut Pool, now: Instant, line: Line) -> Option<&'a mut Wired> {
+    let found = wires.get_mut(line);
+    if found.is_none() {
+        pool.lost(now, line, Loss::Broken("its socket is gone".into()));
+    }
+    found
 }

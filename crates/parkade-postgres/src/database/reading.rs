@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use bytes::{Buf, BytesMut};
 
-use super::{Database, Readable, Wired, offset_of};
+use super::{Database, Readable, Wired, wired};
 use crate::limits::{BUFFER_KEPT_BYTES, READS_COUNT_MAX};
 use crate::line::{Line, Loss};
 use crate::transport::Read;
@@ -20,13 +20,9 @@ enum After {
 
 impl Database {
     /// A socket has something to say, or may be read on.
-    pub(super) fn look(&mut self, now: Instant, offset: usize) {
-        if offset == 0 {
-            return self.take_answers(now);
-        }
-        let Some(wired) = self.wired.get_mut(&offset) else { return };
+    pub(super) fn look(&mut self, now: Instant, line: Line) {
+        let Some(wired) = wired(&mut self.wires, &mut self.pool, now, line) else { return };
         wired.stand.is_queued = false;
-        let line = wired.line;
         if !self.go_on(now, line) {
             return;
         }
@@ -39,23 +35,21 @@ impl Database {
                 After::Enough => return,
             }
         }
-        self.look_at(line);
+        self.look_at(now, line);
     }
 
     /// In the next turn.
-    pub(super) fn look_at(&mut self, line: Line) {
-        let offset = offset_of(line);
-        if let Some(wired) = self.wired.get_mut(&offset)
-            && wired.line == line
+    pub(super) fn look_at(&mut self, now: Instant, line: Line) {
+        if let Some(wired) = wired(&mut self.wires, &mut self.pool, now, line)
             && wired.stand.readable > Readable::Nothing
             && !mem::replace(&mut wired.stand.is_queued, true)
         {
-            self.ready.push(offset);
+            self.ready.push(line);
         }
     }
 
     fn read(&mut self, now: Instant, line: Line) -> After {
-        let Some(wired) = self.wired.get_mut(&offset_of(line)) else { return After::Enough };
+        let Some(wired) = wired(&mut self.wires, &mut self.pool, now, line) else { return After::Enough };
         let Some(transport) = &mut wired.transport else { return After::Enough };
         let buffer = if wired.rest.is_empty() { &mut self.buffer } else { &mut wired.rest };
         match transport.read(buffer) {

@@ -10,6 +10,7 @@ use parkade_sql::{Certainty, Failure, FailureKind, Isolation, Mode, Query, Query
 use std::sync::Arc;
 
 use crate::limits::PIECE_BYTES_MIN;
+use crate::session::ends_transaction;
 use crate::wire::error::ServerError;
 use crate::wire::message::Transaction;
 pub(crate) use hearing::Heard;
@@ -63,6 +64,11 @@ impl Job {
 
     pub(crate) fn take(&mut self, bytes: usize) {
         self.taken_bytes += bytes;
+    }
+
+    /// Why nothing that is prepared is to be trusted, if the server has said so.
+    pub(crate) fn stale(&self) -> Option<&ServerError> {
+        self.error.as_ref().filter(|error| error.is_stale_statement())
     }
 
     /// What has come so far, when that is worth a piece.
@@ -135,12 +141,6 @@ fn rolled_back() -> ServerError {
         message: "the transaction had failed and was rolled back".into(),
         routine: "".into(),
     }
-}
-
-/// Whether a text may be a COMMIT that somebody wrote himself.
-fn ends_transaction(text: &str) -> bool {
-    let word = text.trim_start().split(|letter: char| !letter.is_ascii_alphabetic()).next().unwrap_or("");
-    ["commit", "end", "prepare"].iter().any(|ending| word.eq_ignore_ascii_case(ending))
 }
 
 fn begin_text(mode: Mode) -> String {

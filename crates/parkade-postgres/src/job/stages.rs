@@ -89,7 +89,7 @@ impl Job {
     pub(crate) fn advance(&mut self, transaction: Transaction, means: &mut Means<'_>) -> Step {
         self.doubt(means);
         let sent = match (&self.error, &self.stage) {
-            (Some(error), _) if error.is_stale_statement() && self.may_begin_anew(transaction) => {
+            (Some(_), _) if self.stale().is_some() && self.may_begin_anew(transaction) => {
                 self.sending(means, Self::begin_anew)
             }
             (Some(_), _) | (None, Stage::Running | Stage::Simple | Stage::Direct) => return Step::Over,
@@ -153,14 +153,11 @@ impl Job {
         !self.is_retried && may_retry(&self.work, transaction, self.given_bytes)
     }
 
-    /// The prepared statement is stale: forgotten, and prepared again.
+    /// The prepared statement is stale, and forgotten by now: it is prepared again.
     fn begin_anew(&mut self, means: &mut Means<'_>) -> Result<(), Failure> {
         self.is_retried = true;
         self.error = None;
         self.rows = None;
-        if let Some(query) = statement_of(&self.work) {
-            means.statements.forget(&query.text);
-        }
         self.prepare(means)
     }
 

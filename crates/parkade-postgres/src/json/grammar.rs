@@ -11,6 +11,36 @@ pub fn is_document(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok() && Reader { rest: text }.document().is_some()
 }
 
+/// Where the halves of surrogate pairs stand alone in a document, each as six bytes (`\ud800`): the grammar has them, Unicode has no letter for them, and
+/// who reads JSON strictly refuses the whole text.
+pub fn lone_surrogates(document: &[u8]) -> impl Iterator<Item = usize> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let at = from + memchr::memchr(b'\\', &document[from..])?;
+            let (unit, next) = (escaped_unit(&document[at..]), document.get(at + 6..).and_then(escaped_unit));
+            let is_pair = matches!((unit, next), (Some(0xd800..0xdc00), Some(0xdc00..0xe000)));
+            from = at
+                + if is_pair {
+                    12
+                } else if unit.is_some() {
+                    6
+                } else {
+                    2
+                };
+            if !is_pair && matches!(unit, Some(0xd800..0xe000)) {
+                return Some(at);
+            }
+        }
+    })
+}
+
+/// The UTF-16 unit of the escape that the text begins with, if that is one.
+fn escaped_unit(text: &[u8]) -> Option<u32> {
+    let digits = text.strip_prefix(b"\\u")?.get(..4)?;
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
 /// What follows the number that a text begins with.
 fn number(text: &[u8]) -> Option<&[u8]> {
     let text = text.strip_prefix(b"-").unwrap_or(text);

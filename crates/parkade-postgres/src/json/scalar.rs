@@ -12,7 +12,7 @@ pub enum Scalar {
     Number,
     /// A number that may be wanted as a string.
     Int8,
-    /// Copied as it is.
+    /// Copied as it is; half a surrogate pair becomes U+FFFD.
     Json,
     Bytea,
     Timestamptz,
@@ -26,7 +26,7 @@ impl Scalar {
         match self {
             Self::Bool => out.extend_from_slice(boolean(text)?),
             Self::Number | Self::Int8 => copy_if(grammar::is_number(text), out, text)?,
-            Self::Json => copy_if(grammar::is_document(text), out, text)?,
+            Self::Json => document(out, text)?,
             Self::Bytea => bytea::write(out, text)?,
             Self::Timestamptz => timestamp::write(out, text)?,
             Self::Text => json::string(out, text),
@@ -41,6 +41,15 @@ fn boolean(text: &[u8]) -> Option<&'static [u8]> {
         b"f" => Some(b"false"),
         _ => None,
     }
+}
+
+fn document(out: &mut BytesMut, text: &[u8]) -> Option<()> {
+    let begun = out.len();
+    copy_if(grammar::is_document(text), out, text)?;
+    for at in grammar::lone_surrogates(text) {
+        out[begun + at..][..6].copy_from_slice(b"\\ufffd");
+    }
+    Some(())
 }
 
 fn copy_if(is_json: bool, out: &mut BytesMut, text: &[u8]) -> Option<()> {

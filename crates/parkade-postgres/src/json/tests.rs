@@ -81,6 +81,19 @@ fn booleans_and_json_are_themselves() {
 }
 
 #[test]
+fn half_a_surrogate_pair_becomes_the_replacement_character() {
+    check(
+        "json",
+        &[
+            (r#""\ud800""#, r#""\ufffd""#),
+            (r#"{"\uDC00":"a\uD83D\uDE00\udbff"}"#, r#"{"\ufffd":"a\uD83D\uDE00\ufffd"}"#),
+            (r#"["\ud83d\ud83d\ude00","\\ud800"]"#, r#"["\ufffd\ud83d\ude00","\\ud800"]"#),
+        ],
+    );
+    check("_json", &[(r#"{"\"\\udfff\""}"#, r#"["\ufffd"]"#)]);
+}
+
+#[test]
 fn everything_else_is_a_string() {
     check("text", &[("", r#""""#), ("ü \"\\\n", r#""ü \"\\\n""#)]);
     check("timestamp", &[("2026-11-22 03:04:05.678", r#""2026-11-22 03:04:05.678""#)]);

@@ -48,6 +48,9 @@ impl Pool {
         let slot = self.slots[index].as_mut().expect("an idle slot is there");
         slot.epoch += 1;
         slot.tries = waiting.tries;
+        if std::mem::replace(&mut slot.changes, self.changes) != self.changes {
+            slot.statements.forget_all();
+        }
         slot.is_changed |= statement_of(&waiting.work).is_some_and(|query| session::is_changed_by(&query.text));
         match Job::begin(query, waiting.work, &mut means!(self, slot)) {
             Ok(job) => {

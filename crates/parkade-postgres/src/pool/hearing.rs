@@ -8,7 +8,7 @@ use parkade_sql::{Certainty, End, Failure, QueryId};
 use super::following::means;
 use super::{Pool, Role};
 use crate::Event;
-use crate::job::{Heard, Means, Outcome, Step};
+use crate::job::{Heard, Job, Means, Outcome, Step};
 use crate::lease::Part;
 use crate::limits::PIECE_BYTES_MAX;
 use crate::line::{Line, Loss};
@@ -133,6 +133,7 @@ impl Pool {
 
     /// The server waits for the next statement.
     fn ready(&mut self, index: usize, transaction: Transaction) {
+        self.doubt_statements(index);
         let slot = self.slots[index].as_mut().expect("a slot that is ready is there");
         match slot.leave() {
             State::Busy(mut busy) => match busy.job.advance(transaction, &mut means!(self, slot)) {
@@ -145,6 +146,16 @@ impl Pool {
             State::Cancelling(cancelling) => self.settle(index, cancelling, transaction),
             state => slot.state = state,
         }
+    }
+
+    /// What the connection has prepared is stale, whatever the statement belonged to: it is forgotten at once. So it fails once at most, and for a changed
+    /// table the other connections forget theirs before they are used again.
+    fn doubt_statements(&mut self, index: usize) {
+        let slot = self.slots[index].as_mut().expect("a slot that is ready is there");
+        let Some(stale) = slot.state.job().and_then(Job::stale) else { return };
+        self.changes += u64::from(stale.is_stale_plan());
+        slot.changes = self.changes;
+        slot.statements.forget_all();
     }
 
     /// A statement that nobody cancelled is over.

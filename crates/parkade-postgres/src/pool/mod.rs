@@ -72,6 +72,8 @@ pub(crate) struct Pool {
     random: fastrand::Rng,
     version: Box<str>,
     is_pooled: bool,
+    /// How often a prepared statement no longer fitted its tables.
+    changes: u64,
     /// What this server said last of a statement that we had cancelled: it says it in its own language.
     cancel_words: Box<str>,
 }
@@ -121,6 +123,7 @@ impl Pool {
             random,
             version: Box::default(),
             is_pooled: false,
+            changes: 0,
             cancel_words: Box::default(),
             options,
         }

@@ -30,6 +30,12 @@ impl Pool {
         self.canceller.line()
     }
 
+    /// The connections that it believes to be there.
+    #[cfg(test)]
+    pub(crate) fn lines(&self) -> impl Iterator<Item = crate::line::Line> {
+        self.roles.keys().copied()
+    }
+
     /// Whether no query and no transaction is remembered.
     #[cfg(test)]
     pub(crate) fn is_at_peace(&self) -> bool {

@@ -20,6 +20,8 @@ pub struct Process {
     skips: bool,
     pub is_greeted: bool,
     pub prepared: HashMap<String, String>,
+    /// What is prepared fits its tables no longer.
+    pub is_altered: bool,
     portal: (String, Vec<String>),
     /// It ends when what it has said is gone.
     pub is_leaving: bool,
@@ -54,6 +56,7 @@ impl Process {
             skips: false,
             is_greeted: false,
             prepared: HashMap::new(),
+            is_altered: false,
             portal: Default::default(),
             is_leaving: false,
             backend: None,
@@ -134,6 +137,8 @@ impl Process {
             b'Q' => return self.simple(now, &text(&mut body), postmaster),
             b'P' => {
                 let name = text(&mut body);
+                // The proof asks for one text at a time: the new one is right.
+                self.is_altered = false;
                 self.prepared.insert(name, text(&mut body));
                 self.say(b'1', &[]);
             }
@@ -178,7 +183,12 @@ impl Process {
             let length = usize::try_from(body.get_i32()).unwrap();
             values.push(String::from_utf8(body.split_to(length).to_vec()).unwrap());
         }
-        let query = self.prepared.get(&name).expect("a statement that was prepared").clone();
+        if self.is_altered {
+            return self.fail("0A000", "cached plan must not change result type", false);
+        }
+        let Some(query) = self.prepared.get(&name).cloned() else {
+            return self.fail("26000", "prepared statement does not exist", false);
+        };
         self.portal = (query, values);
         self.say(b'2', &[]);
     }

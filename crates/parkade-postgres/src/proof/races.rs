@@ -414,3 +414,47 @@ fn whoever_comes_to_a_full_queue_is_told_at_once() {
     assert!(!world.ended.contains_key(&queries[1999]));
     assert_eq!(failure(&world.ended[&queries[2000]]), (FailureKind::QueueFull, Certainty::NotDone));
 }
+
+/// A transaction with a text that is prepared on its connection: how it ended.
+fn in_transaction(world: &mut World) -> End {
+    let (lease, begin) = world.begin();
+    assert!(is_completed(&world.end_of(begin)));
+    let query = world.common(lease);
+    let end = world.end_of(query);
+    let last = world.finish(lease, is_completed(&end));
+    world.end_of(last);
+    world.release(lease);
+    end
+}
+
+#[test]
+fn of_all_transactions_one_fails_when_a_table_is_changed_under_their_statements() {
+    let mut world = world(2);
+    let both = [world.begin(), world.begin()];
+    for (lease, begin) in both {
+        assert!(is_completed(&world.end_of(begin)));
+        let query = world.common(lease);
+        assert!(is_completed(&world.end_of(query)));
+    }
+    for (lease, _) in both {
+        let commit = world.finish(lease, true);
+        assert!(is_completed(&world.end_of(commit)));
+    }
+    world.server.processes.values_mut().for_each(|process| process.is_altered = !process.prepared.is_empty());
+    assert_eq!(failure(&in_transaction(&mut world)), (FailureKind::Refused, Certainty::NotDone));
+    let both = [world.begin(), world.begin()];
+    for (lease, begin) in both {
+        assert!(is_completed(&world.end_of(begin)));
+        let query = world.common(lease);
+        assert!(is_completed(&world.end_of(query)), "its connection has forgotten what is stale, whichever it is");
+    }
+}
+
+#[test]
+fn a_statement_that_the_server_has_forgotten_fails_one_transaction() {
+    let mut world = world(1);
+    assert!(is_completed(&in_transaction(&mut world)));
+    world.server.processes.values_mut().for_each(|process| process.prepared.retain(|name, _| name != "s1"));
+    assert_eq!(failure(&in_transaction(&mut world)), (FailureKind::Refused, Certainty::NotDone));
+    assert!(is_completed(&in_transaction(&mut world)));
+}

@@ -20,6 +20,8 @@ pub struct Server {
     /// Every text that was begun with.
     pub seen: Vec<String>,
     pub is_down: bool,
+    /// `pg_cancel_backend` is not for us: each cancel takes a connection of its own.
+    pub refuses_cancels: bool,
     pub pooler: Option<Pooler>,
     /// What a statement says that a signal has ended, in the server's language.
     pub cancel_words: &'static str,
@@ -37,6 +39,7 @@ impl Server {
             cancel_signals: 0,
             seen: vec![],
             is_down: false,
+            refuses_cancels: false,
             pooler: None,
             cancel_words: "canceling statement due to user request",
         }
@@ -98,7 +101,9 @@ impl Server {
                 let is_there = |&(pid, start): &(&i32, &String)| {
                     self.processes.get(pid).is_some_and(|process| process.start == *start)
                 };
-                let reached: Vec<i32> = pids.iter().zip(&starts).filter(is_there).map(|(pid, _)| *pid).collect();
+                let is_refused = self.refuses_cancels && aim == "pg_cancel_backend";
+                let reached = pids.iter().zip(&starts).filter(|_| !is_refused).filter(is_there);
+                let reached: Vec<i32> = reached.map(|(pid, _)| *pid).collect();
                 match aim {
                     "pg_cancel_backend" => {
                         self.cancel_statements += 1;

@@ -7,7 +7,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use parkade_sql::{LeaseId, QueryId, SlotState};
+use parkade_sql::{End, LeaseId, QueryId, SlotState};
 
 use super::link::Packet;
 use super::world::World;
@@ -15,6 +15,8 @@ use super::world::World;
 /// A missing fence shows within some of them.
 const SEEDS: u64 = if cfg!(feature = "without-fence") { 500 } else { 20 };
 const STEPS: usize = 200;
+/// Each takes a line.
+const CYCLES: usize = 1_250;
 
 #[test]
 fn no_cancel_hits_what_nobody_cancelled() {
@@ -30,6 +32,43 @@ fn no_cancel_hits_what_nobody_cancelled_behind_a_pooler() {
         }
         world
     });
+}
+
+/// Every cancel takes a connection of its own, and there are few numbers for them; meanwhile a transaction keeps its connection.
+#[test]
+fn a_connection_is_never_mistaken_for_another_however_often_numbers_come_round() {
+    let (slots, places) = (2, 6);
+    for seed in 1..=1 {
+        let (mut world, mut random) = (World::with_places(slots, places, seed), fastrand::Rng::with_seed(seed));
+        world.server.refuses_cancels = true;
+        world.is_random = true;
+        world.run(Duration::from_millis(100));
+        let (lease, begin) = world.begin();
+        assert!(matches!(world.end_of(begin), End::Completed(_)));
+        for _ in 0..CYCLES {
+            churn(&mut world, &mut random, lease);
+        }
+        assert!(world.lines > 200 * places, "{} lines for {places} places", world.lines);
+        let commit = world.finish(lease, true);
+        assert!(matches!(world.end_of(commit), End::Completed(_)), "its connection was there all the time");
+        leave(&mut world, slots);
+    }
+}
+
+/// Statements that are left as soon as they run; meanwhile the transaction goes on.
+fn churn(world: &mut World, random: &mut fastrand::Rng, lease: LeaseId) {
+    let queries = [world.submit("work 10000000"), world.submit("work 10000000")];
+    world.run(Duration::from_millis(random.u64(1..20)));
+    for query in queries {
+        world.cancel(query);
+    }
+    if random.u8(0..10) == 0 {
+        let query = world.within(lease, "work 100");
+        assert!(matches!(world.end_of(query), End::Completed(_)), "the transaction goes on");
+    }
+    for query in queries {
+        world.end_of(query);
+    }
 }
 
 fn try_all(world: impl Fn(&mut fastrand::Rng, u64) -> World) {

@@ -15,6 +15,7 @@ use crate::handshake::Terms;
 use crate::line::{Action, Line, Loss};
 use crate::pool::Pool;
 use crate::settings::Target;
+use crate::wires::{Space, Wires};
 use crate::{Event, Options};
 
 pub struct World {
@@ -22,7 +23,14 @@ pub struct World {
     pub slots: usize,
     pub pool: Pool,
     pub server: Server,
+    /// The connections, by the line that each was opened for.
     pub links: BTreeMap<Line, Link>,
+    /// What each line takes for its connection.
+    wires: Wires<Line>,
+    /// Tokens of lines that were closed.
+    old_tokens: Vec<usize>,
+    /// How many lines were opened.
+    pub lines: usize,
     pub random: fastrand::Rng,
     /// How long a packet takes at most.
     pub delay: Duration,
@@ -41,10 +49,18 @@ pub struct World {
     pub queries: u64,
 }
 
+/// Places for sockets beyond those of the slots, the canceller's and cancels of their own: so few that they come round all the time.
+const FURTHER: usize = 6;
+
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl World {
     pub fn new(slots: usize, seed: u64) -> Self {
+        Self::with_places(slots, slots + FURTHER, seed)
+    }
+
+    /// So many sockets, less one, have a number at the same time.
+    pub fn with_places(slots: usize, places: usize, seed: u64) -> Self {
         let options = Options {
             slots,
             queue_count_max: 2000,
@@ -72,6 +88,9 @@ impl World {
             pool,
             server: Server::new(),
             links: BTreeMap::new(),
+            wires: Wires::new(Space { places, generations: 4 }),
+            old_tokens: vec![],
+            lines: 0,
             random: fastrand::Rng::with_seed(seed),
             delay: Duration::from_micros(50),
             is_random: false,
@@ -112,6 +131,12 @@ impl World {
 
     pub fn submit(&mut self, what: &str) -> QueryId {
         self.submit_work(|query| Work::Alone(Self::query(query, what)))
+    }
+
+    /// A text that others ask for too, so that a connection has it prepared.
+    pub fn common(&mut self, lease: LeaseId) -> QueryId {
+        let query = Query { text: "/* common */ work 10".into(), ..Self::query(QueryId(0), "") };
+        self.submit_work(|_| Work::Within { lease, query })
     }
 
     pub fn begin(&mut self) -> (LeaseId, QueryId) {
@@ -161,6 +186,7 @@ impl World {
                 break;
             }
         }
+        self.say_old_news();
         self.check();
     }
 
@@ -175,9 +201,13 @@ impl World {
                 }
                 Action::Close { line, .. } => {
                     let (now, delay) = (self.now, self.some_delay());
-                    if let Some(link) = self.links.get_mut(&line) {
-                        link.is_left = true;
-                        link.up.send(now, delay, Packet::End);
+                    self.old_tokens.extend(self.wires.token(line));
+                    if let Some(wire) = self.wires.remove(line) {
+                        assert_eq!(wire, line, "closing a line closes the socket of another");
+                        if let Some(link) = self.links.get_mut(&wire) {
+                            link.is_left = true;
+                            link.up.send(now, delay, Packet::End);
+                        }
                     }
                 }
             }
@@ -186,6 +216,17 @@ impl World {
 
     fn open(&mut self, line: Line) {
         let at = self.now + self.some_delay();
+        self.lines += 1;
+        if let Some(other) = self.wires.get(line).copied() {
+            // Nobody has this socket any more: it closes, and the pool does not hear of it.
+            if let Some(link) = self.links.get_mut(&other) {
+                link.is_left = true;
+                link.up.send(self.now, Duration::ZERO, Packet::End);
+            }
+        }
+        if self.wires.insert(line, line).is_err() {
+            return self.pool.lost(self.now, line, Loss::Unreachable("there are too many connections".into()));
+        }
         self.links.insert(line, Link { opens_at: Some(at), ..Link::default() });
     }
 
@@ -198,9 +239,14 @@ impl World {
         self.pool.take_speaking(&mut speaking);
         for line in speaking {
             let delay = self.some_delay();
-            let Some(link) = self.links.get_mut(&line).filter(|link| link.pid.is_some()) else { continue };
+            let Some(wire) = self.wires.get(line).copied() else {
+                self.pool.lost(self.now, line, Loss::Broken("its socket is gone".into()));
+                continue;
+            };
+            let Some(link) = self.links.get_mut(&wire).filter(|link| link.pid.is_some()) else { continue };
             if let Some(out) = self.pool.outgoing(line) {
                 if !out.is_empty() {
+                    assert_eq!(wire, line, "what a line says goes to the server process of another");
                     link.up.send(self.now, delay, Packet::Bytes(out.split()));
                 }
                 self.pool.spoken(line);
@@ -335,8 +381,24 @@ impl World {
         }
     }
 
-    /// The promise: no signal hits what nobody cancelled.
+    /// What was said of a socket that is closed by now may reach another; that is read in vain at most.
+    fn say_old_news(&mut self) {
+        let tokens = std::mem::take(&mut self.old_tokens);
+        for token in &tokens {
+            if let Some(line) = self.wires.line_of(*token) {
+                self.read(line);
+            }
+        }
+        self.old_tokens = tokens.into_iter().rev().take(20).rev().collect();
+    }
+
+    /// The promises: a line has a socket of its own; no signal hits what nobody cancelled.
     fn check(&mut self) {
+        if !self.pool.has_news() {
+            for line in self.pool.lines() {
+                assert_eq!(self.wires.get(line), Some(&line), "a line has no socket, or that of another");
+            }
+        }
         for text in &self.server.hits[self.seen_hits..] {
             let tag = text.strip_prefix("/* q").and_then(|rest| rest.split(' ').next()?.parse().ok()).map(QueryId);
             match tag {

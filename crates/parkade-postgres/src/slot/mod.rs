@@ -24,6 +24,8 @@ pub(crate) struct Slot {
     pub(crate) wire: Wire,
     pub(crate) identity: Identity,
     pub(crate) statements: Statements,
+    /// As many changes of tables were known when it began with these statements.
+    pub(crate) changes: u64,
     /// Counts the statements: a cancel belongs to one of them (fence 1).
     pub(crate) epoch: u64,
     /// Its session is not what it was made to be: nobody else is to have it.
@@ -169,6 +171,7 @@ impl Slot {
             statements: Statements::default(),
             epoch: 0,
             is_changed: false,
+            changes: 0,
             tries: 0,
             since: now,
             state: State::Connecting(Connecting { dial: Dial::new(now) }),

@@ -64,9 +64,13 @@ impl ServerError {
     pub(crate) fn is_stale_statement(&self) -> bool {
         match &*self.code {
             "26000" => true,
-            "0A000" => &*self.routine == "RevalidateCachedQuery" || self.message.contains("cached plan"),
-            _ => false,
+            _ => self.is_stale_plan(),
         }
+    }
+
+    /// A table has changed: what other connections have prepared of it is stale too.
+    pub(crate) fn is_stale_plan(&self) -> bool {
+        &*self.code == "0A000" && (&*self.routine == "RevalidateCachedQuery" || self.message.contains("cached plan"))
     }
 
     /// The server ends this connection, and has undone what ran on it.

@@ -2,15 +2,15 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -20,6 +20,8 @@ use super::endpoints;
 use super::host::Names;
 use super::limits::{ACCEPT_PAUSE, CONNECTION_TIME_MAX, CONNECTIONS_COUNT_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX};
 use super::private::{self, PrivateSocket, SocketFile};
+use crate::complaints::Complaints;
+use crate::tls_refusal;
 
 /// Why the endpoints cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -41,9 +43,10 @@ enum Listener {
     Private(UnixListener),
 }
 
-trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
-
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+enum Stream {
+    Tcp(TcpStream),
+    Private(UnixStream),
+}
 
 impl Listeners {
     fn serve(self, door: AdminDoor) -> io::Result<Serving> {
@@ -105,15 +108,16 @@ pub fn serve_private(folder: &std::path::Path, door: AdminDoor) -> (Serving, std
 async fn accept(listener: Listener, door: AdminDoor) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_COUNT_MAX));
     let mut connections = JoinSet::new();
+    let tls_complaints = Arc::new(Mutex::new(Complaints::default()));
     loop {
         let place = Arc::clone(&places).acquire_owned().await.expect("the semaphore is never closed");
         match listener.accept().await {
-            Ok((stream, names)) => {
-                let door = door.clone();
+            Ok(stream) => {
+                let (door, complaints) = (door.clone(), Arc::clone(&tls_complaints));
                 connections.spawn(async move {
                     let _place = place;
                     // An error is the client's, and there is nobody to tell it to.
-                    let _ = timeout(CONNECTION_TIME_MAX, converse(stream, names, door)).await;
+                    let _ = timeout(CONNECTION_TIME_MAX, converse(stream, door, &complaints)).await;
                 });
             }
             Err(error) => {
@@ -125,8 +129,40 @@ async fn accept(listener: Listener, door: AdminDoor) {
     }
 }
 
+async fn converse(stream: Stream, door: AdminDoor, complaints: &Mutex<Complaints>) -> io::Result<()> {
+    match stream {
+        Stream::Tcp(stream) => {
+            if begins_tls(&stream).await? {
+                let peer = stream.peer_addr()?.ip();
+                tls_refusal::complain(&mut complaints.lock().unwrap_or_else(PoisonError::into_inner), Some(peer));
+                return turn_away(stream).await;
+            }
+            let names = Names::at(stream.local_addr()?.ip());
+            speak_http(stream, Some(names), door).await
+        }
+        Stream::Private(stream) => speak_http(stream, None, door).await,
+    }
+}
+
+async fn turn_away(mut stream: TcpStream) -> io::Result<()> {
+    stream.write_all(&tls_refusal::ALERT).await?;
+    stream.shutdown().await?;
+    // What is left unread would become a reset, which destroys the alert.
+    let mut rest = stream.take(HEAD_BYTES_MAX as u64);
+    tokio::io::copy(&mut rest, &mut tokio::io::sink()).await.map(|_| ())
+}
+
+async fn begins_tls(stream: &TcpStream) -> io::Result<bool> {
+    let mut first = [0; 2];
+    let count = timeout(HEAD_TIME_MAX, stream.peek(&mut first)).await??;
+    Ok(tls_refusal::is_handshake(&first[..count]))
+}
+
 /// `names`: by which it may be asked; none where no browser gets.
-async fn converse(stream: Box<dyn Stream>, names: Option<Names>, door: AdminDoor) -> hyper::Result<()> {
+async fn speak_http<S>(stream: S, names: Option<Names>, door: AdminDoor) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let service = service_fn(move |request: Request<Incoming>| {
         let door = door.clone();
         let refusal = names.as_ref().and_then(|names| names.refusal(request.uri(), request.headers()));
@@ -144,17 +180,14 @@ async fn converse(stream: Box<dyn Stream>, names: Option<Names>, door: AdminDoor
         .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service)
         .await
+        .map_err(io::Error::other)
 }
 
 impl Listener {
-    async fn accept(&self) -> io::Result<(Box<dyn Stream>, Option<Names>)> {
+    async fn accept(&self) -> io::Result<Stream> {
         match self {
-            Self::Tcp(listener) => {
-                let stream = listener.accept().await?.0;
-                let names = Names::at(stream.local_addr()?.ip());
-                Ok((Box::new(stream), Some(names)))
-            }
-            Self::Private(listener) => Ok((Box::new(listener.accept().await?.0), None)),
+            Self::Tcp(listener) => Ok(Stream::Tcp(listener.accept().await?.0)),
+            Self::Private(listener) => Ok(Stream::Private(listener.accept().await?.0)),
         }
     }
 }

@@ -26,6 +26,9 @@ pub struct Report {
     pub lives: Lives,
     /// By kind: `timer`, `next`, `stream`, `query`, `job`.
     pub waits: BTreeMap<String, Wait>,
+    /// How long a request that comes now is queued, at the soonest; null when nothing is known of that.
+    #[serde(default)]
+    pub queue_wait: Option<f64>,
     pub channels: Channels,
     /// By name.
     #[serde(default)]
@@ -100,9 +103,9 @@ pub struct Worker {
     pub state: String,
     pub generation: u32,
     pub concurrent: bool,
-    /// What it is for: `requests` or `jobs`.
+    /// It runs nothing but jobs.
     #[serde(default)]
-    pub role: String,
+    pub for_jobs: bool,
     pub held: usize,
     /// Coroutines in it that wait.
     pub awaiting: usize,

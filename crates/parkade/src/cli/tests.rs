@@ -49,7 +49,7 @@ fn the_defaults_are_those_of_the_core() {
     let (workers, limits, core) = (settings.workers, settings.limits, parkade_core::Config::default());
     assert_eq!((workers.deadline, workers.kill_grace), (core.deadline, core.kill_grace));
     assert_eq!((workers.start_timeout, workers.grace), (core.start_timeout, core.reload_grace));
-    assert_eq!((limits.queue_limit, limits.parked_limit), (core.queued_count_max, core.parked_count_max));
+    assert_eq!(limits.parked_limit, core.parked_count_max);
     assert_eq!((limits.history_count, limits.history_bytes), (core.history.count, core.history.bytes));
     assert_eq!((limits.history_age, workers.recycle_jitter), (core.history.age, core.recycle.jitter_percent));
 }

@@ -14,7 +14,7 @@ pub enum Bind {
     Unix(PathBuf),
 }
 
-/// A peer whose `Forwarded` and `X-Forwarded-*` are believed.
+/// A peer that is believed when it says who asked it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Trust {
     Everyone,

@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+use super::limits::{FIELD_COUNT_MAX, NAME_BYTES_MAX};
+
 /// A field of an answer: name and value as the application gave them.
 pub type Field<'a> = (&'a [u8], &'a [u8]);
 
@@ -12,8 +14,10 @@ pub enum BadAnswer {
     Status(u16),
     #[error("a header name is no HTTP token")]
     Name,
-    #[error("a header value has CR, LF or NUL in it")]
+    #[error("a header value has a control character in it")]
     Value,
+    #[error("there are more than {FIELD_COUNT_MAX} header fields")]
+    Count,
     #[error("Content-Length does not fit the body")]
     Length,
 }
@@ -65,17 +69,35 @@ pub fn is_token(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(|byte| TOKEN[usize::from(*byte)])
 }
 
+/// Whether a field's value may have this byte (RFC 9110, section 5.5). Both protocols and the libraries under them ask the same.
+const fn is_of_a_value(byte: u8) -> bool {
+    byte == b'\t' || !byte.is_ascii_control()
+}
+
+/// The length that an answer in one piece tells, where its status has any. `HEAD` may announce that of a body which it does not bring.
+pub fn length(status: u16, is_head: bool, announced: Option<u64>, body: &[u8]) -> Result<u64, BadAnswer> {
+    let own = body.len() as u64;
+    match announced {
+        Some(announced) if is_head && body.is_empty() => Ok(announced),
+        Some(announced) if !is_head && !is_bodiless(status) && announced != own => Err(BadAnswer::Length),
+        _ => Ok(own),
+    }
+}
+
 /// A length that the application announced, when its fields are in order.
 pub fn check<'a>(status: u16, fields: impl Iterator<Item = Field<'a>>) -> Result<Option<u64>, BadAnswer> {
     if !(200..=599).contains(&status) {
         return Err(BadAnswer::Status(status));
     }
     let mut announced = None;
-    for (name, value) in fields {
-        if !is_token(name) {
+    for (count, (name, value)) in fields.enumerate() {
+        if count >= FIELD_COUNT_MAX {
+            return Err(BadAnswer::Count);
+        }
+        if !is_token(name) || name.len() > NAME_BYTES_MAX {
             return Err(BadAnswer::Name);
         }
-        if memchr::memchr3(b'\r', b'\n', 0, value).is_some() {
+        if !value.iter().all(|byte| is_of_a_value(*byte)) {
             return Err(BadAnswer::Value);
         }
         if name.len() == 14 && name.eq_ignore_ascii_case(b"content-length") {
@@ -249,6 +271,9 @@ mod tests {
             (200, "a:", "c", BadAnswer::Name),
             (200, "a", "b\r\nc: d", BadAnswer::Value),
             (200, "a", "b\0", BadAnswer::Value),
+            (200, "a", "b\u{1}c", BadAnswer::Value),
+            (200, "a", "b\u{7f}", BadAnswer::Value),
+            (200, &"n".repeat(NAME_BYTES_MAX + 1), "b", BadAnswer::Name),
             (200, "Content-Length", "x", BadAnswer::Length),
         ] {
             assert_eq!(

@@ -1,9 +1,16 @@
 //! What a client can do wrong before a request exists: the one table from fault to status and text.
 
+use crate::tls_refusal;
+
 /// A request that is refused while it is read. Nothing behind it on its connection is read as a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fault {
     BadSyntax,
+    /// It begins with what begins no method.
+    NotHttp,
+    /// It is a handshake of TLS: the one that is not told in HTTP.
+    Tls,
+    LatePreface,
     BareLineFeed,
     BadTarget,
     BadHost,
@@ -35,6 +42,9 @@ impl Fault {
     pub const fn explain(self) -> (u16, &'static str) {
         match self {
             Self::BadSyntax => (400, "the request line or a header field is malformed"),
+            Self::NotHttp => (400, "this is no HTTP: a request begins with a method"),
+            Self::Tls => (400, tls_refusal::ADVICE),
+            Self::LatePreface => (400, "the preface of HTTP/2 can only come first on a connection"),
             Self::BareLineFeed => (400, "lines end with CR LF; a bare CR or LF is not allowed"),
             Self::BadTarget => (400, "the request target is malformed"),
             Self::BadHost => (400, "exactly one valid Host header field is needed, the same as in an absolute target"),

@@ -4,12 +4,24 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+use super::answer::is_token;
 use super::head::Head;
 use super::socket::Peer;
 
-/// Which peers may speak for others.
+/// Which header fields say who asked a proxy. Only one kind is believed: the other one passes through a proxy as the client sent it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Kind {
+    /// `X-Forwarded-For` and `X-Forwarded-Proto`.
+    #[default]
+    XForwarded,
+    /// `Forwarded` (RFC 7239).
+    Forwarded,
+}
+
+/// Which peers may speak for others, and how they do.
 #[derive(Debug, Clone, Default)]
 pub struct Trust {
+    pub kind: Kind,
     pub networks: Vec<IpNet>,
     /// Peers of Unix sockets: whoever may open the socket file.
     pub unix: bool,
@@ -32,49 +44,123 @@ pub struct Origin {
     pub is_https: bool,
 }
 
-/// The client and scheme of a request. `Forwarded` (RFC 7239) outranks `X-Forwarded-*`; in a chain the last hop that is not trusted
-/// is the client, for anything before it could have been made up.
+/// The client and scheme of a request. In a chain the last hop that is not trusted is the client, for anything before it could have been
+/// made up.
 pub fn origin(peer: Peer, head: &Head, trust: &Trust) -> Origin {
     if !trust.covers(peer) {
         return Origin { client: peer, is_https: false };
     }
-    let forwarded = joined(head, "forwarded");
-    if !forwarded.is_empty() {
-        return from_forwarded(peer, &forwarded, trust);
+    match trust.kind {
+        Kind::XForwarded => from_x_forwarded(peer, head, trust),
+        Kind::Forwarded => from_forwarded(peer, &joined(head, "forwarded"), trust),
     }
+}
+
+fn from_x_forwarded(peer: Peer, head: &Head, trust: &Trust) -> Origin {
     let hops = joined(head, "x-forwarded-for");
-    let client = nearest_untrusted(hops.split(',').map(address), trust).or(peer);
-    Origin {
-        client,
-        is_https: joined(head, "x-forwarded-proto")
-            .rsplit(',')
-            .next()
-            .is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https")),
-    }
+    let client = nearest_untrusted(hops.rsplit(',').map(address), trust).or(peer);
+    let schemes = joined(head, "x-forwarded-proto");
+    let scheme = schemes.rsplit(',').next().unwrap_or_default();
+    Origin { client, is_https: scheme.trim().eq_ignore_ascii_case("https") }
 }
 
 fn from_forwarded(peer: Peer, text: &str, trust: &Trust) -> Origin {
-    let hops = || text.split(',').map(|hop| hop.split(';').filter_map(|pair| pair.trim().split_once('=')));
-    let value = |mut pairs: Vec<(&str, &str)>, wanted: &str| {
-        pairs.retain(|(name, _)| name.eq_ignore_ascii_case(wanted));
-        pairs.pop().map(|(_, value)| value.trim_matches('"').to_owned())
-    };
-    let addresses = hops().map(|pairs| value(pairs.collect(), "for").and_then(|node| address(&node)));
-    let client = nearest_untrusted(addresses.collect::<Vec<_>>().into_iter(), trust).or(peer);
-    let scheme = hops().next_back().and_then(|pairs| value(pairs.collect(), "proto"));
-    Origin { client, is_https: scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https")) }
+    let mut hops = elements_from_the_right(text).map(Hop::parse).peekable();
+    let is_https = hops.peek().is_some_and(|hop| {
+        hop.as_ref().and_then(|hop| hop.proto.as_deref()).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"))
+    });
+    let addresses = hops.map(|hop| hop.and_then(|hop| hop.node).as_deref().and_then(address));
+    Origin { client: nearest_untrusted(addresses, trust).or(peer), is_https }
 }
 
+/// What a proxy says of the one that asked it (RFC 7239, section 4).
+#[derive(Debug, Default)]
+struct Hop {
+    node: Option<String>,
+    proto: Option<String>,
+}
+
+impl Hop {
+    /// Nothing when it is malformed: then nothing of it is believed.
+    fn parse(element: &str) -> Option<Self> {
+        let mut hop = Self::default();
+        for pair in split_from_the_right(element, b';') {
+            let (name, value) = pair.trim_matches([' ', '\t']).split_once('=')?;
+            let value = unquoted(value)?;
+            let place = match () {
+                () if name.eq_ignore_ascii_case("for") => &mut hop.node,
+                () if name.eq_ignore_ascii_case("proto") => &mut hop.proto,
+                () if is_token(name.as_bytes()) => continue,
+                () => return None,
+            };
+            if place.replace(value).is_some() {
+                return None;
+            }
+        }
+        Some(hop)
+    }
+}
+
+/// A token, or what a quoted string says.
+fn unquoted(value: &str) -> Option<String> {
+    let Some(rest) = value.strip_prefix('"') else {
+        // Strictly an address with a port or in brackets has to be quoted; not every proxy does so, and it can be read in one way only.
+        let is_bare = value.bytes().all(|byte| is_token(&[byte]) || matches!(byte, b':' | b'[' | b']'));
+        return (is_bare && !value.is_empty()).then(|| value.to_owned());
+    };
+    let (mut said, mut letters) = (String::new(), rest.strip_suffix('"')?.chars());
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => said.push(letters.next()?),
+            '"' => return None,
+            letter => said.push(letter),
+        }
+    }
+    Some(said)
+}
+
+fn elements_from_the_right(text: &str) -> impl Iterator<Item = &str> {
+    split_from_the_right(text, b',')
+}
+
+/// Splits at a separator that stands in no quoted string, the last part first. The trusted proxy has written the end of the text and perhaps a
+/// stranger its beginning: a quote that the stranger leaves open must not swallow what comes after it.
+fn split_from_the_right(text: &str, separator: u8) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let Some(at) = last_unquoted(text.as_bytes(), separator) else { return rest.take() };
+        rest = Some(&text[..at]);
+        Some(&text[at + 1..])
+    })
+}
+
+fn last_unquoted(text: &[u8], separator: u8) -> Option<usize> {
+    let mut is_quoted = false;
+    for (at, byte) in text.iter().enumerate().rev() {
+        match *byte {
+            b'"' => {
+                let backslashes = text[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
+                // An escaped quote is a part of its string.
+                is_quoted ^= !is_quoted || backslashes % 2 == 0;
+            }
+            byte if byte == separator && !is_quoted => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// All values of that name. What is no UTF-8 stays, made readable: if it were left out, its hop would be too.
 fn joined(head: &Head, name: &str) -> String {
-    let values =
-        head.fields().filter(|(given, _)| *given == name).filter_map(|(_, value)| std::str::from_utf8(value).ok());
+    let values = head.fields().filter(|(given, _)| *given == name).map(|(_, value)| String::from_utf8_lossy(value));
     values.collect::<Vec<_>>().join(",")
 }
 
 /// Walks from the hop next to us outwards while hops are trusted; a hop that is no address (`unknown`, `_hidden`) ends the walk.
-fn nearest_untrusted(hops: impl DoubleEndedIterator<Item = Option<IpAddr>>, trust: &Trust) -> Option<IpAddr> {
+fn nearest_untrusted(hops: impl Iterator<Item = Option<IpAddr>>, trust: &Trust) -> Option<IpAddr> {
     let mut last = None;
-    for hop in hops.rev() {
+    for hop in hops {
         let Some(address) = hop else { return last };
         last = Some(address);
         if !trust.covers_address(address) {
@@ -98,8 +184,8 @@ mod tests {
     use super::*;
     use crate::http::head;
 
-    fn check(peer: &str, fields: &str) -> (String, bool) {
-        let trust = Trust { networks: vec!["10.0.0.0/8".parse().unwrap()], unix: false };
+    fn check(kind: Kind, peer: &str, fields: &str) -> (String, bool) {
+        let trust = Trust { kind, networks: vec!["10.0.0.0/8".parse().unwrap()], unix: false };
         let raw = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n");
         let origin = origin(Some(peer.parse().unwrap()), &head::parse(raw.as_bytes(), 100).unwrap(), &trust);
         (origin.client.unwrap().to_string(), origin.is_https)
@@ -113,16 +199,49 @@ mod tests {
             ("10.0.0.1", "X-Forwarded-For: 6.6.6.6, 2.2.2.2, 10.0.0.2", "2.2.2.2", false),
             ("10.0.0.1", "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-For: 2.2.2.2", "2.2.2.2", false),
             ("10.0.0.1", "X-Forwarded-For: rubbish", "10.0.0.1", false),
-            (
-                "10.0.0.1",
-                "Forwarded: for=\"[2001:db8::1]:47\";proto=https\r\nX-Forwarded-For: 2.2.2.2",
-                "2001:db8::1",
-                true,
-            ),
-            ("10.0.0.1", "Forwarded: for=2.2.2.2:80, for=10.0.0.3;proto=http", "2.2.2.2", false),
+            ("10.0.0.1", "X-Forwarded-For: \u{e9}, 2.2.2.2", "2.2.2.2", false),
             ("10.0.0.1", "X-A: b", "10.0.0.1", false),
         ] {
-            assert_eq!(check(peer, fields), (client.into(), https), "{peer} {fields}");
+            assert_eq!(check(Kind::XForwarded, peer, fields), (client.into(), https), "{peer} {fields}");
         }
+    }
+
+    #[test]
+    fn forwarded_is_read_from_its_end() {
+        for (value, client, https) in [
+            ("for=\"[2001:db8::1]:47\";proto=https", "2001:db8::1", true),
+            ("for=2.2.2.2:80, for=10.0.0.3;proto=http", "2.2.2.2", false),
+            ("For=2.2.2.2 ; Proto=HTTPS;by=10.0.0.9;host=\"a,b;c\"", "2.2.2.2", true),
+            ("for=\"2.2.2.2\\\"\"", "10.0.0.1", false),
+            ("for=\"2.2.\\2.2\"", "2.2.2.2", false),
+            // What a client has made up before the proxy said its own.
+            ("for=6.6.6.6;proto=https, for=2.2.2.2;proto=http", "2.2.2.2", false),
+            ("for=\", for=2.2.2.2", "2.2.2.2", false),
+            ("for=\"6.6.6.6, for=\"[2001:db8::1]:47\"", "2001:db8::1", false),
+            ("for=\"\\\", for=2.2.2.2;proto=https", "2.2.2.2", true),
+            ("host=\"x, for=6.6.6.6\", for=10.0.0.7", "10.0.0.7", false),
+            // What cannot be read is not believed.
+            ("for=2.2.2.2;for=3.3.3.3;proto=https", "10.0.0.1", false),
+            ("for=2.2.2.2 proto=https", "10.0.0.1", false),
+            ("for=unknown;proto=https", "10.0.0.1", true),
+            ("", "10.0.0.1", false),
+        ] {
+            assert_eq!(
+                check(Kind::Forwarded, "10.0.0.1", &format!("Forwarded: {value}")),
+                (client.into(), https),
+                "{value}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_kind_that_was_not_chosen_is_what_the_client_says() {
+        let both = "Forwarded: for=6.6.6.6;proto=https\r\nX-Forwarded-For: 2.2.2.2";
+        assert_eq!(check(Kind::XForwarded, "10.0.0.1", both), ("2.2.2.2".into(), false));
+        assert_eq!(check(Kind::Forwarded, "10.0.0.1", both), ("6.6.6.6".into(), true));
+        assert_eq!(
+            check(Kind::XForwarded, "10.0.0.1", "Forwarded: for=6.6.6.6;proto=https"),
+            ("10.0.0.1".into(), false)
+        );
     }
 }

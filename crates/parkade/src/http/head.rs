@@ -8,9 +8,11 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use super::answer::is_token;
 use super::fault::Fault;
-use super::limits::HEADER_SLOTS;
+use super::limits::{HEADER_SLOTS, METHOD_BYTES_MAX};
 use super::target::{Target, is_authority};
+use crate::tls_refusal;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
@@ -84,6 +86,20 @@ impl Head {
     fn text(&self, span: &Span) -> &str {
         std::str::from_utf8(self.bytes(span)).unwrap_or("")
     }
+}
+
+/// Whether a head can begin so: with a method, or a part of one. Whatever else speaks here would be waited for in vain.
+pub fn begins(bytes: &[u8]) -> Result<(), Fault> {
+    if tls_refusal::is_handshake(bytes) {
+        return Err(Fault::Tls);
+    }
+    if bytes.starts_with(b"PRI * HTTP/2.0\r\n") {
+        return Err(Fault::LatePreface);
+    }
+    let method = bytes.iter().position(|byte| *byte == b' ').unwrap_or(bytes.len());
+    // A bare line feed has a fault of its own.
+    let is_one = bytes[..method].iter().all(|byte| is_token(&[*byte]) || matches!(byte, b'\r' | b'\n'));
+    if is_one && (1..=METHOD_BYTES_MAX).contains(&method) { Ok(()) } else { Err(Fault::NotHttp) }
 }
 
 /// Where the head ends that `bytes` begin with: the length with its empty line, or nothing yet.

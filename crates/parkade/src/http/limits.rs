@@ -68,6 +68,15 @@ pub const TURN_ACCEPTS_MAX: usize = 256;
 /// Fields of a head are parsed on the stack, so no setting may ask for more. Then: refused at start.
 pub const HEADER_SLOTS: usize = 256;
 
+/// The name of a field in an answer: HTTP/2 has no place for longer ones, and both protocols take the same. Then: 500, the application's fault.
+pub const NAME_BYTES_MAX: usize = u16::MAX as usize - 1;
+
+/// Fields of an answer: far more than any client takes, and fewer than hyper has place for. Then: 500, the application's fault.
+pub const FIELD_COUNT_MAX: usize = 10_000;
+
+/// A method is no longer than this (the longest that is registered has 17). Then: 400, at once.
+pub const METHOD_BYTES_MAX: usize = 32;
+
 /// One buffer for all reads.
 pub const READ_BYTES_MAX: usize = 64 * 1024;
 
@@ -78,7 +87,7 @@ pub const HEAD_READ_BYTES_MAX: usize = 4 * 1024;
 /// An answer up to this size is copied behind its head and goes in one write.
 pub const COPIED_BODY_BYTES_MAX: usize = 16 * 1024;
 
-/// How long accepting pauses when descriptors have run out.
+/// How long accepting pauses when descriptors or memory have run out.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// HTTP/2: streams of one connection; more are refused by the protocol itself.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use mio::{Interest, Token};
+use rustix::io::Errno;
 use slab::Slab;
 
 use super::answer::DateLine;
@@ -24,6 +25,7 @@ use super::roll::{Client, Roll};
 use super::socket::{Peer, Socket};
 use super::tick::Tick;
 use super::{HttpEvent, Setup};
+use crate::complaints::Complaints;
 use crate::poll::PollSet;
 use parkade_core::RequestId;
 
@@ -36,8 +38,12 @@ enum Accepting {
     Idle,
     /// Somebody may be waiting.
     Due,
-    /// Descriptors had run out.
+    /// Descriptors or memory had run out.
     Paused {
+        until: Instant,
+    },
+    /// A listener failed: it is asked again then, the others at any time.
+    Broken {
         until: Instant,
     },
     /// As many connections as there may be: the next one that ends makes place.
@@ -63,6 +69,7 @@ pub struct Lot {
     bodies_left: usize,
     is_draining: bool,
     refused: Vec<(Peer, u16, usize)>,
+    tls_complaints: Complaints,
     /// Requests whose connections a bug of ours has ended, until that is told.
     bereft: Vec<RequestId>,
     panic_count: usize,
@@ -96,6 +103,7 @@ impl Lot {
             bodies_left: BODIES_BYTES_MAX,
             is_draining: false,
             refused: Vec::new(),
+            tls_complaints: Complaints::default(),
             bereft: Vec::new(),
             panic_count: 0,
             warned: None,
@@ -158,7 +166,7 @@ impl Lot {
         }
         for (token, readable, writable, far) in std::mem::take(&mut self.told) {
             if token >= LISTENER_TOKENS {
-                if self.accepting == Accepting::Idle {
+                if matches!(self.accepting, Accepting::Idle | Accepting::Broken { .. }) {
                     self.accepting = Accepting::Due;
                 }
             } else {
@@ -261,6 +269,7 @@ impl Lot {
             bodies_left: &mut self.bodies_left,
             is_draining: self.is_draining,
             refused: &mut self.refused,
+            tls_complaints: &mut self.tls_complaints,
         };
         // Whatever a panic leaves half done is not looked at again: the connection is thrown away, of the shared things the buffers are
         // written before they are read, what was refused is whole, and the room for bodies is put back.
@@ -311,33 +320,55 @@ impl Lot {
         self.bodies_left += bytes;
     }
 
+    /// The poll set tells of a listener once, so each is asked until it has nobody left; but none may have more than its share of a turn.
     fn accept(&mut self) {
-        let mut left = TURN_ACCEPTS_MAX;
+        let share = TURN_ACCEPTS_MAX.div_ceil(self.listeners.len().max(1));
+        self.accepting = Accepting::Idle;
         for index in 0..self.listeners.len() {
-            loop {
-                if left == 0 {
+            match self.accept_at(index, share) {
+                Accepting::Idle => {}
+                // Where somebody waits, all are asked again soon.
+                Accepting::Broken { .. } if self.accepting == Accepting::Due => {}
+                next @ (Accepting::Due | Accepting::Broken { .. }) => self.accepting = next,
+                next @ (Accepting::Paused { .. } | Accepting::Full | Accepting::Stopped) => {
+                    self.accepting = next;
                     return;
                 }
-                if self.is_full() {
-                    self.accepting = Accepting::Full;
-                    self.warn("the limit of connections is reached");
-                    return;
-                }
-                match self.listeners[index].accept() {
-                    Ok((socket, peer)) => self.admit(socket, peer),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(error) if is_passing(&error) => {}
-                    Err(_) => {
-                        self.refuse_politely(index);
-                        self.accepting = Accepting::Paused { until: Instant::now() + ACCEPT_PAUSE };
-                        self.warn("no descriptor is left");
-                        return;
-                    }
-                }
-                left -= 1;
             }
         }
-        self.accepting = Accepting::Idle;
+    }
+
+    /// Accepts so many at one listener. Answers how it stands there.
+    fn accept_at(&mut self, index: usize, share: usize) -> Accepting {
+        for _ in 0..share {
+            if self.is_full() {
+                self.warn(format_args!("the limit of connections is reached"));
+                return Accepting::Full;
+            }
+            let error = match self.listeners[index].accept() {
+                Ok((socket, peer)) => {
+                    self.admit(socket, peer);
+                    continue;
+                }
+                Err(error) => error,
+            };
+            let until = Instant::now() + ACCEPT_PAUSE;
+            match AcceptFault::of(&error) {
+                AcceptFault::Nobody => return Accepting::Idle,
+                AcceptFault::Passing => {}
+                AcceptFault::Exhausted => {
+                    self.refuse_politely(index);
+                    self.warn(format_args!("{error}: no descriptor or no memory is left"));
+                    return Accepting::Paused { until };
+                }
+                AcceptFault::Unknown => {
+                    let name = self.listeners[index].name();
+                    self.warn(format_args!("{name} accepts nobody: {error}; it is tried again"));
+                    return Accepting::Broken { until };
+                }
+            }
+        }
+        Accepting::Due
     }
 
     /// HTTP/2 connections have left the slab, but not their descriptors.
@@ -355,7 +386,7 @@ impl Lot {
     }
 
     /// Once a second at most: whoever floods the server must not flood its log.
-    fn warn(&mut self, why: &str) {
+    fn warn(&mut self, why: std::fmt::Arguments<'_>) {
         if self.warned.is_none_or(|warned| warned.elapsed() >= Duration::from_secs(1)) {
             self.warned = Some(Instant::now());
             tracing::warn!(connections = self.connections.len(), "accepting pauses: {why}");
@@ -380,7 +411,7 @@ impl Lot {
     /// Ends what has taken too long. To be called about twice a second.
     pub fn sweep(&mut self, roll: &mut Roll, events: &mut Vec<HttpEvent>) {
         self.tell_time();
-        if let Accepting::Paused { until } = self.accepting
+        if let Accepting::Paused { until } | Accepting::Broken { until } = self.accepting
             && Instant::now() >= until
         {
             self.accepting = Accepting::Due;
@@ -414,12 +445,42 @@ impl Lot {
     }
 }
 
-/// Errors of `accept` that concern one client only.
-fn is_passing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted
-    )
+/// What an error of `accept` means (accept(2), "Error handling").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AcceptFault {
+    Nobody,
+    /// It concerns the client that came, or the way to it: the next one may be accepted.
+    Passing,
+    /// There is no descriptor, or no memory, for any client.
+    Exhausted,
+    /// Something is wrong with the listener.
+    Unknown,
+}
+
+impl AcceptFault {
+    fn of(error: &io::Error) -> Self {
+        match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::WOULDBLOCK) => Self::Nobody,
+            Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => Self::Exhausted,
+            Some(
+                Errno::INTR
+                | Errno::CONNABORTED
+                | Errno::CONNRESET
+                | Errno::PROTO
+                | Errno::NETDOWN
+                | Errno::NOPROTOOPT
+                | Errno::HOSTDOWN
+                | Errno::NONET
+                | Errno::HOSTUNREACH
+                | Errno::OPNOTSUPP
+                | Errno::NETUNREACH
+                | Errno::TIMEDOUT
+                // A firewall has forbidden it.
+                | Errno::PERM,
+            ) => Self::Passing,
+            _ => Self::Unknown,
+        }
+    }
 }
 
 /// How long the sweep may be away.

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
+use hyper::header::{DATE, HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::{mpsc, watch};
 
 use parkade_core::RequestId;
@@ -39,7 +40,6 @@ pub use self::connection::Purpose;
 pub use self::head::Head;
 pub use self::limits::FIRST_REQUEST_TIME;
 pub use self::lot::SWEEP_INTERVAL;
-pub use self::target::routable;
 
 /// What the operator decides about HTTP.
 #[derive(Debug, Clone)]
@@ -234,13 +234,8 @@ impl Http {
             }
             Some(Client::H2(exchange)) => {
                 let announced = answer::check(status, fields.clone())?;
-                if !exchange.is_head
-                    && !answer::is_bodiless(status)
-                    && announced.is_some_and(|length| length != body.len() as u64)
-                {
-                    return Err(BadAnswer::Length);
-                }
-                exchange.answer(status, h2_fields(fields, self.lot.date()), owned(body));
+                let length = answer::length(status, exchange.is_head, announced, body)?;
+                exchange.answer(status, h2_fields(fields, self.lot.date()), length, owned(body));
                 Ok(())
             }
             Some(Client::Gone) | None => Ok(()),
@@ -256,7 +251,8 @@ impl Http {
             }
             Some(Client::H2(exchange)) => {
                 let fields = prepared.fields.iter().map(|(name, value)| (&name[..], &value[..]));
-                exchange.answer(prepared.status, h2_fields(fields, self.lot.date()), prepared.body.clone());
+                let (fields, body) = (h2_fields(fields, self.lot.date()), prepared.body.clone());
+                exchange.answer(prepared.status, fields, body.len() as u64, body);
             }
             Some(Client::Gone) | None => {}
         }
@@ -377,15 +373,20 @@ fn owned(body: &Bytes) -> Bytes {
     if body.len() <= limits::COPIED_BODY_BYTES_MAX { Bytes::copy_from_slice(body) } else { body.clone() }
 }
 
-fn h2_fields<'a>(fields: impl Iterator<Item = Field<'a>>, date: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut owned: Vec<_> = fields
-        .filter(|(name, _)| !answer::is_the_servers(name))
-        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_vec()))
-        .collect();
-    if !owned.iter().any(|(name, _)| name == b"date") {
-        owned.push((b"date".to_vec(), date.to_vec()));
+/// The fields as hyper takes them. They have passed [`answer::check`], which asks for no less than hyper does.
+fn h2_fields<'a>(fields: impl Iterator<Item = Field<'a>>, date: &[u8]) -> HeaderMap {
+    let mut map = HeaderMap::new();
+    for (name, value) in fields.filter(|(name, _)| !answer::is_the_servers(name)) {
+        let name = HeaderName::from_bytes(name).expect("the name of a checked field is a token");
+        map.append(
+            name,
+            HeaderValue::from_bytes(value).expect("the value of a checked field has no control character"),
+        );
     }
-    owned
+    if !map.contains_key(DATE) {
+        map.insert(DATE, HeaderValue::from_bytes(date).expect("a date is text"));
+    }
+    map
 }
 
 /// The body of every answer that the core gives by itself: status, what it is called, whose fault it is, what to do.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use parkade_core::{
-    ChannelName, Cursor, Destination, Event, Found, Refusal, RequestId, Role, Then, Wait, WorkerError, WorkerId,
+    ChannelName, Cursor, Destination, Event, Found, Refusal, RequestId, Then, Wait, WorkerError, WorkerId,
 };
 use parkade_wire::{Application, ErrorReason, Response, Then as WireThen, Wait as WireWait};
 
@@ -11,7 +11,7 @@ use super::exchange::{Arrival, Exchange};
 use super::seconds::duration;
 use super::{Hand, HttpEvent, Input, Server, WorkerEvent, queries, tables};
 use crate::admin::PublishRefused;
-use crate::http::{answer, routable};
+use crate::http::answer;
 
 /// What a message costs in a history beside its bytes: its entry, its map node, its content type.
 const MESSAGE_OVERHEAD_BYTES: usize = 256;
@@ -39,7 +39,7 @@ impl Server {
     pub(super) fn hear_http(&mut self, event: HttpEvent) {
         match event {
             HttpEvent::Arrived { request, head, body, origin } => {
-                let found = self.core.find(head.method(), &routable(head.path()));
+                let found = self.core.find(head.method(), head.path());
                 let arrival =
                     Arrival { head, body, origin, parameters: found.parameters, allow: found.allow, deadline: None };
                 let note = self.access_log.is_some().then(|| Box::new(arrival.note()));
@@ -58,7 +58,7 @@ impl Server {
     pub(super) fn route_again(&mut self, request: RequestId, table: parkade_core::TableId) {
         let Some(arrival) = self.exchanges.of(request).and_then(|exchange| exchange.arrival.as_mut()) else { return };
         let Found { destination, parameters, allow } =
-            self.core.find_in(table, arrival.head.method(), &routable(arrival.head.path()));
+            self.core.find_in(table, arrival.head.method(), arrival.head.path());
         arrival.parameters = parameters;
         arrival.allow = allow;
         let destination = self.directed(request, destination);
@@ -162,14 +162,9 @@ impl Server {
         }
         match self.tables.learn(&mut self.core, application, &self.databases) {
             Ok(table) => {
-                let what = match self.core.role(worker) {
-                    Some(Role::Jobs) => "a worker of jobs is ready",
-                    Some(Role::Requests) | None => "a worker is ready",
-                };
-                tracing::info!(worker = worker.0, pid = self.workers.pid(worker), "{what}");
-                let declared = jobs.declared();
+                tracing::info!(worker = worker.0, pid = self.workers.pid(worker), "a worker is ready");
                 self.take_jobs_over(worker, jobs);
-                self.tell(Event::WorkerReady { worker, table, credit: credit.into(), concurrent, jobs: declared });
+                self.tell(Event::WorkerReady { worker, table, credit: credit.into(), concurrent });
             }
             Err(fault) => self.unfit(worker, &fault.to_string()),
         }

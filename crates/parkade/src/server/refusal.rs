@@ -7,7 +7,7 @@ use parkade_wire::Effect;
 use super::queries;
 use crate::http::error_body;
 
-/// Status, whose fault it is, detail, and after how many seconds to try again.
+/// Status, whose fault it is, detail, and after how many seconds to try again. Of what is about the queue the queue says when ([`Server::refuse`]).
 pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Option<&'static [u8]>) {
     match refusal {
         Refusal::NotFound => (404, "client", "no route matches this path", None),
@@ -18,6 +18,7 @@ pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Opti
         }
         Refusal::WorkerDied => (502, "worker", "the worker that ran this request died", None),
         Refusal::QueueFull => (503, "server", "too many requests are queued", Some(b"1")),
+        Refusal::QueueTooSlow => (503, "server", "no worker would be free before the deadline", Some(b"1")),
         Refusal::ParkedFull => (503, "server", "too many requests are parked", Some(b"5")),
         Refusal::ChannelsFull => (503, "server", "too many channels are in use", Some(b"5")),
         Refusal::WorkerOverloaded => (503, "application", "the application is overloaded", Some(b"1")),
@@ -51,6 +52,11 @@ pub fn body(refusal: Refusal) -> Vec<u8> {
     } else {
         error_body(status, fault, detail)
     }
+}
+
+/// Whether whoever comes again should let the queue go first.
+pub const fn is_about_the_queue(refusal: Refusal) -> bool {
+    matches!(refusal, Refusal::QueueFull | Refusal::QueueTooSlow | Refusal::QueuedTooLong)
 }
 
 /// Whether it is said of a query that nobody knows yet what it has done.

@@ -1,6 +1,7 @@
 //! Answers that the core asks for, written to clients.
 
 use bytes::Bytes;
+use parkade_core::limits::RETRY_AFTER_MAX;
 use parkade_core::{Cursor, Event, MessageId, Refusal, RequestId, RouteId};
 
 use super::exchange::Kept;
@@ -16,6 +17,8 @@ const RETRY_MILLISECONDS: std::ops::Range<u32> = 1_000..5_000;
 impl Server {
     pub(super) fn refuse(&mut self, request: RequestId, refused: Refusal) {
         let (status, _, _, retry_after) = refusal::explain(refused);
+        let queue_goes = refusal::is_about_the_queue(refused).then(|| self.seconds_of_the_queue());
+        let retry_after = queue_goes.as_deref().map(str::as_bytes).or(retry_after);
         let allow = self
             .exchanges
             .of(request)
@@ -29,6 +32,12 @@ impl Server {
         self.exchanges.note_answer(request, Some(status), body.len());
         let outcome = self.http_answer(request, status, &fields, &body.into());
         sent(outcome);
+    }
+
+    /// How long those take who are queued now: whole seconds, at least one.
+    fn seconds_of_the_queue(&self) -> String {
+        let wait = self.core.queue_wait(self.now).unwrap_or_default().min(RETRY_AFTER_MAX);
+        (wait.as_millis().div_ceil(1_000)).max(1).to_string()
     }
 
     pub(super) fn http_answer(

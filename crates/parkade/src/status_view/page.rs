@@ -59,7 +59,8 @@ fn code(report: &Report) -> String {
 
 fn lives(report: &Report) -> String {
     let (lives, limits) = (&report.lives, &report.limits);
-    let queued = format!("queued {} of {}", lives.queued, limits.queued);
+    let wait = report.queue_wait.map(|wait| format!(" (for {} at least)", time(wait))).unwrap_or_default();
+    let queued = format!("queued {}{wait}", lives.queued);
     let running = format!("running {} of {}", lives.running, limits.running);
     let parked = format!("parked {} of {}", lives.parked, limits.parked);
     format!("accepted {}   {queued}   {running}   {parked}", lives.accepted)
@@ -118,7 +119,7 @@ fn worker(worker: &Worker) -> Vec<String> {
     vec![
         id,
         pid,
-        if worker.role == "jobs" { format!("{} (jobs)", worker.state) } else { worker.state.clone() },
+        if worker.for_jobs { format!("{} (jobs)", worker.state) } else { worker.state.clone() },
         generation,
         held,
         awaiting,

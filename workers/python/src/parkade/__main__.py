@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from functools import partial
 
 from ._link import blocking, concurrent, process
 from ._link.greeting import Stopped, greet, still_wanted
@@ -39,7 +40,8 @@ def main(arguments: list[str]) -> int:
             # What was loaded lives as long as the worker: the collector need not look at it again.
             gc.collect()
             gc.freeze()
-            run = concurrent.run if application.concurrent else blocking.run
+            threads = int(info.get("threads", 1))
+            run = partial(concurrent.run, threads=threads) if application.concurrent else blocking.run
             why = run(link, session, application)
         except LoadError as error:
             return _failed(link, session, str(error))

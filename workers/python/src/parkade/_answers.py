@@ -55,6 +55,23 @@ Answer: TypeAlias = bytes | Streamed | Parked | Attempted
 Coming: TypeAlias = Coroutine[Any, Any, Answer]
 """An answer that a coroutine gives."""
 
+
+class Plain(Struct, frozen=True):
+    """An answer that a plain function gives when it is run. A concurrent link does that beside its loop."""
+
+    run: Callable[[], Answer]
+
+
+class Deferred(Struct, frozen=True):
+    """An answer of a coroutine that begins when the core knows that it does.
+
+    `occupies` says that a plain function is in it, among hooks that are coroutines: it runs that with `port.beside`.
+    """
+
+    begin: Callable[[], Coming]
+    occupies: bool = False
+
+
 Run: TypeAlias = Callable[[p.Request], Any]
 """Answers a request: gives an `Answer`, or one that is `Coming` when concurrent."""
 
@@ -73,11 +90,19 @@ class Application(Protocol):
     def runs(self) -> Mapping[int | None, Run]:
         """What answers a request, by its route."""
 
-    def call(self, stream: int, function: str, state: bytes, outcome: p.Outcome) -> Answer | Coming:
-        """Answers for a wait that is over, a request's or a job's. Coming only when concurrent."""
+    @property
+    def plain(self) -> frozenset[int | None]:
+        """The routes whose run is a plain function, which never gives one that is coming."""
 
-    def attempt(self, stream: int, run: p.Run) -> Answer | Coming:
-        """Runs a job. Coming only when concurrent."""
+    @property
+    def deferred(self) -> frozenset[int | None]:
+        """The routes whose run is `Deferred.begin`, and occupies."""
+
+    def call(self, stream: int, function: str, state: bytes, outcome: p.Outcome) -> Answer | Coming | Plain | Deferred:
+        """Answers for a wait that is over, a request's or a job's. Coming and deferred only when concurrent."""
+
+    def attempt(self, stream: int, run: p.Run) -> Answer | Plain | Deferred:
+        """Runs a job. Deferred only when concurrent."""
 
     def failed(self, error: BaseException) -> str:
         """Logs what was raised in the middle of a streamed answer; gives one line for ERROR."""

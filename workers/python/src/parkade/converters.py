@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import math
 import types
@@ -13,6 +14,9 @@ from typing import Any, Literal, Union
 from uuid import UUID
 
 import msgspec
+
+from .decimals import is_reasonable
+from .limits import DIGITS_MAX
 
 Convert = Callable[[str], Any]
 
@@ -50,7 +54,7 @@ def item_of_list(annotation: Any) -> Any | None:
     return None
 
 
-_BY_MSGSPEC = frozenset({UUID, datetime, date, time, Decimal})
+_BY_MSGSPEC = frozenset({UUID, datetime, date, time})
 
 _TRUE = frozenset({"true", "1", "on", "yes"})  # "on" is what a browser sends for a checkbox
 _FALSE = frozenset({"false", "0", "off", "no"})
@@ -64,20 +68,18 @@ def _bool(text: str) -> bool:
     raise ValueError("true or false is expected")
 
 
-# int and float are stricter than Python's, which take "1_000", " 7 " and "nan"; msgspec's are too strict, they refuse
-# the "007" that a path may have.
+# int, float and Decimal are stricter than Python's, which take "1_000", " 7 " and "nan"; msgspec's are too strict, they
+# refuse the "007" that a path may have.
 
 
 def _int(text: str) -> int:
-    if not (
-        text.isascii() and text.removeprefix("-").isdigit() and len(text) <= 4_000
-    ):  # CPython refuses to parse 4,300 digits
+    if len(text) > DIGITS_MAX or not (text.isascii() and text.removeprefix("-").isdigit()):
         raise ValueError("an integer is expected")
     return int(text)
 
 
 def _float(text: str) -> float:
-    if text and _NUMERIC.issuperset(text):
+    if 0 < len(text) <= DIGITS_MAX and _NUMERIC.issuperset(text):
         try:
             value = float(text)
         except ValueError:
@@ -87,7 +89,16 @@ def _float(text: str) -> float:
     raise ValueError("a number is expected")
 
 
-_OWN: dict[Any, Convert] = {bool: _bool, int: _int, float: _float}
+def _decimal(text: str) -> Decimal:
+    if 0 < len(text) <= DIGITS_MAX and _NUMERIC.issuperset(text):
+        with contextlib.suppress(ArithmeticError):
+            value = Decimal(text)
+            if is_reasonable(value):
+                return value
+    raise ValueError("a decimal number is expected")
+
+
+_OWN: dict[Any, Convert] = {bool: _bool, int: _int, float: _float, Decimal: _decimal}
 _NUMERIC = frozenset("0123456789+-.eE")
 
 
@@ -112,7 +123,6 @@ def _name(annotation: Any) -> str:
 
 
 _WORDS: dict[Any, str] = {
-    Decimal: "a decimal number",
     UUID: "a UUID",
     datetime: "a date and time (RFC 3339)",
     date: "a date (RFC 3339)",

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ._answers import FAULTS, Answer, Coming, Parked, Run
+from ._answers import FAULTS, Answer, Coming, Deferred, Parked, Plain, Run
+from ._link import port
 from ._wire import payloads as p
 from ._wire.ready import Application as ReadyApplication
 from .errors import HTTPError, LoadError, QueryError
 from .functions import Function, decode_state, find
 from .hooks import ErrorHandlers, ErrorHook, Hook
 from .job import Job
-from .job_runs import attempt, failure, run_job
+from .job_runs import attempt, attempt_async, failure, run_job
 from .job_values import value_of
 from .pages import error_response, failure_response, format_error, log_error, log_fault
 from .parameters import Call
@@ -27,6 +28,10 @@ from .waits import Wait
 
 if TYPE_CHECKING:
     from .app import App
+
+
+Prepare: TypeAlias = Callable[[], Callable[[], Any]]
+"""Makes a call from what a wait has kept, and its outcome. Raises what these do."""
 
 
 class Handling:
@@ -44,16 +49,19 @@ class Handling:
         self.concurrent: bool = app.concurrent
         self.runs: dict[int | None, Run] = {None: self._unmatched}
         self.runs |= {number: self._compile(route) for number, route in enumerate(app.routes)}
+        plain = frozenset({None, *(number for number, route in enumerate(app.routes) if not route.asynchronous)})
+        self.plain: frozenset[int | None] = frozenset() if self._all_async else plain
+        self.deferred: frozenset[int | None] = plain - {None} if self._all_async else frozenset()
 
     def ready(self) -> ReadyApplication:
         """What READY tells."""
         return self._app.told()
 
-    def attempt(self, stream: int, run: p.Run) -> Answer | Coming:
+    def attempt(self, stream: int, run: p.Run) -> Answer | Plain | Deferred:
         """Runs a job."""
         return run_job(self._app.jobs.get(run.name), stream, run)
 
-    def call(self, stream: int, function: str, state: bytes, outcome: p.Outcome) -> Answer | Coming:
+    def call(self, stream: int, function: str, state: bytes, outcome: p.Outcome) -> Answer | Coming | Plain | Deferred:
         """Calls a function for a wait that is over, a request's or a job's."""
         request = job = None
         try:
@@ -67,18 +75,22 @@ class Handling:
                 raise TypeError(
                     f"{function} is an async def, and this application has no other: write App(concurrent=True)"
                 )
-            arguments = {name: found.decoders[name](value) for name, value in values.items()}
-            arguments |= _given(found, value_of(outcome, kept.shape), request, job)
         except FAULTS as error:
             return self._fail_now(error, request) if job is None else failure(job, error)
+
+        def prepare() -> Callable[[], Any]:
+            arguments = {name: found.decoders[name](value) for name, value in values.items()}
+            arguments |= _given(found, value_of(outcome, kept.shape), request, job)
+            return partial(found.call, **arguments)
+
         if job is not None:
-            return attempt(job, partial(found.call, **arguments), found.asynchronous)
-        if found.asynchronous or self._all_async:
-            return self._call_async(found, arguments, raw, request)
-        try:
-            return self._finish(found.call(**arguments), 200, raw, request)
-        except FAULTS as error:
-            return self._fail(error, raw, request)
+            call = partial(_prepared, prepare)
+            return attempt_async(job, call) if found.asynchronous else Plain(partial(attempt, job, call))
+        if found.asynchronous:
+            return self._call_async(prepare, raw, request)
+        if self._all_async:
+            return Deferred(partial(self._call_async, partial(_prepared_beside, prepare), raw, request), occupies=True)
+        return Plain(partial(self._call, prepare, raw, request))
 
     def failed(self, error: BaseException) -> str:
         """Logs what was raised in the middle of a streamed answer."""
@@ -144,6 +156,8 @@ class Handling:
 
     def _compile_async(self, route: Route, call: Call) -> Run:
         awaited = inspect.iscoroutinefunction(route.target)
+        if not (awaited or route.asynchronous):
+            call, awaited = partial(_call_beside, call), True
         if self._before or self._after:
             return self._compile_async_hooked(route, call, awaited)
 
@@ -172,12 +186,23 @@ class Handling:
 
         return run
 
-    async def _call_async(
-        self, found: Function, arguments: dict[str, Any], raw: p.Request | None, request: Request | None
-    ) -> Answer:
+    def _call(self, prepare: Prepare, raw: p.Request | None, request: Request | None) -> Answer:
         try:
-            result = found.call(**arguments)
-            return await self._finish_async(await result if found.asynchronous else result, 200, raw, request)
+            call = prepare()
+        except FAULTS as error:
+            return self._fail_now(error, request)
+        try:
+            return self._finish(call(), 200, raw, request)
+        except FAULTS as error:
+            return self._fail(error, raw, request)
+
+    async def _call_async(self, prepare: Prepare, raw: p.Request | None, request: Request | None) -> Answer:
+        try:
+            call = prepare()
+        except FAULTS as error:
+            return self._fail_now(error, request)
+        try:
+            return await self._finish_async(await call(), 200, raw, request)
         except FAULTS as error:
             return await self._fail_async(error, raw, request)
 
@@ -269,6 +294,19 @@ class Handling:
             if raw.route is None or raw.route >= len(self._app.routes)
             else self._app.routes[raw.route].request(raw)
         )
+
+
+def _prepared(prepare: Prepare) -> Any:
+    return prepare()()
+
+
+def _prepared_beside(prepare: Prepare) -> Callable[[], Any]:
+    """As `prepare`, of a plain function whose hooks are coroutines."""
+    return partial(port.port().beside, prepare())
+
+
+async def _call_beside(call: Call, raw: p.Request, request: Request | None) -> Any:
+    return await port.port().beside(partial(call, raw, request))
 
 
 @contextmanager

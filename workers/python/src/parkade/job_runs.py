@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ._answers import FAULTS, Answer, Attempted, Coming, Parked
+from ._answers import FAULTS, Answer, Attempted, Deferred, Parked, Plain
 from ._wire import frames as f
 from ._wire import payloads as p
 from ._wire.codec import encode_payload
@@ -23,29 +23,31 @@ from .transactions import Statement
 from .waits import Wait, encode_park, shape_of
 
 
-def run_job(function: JobFunction[..., object] | None, stream: int, run: p.Run) -> Answer | Coming:
+def run_job(function: JobFunction[..., object] | None, stream: int, run: p.Run) -> Answer | Plain | Deferred:
     """Runs the job of that name; None says that there is none."""
     if function is None:
         return _error("unknown", f"the application has no job {run.name!r}")
     job = job_of_run(run, stream)
-    try:
+
+    def call() -> Any:
         args, kwargs = function.signature.decode(run.name, run.arguments, job)
-    except FAULTS as error:
-        return failure(job, error)
-    return attempt(job, partial(function.function, *args, **kwargs), function.asynchronous)
+        return function.function(*args, **kwargs)
+
+    if function.asynchronous:
+        return Deferred(partial(attempt_async, job, call))
+    return Plain(partial(attempt, job, call))
 
 
-def attempt(job: Job, call: Callable[[], Any], asynchronous: bool) -> Answer | Coming:
+def attempt(job: Job, call: Callable[[], Any]) -> Answer:
     """Calls what the job is, or goes on with behind a wait."""
-    if asynchronous:
-        return _attempt_async(job, call)
     try:
         return _finish(job, call())
     except FAULTS as error:
         return failure(job, error)
 
 
-async def _attempt_async(job: Job, call: Callable[[], Any]) -> Answer:
+async def attempt_async(job: Job, call: Callable[[], Any]) -> Answer:
+    """As `attempt`, of a coroutine."""
     try:
         return _finish(job, await call())
     except CancelledError as error:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import quote, unquote_to_bytes
+from urllib.parse import quote
 from uuid import UUID
 
 from .errors import SignatureError
+from .percent import percent_decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +161,6 @@ def _segment(path: str, text: str) -> str | Parameter:
 def _split(path: str) -> list[str] | None:
     """The segments, decoded one by one, so that an encoded slash does not separate; None when they are no UTF-8."""
     try:
-        return [unquote_to_bytes(segment).decode() for segment in path[1:].split("/")]
-    except UnicodeDecodeError:
+        return [percent_decode(segment.encode()).decode() for segment in path[1:].split("/")]
+    except UnicodeError:
         return None

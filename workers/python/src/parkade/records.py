@@ -9,7 +9,8 @@ or kept as the state of a wait would lose its defaults on the way (msgspec 0.22)
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
@@ -24,7 +25,7 @@ def whole(decode: Callable[[D], Any], annotation: Any) -> Callable[[D], Any]:
     """`decode` for values of that type, followed by what makes them whole; where nothing can be missing, as it is."""
     classes = {
         kind.cls: tuple(field.name for field in kind.fields)
-        for kind in _kinds(inspect.type_info(annotation), set())
+        for kind in kinds_in(annotation)
         if isinstance(kind, inspect.DataclassType) and _may_lack(kind)
     }
     if not classes:
@@ -32,10 +33,20 @@ def whole(decode: Callable[[D], Any], annotation: Any) -> Callable[[D], Any]:
 
     def decode_whole(data: D) -> Any:
         value = decode(data)
-        _complete(value, classes, set())
+        _complete(value, classes)
         return value
 
     return decode_whole
+
+
+def kinds_in(annotation: Any) -> Iterator[inspect.Type]:
+    """Every type that occurs in a type, itself too."""
+    return _kinds(inspect.type_info(annotation), set())
+
+
+def is_recursive(kind: inspect.Type) -> bool:
+    """Whether a type occurs in itself, so that nothing says how deep its values are."""
+    return any(inner is kind for inner in _kinds(msgspec.structs.astuple(kind), set()))
 
 
 def _may_lack(kind: inspect.DataclassType) -> bool:
@@ -44,7 +55,6 @@ def _may_lack(kind: inspect.DataclassType) -> bool:
 
 
 def _kinds(node: object, seen: set[int]) -> Iterator[inspect.Type]:
-    """Every type that occurs in a type."""
     if isinstance(node, tuple):
         for part in node:
             yield from _kinds(part, seen)
@@ -55,25 +65,51 @@ def _kinds(node: object, seen: set[int]) -> Iterator[inspect.Type]:
         yield from _kinds(msgspec.structs.astuple(node), seen)
 
 
-def _complete(value: object, classes: _Classes, seen: set[int]) -> None:
-    if id(value) in seen:
-        return  # JSON is a tree, but a __post_init__ may tie its objects to each other
-    seen.add(id(value))
-    for name in classes.get(type(value), ()):
-        vars(value).setdefault(name, getattr(value, name))
-    for part in _parts(value):
-        _complete(part, classes, seen)
+def _complete(value: object, classes: _Classes) -> None:
+    """JSON is a tree, but a `__post_init__` may tie its objects to each other: each is looked at once."""
+    seen: set[int] = set()
+    rest = [value]
+    while rest:
+        value = rest.pop()
+        if type(value) is not list and type(value) is not dict:
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
+            _complete_one(value, classes.get(type(value), ()))
+        rest.extend(part for part in parts_of(value) if type(part) not in LEAVES)
 
 
-def _parts(value: object) -> Iterator[object]:
-    match value:
-        case str() | bytes() | int() | float() | None:
-            pass
-        case dict():
-            yield from value.values()
-        case list() | tuple() | set() | frozenset():
-            yield from value
-        case msgspec.Struct():
-            yield from msgspec.structs.astuple(value)
-        case _ if dataclasses.is_dataclass(value):
-            yield from (getattr(value, field.name) for field in dataclasses.fields(value))
+def _complete_one(value: object, names: tuple[str, ...]) -> None:
+    if names:
+        has = vars(value)
+        for name in names:
+            if name not in has:
+                has[name] = getattr(value, name)
+
+
+LEAVES = frozenset({str, int, float, bool, type(None)})
+"""What most parts are, and has none itself."""
+
+
+def parts_of(value: object) -> Iterable[object]:
+    """What a decoded value is made of."""
+    kind: Any = type(value)
+    if kind is list:
+        return value  # type: ignore[return-value]
+    if kind is dict:
+        return value.values()  # type: ignore[attr-defined, no-any-return]
+    return _reader(kind)(value)
+
+
+@lru_cache(maxsize=1_024)
+def _reader(kind: type) -> Callable[[Any], Iterable[object]]:
+    if issubclass(kind, dict):
+        return kind.values
+    if issubclass(kind, list | tuple | set | frozenset):
+        return iter
+    if issubclass(kind, msgspec.Struct):
+        return msgspec.structs.astuple
+    if dataclasses.is_dataclass(kind):
+        names = tuple(field.name for field in dataclasses.fields(kind))
+        return lambda value: [getattr(value, name) for name in names if hasattr(value, name)]
+    return lambda value: ()

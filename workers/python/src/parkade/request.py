@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from http.cookies import CookieError, SimpleCookie
 from typing import Any, Generic, TypeVar, overload
-from urllib.parse import unquote
 
 import msgspec
 
 from ._wire import payloads as p
+from .bodies import json_decoder
+from .charsets import decode_text
+from .cookies import parse_cookies
 from .errors import HTTPError
 from .forms import FormValue, parse_content_type, parse_form, parse_query
 from .mappings import Fields, Headers
-from .records import whole
+from .percent import percent_decode_text
 
 T = TypeVar("T")
 
@@ -102,7 +103,7 @@ class Request:
     @_once
     def path(self) -> str:
         """Percent-decoded; bytes that are no UTF-8 become U+FFFD."""
-        return unquote(self.raw_path)
+        return percent_decode_text(self.raw_path)
 
     @_once
     def headers(self) -> Headers:
@@ -117,13 +118,7 @@ class Request:
     @_once
     def cookies(self) -> Mapping[str, str]:
         """Name to value; what cannot be read as cookies is left out (RFC 6265, section 5.4)."""
-        cookies: dict[str, str] = {}
-        for line in self.headers.getlist("cookie"):
-            for piece in line.split(";"):
-                name, _, value = piece.strip().partition("=")
-                if name:
-                    cookies.setdefault(name, _cookie_value(value))
-        return cookies
+        return parse_cookies(self.headers.getlist("cookie"))
 
     @property
     def body(self) -> bytes:
@@ -134,13 +129,11 @@ class Request:
     def text(self) -> str:
         """The body as text, by the charset of its content type, else UTF-8.
 
-        Raises `HTTPError` 400 when it is not that.
+        Raises `HTTPError`: 415 for a charset other than UTF-8, US-ASCII, ISO-8859-1, Windows-1252 and UTF-16, 400 when
+        it is not text in its charset.
         """
         _, parameters = parse_content_type(self.content_type)
-        try:
-            return self.body.decode(parameters.get("charset", "utf-8"))
-        except (LookupError, UnicodeDecodeError) as error:
-            raise HTTPError(400, "the body is not text in its charset") from error
+        return decode_text(self.body, parameters.get("charset", "utf-8"))
 
     @overload
     def json(self) -> Any: ...
@@ -149,20 +142,18 @@ class Request:
     def json(self, type: Any = Any) -> Any:
         """The body decoded from JSON, as `type` when given (a dataclass, `msgspec.Struct`, …).
 
-        Raises `HTTPError`: 400 not JSON, 422 not of that type.
+        Raises `HTTPError`: 400 not JSON or deeper than 200, 422 not of that type.
         """
         try:
             return _decoder(type)(self.body)
         except msgspec.ValidationError as error:
             raise HTTPError(422, str(error)) from error
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise HTTPError(400, f"the body is not JSON: {error}") from error
 
     @_once
     def form(self) -> Fields[FormValue]:
         """The fields of a form, text or `Upload`.
 
-        Raises `HTTPError`: 415 when the body is no form, 400 when it is broken.
+        Raises `HTTPError`: 415 when the body is no form, 413 when it is too long for one, 400 when it is broken.
         """
         return parse_form(self.content_type, self.body)
 
@@ -203,13 +194,4 @@ def _decoder(kind: Any) -> Callable[[bytes], Any]:
 
 @lru_cache(maxsize=1_024)
 def _made_decoder(kind: Any) -> Callable[[bytes], Any]:
-    return whole(msgspec.json.Decoder(kind).decode, kind)
-
-
-def _cookie_value(value: str) -> str:
-    if not value.startswith('"'):
-        return value
-    try:
-        return SimpleCookie(f"x={value}")["x"].value
-    except (CookieError, KeyError):
-        return value.strip('"')
+    return json_decoder(kind)

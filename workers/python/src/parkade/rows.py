@@ -55,10 +55,19 @@ def value_of_rows(rows: p.Rows, shape: str) -> Any:
     A statement without rows gives an empty `Rows`, or None.
     """
     if not rows.columns:
-        return Rows((), rows.command, rows.count) if shape == "rows" else None
+        return _without_columns(rows, shape)
     columns = tuple(rows.columns)
     found = _decoder(columns, shape)(rows.body or b"")
     return Rows(found, rows.command, rows.count, columns) if shape == "rows" else found
+
+
+def _without_columns(rows: p.Rows, shape: str) -> Any:
+    """Of a statement without rows, or of rows that have no columns (`select from t`)."""
+    body = bytes(rows.body or b"")
+    if shape != "rows":
+        return {} if body == b"{}" else None
+    found: list[Row] = [{} for _ in range(rows.count)] if body.startswith(b"[") else []
+    return Rows(found, rows.command, rows.count)
 
 
 _Decode: TypeAlias = Callable[[bytes], Any]

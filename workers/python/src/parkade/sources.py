@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
+from .bodies import json_decoder
 from .converters import Convert, converter, item_of_list, without_none
 from .errors import HTTPError, SignatureError
 from .forms import Upload, is_form
-from .records import whole
 from .request import Request
 
 Take = Callable[[Request], Any]
@@ -130,7 +130,7 @@ def _from_body(told: str, name: str, kind: Any, default: Any) -> Take:
     if kind is str:
         return lambda request: request.text if request.body or default is EMPTY else default
     try:
-        decode = whole(msgspec.json.Decoder(kind).decode, kind)
+        decode = json_decoder(kind)
     except TypeError as error:
         raise SignatureError(f"{told}: JSON cannot become {kind!r} (the parameter {name}): {error}") from error
 
@@ -145,8 +145,6 @@ def _from_body(told: str, name: str, kind: Any, default: Any) -> Take:
             return decode(request.body)
         except msgspec.ValidationError as error:
             raise _problem_in_body(name, error) from error
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise HTTPError(400, f"the body is not JSON: {error}") from error
 
     return take
 

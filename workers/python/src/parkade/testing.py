@@ -13,19 +13,20 @@ import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, cast, overload
+from typing import Any, TypeVar, cast, overload
 from uuid import UUID
 
 import msgspec
 
 from . import _test_job_route as job_route
-from ._answers import Answer, AsyncChunks, Attempted, Chunks, Streamed
+from ._answers import Answer, AsyncChunks, Attempted, Chunks, Deferred, Plain, Streamed
 from ._answers import Parked as ParkedAnswer
 from ._link import port
 from ._link.enqueued import Enqueued as EnqueuedIds
 from ._rehearsal import Parking, Rehearsal
 from ._test_database import Answers, Asked, Databases
 from ._test_jobs import RUNS_MAX, Enqueued, Jobs
+from ._test_loop import cancel_all, drain, until
 from ._test_request import body_of, nobodys_request, request_of
 from ._test_response import Parked, Response, Whole, answer_of, answer_of_failed
 from ._wire import payloads as p
@@ -43,7 +44,9 @@ from .waits import channel
 __all__ = ["Asked", "Client", "Enqueued", "Parked", "Response"]
 
 BODY_MAX = 64 * 1024 * 1024  # bytes of a streamed answer; then: AssertionError, since a test would never end
-TURNS_PARKED = 20  # of the loop, until a parked request is told of
+
+
+T = TypeVar("T")
 
 
 class Client:
@@ -209,7 +212,7 @@ class Client:
         try:
             if self._loop is not None:
                 self._loop.run_until_complete(self._handling.stop_concurrent())
-                self._loop.run_until_complete(_cancel_all(self._loop))
+                self._loop.run_until_complete(cancel_all(self._loop))
                 self._loop.close()
             else:
                 self._handling.stop()
@@ -275,8 +278,12 @@ class Client:
             return Response(response.whole)
         return response
 
-    def _take(self, response: Parked, function: Callable[[], Answer | Awaitable[Answer]]) -> None:
+    def _take(self, response: Parked, function: Callable[[], Answer | Awaitable[Answer] | Plain | Deferred]) -> None:
         answer = function()
+        if isinstance(answer, Plain):
+            answer = answer.run()
+        elif isinstance(answer, Deferred):
+            answer = answer.begin()
         if isinstance(answer, Awaitable):
             loop = self._running_loop()
             token = port.exchange.set(_TestExchange(self, response))
@@ -289,7 +296,7 @@ class Client:
     def _go_on(self, response: Parked) -> None:
         """Runs the loop until the coroutine has ended or waits."""
         task = cast("asyncio.Task[Answer]", response.task)
-        self._running_loop().run_until_complete(_until(task, lambda: response.parking is not None))
+        self._running_loop().run_until_complete(until(task, lambda: response.parking is not None))
         if task.done():
             response.task = None
             self._finish(response, task.result())
@@ -381,7 +388,7 @@ class Client:
 
     def _collect(self, chunks: Chunks | AsyncChunks) -> bytes:
         body = bytearray()
-        pieces = _drain(self._running_loop(), chunks) if isinstance(chunks, AsyncChunks) else chunks
+        pieces = drain(self._running_loop(), chunks) if isinstance(chunks, AsyncChunks) else chunks
         for chunk in pieces:
             body += chunk
             if len(body) > BODY_MAX:
@@ -439,6 +446,9 @@ class _TestPort:
     def parked_seconds(self, stream: int) -> float:
         return 0.0
 
+    async def beside(self, function: Callable[[], T]) -> T:
+        return function()
+
 
 class _TestExchange:
     def __init__(self, client: Client, response: Parked) -> None:
@@ -467,28 +477,3 @@ class _TestExchange:
             for job in within if isinstance(wait, p.Commit) and isinstance(outcome, p.Rows) else []:
                 self._client._jobs.enqueue(job)
         return outcome
-
-
-async def _until(task: asyncio.Task[Any], parked: Callable[[], bool]) -> None:
-    """Turns the loop until the task has ended, or its request is parked and stays so for some turns: another part of
-    the coroutine may give the wait up.
-    """
-    turns = 0
-    while not task.done() and turns < TURNS_PARKED:
-        await asyncio.sleep(0)
-        turns = turns + 1 if parked() else 0
-
-
-async def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
-    tasks = [task for task in asyncio.all_tasks(loop) if task is not asyncio.current_task()]
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _drain(loop: asyncio.AbstractEventLoop, chunks: AsyncChunks) -> Iterator[bytes]:
-    while True:
-        try:
-            yield loop.run_until_complete(cast(Any, chunks.__anext__()))
-        except StopAsyncIteration:
-            return

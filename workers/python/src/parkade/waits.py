@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from ._link import port
+from ._link.exchange import AWAITED
 from ._wire import payloads as p
 from ._wire.codec import encode_payload
 from .errors import InvalidChannel, QueryError, Refused, WaitError
@@ -163,7 +164,7 @@ class Wait:
             raise WaitError("a stream is returned, not awaited: await channel(name).next(since=cursor) again and again")
         exchange = port.exchange.get()
         if exchange is None:
-            raise WaitError("a wait is awaited in the async def that answers a request, or that is a job")
+            raise WaitError(AWAITED)
         outcome = await exchange.wait(encode_park(self.wait, AWAIT))
         return self.response if isinstance(outcome, p.Elapsed) else self._value(outcome)
 

@@ -148,7 +148,7 @@ async fn the_status_has_the_shape_that_others_read() {
         "version": "", "pid": 0, "target": "", "uptime": 0.0, "state": "",
         "code": { "generation": 0, "reloading": false, "last_reload": null },
         "lives": { "accepted": 0, "queued": 0, "running": 0, "parked": 0 },
-        "waits": {}, "channels": { "count": 0, "messages": 0, "bytes": 0, "busiest": [] },
+        "waits": {}, "queue_wait": null, "channels": { "count": 0, "messages": 0, "bytes": 0, "busiest": [] },
         "databases": {},
         "jobs": {
             "waiting": 0, "scheduled": 0, "running": 0, "dead": 0, "unknown": 0, "completed": 0, "cancelled": 0,

@@ -62,6 +62,7 @@ impl Report {
                 running: lives.running - runs.running,
                 parked: lives.parked - runs.parked,
             },
+            queue_wait: status.queue_wait.map(seconds),
             waits: status.waits.into_iter().map(|wait| (words::wait(wait.kind).into(), wait.into())).collect(),
             channels: Channels {
                 count: status.channels_count,
@@ -120,7 +121,7 @@ impl From<WorkerStatus> for Worker {
             state: words::worker(worker.state).into(),
             generation: worker.generation,
             concurrent: worker.concurrent,
-            role: words::role(worker.role).into(),
+            for_jobs: worker.for_jobs,
             held: worker.held,
             awaiting: worker.awaiting,
             credit: worker.credit,
@@ -203,7 +204,7 @@ fn resident_bytes() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use parkade_core::{ChannelName, Config, Cursor, LivesStatus, ReloadOutcome, Role, WaitKind, WorkerState};
+    use parkade_core::{ChannelName, Config, Cursor, LivesStatus, ReloadOutcome, WaitKind, WorkerState};
 
     fn status() -> Status {
         let waited = Some(Duration::from_millis(1_250));
@@ -211,12 +212,13 @@ mod tests {
             lives: LivesStatus { accepted: 1, routed: 4, running: 7, parked: 10 },
             runs: LivesStatus { accepted: 0, routed: 2, running: 4, parked: 6 },
             waits: vec![WaitStatus { kind: WaitKind::Next, count: 4, oldest: waited }],
+            queue_wait: waited,
             workers: vec![WorkerStatus {
                 worker: WorkerId(7),
                 state: WorkerState::Busy,
                 generation: 2,
                 concurrent: false,
-                role: Role::Jobs,
+                for_jobs: true,
                 done: 104,
                 jobs_done: 5,
                 held: 3,
@@ -285,7 +287,7 @@ mod tests {
         assert_eq!((report.jobs.waiting, report.jobs.dead, report.jobs.oldest), (8, 9, Some(1.5)));
         assert_eq!((report.jobs.queued, report.jobs.parked), (2, 6), "no requests");
         assert_eq!((report.jobs.watched, report.memory.job_results), (5, 6));
-        assert!(worker.role == "jobs" && report.memory.resident_bytes.is_some_and(|bytes| bytes > 100_000));
+        assert!(worker.for_jobs && report.memory.resident_bytes.is_some_and(|bytes| bytes > 100_000));
     }
 
     #[test]

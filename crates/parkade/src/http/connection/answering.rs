@@ -19,11 +19,7 @@ impl Connection {
     ) -> Result<(), BadAnswer> {
         let Phase::Waiting { terms, .. } = self.phase else { return Ok(()) };
         let announced = answer::check(status, fields.clone())?;
-        if !terms.is_head && !answer::is_bodiless(status) && announced.is_some_and(|length| length != body.len() as u64)
-        {
-            return Err(BadAnswer::Length);
-        }
-        let length = if terms.is_head && body.is_empty() { announced.unwrap_or(0) } else { body.len() as u64 };
+        let length = answer::length(status, terms.is_head, announced, body)?;
         let ending = Ending::of(status).unwrap_or(Ending::Length(length));
         let persistence = terms.persistence(turn);
         let out = &mut *turn.out;

@@ -15,6 +15,8 @@ use super::head::{Head, Version};
 use super::limits::{FIRST_REQUEST_TIME, HEARTBEAT_INTERVAL, LINGER_BYTES_MAX, LINGER_TIME, Limits};
 use super::socket::{Filled, Output, Peer, Socket};
 use super::tick::Tick;
+use crate::complaints::Complaints;
+use crate::tls_refusal;
 use parkade_core::RequestId;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -92,8 +94,8 @@ pub struct Connection {
     has_leftover: bool,
     output: Output,
     since: Tick,
-    /// Whether a request has come on it.
-    has_asked: bool,
+    /// Whether a request has come on it, or an empty line.
+    has_spoken: bool,
     readiness: Readiness,
 }
 
@@ -110,6 +112,7 @@ pub struct Turn<'a> {
     pub is_draining: bool,
     /// Faulty requests that were answered, with the bytes of the body: for the access log.
     pub refused: &'a mut Vec<(Peer, u16, usize)>,
+    pub tls_complaints: &'a mut Complaints,
 }
 
 /// What the lot has to do for a connection that has gone as far as it can.
@@ -133,7 +136,7 @@ impl Connection {
             has_leftover: false,
             output: Output::default(),
             since: now,
-            has_asked: false,
+            has_spoken: false,
             readiness: Readiness::default(),
         }
     }
@@ -167,7 +170,7 @@ impl Connection {
 
     /// Whether it has just been accepted, so that its request is likely to be on its way.
     pub fn is_fresh(&self, now: Tick) -> bool {
-        self.is_quiet() && !self.has_asked && now.since(self.since) < FIRST_REQUEST_TIME
+        self.is_quiet() && !self.has_spoken && now.since(self.since) < FIRST_REQUEST_TIME
     }
 
     /// Whether there is something to go on with that no event of the socket will tell of.
@@ -190,7 +193,7 @@ impl Connection {
     pub fn wait(&mut self, request: RequestId, head: &Head) {
         let terms = Terms { version: head.version, is_head: head.method() == "HEAD", keep_alive: head.keep_alive };
         self.phase = Phase::Waiting { request, terms };
-        self.has_asked = true;
+        self.has_spoken = true;
     }
 
     /// Goes on as far as the bytes that are there allow.
@@ -221,6 +224,9 @@ impl Connection {
     /// Answers a faulty request and closes: nothing more of this connection is read as a request.
     fn refuse(&mut self, fault: Fault, turn: &mut Turn<'_>) -> Step {
         *turn.bodies_left += self.body_bytes();
+        if fault == Fault::Tls {
+            return self.refuse_tls(turn);
+        }
         let (status, detail) = fault.explain();
         tracing::debug!(status, detail, peer = ?self.peer, "a request is refused");
         let body = super::error_body(status, fault.whose(), detail);
@@ -237,12 +243,22 @@ impl Connection {
             turn.date.as_bytes(),
         );
         turn.out.extend_from_slice(&body);
+        let out = std::mem::take(turn.out);
+        let step = self.say_last(&out, turn);
+        *turn.out = out;
+        step
+    }
+
+    fn refuse_tls(&mut self, turn: &mut Turn<'_>) -> Step {
+        tls_refusal::complain(turn.tls_complaints, self.peer);
+        self.say_last(&tls_refusal::ALERT, turn)
+    }
+
+    fn say_last(&mut self, bytes: &[u8], turn: &mut Turn<'_>) -> Step {
         self.input = Vec::new();
         self.has_leftover = false;
         self.phase = Phase::Closing;
-        let out = std::mem::take(turn.out);
-        self.write(&out, turn.now);
-        *turn.out = out;
+        self.write(bytes, turn.now);
         self.linger(turn)
     }
 

@@ -6,7 +6,7 @@ use super::{Connection, FarEnd, PREFACE, Phase, Step, Turn};
 use crate::http::body::BodyDecoder;
 use crate::http::fault::Fault;
 use crate::http::head::{self, Framing, Head};
-use crate::http::limits::{BODY_BYTES_PER_SECOND_MIN, HEAD_READ_BYTES_MAX};
+use crate::http::limits::{BODY_BYTES_PER_SECOND_MIN, HEAD_READ_BYTES_MAX, METHOD_BYTES_MAX};
 use crate::http::socket::Filled;
 use crate::http::tick::Tick;
 
@@ -117,13 +117,12 @@ impl Connection {
                 Ok((used, self.whole_body()))
             }
             Phase::Quiet => {
+                // A client may send empty lines behind a body (RFC 9112, section 2.2).
                 let empty_lines = bytes.chunks_exact(2).take_while(|pair| pair == b"\r\n").count() * 2;
                 let rest = &bytes[empty_lines..];
+                self.has_spoken |= empty_lines > 0;
                 if rest.is_empty() || rest == b"\r" {
                     return Ok((empty_lines, Took::NotEnough));
-                }
-                if rest.starts_with(PREFACE) {
-                    return Ok((0, Took::Preface));
                 }
                 self.since = turn.now;
                 let (used, took) = self.take_head(rest, 0, turn)?;
@@ -131,9 +130,6 @@ impl Connection {
             }
             Phase::Head { scanned } => {
                 let scanned = *scanned;
-                if bytes.starts_with(PREFACE) {
-                    return Ok((0, Took::Preface));
-                }
                 self.take_head(bytes, scanned, turn)
             }
             Phase::Waiting { .. } | Phase::Answering { .. } | Phase::Closing | Phase::Lingering { .. } => {
@@ -143,9 +139,16 @@ impl Connection {
     }
 
     fn take_head(&mut self, bytes: &[u8], mut scanned: usize, turn: &mut Turn<'_>) -> Result<(usize, Took), Fault> {
-        if PREFACE.starts_with(bytes) {
+        // The preface changes the protocol where it comes first, and nowhere else: what has spoken HTTP/1.1 goes on with it.
+        if !self.has_spoken && bytes.starts_with(PREFACE) {
+            return Ok((0, Took::Preface));
+        }
+        if !self.has_spoken && PREFACE.starts_with(bytes) {
             self.phase = Phase::Head { scanned: 0 };
             return Ok((0, Took::NotEnough));
+        }
+        if scanned <= METHOD_BYTES_MAX {
+            head::begins(bytes)?;
         }
         let Some(end) = head::end_of_head(bytes, &mut scanned)? else {
             self.phase = Phase::Head { scanned };

@@ -23,7 +23,7 @@ fn check(purpose: Purpose, bytes_each: usize) -> Option<u64> {
     let mut connection = Connection::new(socket, None, Tick::default());
     let (mut bodies_left, mut refused, mut out) = (0, Vec::new(), Vec::new());
     let (mut scratch, date) = ([0; 1024], DateLine::new());
-    let trust = Trust::default();
+    let (trust, mut complaints) = (Trust::default(), Complaints::default());
     let mut turn = Turn {
         limits: &LIMITS,
         trust: &trust,
@@ -34,6 +34,7 @@ fn check(purpose: Purpose, bytes_each: usize) -> Option<u64> {
         bodies_left: &mut bodies_left,
         is_draining: false,
         refused: &mut refused,
+        tls_complaints: &mut complaints,
     };
     let terms = Terms { version: Version::Http11, is_head: false, keep_alive: true };
     connection.phase = Phase::Waiting { request: RequestId { slot: 0, generation: 0 }, terms };

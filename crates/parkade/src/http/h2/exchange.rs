@@ -1,6 +1,7 @@
 //! The server's end of one stream: its answer, in one piece or in many.
 
 use bytes::Bytes;
+use hyper::header::{CONTENT_LENGTH, HeaderMap};
 use tokio::sync::{mpsc, oneshot};
 
 use super::StreamKey;
@@ -13,7 +14,7 @@ use crate::http::tick::Tick;
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
-    pub fields: Vec<(Vec<u8>, Vec<u8>)>,
+    pub fields: HeaderMap,
     pub body: Body,
 }
 
@@ -67,11 +68,12 @@ impl Exchange {
         }
     }
 
-    pub fn answer(&mut self, status: u16, fields: Vec<(Vec<u8>, Vec<u8>)>, body: Bytes) {
+    /// `length`: what is told of it, also to `HEAD`.
+    pub fn answer(&mut self, status: u16, fields: HeaderMap, length: u64, body: Bytes) {
         let body = if answer::is_bodiless(status) {
             Body::Whole(Bytes::new())
         } else if self.is_head {
-            Body::Announced(body.len() as u64)
+            Body::Announced(length)
         } else {
             Body::Whole(body)
         };
@@ -79,19 +81,13 @@ impl Exchange {
     }
 
     /// `announced`: the length of the body, where the application gave one.
-    pub fn begin(
-        &mut self,
-        status: u16,
-        mut fields: Vec<(Vec<u8>, Vec<u8>)>,
-        announced: Option<u64>,
-        purpose: Purpose,
-    ) {
+    pub fn begin(&mut self, status: u16, mut fields: HeaderMap, announced: Option<u64>, purpose: Purpose) {
         let (pieces, receiver) = mpsc::unbounded_channel();
         self.pieces = Some(pieces);
         self.has_body &= !answer::is_bodiless(status);
         self.left = announced.filter(|_| self.has_body);
-        if let Some(length) = self.left {
-            fields.push((b"content-length".to_vec(), length.to_string().into_bytes()));
+        if let Some(length) = announced.filter(|_| !answer::is_bodiless(status)) {
+            fields.insert(CONTENT_LENGTH, length.into());
         }
         self.reply(Answer { status, fields, body: Body::Pieces(receiver, purpose) });
     }

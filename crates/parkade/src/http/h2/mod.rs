@@ -13,8 +13,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{COOKIE, HeaderValue};
-use hyper::{Request, Response};
+use hyper::header::{CONTENT_LENGTH, COOKIE, HeaderValue};
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -249,11 +249,11 @@ async fn stream(request: Request<Incoming>, peer: Peer, shared: Shared) -> Resul
     let cut = patience::end_by();
     let _ = shared.inbox.send(FromStream::Arrived { key, head, body, origin, answer, cut, reserved });
     let Ok(answer) = answered.await else { return Ok(refused(Fault::BodyEndedEarly)) };
-    let mut response = Response::builder().status(answer.status);
-    for (name, value) in &answer.fields {
-        response = response.header(&name[..], &value[..]);
-    }
-    let body = match answer.body {
+    let mut response = Response::new(Outgoing::Whole(Bytes::new()));
+    *response.status_mut() =
+        StatusCode::from_u16(answer.status).expect("the status of a checked answer has three digits");
+    *response.headers_mut() = answer.fields;
+    *response.body_mut() = match answer.body {
         Body::Whole(bytes) => {
             guard.has_ended = true;
             Outgoing::Whole(bytes)
@@ -261,20 +261,21 @@ async fn stream(request: Request<Incoming>, peer: Peer, shared: Shared) -> Resul
         Body::Announced(length) => {
             guard.has_ended = true;
             if !answer::is_bodiless(answer.status) {
-                response = response.header("content-length", length);
+                response.headers_mut().insert(CONTENT_LENGTH, length.into());
             }
             Outgoing::Whole(Bytes::new())
         }
         Body::Pieces(pieces, purpose) => Outgoing::Pieces { piece: Bytes::new(), pieces, purpose, guard },
     };
-    Ok(response.body(body).unwrap_or_else(|_| refused(Fault::BadSyntax)))
+    Ok(response)
 }
 
 async fn receive(request: Request<Incoming>, setup: &Setup, reserved: &mut Reserved) -> Result<(Head, Bytes), Fault> {
     let (parts, incoming) = request.into_parts();
     let host = one_host(&parts.headers)?;
     let authority = parts.uri.authority().map(hyper::http::uri::Authority::as_str).or(host);
-    if host.is_some_and(|host| Some(host) != authority) {
+    // As in HTTP/1.1: the case of a host says nothing (RFC 9110, section 4.2.3).
+    if host.zip(authority).is_some_and(|(host, authority)| !host.eq_ignore_ascii_case(authority)) {
         return Err(Fault::BadHost);
     }
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
@@ -336,10 +337,10 @@ fn one_host(fields: &hyper::HeaderMap) -> Result<Option<&str>, Fault> {
 fn refused(fault: Fault) -> Response<Outgoing> {
     let (status, detail) = fault.explain();
     let mut response = Response::new(Outgoing::Whole(error_body(status, fault.whose(), detail).into()));
-    *response.status_mut() = hyper::StatusCode::from_u16(status).unwrap_or(hyper::StatusCode::BAD_REQUEST);
-    response.headers_mut().insert("content-type", hyper::header::HeaderValue::from_static("application/json"));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
+    response.headers_mut().insert("content-type", HeaderValue::from_static("application/json"));
     if status == 503 {
-        response.headers_mut().insert("retry-after", hyper::header::HeaderValue::from_static("1"));
+        response.headers_mut().insert("retry-after", HeaderValue::from_static("1"));
     }
     response
 }

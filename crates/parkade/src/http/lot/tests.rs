@@ -4,6 +4,7 @@ use std::net::{SocketAddr, TcpStream};
 use super::*;
 use crate::http::connection::tests::LIMITS;
 use crate::http::forwarded::Trust;
+use crate::http::limits::Limits;
 
 struct Serving {
     lot: Lot,
@@ -58,6 +59,45 @@ async fn a_bug_that_one_connection_meets_ends_that_connection_alone() {
     }
     let _next = serving.connect("GET /next HTTP/1.1\nHost: h\n\n");
     assert!(matches!(&serving.events(1).await[..], [HttpEvent::Arrived { head, .. }] if head.path() == "/next"));
+}
+
+#[tokio::test]
+async fn no_listener_uses_up_the_turn_of_another() {
+    let listeners: Vec<_> = (0..2).map(|_| Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap()).collect();
+    let addresses: Vec<SocketAddr> =
+        listeners.iter().map(|listener| listener.name().trim_start_matches("http://").parse().unwrap()).collect();
+    let limits = Limits { connection_count_max: 10_000, ..LIMITS };
+    let setup = Setup { limits, trust: Trust::default() };
+    let mut lot = Lot::new(listeners, setup, Arc::default()).unwrap();
+    let crowd: Vec<_> = (0..TURN_ACCEPTS_MAX + 10).map(|_| TcpStream::connect(addresses[0]).unwrap()).collect();
+    let _one = TcpStream::connect(addresses[1]).unwrap();
+    let (mut roll, mut turns) = (Roll::default(), Vec::new());
+    while lot.connection_count() <= crowd.len() {
+        let _ = tokio::time::timeout(Duration::from_millis(10), lot.ready()).await;
+        lot.turn(&mut roll, &mut Vec::new(), &mut Vec::new()).unwrap();
+        turns.push(lot.connection_count());
+    }
+    turns.retain(|count| *count > 0);
+    assert_eq!(turns[0], TURN_ACCEPTS_MAX / 2 + 1, "half a turn of the crowd, and the one: {turns:?}");
+}
+
+#[test]
+fn an_error_of_accept_is_taken_for_what_it_is() {
+    for (errno, fault) in [
+        (Errno::AGAIN, AcceptFault::Nobody),
+        (Errno::CONNABORTED, AcceptFault::Passing),
+        (Errno::PROTO, AcceptFault::Passing),
+        (Errno::HOSTUNREACH, AcceptFault::Passing),
+        (Errno::PERM, AcceptFault::Passing),
+        (Errno::MFILE, AcceptFault::Exhausted),
+        (Errno::NFILE, AcceptFault::Exhausted),
+        (Errno::NOBUFS, AcceptFault::Exhausted),
+        (Errno::NOMEM, AcceptFault::Exhausted),
+        (Errno::INVAL, AcceptFault::Unknown),
+        (Errno::BADF, AcceptFault::Unknown),
+    ] {
+        assert_eq!(AcceptFault::of(&errno.into()), fault, "{errno}");
+    }
 }
 
 #[tokio::test]

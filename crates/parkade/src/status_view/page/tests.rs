@@ -47,7 +47,7 @@ fn the_page_has_the_words_of_the_status_in_their_order() {
     let expected = "\
 parkade       0.1.0   pid 4242   shop:app   up 2 h   ready
 code          generation 2   reloading   last reload given up
-lives         accepted 0   queued 0 of 0   running 1 of 0   parked 201 of 0
+lives         accepted 0   queued 0   running 1 of 0   parked 201 of 0
 waits         next 1 (oldest 31 s)   timer 200 (oldest 1.9 s)
 channels      0 of 0   messages 0   bytes 0 B of 0 B
               name       next  stream  oldest  messages  bytes  cursor

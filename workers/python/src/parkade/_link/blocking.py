@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import select
 import threading
+from collections.abc import Callable
 from functools import partial
-from typing import cast
+from typing import TypeVar, cast
 
-from .._answers import FAULTS, Answer, Application, Attempted, Chunks, Parked, Streamed
+from .._answers import FAULTS, Answer, Application, Attempted, Chunks, Parked, Plain, Streamed
 from .._events import Called, Cancelled, Ended, Event, Given, Opened, Pinged, Reply, Writable
 from .._session import Session
 from ..limits import CREDIT_BLOCKING, SUSPENDED_MAX
 from . import port
 from .link import Link
 from .writer import Writer
+
+T = TypeVar("T")
 
 
 def run(link: Link, session: Session, application: Application) -> str:
@@ -79,6 +82,9 @@ class Blocking:
     def parked_seconds(self, stream: int) -> float:
         return 0.0  # no coroutines here
 
+    async def beside(self, function: Callable[[], T]) -> T:
+        return function()  # no loop either
+
     def serve(self) -> Ended | None:
         """Serves until the core says goodbye, or is gone (None)."""
         session, runs, attempt = self._session, self._application.runs, self._application.attempt
@@ -102,6 +108,8 @@ class Blocking:
                         answer = runs[request.route](request)
                     else:
                         answer = attempt(stream, event.run)
+                        if type(answer) is Plain:
+                            answer = answer.run()
                     if type(answer) is bytes:
                         write(respond(stream, answer))
                     elif type(answer) is Attempted:
@@ -122,7 +130,8 @@ class Blocking:
                 self.write(session.error(stream, "cancelled"))
             case Called(stream=stream, function=function, state=state, outcome=outcome):
                 self._running = stream
-                self._answer(stream, cast(Answer, self._application.call(stream, function, state, outcome)))
+                answer = self._application.call(stream, function, state, outcome)
+                self._answer(stream, answer.run() if isinstance(answer, Plain) else cast(Answer, answer))
             case Writable(stream=stream) if stream in self._suspended and stream not in session.cancelled:
                 self._go_on(stream, self._suspended[stream])
             case Cancelled(stream=stream) if stream in self._suspended:

@@ -4,37 +4,55 @@ from __future__ import annotations
 
 import asyncio
 import os
-import select
 import threading
-from typing import cast
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar, cast
 
-from .._answers import FAULTS, Answer, Application, AsyncChunks, Attempted, Chunks, Coming, Parked, Streamed
+import msgspec
+
+from .._answers import (
+    FAULTS,
+    Answer,
+    Application,
+    AsyncChunks,
+    Attempted,
+    Chunks,
+    Coming,
+    Deferred,
+    Parked,
+    Plain,
+    Streamed,
+)
 from .._events import Called, Cancelled, Ended, Event, Given, Opened, Pinged, Reply, Resumed, Writable
 from .._session import Session
 from .._wire import payloads as p
 from ..errors import WaitError
 from ..limits import CREDIT_CONCURRENT
 from . import port
+from .beside import Beside
 from .enqueued import Enqueued
 from .exchange import Exchange
 from .link import Link
+from .outlet import Outlet
 from .runners import Runners
 
-
-def run(link: Link, session: Session, application: Application) -> str:
-    """As `blocking.run`, on uvloop where it is installed."""
-    return _loop_of_choice().run_until_complete(_run(link, session, application))
+T = TypeVar("T")
 
 
-async def _run(link: Link, session: Session, application: Application) -> str:
+def run(link: Link, session: Session, application: Application, threads: int = 1) -> str:
+    """As `blocking.run`, on uvloop where it is installed. So many threads run plain functions beside the loop."""
+    return _loop_of_choice().run_until_complete(_run(link, session, application, threads))
+
+
+async def _run(link: Link, session: Session, application: Application, threads: int) -> str:
     loop = asyncio.get_running_loop()
-    concurrent = Concurrent(loop, session, application, link)
+    concurrent = Concurrent(loop, session, application)
     port.connect(concurrent)
     await application.start_concurrent()
     await loop.connect_read_pipe(lambda: concurrent, os.fdopen(link.reader, "rb", 0))
-    await loop.connect_write_pipe(lambda: _Outlet(concurrent), os.fdopen(link.writer, "wb", 0))
-    told = application.ready()
-    concurrent.plain = frozenset(number for number, route in enumerate(told.routes) if route.kind == "sync")
+    concurrent.open(link.writer, threads)
+    told = msgspec.structs.replace(application.ready(), threads=threads)
     concurrent.write(session.ready(CREDIT_CONCURRENT, told))
     ended = await concurrent.over
     if ended is None:
@@ -54,66 +72,70 @@ def _loop_of_choice() -> asyncio.AbstractEventLoop:
 
 
 class Concurrent(asyncio.Protocol):
-    """Reads, starts tasks, writes what they answered once for each batch that was read."""
+    """Reads, starts tasks, writes what they answered once for each batch that was read. Plain functions run beside."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, session: Session, application: Application, link: Link) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, session: Session, application: Application) -> None:
         self.loop = loop
         self.over: asyncio.Future[Ended | None] = loop.create_future()  # None when the core is gone
-        self.plain: frozenset[int] = frozenset()  # routes whose functions occupy this worker
         self._session = session
         self._application = application
         self._runs = application.runs
         self._inlet: asyncio.ReadTransport | None = None
-        self._outlet: asyncio.WriteTransport | None = None
+        self._outlet = Outlet(loop, self)
         self._thread = threading.get_ident()
-        self._running = 0  # what the application's code is running for outside of a coroutine
-        self._kept: list[Event] = []  # read while that ran, to be done behind what was read before
-        self._receive = link.receive
-        self._poll = select.poll()
-        self._poll.register(link.reader, select.POLLIN)
-        self._out: list[bytes] = []
+        self._put = self._outlet.put
         self._flush_is_due = False
-        self._closed: asyncio.Future[None] = loop.create_future()
+        self._beside: Beside | None = None  # until the start-up hooks have run
         self._runners = Runners(self, session, self._finish)
         self._exchanges = self._runners.exchanges
+
+    def open(self, writer: int, threads: int) -> None:
+        """Writes there from now on, and runs plain functions, which see the context that is current here."""
+        self._outlet.open(writer)
+        self._beside = Beside(self.loop, self._session, self._outlet, self._application, threads)
 
     # The port
 
     def publish(self, channel: str, content_type: str, body: bytes) -> None:
-        data = self._session.publish(channel, content_type, body)
-        if threading.get_ident() == self._thread:
-            self.write(data)
-        else:
-            self.loop.call_soon_threadsafe(self.write, data)
+        self._put(self._session.publish(channel, content_type, body))
+        self._written()
 
     def enqueue(self, id: bytes, job: bytes, within: bool) -> None:
         exchange = cast("Exchange | None", port.exchange.get())
-        if threading.get_ident() == self._thread:
-            self._enqueue(self._running, exchange, id, job, within)
-        else:  # asyncio.to_thread takes the exchange along, a thread of one's own does not
-            self.loop.call_soon_threadsafe(self._enqueue, 0, exchange, id, job, within)
+        stream = port.plain.get() if exchange is None else exchange.stream
+        self._say(stream, partial(self._enqueue, exchange, stream, id, job, within))
 
-    def _enqueue(self, stream: int, exchange: Exchange | None, id: bytes, job: bytes, within: bool) -> None:
-        if exchange is not None:
-            stream = exchange.stream
-            if self._session.takes_jobs(stream):
-                exchange.enqueued = exchange.enqueued or Enqueued()
-                exchange.enqueued.add(id, within)
-        if data := self._session.enqueue(stream, job):
-            self.write(data)
+    def _enqueue(self, exchange: Exchange | None, stream: int, id: bytes, job: bytes, within: bool) -> bytes:
+        if exchange is not None and self._session.takes_jobs(stream):
+            exchange.enqueued = exchange.enqueued or Enqueued()
+            exchange.enqueued.add(id, within)
+        return self._session.enqueue(stream, job)
 
     def progress(self, stream: int, progress: bytes) -> None:
+        self._say(stream, partial(self._session.progress, stream, progress))
+
+    def _say(self, stream: int, make: Callable[[], bytes]) -> None:
+        """Says for a stream what `make` gives, which looks at how that stands: where nobody else changes that
+        meanwhile.
+        """
+        with self._outlet.lock:
+            is_here = threading.get_ident() == self._thread or (self._beside is not None and self._beside.owns(stream))
+            if is_here and (data := make()):
+                self._put(data)
+        if not is_here:
+            self.loop.call_soon_threadsafe(self._say, stream, make)
+        self._written()
+
+    def _written(self) -> None:
+        """Something was put: the loop writes it with the rest of its turn; a thread now, and waits for room."""
         if threading.get_ident() != self._thread:
-            self.loop.call_soon_threadsafe(self.progress, stream, progress)
-        elif data := self._session.progress(stream, progress):
-            self.write(data)
+            self._outlet.send()
+        elif not self._flush_is_due:
+            self._flush_is_due = True
+            self.loop.call_soon(self.flush)
 
     def is_cancelled(self, stream: int) -> bool:
         session = self._session
-        if stream == self._running and threading.get_ident() == self._thread:
-            # A plain function keeps the loop from reading; what comes is done when it has ended.
-            while self._poll.poll(0) and (data := self._receive()):
-                self._kept += session.receive(data)
         return stream in session.cancelled or not (session.held(stream) or session.awaiting(stream))
 
     def parked_seconds(self, stream: int) -> float:
@@ -137,9 +159,12 @@ class Concurrent(asyncio.Protocol):
         """Whether the stream is parked with `await`, or its rows are coming."""
         return self._session.awaiting(stream)
 
+    async def beside(self, function: Callable[[], T]) -> T:
+        return await cast(Beside, self._beside).call(function)
+
     def write(self, data: bytes) -> None:
         """Writes with the rest of this turn of the loop."""
-        self._out.append(data)
+        self._put(data)
         if not self._flush_is_due:
             self._flush_is_due = True
             self.loop.call_soon(self.flush)
@@ -147,34 +172,24 @@ class Concurrent(asyncio.Protocol):
     def flush(self) -> None:
         """Writes now what this turn has brought so far."""
         self._flush_is_due = False
-        if self._out and self._outlet is not None:
-            self._outlet.write(b"".join(self._out))
-            self._out.clear()
+        self._outlet.flush()
 
     async def close(self) -> None:
         """Writes what is left and closes this end."""
-        self.flush()
-        if self._outlet is not None:
-            self._outlet.close()
-        await self._closed
+        await self._outlet.close()
 
     # The outlet
 
-    def outlet_made(self, outlet: asyncio.WriteTransport) -> None:
-        self._outlet = outlet
+    def pipe_is_full(self) -> None:
+        """Nothing new is begun until the core has caught up, so what is kept is bounded by the credit."""
+        if self._inlet is not None:
+            self._inlet.pause_reading()
 
-    def pause_writing(self) -> None:
-        """The core reads more slowly than we write: nothing new is begun until it has caught up, so what is kept is
-        bounded by the credit.
-        """
-        cast(asyncio.ReadTransport, self._inlet).pause_reading()
+    def pipe_is_empty(self) -> None:
+        if self._inlet is not None:
+            self._inlet.resume_reading()
 
-    def resume_writing(self) -> None:
-        cast(asyncio.ReadTransport, self._inlet).resume_reading()
-
-    def outlet_lost(self) -> None:
-        if not self._closed.done():
-            self._closed.set_result(None)
+    def pipe_is_lost(self) -> None:
         self._end(None)
 
     # asyncio.Protocol
@@ -187,21 +202,23 @@ class Concurrent(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._flush_is_due = True  # nothing below needs a turn of its own: the runners flush behind their first steps
-        cancelled = self._session.cancelled
-        events = self._session.receive(data)
-        while events:
-            for event in events:
-                if type(event) is Opened and event.stream not in cancelled:
-                    route = event.request.route
-                    self._running = event.stream
-                    self._begin(event.stream, self._runs[route](event.request), route in self.plain)
-                elif type(event) is Given and event.stream not in cancelled:
-                    self._running = event.stream
-                    self._begin(event.stream, self._application.attempt(event.stream, event.run), False)
+        application, beside, cancelled = self._application, cast(Beside, self._beside), self._session.cancelled
+        runs, plain, deferred = application.runs, application.plain, application.deferred
+        with self._outlet.lock:
+            events = self._session.receive(data)
+        for event in events:
+            if type(event) is Opened and event.stream not in cancelled:
+                route = event.request.route
+                if route in plain:
+                    beside.add(event.stream, partial(runs[route], event.request))
+                elif route in deferred:
+                    self._defer(event.stream, partial(runs[route], event.request), True)
                 else:
-                    self._take(event)
-            events, self._kept = self._kept, []
-        self._running = 0
+                    self._begin(event.stream, runs[route](event.request))
+            elif type(event) is Given and event.stream not in cancelled:
+                self._begin(event.stream, application.attempt(event.stream, event.run))
+            else:
+                self._take(event)
         self._runners.start()
 
     # Events
@@ -210,36 +227,43 @@ class Concurrent(asyncio.Protocol):
         session = self._session
         match event:
             case Opened(stream=stream) | Called(stream=stream) | Given(stream=stream) if stream in session.cancelled:
-                self._out.append(session.error(stream, "cancelled"))
+                self._put(session.error(stream, "cancelled"))
             case Called(stream=stream, function=function, state=state, outcome=outcome):
-                self._running = stream
-                self._begin(stream, self._application.call(stream, function, state, outcome), False)
+                self._begin(stream, self._application.call(stream, function, state, outcome))
             case Resumed(streams=streams, outcome=outcome):
                 for stream in streams:
                     self._resume(stream, outcome)
             case Reply(data=data):
-                self._out.append(data)
-            case Writable(stream=stream):
+                self._put(data)
+            case Writable(stream=stream) if not cast(Beside, self._beside).writable(stream):
                 _resolve(self._exchanges[stream].writable)
-            case Cancelled(stream=stream):
+            case Cancelled(stream=stream) if not cast(Beside, self._beside).cancel(stream):
                 self._cancel(stream)
             case Pinged(token=token):
-                self._out.append(session.pong(token))
+                self._put(session.pong(token))
             case Ended():
                 self._end(event)
             case _:
                 pass  # DRAIN changes nothing here
 
-    def _begin(self, stream: int, answer: Answer | Coming, occupies: bool) -> None:
-        if type(answer) is bytes:
-            self._out.append(self._session.respond(stream, answer))
-        elif type(answer) is Parked:
-            self._out.append(self._session.park(stream, answer.park))
-        elif type(answer) is Attempted:
-            self._out.append(self._session.end(stream, answer.kind, answer.payload))
+    def _begin(self, stream: int, answer: Answer | Coming | Plain | Deferred) -> None:
+        if type(answer) is Plain:
+            cast(Beside, self._beside).add(stream, answer.run)
+        elif type(answer) is Deferred:
+            self._defer(stream, answer.begin, answer.occupies)
+        elif type(answer) is bytes or type(answer) is Attempted:  # a failure, before anything has begun
+            self._runners.add(stream, _at_once(answer))
         else:
-            coming = _at_once(answer) if type(answer) is Streamed else cast(Coming, answer)
-            self._runners.add(stream, coming, occupies)
+            self._runners.add(stream, cast(Coming, answer))
+
+    def _defer(self, stream: int, begin: Callable[[], Coming], occupies: bool) -> None:
+        self._runners.add(stream, self._when_told(stream, begin), occupies)
+
+    async def _when_told(self, stream: int, begin: Callable[[], Coming]) -> Answer:
+        """Begins when it is in the pipe that it does: whatever it does to the process, the core knows."""
+        self._put(self._session.began(stream))
+        await self._outlet.sent()
+        return await begin()
 
     def _resume(self, stream: int, outcome: p.Outcome) -> None:
         if (exchange := self._exchanges.get(stream)) is not None:
@@ -284,19 +308,22 @@ class Concurrent(asyncio.Protocol):
                     if self._send(exchange, chunk):
                         await self._writable(exchange)
             else:
-                for chunk in answer.chunks:
+                make = partial(next, answer.chunks, None)
+                while (chunk := await self.beside(make) if exchange.occupies else make()) is not None:
                     await self._send_plain(exchange, chunk)
             self.write(session.finish(stream))
         except FAULTS as error:
             self.write(session.error(stream, "application", self._application.failed(error)))
         finally:
-            await self._close(answer.chunks)
+            await self._close(answer.chunks, exchange.occupies)
 
-    async def _close(self, chunks: Chunks | AsyncChunks) -> None:
+    async def _close(self, chunks: Chunks | AsyncChunks, occupies: bool) -> None:
         """An answer that was broken off ends its generator too, whose `finally` may raise."""
         try:
             if isinstance(chunks, AsyncChunks):
                 await chunks.aclose()
+            elif occupies:
+                await self.beside(chunks.close)
             else:
                 chunks.close()
         except FAULTS as error:
@@ -325,25 +352,6 @@ class Concurrent(asyncio.Protocol):
     async def _writable(self, exchange: Exchange) -> None:
         exchange.writable = self.loop.create_future()
         await exchange.writable
-
-
-class _Outlet(asyncio.BaseProtocol):
-    """Tells of the pipe to the core, as `Concurrent` itself is told of the other."""
-
-    def __init__(self, concurrent: Concurrent) -> None:
-        self._concurrent = concurrent
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._concurrent.outlet_made(cast(asyncio.WriteTransport, transport))
-
-    def pause_writing(self) -> None:
-        self._concurrent.pause_writing()
-
-    def resume_writing(self) -> None:
-        self._concurrent.resume_writing()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._concurrent.outlet_lost()
 
 
 async def _at_once(answer: Answer) -> Answer:

@@ -30,6 +30,9 @@ class Link(Protocol):
         """
 
 
+AWAITED = "a wait is awaited in the async def that answers a request, or that is a job"
+
+
 class Exchange(Struct, eq=False):
     """One stream that a coroutine answers.
 
@@ -52,6 +55,8 @@ class Exchange(Struct, eq=False):
 
     async def wait(self, park: bytes) -> p.Outcome:
         """See `port.Exchange`."""
+        if asyncio.get_running_loop() is not self._link.loop:
+            raise WaitError(f"{AWAITED}, not in a loop of one's own")
         if self.waiting is not None and self.waiting.cancelled():
             self.give_up()  # its task was cancelled, and has not had a turn since
         self._waits_for_nothing()

@@ -4,12 +4,15 @@ request's coroutine.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from .._wire import payloads as p
 from ..errors import WaitError
 from .enqueued import Enqueued
+
+T = TypeVar("T")
 
 
 class Port(Protocol):
@@ -36,6 +39,9 @@ class Port(Protocol):
     def parked_seconds(self, stream: int) -> float:
         """How long the coroutine on that stream has been parked so far. Any thread may call it."""
 
+    async def beside(self, function: Callable[[], T]) -> T:
+        """What a plain function gives, which runs beside the loop; for a coroutine of the loop."""
+
 
 class Exchange(Protocol):
     """One request that a coroutine is answering, or one job."""
@@ -49,6 +55,11 @@ class Exchange(Protocol):
 
 
 exchange: ContextVar[Exchange | None] = ContextVar("parkade.exchange", default=None)
+
+plain: ContextVar[int] = ContextVar("parkade.plain", default=0)
+"""The stream whose plain function runs here, beside a loop; 0 for none. What the function starts with a copy of its
+context, as `asyncio.to_thread` does, works for that stream too.
+"""
 
 _port: Port | None = None
 

@@ -1,0 +1,337 @@
+//! Who is refused because no worker would take it in time, and who never is: a queue in front of workers that answer, hang, die and start.
+
+#![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use parkade_core::{
+    Config, Core, Effect, Ending, Event, Moment, Reason, Refusal, RequestId, RouteKind, RouteSpec, WorkerId,
+};
+
+const MILLI: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+const CROWD: u32 = 19_000;
+
+/// A server in front of workers that take `takes` for each request, and its clients.
+struct Site {
+    core: Core,
+    now: Moment,
+    requests: u32,
+    workers: Vec<Worker>,
+    takes: Duration,
+    /// Answered, refused, ended by their deadline before a worker had them.
+    answered: usize,
+    refused: usize,
+    late: usize,
+    first_refusal: Option<Moment>,
+    is_concurrent: bool,
+    /// Workers that are started are ready at once, and hang.
+    is_cursed: bool,
+}
+
+struct Worker {
+    id: WorkerId,
+    held: VecDeque<RequestId>,
+    /// When the first of these is answered. A worker that hangs never answers.
+    busy_until: Option<Moment>,
+    hangs: bool,
+}
+
+impl Site {
+    fn new(config: Config, takes: Duration) -> Self {
+        let mut site = Self {
+            core: Core::new(config),
+            now: Moment::default(),
+            requests: 0,
+            workers: Vec::new(),
+            takes,
+            answered: 0,
+            refused: 0,
+            late: 0,
+            first_refusal: None,
+            is_concurrent: false,
+            is_cursed: false,
+        };
+        let mut effects = Vec::new();
+        site.core.begin(site.now, &mut effects);
+        site.follow(effects);
+        site
+    }
+
+    /// All workers that were started are ready.
+    fn ready(mut self) -> Self {
+        self.start_workers();
+        self
+    }
+
+    fn start_workers(&mut self) {
+        for worker in self.workers.iter().map(|worker| worker.id).collect::<Vec<_>>() {
+            self.worker_ready(worker);
+        }
+    }
+
+    fn worker_ready(&mut self, worker: WorkerId) {
+        let route = |path: &str, deadline| {
+            let (methods, kind) = (vec!["GET".into()], RouteKind::Sync);
+            RouteSpec { methods, path: path.into(), kind, deadline }
+        };
+        let routes = vec![
+            route("/", None),
+            route("/soon", Some(Some(SECOND))),
+            route("/endless", Some(None)),
+            RouteSpec { kind: RouteKind::Async, ..route("/async", None) },
+        ];
+        let table = self.core.learn_routes(false, routes).unwrap();
+        let (credit, concurrent) = (if self.is_concurrent { 1_000 } else { 64 }, self.is_concurrent);
+        self.tell(Event::WorkerReady { worker, table, credit, concurrent });
+    }
+
+    fn tell(&mut self, event: Event) {
+        let mut effects = Vec::new();
+        self.core.handle(self.now, event, &mut effects);
+        self.follow(effects);
+    }
+
+    fn follow(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::StartWorker { worker: id } => {
+                    self.workers.push(Worker { id, held: VecDeque::new(), busy_until: None, hangs: self.is_cursed });
+                    if self.is_cursed {
+                        self.worker_ready(id);
+                    }
+                }
+                Effect::KillWorker { worker, .. } => {
+                    self.workers.retain(|known| known.id != worker);
+                    self.tell(Event::WorkerExited { worker });
+                }
+                Effect::Assign { request, worker, .. } => {
+                    let until = self.now + self.takes;
+                    let worker = self.workers.iter_mut().find(|known| known.id == worker).unwrap();
+                    worker.held.push_back(request);
+                    worker.busy_until.get_or_insert(until);
+                }
+                Effect::Refuse { refusal: Refusal::QueueTooSlow, .. } => {
+                    self.refused += 1;
+                    self.first_refusal.get_or_insert(self.now);
+                }
+                Effect::Refuse { refusal: Refusal::QueueFull, .. } => panic!("the queue is full"),
+                Effect::Route { request, table } => {
+                    let destination = self.core.find_in(table, "GET", "/").destination;
+                    self.tell(Event::Routed { request, destination });
+                }
+                Effect::Forget { ending: Ending::Cancelled(Reason::Deadline), .. } => self.late += 1,
+                Effect::Ping { worker, token } if !self.worker(worker).hangs => {
+                    self.tell(Event::Pong { worker, token });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn worker(&mut self, id: WorkerId) -> &mut Worker {
+        self.workers.iter_mut().find(|known| known.id == id).unwrap()
+    }
+
+    fn arrive(&mut self, path: &str) {
+        let wait = self.core.queue_wait(self.now);
+        let refused = self.refused;
+        let destination = self.core.find("GET", path).destination;
+        let request = RequestId { slot: self.requests, generation: 1 };
+        self.requests += 1;
+        self.tell(Event::Arrived { request, destination });
+        let deadline = match path {
+            "/soon" => Some(SECOND),
+            "/endless" => None,
+            _ => self.core.config().deadline,
+        };
+        let too_late = wait.zip(deadline).is_some_and(|(wait, deadline)| wait > deadline);
+        assert_eq!(self.refused > refused, too_late, "it would wait {wait:?} at the soonest");
+    }
+
+    /// Time passes; clients come at even distances.
+    fn run(&mut self, time: Duration, arrivals: u32, path: &str) {
+        let (began, end) = (self.now, self.now + time);
+        let mut come = 0;
+        loop {
+            let next_arrival = (come < arrivals).then(|| began + time * come / arrivals);
+            let answers = self.workers.iter().filter(|worker| !worker.hangs).filter_map(|worker| worker.busy_until);
+            let next = answers.chain(next_arrival).chain(self.core.next_due()).min();
+            let Some(next) = next.filter(|next| *next < end) else { break };
+            self.now = self.now.max(next);
+            if next_arrival == Some(next) {
+                come += 1;
+                self.arrive(path);
+            }
+            if self.core.next_due().is_some_and(|due| due <= self.now) {
+                self.tell(Event::Tick);
+            }
+            self.answer();
+        }
+        self.now = end;
+    }
+
+    fn answer(&mut self) {
+        let is_done = |worker: &&mut Worker, now| !worker.hangs && worker.busy_until.is_some_and(|until| until <= now);
+        while let Some(worker) = self.workers.iter_mut().find(|worker| is_done(worker, self.now)) {
+            let request = worker.held.pop_front().unwrap();
+            worker.busy_until = (!worker.held.is_empty()).then(|| self.now + self.takes);
+            let worker = worker.id;
+            self.answered += 1;
+            self.tell(Event::Answered { worker, request, whole: true });
+        }
+    }
+
+    fn hang(&mut self) {
+        self.workers.iter_mut().for_each(|worker| worker.hangs = true);
+    }
+
+    fn queued(&self) -> usize {
+        let lives = self.core.status(self.now).lives;
+        lives.routed + lives.accepted
+    }
+}
+
+fn workers(workers: u32) -> Config {
+    Config { workers, start_timeout: SECOND * 3600, ..Config::default() }
+}
+
+#[test]
+fn nobody_of_a_stampede_is_refused() {
+    for takes in [MILLI / 20, MILLI] {
+        let mut site = Site::new(workers(1), takes).ready();
+        for _ in 0..10 {
+            site.run(MILLI * 500, CROWD, "/");
+            site.run(takes * CROWD + SECOND, 0, "/");
+        }
+        assert_eq!((site.answered, site.refused, site.late), (190_000, 0, 0), "{takes:?} each");
+    }
+}
+
+#[test]
+fn nor_when_the_worker_is_busy_for_a_second_when_it_comes() {
+    let mut site = Site::new(workers(1), SECOND).ready();
+    for _ in 0..10 {
+        site.takes = SECOND;
+        site.arrive("/");
+        site.takes = MILLI / 5;
+        site.run(MILLI * 999, CROWD, "/");
+        site.run(SECOND * 6, 1_000, "/");
+    }
+    assert_eq!((site.refused, site.late), (0, 0));
+}
+
+#[test]
+fn nor_when_a_worker_that_was_fast_stops_for_most_of_a_second() {
+    let mut site = Site::new(workers(1), MILLI / 20).ready();
+    for _ in 0..10 {
+        site.run(SECOND, CROWD, "/");
+        site.hang();
+        site.run(MILLI * 950, CROWD, "/");
+        site.workers[0].hangs = false;
+        site.run(SECOND * 2, 100, "/");
+    }
+    assert_eq!((site.refused, site.late), (0, 0));
+}
+
+#[test]
+fn when_all_workers_hang_others_are_refused_within_a_second() {
+    let mut site = Site::new(workers(2), MILLI / 20).ready();
+    site.run(SECOND, CROWD, "/");
+    hangs_in_a_crowd(&mut site, "/", SECOND);
+}
+
+/// A loop is asked each second whether it turns.
+#[test]
+fn when_all_loops_hang_others_are_refused_within_a_second_of_their_silence() {
+    let mut site = Site { is_concurrent: true, ..Site::new(workers(2), MILLI) }.ready();
+    site.run(SECOND, 1_000, "/async");
+    hangs_in_a_crowd(&mut site, "/async", SECOND * 2);
+}
+
+fn hangs_in_a_crowd(site: &mut Site, path: &str, within: Duration) {
+    site.hang();
+    site.is_cursed = true;
+    let hung = site.now;
+    site.run(SECOND / 2, CROWD, path);
+    site.run(SECOND * 60, 60_000, path);
+    let after = site.first_refusal.unwrap() - hung;
+    assert!(after <= within + MILLI, "the first is refused after {after:?}");
+    assert!(site.queued() < CROWD as usize + 4_000, "{} are queued", site.queued());
+}
+
+#[test]
+fn a_few_that_wait_for_a_slow_one_are_not_refused() {
+    let config = Config { kill_grace: SECOND * 10, ..workers(1) };
+    let mut site = Site::new(config, SECOND * 2).ready();
+    for _ in 0..100 {
+        while site.queued() < 4 {
+            site.arrive("/");
+        }
+        site.run(SECOND / 3, 0, "/");
+    }
+    assert_eq!((site.refused, site.late), (0, 0));
+    // Fourteen can begin in thirty seconds: of a crowd most are told at once, instead of after half a minute.
+    site.run(SECOND * 120, 6_000, "/");
+    assert!(site.refused > 5_800 && site.late < 150, "{} refused, {} late", site.refused, site.late);
+}
+
+#[test]
+fn each_is_judged_by_its_own_deadline() {
+    let mut site = Site::new(workers(1), MILLI).ready();
+    site.run(SECOND * 2, 10_000, "/");
+    assert_eq!(site.refused, 0, "ten seconds of work are queued");
+    site.arrive("/soon");
+    assert_eq!(site.refused, 1);
+    site.run(SECOND * 20, 0, "/");
+    site.arrive("/soon");
+    assert_eq!((site.refused, site.late, site.answered), (1, 0, 10_000));
+    site.hang();
+    site.run(SECOND * 20, 50_000, "/endless");
+    assert_eq!(site.refused, 1, "who has no deadline is in no hurry");
+}
+
+#[test]
+fn one_of_several_workers_that_hangs_slows_the_others_down_and_no_more() {
+    let mut site = Site::new(workers(3), MILLI).ready();
+    site.workers[1].hangs = true;
+    for _ in 0..5 {
+        site.run(MILLI * 200, CROWD, "/");
+        site.run(SECOND * 12, 0, "/");
+    }
+    assert_eq!(site.refused, 0);
+    assert!(site.answered > 94_000, "{} answered", site.answered);
+}
+
+#[test]
+fn nobody_is_refused_for_time_while_workers_start() {
+    let mut site = Site::new(workers(2), MILLI / 2);
+    site.run(SECOND * 20, CROWD, "/");
+    site.start_workers();
+    site.run(MILLI * 100, 100, "/");
+    site.run(SECOND * 20, 1_000, "/");
+    assert_eq!((site.refused, site.late), (0, 0));
+}
+
+#[test]
+fn nor_after_a_worker_that_hung_is_replaced() {
+    let mut site = Site::new(workers(1), MILLI / 2).ready();
+    site.hang();
+    site.run(SECOND * 40, 400, "/");
+    let refused = site.refused;
+    assert!(refused > 0 && site.workers.len() == 1, "it was killed and another started");
+    site.start_workers();
+    site.run(SECOND / 2, 5_000, "/");
+    site.run(SECOND * 5, 5_000, "/");
+    assert_eq!(site.refused, refused);
+    assert_eq!(site.queued(), 0);
+}
+
+#[test]
+fn whoever_is_told_to_come_again_is_told_when() {
+    let mut site = Site::new(workers(1), MILLI).ready();
+    site.run(SECOND * 2, 8_000, "/");
+    let wait = site.core.queue_wait(site.now).unwrap();
+    assert!(SECOND * 5 < wait && wait < SECOND * 7, "{wait:?} for six thousand of a millisecond");
+}

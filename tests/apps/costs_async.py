@@ -1,0 +1,7 @@
+"""The same in coroutines."""
+
+from __future__ import annotations
+
+from costs import make
+
+app = make(asynchronous=True)

@@ -1,0 +1,272 @@
+"""Runs plain functions in threads beside the loop, so that coroutines go on meanwhile.
+
+The session belongs to the loop. A thread takes part in it only for a stream that is its own: from BEGAN on until its
+closing frame. What it says of that, and what the loop reads
+(`Session.receive` may cancel any stream), hold `Outlet.lock`; what the loop says of its own streams need not, since
+nobody else does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from typing import Any, TypeVar, cast
+
+from msgspec import Struct
+
+from .._answers import FAULTS, Answer, Application, Attempted, Chunks, Parked, Streamed
+from .._session import Session
+from ..limits import SUSPENDED_MAX
+from . import port
+from .outlet import Outlet
+from .threads import Threads
+
+T = TypeVar("T")
+
+
+class Beside:
+    """The plain functions of a worker with an event loop."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        session: Session,
+        outlet: Outlet,
+        application: Application,
+        count: int,
+    ) -> None:
+        """Each function gets a copy of the context that is current here."""
+        self.session = session
+        self.outlet = outlet
+        self.application = application
+        self.context = copy_context()
+        self._loop = loop
+        self._threads = Threads(count, outlet.send)
+        self._queued: set[int] = set()  # streams whose function has not begun
+        self._own: set[int] = set()  # streams whose function has
+        self._aside: dict[int, tuple[Chunks, Context]] = {}  # of those, whose client has to read first
+
+    # In the loop
+
+    def add(self, stream: int, run: Callable[[], Answer]) -> None:
+        """Queues the function that answers a stream."""
+        self._queued.add(stream)
+        self._threads.add(_Unit(self, stream, run))
+
+    def cancel(self, stream: int) -> bool:
+        """The stream was cancelled; whether it is one of these. One that has not begun is answered at once, and one
+        that was put aside ended; another sees for itself.
+        """
+        with self.outlet.lock:
+            if stream in self._queued:
+                self._queued.remove(stream)
+                self.outlet.put(self.session.error(stream, "cancelled"))
+                return True
+        return self.writable(stream)
+
+    def writable(self, stream: int) -> bool:
+        """The client has read; whether the stream is one of these."""
+        if stream in self._aside:
+            self._threads.add(_Continuation(self, stream))
+        return stream in self._own
+
+    async def call(self, function: Callable[[], T]) -> T:
+        """Runs a plain function for a coroutine, in its turn. It sees the coroutine's context, and what it sets there
+        is seen behind it.
+
+        A coroutine that is cancelled meanwhile waits for the function, unless that has not begun.
+        """
+        called = _Call(function, self._loop, copy_context())
+        self._threads.add(called)
+        try:
+            result = await asyncio.shield(called.future)
+        except asyncio.CancelledError:
+            if not called.withdraw():
+                await asyncio.wait([called.future])
+                called.future.exception()  # which nobody asks for
+            raise
+        finally:
+            for variable in called.context:
+                if (value := called.context[variable]) is not variable.get(None):
+                    variable.set(value)
+        return cast(T, result)
+
+    # In a thread, or with the lock
+
+    def owns(self, stream: int) -> bool:
+        """Whether a thread speaks for the stream. With the lock."""
+        return stream in self._own
+
+    def begin(self, stream: int) -> bool:
+        """Says that the function of the stream begins; False when it was cancelled before."""
+        with self.outlet.lock:
+            if stream not in self._queued or stream in self.session.cancelled:
+                return False  # it was answered, or the loop is about to
+            self._queued.remove(stream)
+            self._own.add(stream)
+            self.outlet.put(self.session.began(stream))
+        return True
+
+    def answer(self, stream: int, answer: Answer) -> None:
+        """Says what the function gave."""
+        session = self.session
+        if type(answer) is bytes:
+            self._close(stream, session.respond, answer)
+        elif type(answer) is Parked:
+            self._close(stream, session.park, answer.park)
+        elif type(answer) is Attempted:
+            self._close(stream, session.end, answer.kind, answer.payload)
+        else:
+            self._stream(stream, cast(Streamed, answer))
+
+    def fail(self, stream: int, error: BaseException) -> None:
+        """What is no Exception on purpose, that of a foreign library for instance, ends the request only."""
+        text = "".join(traceback.format_exception(error))
+        if stream in self._own:
+            self._close(stream, self.session.error, "application", text)
+        else:
+            self.application.failed(error)
+
+    def _close(self, stream: int, say: Callable[..., bytes], *rest: Any) -> None:
+        with self.outlet.lock:
+            self._own.remove(stream)
+            self.outlet.put(say(stream, *rest))
+
+    # Streamed answers
+
+    def _stream(self, stream: int, answer: Streamed) -> None:
+        with self.outlet.lock:
+            self.outlet.put(self.session.begin(stream, answer.head))
+        self.write(stream, cast(Chunks, answer.chunks))
+
+    def write(self, stream: int, chunks: Chunks) -> None:
+        """Writes an answer until its end, or until the client has to read first: then the thread is for others."""
+        while True:
+            try:
+                chunk = None if stream in self.session.cancelled else next(chunks, None)
+            except FAULTS as error:
+                self._end(chunks)
+                self._close(stream, self.session.error, "application", self.application.failed(error))
+                return
+            if chunk is None:
+                break
+            if self._is_put_aside(stream, chunk, chunks):
+                return
+            self.outlet.send()
+        self._end(chunks)
+        self._close(stream, self.session.finish)
+
+    def _is_put_aside(self, stream: int, chunk: bytes, chunks: Chunks) -> bool:
+        """Says a piece of an answer; whether no more can be said now."""
+        with self.outlet.lock:
+            self.outlet.put(self.session.data(stream, chunk))
+            if not self.session.blocked(stream):
+                return False
+            if is_room := len(self._aside) < SUSPENDED_MAX:
+                self._aside[stream] = chunks, copy_context()
+                self.outlet.put(self.session.credit(1))  # the core counts the worker as occupied no longer
+        if not is_room:
+            self._end(chunks)
+            text = f"{SUSPENDED_MAX} answers wait for their clients to read"
+            self._close(stream, self.session.error, "overloaded", text)
+        return True
+
+    def go_on(self, stream: int) -> None:
+        """The client of an answer that was put aside has read, or left."""
+        with self.outlet.lock:
+            if stream not in self._aside or self.session.blocked(stream):
+                return
+            chunks, context = self._aside.pop(stream)
+            self.outlet.put(self.session.credit(-1))
+        context.run(self.write, stream, chunks)
+
+    def _end(self, chunks: Chunks) -> None:
+        """An answer that was broken off ends its generator too, whose `finally` may raise."""
+        try:
+            chunks.close()
+        except FAULTS as error:
+            self.application.failed(error)
+
+
+class _Unit(Struct, eq=False):
+    """The function that answers a stream."""
+
+    _beside: Beside
+    _stream: int
+    _run: Callable[[], Answer]
+
+    def begin(self) -> bool:
+        return self._beside.begin(self._stream)
+
+    def run(self) -> None:
+        self._beside.outlet.send()  # the core knows that it begins, whatever the function does to the process
+        self._beside.context.copy().run(self._answer)
+
+    def _answer(self) -> None:
+        port.plain.set(self._stream)
+        try:
+            self._beside.answer(self._stream, self._run())
+        except BaseException as error:
+            self._beside.fail(self._stream, error)
+
+
+class _Continuation(Struct, eq=False):
+    """A streamed answer whose client has read."""
+
+    _beside: Beside
+    _stream: int
+
+    def begin(self) -> bool:
+        return True
+
+    def run(self) -> None:
+        try:
+            self._beside.go_on(self._stream)
+        except BaseException as error:
+            self._beside.fail(self._stream, error)
+
+
+class _Call:
+    """A function that a coroutine waits for."""
+
+    def __init__(self, function: Callable[[], object], loop: asyncio.AbstractEventLoop, context: Context) -> None:
+        self.future: asyncio.Future[object] = loop.create_future()
+        self.context = context
+        self._function = function
+        self._loop = loop
+        self._tickets = [None]  # for one: either it begins, or it is withdrawn
+
+    def withdraw(self) -> bool:
+        """Whether it will never begin."""
+        return self._take()
+
+    def begin(self) -> bool:
+        return self._take()
+
+    def _take(self) -> bool:
+        try:
+            self._tickets.pop()
+        except IndexError:
+            return False
+        return True
+
+    def run(self) -> None:
+        try:
+            result = self.context.run(self._function)
+        except BaseException as error:
+            self._loop.call_soon_threadsafe(self._failed, error)
+        else:
+            self._loop.call_soon_threadsafe(self._ended, result)
+
+    def _ended(self, result: object) -> None:
+        if not self.future.done():
+            self.future.set_result(result)
+
+    def _failed(self, error: BaseException) -> None:
+        if isinstance(error, StopIteration):  # which no future takes
+            error, raised = RuntimeError("a plain function raised StopIteration"), error
+            error.__cause__ = raised
+        if not self.future.done():
+            self.future.set_exception(error)

@@ -1,0 +1,130 @@
+"""The pipe to the core, of a worker in which an event loop writes, and threads beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import select
+import threading
+from collections import deque
+from typing import Protocol
+
+
+class Owner(Protocol):
+    """What is told of the pipe, in the loop."""
+
+    def pipe_is_full(self) -> None:
+        """The core reads more slowly than is written."""
+
+    def pipe_is_empty(self) -> None:
+        """All that was put has been written."""
+
+    def pipe_is_lost(self) -> None:
+        """The core has gone."""
+
+
+class Outlet:
+    """Frames leave in the order in which they were put, whoever writes them: the pipe gets whole entries of one queue.
+
+    `lock` is held for a write, which never blocks. Who puts a frame that is judged by the session holds it too, so that
+    nothing comes between the two. A full pipe holds up the thread that writes; the loop is told when there is room.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, owner: Owner) -> None:
+        self.lock = threading.Lock()
+        self._loop = loop
+        self._owner = owner
+        self._descriptor: int | None = None  # None: it is not open yet, or no more; what is put is kept, or lost
+        self._queue: deque[bytes] = deque()
+        self._rest: bytes | memoryview = b""  # of an entry that did not fit
+        self._watched = False  # whether the loop waits for room
+        self._empty: list[asyncio.Future[None]] = []
+
+    def open(self, descriptor: int) -> None:
+        """Writes there from now on."""
+        os.set_blocking(descriptor, False)
+        self._descriptor = descriptor
+
+    def put(self, data: bytes) -> None:
+        """Whole frames, behind all that were put before. Any thread may call it."""
+        self._queue.append(data)
+
+    # In the loop
+
+    def flush(self) -> bool:
+        """Writes what there is room for; whether that was all."""
+        with self.lock:
+            done = self._write()
+        if not done and not self._watched and self._descriptor is not None:
+            self._watched = True
+            self._loop.add_writer(self._descriptor, self._writable)
+            self._owner.pipe_is_full()
+        return done
+
+    async def sent(self) -> None:
+        """Comes back when all that was put is in the pipe."""
+        if not self.flush():
+            future: asyncio.Future[None] = self._loop.create_future()
+            self._empty.append(future)
+            await future
+
+    async def close(self) -> None:
+        """Writes what is left, and closes the pipe."""
+        await self.sent()
+        with self.lock:
+            descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def _writable(self) -> None:
+        with self.lock:
+            done = self._write()
+        if done:
+            self._watched = False
+            if self._descriptor is not None:
+                self._loop.remove_writer(self._descriptor)
+            self._owner.pipe_is_empty()
+            waiting, self._empty = self._empty, []
+            for future in waiting:
+                if not future.done():
+                    future.set_result(None)
+
+    # In a thread
+
+    def send(self) -> None:
+        """Comes back when all that was put is in the pipe."""
+        while True:
+            with self.lock:
+                if self._write() or (descriptor := self._descriptor) is None:
+                    return
+            room = select.poll()
+            room.register(descriptor, select.POLLOUT)
+            room.poll()
+
+    # With the lock
+
+    def _write(self) -> bool:
+        if self._descriptor is None:
+            return True
+        queue = self._queue
+        while self._rest or queue:
+            data = self._rest or b"".join([queue.popleft() for _ in range(len(queue))])
+            try:
+                sent = os.write(self._descriptor, data)
+            except BlockingIOError:
+                sent = 0
+            except OSError:
+                self._lose()
+                return True
+            if sent < len(data):
+                self._rest = memoryview(data)[sent:]
+                return False
+            self._rest = b""
+        return True
+
+    def _lose(self) -> None:
+        self._descriptor, self._rest = None, b""
+        self._queue.clear()
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._owner.pipe_is_lost)

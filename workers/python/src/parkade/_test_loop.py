@@ -1,0 +1,38 @@
+"""Turns the loop of a testing client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+from ._answers import AsyncChunks
+
+TURNS_PARKED = 20  # of the loop, until a parked request is told of
+
+
+async def until(task: asyncio.Task[Any], parked: Callable[[], bool]) -> None:
+    """Turns the loop until the task has ended, or its request is parked and stays so for some turns: another part of
+    the coroutine may give the wait up.
+    """
+    turns = 0
+    while not task.done() and turns < TURNS_PARKED:
+        await asyncio.sleep(0)
+        turns = turns + 1 if parked() else 0
+
+
+async def cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    """Ends every task but this one."""
+    tasks = [task for task in asyncio.all_tasks(loop) if task is not asyncio.current_task()]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def drain(loop: asyncio.AbstractEventLoop, chunks: AsyncChunks) -> Iterator[bytes]:
+    """The pieces that a coroutine makes; whoever asks for one turns the loop."""
+    while True:
+        try:
+            yield loop.run_until_complete(cast(Any, chunks.__anext__()))
+        except StopAsyncIteration:
+            return

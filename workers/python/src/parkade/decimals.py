@@ -1,0 +1,37 @@
+"""Which decimal numbers are taken from a client.
+
+`Decimal` takes more than anybody computes with: `sNaN`, which raises when it is compared, and `1E+999999999`, of which
+`int(x)` and `f"{x:f}"` make a gigabyte.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import msgspec
+
+from .limits import DIGITS_MAX
+from .records import LEAVES, parts_of
+
+
+def is_reasonable(value: Decimal) -> bool:
+    """Whether it is finite and, written out, has at most `DIGITS_MAX` digits before its point and behind it."""
+    _, digits, exponent = value.as_tuple()
+    return isinstance(exponent, int) and -DIGITS_MAX <= exponent <= DIGITS_MAX - len(digits)
+
+
+def check_decimals(value: object) -> None:
+    """Raises `msgspec.ValidationError`, as msgspec words it, when one in a decoded value is not reasonable."""
+    rest = [value]
+    while rest:
+        value = rest.pop()
+        if type(value) is Decimal:
+            if not is_reasonable(value):
+                raise msgspec.ValidationError(_EXPECTED)
+        else:
+            rest.extend(part for part in parts_of(value) if type(part) not in LEAVES)
+            if type(value) is dict:
+                rest.extend(key for key in value if type(key) is Decimal)
+
+
+_EXPECTED = f"Expected a finite decimal number, with at most {DIGITS_MAX} digits before its point and behind it"

@@ -1,0 +1,133 @@
+"""What clients write in odd ways: cookies, percent escapes, charsets, decimals, deep JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from http.cookies import SimpleCookie
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+import pytest
+
+from parkade import HTTPError
+from parkade.bodies import json_decoder
+from parkade.charsets import decode_text
+from parkade.cookies import parse_cookies
+from parkade.limits import JSON_DEPTH_MAX
+from parkade.percent import PIECE, percent_decode, percent_decode_text
+
+
+@pytest.mark.parametrize("value", ["x", "x y", 'a"b', "a\\b", "a;b", "ü", "\x01\x7f", '\\"\\073', "", "\\", "\\1012"])
+def test_what_the_standard_library_writes_as_a_cookie_is_read(value: str) -> None:
+    written = SimpleCookie({"name": value})["name"].OutputString()
+    assert parse_cookies([written]) == {"name": value}
+
+
+@pytest.mark.parametrize(
+    ("line", "cookies"),
+    [
+        ("a=1; a=2", {"a": "1"}),
+        ("a; =b; ;c=d=e", {"a": "", "c": "d=e"}),
+        ('a="', {"a": ""}),
+        ('a="b', {"a": "b"}),
+        ('a="b"c"', {"a": 'b"c'}),
+        ('a="\\400"', {"a": "400"}),
+        ('a="\\"', {"a": "\\"}),
+    ],
+)
+def test_odd_cookies_are_read_as_well_as_can_be(line: str, cookies: dict[str, str]) -> None:
+    assert parse_cookies([line]) == cookies
+
+
+@pytest.mark.parametrize("data", [b"", b"%", b"%4", b"%41", b"%zz%41", b"%%41%", b"\\x41%5c", b"%\xff%c3%bc", b"a+b"])
+@pytest.mark.parametrize("before", [0, PIECE - 4, PIECE - 3, PIECE - 2, PIECE - 1, PIECE])
+def test_escapes_are_decoded_wherever_pieces_end(data: bytes, before: int) -> None:
+    whole = b"x" * before + data + b"%42" * 3
+    assert percent_decode(whole) == unquote_to_bytes(whole)
+
+
+def test_what_is_no_utf8_is_replaced() -> None:
+    assert percent_decode_text("/caf%E9/%C3%BC") == "/caf\ufffd/ü"
+
+
+@pytest.mark.parametrize(
+    ("charset", "body", "text"),
+    [
+        ("UTF-8", "ü".encode(), "ü"),
+        ("us-ascii", b"a", "a"),
+        ("Latin1", b"\xfc", "ü"),
+        ("windows-1252", b"\x80", "€"),
+        ("utf-16", "ü".encode("utf-16-le"), "ü"),
+        ("utf-16", b"\xfe\xff" + "ü".encode("utf-16-be"), "ü"),
+        ("utf-16be", "ü".encode("utf-16-be"), "ü"),
+    ],
+)
+def test_a_text_is_decoded_by_its_charset(charset: str, body: bytes, text: str) -> None:
+    assert decode_text(body, charset) == text
+
+
+@dataclass
+class Node:
+    price: Decimal
+    parts: list[Node]
+
+
+class Basket(msgspec.Struct):
+    prices: dict[Decimal, Decimal | None] = {}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "body"),
+    [
+        (Any, b"[" * 200 + b"]" * 200),
+        (list[Any], b"[" * 200 + b"]" * 200),
+        (Any, b'["' + b"[" * 1_000 + b'"]'),
+        (list[list[int]], b"[" + b"[],[1]," * 500 + b"[]]"),
+    ],
+)
+def test_json_may_be_as_deep_as_its_limit(annotation: Any, body: bytes) -> None:
+    assert json_decoder(annotation)(body) == msgspec.json.decode(body)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "body"),
+    [
+        (Any, b"[" * 201 + b"]" * 201),
+        (dict, b'{"a":' * 201 + b"1" + b"}" * 201),
+        (dict[str, Any], b'{"a":' + b"[" * 200 + b"]" * 200 + b"}"),
+        (object, b"[" * 100_000),
+        (int, b"[" * 100_000),
+        (Node, b'{"price":1,"parts":[' * 101 + b"]}" * 101),
+        (Basket, b'{"other":' + b"[" * 100_000),
+        (Any, b"[1"),
+        (Any, b'"\xff"'),
+    ],
+)
+def test_json_that_is_too_deep_or_none_is_400(annotation: Any, body: bytes) -> None:
+    with pytest.raises((HTTPError, msgspec.ValidationError)) as raised:
+        json_decoder(annotation)(body)
+    assert getattr(raised.value, "status", 422) == (422 if annotation is int else 400)
+    assert JSON_DEPTH_MAX == 200
+
+
+@pytest.mark.parametrize(
+    ("annotation", "body"),
+    [
+        (Node, b'{"price":"1","parts":[{"price":"NaN","parts":[]}]}'),
+        (Basket, b'{"prices":{"NaN":null}}'),
+        (Basket, b'{"prices":{"1":"1e4000"}}'),
+        (list[Decimal], b'["1e-4001"]'),
+        (Decimal, b"1e999999999"),
+        (Decimal, b'"0e4000"'),
+    ],
+)
+def test_a_decimal_that_nobody_computes_with_is_not_of_its_type(annotation: Any, body: bytes) -> None:
+    with pytest.raises(msgspec.ValidationError, match="decimal"):
+        json_decoder(annotation)(body)
+
+
+@pytest.mark.parametrize("number", ["1e3999", "1e-4000", "0.10", "-0", "9" * 4_000])
+def test_a_decimal_that_can_be_written_out_is_taken(number: str) -> None:
+    assert json_decoder(Decimal)(f'"{number}"'.encode()) == Decimal(number)
