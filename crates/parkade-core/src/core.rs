@@ -1,10 +1,11 @@
 //! The core: events in, effects out.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::channels::{ChannelName, Channels, Cursor};
 use crate::config::Config;
-use crate::effect::{Effect, Outcome, Reason};
+use crate::effect::{Effect, Outcome, Reason, Refusal};
 use crate::event::Event;
 use crate::id::{JobId, MessageId, QueryId, RequestId, TableId, WorkerId};
 use crate::jobs::Jobs;
@@ -44,6 +45,8 @@ pub struct Core {
     pub(crate) channels: Channels,
     /// Who needs the messages: a history, and each call that has not ended and was woken by one.
     pub(crate) messages: Holds<MessageId>,
+    /// Requests of which a message was not published, and why: their answers may not say that all is well.
+    pub(crate) unpublished: HashMap<RequestId, Refusal>,
     pub(crate) queries: Queries,
     pub(crate) jobs: Jobs,
     pub(crate) roster: Roster,
@@ -75,6 +78,7 @@ impl Core {
             timers: Timers::default(),
             channels: Channels::new(&config),
             messages: Holds::default(),
+            unpublished: HashMap::new(),
             queries: Queries::default(),
             jobs: Jobs::default(),
             roster: Roster::default(),
@@ -228,7 +232,8 @@ impl Core {
             Event::JobFound { request, standing } => self.job_found(request, standing),
             Event::JobNotLookedUp { request } => self.job_not_looked_up(request),
             Event::JobCancelled { job } => self.job_cancelled(job),
-            Event::Published { channel, message, bytes } => self.publish(&channel, message, bytes),
+            Event::Published { channel, message, bytes, by } => self.publish(&channel, message, bytes, by),
+            Event::PublishedNothing { by } => self.hold_against(by, Refusal::BadAnswer),
             Event::ChannelConfigured { pattern, limits } => {
                 self.channels.configure(self.now, pattern, limits, &mut self.dropped);
             }

@@ -250,6 +250,8 @@ pub enum Refusal {
     ParkedFull,
     /// 503 with `Retry-After`: a limit of channels.
     ChannelsFull,
+    /// 503 with `Retry-After`: the same, for a message that the request has published.
+    NotPublished,
     /// 503 with `Retry-After`: the worker said that it is overloaded.
     WorkerOverloaded,
     /// 503 with `Retry-After`: no worker took it before its deadline.

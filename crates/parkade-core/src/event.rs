@@ -88,7 +88,9 @@ pub enum Event {
 
     // From anywhere.
     /// A message; `bytes` is what its history entry costs.
-    Published { channel: ChannelName, message: MessageId, bytes: usize },
+    Published { channel: ChannelName, message: MessageId, bytes: usize, by: Option<Publisher> },
+    /// A request has published something that is no message (found by the shell).
+    PublishedNothing { by: Publisher },
     /// How long the history of channels is that match `pattern` (a name, or a prefix ending in `*`).
     ChannelConfigured { pattern: String, limits: HistoryLimits },
     /// Messages of this channel may have been missed where they come from: whoever waits is to be told.
@@ -103,6 +105,13 @@ pub enum Event {
     Reload,
     /// SIGTERM: end within the grace.
     Drain { grace: Duration },
+}
+
+/// The request that publishes, and the worker that holds it or awaits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Publisher {
+    pub worker: WorkerId,
+    pub request: RequestId,
 }
 
 /// Why a worker gave up a request.

@@ -40,7 +40,7 @@ pub use channels::{ChannelName, ChannelNameError, Cursor, CursorError, HistoryLi
 pub use config::{Config, Recycle};
 pub use core::Core;
 pub use effect::{Effect, Ending, ExitReason, KillReason, Outcome, Reason, Refusal, ReloadOutcome, Times};
-pub use event::{Event, Then, Wait, WorkerError};
+pub use event::{Event, Publisher, Then, Wait, WorkerError};
 pub use id::{DatabaseId, JobId, LeaseId, MessageId, QueryId, QueueId, RequestId, TableId, WorkerId};
 pub use jobs::{Allowance, ClaimedJob, Failure, JobPolicy, QueueBounds, Rate, Standing, StoreFault, Verdict};
 pub use life::{Refused, State};

@@ -37,7 +37,8 @@ pub const AHEAD_MICROS: u64 = 1_000;
 
 /// Bytes of a channel's name; names come from paths and go into log lines. Then: the wait is refused.
 pub const CHANNEL_NAME_BYTES_MAX: usize = 200;
-/// A channel costs about 400 bytes. Then: the one idle longest is forgotten; when none is idle, 503 with `Retry-After`, and messages are dropped.
+/// A channel costs about 400 bytes. Then: of those on which nobody waits the one idle longest is forgotten, else the one silent longest; when
+/// somebody waits on each, 503 with `Retry-After`, also for the request that publishes.
 pub const CHANNELS_COUNT_MAX: usize = 100_000;
 /// Rules of histories; each publish of a new channel looks at all. Then: more are ignored.
 pub const CHANNEL_RULES_COUNT_MAX: usize = 1_000;

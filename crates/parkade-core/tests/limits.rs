@@ -103,7 +103,7 @@ fn the_status_page_shows_the_busiest_channels() {
     let mut script = Script::run(config(), "ready:1 arrive:a:/next");
     for nth in 0..STATUS_CHANNELS_COUNT_MAX as u64 {
         let channel = ChannelName::parse(&format!("c{nth}")).unwrap();
-        script.tell(Event::Published { channel, message: MessageId(nth), bytes: 1 });
+        script.tell(Event::Published { channel, message: MessageId(nth), bytes: 1, by: None });
     }
     let status = script.core.status(script.now);
     assert_eq!(

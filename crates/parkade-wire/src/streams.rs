@@ -219,11 +219,12 @@ impl Stream {
 
 /// Judges a frame on a stream that is not open, where `opened` is the highest number that was: the core numbers them upwards.
 ///
-/// `WINDOW` may cross the closing frame and `UNPARK` a `CANCEL`, so there they are nothing; everything else is a violation.
+/// `WINDOW` may cross the closing frame and `UNPARK` a `CANCEL`, so there they are nothing, and a `PUBLISH` is nobody's; everything else is a
+/// violation.
 pub fn absent(frame: &FromWorker, opened: u32) -> Result<(), Violation> {
     let rule = match frame {
         frame if frame.stream() > opened => Rule::Unopened,
-        FromWorker::Window { .. } | FromWorker::Unpark { .. } => return Ok(()),
+        FromWorker::Window { .. } | FromWorker::Unpark { .. } | FromWorker::Publish { .. } => return Ok(()),
         _ => Rule::Closed,
     };
     Err(Violation::new(rule, frame.kind(), frame.stream()))

@@ -147,6 +147,9 @@ pub struct CoreSettings {
     /// Requests parked; more are 503
     #[arg(long, value_name = "COUNT", value_parser = count, default_value = "1000000")]
     pub parked_limit: usize,
+    /// Channels at a time; for another the one that has been silent longest is forgotten, and it is 503 when somebody waits on each
+    #[arg(long, value_name = "COUNT", value_parser = count, default_value = "100000")]
+    pub channel_limit: usize,
     /// Messages that a channel keeps for clients that come back; 0 keeps none
     #[arg(long, value_name = "COUNT", value_parser = whole, default_value = "100")]
     pub history_count: usize,

@@ -206,6 +206,7 @@ fn config(settings: &Settings) -> Config {
             resident_bytes: workers.max_memory.map(|bytes| bytes as u64),
             jitter_percent: workers.recycle_jitter,
         },
+        channels_count_max: settings.limits.channel_limit,
         history: HistoryLimits {
             count: settings.limits.history_count,
             bytes: settings.limits.history_bytes,

@@ -36,6 +36,7 @@ pub fn refusal(refusal: Refusal) -> &'static str {
         Refusal::QueueTooSlow => "queue too slow",
         Refusal::ParkedFull => "parked full",
         Refusal::ChannelsFull => "channels full",
+        Refusal::NotPublished => "not published",
         Refusal::WorkerOverloaded => "worker overloaded",
         Refusal::QueuedTooLong => "queued too long",
         Refusal::NoApplication => "no application",

@@ -511,7 +511,7 @@ def test_where_what_is_enqueued_beside_coroutines_goes(core: StartCore) -> None:
 def test_what_is_enqueued_while_its_request_waits_is_said_when_that_goes_on(core: StartCore) -> None:
     worker = coroutines(core)
     stream = worker.request(MEANWHILE)
-    assert [told(worker.next()) for _ in range(2)] == [("PARK", stream), ("PUBLISH", 0)]
+    assert [told(worker.next()) for _ in range(2)] == [("PARK", stream), ("PUBLISH", stream)]
     resume(worker, ["elapsed"], [stream])
     assert [told(worker.next()) for _ in range(2)] == [("ENQUEUE", stream, "meanwhile"), ("RESPONSE", stream, "done")]
 

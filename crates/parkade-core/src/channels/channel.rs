@@ -15,8 +15,20 @@ pub(super) struct Channel {
     pub(super) history: History,
     pub(super) nexts: Chain<Waiter>,
     pub(super) streams: Chain<RequestId>,
-    /// Its place among the idle, while nobody waits and nothing is held.
-    pub(super) idle: Option<Place>,
+    /// The number of its last message among those of all channels.
+    pub(super) newest: u64,
+    pub(super) rest: Rest,
+}
+
+/// Where a channel stands among those that could be forgotten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// Somebody waits on it: nowhere.
+    Awaited,
+    /// Nobody waits and nothing is held: its place among the idle.
+    Idle(Place),
+    /// Nobody waits, and messages are held: under its newest message.
+    Quiet(u64),
 }
 
 /// A request that waits for the next message.
@@ -46,7 +58,8 @@ impl Channel {
             history: History::default(),
             nexts: Chain::default(),
             streams: Chain::default(),
-            idle: None,
+            newest: 0,
+            rest: Rest::Awaited,
         }
     }
 
@@ -60,6 +73,15 @@ impl Channel {
 
     pub(super) fn is_idle(&self) -> bool {
         self.waiters_count() == 0 && self.history.count() == 0
+    }
+
+    /// Whether it still stands where it was put.
+    pub(super) fn is_settled(&self) -> bool {
+        match self.rest {
+            Rest::Awaited => self.waiters_count() > 0,
+            Rest::Idle(_) => self.is_idle(),
+            Rest::Quiet(newest) => self.waiters_count() == 0 && self.history.count() > 0 && newest == self.newest,
+        }
     }
 
     /// A cursor of another epoch, or from ahead of this one, says nothing about this channel: all that is held is new, and more may be lost.

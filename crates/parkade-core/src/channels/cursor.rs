@@ -15,6 +15,29 @@ pub struct Cursor {
 #[error("a cursor is <epoch>.<sequence>, both lower-case hexadecimal")]
 pub struct CursorError;
 
+impl Cursor {
+    /// Of no channel: who comes from there has missed whatever there was.
+    pub const NOWHERE: Self = Self { epoch: 0, sequence: 0 };
+
+    /// Where somebody stands who says so: a cursor, or a list of entity tags that are cursors (RFC 9110, section 13.1.2). The newest of a list
+    /// counts, for it was given out last. What makes no sense stood for something once: it is a gap, never passed over in silence. `None`: no
+    /// position is named, as by `*`, which only says that there is a copy of something.
+    #[must_use]
+    pub fn told(text: &str) -> Option<Self> {
+        if matches!(text.trim(), "" | "*") {
+            return None;
+        }
+        let known = text.split(',').filter_map(|tag| opaque(tag.trim()).parse().ok());
+        Some(known.max().unwrap_or(Self::NOWHERE))
+    }
+}
+
+/// An entity tag without its quotes.
+fn opaque(tag: &str) -> &str {
+    let strong = tag.strip_prefix("W/").unwrap_or(tag);
+    strong.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')).unwrap_or(strong)
+}
+
 impl fmt::Display for Cursor {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{:x}.{:x}", self.epoch, self.sequence)
@@ -36,4 +59,33 @@ fn number(text: &str) -> Result<u64, CursorError> {
         return Err(CursorError);
     }
     u64::from_str_radix(text, 16).map_err(|_| CursorError)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_told_in_many_ways_and_nonsense_is_never_passed_over() {
+        let at = |epoch, sequence| Some(Cursor { epoch, sequence });
+        for (text, told) in [
+            ("5.3", at(5, 3)),
+            ("\"5.3\"", at(5, 3)),
+            ("W/\"5.3\"", at(5, 3)),
+            ("\"5.2\", \"5.a\" ,W/\"5.4\"", at(5, 10)),
+            ("\"4.9\", \"5.1\"", at(5, 1)),
+            ("\"zzz\", \"5.1\"", at(5, 1)),
+            ("1234", Some(Cursor::NOWHERE)),
+            ("\"zzz\"", Some(Cursor::NOWHERE)),
+            ("\"a\", \"b\"", Some(Cursor::NOWHERE)),
+            ("5.3.1", Some(Cursor::NOWHERE)),
+            ("5.G", Some(Cursor::NOWHERE)),
+            (",", Some(Cursor::NOWHERE)),
+            ("*", None),
+            (" ", None),
+            ("", None),
+        ] {
+            assert_eq!(Cursor::told(text), told, "{text:?}");
+        }
+    }
 }

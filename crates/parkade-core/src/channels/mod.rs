@@ -9,7 +9,7 @@ mod name;
 mod rules;
 mod upkeep;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 pub(crate) use channel::Waiter;
 pub use cursor::{Cursor, CursorError};
@@ -36,9 +36,13 @@ pub(crate) struct Channels {
     vacant: Vec<ChannelId>,
     /// Those without waiters and messages, and since when: the first is idle longest.
     idle: Chain<(ChannelId, Moment)>,
+    /// Those without waiters that hold messages, by the number of their newest: the first has been silent longest.
+    quiet: BTreeMap<u64, ChannelId>,
     /// All messages that are held, by their channels: the first is the oldest.
     elders: Chain<ChannelId>,
     bytes: usize,
+    /// Messages that were ever published, which numbers them.
+    published: u64,
     rules: Rules,
     next_epoch: u64,
     count_max: usize,
@@ -46,7 +50,7 @@ pub(crate) struct Channels {
     sweep_due: Option<Moment>,
 }
 
-/// No more channels: all that there may be are in use.
+/// No more channels: somebody waits on each that there may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChannelsFull;
 
@@ -90,8 +94,10 @@ impl Channels {
             slots: Vec::new(),
             vacant: Vec::new(),
             idle: Chain::default(),
+            quiet: BTreeMap::new(),
             elders: Chain::default(),
             bytes: 0,
+            published: 0,
             rules: Rules::new(config.history),
             next_epoch: config.epoch,
             count_max: config.channels_count_max.max(1),
@@ -186,8 +192,11 @@ impl Channels {
         let id = self.open(now, name, dropped)?;
         let elder = self.elders.push_back(id);
         self.bytes += bytes;
+        self.published += 1;
+        let newest = self.published;
         let channel = self.channel_mut(id);
         channel.sequence += 1;
+        channel.newest = newest;
         channel.history.push(Entry { message, bytes, at: now, elder });
         let publication = Publication {
             cursor: channel.cursor(),

@@ -1,6 +1,6 @@
 //! Channels made, trimmed and forgotten: nothing is held longer than its limits say.
 
-use super::channel::Channel;
+use super::channel::{Channel, Rest};
 use super::{ChannelId, ChannelName, Channels, ChannelsFull};
 use crate::id::MessageId;
 use crate::limits::{CHANNEL_LINGER, SWEEP_STEP};
@@ -38,8 +38,7 @@ impl Channels {
             return Ok(id);
         }
         if self.by_name.len() >= self.count_max {
-            let (idle, _) = self.idle.first().ok_or(ChannelsFull)?;
-            self.forget(idle);
+            self.make_room(dropped)?;
         }
         let channel = Channel::new(name.clone(), self.next_epoch, self.rules.limits(name.as_str()));
         self.next_epoch += 1;
@@ -50,6 +49,18 @@ impl Channels {
         self.by_name.insert(name.clone(), id);
         self.slots[id.0 as usize] = Some(channel);
         Ok(id)
+    }
+
+    /// Forgets a channel on which nobody waits: one that is idle, else the one that has been silent longest. So made-up names push out each
+    /// other, and nobody else for long; who comes back with a cursor of a forgotten channel is told of a gap.
+    fn make_room(&mut self, dropped: &mut Vec<MessageId>) -> Result<(), ChannelsFull> {
+        let idle = self.idle.first().map(|(id, _)| id);
+        let id = idle.or_else(|| self.quiet.values().next().copied()).ok_or(ChannelsFull)?;
+        while self.channel(id).history.count() > 0 {
+            self.drop_oldest(id, dropped);
+        }
+        self.forget(id);
+        Ok(())
     }
 
     pub(super) fn trim(&mut self, now: Moment, id: ChannelId, dropped: &mut Vec<MessageId>) {
@@ -68,16 +79,21 @@ impl Channels {
         dropped.push(entry.message);
     }
 
-    /// Puts the channel among the idle, or takes it from there, and sees to the next sweep.
+    /// Puts the channel where it can be found when room is needed, if anywhere, and sees to the next sweep.
     pub(super) fn settle(&mut self, now: Moment, id: ChannelId) {
-        let channel = self.slots[id.0 as usize].as_mut().expect("a channel with a number is there");
-        match (channel.is_idle(), channel.idle) {
-            (true, None) => channel.idle = Some(self.idle.push_back((id, now))),
-            (false, Some(place)) => {
-                self.idle.remove(place);
-                channel.idle = None;
-            }
-            (true, Some(_)) | (false, None) => {}
+        if !self.channel(id).is_settled() {
+            self.unsettle(id);
+            let channel = self.channel(id);
+            let rest = if channel.waiters_count() > 0 {
+                Rest::Awaited
+            } else if channel.is_idle() {
+                Rest::Idle(self.idle.push_back((id, now)))
+            } else {
+                let newest = channel.newest;
+                self.quiet.insert(newest, id);
+                Rest::Quiet(newest)
+            };
+            self.channel_mut(id).rest = rest;
         }
         if self.sweep_due.is_none() && self.sweep_wanted() {
             self.sweep_due = Some(now + SWEEP_STEP);
@@ -88,11 +104,17 @@ impl Channels {
         !self.idle.is_empty() || !self.elders.is_empty()
     }
 
-    pub(super) fn forget(&mut self, id: ChannelId) {
-        let channel = self.slots[id.0 as usize].take().expect("a channel with a number is there");
-        if let Some(place) = channel.idle {
-            self.idle.remove(place);
+    fn unsettle(&mut self, id: ChannelId) {
+        match self.channel(id).rest {
+            Rest::Awaited => {}
+            Rest::Idle(place) => drop(self.idle.remove(place)),
+            Rest::Quiet(newest) => drop(self.quiet.remove(&newest)),
         }
+    }
+
+    fn forget(&mut self, id: ChannelId) {
+        self.unsettle(id);
+        let channel = self.slots[id.0 as usize].take().expect("a channel with a number is there");
         self.by_name.remove(&channel.name);
         self.vacant.push(id);
     }

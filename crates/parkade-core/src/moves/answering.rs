@@ -4,7 +4,7 @@ use crate::core::Core;
 use crate::effect::{Effect, Outcome, Refusal};
 use crate::event::WorkerError;
 use crate::id::{RequestId, WorkerId};
-use crate::jobs::{Standing, Unstored};
+use crate::jobs::Standing;
 use crate::life::machine::Happening;
 use crate::life::reply::Reply;
 use crate::life::{Life, Refused, Running, Unmoved, Work};
@@ -29,10 +29,12 @@ impl Core {
             self.run_refused(request, Refusal::BadAnswer);
             return Ok(if whole { self.finish(request, life) } else { Life::Running(Running { reply, ..life }) });
         }
-        match self.jobs.unstored_of(request) {
-            Some(unstored) if whole => return Ok(self.hold_answer(request, life, unstored)),
-            Some(Unstored { fault: Some(fault), .. }) => return Ok(self.refuse_begun(request, life, fault)),
-            Some(_) | None => {}
+        match self.unkept(request) {
+            unkept if whole && (unkept.is_some() || self.is_unstored(request)) => {
+                return Ok(self.hold_answer(request, life));
+            }
+            Some(refusal) => return Ok(self.refuse_begun(request, life, refusal)),
+            None => {}
         }
         self.effects.push(Effect::Relay { request, whole });
         Ok(match reply {
@@ -41,14 +43,14 @@ impl Core {
         })
     }
 
-    /// The last `DATA` of a response that has begun. What it enqueued on its way may be what could not be stored: then it is not whole.
+    /// The last `DATA` of a response that has begun. What it published or enqueued on its way may be lost: then it is not whole.
     pub(crate) fn answer_ended(&mut self, request: RequestId, life: Running) -> Result<Life, Unmoved> {
         if life.reply.ended().is_none() {
             return Err(Unmoved { life: Life::Running(life), refused: Refused::OutOfTurn });
         }
-        match self.store_fault(request) {
+        match self.unkept(request) {
             _ if self.jobs.is_run(request) => {}
-            Some(fault) => self.break_off(request, life.reply, fault.into()),
+            Some(refusal) => self.break_off(request, life.reply, refusal),
             None => self.effects.push(Effect::End { request }),
         }
         Ok(self.finish(request, life))

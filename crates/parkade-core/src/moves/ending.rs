@@ -33,6 +33,9 @@ impl Core {
             self.effects.push(Effect::EndLease { lease: lease.id, database: lease.database });
         }
         self.jobs.forget_unstored(request);
+        if !self.unpublished.is_empty() {
+            self.unpublished.remove(&request);
+        }
         if let Some(run) = self.jobs.end_run(request) {
             self.end_run(request, &run, ending);
         }

@@ -46,12 +46,12 @@ impl Core {
         self.park(Parking { request, journey, sequel }, wait)
     }
 
-    /// Behind a head it makes no sense: the client's connection is broken off. A run has no client whom a wait could answer. When a job could
-    /// not be stored only the coroutine that enqueued it may still do something about that.
+    /// Behind a head it makes no sense: the client's connection is broken off. A run has no client whom a wait could answer. When a message
+    /// was not published, or a job not stored, only a coroutine may still do something about that.
     fn unparkable(&self, request: RequestId, life: &Running, then: Then) -> Option<Refusal> {
-        let fault = self.store_fault(request).filter(|_| then != Then::Await);
+        let unkept = self.unkept(request).filter(|_| then != Then::Await);
         let is_senseless = life.reply != Reply::Awaited || then == Then::Answer && self.jobs.is_run(request);
-        if is_senseless { Some(Refusal::BadAnswer) } else { fault.map(Refusal::from) }
+        if is_senseless { Some(Refusal::BadAnswer) } else { unkept }
     }
 
     /// A route that is only a wait: there is no worker and no coroutine.

@@ -2,19 +2,21 @@
 
 use crate::channels::{ChannelName, Waiter};
 use crate::core::Core;
-use crate::effect::{Effect, Outcome};
+use crate::effect::{Effect, Outcome, Refusal};
+use crate::event::Publisher;
 use crate::id::{MessageId, RequestId};
 use crate::life::machine::Happening;
 use crate::life::{Life, Parked, Sequel};
 
 impl Core {
     /// One effect for all whose answer it is, one for all streams; the others go on with it.
-    pub(crate) fn publish(&mut self, channel: &ChannelName, message: MessageId, bytes: usize) {
+    pub(crate) fn publish(&mut self, channel: &ChannelName, message: MessageId, bytes: usize, by: Option<Publisher>) {
         self.counts.published += 1;
         self.messages.hold(message);
         let Ok(publication) = self.channels.publish(self.now, channel, message, bytes, &mut self.dropped) else {
             self.counts.unpublished += 1;
             self.dropped.push(message);
+            by.into_iter().for_each(|by| self.hold_against(by, Refusal::NotPublished));
             return;
         };
         let cursor = publication.cursor;
@@ -36,6 +38,26 @@ impl Core {
         for Waiter { request, gap } in publication.nexts {
             self.turn(request, Happening::Woken(Outcome::Message { message, cursor, gap }));
         }
+    }
+
+    /// Whoever gets the answer of this request would believe that its message is in the channel.
+    pub(crate) fn hold_against(&mut self, by: Publisher, refusal: Refusal) {
+        let answers = match self.lives.life(by.request) {
+            Some(Life::Running(life)) => life.worker == by.worker,
+            Some(Life::Parked(Parked { sequel: Sequel::Await { worker, .. }, .. })) => *worker == by.worker,
+            Some(Life::Accepted(_) | Life::Routed(_) | Life::Parked(_) | Life::Done(_) | Life::Cancelled(_)) | None => {
+                false
+            }
+        };
+        if answers {
+            self.unpublished.entry(by.request).or_insert(refusal);
+        }
+    }
+
+    /// Why the answer of this request may not say that all is well: a message of it was not published, or a job not stored.
+    pub(crate) fn unkept(&self, request: RequestId) -> Option<Refusal> {
+        let unpublished = if self.unpublished.is_empty() { None } else { self.unpublished.get(&request).copied() };
+        unpublished.or_else(|| self.store_fault(request).map(Refusal::from))
     }
 
     /// What was published meanwhile is unknown: who waits for the next message is told with it, streams at once.

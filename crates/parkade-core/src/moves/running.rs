@@ -143,10 +143,11 @@ impl Core {
 
     /// `RESULT`. What the run has enqueued is stored before the store hears that it is done.
     pub(crate) fn job_returned(&mut self, request: RequestId, life: Running) -> Life {
-        match (self.jobs.unstored_of(request), self.jobs.runs.get_mut(&request)) {
-            (_, None) => self.errored(request, life, WorkerError::BadAnswer),
-            (Some(unstored), Some(_)) => self.hold_answer(request, life, unstored),
-            (None, Some(run)) => {
+        let is_held = self.is_unstored(request) || self.unkept(request).is_some();
+        match self.jobs.runs.get_mut(&request) {
+            None => self.errored(request, life, WorkerError::BadAnswer),
+            Some(_) if is_held => self.hold_answer(request, life),
+            Some(run) => {
                 run.fate = Some(Fate::Returned);
                 self.finish(request, life)
             }

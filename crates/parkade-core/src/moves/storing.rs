@@ -3,7 +3,7 @@
 use crate::core::Core;
 use crate::effect::{Effect, Outcome, Reason, Refusal};
 use crate::id::{RequestId, WorkerId};
-use crate::jobs::{Fate, StoreFault, Unstored};
+use crate::jobs::{Fate, StoreFault};
 use crate::life::machine::Happening;
 use crate::life::{Life, Parked, Running, Sequel, Watch};
 use crate::moves::parking::Parking;
@@ -49,12 +49,12 @@ impl Core {
         self.jobs.unstored_of(request).and_then(|unstored| unstored.fault)
     }
 
-    /// The answer is here and the jobs are not stored: the worker is free, the client waits.
-    pub(crate) fn hold_answer(&mut self, request: RequestId, life: Running, unstored: Unstored) -> Life {
+    /// The answer is here, and what it stands for is not, or not yet. While jobs are to be stored the worker is free, and the client waits.
+    pub(crate) fn hold_answer(&mut self, request: RequestId, life: Running) -> Life {
         self.release(life.worker, life.place);
         let (journey, work) = life.close(self.now);
         self.let_go(work);
-        if unstored.count > 0 {
+        if self.is_unstored(request) {
             self.effects.push(Effect::Keep { request });
             return Life::Parked(Parked { journey, watch: Watch::Stored, sequel: Sequel::Answer });
         }
@@ -62,9 +62,9 @@ impl Core {
         self.done(request, journey)
     }
 
-    /// An answer that comes in pieces begins, and what it stands for could not be stored. The worker is told that nobody gets the rest.
-    pub(crate) fn refuse_begun(&mut self, request: RequestId, mut life: Running, fault: StoreFault) -> Life {
-        self.refuse(request, fault.into());
+    /// An answer that comes in pieces begins, and what it stands for is lost. The worker is told that nobody gets the rest.
+    pub(crate) fn refuse_begun(&mut self, request: RequestId, mut life: Running, refusal: Refusal) -> Life {
+        self.refuse(request, refusal);
         self.effects.push(Effect::Cancel { request, worker: life.worker, reason: Reason::ClientLeft });
         self.haunt(request, &mut life, Reason::ClientLeft);
         let (journey, work) = life.close(self.now);
@@ -97,9 +97,8 @@ impl Core {
 
     /// Everything is stored that the held answer stands for, or cannot be.
     pub(crate) fn release_held(&mut self, request: RequestId) {
-        let fault = self.jobs.unstored_of(request).and_then(|unstored| unstored.fault);
-        if let Some(fault) = fault {
-            return self.refuse(request, fault.into());
+        if let Some(refusal) = self.unkept(request) {
+            return self.refuse(request, refusal);
         }
         match self.jobs.runs.get_mut(&request) {
             Some(run) => run.fate = Some(Fate::Returned),

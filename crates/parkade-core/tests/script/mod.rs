@@ -3,7 +3,7 @@
 //! `ready:1` worker 1 is ready (`ready:1:concurrent`, `ready:1:sync:8` with a credit of 8, `ready:1:sync:3:b` with the routes of table b),
 //! `failed:1 exited:1 violated:1 credit:1:2 pong:1 heldup:1 leton:1 measured:1:500`, `arrive:a` (`arrive:a:/async`), `left:a operator:a`,
 //! `answer:a begin:a end:a error:a` by whoever holds a (`answer:a:2`: by worker 2), `park:a:timer:2s:answer`, `park:a:next:bids:call`,
-//! `park:a:next:bids@1.0:await`, `park:a:stream:bids:answer`, `publish:bids`, `wait:2s`, `reload`, `drain:30s`,
+//! `park:a:next:bids@1.0:await`, `park:a:stream:bids:answer`, `publish:bids` (`publish:bids:a`: by request a, `publishnothing:a`), `wait:2s`, `reload`, `drain:30s`,
 //! `deaf`: `Effect::Route` is not answered from now on, but by `routed:a:/sync`.
 //!
 //! Queries: `park:a:query:alone:answer` (`alone@2s`: with a deadline; `shared@key`; `shared@key@5s`: its rows are kept; `begin`, `within`, `commit`,
@@ -23,8 +23,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parkade_core::{
-    ChannelName, Config, Core, Effect, Event, LeaseId, MessageId, Moment, QueryId, QueryWork, RequestId, RouteKind,
-    RouteSpec, State, Then, Verdict, Wait, WorkerError, WorkerId,
+    ChannelName, Config, Core, Effect, Event, LeaseId, MessageId, Moment, Publisher, QueryId, QueryWork, RequestId,
+    RouteKind, RouteSpec, State, Then, Verdict, Wait, WorkerError, WorkerId,
 };
 use waits::{sequel, wait};
 
@@ -139,7 +139,12 @@ impl Script {
             }
             ["left", name] => Event::Left { request: self.request(name) },
             ["operator", name] => Event::CancelledByOperator { request: self.request(name) },
-            ["publish", channel] => self.publish(channel),
+            ["publish", channel] => self.publish(channel, None),
+            ["publish", channel, name] => {
+                let by = self.publisher(name);
+                self.publish(channel, Some(by))
+            }
+            ["publishnothing", name] => Event::PublishedNothing { by: self.publisher(name) },
             ["reload"] => Event::Reload,
             ["drain", grace] => Event::Drain { grace: duration(grace) },
             ["tick"] => Event::Tick,
@@ -189,12 +194,19 @@ impl Script {
         self.tell(Event::WorkerReady { worker: id(worker), table, credit, concurrent });
     }
 
-    fn publish(&mut self, channel: &str) -> Event {
+    /// Whoever holds it, or held it last.
+    fn publisher(&mut self, name: &str) -> Publisher {
+        let request = self.request(name);
+        Publisher { worker: self.holders.get(&request).copied().unwrap_or(WorkerId(1)), request }
+    }
+
+    fn publish(&mut self, channel: &str, by: Option<Publisher>) -> Event {
         self.messages += 1;
         Event::Published {
             channel: ChannelName::parse(channel).unwrap(),
             message: MessageId(self.messages),
             bytes: 100,
+            by,
         }
     }
 

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use parkade_core::{ChannelName, Cursor, Destination, Event, MessageId, RequestId, Wait};
+use parkade_core::{ChannelName, Cursor, Destination, Event, MessageId, Publisher, RequestId, Wait};
 
 use crate::model::{Place, Request, Waiting};
+use crate::process::Process;
 use crate::settings::{self, CHANNELS, PATHS};
 use crate::world::World;
 
@@ -71,14 +72,29 @@ impl World {
         }
     }
 
-    pub(crate) fn publish(&mut self) {
+    /// Of nobody in particular, or by a request.
+    pub(crate) fn publish(&mut self, by: Option<Publisher>) {
         let channel = self.channel();
         self.messages += 1;
         let message = MessageId(self.messages);
         self.model.messages.insert(message);
         self.model.publishing = Some((channel.clone(), message));
         let bytes = usize::try_from(self.random.below(300)).unwrap();
-        self.tell(Event::Published { channel, message, bytes });
+        let refused = self.core.counts().unpublished;
+        self.tell(Event::Published { channel, message, bytes, by });
+        let is_refused = self.core.counts().unpublished > refused;
+        if let Some(request) = by.filter(|_| is_refused).and_then(|by| self.model.requests.get_mut(&by.request)) {
+            request.unpublished = true;
+        }
+    }
+
+    /// Some coroutine that waits has something else going on, which publishes.
+    pub(crate) fn publishes_meanwhile(&mut self, process: &Process) {
+        if process.awaiting.is_empty() {
+            return self.publish(None);
+        }
+        let request = *self.one_of(&process.awaiting);
+        self.publish(Some(Publisher { worker: process.id, request }));
     }
 
     /// Nothing more comes on a channel.

@@ -14,10 +14,12 @@ impl Model {
         if from == Answer::Awaited {
             self.acknowledge(request);
         }
+        let is_hidden = self.request(request).unpublished && to == Answer::Ended;
+        assert!(!is_hidden, "answered as if its message had been published");
         self.conclude(request, from, to);
     }
 
-    fn conclude(&mut self, request: RequestId, from: Answer, to: Answer) {
+    pub(crate) fn conclude(&mut self, request: RequestId, from: Answer, to: Answer) {
         let request = self.request(request);
         assert!(request.here, "a client that left is answered");
         assert_eq!(request.answer, from, "answered out of turn");
@@ -34,6 +36,7 @@ impl Model {
                 assert!(request.deadline_at().is_some_and(|at| at <= now), "refused before its deadline");
             }
             Refusal::Stopping => assert!(drains, "refused without a drain"),
+            Refusal::NotPublished => assert!(request.unpublished, "refused though its messages are published"),
             Refusal::StoreFull | Refusal::StoreUnavailable => {
                 assert!(request.has_failed_to_store() && !request.is_unstored(), "refused though it is stored");
                 self.seen.insert("not stored");

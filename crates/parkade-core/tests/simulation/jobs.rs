@@ -195,11 +195,15 @@ impl Model {
         let is_stored = !request.is_unstored() && !request.has_failed_to_store();
         let (is_claimed_only, late) = (request.is_claimed_only(), request.deadline_at().is_some_and(|at| at <= now));
         let running = matches!(request.place, Place::Worker(_));
+        let is_published = !request.unpublished;
         let run = request.run.as_mut().expect("only runs end as such");
         let mut ends_well = false;
         let (is_last, failed) = match verdict {
             Verdict::Completed => {
-                assert!(run.returned && is_stored, "completed though it has not returned, or enqueued in vain");
+                assert!(
+                    run.returned && is_stored && is_published,
+                    "completed though it has not returned, or said so in vain"
+                );
                 ends_well = true;
                 (false, None)
             }

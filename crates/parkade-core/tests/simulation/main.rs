@@ -98,7 +98,7 @@ fn counted(core: &Core) -> BTreeSet<String> {
 }
 
 /// A simulation that never gets somewhere proves nothing about it.
-const EXPECTED: [&str; 75] = [
+const EXPECTED: [&str; 76] = [
     "NotFound",
     "ApplicationFailed",
     "BadAnswer",
@@ -107,6 +107,7 @@ const EXPECTED: [&str; 75] = [
     "QueueTooSlow",
     "ParkedFull",
     "ChannelsFull",
+    "NotPublished",
     "WorkerOverloaded",
     "QueuedTooLong",
     "NoApplication",

@@ -64,6 +64,8 @@ pub struct Request {
     pub holds_job: Option<JobId>,
     /// No client sent it: it is a run of a job.
     pub run: Option<Run>,
+    /// A message of it was not published: its answer may not say that all is well.
+    pub unpublished: bool,
     /// What it has enqueued that its answer stands for.
     pub enqueued: BTreeMap<JobId, Enqueued>,
 }
@@ -150,6 +152,7 @@ impl Request {
             holds: None,
             holds_job: None,
             run: None,
+            unpublished: false,
             enqueued: BTreeMap::new(),
         }
     }
@@ -191,7 +194,7 @@ impl Model {
             Effect::Abort { request } => {
                 self.note_death_of(*request);
                 self.end_rows(*request, false);
-                self.answer(*request, Answer::Begun, Answer::Ended);
+                self.conclude(*request, Answer::Begun, Answer::Ended);
             }
             Effect::Keep { request } => {
                 let request = self.request(*request);

@@ -295,7 +295,8 @@ impl Model {
             | Refusal::QueueFull
             | Refusal::QueueTooSlow
             | Refusal::StoreFull
-            | Refusal::StoreUnavailable => true,
+            | Refusal::StoreUnavailable
+            | Refusal::NotPublished => true,
             _ => false,
         };
         assert!(right, "refused with {refusal:?}: {waiting:?}");

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use parkade_core::{ClaimedJob, Event, JobId, QueueBounds, QueueId, RequestId, Standing, Then, Wait, WorkerError};
+use parkade_core::{
+    ClaimedJob, Event, JobId, Publisher, QueueBounds, QueueId, RequestId, Standing, Then, Wait, WorkerError,
+};
 
 use crate::jobs::{Enqueued, Run};
 use crate::model::{Place, Request, Waiting};
@@ -38,7 +40,8 @@ impl World {
                 self.model.request(request).run.as_mut().unwrap().discarded = error == WorkerError::Discarded;
                 self.closes(process, Event::Errored { worker, request, error });
             }
-            (false, 11..14) => self.enqueues(process, stream),
+            (false, 11 | 12) => self.enqueues(process, stream),
+            (false, 13) => self.publish(Some(Publisher { worker, request })),
             (false, 14) if !is_held_back => {
                 self.model.process(worker).stream(request).unwrap().begun = true;
                 self.tell(Event::Answered { worker, request, whole: false });

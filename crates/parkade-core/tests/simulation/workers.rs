@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use parkade_core::{Event, RequestId, Then, Wait, WorkerError, WorkerId};
+use parkade_core::{Event, Publisher, RequestId, Then, Wait, WorkerError, WorkerId};
 
 use crate::model::{Place, Waiting};
 use crate::process::{Phase, Process, Stream, Temper};
@@ -92,6 +92,7 @@ impl World {
                 self.tell(Event::Measured { worker, resident_bytes });
             }
             16..24 => self.gives_up(process),
+            80..84 => self.publishes_meanwhile(process),
             24..80 if process.ping.is_some() => {
                 let (token, _) = self.model.process(worker).ping.take().unwrap();
                 self.tell(Event::Pong { worker, token });
@@ -178,7 +179,8 @@ impl World {
                 self.closes(process, Event::Errored { worker, request, error });
             }
             (false, 13..19) => self.parks(process, stream),
-            (false, _) | (true, 13..20) => self.publish(),
+            (false, _) | (true, 13..20) if stream.ghost => self.publish(None),
+            (false, _) | (true, 13..20) => self.publish(Some(Publisher { worker, request })),
             (true, 10) if !stream.ghost => self.answers_twice(worker, request),
             (true, 0..11) => self.closes(process, Event::AnswerEnded { worker, request }),
             (true, _) => self.closes(process, Event::Errored { worker, request, error: WorkerError::Application }),

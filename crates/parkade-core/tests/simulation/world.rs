@@ -65,7 +65,7 @@ impl World {
             300..305 => self.operator_cancels(),
             305..310 => self.operator_cancels_a_query(),
             310..313 => self.loses_messages(),
-            313..380 => self.publish(),
+            313..380 => self.publish(None),
             380..382 => self.configure(),
             382..383 => self.ends_a_channel(),
             383..388 => self.tell(Event::Reload),

@@ -126,8 +126,13 @@ pub struct Note {
 impl Arrival {
     /// The cursor that the client came back with: `Last-Event-ID`, else `If-None-Match`.
     pub fn cursor(&self) -> Option<Cursor> {
-        let given = self.head.field("last-event-id").or_else(|| self.head.field("if-none-match"))?;
-        given.trim_start_matches("W/").trim_matches('"').parse().ok()
+        let given = |name| {
+            let lines = self.head.fields().filter(move |(given, _)| *given == name);
+            let lines: Vec<_> = lines.map(|(_, value)| String::from_utf8_lossy(value)).collect();
+            // Lines of one name are one list (RFC 9110, section 5.3).
+            (!lines.is_empty()).then(|| lines.join(","))
+        };
+        Cursor::told(&given("last-event-id").or_else(|| given("if-none-match"))?)
     }
 
     /// How long the client wants to wait for a result: `Prefer: wait=20` (RFC 7240, section 4.3), in seconds.

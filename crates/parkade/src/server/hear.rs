@@ -2,19 +2,13 @@
 
 use std::time::Duration;
 
-use parkade_core::{
-    ChannelName, Cursor, Destination, Event, Found, Refusal, RequestId, Then, Wait, WorkerError, WorkerId,
-};
+use parkade_core::{Cursor, Destination, Event, Found, Refusal, RequestId, Then, Wait, WorkerError, WorkerId};
 use parkade_wire::{Application, ErrorReason, Response, Then as WireThen, Wait as WireWait};
 
 use super::exchange::{Arrival, Exchange};
 use super::seconds::duration;
 use super::{Hand, HttpEvent, Input, Server, WorkerEvent, queries, tables};
-use crate::admin::PublishRefused;
 use crate::http::answer;
-
-/// What a message costs in a history beside its bytes: its entry, its map node, its content type.
-const MESSAGE_OVERHEAD_BYTES: usize = 256;
 
 impl Server {
     pub(super) fn hear_input(&mut self, input: Input) {
@@ -142,8 +136,8 @@ impl Server {
             WorkerEvent::Closed { worker, request } => {
                 self.tell(Event::Errored { worker, request, error: WorkerError::Cancelled });
             }
-            WorkerEvent::Published { worker, channel, content_type, body } => {
-                self.worker_published(worker, &channel, &content_type, &body);
+            WorkerEvent::Published { worker, request, channel, content_type, body } => {
+                self.worker_published(worker, request, &channel, &content_type, &body);
             }
             WorkerEvent::Credit { worker, delta } => self.tell(Event::Credit { worker, delta: delta.into() }),
             WorkerEvent::Pong { worker, token } => self.tell(Event::Pong { worker, token }),
@@ -286,38 +280,6 @@ impl Server {
         self.hand = Hand::Empty;
         // One that shares the query of another has no use for its own.
         self.asked = None;
-    }
-
-    fn worker_published(&mut self, worker: WorkerId, channel: &str, content_type: &str, body: &[u8]) {
-        let fault = match ChannelName::parse(channel) {
-            Err(error) => error.to_string(),
-            Ok(_) if answer::check(200, [(&b"content-type"[..], content_type.as_bytes())].into_iter()).is_err() => {
-                "its content type is no header value".to_owned()
-            }
-            Ok(name) => match self.publish(&name, content_type, body) {
-                Ok(_) => return,
-                Err(refused) => refused.to_string(),
-            },
-        };
-        tracing::error!(worker = worker.0, channel, "a message is not published: {fault}");
-    }
-
-    /// Publishes a message. Answers the channel's cursor behind it.
-    pub(super) fn publish(
-        &mut self,
-        channel: &ChannelName,
-        content_type: &str,
-        body: &[u8],
-    ) -> Result<Cursor, PublishRefused> {
-        let bytes = body.len() + content_type.len() + channel.as_str().len() + MESSAGE_OVERHEAD_BYTES;
-        let message = self.messages.keep(content_type, body);
-        let refused = self.core.counts().unpublished;
-        self.tell(Event::Published { channel: channel.clone(), message, bytes });
-        if self.core.counts().unpublished > refused {
-            return Err(PublishRefused::ChannelsFull);
-        }
-        // A channel that keeps nothing, and on which nobody waits, is forgotten at once: no cursor finds anything in it.
-        Ok(self.core.cursor(channel).unwrap_or(Cursor { epoch: 0, sequence: 0 }))
     }
 }
 

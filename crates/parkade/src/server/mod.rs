@@ -6,6 +6,7 @@ mod exchange;
 mod hear;
 pub mod jobs;
 mod messages;
+mod publishing;
 mod queries;
 mod refusal;
 mod replies;
@@ -79,6 +80,7 @@ pub struct Server {
     listened: Vec<ChannelName>,
     exchanges: Exchanges,
     messages: Messages,
+    unpublished: publishing::Unpublished,
     tables: Tables,
     hand: Hand,
     effects: Vec<Effect>,
@@ -156,6 +158,7 @@ impl Server {
             listened: parts.listened,
             exchanges: Exchanges::default(),
             messages: Messages::default(),
+            unpublished: publishing::Unpublished::default(),
             tables: Tables::default(),
             hand: Hand::Empty,
             effects: Vec::new(),
@@ -286,6 +289,7 @@ impl Server {
     fn measure(&mut self) {
         self.now = self.clock.now();
         self.look_after_jobs();
+        self.tell_unpublished();
         let workers: Vec<_> = self.core.status(self.now).workers.iter().map(|worker| worker.worker).collect();
         for worker in workers {
             if let Some(resident_bytes) = self.workers.resident_bytes(worker) {

@@ -21,6 +21,9 @@ pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Opti
         Refusal::QueueTooSlow => (503, "server", "no worker would be free before the deadline", Some(b"1")),
         Refusal::ParkedFull => (503, "server", "too many requests are parked", Some(b"5")),
         Refusal::ChannelsFull => (503, "server", "too many channels are in use", Some(b"5")),
+        Refusal::NotPublished => {
+            (503, "server", "too many channels are in use: a message of this request was not published", Some(b"5"))
+        }
         Refusal::WorkerOverloaded => (503, "application", "the application is overloaded", Some(b"1")),
         Refusal::QueuedTooLong => (503, "server", "no worker was free before the deadline", Some(b"1")),
         Refusal::NoApplication => (503, "application", "the application does not start; its log says why", Some(b"5")),

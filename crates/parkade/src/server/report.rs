@@ -25,7 +25,7 @@ impl Server {
             }
             Ask::Jobs { ask, reply } => self.reply_about_jobs(ask, reply),
             Ask::Publish { channel, content_type, body, reply } => {
-                let _ = reply.send(self.publish(&channel, &content_type, &body));
+                let _ = reply.send(self.publish(&channel, &content_type, &body, None));
             }
         }
     }

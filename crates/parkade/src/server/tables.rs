@@ -153,8 +153,7 @@ pub fn check(response: &Response, is_whole: bool) -> Result<(), answer::BadAnswe
 /// A wait as the core understands it, and what it asks of a database; else why not.
 pub fn wait(told: WireWait, names: &impl Names) -> Result<(Wait, Option<Asked>), String> {
     let channel = |name: &str| ChannelName::parse(name).map_err(|error| error.to_string());
-    // A cursor that is none is from before some restart: what it stood for is lost, which a gap tells.
-    let cursor = |text: Option<String>| text.map(|text| text.parse().unwrap_or(Cursor { epoch: 0, sequence: 0 }));
+    let cursor = |text: Option<String>| text.and_then(|text| Cursor::told(&text));
     match told {
         WireWait::Timer { seconds } => Ok((Wait::Timer { after: duration(seconds) }, None)),
         WireWait::Next { channel: name, timeout, since } => {

@@ -29,8 +29,8 @@ pub enum WorkerEvent {
     Unparked { worker: WorkerId, request: RequestId },
     /// The closing frame, whichever it was, of a stream that had been cancelled: the worker no longer holds it.
     Closed { worker: WorkerId, request: RequestId },
-    /// `PUBLISH`.
-    Published { worker: WorkerId, channel: String, content_type: String, body: Bytes },
+    /// `PUBLISH`; without a request by nobody in particular.
+    Published { worker: WorkerId, request: Option<RequestId>, channel: String, content_type: String, body: Bytes },
     /// `ENQUEUE`; without a request by nobody in particular.
     Enqueued { worker: WorkerId, request: Option<RequestId>, job: Box<Enqueued> },
     /// `RESULT`.

@@ -379,13 +379,15 @@ impl Session {
         Ok(())
     }
 
-    /// A publish counts whatever becomes of the request that made it.
+    /// A publish counts whatever becomes of the request that made it; if it fails, that is held against whoever still waits for that request.
     fn published(&self, frame: FromWorker, audience: &mut Audience) -> Result<(), Violation> {
-        if frame.stream() != 0 && !self.streams.contains_key(&frame.stream()) {
-            return absent(&frame, self.opened);
+        let open = self.streams.get(&frame.stream());
+        if frame.stream() != 0 && open.is_none() {
+            absent(&frame, self.opened)?;
         }
+        let (worker, request) = (self.worker, wanted(open));
         if let FromWorker::Publish { channel, content_type, body, .. } = frame {
-            audience.events.push(WorkerEvent::Published { worker: self.worker, channel, content_type, body });
+            audience.events.push(WorkerEvent::Published { worker, request, channel, content_type, body });
         }
         Ok(())
     }
@@ -396,7 +398,7 @@ impl Session {
         if frame.stream() != 0 && open.is_none() {
             return absent(&frame, self.opened);
         }
-        let request = open.filter(|open| !open.stream.is_cancelled()).map(|open| open.request);
+        let request = wanted(open);
         if let FromWorker::Enqueue { job, .. } = frame {
             audience.events.push(WorkerEvent::Enqueued { worker: self.worker, request, job: Box::new(job) });
         }
@@ -414,6 +416,11 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// The request of that stream, if somebody still wants its answer.
+fn wanted(open: Option<&Open>) -> Option<RequestId> {
+    open.filter(|open| !open.stream.is_cancelled()).map(|open| open.request)
 }
 
 /// What a frame says about its request. `MESSAGE` and `CLOSE` say nothing yet: no worker is offered them.

@@ -424,7 +424,23 @@ fn a_publish_of_a_cancelled_request_counts() {
     link.asks(1, &Bytes::new());
     link.cancels(1);
     link.hears(0x22, 0, 1, PUBLISH).unwrap();
-    assert!(matches!(&link.events[..], [WorkerEvent::Published { .. }]));
+    assert!(matches!(&link.events[..], [WorkerEvent::Published { request: None, .. }]));
+}
+
+#[test]
+fn a_publish_is_the_doing_of_its_request_and_behind_its_end_nobodys() {
+    let mut link = Link::ready();
+    link.asks(1, &Bytes::new());
+    link.hears(0x22, 0, 1, PUBLISH).unwrap();
+    link.hears(0x22, 0, 0, PUBLISH).unwrap();
+    link.hears(0x11, 0, 1, ANSWER).unwrap();
+    link.hears(0x22, 0, 1, PUBLISH).unwrap();
+    let whose = link.events.iter().filter_map(|event| match event {
+        WorkerEvent::Published { request, .. } => Some(*request),
+        _ => None,
+    });
+    assert_eq!(whose.collect::<Vec<_>>(), [Some(request(1)), None, None]);
+    assert!(link.hears(0x22, 0, 2, PUBLISH).is_err(), "a stream that was never opened");
 }
 
 /// What follows a `RESUME` whose rows do: more than one frame of it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
 from ._wire import payloads as p
@@ -37,13 +38,13 @@ class Channels:
         """The messages behind a cursor, the first marked when some are no longer held; none without a cursor."""
         if cursor is None:
             return []
-        epoch, _, sequence = cursor.partition(".")
-        known = int(sequence, 16) if epoch == EPOCH and sequence else 0
+        own = [known for known in map(_known, cursor.split(",")) if known is not None]
+        known = max(own, default=0)
         held = [(number, message) for number, message in self._histories.get(name, []) if number > known]
         if not held:
             return []
         first, message = held[0]
-        gap = epoch != EPOCH or first > known + 1
+        gap = not own or first > known + 1
         return [
             p.Message(message.cursor, message.content_type, message.body, gap),
             *(message for _, message in held[1:]),
@@ -166,6 +167,12 @@ def _is_next(wait: p.Wait, name: str) -> bool:
 
 def _is_result(wait: p.Wait, id: bytes) -> bool:
     return isinstance(wait, p.UntilResult) and wait.id == id
+
+
+def _known(tag: str) -> int | None:
+    """The sequence of a cursor, or of an entity tag that is one; None when it makes no sense here."""
+    epoch, _, sequence = tag.strip().removeprefix("W/").strip('"').partition(".")
+    return int(sequence, 16) if epoch == EPOCH and re.fullmatch("[0-9a-f]{1,16}", sequence) else None
 
 
 def _cursor(sequence: int) -> str:

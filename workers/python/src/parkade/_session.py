@@ -449,9 +449,12 @@ class Session:
         self.cancelled.discard(stream)
         return frame(f.ERROR, stream, encode_payload([reason, _end_of(text)]))
 
-    def publish(self, channel: str, content_type: str, body: bytes) -> bytes:
-        """PUBLISH on the link's own stream. The three are checked by whoever made them."""
-        return frame(f.PUBLISH, 0, encode_payload([channel, content_type, body]))
+    def publish(self, stream: int, channel: str, content_type: str, body: bytes) -> bytes:
+        """PUBLISH by the request or job of that stream (0 for none); on the link's own where it has ended. The other
+        three are checked by whoever made them.
+        """
+        stream = stream if self.takes_jobs(stream) else 0
+        return frame(f.PUBLISH, stream, encode_payload([channel, content_type, body]))
 
     def credit(self, delta: int) -> bytes:
         """CREDIT: so many streams more, or fewer."""

@@ -164,13 +164,16 @@ class Request:
 
     @_once
     def cursor(self) -> str | None:
-        """Where the client's copy of a channel ends: its `Last-Event-ID`, else its `If-None-Match` without the quotes;
-        None without either.
+        """Where the client's copy of a channel ends: its `Last-Event-ID`, else its `If-None-Match`; None without
+        either.
+
+        The core judges it: of several ETags the newest counts, and what makes no sense is a gap.
         """
-        if (last := self.headers.get("last-event-id")) is not None:
-            return last or None
-        tag = self.headers.get("if-none-match", "").partition(",")[0].strip().removeprefix("W/").strip('"')
-        return tag if tag not in ("", "*") else None
+        told = self.headers.get("last-event-id")
+        told = (self.headers.get("if-none-match", "") if told is None else told).strip()
+        if "," not in told:
+            told = told.removeprefix("W/").strip('"')
+        return told if told not in ("", "*") else None
 
     @property
     def accepts_json(self) -> bool:

@@ -94,7 +94,7 @@ impl Server {
         let Some(channel) = channel(job) else { return };
         // A channel that nobody has asked for is not made for it.
         if self.core.cursor(&channel).is_some()
-            && let Err(refused) = self.publish(&channel, "application/json", told.to_string().as_bytes())
+            && let Err(refused) = self.publish(&channel, "application/json", told.to_string().as_bytes(), None)
         {
             tracing::debug!("the progress of a job is not told: {refused}");
         }

@@ -129,9 +129,7 @@ impl Server {
         };
         let is_json = payload.starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(payload).is_ok();
         let content_type = if is_json { "application/json" } else { "text/plain; charset=utf-8" };
-        if let Err(refused) = self.publish(&name, content_type, payload.as_bytes()) {
-            tracing::error!(channel, "a notification is not published: {refused}");
-        }
+        let _ = self.publish(&name, content_type, payload.as_bytes(), None);
     }
 
     fn messages_may_be_lost(&mut self) {

@@ -58,7 +58,10 @@ class Blocking:
         self.write = self._writer.write
 
     def publish(self, channel: str, content_type: str, body: bytes) -> None:
-        self._writer.write_from_any(self._session.publish(channel, content_type, body))
+        if threading.get_ident() == self._thread:
+            self.write(self._session.publish(self._running, channel, content_type, body))
+        else:  # nobody knows for which request the thread works
+            self._writer.write_from_any(self._session.publish(0, channel, content_type, body))
 
     def enqueue(self, id: bytes, job: bytes, within: bool) -> None:
         if threading.get_ident() == self._thread:

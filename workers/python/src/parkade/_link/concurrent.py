@@ -97,8 +97,13 @@ class Concurrent(asyncio.Protocol):
     # The port
 
     def publish(self, channel: str, content_type: str, body: bytes) -> None:
-        self._put(self._session.publish(channel, content_type, body))
-        self._written()
+        exchange = cast("Exchange | None", port.exchange.get())
+        stream = port.plain.get() if exchange is None else exchange.stream
+        if stream:
+            self._say(stream, partial(self._session.publish, stream, channel, content_type, body))
+        else:  # nobody knows for which request
+            self._put(self._session.publish(0, channel, content_type, body))
+            self._written()
 
     def enqueue(self, id: bytes, job: bytes, within: bool) -> None:
         exchange = cast("Exchange | None", port.exchange.get())
