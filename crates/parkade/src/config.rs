@@ -81,6 +81,9 @@ pub struct WorkerSettings {
     /// How many workers; auto is the number of cores
     #[arg(long = "workers", id = "workers", value_name = "COUNT", value_parser = workers, default_value = "auto")]
     pub count: usize,
+    /// How many plain functions run at a time beside the event loop of a worker, for an application with an async def
+    #[arg(long, value_name = "COUNT", value_parser = threads, default_value = "1")]
+    pub threads: u32,
     /// The Python interpreter; python beside the parkade that runs, else python3
     #[arg(long, value_name = "FILE")]
     pub python: Option<PathBuf>,

@@ -264,6 +264,7 @@ pub fn launch(application: &Application) -> Launch {
     Launch {
         python: settings.workers.interpreter(),
         target: application.target.clone(),
+        threads: settings.workers.threads,
         dev: settings.dev,
         directory: None,
         core_version: env!("CARGO_PKG_VERSION"),

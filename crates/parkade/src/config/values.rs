@@ -116,6 +116,12 @@ pub fn workers(text: &str) -> Result<usize, String> {
     if workers > WORKERS_MAX { Err(format!("at most {WORKERS_MAX} workers: each is a process")) } else { Ok(workers) }
 }
 
+/// Threads beside an event loop.
+pub fn threads(text: &str) -> Result<u32, String> {
+    let threads = text.trim().parse().ok().filter(|threads| (1..=THREADS_MAX).contains(threads));
+    threads.ok_or_else(|| format!("write a whole number, 1 to {THREADS_MAX}"))
+}
+
 /// A share of a hundred: `10` or `10%`.
 pub fn percent(text: &str) -> Result<u8, String> {
     let number = text.trim().trim_end_matches('%').parse().ok();

@@ -25,6 +25,8 @@ pub struct Launch {
     pub python: PathBuf,
     /// What the worker loads: `module:name` or a path to a file.
     pub target: String,
+    /// Plain functions that run at a time beside an event loop.
+    pub threads: u32,
     /// Errors are shown to clients.
     pub dev: bool,
     /// Where the worker runs; `None`: where the core does.

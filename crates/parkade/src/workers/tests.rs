@@ -65,6 +65,7 @@ fn launch(scenario: &str) -> Launch {
     Launch {
         python: PathBuf::from("python3"),
         target: scenario.to_owned(),
+        threads: 1,
         dev: false,
         directory: Some(PathBuf::from(fake)),
         core_version: "0.0.0",

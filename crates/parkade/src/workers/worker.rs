@@ -42,8 +42,10 @@ impl Worker {
     pub fn start(launch: &Launch, id: WorkerId, post: &Post, registry: &Registry, token: Token) -> io::Result<Self> {
         let (process, ends) = Process::start(launch, id, post)?;
         let mut link = Link::new(ends, registry, token)?;
-        let info = [("core", launch.core_version), ("target", &launch.target), ("dev", "true")];
-        let info = if launch.dev { &info[..] } else { &info[..2] };
+        let threads = launch.threads.to_string();
+        let info =
+            [("core", launch.core_version), ("target", &launch.target), ("threads", &threads), ("dev", "true")];
+        let info = if launch.dev { &info[..] } else { &info[..3] };
         let session = Session::new(id, info, &mut link.unsent);
         link.flush(registry);
         let link = Some(link);
