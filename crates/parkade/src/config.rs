@@ -18,7 +18,7 @@ pub use table::settings_table;
 pub use values::{HEADER_COUNT_MAX, OrNone, duration};
 use values::{
     count, count_or_none, duration_or_none, head_size, header_count, percent, positive_duration, size, size_or_none,
-    whole, workers,
+    threads, whole, workers,
 };
 
 /// What the operator has decided, parsed.

@@ -55,6 +55,17 @@ fn the_defaults_are_those_of_the_core() {
 }
 
 #[test]
+fn there_is_one_thread_beside_a_loop_unless_more_are_wanted() {
+    let threads = |line| settings(line, &[], "").workers.threads;
+    assert_eq!((threads("serve app"), threads("serve app --threads 8")), (1, 8));
+    for refused in ["0", "1025", "auto"] {
+        assert!(
+            refusal(&format!("serve app --threads {refused}"), &[], "").contains("write a whole number, 1 to 1024")
+        );
+    }
+}
+
+#[test]
 fn lists_come_from_everywhere_and_replace_each_other_whole() {
     let bind = |line, variables: &[_], file| {
         let bind = settings(line, variables, file).listen.bind;

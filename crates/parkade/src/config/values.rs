@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use parkade_wire::limits::THREADS_MAX;
+
 /// Zero, as text, means that there is none.
 ///
 /// An alias, because clap takes a field that is spelt `Option` for a flag that may be left out.

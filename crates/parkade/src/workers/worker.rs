@@ -43,8 +43,7 @@ impl Worker {
         let (process, ends) = Process::start(launch, id, post)?;
         let mut link = Link::new(ends, registry, token)?;
         let threads = launch.threads.to_string();
-        let info =
-            [("core", launch.core_version), ("target", &launch.target), ("threads", &threads), ("dev", "true")];
+        let info = [("core", launch.core_version), ("target", &launch.target), ("threads", &threads), ("dev", "true")];
         let info = if launch.dev { &info[..] } else { &info[..3] };
         let session = Session::new(id, info, &mut link.unsent);
         link.flush(registry);

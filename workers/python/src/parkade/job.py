@@ -72,8 +72,7 @@ class Job:
 
     def progress(self, fraction: Progress, text: str = "") -> None:
         """Tells how far it is: between 0 and 1 (None: nobody knows), and what it is doing (of which 1,000 bytes are
-        kept). Nothing is told while it waits, or when it has ended; of a plain function in a worker with an event loop
-        not before it has.
+        kept). Nothing is told while it waits, or when it has ended.
 
         Raises `ValueError` for another fraction.
         """
