@@ -245,6 +245,15 @@ def test_a_coroutine_that_ignores_its_cancelling_does_not_take_its_neighbours_al
     assert pid
 
 
+def test_the_stack_of_a_coroutine_that_ignores_its_cancelling_names_its_line(serve: Serve) -> None:
+    server = serve("coroutines", deadline="300ms", kill_grace="100ms")
+    assert server.get("/deaf/never").status == 504
+    server.until_logged("A coroutine that was cancelled and goes on")
+    server.until_logged(r"coroutines\.py.*, line \d+ in deaf\b")
+    server.open_gate("never")
+    server.until_zero()
+
+
 def test_an_event_loop_that_is_blocked_for_long_is_shown_before_any_deadline(serve: Serve) -> None:
     server = serve("coroutines", deadline="60s")
     (pid,) = server.worker_pids()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import msgspec
 import pytest
 
@@ -144,9 +146,27 @@ async def _rows(): await query("select n from bids")
 
 @app.get("/enough")
 async def say_enough(): enough.set()
+
+@app.get("/deaf")
+async def deaf():
+    while True:
+        try:
+            await asyncio.gather(listens_to_nobody(), asyncio.sleep(60))
+        except asyncio.CancelledError:
+            print("goes on")
+
+async def listens_to_nobody():
+    async for piece in pieces(): pass
+
+async def pieces():
+    await asyncio.create_task(deepest())
+    yield
+
+async def deepest():
+    await asyncio.Event().wait()
 """
 HOLA, PLAIN, COMPARE, CANCELLED, OWN, TWICE, STREAM, LATE, FOREVER, THEN, IMPATIENT, LARGE, LARGE_PLAIN = range(13)
-RACE, STRAY, FOREIGN, QUERY, GIVEN_UP, ENOUGH = range(13, 19)
+RACE, STRAY, FOREIGN, QUERY, GIVEN_UP, ENOUGH, DEAF = range(13, 20)
 ROWS = [["rows", [["n", "int4"]], "SELECT", 2, None]]
 
 
@@ -385,3 +405,21 @@ def test_the_end_of_the_link_ends_the_worker_at_once(core: StartCore) -> None:
     worker.request(FOREVER)
     worker.link.close()
     assert worker.process.wait(20) == 0
+
+
+def test_the_stack_of_a_coroutine_that_ignores_its_cancelling_names_its_lines(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    worker.request(FOREVER)
+    stream = worker.request(DEAF)
+    worker.answer(HOLA, "x")
+    worker.send(f.CANCEL, stream, ["deadline"])
+    assert worker.process.stderr is not None
+    lines = iter(worker.process.stderr.readline, "")
+    assert any(line == "goes on\n" for line in lines)
+    worker.process.send_signal(signal.SIGUSR1)
+    assert any("thread 0x" in line for line in lines), "first those of the threads"
+    assert any(line.startswith("A coroutine that was cancelled and goes on") for line in lines)
+    worker.send(f.GOODBYE, 0, ["stopping", ""])
+    names = [line.rpartition(" in ")[2].strip() for line in lines if "application.py" in line]
+    assert names == ["deepest", "pieces", "listens_to_nobody", "deaf"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -29,13 +30,14 @@ from .._session import Session
 from .._wire import payloads as p
 from ..errors import WaitError
 from ..limits import CREDIT_CONCURRENT
-from . import port
+from . import port, process
 from .beside import Beside
 from .enqueued import Enqueued
 from .exchange import Exchange
 from .link import Link
 from .outlet import Outlet
 from .runners import Runners
+from .stacks import stack_of
 
 T = TypeVar("T")
 
@@ -52,6 +54,7 @@ async def _run(link: Link, session: Session, application: Application, threads: 
     await application.start_concurrent()
     await loop.connect_read_pipe(lambda: concurrent, os.fdopen(link.reader, "rb", 0))
     concurrent.open(link.writer, threads)
+    process.tell_more(loop, concurrent.tell_overdue)
     told = msgspec.structs.replace(application.ready(), threads=threads)
     concurrent.write(session.ready(CREDIT_CONCURRENT, told))
     ended = await concurrent.over
@@ -281,6 +284,13 @@ class Concurrent(asyncio.Protocol):
         if exchange is not None:
             exchange.task.cancel("the request was cancelled")
             exchange.give_up()  # what waits may be a task that it has started
+
+    def tell_overdue(self) -> None:
+        """Prints where the coroutines stand that were cancelled and go on: they are what the core asks about."""
+        for stream, exchange in self._exchanges.items():
+            if stream in self._session.cancelled:
+                lines = ["A coroutine that was cancelled and goes on (most recent call first):"]
+                print(*lines, *stack_of(exchange.task), sep="\n", file=sys.stderr, flush=True)
 
     def _end(self, ended: Ended | None) -> None:
         if not self.over.done():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ctypes
 import faulthandler
@@ -10,6 +11,7 @@ import select
 import signal
 import stat
 import sys
+from collections.abc import Callable
 
 from .link import Link
 
@@ -61,6 +63,14 @@ def leave_signals_to_the_core() -> None:
         faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True)
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, lambda number, frame: None)
+
+
+def tell_more(loop: asyncio.AbstractEventLoop, tell: Callable[[], None]) -> None:
+    """After the stacks of SIGUSR1, has the loop tell what it knows besides, as soon as it turns."""
+    faulthandler.unregister(signal.SIGUSR1)
+    loop.add_signal_handler(signal.SIGUSR1, tell)
+    if sys.stderr is not None:
+        faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True, chain=True)
 
 
 def write_lines_at_once() -> None:

@@ -1,0 +1,50 @@
+"""Where a coroutine stands that waits: the stack of a thread does not say, since nothing of it is running."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Iterator
+from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType
+from typing import Any
+
+FRAMES_MAX = 100  # of one task, those of the tasks that it waits for included; then: the rest is left out
+
+
+def stack_of(task: asyncio.Task[Any]) -> list[str]:
+    """The lines at which it stands, most recent call first, as `faulthandler` tells a thread's."""
+    found = [
+        f'  File "{frame.f_code.co_filename}", line {frame.f_lineno} in {frame.f_code.co_name}'
+        for frame, _ in zip(_frames(task), range(FRAMES_MAX), strict=False)
+    ]
+    return found[::-1]
+
+
+def _frames(awaited: object) -> Iterator[FrameType]:
+    """From the outermost inwards; where it waits for several, one after the other."""
+    seen: set[int] = set()
+    waiting = [awaited]
+    while waiting:
+        awaited = waiting.pop()
+        if awaited is None or id(awaited) in seen:
+            continue
+        seen.add(id(awaited))
+        match awaited:
+            case CoroutineType():
+                frame, behind = awaited.cr_frame, [awaited.cr_await]
+            case AsyncGeneratorType():
+                frame, behind = awaited.ag_frame, [awaited.ag_await]
+            case GeneratorType():
+                frame, behind = awaited.gi_frame, [awaited.gi_yieldfrom]
+            case asyncio.Task():
+                frame, behind = None, [awaited.get_coro()]
+            case asyncio.Future():
+                frame, behind = None, list(getattr(awaited, "_children", ()))  # those of `asyncio.gather`
+            case _:  # an iterator in between, which does not tell whose it is
+                frame, behind = None, [one for one in gc.get_referents(awaited) if isinstance(one, _WAITING)]
+        if frame is not None:
+            yield frame
+        waiting += reversed(behind)
+
+
+_WAITING = (CoroutineType, AsyncGeneratorType, GeneratorType, asyncio.Future)
