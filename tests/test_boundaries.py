@@ -59,6 +59,7 @@ LAYERS = [
         "_test_database",
         "_test_found",
         "_test_jobs",
+        "_test_loop",
         "_test_job_route",
         "_rehearsal",
         "__init__",
