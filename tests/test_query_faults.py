@@ -99,6 +99,31 @@ def test_a_server_starts_without_its_database_and_says_so_until_it_comes(serve: 
     assert value(server, "select 7") == 7
 
 
+@pytest.mark.promise(10)
+def test_a_database_that_stands_still_is_told_as_down_until_it_goes_on(serve: Serve, fragile: Postgres) -> None:
+    server = serve("shop_queries", database=fragile.url, database_slots=SLOTS)
+    assert value(server, "select 1") == 1
+    with fragile.standing_still():
+        assert server.admin("GET", "/health/ready")[0] == 200, "nobody has asked it anything"
+        client = waiting(server, "returned", 1, "select 7 as n")[0]
+        until("it is not ready", lambda: server.admin("GET", "/health/ready")[0] == 503, 20)
+        told = database(server)
+        assert (told["state"], "does not answer" in told["why"]) == ("down", True)
+    assert client.answer(seconds=20).json() == [{"n": 7}]
+    until("it is ready", lambda: server.admin("GET", "/health/ready")[0] == 200, 20)
+    assert database(server)["state"] == "up"
+
+
+def test_a_statement_that_takes_long_is_no_outage(serve: Serve, fragile: Postgres) -> None:
+    server = serve("shop_queries", database=fragile.url, database_slots=1)
+    client = waiting(server, "returned", 1, "select 7 as n from pg_sleep(6)")[0]
+    until_busy(fragile, 1)
+    states = set()
+    while not client.is_readable(0.2):
+        states.add((server.admin("GET", "/health/ready")[0], database(server)["state"]))
+    assert states == {(200, "up")}
+
+
 SLEEP = "select pg_sleep(60)"
 """No lock would do here: it would be free as soon as the restart ends whoever holds it."""
 

@@ -11,6 +11,7 @@ import pwd
 import random
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -198,6 +199,21 @@ class Postgres:
     def restart(self, mode: str = "immediate") -> None:
         """`immediate`: as after a crash; `fast`: it says goodbye. Comes back when it takes connections again."""
         self._control("restart", "-m", mode, "-l", self._log)
+
+    @contextlib.contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """Meanwhile no process of it runs (SIGSTOP); the kernel still takes connections for it."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        stopped = [self.pid, *map(int, children)]
+        try:
+            for pid in stopped:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+            yield
+        finally:
+            for pid in stopped:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
 
     def halt(self, mode: str = "immediate") -> None:
         """Down until `start`."""

@@ -41,6 +41,10 @@ impl Dial {
         self.since + timeout
     }
 
+    pub(crate) fn begun(&self) -> Instant {
+        self.since
+    }
+
     /// There is a socket, and TLS if it has to be.
     pub(crate) fn opened(&mut self, now: Instant, terms: &Terms, password: Option<Secret>, wire: &mut Wire) -> Dialled {
         match Handshake::begin(terms, password, wire) {

@@ -33,6 +33,7 @@ mod reach;
 mod requests;
 mod session;
 pub mod settings;
+mod silence;
 mod slot;
 mod statements;
 mod transport;

@@ -35,6 +35,13 @@ pub const DENIED_RETRY: Duration = Duration::from_secs(5);
 /// The same when somebody wants it.
 pub const DENIED_RETRY_WANTED: Duration = Duration::from_secs(1);
 
+/// Nothing has come for so long though something was asked: the database is asked whether it is there. One small statement for each such time.
+pub const PROBE_AFTER: Duration = Duration::from_secs(2);
+/// It has so long to answer that; a database that runs takes a millisecond.
+pub const PROBE_MAX: Duration = Duration::from_secs(1);
+/// Nothing has come for so long, and no answer to that. Then: the database is told as down, until something comes.
+pub const SILENCE_MAX: Duration = Duration::from_secs(4);
+
 /// Prepared statements of a connection. Then: the one not used for longest is closed.
 pub const STATEMENTS_COUNT_MAX: usize = 256;
 /// Rounds in which the types of a statement are looked up: arrays of domains of arrays. Then: strings.

@@ -133,11 +133,7 @@ impl RowWriter {
         // Rows may have no columns (`select from t`): a statement that gives none has neither.
         let gives_rows = columns.count() > 0 || self.rows > 0;
         let rows = if gives_rows { self.rows } else { changed };
-        if !gives_rows {
-            self.out.extend_from_slice(b"{\"command\":");
-            json::string(&mut self.out, command.as_bytes());
-            self.out.extend_from_slice(format!(",\"rows\":{rows}}}").as_bytes());
-        } else {
+        if gives_rows {
             match (self.form.shape, self.rows) {
                 (Shape::Rows, 0) => self.out.extend_from_slice(b"[]"),
                 (Shape::Rows, _) => self.out.put_u8(b']'),
@@ -145,6 +141,10 @@ impl RowWriter {
                 (Shape::Value, _) if columns.count() == 0 => self.out.extend_from_slice(b"null"),
                 (Shape::One | Shape::Value, _) => {}
             }
+        } else {
+            self.out.extend_from_slice(b"{\"command\":");
+            json::string(&mut self.out, command.as_bytes());
+            self.out.extend_from_slice(format!(",\"rows\":{rows}}}").as_bytes());
         }
         Summary { command: command.into(), rows, columns: columns.told() }
     }

@@ -129,6 +129,15 @@ impl Canceller {
         }
     }
 
+    /// When it began to wait for the server, if it does.
+    pub(crate) fn asked_at(&self) -> Option<Instant> {
+        match &self.state {
+            State::Dialling { dial, .. } => Some(dial.begun()),
+            State::Preparing { since, .. } | State::Asking { since, .. } => Some(*since),
+            State::Off | State::Ready { .. } => None,
+        }
+    }
+
     /// Whether it is there, or soon will be.
     pub(crate) fn is_hopeful(&self) -> bool {
         !matches!(self.state, State::Off) || !self.back_off.is_failing()

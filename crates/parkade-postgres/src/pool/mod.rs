@@ -9,6 +9,7 @@
 //! | when a connection is opened, and what follows when it is not | `connecting` |
 //! | what a lost connection means for what ran on it | `losing` |
 //! | the canceller, its other way, the listener | `helping` |
+//! | whether it still answers | `probing` |
 //! | what can be seen | `showing` |
 
 mod asking;
@@ -19,6 +20,7 @@ mod following;
 mod hearing;
 mod helping;
 mod losing;
+mod probing;
 mod showing;
 mod waking;
 
@@ -38,6 +40,7 @@ use crate::pace::Pace;
 use crate::queue::Queue;
 use crate::reach::Reaching;
 use crate::requests::Requests;
+use crate::silence::Silence;
 use crate::slot::{Slot, State};
 use crate::{Event, Options};
 
@@ -67,6 +70,7 @@ pub(crate) struct Pool {
     requests: Requests,
     listener: Listener,
     reaching: Reaching,
+    silence: Silence,
     pace: Pace,
     counts: Counts,
     random: fastrand::Rng,
@@ -118,6 +122,7 @@ impl Pool {
             requests: Requests::default(),
             listener,
             reaching: Reaching::new(),
+            silence: Silence::new(now),
             pace: Pace::new(options.slots.max(1), now),
             counts: Counts::default(),
             random,

@@ -18,7 +18,7 @@ impl Pool {
         Status {
             product,
             is_pooled: self.is_pooled,
-            reach: self.reaching.shown(),
+            reach: self.shown_reach(),
             slots: self.slots.iter().flatten().map(show).collect(),
             queued: self.queue.count(),
             counts: self.counts,

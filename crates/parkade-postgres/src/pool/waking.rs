@@ -25,6 +25,7 @@ impl Pool {
         self.dispatch();
         self.fire();
         self.look();
+        self.probe();
         self.grow();
         self.open_helpers();
         self.close_helpers();
@@ -47,6 +48,7 @@ impl Pool {
             self.reaching.give_up_at(timeout).filter(|_| self.phase == Phase::Open),
             self.dial_due(),
             self.idle_due(),
+            self.probe_due(),
         ];
         slots.chain(others.into_iter().flatten()).min()
     }

@@ -9,6 +9,7 @@ use bytes::{Buf, BufMut, BytesMut};
 const SOCKET_BYTES: usize = 20_000;
 
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "a model of somebody else's machine")]
 pub struct Process {
     pub pid: i32,
     pub start: String,
@@ -197,7 +198,8 @@ impl Process {
         let (query, values) = std::mem::take(&mut self.portal);
         if let [pids, starts, _] = &values[..] {
             let list = |text: &str| -> Vec<String> {
-                text.trim_matches(['{', '}']).split(',').map(|part| part.trim_matches('"').to_owned()).collect()
+                let parts = text.trim_matches(['{', '}']).split(',').filter(|part| !part.is_empty());
+                parts.map(|part| part.trim_matches('"').to_owned()).collect()
             };
             let aim = ["pg_cancel_backend", "pg_terminate_backend"].into_iter().find(|aim| query.contains(aim));
             let pids = list(pids).iter().map(|pid| pid.parse().unwrap()).collect();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use parkade_sql::{Certainty, End, FailureKind, SlotState};
+use parkade_sql::{Certainty, End, FailureKind, Reach, SlotState};
 
 use super::world::World;
 
@@ -457,4 +457,38 @@ fn a_statement_that_the_server_has_forgotten_fails_one_transaction() {
     world.server.processes.values_mut().for_each(|process| process.prepared.retain(|name, _| name != "s1"));
     assert_eq!(failure(&in_transaction(&mut world)), (FailureKind::Refused, Certainty::NotDone));
     assert!(is_completed(&in_transaction(&mut world)));
+}
+
+fn reach(world: &World) -> Reach {
+    world.pool.status(world.now).reach
+}
+
+#[test]
+fn a_slow_statement_is_no_outage() {
+    let mut world = world(1);
+    world.submit("work 1000000000");
+    for _ in 0..60 {
+        world.run(1000 * MILLI);
+        assert_eq!(reach(&world), Reach::Up);
+    }
+}
+
+#[test]
+fn a_database_that_stands_still_while_something_is_asked_is_down_until_it_goes_on() {
+    for seconds in [1, 20] {
+        let mut world = world(1);
+        let query = world.submit("work 1000000");
+        world.run(100 * MILLI);
+        world.server.is_still = true;
+        world.run(3500 * MILLI);
+        assert_eq!(reach(&world), Reach::Up, "it may only be slow");
+        world.run(2000 * MILLI);
+        assert!(matches!(reach(&world), Reach::Down { .. }));
+        world.run(seconds * 1000 * MILLI);
+        assert!(matches!(reach(&world), Reach::Down { .. }));
+        world.server.is_still = false;
+        assert!(is_completed(&world.end_of(query)));
+        world.run(100 * MILLI);
+        assert_eq!(reach(&world), Reach::Up);
+    }
 }

@@ -20,6 +20,8 @@ pub struct Server {
     /// Every text that was begun with.
     pub seen: Vec<String>,
     pub is_down: bool,
+    /// Every process stands still; connections are taken, and nobody answers there.
+    pub is_still: bool,
     /// `pg_cancel_backend` is not for us: each cancel takes a connection of its own.
     pub refuses_cancels: bool,
     pub pooler: Option<Pooler>,
@@ -39,6 +41,7 @@ impl Server {
             cancel_signals: 0,
             seen: vec![],
             is_down: false,
+            is_still: false,
             refuses_cancels: false,
             pooler: None,
             cancel_words: "canceling statement due to user request",
@@ -59,6 +62,9 @@ impl Server {
 
     /// Everything that can happen now.
     pub fn go_on(&mut self, now: Instant) {
+        if self.is_still {
+            return;
+        }
         if let Some(pooler) = &mut self.pooler {
             for client in pooler.arrived(now, &self.processes) {
                 self.signal(client);
@@ -153,6 +159,9 @@ impl Server {
     }
 
     pub fn next_due(&self) -> Option<Instant> {
+        if self.is_still {
+            return None;
+        }
         let ends = self.processes.values().filter_map(|process| process.running.as_ref().map(|running| running.until));
         ends.chain(self.pooler.as_ref().and_then(Pooler::next_due)).min()
     }
