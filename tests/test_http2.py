@@ -8,7 +8,6 @@ import pytest
 
 from .conftest import Serve
 from .harness.client import Broken
-from .harness.http2 import Http2
 from .harness.server import Server
 from .harness.until import Stopwatch, until
 
@@ -67,30 +66,6 @@ def test_a_head_up_to_the_limit_is_served_and_one_byte_more_is_431(server: Serve
 
 
 # Bodies
-
-
-@pytest.mark.promise(8)
-def test_bodies_of_all_streams_have_a_room_together_that_is_given_back(serve: Serve) -> None:
-    """512 MiB is no setting, so as much is really sent, and held for a moment."""
-    server = serve("basic", body_limit="1GiB")
-    holder, other = server.connect2(), server.connect2()
-    held = holder.ask("POST", "/digest", end=False)
-    for _ in range(504 * 16):
-        holder.send(held, b"x" * (MEBIBYTE // 16), end=False)
-
-    def post(client: Http2, mebibytes: int) -> tuple[int, list[str]]:
-        answer = client.opening(client.ask("POST", "/digest", body=b"x" * (mebibytes * MEBIBYTE)))
-        return answer.status, answer.all("retry-after")
-
-    served: tuple[int, list[str]] = (200, [])
-    refused = (503, ["1"])
-    for _ in range(4):
-        assert post(other, 4) == served, "there is room for one, and it is given back behind each"
-    assert post(other, 20) == refused
-    assert post(other, 4) == served, "who was refused has given back what had come, and its connection goes on"
-    holder.reset(held)
-    until("the room is there", lambda: post(other, 20) == served)
-    assert holder.get("/hola/x").status == 200
 
 
 # Connections

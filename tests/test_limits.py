@@ -200,28 +200,6 @@ def test_a_body_of_http_2_over_the_limit_is_413(impatient: Server) -> None:
 
 
 @pytest.mark.promise(8)
-def test_bodies_that_come_in_have_a_room_together_that_is_given_back(serve: Serve) -> None:
-    """512 MiB is no setting, so as much is really sent, and held for a moment."""
-    server = serve("basic", body_limit="1GiB")
-    holder = server.connect().send(request("POST", "/digest", f"Content-Length: {1 << 30}"))
-    for _ in range(504):
-        holder.send(b"x" * MEBIBYTE)
-    small, large = b"x" * (4 * MEBIBYTE), b"x" * (20 * MEBIBYTE)
-    for _ in range(4):
-        assert server.post("/digest", small).status == 200, "there is room for one, and it is given back behind each"
-    refused = server.connect().send(request("POST", "/digest", f"Content-Length: {len(large)}"))
-    sent = 0
-    while sent < len(large) and not refused.is_readable():
-        sent += refused.send_what_goes(large[sent : sent + MEBIBYTE])
-    answer = refused.answer()
-    assert (answer.status, int(answer["retry-after"]), answer["connection"]) == (503, 1, "close")
-    assert server.post("/digest", small).status == 200, "who was refused has given back what had come"
-    refused.close()
-    holder.reset()
-    server.until(lambda status: status["connections"]["http1"] == 0)
-    assert server.post("/digest", large).status == 200
-
-
 @pytest.mark.parametrize(
     "begun",
     [

@@ -123,6 +123,9 @@ pub struct HttpSettings {
     /// The largest request body; more is 413
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16MiB")]
     pub body_limit: usize,
+    /// Heads and bodies of all requests in hand, those that are queued or still coming included; more are 503
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "512MiB")]
+    pub requests_limit: usize,
     /// The largest request head; more is 431
     #[arg(long, value_name = "SIZE", value_parser = head_size, default_value = "32KiB")]
     pub header_limit: usize,

@@ -159,6 +159,7 @@ fn limits(settings: &Settings, connection_count_max: usize) -> Limits {
         head_bytes_max: http.header_limit,
         header_count_max: http.header_count,
         body_bytes_max: http.body_limit,
+        requests_bytes_max: http.requests_limit,
         connection_count_max,
         head_time: http.header_timeout,
         body_stall: http.body_timeout,

@@ -45,6 +45,12 @@ fn server(page: &mut Page, report: &Report) {
     }
     page.single("parked_bytes", Kind::Gauge, "Kept for parked requests.", report.memory.parked_bytes);
     page.single(
+        "request_bytes",
+        Kind::Gauge,
+        "Heads and bodies of requests in hand: coming in, queued, or with a worker.",
+        report.memory.request_bytes,
+    );
+    page.single(
         "log_lines_dropped_total",
         Kind::Counter,
         "Log lines that could not be written.",

@@ -134,6 +134,8 @@ pub struct Memory {
     /// Of the core; unknown where there is no `/proc`.
     pub resident_bytes: Option<u64>,
     pub parked_bytes: usize,
+    /// Heads and bodies of requests in hand: coming in, queued, or with a worker.
+    pub request_bytes: usize,
     /// Results of queries that somebody still needs.
     #[serde(default)]
     pub result_bytes: usize,

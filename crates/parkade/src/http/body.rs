@@ -90,6 +90,13 @@ impl BodyDecoder {
     }
 }
 
+/// Makes room in a body for bytes that have come. A large one grows by a quarter, not by its double: what is reserved counts.
+pub fn make_room(body: &mut Vec<u8>, bytes: usize) {
+    if body.capacity() - body.len() < bytes {
+        body.reserve_exact(bytes.max(body.len() / 4));
+    }
+}
+
 fn take(left: &mut u64, input: &[u8], body: &mut Vec<u8>) -> usize {
     let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
     body.extend_from_slice(&input[..taken]);

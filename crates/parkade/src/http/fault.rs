@@ -27,7 +27,7 @@ pub enum Fault {
     HeadTooLarge,
     TooManyHeaders,
     BodyTooLarge,
-    BodiesFull,
+    RequestsFull,
     HeadTooSlow,
     BodyTooSlow,
 }
@@ -35,7 +35,7 @@ pub enum Fault {
 impl Fault {
     /// Whose fault it is.
     pub const fn whose(self) -> &'static str {
-        if matches!(self, Self::BodiesFull) { "server" } else { "client" }
+        if matches!(self, Self::RequestsFull) { "server" } else { "client" }
     }
 
     /// Status and what the client should change. Source of the rules: RFC 9110 and RFC 9112.
@@ -61,7 +61,7 @@ impl Fault {
             Self::HeadTooLarge => (431, "the header block is larger than this server takes"),
             Self::TooManyHeaders => (431, "there are more header fields than this server takes"),
             Self::BodyTooLarge => (413, "the body is larger than this server takes"),
-            Self::BodiesFull => (503, "too many bodies are being received; try again"),
+            Self::RequestsFull => (503, "the requests in hand take as much memory as they may; try again"),
             Self::HeadTooSlow => (408, "the header block did not arrive in time"),
             Self::BodyTooSlow => (408, "the body did not arrive in time"),
         }

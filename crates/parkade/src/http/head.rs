@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::answer::is_token;
 use super::fault::Fault;
-use super::limits::{HEADER_SLOTS, METHOD_BYTES_MAX};
+use super::limits::{HEADER_SLOTS, METHOD_BYTES_MAX, REQUEST_OVERHEAD_BYTES};
 use super::target::{Target, is_authority};
 use crate::tls_refusal;
 
@@ -77,6 +77,17 @@ impl Head {
     /// The first field of that name.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields().find(|(given, _)| *given == name).and_then(|(_, value)| std::str::from_utf8(value).ok())
+    }
+
+    /// Whether a body follows.
+    pub fn has_body(&self) -> bool {
+        !matches!(self.framing, Framing::None | Framing::Length(0))
+    }
+
+    /// What it costs while it is kept, and the request with it. Its path counts twice, for its parameters are copies.
+    pub fn held_bytes(&self) -> usize {
+        let fields = self.fields.capacity() * size_of::<(Span, Span)>();
+        self.raw.len() + self.path.len() + fields + REQUEST_OVERHEAD_BYTES
     }
 
     fn bytes(&self, span: &Span) -> &[u8] {
@@ -270,12 +281,15 @@ fn framing(version: Version, heeded: &Heeded<'_>) -> Result<Framing, Fault> {
 }
 
 /// Builds a head from parts that another parser has checked already (HTTP/2).
-pub struct Builder {
+///
+/// What that parser shares between fields (an entry of HPACK's table that is named many times) is one here too.
+pub struct Builder<'a> {
     raw: Vec<u8>,
     head: Head,
+    shared: Vec<(&'a [u8], Span)>,
 }
 
-impl Builder {
+impl<'a> Builder<'a> {
     pub fn new(method: &str, target: &str, authority: Option<&str>) -> Result<Self, Fault> {
         let parsed = Target::parse(target, method)?;
         if !authority.is_some_and(is_authority) {
@@ -283,6 +297,7 @@ impl Builder {
         }
         let mut builder = Self {
             raw: Vec::with_capacity(256),
+            shared: Vec::new(),
             head: Head {
                 raw: Bytes::new(),
                 method: 0..0,
@@ -301,17 +316,28 @@ impl Builder {
         Ok(builder)
     }
 
-    pub fn field(&mut self, name: &str, value: &[u8]) {
+    pub fn field(&mut self, name: &'a str, value: &'a [u8]) {
         if !name.contains('_') {
-            let name = self.put(name.as_bytes());
-            let value = self.put(value);
+            let name = self.put_once(name.as_bytes());
+            let value = self.put_once(value);
             self.head.fields.push((name, value));
         }
     }
 
     pub fn finish(mut self) -> Head {
+        self.raw.shrink_to_fit();
         self.head.raw = self.raw.into();
         self.head
+    }
+
+    /// The same place for the same bytes in memory.
+    fn put_once(&mut self, bytes: &'a [u8]) -> Span {
+        if let Some((_, span)) = self.shared.iter().find(|(known, _)| std::ptr::eq(*known, bytes)) {
+            return span.clone();
+        }
+        let span = self.put(bytes);
+        self.shared.push((bytes, span.clone()));
+        span
     }
 
     fn put(&mut self, bytes: &[u8]) -> Span {

@@ -11,6 +11,8 @@ pub struct Limits {
     pub header_count_max: usize,
     /// 413
     pub body_bytes_max: usize,
+    /// Heads and bodies of all requests in hand. 503 with `Retry-After`.
+    pub requests_bytes_max: usize,
     /// Accepting pauses: the next client waits in the kernel's backlog.
     pub connection_count_max: usize,
     /// 408, counted from the first byte of the head.
@@ -35,8 +37,15 @@ pub fn time_to_take(bytes: usize, stall: Duration) -> Duration {
     stall + Duration::from_secs(bytes as u64 / ANSWER_BYTES_PER_SECOND_MIN)
 }
 
-/// All bodies that are being received or wait for a worker, together. Then: 503 with `Retry-After`.
-pub const BODIES_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// What a request in hand costs the core beside its bytes: its life, its places in tables, its parameters. Counts in the budget.
+pub const REQUEST_OVERHEAD_BYTES: usize = 512;
+
+/// HTTP/2: what a stream costs until its request is answered or parked, measured with 5,000 of them. Counts in the budget.
+pub const H2_STREAM_OVERHEAD_BYTES: usize = 10 * 1024;
+
+/// HTTP/2: all heads of one connection that wait for their bodies. A head is large in memory though HPACK makes it small on the wire, and a
+/// connection has many: this bounds what little traffic can hold. With the streams of a connection it is 8 KiB each. Then: 503 for the stream.
+pub const H2_HEADS_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// A client of server-sent events for which this much waits, and which has taken nothing for [`EVENTS_STALL`], is cut off; it can come
 /// back with its cursor. One that reads is not, or a long history could never be caught up with.

@@ -15,11 +15,12 @@ use rustix::io::Errno;
 use slab::Slab;
 
 use super::answer::DateLine;
+use super::budget::{Budget, Held};
 use super::connection::{Connection, FarEnd, Step, Turn};
 use super::departure::Departure;
 use super::forwarded;
 use super::head::Head;
-use super::limits::{ACCEPT_PAUSE, BODIES_BYTES_MAX, READ_BYTES_MAX, TURN_ACCEPTS_MAX, TURN_EVENTS_MAX};
+use super::limits::{ACCEPT_PAUSE, READ_BYTES_MAX, TURN_ACCEPTS_MAX, TURN_EVENTS_MAX};
 use super::listen::Listener;
 use super::roll::{Client, Roll};
 use super::socket::{Peer, Socket};
@@ -66,7 +67,7 @@ pub struct Lot {
     date: DateLine,
     now: Tick,
     began: Instant,
-    bodies_left: usize,
+    budget: Budget,
     is_draining: bool,
     refused: Vec<(Peer, u16, usize)>,
     tls_complaints: Complaints,
@@ -79,7 +80,12 @@ pub struct Lot {
 }
 
 impl Lot {
-    pub fn new(mut listeners: Vec<Listener>, setup: Setup, http2_count: Arc<AtomicUsize>) -> io::Result<Self> {
+    pub fn new(
+        mut listeners: Vec<Listener>,
+        setup: Setup,
+        budget: Budget,
+        http2_count: Arc<AtomicUsize>,
+    ) -> io::Result<Self> {
         let poll = PollSet::new(TURN_EVENTS_MAX)?;
         for (index, listener) in listeners.iter_mut().enumerate() {
             poll.registry().register(listener.source(), Token(LISTENER_TOKENS + index), Interest::READABLE)?;
@@ -100,7 +106,7 @@ impl Lot {
             date,
             now: Tick::default(),
             began: Instant::now(),
-            bodies_left: BODIES_BYTES_MAX,
+            budget,
             is_draining: false,
             refused: Vec::new(),
             tls_complaints: Complaints::default(),
@@ -222,8 +228,8 @@ impl Lot {
     ) {
         match step {
             Step::Stay => self.look_again(slot),
-            Step::Arrived(head, body) => {
-                events.extend(self.arrived(slot, head, body, roll));
+            Step::Arrived(head, body, held) => {
+                events.extend(self.arrived(slot, head, body, held, roll));
                 // A client that hung up behind its request was told of with its bytes, and will not be again.
                 self.look_again(slot);
             }
@@ -243,22 +249,16 @@ impl Lot {
         }
     }
 
-    fn arrived(&mut self, slot: usize, head: Head, body: Bytes, roll: &mut Roll) -> Option<HttpEvent> {
-        let Some(origin) = self.with(slot, |connection, turn| forwarded::origin(connection.peer, &head, turn.trust))
-        else {
-            self.bodies_left += body.len();
-            return None;
-        };
-        let request = roll.enter(Client::H1(slot), body.len());
+    fn arrived(&mut self, slot: usize, head: Head, body: Bytes, held: Held, roll: &mut Roll) -> Option<HttpEvent> {
+        let origin = self.with(slot, |connection, turn| forwarded::origin(connection.peer, &head, turn.trust))?;
+        let request = roll.enter(Client::H1(slot));
         self.connections[slot].wait(request, &head);
-        Some(HttpEvent::Arrived { request, head, body, origin })
+        Some(HttpEvent::Arrived { request, head, body, origin, held })
     }
 
     /// Runs one connection with what all connections share. A panic ends that connection and no other.
     fn with<R>(&mut self, slot: usize, act: impl FnOnce(&mut Connection, &mut Turn<'_>) -> R) -> Option<R> {
         let connection = self.connections.get_mut(slot)?;
-        // Of its body and of the room for those of all others: so much is free when the connection is gone.
-        let bodies_left = self.bodies_left + connection.body_bytes();
         let mut turn = Turn {
             limits: &self.setup.limits,
             trust: &self.setup.trust,
@@ -266,19 +266,18 @@ impl Lot {
             out: &mut self.out,
             date: &self.date,
             now: self.now,
-            bodies_left: &mut self.bodies_left,
+            budget: &self.budget,
             is_draining: self.is_draining,
             refused: &mut self.refused,
             tls_complaints: &mut self.tls_complaints,
         };
-        // Whatever a panic leaves half done is not looked at again: the connection is thrown away, of the shared things the buffers are
-        // written before they are read, what was refused is whole, and the room for bodies is put back.
+        // Whatever a panic leaves half done is not looked at again: the connection is thrown away with what it holds of the budget, of the
+        // shared things the buffers are written before they are read, and what was refused is whole.
         if let Ok(result) = catch_unwind(AssertUnwindSafe(|| act(connection, &mut turn))) {
             return Some(result);
         }
         // The hook of `log::init` has told of it, as a bug of ours.
         self.panic_count += 1;
-        self.bodies_left = bodies_left;
         self.bereft.extend(self.connections.remove(slot).end_broken());
         None
     }
@@ -310,14 +309,7 @@ impl Lot {
     }
 
     fn close(&mut self, slot: usize) {
-        if let Some(connection) = self.connections.try_remove(slot) {
-            self.bodies_left += connection.body_bytes();
-        }
-    }
-
-    /// The body of a request is needed no longer.
-    pub fn release_body(&mut self, bytes: usize) {
-        self.bodies_left += bytes;
+        self.connections.try_remove(slot);
     }
 
     /// The poll set tells of a listener once, so each is asked until it has nobody left; but none may have more than its share of a turn.

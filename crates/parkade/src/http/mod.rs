@@ -2,6 +2,7 @@
 
 pub mod answer;
 mod body;
+pub mod budget;
 mod connection;
 mod departure;
 pub mod fault;
@@ -29,6 +30,7 @@ use tokio::sync::{mpsc, watch};
 use parkade_core::RequestId;
 
 use self::answer::{BadAnswer, Field, Prepared};
+use self::budget::{Budget, Held};
 use self::forwarded::{Origin, Trust};
 use self::h2::{FromStream, StreamKey};
 use self::limits::Limits;
@@ -51,8 +53,8 @@ pub struct Setup {
 /// What the clients did.
 #[derive(Debug)]
 pub enum HttpEvent {
-    /// A request, whole.
-    Arrived { request: RequestId, head: Head, body: Bytes, origin: Origin },
+    /// A request, whole. `held`: what head and body count, for as long as somebody keeps them.
+    Arrived { request: RequestId, head: Head, body: Bytes, origin: Origin, held: Held },
     /// So many bytes of a streamed answer are on their way: as many more may come.
     Taken { request: RequestId, bytes: usize },
     /// The client of a request that has no whole answer yet is gone.
@@ -87,6 +89,7 @@ impl Http {
     pub fn new(listeners: Vec<listen::Listener>, setup: Setup) -> io::Result<Self> {
         let (sender, inbox) = mpsc::unbounded_channel();
         let (draining, watched) = watch::channel(false);
+        let budget = Budget::new(setup.limits.requests_bytes_max);
         let shared = h2::Shared {
             setup: Arc::new(setup.clone()),
             inbox: sender,
@@ -94,11 +97,11 @@ impl Http {
             connection_count: Arc::new(AtomicUsize::new(0)),
             stream_count: Arc::new(AtomicUsize::new(0)),
             panic_count: Arc::new(AtomicUsize::new(0)),
-            bodies_left: Arc::new(AtomicUsize::new(limits::BODIES_BYTES_MAX)),
+            budget: budget.clone(),
             draining: watched,
         };
         Ok(Self {
-            lot: Lot::new(listeners, setup, Arc::clone(&shared.connection_count))?,
+            lot: Lot::new(listeners, setup, budget, Arc::clone(&shared.connection_count))?,
             roll: Roll::default(),
             shared,
             inbox,
@@ -120,6 +123,11 @@ impl Http {
             http2: self.shared.connection_count.load(Ordering::Relaxed),
             broken: self.lot.panic_count() + self.shared.panic_count.load(Ordering::Relaxed),
         }
+    }
+
+    /// What all requests in hand hold of their budget.
+    pub fn request_bytes(&self) -> usize {
+        self.shared.budget.held_bytes()
     }
 
     /// Whether answers wait here for their clients to read.
@@ -182,12 +190,11 @@ impl Http {
 
     fn hear(&mut self, said: FromStream, events: &mut Vec<HttpEvent>) {
         match said {
-            FromStream::Arrived { key, head, body, origin, answer, cut, reserved } => {
-                let exchange = h2::Exchange::new(key, head.method() == "HEAD", answer, cut, reserved);
-                // Its body has a budget of its own: `reserved`.
-                let request = self.roll.enter(Client::H2(Box::new(exchange)), 0);
+            FromStream::Arrived { key, head, body, origin, answer, cut, held } => {
+                let exchange = h2::Exchange::new(key, head.method() == "HEAD", answer, cut);
+                let request = self.roll.enter(Client::H2(Box::new(exchange)));
                 self.streams.insert(key, request);
-                events.push(HttpEvent::Arrived { request, head, body, origin });
+                events.push(HttpEvent::Arrived { request, head, body, origin, held });
             }
             FromStream::Taken { key, bytes } => {
                 if let Some(request) = self.streams.get(&key) {
@@ -343,7 +350,7 @@ impl Http {
 
     /// A name for a request that no client sent; whatever is answered to it nobody gets.
     pub fn enter_nobody(&mut self) -> RequestId {
-        self.roll.enter(Client::Gone, 0)
+        self.roll.enter(Client::Gone)
     }
 
     /// The request is over: its name may be given to another.
@@ -352,8 +359,7 @@ impl Http {
             let key = exchange.key;
             self.streams.remove(&key);
         }
-        let bytes = self.roll.forget(request);
-        self.lot.release_body(bytes);
+        self.roll.forget(request);
     }
 
     /// Ends what has taken too long. To be called every [`SWEEP_INTERVAL`].

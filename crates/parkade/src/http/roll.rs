@@ -19,7 +19,6 @@ struct Entry {
     generation: u32,
     is_taken: bool,
     client: Client,
-    body_bytes: u32,
 }
 
 #[derive(Debug, Default)]
@@ -29,16 +28,15 @@ pub struct Roll {
 }
 
 impl Roll {
-    /// Names a new request. `body_bytes` count against the budget of all bodies until [`Roll::forget`].
-    pub fn enter(&mut self, client: Client, body_bytes: usize) -> RequestId {
-        let body_bytes = u32::try_from(body_bytes).unwrap_or(u32::MAX);
+    /// Names a new request.
+    pub fn enter(&mut self, client: Client) -> RequestId {
         if let Some(slot) = self.free.pop() {
             let entry = &mut self.entries[slot as usize];
-            *entry = Entry { generation: entry.generation, is_taken: true, client, body_bytes };
+            *entry = Entry { generation: entry.generation, is_taken: true, client };
             return RequestId { slot, generation: entry.generation };
         }
         let slot = u32::try_from(self.entries.len()).expect("connections are bounded far below four thousand million");
-        self.entries.push(Entry { generation: 0, is_taken: true, client, body_bytes });
+        self.entries.push(Entry { generation: 0, is_taken: true, client });
         RequestId { slot, generation: 0 }
     }
 
@@ -53,15 +51,13 @@ impl Roll {
         }
     }
 
-    /// Frees the name. Answers the bytes of its body, which no longer count.
-    pub fn forget(&mut self, request: RequestId) -> usize {
-        let Some(entry) = self.entry(request) else { return 0 };
+    /// Frees the name.
+    pub fn forget(&mut self, request: RequestId) {
+        let Some(entry) = self.entry(request) else { return };
         entry.generation = entry.generation.wrapping_add(1);
         entry.is_taken = false;
         entry.client = Client::Gone;
-        let body_bytes = entry.body_bytes as usize;
         self.free.push(request.slot);
-        body_bytes
     }
 
     fn entry(&mut self, request: RequestId) -> Option<&mut Entry> {

@@ -10,6 +10,7 @@ use parkade_wire::Response;
 use parkade_wire::limits::STORED_COUNT_MAX;
 
 use super::jobs::Waiting;
+use crate::http::budget::Held;
 use crate::http::forwarded::Origin;
 use crate::http::{Head, answer};
 use crate::workers::WorkerEvent;
@@ -100,6 +101,9 @@ impl WithJobs {
 pub struct Arrival {
     pub head: Head,
     pub body: Bytes,
+    /// What both count among all requests in hand: until this is dropped.
+    #[expect(dead_code, reason = "a guard: it is there to be dropped")]
+    pub held: Held,
     pub origin: Origin,
     pub parameters: Vec<String>,
     pub allow: Option<String>,

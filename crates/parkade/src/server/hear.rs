@@ -32,10 +32,17 @@ impl Server {
 
     pub(super) fn hear_http(&mut self, event: HttpEvent) {
         match event {
-            HttpEvent::Arrived { request, head, body, origin } => {
+            HttpEvent::Arrived { request, head, body, origin, held } => {
                 let found = self.core.find(head.method(), head.path());
-                let arrival =
-                    Arrival { head, body, origin, parameters: found.parameters, allow: found.allow, deadline: None };
+                let arrival = Arrival {
+                    head,
+                    body,
+                    held,
+                    origin,
+                    parameters: found.parameters,
+                    allow: found.allow,
+                    deadline: None,
+                };
                 let note = self.access_log.is_some().then(|| Box::new(arrival.note()));
                 self.exchanges
                     .insert(request, Exchange { arrival: Some(Box::new(arrival)), note, ..Exchange::default() });
@@ -278,6 +285,12 @@ impl Server {
         self.asked = asked;
         self.tell(Event::Parked { worker, request, wait: with_cursor(wait, cursor), then });
         self.hand = Hand::Empty;
+        if then != Then::Await
+            && let Some(exchange) = self.exchanges.of(request)
+        {
+            // Nobody will run the request itself again: a long poll must not hold its head and body for as long as it waits.
+            exchange.arrival = None;
+        }
         // One that shares the query of another has no use for its own.
         self.asked = None;
     }

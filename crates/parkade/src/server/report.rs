@@ -102,6 +102,7 @@ impl Server {
             uptime: self.clock.now().since(parkade_core::Moment::default()),
             connections: Connections { http1: connections.http1, http2: connections.http2, broken: connections.broken },
             parked_bytes: self.exchanges.kept_bytes(),
+            request_bytes: self.http.request_bytes(),
             log_lines_dropped: self.about.dropped.lines(),
             worker_pids: pids,
             ended: self.ended.clone(),

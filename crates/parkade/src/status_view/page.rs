@@ -89,7 +89,8 @@ fn connections(report: &Report) -> String {
 
 fn memory(report: &Report) -> String {
     let resident = report.memory.resident_bytes.map_or_else(|| "?".into(), size);
-    format!("resident {resident}   parked {}", size(report.memory.parked_bytes as u64))
+    let (parked, requests) = (report.memory.parked_bytes as u64, report.memory.request_bytes as u64);
+    format!("resident {resident}   parked {}   requests {}", size(parked), size(requests))
 }
 
 fn counts(report: &Report) -> String {

@@ -20,6 +20,7 @@ pub struct Shell {
     pub connections: Connections,
     /// Bytes that are kept for parked requests.
     pub parked_bytes: usize,
+    pub request_bytes: usize,
     pub log_lines_dropped: u64,
     pub worker_pids: HashMap<WorkerId, u32>,
     pub ended: Ended,
@@ -77,6 +78,7 @@ impl Report {
             memory: Memory {
                 resident_bytes: resident_bytes(),
                 parked_bytes: shell.parked_bytes,
+                request_bytes: shell.request_bytes,
                 result_bytes: shell.result_bytes,
                 job_results: status.job_results_held,
             },
@@ -265,6 +267,7 @@ mod tests {
             target: "shop:app".into(),
             worker_pids: HashMap::from([(WorkerId(7), 4242)]),
             parked_bytes: 640,
+            request_bytes: 768,
             jobs: Jobs::new(&parkade_jobs::Counts { ready: 8, dead: 9, ..Default::default() }, Some(1.5)),
             ..Shell::default()
         };

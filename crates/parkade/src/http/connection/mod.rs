@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use self::receiving::Receiving;
 use super::answer::{self, DateLine, Ending, Field, Persistence};
+use super::budget::{Budget, Held};
 use super::fault::Fault;
 use super::forwarded::Trust;
 use super::head::{Head, Version};
@@ -89,7 +90,8 @@ pub struct Connection {
     pub socket: Socket,
     pub peer: Peer,
     phase: Phase,
-    input: Vec<u8>,
+    /// Bytes that are no whole head, or that nobody has looked at; most connections have none.
+    input: Option<Box<Input>>,
     /// Whether `input` holds bytes behind the last request that nobody has looked at.
     has_leftover: bool,
     output: Output,
@@ -97,6 +99,13 @@ pub struct Connection {
     /// Whether a request has come on it, or an empty line.
     has_spoken: bool,
     readiness: Readiness,
+}
+
+/// What has been read and not used.
+#[derive(Debug)]
+struct Input {
+    bytes: Vec<u8>,
+    held: Held,
 }
 
 /// What a connection shares with all others for the time of one turn.
@@ -107,8 +116,7 @@ pub struct Turn<'a> {
     pub out: &'a mut Vec<u8>,
     pub date: &'a DateLine,
     pub now: Tick,
-    /// Bytes of bodies that may still be taken in, over all connections.
-    pub bodies_left: &'a mut usize,
+    pub budget: &'a Budget,
     pub is_draining: bool,
     /// Faulty requests that were answered, with the bytes of the body: for the access log.
     pub refused: &'a mut Vec<(Peer, u16, usize)>,
@@ -119,7 +127,7 @@ pub struct Turn<'a> {
 #[derive(Debug)]
 pub enum Step {
     Stay,
-    Arrived(Head, Bytes),
+    Arrived(Head, Bytes, Held),
     Left(RequestId),
     Close,
     /// It speaks HTTP/2: its socket and what was read of it go elsewhere.
@@ -132,7 +140,7 @@ impl Connection {
             socket,
             peer,
             phase: Phase::Quiet,
-            input: Vec::new(),
+            input: None,
             has_leftover: false,
             output: Output::default(),
             since: now,
@@ -187,7 +195,7 @@ impl Connection {
     }
 
     pub fn into_parts(self) -> (Socket, Vec<u8>, Peer) {
-        (self.socket, self.input, self.peer)
+        (self.socket, self.input.map_or_else(Vec::new, |input| input.bytes), self.peer)
     }
 
     pub fn wait(&mut self, request: RequestId, head: &Head) {
@@ -216,14 +224,8 @@ impl Connection {
         }
     }
 
-    /// Bytes of a body that is still being received: they count against the budget of all.
-    pub fn body_bytes(&self) -> usize {
-        if let Phase::Body(receiving) = &self.phase { receiving.body.len() } else { 0 }
-    }
-
     /// Answers a faulty request and closes: nothing more of this connection is read as a request.
     fn refuse(&mut self, fault: Fault, turn: &mut Turn<'_>) -> Step {
-        *turn.bodies_left += self.body_bytes();
         if fault == Fault::Tls {
             return self.refuse_tls(turn);
         }
@@ -255,7 +257,7 @@ impl Connection {
     }
 
     fn say_last(&mut self, bytes: &[u8], turn: &mut Turn<'_>) -> Step {
-        self.input = Vec::new();
+        self.input = None;
         self.has_leftover = false;
         self.phase = Phase::Closing;
         self.write(bytes, turn.now);

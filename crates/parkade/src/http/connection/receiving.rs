@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 
-use super::{Connection, FarEnd, PREFACE, Phase, Step, Turn};
-use crate::http::body::BodyDecoder;
+use super::{Connection, FarEnd, Input, PREFACE, Phase, Step, Turn};
+use crate::http::body::{BodyDecoder, make_room};
+use crate::http::budget::{Held, Stage};
 use crate::http::fault::Fault;
 use crate::http::head::{self, Framing, Head};
 use crate::http::limits::{BODY_BYTES_PER_SECOND_MIN, HEAD_READ_BYTES_MAX, METHOD_BYTES_MAX};
@@ -15,14 +16,15 @@ use crate::http::tick::Tick;
 pub(super) struct Receiving {
     head: Head,
     decoder: BodyDecoder,
-    pub(super) body: Vec<u8>,
+    body: Vec<u8>,
+    held: Held,
     began: Tick,
 }
 
 /// What bytes came to.
 enum Took {
     NotEnough,
-    Request(Head, Bytes),
+    Request(Head, Bytes, Held),
     Preface,
 }
 
@@ -33,14 +35,26 @@ impl Receiving {
     }
 }
 
+fn stepped(took: Took) -> Option<Step> {
+    match took {
+        Took::NotEnough => None,
+        Took::Request(head, body, held) => Some(Step::Arrived(head, body, held)),
+        Took::Preface => Some(Step::Http2),
+    }
+}
+
 impl Connection {
     pub(super) fn receive(&mut self, turn: &mut Turn<'_>) -> Result<Step, Fault> {
-        let mut input = std::mem::take(&mut self.input);
+        let mut held = None;
+        let mut input = self.input.take().map_or_else(Vec::new, |kept| {
+            held = Some(kept.held);
+            kept.bytes
+        });
         if std::mem::take(&mut self.has_leftover) {
             let (used, took) = self.take_in(&input, turn)?;
             input.drain(..used);
-            if let Some(step) = self.stepped(took, &mut input) {
-                return Ok(step);
+            if let Some(step) = stepped(took) {
+                return self.keep_leftover(input, held, turn).map(|()| step);
             }
         }
         while self.readiness.readable {
@@ -70,49 +84,47 @@ impl Connection {
                 input.drain(..used);
                 took
             };
-            if let Some(step) = self.stepped(took, &mut input) {
-                return Ok(step);
+            if let Some(step) = stepped(took) {
+                return self.keep_leftover(input, held, turn).map(|()| step);
             }
         }
-        self.keep_input(input);
+        self.keep_input(input, held, turn)?;
         Ok(if self.is_gone() { Step::Close } else { Step::Stay })
     }
 
-    fn stepped(&mut self, took: Took, input: &mut Vec<u8>) -> Option<Step> {
-        let step = match took {
-            Took::NotEnough => return None,
-            Took::Request(head, body) => Step::Arrived(head, body),
-            Took::Preface => Step::Http2,
-        };
+    /// What has come after a request waits for its answer.
+    fn keep_leftover(&mut self, input: Vec<u8>, held: Option<Held>, turn: &Turn<'_>) -> Result<(), Fault> {
         self.has_leftover = !input.is_empty();
-        self.keep_input(std::mem::take(input));
-        Some(step)
+        self.keep_input(input, held, turn)
     }
 
     /// A connection without leftover bytes keeps no buffer.
-    fn keep_input(&mut self, input: Vec<u8>) {
-        self.input = if input.is_empty() { Vec::new() } else { input };
+    fn keep_input(&mut self, bytes: Vec<u8>, held: Option<Held>, turn: &Turn<'_>) -> Result<(), Fault> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let mut held = held.unwrap_or_else(|| turn.budget.share());
+        if !held.hold(bytes.capacity(), Stage::Coming) {
+            return Err(Fault::RequestsFull);
+        }
+        self.input = Some(Box::new(Input { bytes, held }));
+        Ok(())
     }
 
     /// Uses what it can of the bytes and says how many that were.
     fn take_in(&mut self, bytes: &[u8], turn: &mut Turn<'_>) -> Result<(usize, Took), Fault> {
         match &mut self.phase {
             Phase::Body(receiving) => {
-                let before = receiving.body.len();
-                let decoded = receiving.decoder.decode(bytes, &mut receiving.body, turn.limits.body_bytes_max);
-                let grown = receiving.body.len() - before;
+                make_room(&mut receiving.body, bytes.len());
+                let used = receiving.decoder.decode(bytes, &mut receiving.body, turn.limits.body_bytes_max)?;
                 #[cfg(test)]
-                assert!(receiving.head.field("x-bug") != Some("body") || grown == 0, "a bug in reading a body");
-                let left = turn.bodies_left.checked_sub(grown).ok_or(Fault::BodiesFull);
-                let (used, left) = match (decoded, left) {
-                    (Ok(used), Ok(left)) => (used, left),
-                    (Err(fault), _) | (_, Err(fault)) => {
-                        // What was not taken from the budget must not be given back to it.
-                        receiving.body.truncate(before);
-                        return Err(fault);
-                    }
-                };
-                *turn.bodies_left = left;
+                assert!(
+                    receiving.head.field("x-bug") != Some("body") || receiving.body.is_empty(),
+                    "a bug in reading a body"
+                );
+                if !receiving.held.hold(receiving.head.held_bytes() + receiving.body.capacity(), Stage::Coming) {
+                    return Err(Fault::RequestsFull);
+                }
                 self.since = turn.now;
                 Ok((used, self.whole_body()))
             }
@@ -164,19 +176,30 @@ impl Connection {
         let head = head::parse(&bytes[..end], turn.limits.header_count_max)?;
         #[cfg(test)]
         assert!(head.field("x-bug") != Some("head"), "a bug in reading a head");
+        let mut held = turn.budget.share();
+        let stage = if head.has_body() { Stage::Coming } else { Stage::Whole };
+        if !held.hold(head.held_bytes(), stage) {
+            return Err(Fault::RequestsFull);
+        }
         let announced = match head.framing {
             Framing::None | Framing::Length(0) => {
                 self.phase = Phase::Quiet;
-                return Ok((end, Took::Request(head, Bytes::new())));
+                return Ok((end, Took::Request(head, Bytes::new(), held)));
             }
             Framing::Length(length) if length > turn.limits.body_bytes_max as u64 => return Err(Fault::BodyTooLarge),
             Framing::Length(length) => usize::try_from(length).unwrap_or(0),
             Framing::Chunked => 0,
         };
         let expects_continue = head.expects_continue;
-        let body = Vec::with_capacity(announced.min(turn.scratch.len().max(4096)));
-        self.phase =
-            Phase::Body(Box::new(Receiving { decoder: BodyDecoder::new(head.framing), head, body, began: turn.now }));
+        // Room is made when bytes come: an announcement costs nothing.
+        let body = Vec::with_capacity(announced.min(bytes.len() - end));
+        self.phase = Phase::Body(Box::new(Receiving {
+            decoder: BodyDecoder::new(head.framing),
+            head,
+            body,
+            held,
+            began: turn.now,
+        }));
         let (used, took) = self.take_in(&bytes[end..], turn)?;
         if expects_continue && used == 0 {
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n", turn.now);
@@ -187,7 +210,7 @@ impl Connection {
     fn whole_body(&mut self) -> Took {
         match std::mem::replace(&mut self.phase, Phase::Quiet) {
             Phase::Body(receiving) if receiving.decoder.is_complete() => {
-                Took::Request(receiving.head, receiving.body.into())
+                Took::Request(receiving.head, receiving.body.into(), receiving.held)
             }
             unfinished => {
                 self.phase = unfinished;

@@ -7,6 +7,7 @@ pub const LIMITS: Limits = Limits {
     head_bytes_max: 32 * 1024,
     header_count_max: 100,
     body_bytes_max: 1024 * 1024,
+    requests_bytes_max: 16 * 1024 * 1024,
     connection_count_max: 10,
     head_time: Duration::from_secs(10),
     body_stall: Duration::from_secs(30),
@@ -21,7 +22,7 @@ fn check(purpose: Purpose, bytes_each: usize) -> Option<u64> {
     socket2::SockRef::from(&ours).set_send_buffer_size(4_096).unwrap();
     let socket = Socket::Unix(mio::net::UnixStream::from_std(ours));
     let mut connection = Connection::new(socket, None, Tick::default());
-    let (mut bodies_left, mut refused, mut out) = (0, Vec::new(), Vec::new());
+    let (budget, mut refused, mut out) = (Budget::new(0), Vec::new(), Vec::new());
     let (mut scratch, date) = ([0; 1024], DateLine::new());
     let (trust, mut complaints) = (Trust::default(), Complaints::default());
     let mut turn = Turn {
@@ -31,7 +32,7 @@ fn check(purpose: Purpose, bytes_each: usize) -> Option<u64> {
         out: &mut out,
         date: &date,
         now: Tick::default(),
-        bodies_left: &mut bodies_left,
+        budget: &budget,
         is_draining: false,
         refused: &mut refused,
         tls_complaints: &mut complaints,

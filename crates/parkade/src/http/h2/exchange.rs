@@ -5,7 +5,6 @@ use hyper::header::{CONTENT_LENGTH, HeaderMap};
 use tokio::sync::{mpsc, oneshot};
 
 use super::StreamKey;
-use super::budget::Reserved;
 use crate::http::Purpose;
 use crate::http::answer::{self, BadAnswer};
 use crate::http::limits::is_too_far_behind;
@@ -38,8 +37,6 @@ pub struct Exchange {
     waiting_bytes: usize,
     /// Bytes of a streamed answer that were announced and have not come.
     left: Option<u64>,
-    /// Gives the bytes of the request's body back to the budget, when this is dropped.
-    _reserved: Reserved,
     /// When the client last took something of what waits for it.
     since: Tick,
     /// Ends the stream's task, with all that waits in it.
@@ -47,13 +44,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    pub fn new(
-        key: StreamKey,
-        is_head: bool,
-        answer: oneshot::Sender<Answer>,
-        cut: oneshot::Sender<()>,
-        reserved: Reserved,
-    ) -> Self {
+    pub fn new(key: StreamKey, is_head: bool, answer: oneshot::Sender<Answer>, cut: oneshot::Sender<()>) -> Self {
         Self {
             key,
             is_head,
@@ -62,7 +53,6 @@ impl Exchange {
             pieces: None,
             waiting_bytes: 0,
             left: None,
-            _reserved: reserved,
             since: Tick::default(),
             cut: Some(cut),
         }

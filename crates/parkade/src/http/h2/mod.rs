@@ -1,6 +1,5 @@
 //! HTTP/2 in clear text, by hyper: each connection is a task, each stream a request like any other.
 
-mod budget;
 mod exchange;
 mod outgoing;
 mod patience;
@@ -19,17 +18,21 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use self::budget::Reserved;
 pub use self::exchange::Exchange;
 use self::exchange::{Answer, Body};
 use self::outgoing::{Guard, Outgoing};
 use self::patience::Patient;
 use super::answer;
+use super::body::make_room;
+use super::budget::{Budget, Held, Stage};
 use super::departure::Departure;
 use super::fault::Fault;
 use super::forwarded::{self, Origin};
 use super::head::{Builder, Head};
-use super::limits::{BODY_BYTES_PER_SECOND_MIN, H2_PENDING_RESET_COUNT_MAX, H2_SEND_BYTES_MAX, H2_STREAM_COUNT_MAX};
+use super::limits::{
+    BODY_BYTES_PER_SECOND_MIN, H2_HEADS_BYTES_MAX, H2_PENDING_RESET_COUNT_MAX, H2_SEND_BYTES_MAX, H2_STREAM_COUNT_MAX,
+    H2_STREAM_OVERHEAD_BYTES,
+};
 use super::rewind::Rewind;
 use super::socket::{Peer, Socket};
 use super::{Setup, error_body};
@@ -45,7 +48,7 @@ pub enum FromStream {
         answer: oneshot::Sender<Answer>,
         /// Breaks the stream off.
         cut: oneshot::Sender<()>,
-        reserved: Reserved,
+        held: Held,
     },
     Taken {
         key: StreamKey,
@@ -73,7 +76,7 @@ pub struct Shared {
     pub connection_count: Arc<AtomicUsize>,
     pub stream_count: Arc<AtomicUsize>,
     pub panic_count: Arc<AtomicUsize>,
-    pub bodies_left: Arc<AtomicUsize>,
+    pub budget: Budget,
     pub draining: tokio::sync::watch::Receiver<bool>,
 }
 
@@ -140,7 +143,8 @@ where
         .keep_alive_timeout(Duration::from_secs(20));
     let io = TokioIo::new(Patient::new(io, limits.write_stall));
     let streams = shared.clone();
-    let service = hyper::service::service_fn(move |request| stream(request, peer, streams.clone()));
+    let heads = Budget::new(H2_HEADS_BYTES_MAX);
+    let service = hyper::service::service_fn(move |request| stream(request, peer, heads.clone(), streams.clone()));
     let mut connection = std::pin::pin!(builder.serve_connection(io, service));
     let mut idle = std::pin::pin!(tokio::time::sleep(patience));
     let mut has_been_told = false;
@@ -231,9 +235,14 @@ fn lock(open: &Mutex<Open>) -> MutexGuard<'_, Open> {
     open.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn stream(request: Request<Incoming>, peer: Peer, shared: Shared) -> Result<Response<Outgoing>, Infallible> {
-    let mut reserved = Reserved::new(&shared.bodies_left);
-    let (head, body) = match receive(request, &shared.setup, &mut reserved).await {
+async fn stream(
+    request: Request<Incoming>,
+    peer: Peer,
+    heads: Budget,
+    shared: Shared,
+) -> Result<Response<Outgoing>, Infallible> {
+    let mut held = shared.budget.share();
+    let (head, body) = match receive(request, &shared.setup, &heads, &mut held).await {
         Ok(received) => received,
         Err(fault) => {
             let refused = refused(fault);
@@ -247,7 +256,7 @@ async fn stream(request: Request<Incoming>, peer: Peer, shared: Shared) -> Resul
     let mut guard = Guard { key, inbox: shared.inbox.clone(), has_ended: false };
     let (answer, answered) = oneshot::channel();
     let cut = patience::end_by();
-    let _ = shared.inbox.send(FromStream::Arrived { key, head, body, origin, answer, cut, reserved });
+    let _ = shared.inbox.send(FromStream::Arrived { key, head, body, origin, answer, cut, held });
     let Ok(answer) = answered.await else { return Ok(refused(Fault::BodyEndedEarly)) };
     let mut response = Response::new(Outgoing::Whole(Bytes::new()));
     *response.status_mut() =
@@ -270,8 +279,31 @@ async fn stream(request: Request<Incoming>, peer: Peer, shared: Shared) -> Resul
     Ok(response)
 }
 
-async fn receive(request: Request<Incoming>, setup: &Setup, reserved: &mut Reserved) -> Result<(Head, Bytes), Fault> {
+/// `heads`: what those of this connection may hold that wait for their bodies.
+async fn receive(
+    request: Request<Incoming>,
+    setup: &Setup,
+    heads: &Budget,
+    held: &mut Held,
+) -> Result<(Head, Bytes), Fault> {
     let (parts, incoming) = request.into_parts();
+    let head = head(&parts, setup)?;
+    // Dropped before the body comes, which may take long: only what is counted is kept.
+    drop(parts);
+    if incoming.size_hint().lower() > setup.limits.body_bytes_max as u64 {
+        return Err(Fault::BodyTooLarge);
+    }
+    let stage = if incoming.is_end_stream() { Stage::Whole } else { Stage::Coming };
+    let bytes = head.held_bytes() + H2_STREAM_OVERHEAD_BYTES;
+    let mut waits = heads.share();
+    if !held.hold(bytes, stage) || stage == Stage::Coming && !waits.hold(head.held_bytes(), Stage::Whole) {
+        return Err(Fault::RequestsFull);
+    }
+    let body = collect(incoming, setup, held, bytes).await?;
+    Ok((head, body))
+}
+
+fn head(parts: &hyper::http::request::Parts, setup: &Setup) -> Result<Head, Fault> {
     let host = one_host(&parts.headers)?;
     let authority = parts.uri.authority().map(hyper::http::uri::Authority::as_str).or(host);
     // As in HTTP/1.1: the case of a host says nothing (RFC 9110, section 4.2.3).
@@ -282,6 +314,9 @@ async fn receive(request: Request<Incoming>, setup: &Setup, reserved: &mut Reser
     if parts.headers.len() > setup.limits.header_count_max {
         return Err(Fault::TooManyHeaders);
     }
+    // HTTP/2 may send a cookie field in crumbs (RFC 9113, section 8.2.3).
+    let crumbs: Vec<&[u8]> = parts.headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    let cookie = crumbs.join(&b"; "[..]);
     let mut builder = Builder::new(parts.method.as_str(), target, authority)?;
     if let (None, Some(authority)) = (host, authority) {
         builder.field("host", authority.as_bytes());
@@ -289,20 +324,14 @@ async fn receive(request: Request<Incoming>, setup: &Setup, reserved: &mut Reser
     for (name, value) in parts.headers.iter().filter(|(name, _)| *name != COOKIE) {
         builder.field(name.as_str(), value.as_bytes());
     }
-    // HTTP/2 may send a cookie field in crumbs (RFC 9113, section 8.2.3).
-    let crumbs: Vec<&[u8]> = parts.headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
     if !crumbs.is_empty() {
-        builder.field(COOKIE.as_str(), &crumbs.join(&b"; "[..]));
+        builder.field(COOKIE.as_str(), &cookie);
     }
-    if incoming.size_hint().lower() > setup.limits.body_bytes_max as u64 {
-        return Err(Fault::BodyTooLarge);
-    }
-    let body = collect(incoming, setup, reserved).await?;
-    Ok((builder.finish(), body))
+    Ok(builder.finish())
 }
 
-/// The whole body, which has to come at a minimum rate and within what bodies may take together.
-async fn collect(mut incoming: Incoming, setup: &Setup, reserved: &mut Reserved) -> Result<Bytes, Fault> {
+/// The whole body, which has to come at a minimum rate and within what all requests may hold. `head_bytes`: what is held already.
+async fn collect(mut incoming: Incoming, setup: &Setup, held: &mut Held, head_bytes: usize) -> Result<Bytes, Fault> {
     let (began, stall) = (Instant::now(), setup.limits.body_stall);
     let mut body = Vec::new();
     loop {
@@ -317,8 +346,9 @@ async fn collect(mut incoming: Incoming, setup: &Setup, reserved: &mut Reserved)
         if body.len() + data.len() > setup.limits.body_bytes_max {
             return Err(Fault::BodyTooLarge);
         }
-        if !reserved.take(data.len()) {
-            return Err(Fault::BodiesFull);
+        make_room(&mut body, data.len());
+        if !held.hold(head_bytes + body.capacity(), Stage::Coming) {
+            return Err(Fault::RequestsFull);
         }
         body.extend_from_slice(&data);
     }

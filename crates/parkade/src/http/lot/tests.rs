@@ -17,7 +17,7 @@ impl Serving {
         let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.name().trim_start_matches("http://").parse().unwrap();
         let setup = Setup { limits: LIMITS, trust: Trust::default() };
-        let lot = Lot::new(vec![listener], setup, Arc::default()).unwrap();
+        let lot = Lot::new(vec![listener], setup, Budget::new(LIMITS.requests_bytes_max), Arc::default()).unwrap();
         Self { lot, roll: Roll::default(), address }
     }
 
@@ -46,7 +46,10 @@ impl Serving {
 async fn a_bug_that_one_connection_meets_ends_that_connection_alone() {
     let mut serving = Serving::new();
     let _other = serving.connect("GET /other HTTP/1.1\nHost: h\n\n");
-    assert!(matches!(&serving.events(1).await[..], [HttpEvent::Arrived { .. }]));
+    let other = serving.events(1).await;
+    assert!(matches!(&other[..], [HttpEvent::Arrived { .. }]));
+    let held_bytes = serving.lot.budget.held_bytes();
+    assert!(held_bytes > 0, "of the other");
     for request in
         ["GET / HTTP/1.1\nHost: h\nX-Bug: head\n\n", "POST / HTTP/1.1\nHost: h\nX-Bug: body\nContent-Length: 9\n\nhalf"]
     {
@@ -55,7 +58,7 @@ async fn a_bug_that_one_connection_meets_ends_that_connection_alone() {
             serving.turn(&mut Vec::new()).await;
         }
         assert!(broken.read(&mut [0]).is_err(), "it is reset");
-        assert_eq!((serving.lot.connection_count(), serving.lot.bodies_left), (1, BODIES_BYTES_MAX));
+        assert_eq!((serving.lot.connection_count(), serving.lot.budget.held_bytes()), (1, held_bytes));
     }
     let _next = serving.connect("GET /next HTTP/1.1\nHost: h\n\n");
     assert!(matches!(&serving.events(1).await[..], [HttpEvent::Arrived { head, .. }] if head.path() == "/next"));
@@ -68,7 +71,7 @@ async fn no_listener_uses_up_the_turn_of_another() {
         listeners.iter().map(|listener| listener.name().trim_start_matches("http://").parse().unwrap()).collect();
     let limits = Limits { connection_count_max: 10_000, ..LIMITS };
     let setup = Setup { limits, trust: Trust::default() };
-    let mut lot = Lot::new(listeners, setup, Arc::default()).unwrap();
+    let mut lot = Lot::new(listeners, setup, Budget::new(LIMITS.requests_bytes_max), Arc::default()).unwrap();
     let crowd: Vec<_> = (0..TURN_ACCEPTS_MAX + 10).map(|_| TcpStream::connect(addresses[0]).unwrap()).collect();
     let _one = TcpStream::connect(addresses[1]).unwrap();
     let (mut roll, mut turns) = (Roll::default(), Vec::new());

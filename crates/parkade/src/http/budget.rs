@@ -1,0 +1,106 @@
+//! The bytes of all requests in hand: heads and bodies, HTTP/1.1 and HTTP/2, on their way in, queued, or with a worker that has not answered.
+//!
+//! One budget bounds them all, whatever else is counted: a queue may be as long as its requests fit in here. What a request holds is counted as
+//! memory, not as bytes on the wire, for HPACK makes much of little.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Shared by everybody who takes in requests.
+#[derive(Debug, Clone)]
+pub struct Budget(Arc<Account>);
+
+#[derive(Debug)]
+struct Account {
+    held: AtomicUsize,
+    bytes_max: usize,
+}
+
+/// How far a request has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Its client decides how long it takes. All of these leave a quarter of the budget free, so that slow ones do not keep out whole ones.
+    Coming,
+    /// It is all there.
+    Whole,
+}
+
+/// What somebody holds of the budget. Gives it back when dropped.
+#[derive(Debug)]
+pub struct Held {
+    budget: Budget,
+    bytes: usize,
+}
+
+impl Budget {
+    pub fn new(bytes_max: usize) -> Self {
+        Self(Arc::new(Account { held: AtomicUsize::new(0), bytes_max }))
+    }
+
+    /// Nothing yet.
+    pub fn share(&self) -> Held {
+        Held { budget: self.clone(), bytes: 0 }
+    }
+
+    pub fn held_bytes(&self) -> usize {
+        self.0.held.load(Ordering::Relaxed)
+    }
+
+    fn bytes_max(&self, stage: Stage) -> usize {
+        match stage {
+            Stage::Coming => self.0.bytes_max / 4 * 3,
+            Stage::Whole => self.0.bytes_max,
+        }
+    }
+}
+
+impl Held {
+    /// It is so many bytes now. False when there is no room for the difference: then it counts as before.
+    #[must_use]
+    pub fn hold(&mut self, bytes: usize, stage: Stage) -> bool {
+        let (held, bytes_max) = (&self.budget.0.held, self.budget.bytes_max(stage));
+        let more = bytes.saturating_sub(self.bytes);
+        let grown = |before: usize| before.checked_add(more).filter(|after| more == 0 || *after <= bytes_max);
+        if held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).is_err() {
+            return false;
+        }
+        held.fetch_sub(self.bytes.saturating_sub(bytes), Ordering::Relaxed);
+        self.bytes = bytes;
+        true
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.budget.0.held.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_is_given_back() {
+        let budget = Budget::new(100);
+        let (mut one, mut other) = (budget.share(), budget.share());
+        assert!(one.hold(60, Stage::Whole));
+        assert!(other.hold(40, Stage::Whole));
+        assert!(!other.hold(41, Stage::Whole), "there is no room");
+        assert_eq!(budget.held_bytes(), 100);
+        assert!(one.hold(10, Stage::Coming), "what shrinks always may");
+        assert_eq!(budget.held_bytes(), 50);
+        drop((one, other));
+        assert_eq!(budget.held_bytes(), 0);
+    }
+
+    #[test]
+    fn what_is_still_coming_leaves_room_for_what_is_whole() {
+        let budget = Budget::new(100);
+        let (mut slow, mut whole) = (budget.share(), budget.share());
+        assert!(slow.hold(75, Stage::Coming));
+        assert!(!slow.hold(76, Stage::Coming));
+        assert!(whole.hold(25, Stage::Whole));
+        assert!(!budget.share().hold(1, Stage::Whole));
+    }
+}
