@@ -38,7 +38,7 @@ impl Receiving {
 fn stepped(took: Took) -> Option<Step> {
     match took {
         Took::NotEnough => None,
-        Took::Request(head, body, held) => Some(Step::Arrived(head, body, held)),
+        Took::Request(head, body, share) => Some(Step::Arrived(head, body, share)),
         Took::Preface => Some(Step::Http2),
     }
 }
@@ -176,15 +176,15 @@ impl Connection {
         let head = head::parse(&bytes[..end], turn.limits.header_count_max)?;
         #[cfg(test)]
         assert!(head.field("x-bug") != Some("head"), "a bug in reading a head");
-        let mut held = turn.budget.share();
+        let mut share = turn.budget.share();
         let stage = if head.has_body() { Stage::Coming } else { Stage::Whole };
-        if !held.hold(head.held_bytes(), stage) {
+        if !share.hold(head.held_bytes(), stage) {
             return Err(Fault::RequestsFull);
         }
         let announced = match head.framing {
             Framing::None | Framing::Length(0) => {
                 self.phase = Phase::Quiet;
-                return Ok((end, Took::Request(head, Bytes::new(), held)));
+                return Ok((end, Took::Request(head, Bytes::new(), share)));
             }
             Framing::Length(length) if length > turn.limits.body_bytes_max as u64 => return Err(Fault::BodyTooLarge),
             Framing::Length(length) => usize::try_from(length).unwrap_or(0),
@@ -197,7 +197,7 @@ impl Connection {
             decoder: BodyDecoder::new(head.framing),
             head,
             body,
-            held,
+            held: share,
             began: turn.now,
         }));
         let (used, took) = self.take_in(&bytes[end..], turn)?;

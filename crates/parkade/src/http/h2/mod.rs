@@ -241,8 +241,8 @@ async fn stream(
     heads: Budget,
     shared: Shared,
 ) -> Result<Response<Outgoing>, Infallible> {
-    let mut held = shared.budget.share();
-    let (head, body) = match receive(request, &shared.setup, &heads, &mut held).await {
+    let mut share = shared.budget.share();
+    let (head, body) = match receive(request, &shared.setup, &heads, &mut share).await {
         Ok(received) => received,
         Err(fault) => {
             let refused = refused(fault);
@@ -256,7 +256,7 @@ async fn stream(
     let mut guard = Guard { key, inbox: shared.inbox.clone(), has_ended: false };
     let (answer, answered) = oneshot::channel();
     let cut = patience::end_by();
-    let _ = shared.inbox.send(FromStream::Arrived { key, head, body, origin, answer, cut, held });
+    let _ = shared.inbox.send(FromStream::Arrived { key, head, body, origin, answer, cut, held: share });
     let Ok(answer) = answered.await else { return Ok(refused(Fault::BodyEndedEarly)) };
     let mut response = Response::new(Outgoing::Whole(Bytes::new()));
     *response.status_mut() =
@@ -284,7 +284,7 @@ async fn receive(
     request: Request<Incoming>,
     setup: &Setup,
     heads: &Budget,
-    held: &mut Held,
+    share: &mut Held,
 ) -> Result<(Head, Bytes), Fault> {
     let (parts, incoming) = request.into_parts();
     let head = head(&parts, setup)?;
@@ -296,10 +296,10 @@ async fn receive(
     let stage = if incoming.is_end_stream() { Stage::Whole } else { Stage::Coming };
     let bytes = head.held_bytes() + H2_STREAM_OVERHEAD_BYTES;
     let mut waits = heads.share();
-    if !held.hold(bytes, stage) || stage == Stage::Coming && !waits.hold(head.held_bytes(), Stage::Whole) {
+    if !share.hold(bytes, stage) || stage == Stage::Coming && !waits.hold(head.held_bytes(), Stage::Whole) {
         return Err(Fault::RequestsFull);
     }
-    let body = collect(incoming, setup, held, bytes).await?;
+    let body = collect(incoming, setup, share, bytes).await?;
     Ok((head, body))
 }
 
@@ -331,7 +331,7 @@ fn head(parts: &hyper::http::request::Parts, setup: &Setup) -> Result<Head, Faul
 }
 
 /// The whole body, which has to come at a minimum rate and within what all requests may hold. `head_bytes`: what is held already.
-async fn collect(mut incoming: Incoming, setup: &Setup, held: &mut Held, head_bytes: usize) -> Result<Bytes, Fault> {
+async fn collect(mut incoming: Incoming, setup: &Setup, share: &mut Held, head_bytes: usize) -> Result<Bytes, Fault> {
     let (began, stall) = (Instant::now(), setup.limits.body_stall);
     let mut body = Vec::new();
     loop {
@@ -347,7 +347,7 @@ async fn collect(mut incoming: Incoming, setup: &Setup, held: &mut Held, head_by
             return Err(Fault::BodyTooLarge);
         }
         make_room(&mut body, data.len());
-        if !held.hold(head_bytes + body.capacity(), Stage::Coming) {
+        if !share.hold(head_bytes + body.capacity(), Stage::Coming) {
             return Err(Fault::RequestsFull);
         }
         body.extend_from_slice(&data);
