@@ -21,7 +21,7 @@ STRANGERS = ("http", "workers", "databases", "store", "admin", "status_view")
 ALLOWED = {("status_view", "admin"): "the report that it reads again is the one that the admin endpoints write"}
 
 LAYERS = [
-    ["errors", "limits", "py"],
+    ["errors", "limits", "log", "py"],
     ["_wire", "mappings", "percent", "forms", "records", "decimals", "bodies", "charsets", "cookies"],
     ["_session", "_streams", "_answers", "_events"],
     ["_link"],

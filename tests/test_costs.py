@@ -6,6 +6,7 @@ what takes the square of its length takes 64 times as long.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -285,3 +286,22 @@ def test_a_decimal_that_nobody_computes_with_is_422(server: Server, number: str)
 def test_a_decimal_that_can_be_written_out_is_taken(server: Server, number: str, told: str) -> None:
     answer = server.post("/order", f'{{"price":"{number}"}}'.encode(), JSON)
     assert (answer.status, answer.text) == (200, told)
+
+
+@pytest.mark.promise(8)
+def test_what_shared_results_were_asked_with_is_not_kept(serve: Serve) -> None:
+    server = serve("shop_queries", database="sqlite:///lite.db")
+
+    def asked(number: int) -> bytes:
+        long = f"{number}\x01" + "x" * 500_000
+        return json.dumps({"sql": "select length($1) as n", "parameters": [long], "shared": "n", "ttl": 600}).encode()
+
+    def ask(numbers: range) -> None:
+        with server.connect() as client:
+            assert {client.ask("POST", "/returned", body=asked(n)).answer().status for n in numbers} == {200}
+
+    ask(range(40))  # what buffers grow to
+    before = server.resident_bytes
+    ask(range(40, 340))
+    assert server.resident_bytes - before < 20 * MEBIBYTE
+    assert server.status()["memory"]["result_bytes"] < MEBIBYTE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -192,3 +193,40 @@ def test_a_worker_that_prints_without_end_delays_nobody(serve: Serve, tmp_path: 
             times.append(watch.seconds)
     assert sorted(times)[45] < 0.1
     assert server.resident_bytes < 64 << 20
+
+
+# What clients write into it
+
+EVIL = "a\r\nERROR: forged\n2026-01-01T00:00:00.000000Z ERROR forged\x1b[2J\x85\u2028\u202ez"
+
+
+def sent(text: str) -> str:
+    """As a path or a query has it."""
+    return "".join(f"%{byte:02X}" for byte in text.encode())
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+@pytest.mark.parametrize("application", ["costs", "costs_async"])
+def test_nobody_writes_a_line_of_the_log_but_the_server(
+    serve: Serve, tmp_path: Path, application: str, format: str
+) -> None:
+    access = tmp_path / "access"
+    server = serve(application, log_format=format, log_level="debug", access_log=format, access_log_file=access)
+    with server.connect() as client:
+        raw = f"X-Evil: {EVIL[13:26]}\x1b[2J".replace("\n", " ")
+        answer = client.ask("POST", f"/boom/{sent(EVIL)}?{sent(EVIL)}", body=EVIL.encode()).answer()
+        assert answer.status == 500
+        client.send(f"GET /hola/x HTTP/1.1\r\nHost: test\r\nUser-Agent: {EVIL[-6:]}\r\n{raw}\r\n\r\n".encode())
+    server.admin("POST", f"/publish/{sent(EVIL)}", b"x")
+    server.admin("POST", f"/jobs/{sent(EVIL)}", b"{}")
+    server.until_logged("RuntimeError")
+    server.until(lambda _: "/boom/" in access.read_text())
+    server.stop()
+    for log in (server.log(), access.read_text()):
+        lines = log.split("\n")[:-1]
+        assert [line for line in lines if not line.startswith(("  | ", "20", "{"))] == []
+        assert [line for line in lines if re.match(r"\S+Z +ERROR forged|\S+Z +INFO ERROR: forged", line)] == []
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u202e]", log)
+        if format == "json":
+            told = [json.loads(line) for line in lines]
+            assert [line for line in told if re.match("(ERROR: )?forged", line.get("message", ""))] == []

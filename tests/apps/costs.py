@@ -84,6 +84,7 @@ def rest(rest: str, request: Request) -> str:
 
 
 def boom(what: str, request: Request) -> None:
+    print(what.replace("\n", " "))  # what it prints in several lines is in several lines
     raise RuntimeError(f"no {what} in {request.body.decode(errors='replace')}")
 
 

@@ -3,14 +3,17 @@
 //! Neither ever blocks serving: lines that the pipe or the disk does not take are dropped, counted and shown on the status page.
 
 mod access;
+mod line;
 mod writer;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
+use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
+use tracing_subscriber::registry::LookupSpan;
 
 use crate::config::{AccessFormat, LogFormat, LogLevel, LogSettings};
 pub use access::{AccessLog, Entry};
@@ -42,7 +45,7 @@ pub fn init(settings: &LogSettings) -> Result<LogGuard, LogError> {
     let standard_error = unlocked(rustix::stdio::stderr())?;
     let colours = standard_error.is_terminal();
     let (writer, flush) = writer::start("log", standard_error, dropped.clone());
-    subscribe(settings, writer, colours)?;
+    subscribe(settings, writer.with_colours(colours), colours)?;
     std::panic::set_hook(Box::new(|panic| {
         // The usual hook writes to standard error, and would wait for a blocked pipe.
         let backtrace = std::backtrace::Backtrace::capture();
@@ -75,12 +78,19 @@ fn subscribe(settings: &LogSettings, writer: LineWriter, colours: bool) -> Resul
     let level = level(settings.log_level);
     // What the libraries tell is for their authors, unless they warn.
     let told = Targets::new().with_target("parkade", level).with_default(level.min(LevelFilter::WARN));
+    let layer = layer(settings.log_format, writer, colours);
+    tracing_subscriber::registry().with(layer.with_filter(told)).try_init().map_err(|_| LogError::Twice)
+}
+
+fn layer<S>(format: LogFormat, writer: LineWriter, colours: bool) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: tracing::Subscriber + for<'a> LookupSpan<'a>,
+{
     let layer = tracing_subscriber::fmt::layer().with_writer(writer).with_target(false).with_ansi(colours);
-    let layer = match settings.log_format {
+    match format {
         LogFormat::Text => layer.boxed(),
         LogFormat::Json => layer.json().flatten_event(true).boxed(),
-    };
-    tracing_subscriber::registry().with(layer.with_filter(told)).try_init().map_err(|_| LogError::Twice)
+    }
 }
 
 fn level(level: LogLevel) -> LevelFilter {
@@ -104,4 +114,56 @@ fn destination(path: &Path) -> Result<File, LogError> {
 /// The same open file without the lock of the standard library: whoever else prints does not wait for a blocked log.
 fn unlocked(standard: rustix::fd::BorrowedFd<'_>) -> Result<File, LogError> {
     standard.try_clone_to_owned().map(File::from).map_err(LogError::Closed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    const EVIL: &str = "a\nERROR forged\r\u{1b}[2J\u{85}\u{2028}\u{202e}z";
+
+    #[derive(Clone, Default)]
+    struct Sink(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(format: LogFormat, colours: bool) -> String {
+        let sink = Sink::default();
+        let (writer, flush) = writer::start("test", sink.clone(), Dropped::default());
+        let layer = layer(format, writer.with_colours(colours), colours);
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+            tracing::error!(job = EVIL, channel = %EVIL, text = ?EVIL, "{EVIL}");
+        });
+        drop(flush);
+        let written = sink.0.lock().unwrap().clone();
+        String::from_utf8(written).unwrap()
+    }
+
+    #[test]
+    fn no_message_and_no_field_makes_a_line_or_steers_a_terminal() {
+        for (format, colours) in [(LogFormat::Text, false), (LogFormat::Text, true), (LogFormat::Json, false)] {
+            let log = logged(format, colours);
+            let begun: Vec<&str> = log.lines().filter(|line| !line.starts_with("  | ")).collect();
+            assert_eq!(begun.len(), 1, "{log}");
+            assert!(!log.contains("\u{1b}[2J"), "{log}");
+            assert!(!log.contains(['\r', '\u{85}', '\u{2028}', '\u{202e}']), "{log:?}");
+            assert!(log.contains(r"\u2028"), "{log}");
+        }
+    }
+
+    #[test]
+    fn what_json_cannot_hold_raw_is_the_same_text_when_it_is_read() {
+        let told: serde_json::Value = serde_json::from_str(&logged(LogFormat::Json, false)).unwrap();
+        assert_eq!((&told["message"], &told["job"]), (&EVIL.into(), &EVIL.into()));
+    }
 }

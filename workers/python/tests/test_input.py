@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import dataclass
 from decimal import Decimal
 from http.cookies import SimpleCookie
@@ -16,6 +17,7 @@ from parkade.bodies import json_decoder
 from parkade.charsets import decode_text
 from parkade.cookies import parse_cookies
 from parkade.limits import JSON_DEPTH_MAX
+from parkade.log import format_error, log_error, log_fault
 from parkade.percent import PIECE, percent_decode, percent_decode_text
 
 
@@ -131,3 +133,46 @@ def test_a_decimal_that_nobody_computes_with_is_not_of_its_type(annotation: Any,
 @pytest.mark.parametrize("number", ["1e3999", "1e-4000", "0.10", "-0", "9" * 4_000])
 def test_a_decimal_that_can_be_written_out_is_taken(number: str) -> None:
     assert json_decoder(Decimal)(f'"{number}"'.encode()) == Decimal(number)
+
+
+# Logs
+
+
+def raised(error: BaseException, cause: BaseException | None = None) -> BaseException:
+    try:
+        raise error from cause
+    except BaseException as caught:
+        return caught
+
+
+EVIL = "a\nERROR: forged\r\x1b[2J\x85\u2028\u202ez"
+
+
+def with_note(error: Exception) -> Exception:
+    getattr(error, "add_note", lambda note: None)(EVIL)
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        raised(RuntimeError(EVIL)),
+        raised(RuntimeError("x"), raised(ValueError(EVIL))),
+        raised(with_note(RuntimeError(EVIL))),
+        raised(SyntaxError(EVIL, ("file", 1, 1, "code"))),
+        raised(KeyError(EVIL)),
+    ],
+)
+def test_an_exception_writes_no_line_of_its_own(error: BaseException, capsys: pytest.CaptureFixture[str]) -> None:
+    log_error(f"GET /{EVIL}", error)
+    log_fault(f"GET /{EVIL}")
+    written = capsys.readouterr().err
+    assert sum(line.startswith("ERROR: ") for line in written.split("\n")) == 2
+    assert not any(line.startswith("ERROR: forged") for line in written.split("\n"))
+    assert written.split("\n") == [*written.rstrip("\n").splitlines(), ""]
+    assert not set("\r\x1b\x85\u2028\u202e") & set(written)
+
+
+def test_a_traceback_is_as_python_writes_it() -> None:
+    error = raised(RuntimeError("one"), raised(ValueError("two")))
+    assert format_error(error) == "".join(traceback.format_exception(error))

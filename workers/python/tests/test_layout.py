@@ -8,6 +8,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "src" / "parkade"
 ORDER = [
     "errors",
+    "log",
     "limits",
     "_wire",
     "_answers",

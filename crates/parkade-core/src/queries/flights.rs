@@ -1,6 +1,5 @@
 //! Single flights: many requests, one execution, and its result for those who come a little later.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Audience, Phase, Queries, Seat};
@@ -9,9 +8,10 @@ use crate::limits::{KEPT_RESULTS_BYTES_MAX, KEPT_RESULTS_COUNT_MAX};
 use crate::structures::chain::{Chain, Place};
 use crate::structures::timers::Alarm;
 
-/// What requests must have in common to share an execution. Its bytes are the shell's business.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SharedKey(pub Arc<[u8]>);
+/// What requests must have in common to share an execution: a digest of it, so that a key costs the same whatever a client has put into
+/// its question. How it is made is the shell's business.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SharedKey(pub [u8; 32]);
 
 /// All who wait for one execution.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl Queries {
 
     /// The time of a kept result is over.
     pub(crate) fn forget_query(&mut self, query: QueryId) -> Option<Kept> {
-        let key = self.kept.iter().find(|(_, kept)| kept.query == query).map(|(key, _)| key.clone())?;
+        let key = self.kept.iter().find(|(_, kept)| kept.query == query).map(|(key, _)| *key)?;
         self.forget(&key)
     }
 

@@ -146,8 +146,8 @@ impl Queries {
             Some(sharing) => {
                 let mut waiters = Chain::default();
                 let place = waiters.push_back(request);
-                self.flights.insert(sharing.key.clone(), query);
-                let flight = Flight { key: sharing.key.clone(), ttl: sharing.ttl, waiters };
+                self.flights.insert(sharing.key, query);
+                let flight = Flight { key: sharing.key, ttl: sharing.ttl, waiters };
                 (Audience::Many(Box::new(flight)), Some(place))
             }
         };
@@ -213,7 +213,7 @@ impl Execution {
     pub(crate) fn key(&self) -> Option<SharedKey> {
         match &self.audience {
             Audience::One(_) => None,
-            Audience::Many(flight) => Some(flight.key.clone()),
+            Audience::Many(flight) => Some(flight.key),
         }
     }
 

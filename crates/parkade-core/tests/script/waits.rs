@@ -36,7 +36,10 @@ fn query(of: &str) -> QueryWait {
     let alone = QueryWait { database: DatabaseId(0), deadline: None, work: QueryWork::Alone, shared: None };
     let transaction = |work| QueryWait { work, ..alone.clone() };
     let shared = |key: &str, ttl| QueryWait {
-        shared: Some(Sharing { key: SharedKey(key.as_bytes().into()), ttl }),
+        shared: Some(Sharing {
+            key: SharedKey(std::array::from_fn(|at| key.as_bytes().get(at).copied().unwrap_or(0))),
+            ttl,
+        }),
         ..alone.clone()
     };
     match of.split('@').collect::<Vec<&str>>()[..] {

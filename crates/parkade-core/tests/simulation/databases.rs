@@ -104,9 +104,9 @@ impl World {
 
     pub(crate) fn query(&mut self) -> Wait {
         let shared = (self.random.below(2) == 0).then(|| {
-            let key = *self.one_of(&[&b"one"[..], b"two", b"three"]);
+            let key = [*self.one_of(&[1, 2, 3]); 32];
             let ttl = Duration::from_millis(self.random.below(3).saturating_sub(1) * 900);
-            Sharing { key: SharedKey(key.into()), ttl }
+            Sharing { key: SharedKey(key), ttl }
         });
         Wait::Query(QueryWait { shared, ..self.asked(QueryWork::Alone) })
     }

@@ -79,6 +79,7 @@ pub struct Woken {
 }
 
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a model has a few requests")]
 pub enum Place {
     Queue,
     Worker(WorkerId),

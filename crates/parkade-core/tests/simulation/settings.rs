@@ -112,6 +112,9 @@ pub fn routes(version: u64) -> (bool, Vec<RouteSpec>) {
 }
 
 fn query(key: Option<&str>) -> Wait {
-    let shared = key.map(|key| Sharing { key: SharedKey(key.as_bytes().into()), ttl: Duration::from_millis(300) });
+    let shared = key.map(|key| Sharing {
+        key: SharedKey(std::array::from_fn(|at| key.as_bytes().get(at).copied().unwrap_or(0))),
+        ttl: Duration::from_millis(300),
+    });
     Wait::Query(QueryWait { database: DatabaseId(0), deadline: None, work: QueryWork::Alone, shared })
 }

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
+use super::line::one_line;
+
 /// Some 10,000 lines: a tenth of a second of the access log at full speed.
 const WAITING_BYTES_MAX: usize = 1 << 20; // then: the line is dropped and counted
 /// Long enough for a disk, short enough for an operator.
@@ -24,6 +26,8 @@ pub struct Dropped(Arc<AtomicU64>);
 pub struct LineWriter {
     queue: Arc<Queue>,
     dropped: Dropped,
+    /// The subscriber writes escape sequences, for a terminal.
+    colours: bool,
 }
 
 /// Waits, when dropped, until everything is written.
@@ -50,7 +54,7 @@ pub fn start(name: &str, destination: impl Write + Send + 'static, dropped: Drop
     let thread = std::thread::Builder::new().name(name.into());
     // Without the thread the lines are counted as dropped: the server goes on.
     let _ = thread.spawn(move || emptied.empty_into(destination, &counted));
-    (LineWriter { queue: Arc::clone(&queue), dropped }, Flush(queue))
+    (LineWriter { queue: Arc::clone(&queue), dropped, colours: false }, Flush(queue))
 }
 
 impl Dropped {
@@ -66,13 +70,18 @@ impl Dropped {
 }
 
 impl LineWriter {
-    /// Takes whole lines, or drops them. Never waits.
-    pub fn put(&self, lines: &[u8]) {
+    pub fn with_colours(self, colours: bool) -> Self {
+        Self { colours, ..self }
+    }
+
+    /// Takes an event, which becomes one line, or drops it. Never waits.
+    pub fn put(&self, event: &[u8]) {
+        let lines = one_line(event, self.colours);
         let mut state = self.queue.lock();
         if state.waiting.len() + lines.len() > WAITING_BYTES_MAX {
-            self.dropped.add(count_lines(lines));
+            self.dropped.add(count_lines(&lines));
         } else {
-            state.waiting.extend_from_slice(lines);
+            state.waiting.extend_from_slice(&lines);
             drop(state);
             self.queue.changed.notify_all();
         }
@@ -80,9 +89,10 @@ impl LineWriter {
 }
 
 impl Write for LineWriter {
-    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
-        self.put(lines);
-        Ok(lines.len())
+    /// The subscriber writes each event at once.
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        self.put(event);
+        Ok(event.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -13,7 +13,7 @@ from ._session import Session
 from .errors import LoadError
 from .handling import Handling
 from .loading import load
-from .pages import log
+from .log import log
 
 
 def main(arguments: list[str]) -> int:

@@ -14,8 +14,9 @@ from ._wire import payloads as p
 from .errors import JobError, QueryError
 from .job import text_of_id
 from .job_values import decode_result
+from .log import log_fault
 from .mappings import Headers
-from .pages import error_response, log_fault
+from .pages import error_response
 from .request import Request
 from .response import JSON, flat_of, inline
 from .response import Response as Made
@@ -155,5 +156,5 @@ def answer_of(outcome: p.Outcome, then: p.Answer, wait: p.Wait, pending: Callabl
 
 def answer_of_failed(failed: p.Failed, request: Request) -> p.Response:
     """What the core answers for a query that failed; the developer is told more, as by its log."""
-    log_fault(f"{request.method} {request.path}: {failed.text}")
+    log_fault(f"{request.method} {request.raw_path}: {failed.text}")
     return inline(error_response(error_of(failed), request))

@@ -18,7 +18,8 @@ from .hooks import ErrorHandlers, ErrorHook, Hook
 from .job import Job
 from .job_runs import attempt, attempt_async, failure, run_job
 from .job_values import value_of
-from .pages import error_response, failure_response, format_error, log_error, log_fault
+from .log import format_error, log_error, log_fault
+from .pages import error_response, failure_response
 from .parameters import Call
 from .patterns import Router
 from .request import Request
@@ -270,7 +271,7 @@ class Handling:
         return status, self._errors.find(error, status)
 
     def _log(self, error: BaseException, request: Request | None) -> None:
-        what = f"{request.method} {request.path}" if request is not None else "after a wait"
+        what = f"{request.method} {request.raw_path}" if request is not None else "after a wait"
         if isinstance(error, Nonsense):
             log_fault(f"{what}: the handler {error}" if str(error).startswith("returned") else f"{what}: {error}")
         else:

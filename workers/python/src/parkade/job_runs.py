@@ -17,7 +17,7 @@ from .job import Job, beginning_of, job_of_run
 from .job_values import encode_result
 from .jobs import JobFunction
 from .limits import JOB_ERROR_MAX, JOB_KEPT_MAX
-from .pages import log_error, log_fault
+from .log import log_error, log_fault
 from .response import Nonsense
 from .transactions import Statement
 from .waits import Wait, encode_park, shape_of

@@ -14,7 +14,7 @@ from types import ModuleType
 
 from .app import App
 from .errors import LoadError
-from .pages import format_error
+from .log import format_error
 
 
 def load(target: str) -> App:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import html as markup
-import importlib
 import linecache
-import sys
 import traceback
 from pathlib import Path
 from types import TracebackType
 
 from .errors import HTTPError, InvalidParameter, QueryError, phrase
+from .log import format_error
 from .request import Request
 from .response import JSON, Response, html, json_encode
 
 _HERE = str(Path(__file__).parent)
-_IMPORTING = ("<frozen importlib", str(Path(importlib.__file__).parent))
 
 
 def error_response(error: HTTPError, request: Request | None) -> Response:
@@ -49,47 +46,6 @@ def failure_response(error: BaseException, request: Request | None, dev: bool) -
         return _query_response(error, {"message": str(error), "sqlstate": error.sqlstate} if dev else {})
     told = format_error(error) if dev else phrase(500)
     return error_response(HTTPError(500, told), request)
-
-
-def format_error(error: BaseException, loading: bool = False) -> str:
-    """A traceback with the application's own frames only, in each cause and context likewise.
-
-    Where there are none, Parkade's stay, since the fault is ours then; not while `loading`, when it is a file that is
-    no Python.
-    """
-    told = traceback.TracebackException.from_exception(error, compact=True)
-    _trim(told, loading)
-    return "".join(told.format()).rstrip("\n") + "\n"
-
-
-def log_error(what: str, error: BaseException) -> None:
-    """Writes a traceback to stderr in one piece, so that those of several workers do not mix.
-
-    Its first line says by itself what happened.
-    """
-    reason = "".join(f": {line}" for line in str(error).splitlines()[:1])
-    log_fault(f"{what}: {type(error).__name__}{reason}\n{format_error(error)}")
-
-
-def log_fault(text: str) -> None:
-    """Writes what is the application's fault. The core may tell it from all else that is printed by its first word."""
-    log(f"ERROR: {text}")
-
-
-def log(text: str) -> None:
-    """Writes lines to stderr, which the core takes into its log. Where the application has closed that, nowhere."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(text if text.endswith("\n") else text + "\n")
-        sys.stderr.flush()
-
-
-def _trim(told: traceback.TracebackException, loading: bool) -> None:
-    frames = [frame for frame in told.stack if not frame.filename.startswith(_IMPORTING)]
-    own = [frame for frame in frames if not frame.filename.startswith(_HERE)]
-    told.stack = traceback.StackSummary.from_list(own if own or loading else frames)
-    for other in (told.__cause__, told.__context__):
-        if other is not None:
-            _trim(other, loading)
 
 
 def _traceback_page(error: BaseException, request: Request) -> Response:

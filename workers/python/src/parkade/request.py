@@ -185,7 +185,7 @@ class Request:
         return msgspec.structs.replace(self._raw, deadline=None, body=b"")
 
     def __repr__(self) -> str:
-        return f"<Request {self.method} {self.path}>"
+        return f"<Request {self.method} {self.raw_path}>"
 
 
 def _decoder(kind: Any) -> Callable[[bytes], Any]:

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use parkade_core::{DatabaseId, LeaseId, QueryWait, QueryWork, SharedKey, Sharing, Wait};
+use parkade_core::{DatabaseId, LeaseId, QueryWait, QueryWork, Sharing, Wait};
 use parkade_sql::{Form, Int8, Isolation, Mode, Parameter, Query, Shape, Work};
 use parkade_wire::{
     Begin as WireBegin, Isolation as WireIsolation, Parameter as WireParameter, Query as WireQuery, Shape as WireShape,
 };
 
 use super::super::seconds::duration;
+use super::shared_key::shared_key;
 
 /// What is asked, until the core says that it begins: opaque to the core.
 #[derive(Debug, Clone)]
@@ -115,12 +116,6 @@ fn find(name: Option<&str>, names: &impl Names) -> Result<DatabaseId, String> {
     names
         .find(name)
         .ok_or_else(|| format!("there is no database {name:?}: give one with --database {name}=postgres://…"))
-}
-
-/// The key alone would do for an application without mistakes; with the whole question beside it, one that uses a key twice mixes nothing up.
-fn shared_key(database: DatabaseId, key: &str, query: &Query) -> SharedKey {
-    let question = format!("{}\0{key}\0{:?}\0{}\0{:?}", database.0, query.form, query.text, query.parameters);
-    SharedKey(question.into_bytes().into())
 }
 
 fn shape(shape: WireShape) -> Shape {

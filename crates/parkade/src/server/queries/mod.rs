@@ -3,6 +3,7 @@
 mod answering;
 pub mod asked;
 mod running;
+mod shared_key;
 mod told;
 
 use parkade_core::{DatabaseId, Event, LeaseId, QueryId, QueryWork, RequestId};

@@ -1,0 +1,79 @@
+//! What the logs write of an event: one line, whatever is in the event.
+//!
+//! Clients, applications and databases have their texts in the logs: in paths, names, errors, printed lines. Here everything passes that is logged, so
+//! nothing has to be escaped where it is logged, and nobody can forget it.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Begins what goes on in a further line, as a backtrace does. No event begins so.
+const FURTHER: &str = "\n  | ";
+
+/// An event, with the line end that it was given, as it may be written.
+///
+/// What would end the line is marked as its continuation, what would steer a terminal or turn text around is written as JSON writes it
+/// (`\u001b`). With `colours`, the few escape sequences stay that the subscriber writes; it does not take those of others out of every field.
+pub fn one_line(event: &[u8], colours: bool) -> Cow<'_, [u8]> {
+    let body = event.strip_suffix(b"\n").unwrap_or(event);
+    if body.iter().all(|byte| matches!(byte, b' '..=b'~')) {
+        return Cow::Borrowed(event);
+    }
+    let mut line = String::with_capacity(event.len() + 64);
+    let body = String::from_utf8_lossy(body);
+    for (at, character) in body.char_indices() {
+        match character {
+            '\n' => line.push_str(FURTHER),
+            '\u{1b}' if colours && begins_colour(&body[at + 1..]) => line.push(character),
+            _ if steers(character) => escape(&mut line, character),
+            _ => line.push(character),
+        }
+    }
+    line.push('\n');
+    Cow::Owned(line.into_bytes())
+}
+
+/// None of them hides anything.
+fn begins_colour(rest: &str) -> bool {
+    ["[0m", "[1m", "[2m", "[3m", "[31m", "[32m", "[33m", "[34m", "[35m", "[36m"]
+        .iter()
+        .any(|code| rest.starts_with(code))
+}
+
+fn steers(character: char) -> bool {
+    (character.is_control() && character != '\t')
+        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+fn escape(line: &mut String, character: char) {
+    let _ = write!(line, "\\u{:04x}", u32::from(character));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(event: &str, colours: bool, expected: &str) {
+        let line = one_line(event.as_bytes(), colours);
+        assert_eq!(std::str::from_utf8(&line).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_ends_no_line_stays() {
+        for event in ["ready\n", "", "tab\t\n", "Grüße, мир, 日本 🚗\n", "a \\u001b\n"] {
+            check(event, false, event);
+        }
+    }
+
+    #[test]
+    fn nothing_in_an_event_makes_a_line_of_its_own() {
+        check("a\nERROR forged\n\n", false, "a\n  | ERROR forged\n  | \n");
+        check("a\rb\u{b}\u{c}\u{85}\u{2028}\u{2029}\n", false, "a\\u000db\\u000b\\u000c\\u0085\\u2028\\u2029\n");
+    }
+
+    #[test]
+    fn nothing_steers_a_terminal_or_turns_text_around() {
+        check("\u{1b}[2J\u{7}\u{0}\u{7f}\u{9b}\u{202e}\n", false, "\\u001b[2J\\u0007\\u0000\\u007f\\u009b\\u202e\n");
+        check("\u{1b}[31mred\u{1b}[0m \u{9b}\n", true, "\u{1b}[31mred\u{1b}[0m \\u009b\n");
+        check("\u{1b}[8m\u{1b}[2J\u{1b}[\u{1b}\n", true, "\\u001b[8m\\u001b[2J\\u001b[\\u001b\n");
+    }
+}
