@@ -54,6 +54,7 @@ _HEADER_SIZE = f.HEADER_SIZE
 _PLAIN_REQUEST = f.PLAIN_REQUEST
 _PLAIN_RUN = f.PLAIN_RUN
 _PLAIN_RESPONSE = f.PLAIN_RESPONSE
+_PLAIN_BEGAN = f.PLAIN_BEGAN
 _pack_plain = f.pack_plain
 _unpack_plain = f.unpack_plain
 _decode_request = FROM_CORE[f.REQUEST].decode
@@ -344,7 +345,7 @@ class Session:
 
     def began(self, stream: int) -> bytes:
         """BEGAN: the code of the stream, which is held, begins now."""
-        return frame(f.BEGAN, stream, _NOTHING)
+        return _pack_plain(1, _PLAIN_BEGAN, stream) + _NOTHING
 
     def respond(self, stream: int, response: bytes) -> bytes:
         """A whole response, encoded; it closes the stream."""

@@ -112,8 +112,10 @@ class Beside:
     def answer(self, stream: int, answer: Answer) -> None:
         """Says what the function gave."""
         session = self.session
-        if type(answer) is bytes:
-            self._close(stream, session.respond, answer)
+        if type(answer) is bytes:  # nearly always
+            with self.outlet.lock:
+                self._own.remove(stream)
+                self.outlet.put(session.respond(stream, answer))
         elif type(answer) is Parked:
             self._close(stream, session.park, answer.park)
         elif type(answer) is Attempted:

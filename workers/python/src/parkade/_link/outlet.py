@@ -37,6 +37,8 @@ class Outlet:
         self._owner = owner
         self._descriptor: int | None = None  # None: it is not open yet, or no more; what is put is kept, or lost
         self._queue: deque[bytes] = deque()
+        self.put = self._queue.append
+        """Puts whole frames behind all that were put before. Any thread may call it."""
         self._rest: bytes | memoryview = b""  # of an entry that did not fit
         self._watched = False  # whether the loop waits for room
         self._empty: list[asyncio.Future[None]] = []
@@ -45,10 +47,6 @@ class Outlet:
         """Writes there from now on."""
         os.set_blocking(descriptor, False)
         self._descriptor = descriptor
-
-    def put(self, data: bytes) -> None:
-        """Whole frames, behind all that were put before. Any thread may call it."""
-        self._queue.append(data)
 
     # In the loop
 
@@ -109,7 +107,7 @@ class Outlet:
             return True
         queue = self._queue
         while self._rest or queue:
-            data = self._rest or b"".join([queue.popleft() for _ in range(len(queue))])
+            data = self._rest or (queue.popleft() if len(queue) == 1 else b"".join(_taken(queue)))
             try:
                 sent = os.write(self._descriptor, data)
             except BlockingIOError:
@@ -128,3 +126,9 @@ class Outlet:
         self._queue.clear()
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._owner.pipe_is_lost)
+
+
+def _taken(queue: deque[bytes]) -> list[bytes]:
+    """All that is there now; others may add to it meanwhile."""
+    take = queue.popleft
+    return [take() for _ in range(len(queue))]

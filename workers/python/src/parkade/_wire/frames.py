@@ -66,6 +66,7 @@ unpack_plain = _plain.unpack_from
 PLAIN_REQUEST = REQUEST << 8  # without MORE, and without a flag of a later version
 PLAIN_RUN = RUN << 8
 PLAIN_RESPONSE = RESPONSE << 8
+PLAIN_BEGAN = BEGAN << 8
 
 
 class Decoder:
