@@ -8,7 +8,8 @@ const NOWHERE: u32 = u32::MAX;
 /// An emptied chain with more room than this gives it back.
 const ROOM_KEPT_COUNT: usize = 1024;
 
-/// Where a value stands in its chain. Good until the value is removed.
+/// Where a value stands in its chain. Good until the value is removed. It needs no generation: it is kept in one place, by the life that stands there, and
+/// what takes the value out of the chain moves that life on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place(u32);
 

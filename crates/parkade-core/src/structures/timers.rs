@@ -7,7 +7,8 @@ use std::num::NonZeroU32;
 
 use crate::moment::Moment;
 
-/// The handle of an alarm that is set. Good until it rings or is cleared.
+/// The handle of an alarm that is set. Good until it rings or is cleared. It needs no generation: it is kept in one place, by whom it rings for, who gives
+/// it up with either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Alarm(NonZeroU32);
 
