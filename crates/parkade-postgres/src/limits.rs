@@ -55,6 +55,8 @@ pub const PIECE_BYTES_MIN: usize = 16 * 1024;
 pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 /// How often a socket is read in one turn. Then: the others come first.
 pub const READS_COUNT_MAX: usize = 4;
+/// Sockets are read for so long in one turn, all together. Then: whoever polls has others to look after, and the rest is read in the next one.
+pub const READING_MAX: Duration = Duration::from_millis(2);
 /// A message that is no row: errors, notices. Then: the connection is closed, or the message is left out where that changes nothing.
 pub const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Buffers that have grown over this are given back when they are empty.

@@ -151,9 +151,7 @@ impl Database {
         if mem::take(&mut self.is_resolved) {
             self.take_answers(now);
         }
-        for line in mem::take(&mut self.ready) {
-            self.look(now, line);
-        }
+        self.read_all(now);
         self.pool.act();
         self.carry_out(now);
         self.speak(now);

@@ -6,7 +6,7 @@ use std::time::Instant;
 use bytes::{Buf, BytesMut};
 
 use super::{Database, Readable, Wired, wired};
-use crate::limits::{BUFFER_KEPT_BYTES, READS_COUNT_MAX};
+use crate::limits::{BUFFER_KEPT_BYTES, READING_MAX, READS_COUNT_MAX};
 use crate::line::{Line, Loss};
 use crate::transport::Read;
 use crate::wire::frames::Frames;
@@ -19,8 +19,23 @@ enum After {
 }
 
 impl Database {
+    /// As many of the sockets that have something to say as there is time for in one turn; at least one.
+    pub(super) fn read_all(&mut self, now: Instant) {
+        let until = Instant::now() + READING_MAX;
+        let mut ready = mem::take(&mut self.ready).into_iter();
+        for line in ready.by_ref() {
+            self.look(now, line, until);
+            if Instant::now() >= until {
+                break;
+            }
+        }
+        // They come before those that have been read and have more.
+        let read = mem::replace(&mut self.ready, ready.collect());
+        self.ready.extend(read);
+    }
+
     /// A socket has something to say, or may be read on.
-    pub(super) fn look(&mut self, now: Instant, line: Line) {
+    fn look(&mut self, now: Instant, line: Line, until: Instant) {
         let Some(wired) = wired(&mut self.wires, &mut self.pool, now, line) else { return };
         wired.stand.is_queued = false;
         if !self.go_on(now, line) {
@@ -31,7 +46,8 @@ impl Database {
                 return;
             }
             match self.read(now, line) {
-                After::Again => {}
+                After::Again if Instant::now() < until => {}
+                After::Again => break,
                 After::Enough => return,
             }
         }

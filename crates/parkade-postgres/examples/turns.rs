@@ -1,0 +1,59 @@
+//! How long the longest turns of the driver take: `turns URL SQL COUNT SLOTS`.
+//!
+//! Prints the longest turns from the first connection on, in milliseconds.
+
+use std::time::{Duration, Instant};
+
+use mio::{Events, Poll};
+use parkade_postgres::{Database, Event, Options, Settings};
+use parkade_sql::{End, Form, Int8, Query, QueryId, Shape, Work};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, url, sql, count, slots] = &arguments[..] else { return Err("turns URL SQL COUNT SLOTS".into()) };
+    let (count, slots): (u64, usize) = (count.parse()?, slots.parse()?);
+    let mut poll = Poll::new()?;
+    let options = Options {
+        slots,
+        queue_count_max: 10_000,
+        row_bytes_max: 64 << 20,
+        window_bytes: 1 << 20,
+        application_name: "turns".into(),
+        listen: vec![],
+        connect_timeout: Duration::from_secs(5),
+        check_interval: Duration::from_millis(500),
+    };
+    let settings = Settings::parse(url, &|name| std::env::var(name).ok())?;
+    let mut database = Database::new(settings, options, poll.registry().try_clone()?, 0)?;
+    database.start(Instant::now());
+    let form = Form { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
+    for query in 0..count {
+        let statement = Query { text: sql.as_str().into(), parameters: vec![], form };
+        database.submit(Instant::now(), QueryId(query), Work::Alone(statement));
+    }
+    let (mut polled, mut events, mut ended, mut turns) = (Events::with_capacity(256), vec![], 0, vec![]);
+    while ended < count {
+        let begun = Instant::now();
+        for event in &polled {
+            database.ready(event);
+        }
+        database.turn(begun, &mut events);
+        turns.push(begun.elapsed());
+        for event in events.drain(..) {
+            match event {
+                Event::Query(parkade_sql::Event::Ended { end: End::Failed(failure), .. }) => {
+                    return Err(failure.message.into_string().into());
+                }
+                Event::Query(parkade_sql::Event::Ended { .. }) => ended += 1,
+                Event::Query(parkade_sql::Event::Piece { query, bytes }) => database.taken(query, bytes.len()),
+                _ => {}
+            }
+        }
+        let wait = if database.has_more() { Duration::ZERO } else { Duration::from_millis(50) };
+        poll.poll(&mut polled, Some(wait))?;
+    }
+    turns.sort();
+    let longest: Vec<_> = turns.iter().rev().take(6).map(|turn| format!("{:.1}", turn.as_secs_f64() * 1e3)).collect();
+    println!("{} turns, the longest: {} ms", turns.len(), longest.join(", "));
+    Ok(())
+}
