@@ -54,6 +54,7 @@ soak: setup ## Ten minutes each of queries, of jobs, and of jobs of three server
 	$(BIN)/python soak/queries.py --seconds 600 --cancels 100000
 	$(BIN)/python soak/jobs.py --seconds 600
 	$(BIN)/python soak/jobs.py --seconds 600 --servers 3
+	$(BIN)/python soak/input.py --seconds 60
 
 bench: $(VENV)/.parkade ## Measure parkade beside its peers; writes bench/results
 	bench/install.sh
