@@ -5,6 +5,8 @@
 
 pub(crate) mod error;
 pub(crate) mod frames;
+#[cfg(test)]
+mod fuzz;
 pub(crate) mod message;
 pub(crate) mod parameters;
 mod reader;

@@ -228,8 +228,8 @@ impl Lot {
     ) {
         match step {
             Step::Stay => self.look_again(slot),
-            Step::Arrived(head, body, held) => {
-                events.extend(self.arrived(slot, head, body, held, roll));
+            Step::Arrived(head, body, share) => {
+                events.extend(self.arrived(slot, head, body, share, roll));
                 // A client that hung up behind its request was told of with its bytes, and will not be again.
                 self.look_again(slot);
             }
@@ -249,11 +249,11 @@ impl Lot {
         }
     }
 
-    fn arrived(&mut self, slot: usize, head: Head, body: Bytes, held: Held, roll: &mut Roll) -> Option<HttpEvent> {
+    fn arrived(&mut self, slot: usize, head: Head, body: Bytes, share: Held, roll: &mut Roll) -> Option<HttpEvent> {
         let origin = self.with(slot, |connection, turn| forwarded::origin(connection.peer, &head, turn.trust))?;
         let request = roll.enter(Client::H1(slot));
         self.connections[slot].wait(request, &head);
-        Some(HttpEvent::Arrived { request, head, body, origin, held })
+        Some(HttpEvent::Arrived { request, head, body, origin, share })
     }
 
     /// Runs one connection with what all connections share. A panic ends that connection and no other.

@@ -7,6 +7,8 @@ mod connection;
 mod departure;
 pub mod fault;
 pub mod forwarded;
+#[cfg(test)]
+mod fuzz;
 mod h2;
 mod head;
 pub mod limits;
@@ -53,8 +55,8 @@ pub struct Setup {
 /// What the clients did.
 #[derive(Debug)]
 pub enum HttpEvent {
-    /// A request, whole. `held`: what head and body count, for as long as somebody keeps them.
-    Arrived { request: RequestId, head: Head, body: Bytes, origin: Origin, held: Held },
+    /// A request, whole. `share`: what head and body count, for as long as somebody keeps them.
+    Arrived { request: RequestId, head: Head, body: Bytes, origin: Origin, share: Held },
     /// So many bytes of a streamed answer are on their way: as many more may come.
     Taken { request: RequestId, bytes: usize },
     /// The client of a request that has no whole answer yet is gone.
@@ -190,11 +192,11 @@ impl Http {
 
     fn hear(&mut self, said: FromStream, events: &mut Vec<HttpEvent>) {
         match said {
-            FromStream::Arrived { key, head, body, origin, answer, cut, held } => {
+            FromStream::Arrived { key, head, body, origin, answer, cut, share } => {
                 let exchange = h2::Exchange::new(key, head.method() == "HEAD", answer, cut);
                 let request = self.roll.enter(Client::H2(Box::new(exchange)));
                 self.streams.insert(key, request);
-                events.push(HttpEvent::Arrived { request, head, body, origin, held });
+                events.push(HttpEvent::Arrived { request, head, body, origin, share });
             }
             FromStream::Taken { key, bytes } => {
                 if let Some(request) = self.streams.get(&key) {

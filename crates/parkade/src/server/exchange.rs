@@ -103,7 +103,7 @@ pub struct Arrival {
     pub body: Bytes,
     /// What both count among all requests in hand: until this is dropped.
     #[expect(dead_code, reason = "a guard: it is there to be dropped")]
-    pub held: Held,
+    pub share: Held,
     pub origin: Origin,
     pub parameters: Vec<String>,
     pub allow: Option<String>,

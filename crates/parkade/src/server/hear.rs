@@ -32,12 +32,12 @@ impl Server {
 
     pub(super) fn hear_http(&mut self, event: HttpEvent) {
         match event {
-            HttpEvent::Arrived { request, head, body, origin, held } => {
+            HttpEvent::Arrived { request, head, body, origin, share } => {
                 let found = self.core.find(head.method(), head.path());
                 let arrival = Arrival {
                     head,
                     body,
-                    held,
+                    share,
                     origin,
                     parameters: found.parameters,
                     allow: found.allow,

@@ -48,7 +48,7 @@ pub enum FromStream {
         answer: oneshot::Sender<Answer>,
         /// Breaks the stream off.
         cut: oneshot::Sender<()>,
-        held: Held,
+        share: Held,
     },
     Taken {
         key: StreamKey,
@@ -256,7 +256,7 @@ async fn stream(
     let mut guard = Guard { key, inbox: shared.inbox.clone(), has_ended: false };
     let (answer, answered) = oneshot::channel();
     let cut = patience::end_by();
-    let _ = shared.inbox.send(FromStream::Arrived { key, head, body, origin, answer, cut, held: share });
+    let _ = shared.inbox.send(FromStream::Arrived { key, head, body, origin, answer, cut, share });
     let Ok(answer) = answered.await else { return Ok(refused(Fault::BodyEndedEarly)) };
     let mut response = Response::new(Outgoing::Whole(Bytes::new()));
     *response.status_mut() =
