@@ -1,0 +1,70 @@
+"""Plain functions of an application with coroutines run beside the loop, in threads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import Serve
+from .harness.server import Server
+
+BEHIND = 0.2
+"""Seconds for which a loop may stand still on a slow and busy machine, while a function holds its thread."""
+
+
+@pytest.fixture
+def server(serve: Serve) -> Server:
+    return serve("beside", workers=1)
+
+
+@pytest.mark.promise(4)
+def test_coroutines_go_on_while_a_plain_function_holds_the_worker(server: Server) -> None:
+    """What is promised is that 99 of 100 wait less than 10 ms, which a busy machine may add to.
+
+    Before, the loop stood still until the function came back, which here it does not before the coroutine has ended.
+    """
+    lag = server.connect().ask("GET", "/lag/2000")
+    server.until_running(1)
+    holding = server.connect().ask("GET", "/hold/let-go")
+    server.until_logged("holds at let-go")
+    late = lag.answer(seconds=40).json()
+    assert late[len(late) * 99 // 100] < BEHIND, late[-10:]
+    server.open_gate("let-go")
+    assert holding.answer().text == "let-go"
+
+
+def test_what_a_plain_function_says_from_everywhere_is_heard_in_order(serve: Serve, tmp_path: Path) -> None:
+    server = serve("beside", workers=1, folder=tmp_path)
+    news, recorded = server.connect().ask("GET", "/two/news"), server.connect().ask("GET", "/two/news/recorded")
+    server.until(lambda status: sum(worker["awaiting"] for worker in status["workers"]) == 2)
+    assert server.post("/tell/news").text == "told"
+    assert news.answer().json() == ["1", "2"]
+    assert recorded.answer().json() == ["parkade 1", "parkade 1"]
+
+
+def test_a_function_behind_a_wait_runs_there_too(server: Server) -> None:
+    assert server.get("/then/it").text == "it in parkade 1"
+    assert server.get("/where").text == "parkade 1, by the start hook"
+
+
+def test_more_threads_run_more_functions_at_a_time(serve: Serve) -> None:
+    server = serve("beside", workers=1, threads=3)
+    names = {server.get("/where").text for _ in range(20)}
+    assert names == {f"parkade {n}, by the start hook" for n in (1, 2, 3)}
+
+
+def test_a_slow_reader_holds_no_thread(server: Server) -> None:
+    slow = server.connect(receive_buffer=4096, segment=1460)
+    slow.ask("GET", "/pieces/100")
+    server.until_running(1)
+    for _ in range(20):
+        assert server.get("/where").text.startswith("parkade 1")
+    assert len(b"".join(slow.pieces(slow.opening()))) == 100 * 65_536
+
+
+def test_a_worker_whose_thread_hangs_leaves_at_the_stop(serve: Serve) -> None:
+    server = serve("beside", workers=1, grace="300ms", kill_grace="300ms")
+    server.connect().ask("GET", "/hold/never")
+    server.until_logged("holds at never")
+    assert server.stop() == 0
