@@ -7,6 +7,7 @@ What it finds is written there as an `@example`, so that it is never forgotten.
 from __future__ import annotations
 
 import argparse
+import importlib
 import random
 import sys
 import time
@@ -23,7 +24,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="begin with this one, as it was printed")
     seconds, first = (asked := parser.parse_args()).seconds, asked.seed
     sys.path.insert(0, str(TESTS))
-    import test_fuzz
+    test_fuzz = importlib.import_module("test_fuzz")
 
     soak = settings.get_profile("soak")
     for name in sorted(name for name in vars(test_fuzz) if name.startswith("test_")):
