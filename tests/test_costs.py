@@ -185,23 +185,26 @@ def server(shared: Server) -> Iterator[Server]:
     shared.cleared()
 
 
-def cost(server: Server, case: Case, size: int) -> tuple[float, int]:
-    """CPU seconds and bytes of memory that one request takes of its worker."""
-    (pid,) = server.worker_pids()
-    Path(f"/proc/{pid}/clear_refs").write_text("5")  # the peak of memory begins anew (proc(5))
-    memory, seconds = processes.resident_bytes(pid), processes.cpu_seconds(pid)
+def cost(server: Server, case: Case, size: int) -> list[tuple[float, int]]:
+    """CPU seconds and bytes of memory that one request takes: of the core, and of its worker."""
+    pids = [server.pid, *server.worker_pids()]
+    for pid in pids:
+        Path(f"/proc/{pid}/clear_refs").write_text("5")  # the peak of memory begins anew (proc(5))
+    before = [(processes.cpu_seconds(pid), processes.resident_bytes(pid)) for pid in pids]
     assert case.ask(server, size) == case.status
-    assert server.worker_pids() == [pid], f"the worker died of it:\n{server.log_tail()}"
-    return processes.cpu_seconds(pid) - seconds, processes.peak_bytes(pid) - memory
+    assert [server.pid, *server.worker_pids()] == pids, f"the worker died of it:\n{server.log_tail()}"
+    after = [(processes.cpu_seconds(pid), processes.peak_bytes(pid)) for pid in pids]
+    return [(now[0] - then[0], now[1] - then[1]) for then, now in zip(before, after, strict=True)]
 
 
 @pytest.mark.promise(8)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
 def test_what_a_client_sends_costs_a_small_multiple_of_its_size(server: Server, case: Case) -> None:
-    small, _ = cost(server, case, case.size // 8)
-    seconds, memory = cost(server, case, case.size)
-    assert seconds <= 0.25 + 24 * small, f"{small:.2f} s for an eighth, {seconds:.2f} s for the whole"
-    assert memory <= 8 * MEBIBYTE + case.copies * case.size, f"{memory / MEBIBYTE:.0f} MiB"
+    small = cost(server, case, case.size // 8)
+    whole = cost(server, case, case.size)
+    for who, (before, _), (seconds, memory) in zip(("core", "worker"), small, whole, strict=True):
+        assert seconds <= 0.25 + 24 * before, f"{who}: {before:.2f} s for an eighth, {seconds:.2f} s for the whole"
+        assert memory <= 8 * MEBIBYTE + case.copies * case.size, f"{who}: {memory / MEBIBYTE:.0f} MiB"
 
 
 @pytest.mark.promise(8)
