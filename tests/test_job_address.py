@@ -154,3 +154,32 @@ def test_an_answer_that_has_begun_is_broken_off_when_its_job_is_not_stored(serve
 def test_it_is_found_when_the_store_is_slow(serve: Serve, tmp_path: Path) -> None:
     server = serve("jobs", folder=tmp_path, environment={"PARKADE_INJECT_COMMIT": "delay=200ms"})
     assert result(server, enqueue(server, "write", "slowly")).text == "slowly"
+
+
+# Who is refused has changed nothing
+
+
+def test_a_job_is_not_cancelled_by_a_request_that_is_refused(serve: Serve, tmp_path: Path) -> None:
+    server = serve("jobs", workers=2, folder=tmp_path, parked_limit=1)
+    job = enqueue(server, "write", "kept", delay=3_600)
+    server.waiting(f"/jobs/{job}", 1, "Prefer: wait=60")
+    server.until_parked(1)
+    for _ in range(2):
+        assert server.connect().ask("DELETE", f"/jobs/{job}").answer().status == 503
+    server.leave()
+    server.until_parked(0)
+    assert server.get(f"/jobs/{job}").status == 202, "it is there as before"
+    for _ in range(2):
+        assert server.connect().ask("DELETE", f"/jobs/{job}").answer().status == 200, "twice is once"
+    assert server.get(f"/jobs/{job}").status == 410
+
+
+def test_an_application_cannot_forge_the_progress_of_a_job(server: Server) -> None:
+    job = enqueue(server, "write", "followed", delay=3_600)
+    with server.events(f"/jobs/{job}") as events:
+        assert json.loads(events.data(1)[0])["state"] == "scheduled"
+        for name in (f"parkade/jobs/{job}", f"jobs/{job}"):
+            server.publish(name, b'{"state": "completed"}', "application/json")
+        assert server.admin("POST", f"/publish/%01jobs/{job}", b"{}")[0] == 400
+        server.connect().ask("DELETE", f"/jobs/{job}").answer()
+        assert json.loads(events.data(1)[0])["state"] == "cancelled"

@@ -128,3 +128,61 @@ def test_a_coroutine_that_awaits_its_enqueue_is_told_too(full: Full) -> None:
     assert statuses == {200, 507}
     answer = server.post("/stored", asking("write", LOAD))
     assert (answer.status, "there is no room" in answer.text) == (507, True)
+
+
+@pytest.fixture
+def in_file(serve: Serve, tmp_path: Path) -> Iterator[InFile]:
+    with SmallDisk(8) as disk:
+        yield InFile(serve, tmp_path, disk)
+
+
+def check_without_jobs(server: Server, job: str, status: int) -> None:
+    assert server.get("/hola/you").status == 200, "the rest is served"
+    assert server.post("/enqueue", asking("write", "refused")).status == status
+    assert server.get(f"/jobs/{job}").status == 503, "nobody can say that there is no such job"
+    assert server.admin("GET", "/health/ready")[0] == 200
+
+
+def test_a_restart_on_a_full_disk_serves_all_but_jobs_until_there_is_room(in_file: InFile) -> None:
+    server = in_file.serve()
+    acknowledged = [f"kept {number}" for number in range(5)]
+    job, *_ = [enqueue(server, "write", line, delay=2) for line in acknowledged]
+    server.stop()
+    in_file.disk.fill(SPARE)
+    in_file.disk.fill_the_rest()
+
+    server = in_file.serve()
+    server.until_logged("no job is taken or run, everything else is served.*make room on the disk")
+    check_without_jobs(server, job, 507)
+
+    in_file.disk.make_room()
+    in_file.site.ran.until(*acknowledged)
+    server.until_logged("the store of jobs is open")
+    assert sorted(in_file.site.ran.about("kept")) == sorted(acknowledged), "each ran once"
+
+
+def test_a_read_only_disk_is_told_as_such_and_jobs_go_on_when_it_is_not(in_file: InFile) -> None:
+    server = in_file.serve()
+    job = enqueue(server, "write", "later", delay=3_600)
+    server.stop()
+    in_file.disk.remount("ro")
+
+    server = in_file.serve()
+    server.until_logged("(?i)read-only file system.*mount it for writing, or give the state another folder")
+    check_without_jobs(server, job, 503)
+
+    in_file.disk.remount("rw")
+    server.until_logged("the store of jobs is open")
+    assert server.get(f"/jobs/{job}").status == 202
+    assert result(server, enqueue(server, "write", "again")).status == 200
+
+
+def test_a_first_start_on_a_disk_that_may_not_be_written_serves_all_but_jobs(in_file: InFile) -> None:
+    in_file.disk.remount("ro")
+    server = in_file.serve()
+    check_without_jobs(server, "0192f3a4-5b6c-7d8e-9f01-23456789abcd", 503)
+    in_file.disk.remount("rw")
+    until("jobs are taken", lambda: server.post("/enqueue", asking("write", "first")).status == 200)
+    in_file.site.ran.until("first")
+    for file in in_file.disk.seen.glob("jobs.db*"):
+        assert file.stat().st_mode & 0o777 == 0o600, file

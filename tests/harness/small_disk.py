@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import tempfile
@@ -61,6 +62,17 @@ class SmallDisk:
         free = told.f_bavail * told.f_frsize
         assert free > spare, f"only {free} bytes are free"
         (self.seen / "ballast").write_bytes(bytes(free - spare))
+
+    def fill_the_rest(self) -> None:
+        """Takes what is free to the last byte."""
+        with contextlib.suppress(OSError), (self.seen / "rest").open("ab", buffering=0) as rest:
+            while rest.write(bytes(4096)):
+                pass
+
+    def remount(self, how: str) -> None:
+        """Makes it read-only (`ro`), or not (`rw`)."""
+        command = [*self.inside(Path("/")), "mount", "-o", f"remount,{how}", str(self.folder)]
+        subprocess.run(command, check=True, capture_output=True)
 
     def make_room(self) -> None:
         """What `fill` took is free again."""

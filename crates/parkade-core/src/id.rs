@@ -35,7 +35,7 @@ pub struct JobId(pub u128);
 
 /// A queue of jobs. Minted by the shell, for good, upwards from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct QueueId(pub u16);
+pub struct QueueId(pub u64);
 
 /// A transaction of a request. Minted by the core, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,7 +1,7 @@
 //! How a database file is opened.
 
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, atomic::AtomicBool};
@@ -21,6 +21,7 @@ pub fn open(shared: &Shared, lane: Lane, stop: &Arc<AtomicBool>) -> Result<Conne
     let _alone = shared.opening.lock().unwrap_or_else(PoisonError::into_inner);
     patience::set(Arc::clone(stop), shared.options.busy_timeout);
     folder(&shared.file)?;
+    make(&shared.file);
     connected(shared, lane, stop).map_err(|stop| match stop {
         Failed::Sqlite(error) => why(&shared.file, error),
         Failed::Journal(mode) => unreachable(&shared.file, &format!("its folder allows no WAL, only {mode}")).into(),
@@ -83,6 +84,12 @@ fn folder(file: &Path) -> Result<(), Failure> {
             Err(unreachable(file, &why))
         }
     }
+}
+
+/// A file that there is not yet is made for this user alone; SQLite gives what it makes beside it the same mode. What goes wrong here SQLite meets too,
+/// and says.
+fn make(file: &Path) {
+    let _ = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
 }
 
 fn why(file: &Path, error: rusqlite::Error) -> Stop {

@@ -78,7 +78,7 @@ pub fn serve(application: &Application) -> Result<ExitCode, Error> {
         let mut server = Server::new(parts);
         let file = settings.databases.state.join(store::FILE);
         if settings.jobs.jobs.is_some() || file.exists() {
-            server.open_jobs()?;
+            server.begin_jobs()?;
         }
         if settings.jobs.jobs.is_some() && file.exists() {
             tracing::warn!(

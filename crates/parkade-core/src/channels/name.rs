@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use crate::limits::CHANNEL_NAME_BYTES_MAX;
 
+const OWN: char = '\u{1}';
+
 /// 1 to 200 bytes, no control character among them. Shared, because a publish crosses shards.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChannelName(Arc<str>);
@@ -33,10 +35,22 @@ impl ChannelName {
         Ok(Self(raw.into()))
     }
 
+    /// A channel of the server's own. Its name begins with a control character, which no name has that was parsed: whatever an application, an
+    /// operator or a database calls a channel, it is never this one.
+    #[must_use]
+    pub fn own(name: &str) -> Self {
+        Self(format!("{OWN}{name}").into())
+    }
+
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Whether that is a name of the server's own.
+pub(super) fn is_own(name: &str) -> bool {
+    name.starts_with(OWN)
 }
 
 impl fmt::Display for ChannelName {

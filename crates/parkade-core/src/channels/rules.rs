@@ -1,6 +1,7 @@
 //! Which channel keeps how much: the rule with the longest pattern that matches its name.
 
 use super::history::HistoryLimits;
+use super::name::is_own;
 use crate::limits::CHANNEL_RULES_COUNT_MAX;
 
 #[derive(Debug)]
@@ -35,7 +36,11 @@ impl Rules {
         true
     }
 
+    /// What applications say is of their channels.
     pub(super) fn limits(&self, name: &str) -> HistoryLimits {
+        if is_own(name) {
+            return self.otherwise;
+        }
         self.rules.iter().find(|rule| matches(&rule.pattern, name)).map_or(self.otherwise, |rule| rule.limits)
     }
 }

@@ -1,5 +1,6 @@
 //! Bounds of queues: how many of their jobs run at a time, how many begin in a second.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::id::QueueId;
@@ -37,7 +38,8 @@ pub struct QueueBounds {
 
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
-    queues: Vec<Queue>,
+    /// Those that have bounds, or of which jobs run.
+    queues: BTreeMap<QueueId, Queue>,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -61,14 +63,20 @@ struct Bucket {
 impl Queues {
     /// Those that are not named have no bounds any more.
     pub(crate) fn configure(&mut self, bounds: &[QueueBounds]) {
-        for (queue, id) in self.queues.iter_mut().zip(0_u16..) {
-            if !bounds.iter().any(|bounds| bounds.queue.0 == id) {
+        for (id, queue) in &mut self.queues {
+            if !bounds.iter().any(|bounds| bounds.queue == *id) {
                 queue.bound(None, None);
             }
         }
         for QueueBounds { queue, concurrency, rate } in bounds {
             self.of(*queue).bound(*concurrency, *rate);
         }
+        self.queues.retain(|_, queue| queue.is_used());
+    }
+
+    /// Whether it has bounds, or jobs of it run.
+    pub(crate) fn knows(&self, queue: QueueId) -> bool {
+        self.queues.contains_key(&queue)
     }
 
     pub(crate) fn begin(&mut self, queue: QueueId) {
@@ -76,16 +84,20 @@ impl Queues {
     }
 
     /// Whether the place that is free now may be wanted.
-    pub(crate) fn end(&mut self, queue: QueueId) -> bool {
-        let queue = self.of(queue);
+    pub(crate) fn end(&mut self, id: QueueId) -> bool {
+        let queue = self.of(id);
         queue.running -= 1;
-        queue.is_pressed && queue.concurrency.is_some()
+        let is_wanted = queue.is_pressed && queue.concurrency.is_some();
+        if !queue.is_used() {
+            self.queues.remove(&id);
+        }
+        is_wanted
     }
 
     /// For every queue that has a bound.
     pub(crate) fn allowances(&self, now: Moment) -> Vec<Allowance> {
-        let bounded = self.queues.iter().zip(0_u16..).filter(|(queue, _)| queue.is_bounded());
-        bounded.map(|(queue, id)| queue.allowance(QueueId(id), now)).collect()
+        let bounded = self.queues.iter().filter(|(_, queue)| queue.is_bounded());
+        bounded.map(|(id, queue)| queue.allowance(*id, now)).collect()
     }
 
     /// So many were claimed of what was allowed, and have begun. Answers when more may be of one that was pressed.
@@ -98,7 +110,8 @@ impl Queues {
         let mut next = None;
         for allowance in allowed {
             let count = claimed(allowance.queue);
-            let queue = self.of(allowance.queue);
+            // Its bounds, and all of its jobs, may have gone meanwhile.
+            let Some(queue) = self.queues.get_mut(&allowance.queue) else { continue };
             queue.is_pressed = count >= allowance.count;
             if let Some(bucket) = &mut queue.bucket {
                 bucket.take(now, count);
@@ -111,11 +124,7 @@ impl Queues {
     }
 
     fn of(&mut self, queue: QueueId) -> &mut Queue {
-        let index = queue.0 as usize;
-        if index >= self.queues.len() {
-            self.queues.resize(index + 1, Queue::default());
-        }
-        &mut self.queues[index]
+        self.queues.entry(queue).or_default()
     }
 }
 
@@ -133,6 +142,10 @@ impl Queue {
             },
             full_at: self.bucket.map_or(Moment::default(), |bucket| bucket.full_at),
         });
+    }
+
+    fn is_used(&self) -> bool {
+        self.running > 0 || self.is_bounded()
     }
 
     fn is_bounded(&self) -> bool {

@@ -227,6 +227,12 @@ impl Core {
         self.jobs.pull.back_off.holds_until(now).map(|until| until - now)
     }
 
+    /// Whether jobs of that queue run, or it has bounds: else nobody knows its number any more.
+    #[must_use]
+    pub fn knows_queue(&self, queue: crate::id::QueueId) -> bool {
+        self.jobs.queues.knows(queue)
+    }
+
     /// Whether this core runs that job, or is about to.
     #[must_use]
     pub fn runs_job(&self, job: JobId) -> bool {

@@ -53,7 +53,7 @@ pub fn config(random: &mut Random, seed: u64) -> Config {
 }
 
 /// Of queues: how many run at a time, how many begin in a second. The first has no bound.
-pub const BOUNDS: [(u16, Option<u32>, Option<f64>); 3] =
+pub const BOUNDS: [(u64, Option<u32>, Option<f64>); 3] =
     [(1, Some(2), None), (2, None, Some(2.0)), (3, Some(3), Some(4.0))];
 
 pub fn history(random: &mut Random) -> HistoryLimits {

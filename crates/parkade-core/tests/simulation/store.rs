@@ -186,7 +186,7 @@ impl Store {
         let job = Job {
             state: if random.below(4) == 0 { State::Scheduled(later) } else { State::Ready },
             attempt: 0,
-            queue: QueueId(u16::try_from(random.below(4)).unwrap()),
+            queue: QueueId(random.below(4)),
             policy: (random.below(20) > 0).then_some(policy),
         };
         (JobId(self.minted), job)

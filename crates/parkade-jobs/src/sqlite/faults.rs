@@ -44,7 +44,7 @@ pub fn of(error: &Error) -> Fault {
 }
 
 /// SQLite itself tells only `ENOSPC` from a disk that is broken.
-fn has_no_room(error: &Error, system: &std::io::Error) -> bool {
+pub fn has_no_room(error: &Error, system: &std::io::Error) -> bool {
     let is_write = error
         .sqlite_error()
         .is_some_and(|error| matches!(error.extended_code, SQLITE_IOERR_WRITE | SQLITE_IOERR_FSYNC));

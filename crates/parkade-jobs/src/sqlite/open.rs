@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
@@ -39,6 +39,23 @@ pub enum OpenError {
     Damaged { file: PathBuf, why: String },
     #[error("{file} cannot be opened: {why}")]
     Unreachable { file: PathBuf, why: String },
+    /// It may be possible later. `is_full`: when there is room.
+    #[error("{file} cannot be opened now: {why}")]
+    NotNow { file: PathBuf, why: String, is_full: bool },
+}
+
+impl OpenError {
+    /// Whether nothing is wrong with the file or the settings: it is worth trying again.
+    #[must_use]
+    pub const fn may_pass(&self) -> bool {
+        matches!(self, Self::NotNow { .. })
+    }
+
+    /// Whether there is no room for it.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        matches!(self, Self::NotNow { is_full: true, .. })
+    }
 }
 
 /// A connection that has the file for itself until it is closed.
@@ -46,6 +63,7 @@ pub fn open(folder: &Path, options: &Options) -> Result<Connection, OpenError> {
     make(folder)?;
     let file = folder.join("jobs.db");
     look(&file)?;
+    touch(&file)?;
     connect(&file, options).map_err(|failed| match failed {
         Failed::Refused(error) => error,
         Failed::Sqlite(error) => why(file, &error),
@@ -90,6 +108,29 @@ fn look(file: &Path) -> Result<(), OpenError> {
         return Err(OpenError::Damaged { file: file.to_owned(), why });
     }
     Ok(())
+}
+
+/// Makes the file when there is none, for this user alone: SQLite would make it for all to read, and gives what it makes beside it the same mode.
+fn touch(file: &Path) -> Result<(), OpenError> {
+    match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(refused(file, &error)),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// The system says better than SQLite why a file cannot be written. Only for a file that is not in use here: closing it gives up its locks.
+fn unwritable(file: &Path) -> Option<OpenError> {
+    fs::OpenOptions::new().write(true).open(file).err().map(|error| refused(file, &error))
+}
+
+fn refused(file: &Path, error: &std::io::Error) -> OpenError {
+    let (what, is_full) = match error.kind() {
+        ErrorKind::ReadOnlyFilesystem => ("mount it for writing, or give the state another folder with --state", false),
+        ErrorKind::PermissionDenied => ("let this user write it, and its folder", false),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => ("make room on the disk", true),
+        _ => return OpenError::Unreachable { file: file.to_owned(), why: error.to_string() },
+    };
+    OpenError::NotNow { file: file.to_owned(), why: format!("{error}: {what}"), is_full }
 }
 
 fn connect(file: &Path, options: &Options) -> Result<Connection, Failed> {
@@ -163,15 +204,33 @@ fn set_up(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
 
 /// What SQLite's error means to whoever starts the server.
 pub fn why(file: PathBuf, error: &rusqlite::Error) -> OpenError {
+    let has_no_room = faults::has_no_room(error, &std::io::Error::last_os_error());
     let message = faults::message(error);
+    if matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied)
+    ) && let Some(refused) = unwritable(&file)
+    {
+        return refused;
+    }
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::InUse(file),
         Some(ErrorCode::NotADatabase) => OpenError::NotADatabase(file),
         Some(ErrorCode::DatabaseCorrupt) => OpenError::Damaged { file, why: message },
-        Some(ErrorCode::DiskFull) => OpenError::Unreachable { file, why: format!("{message}: make room on the disk") },
-        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => OpenError::Unreachable {
+        Some(ErrorCode::DiskFull) => {
+            OpenError::NotNow { file, why: format!("{message}: make room on the disk"), is_full: true }
+        }
+        Some(ErrorCode::SystemIoFailure) if has_no_room => {
+            let why = format!("{message}: make room on the disk, or raise the quota or the limit of the size of files");
+            OpenError::NotNow { file, why, is_full: true }
+        }
+        Some(ErrorCode::SystemIoFailure) => {
+            OpenError::NotNow { file, why: format!("{message}: its disk does not read or write"), is_full: false }
+        }
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => OpenError::NotNow {
             file,
             why: format!("{message}: is it a file that this user may write, in a folder where this user may write?"),
+            is_full: false,
         },
         Some(_) | None => OpenError::Unreachable { file, why: message },
     }

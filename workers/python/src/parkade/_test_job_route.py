@@ -45,7 +45,7 @@ def asked_of_route(id: bytes, request: Request) -> p.UntilResult | p.Stream:
 
 def channel_of(id: bytes) -> str:
     """Where it is told what happens to the job."""
-    return f"parkade/jobs/{text_of_id(id)}"
+    return f"\x01jobs/{text_of_id(id)}"
 
 
 def message_of(job: Enqueued | None) -> bytes:

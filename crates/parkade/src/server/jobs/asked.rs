@@ -1,8 +1,7 @@
 //! What the store has been asked, and for whom.
 
 use parkade_core::{JobId, RequestId, WorkerId};
-use parkade_jobs::sqlite::OpenError;
-use parkade_jobs::{Command, Fault, Reply, Verdict};
+use parkade_jobs::{Command, Reply, Verdict};
 use tokio::sync::oneshot;
 
 use super::{Server, core};
@@ -90,10 +89,8 @@ impl Server {
         if !self.jobs.store.is_open() {
             // There never was a job, or the start would have opened the file; only the first makes it.
             let answer = match &ask {
-                JobAsk::Enqueue(_) => {
-                    let fault = |error: OpenError| JobAnswer::Refused(Fault::Unavailable(error.to_string().into()));
-                    self.open_jobs().err().map(fault)
-                }
+                JobAsk::Enqueue(_) => self.opened().err().map(JobAnswer::Refused),
+                _ if self.jobs.shut.is_some() => self.opened().err().map(JobAnswer::Refused),
                 JobAsk::List(_) => Some(JobAnswer::Listed(Vec::new())),
                 JobAsk::Show(_) => Some(JobAnswer::Shown(None)),
                 JobAsk::Cancel(_) | JobAsk::Retry(_) | JobAsk::Drop(_) => Some(JobAnswer::Changed(false)),

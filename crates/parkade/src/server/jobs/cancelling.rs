@@ -137,7 +137,7 @@ impl Server {
             if let Some(exchange) = self.exchanges.of(request) {
                 exchange.jobs.get_or_insert_default().will_end = will_end;
             }
-            self.look_up_job(request, job);
+            self.find_job(request, job);
         }
     }
 

@@ -19,12 +19,9 @@ impl Server {
         if let Some(request) = request {
             self.tell(Event::JobEnqueued { worker, request });
         }
-        if !self.jobs.store.is_open()
-            && let Err(error) = self.open_jobs()
-        {
-            tracing::error!("the store of jobs cannot be opened: {error}");
+        if let Err(fault) = self.opened() {
             if let Some(request) = request {
-                self.tell(Event::JobStored { request, fault: Some(StoreFault::Unavailable) });
+                self.tell(Event::JobStored { request, fault: Some(store_fault(&fault)) });
             }
             return;
         }

@@ -60,7 +60,7 @@ impl Server {
         };
         let has_jobs = !(told.specs.is_empty() && told.queues.is_empty() && told.recurring.is_empty());
         if has_jobs && !self.jobs.store.is_open() {
-            self.open_jobs().map_err(|error| error.to_string())?;
+            self.begin_jobs().map_err(|error| error.to_string())?;
         }
         Ok(told)
     }
@@ -70,8 +70,11 @@ impl Server {
         let Some(generation) = self.core.generation_served_with(worker) else { return };
         let Told { specs, queues, recurring, path } = told;
         self.jobs.place = path.as_deref().and_then(found_at);
-        let bounds =
-            |Queue { name, concurrency, rate }| QueueBounds { queue: self.jobs.queue(&name), concurrency, rate };
+        let bounds = |Queue { name, concurrency, rate }| QueueBounds {
+            queue: self.jobs.queues.number(&name),
+            concurrency,
+            rate,
+        };
         let queues: Vec<QueueBounds> = queues.into_iter().map(bounds).collect();
         let are_new = specs.keys().any(|name| !self.jobs.specs.contains_key(name));
         let is_switch = self.jobs.generation.replace(generation) != Some(generation);

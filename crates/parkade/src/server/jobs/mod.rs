@@ -7,15 +7,17 @@ mod enqueueing;
 mod learning;
 mod pressure;
 mod progress;
+mod queues;
 mod recurring;
 mod results;
 mod routes;
 mod runs;
+mod shut;
 mod within;
 
 use std::collections::{HashMap, HashSet};
 
-use parkade_core::{DatabaseId, Event, JobId, QueueId, RequestId};
+use parkade_core::{DatabaseId, Event, JobId, RequestId};
 use parkade_jobs::sqlite::OpenError;
 use parkade_jobs::{Command, Counts, Fault, Reply, Tag};
 
@@ -25,9 +27,11 @@ use asked::{Question, RunEnd};
 use cancelling::Cancelling;
 use learning::Spec;
 use pressure::Pressure;
+use queues::QueueNames;
 use recurring::Timetables;
 use results::Results;
 use runs::RunKept;
+use shut::Shut;
 use within::Committing;
 pub use within::Waiting;
 
@@ -48,8 +52,7 @@ pub struct Jobs {
     specs: HashMap<Box<str>, Spec>,
     /// Of the code whose application has told them.
     generation: Option<u32>,
-    /// By their numbers.
-    queues: Vec<Box<str>>,
+    queues: QueueNames,
     runs: HashMap<RequestId, RunKept>,
     /// What the store has been asked and has not answered.
     questions: HashMap<Tag, Question>,
@@ -78,6 +81,10 @@ pub struct Jobs {
     seen: Option<(i64, parkade_core::Moment)>,
     /// Requests that ask for a job of which there cannot be one: nothing was ever stored.
     never_stored: Vec<RequestId>,
+    /// Requests that were admitted, and end a job.
+    ends: Vec<(RequestId, JobId)>,
+    /// Why the store could not be opened, until it is.
+    shut: Option<Shut>,
     /// Transactions that enqueue jobs and commit, by the statement that they are at.
     committing: HashMap<parkade_sql::QueryId, Committing>,
     statements: u64,
@@ -95,7 +102,7 @@ impl Jobs {
             store,
             specs: HashMap::new(),
             generation: None,
-            queues: vec![QUEUE_DEFAULT.into()],
+            queues: QueueNames::default(),
             runs: HashMap::new(),
             questions: HashMap::new(),
             tags: 0,
@@ -114,6 +121,8 @@ impl Jobs {
             replies: Vec::new(),
             seen: None,
             never_stored: Vec::new(),
+            ends: Vec::new(),
+            shut: None,
             committing: HashMap::new(),
             statements: 0,
             homes: HashSet::new(),
@@ -124,7 +133,7 @@ impl Jobs {
 
     /// Waits until the store has answered. Cancel safe.
     pub async fn ready(&self) -> std::io::Result<()> {
-        if !self.never_stored.is_empty() {
+        if !(self.never_stored.is_empty() && self.ends.is_empty()) {
             tokio::task::yield_now().await;
             return Ok(());
         }
@@ -175,24 +184,11 @@ impl Jobs {
     fn is_asked(&self, is_it: impl Fn(&Question) -> bool) -> bool {
         self.questions.values().any(is_it)
     }
-
-    fn queue(&mut self, name: &str) -> QueueId {
-        let place = self.queues.iter().position(|known| &**known == name).unwrap_or_else(|| {
-            self.queues.push(name.into());
-            self.queues.len() - 1
-        });
-        // Names beyond the last number share it, and its bounds: an application with 65,535 queues has other worries.
-        QueueId(u16::try_from(place).unwrap_or(u16::MAX))
-    }
-
-    fn queue_name(&self, queue: QueueId) -> &str {
-        self.queues.get(usize::from(queue.0)).map_or(QUEUE_DEFAULT, |name| name)
-    }
 }
 
 impl Server {
     /// Opens the store when there is one already, so that what was left is gone on with.
-    pub fn open_jobs(&mut self) -> Result<(), OpenError> {
+    fn open_jobs(&mut self) -> Result<(), OpenError> {
         self.jobs.store.open()?;
         self.jobs.seen = Some((self.jobs.store.time().0, self.clock.now()));
         self.jobs.ask(Question::Schedules, |tag| Command::Schedules { tag });
@@ -218,7 +214,13 @@ impl Server {
             self.tell(Event::JobCancelled { job: core(job) });
         }
         for request in std::mem::take(&mut self.jobs.never_stored) {
-            self.tell(Event::JobFound { request, standing: parkade_core::Standing::Missing });
+            self.tell(match self.jobs.shut {
+                Some(_) => Event::JobNotLookedUp { request },
+                None => Event::JobFound { request, standing: parkade_core::Standing::Missing },
+            });
+        }
+        for (request, job) in std::mem::take(&mut self.jobs.ends) {
+            self.end_for(request, job);
         }
         self.recur_when_due();
         Ok(())
@@ -312,7 +314,11 @@ impl Server {
     pub(super) fn look_after_jobs(&mut self) {
         if self.jobs.store.is_open() {
             self.look_at_the_clock();
+        } else if self.jobs.shut.is_some() {
+            let _ = self.opened();
         }
+        let core = &self.core;
+        self.jobs.queues.forget(|queue| core.knows_queue(queue));
         self.tell_of_jobs_put_off();
         self.hear_those_that_stand_still();
         for end in std::mem::take(&mut self.jobs.unnoted) {
@@ -329,7 +335,9 @@ impl Server {
         for job in std::mem::take(&mut self.jobs.unheard) {
             self.job_has_ended_elsewhere(job);
         }
-        if self.jobs.timetables.is_ignorant() && !self.jobs.is_asked(|question| matches!(question, Question::Schedules))
+        if self.jobs.store.is_open()
+            && self.jobs.timetables.is_ignorant()
+            && !self.jobs.is_asked(|question| matches!(question, Question::Schedules))
         {
             self.jobs.ask(Question::Schedules, |tag| Command::Schedules { tag });
         }

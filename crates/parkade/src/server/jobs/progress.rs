@@ -20,7 +20,7 @@ impl Server {
     }
 
     pub(super) fn is_followed(&self, job: JobId) -> bool {
-        channel(job).is_some_and(|channel| self.core.cursor(&channel).is_some())
+        self.core.cursor(&channel(job)).is_some()
     }
 
     /// Whether what happens to the job is told to the request.
@@ -69,7 +69,8 @@ impl Server {
 
     /// There is no more to be told.
     fn end_followers(&mut self, job: JobId) {
-        if let Some(channel) = channel(job).filter(|channel| self.core.cursor(channel).is_some()) {
+        let channel = channel(job);
+        if self.core.cursor(&channel).is_some() {
             self.tell(Event::ChannelEnded { channel });
         }
     }
@@ -85,13 +86,13 @@ impl Server {
 
     /// Only this one: the others know it.
     fn tell_follower(&mut self, request: RequestId, job: JobId, told: &Value) {
-        if let Some(cursor) = channel(job).and_then(|channel| self.core.cursor(&channel)) {
+        if let Some(cursor) = self.core.cursor(&channel(job)) {
             self.feed_alone(request, cursor, told.to_string().as_bytes());
         }
     }
 
     fn tell_followers(&mut self, job: JobId, told: &Value) {
-        let Some(channel) = channel(job) else { return };
+        let channel = channel(job);
         // A channel that nobody has asked for is not made for it.
         if self.core.cursor(&channel).is_some()
             && let Err(refused) = self.publish(&channel, "application/json", told.to_string().as_bytes(), None)
@@ -118,6 +119,6 @@ pub fn told_of_run(attempt: u32, progress: Option<&Progress>) -> Value {
 }
 
 /// Where what happens to a job is told.
-pub fn channel(job: JobId) -> Option<ChannelName> {
-    ChannelName::parse(&format!("parkade/jobs/{}", stored(job))).ok()
+pub fn channel(job: JobId) -> ChannelName {
+    ChannelName::own(&format!("jobs/{}", stored(job)))
 }

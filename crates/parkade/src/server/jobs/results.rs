@@ -101,7 +101,17 @@ impl Server {
         if !self.jobs.store.is_open() {
             // Told in the next turn: the core is in the middle of something.
             self.jobs.never_stored.push(request);
-        } else if !(self.ends_it(request) && self.jobs.cancelling.hold(job, request)) {
+        } else if self.ends_it(request) {
+            self.jobs.ends.push((request, job));
+        } else {
+            self.find_job(request, job);
+        }
+    }
+
+    /// Ends the job for a request that was admitted. It is answered when it is known whether the job will end; ending one twice is ending it once.
+    pub(super) fn end_for(&mut self, request: RequestId, job: JobId) {
+        self.cancel_job(job, None);
+        if !self.jobs.cancelling.hold(job, request) {
             self.find_job(request, job);
         }
     }

@@ -29,13 +29,11 @@ impl Server {
         let id = arrival.parameters.first().and_then(|text| text.parse().ok());
         let Some(job) = id.map(core) else { return Destination::NotFound };
         exchange.route = Some(route);
-        let channel = progress::channel(job).filter(|_| accepts_events(&arrival.head));
+        let channel = accepts_events(&arrival.head).then(|| progress::channel(job));
         let asks = &mut exchange.jobs.get_or_insert_default().asks;
         let wait = if arrival.head.method() == "DELETE" {
+            // Nothing happens before the core has admitted the request: it asks for the job then.
             *asks = JobAsked::End;
-            if self.jobs.store.is_open() {
-                self.cancel_job(job, None);
-            }
             Wait::Job { job, timeout: Some(Duration::ZERO) }
         } else if let Some(channel) = channel {
             *asks = JobAsked::Events(job);

@@ -41,7 +41,7 @@ impl Server {
             return self.tell(Event::JobsNotClaimed);
         }
         let name = |allowance: &Allowance| parkade_jobs::Allowance {
-            queue: self.jobs.queue_name(allowance.queue).into(),
+            queue: self.jobs.queues.name(allowance.queue).into(),
             count: allowance.count,
             places: allowance.places,
             rate: allowance.rate.map(|Rate { period, capacity }| parkade_jobs::Rate { period, capacity }),
@@ -68,7 +68,7 @@ impl Server {
 
     fn begin_run(&mut self, job: Claimed) -> ClaimedJob {
         let request = self.http.enter_nobody();
-        let queue = self.jobs.queue(&job.queue);
+        let queue = self.jobs.queues.number(&job.queue);
         let standard = self.jobs.deadline;
         let policy = self.jobs.specs.get(&job.name).map(|spec| JobPolicy {
             concurrent: spec.concurrent,
