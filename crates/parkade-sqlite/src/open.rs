@@ -89,6 +89,10 @@ fn folder(file: &Path) -> Result<(), Failure> {
 /// A file that there is not yet is made for this user alone; SQLite gives what it makes beside it the same mode. What goes wrong here SQLite meets too,
 /// and says.
 fn make(file: &Path) {
+    // These are no files: SQLite keeps such a database in memory, or deletes it.
+    if matches!(file.as_os_str().as_encoded_bytes(), b"" | b":memory:") {
+        return;
+    }
     let _ = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
 }
 

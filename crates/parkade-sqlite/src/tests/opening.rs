@@ -1,5 +1,6 @@
 //! How a file is opened, and what happens when it cannot be.
 
+use std::os::unix::fs::PermissionsExt;
 use std::time::Instant;
 
 use parkade_sql::{FailureKind, Reach};
@@ -17,6 +18,18 @@ fn nothing_is_opened_before_the_first_query() {
     assert_eq!((status.reach, status.slots.len()), (Reach::Up, 3));
     assert!(status.product.starts_with("SQLite 3."), "{}", status.product);
     assert_eq!(status.counts.connects, 1);
+}
+
+#[test]
+fn a_file_that_is_made_is_for_its_user_alone() {
+    let folder = Folder::new();
+    std::fs::set_permissions(&folder.0, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let file = folder.file();
+    let mut owner = Owner::of(file.clone(), folder, options());
+    owner.run("CREATE TABLE t (n)").unwrap();
+    for found in std::fs::read_dir(file.parent().unwrap()).unwrap().map(Result::unwrap) {
+        assert_eq!(found.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{found:?}");
+    }
 }
 
 #[test]
