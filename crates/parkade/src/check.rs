@@ -44,7 +44,8 @@ async fn load(application: &Application) -> Result<Told, Error> {
         workers.flush();
         workers.ready().await?;
         let mut events = Vec::new();
-        workers.turn(&mut events)?;
+        // Nobody else waits; there is only one to be read from.
+        workers.turn(&mut events, std::time::Instant::now())?;
         for event in events {
             match event {
                 WorkerEvent::Ready { application, .. } => {

@@ -38,6 +38,8 @@ pub struct Report {
     pub workers: Vec<Worker>,
     pub connections: Connections,
     pub memory: Memory,
+    #[serde(default)]
+    pub turns: Turns,
     pub log: Log,
     pub limits: Limits,
     pub counts: Totals,
@@ -55,6 +57,14 @@ pub struct Code {
     pub reloading: bool,
     /// `done` or `given up`.
     pub last_reload: Option<String>,
+}
+
+/// Of the thread that decides.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Turns {
+    /// Those that took longer than 10 ms.
+    pub long: u64,
+    pub longest: f64,
 }
 
 /// Requests by state.

@@ -20,7 +20,7 @@ use super::connection::{Connection, FarEnd, Step, Turn};
 use super::departure::Departure;
 use super::forwarded;
 use super::head::Head;
-use super::limits::{ACCEPT_PAUSE, READ_BYTES_MAX, TURN_ACCEPTS_MAX, TURN_EVENTS_MAX};
+use super::limits::{ACCEPT_PAUSE, READ_BYTES_MAX, TURN_ACCEPTS_MAX, TURN_EVENTS_MAX, TURN_TIME};
 use super::listen::Listener;
 use super::roll::{Client, Roll};
 use super::socket::{Peer, Socket};
@@ -143,7 +143,11 @@ impl Lot {
 
     /// Waits until there is something to do. Cancel safe.
     pub async fn ready(&self) -> io::Result<()> {
-        if !self.again.is_empty() || !self.bereft.is_empty() || self.accepting == Accepting::Due {
+        if !self.again.is_empty()
+            || !self.told.is_empty()
+            || !self.bereft.is_empty()
+            || self.accepting == Accepting::Due
+        {
             return Ok(());
         }
         self.poll.ready().await
@@ -157,11 +161,36 @@ impl Lot {
         departures: &mut Vec<Departure>,
     ) -> io::Result<()> {
         self.tell_time();
-        // First those from the last turn: no slot of theirs can have been taken by another connection.
-        for slot in std::mem::take(&mut self.again) {
+        let until = Instant::now() + TURN_TIME;
+        // First those from earlier turns. A slot of theirs that another connection has taken since is looked at for nothing.
+        let mut again = std::mem::take(&mut self.again);
+        self.again = again.split_off(again.len().min(TURN_EVENTS_MAX));
+        for slot in again {
             self.advance(slot, roll, events, departures);
         }
-        self.told.clear();
+        if self.told.is_empty() {
+            self.take_told()?;
+        }
+        let mut told = std::mem::take(&mut self.told).into_iter();
+        for (token, readable, writable, far) in told.by_ref() {
+            self.was_told(token, readable, writable, far, (roll, events, departures));
+            if Instant::now() >= until {
+                break;
+            }
+        }
+        self.told = told.collect();
+        if self.accepting == Accepting::Full && !self.is_full() {
+            self.accepting = Accepting::Due;
+        }
+        // Last, so that a new connection gets no event that was meant for the one before it in its slot.
+        if self.accepting == Accepting::Due && self.told.is_empty() {
+            self.accept();
+        }
+        self.tell(roll, events);
+        Ok(())
+    }
+
+    fn take_told(&mut self) -> io::Result<()> {
         for event in self.poll.take()? {
             let far = match (event.is_write_closed() || event.is_error(), event.is_read_closed()) {
                 (true, _) => FarEnd::Gone,
@@ -170,33 +199,33 @@ impl Lot {
             };
             self.told.push((event.token().0, event.is_readable(), event.is_writable(), far));
         }
-        for (token, readable, writable, far) in std::mem::take(&mut self.told) {
-            if token >= LISTENER_TOKENS {
-                if matches!(self.accepting, Accepting::Idle | Accepting::Broken { .. }) {
-                    self.accepting = Accepting::Due;
-                }
-            } else {
-                let step = self.with(token, |connection, turn| {
-                    connection.note(readable, far);
-                    if writable && let Some((request, bytes)) = connection.flush(turn.now) {
-                        events.push(HttpEvent::Taken { request, bytes });
-                    }
-                    connection.advance(turn)
-                });
-                if let Some(step) = step {
-                    self.step(token, step, roll, events, departures);
-                }
-            }
-        }
-        if self.accepting == Accepting::Full && !self.is_full() {
-            self.accepting = Accepting::Due;
-        }
-        // Last, so that a new connection gets no event that was meant for the one before it in its slot.
-        if self.accepting == Accepting::Due {
-            self.accept();
-        }
-        self.tell(roll, events);
         Ok(())
+    }
+
+    fn was_told(
+        &mut self,
+        token: usize,
+        readable: bool,
+        writable: bool,
+        far: FarEnd,
+        (roll, events, departures): (&mut Roll, &mut Vec<HttpEvent>, &mut Vec<Departure>),
+    ) {
+        if token >= LISTENER_TOKENS {
+            if matches!(self.accepting, Accepting::Idle | Accepting::Broken { .. }) {
+                self.accepting = Accepting::Due;
+            }
+            return;
+        }
+        let step = self.with(token, |connection, turn| {
+            connection.note(readable, far);
+            if writable && let Some((request, bytes)) = connection.flush(turn.now) {
+                events.push(HttpEvent::Taken { request, bytes });
+            }
+            connection.advance(turn)
+        });
+        if let Some(step) = step {
+            self.step(token, step, roll, events, departures);
+        }
     }
 
     /// What connections did that is no step of theirs.

@@ -5,14 +5,17 @@ mod client_text;
 mod exchange;
 mod hear;
 pub mod jobs;
+mod limits;
 mod messages;
 mod publishing;
+mod put_off;
 mod queries;
 mod refusal;
 mod replies;
 mod report;
 mod seconds;
 mod tables;
+mod turns;
 
 use std::io;
 use std::time::Duration;
@@ -32,15 +35,19 @@ use exchange::{Exchanges, Kept};
 pub use jobs::Jobs;
 use messages::Messages;
 use parkade_wire::Response;
+use put_off::PutOff;
 use queries::{Asked, Queries};
 use tables::Tables;
+use turns::{Part, Share, Turns};
 
 /// Turns between two looks at what else the runtime has to do (admin, HTTP/2, signals).
 const TURNS_WITHOUT_YIELD: u32 = 8;
 /// How often the memory of workers is measured.
 const MEASURE_INTERVAL: Duration = Duration::from_secs(1);
 /// So many turns empty a full backlog (`TURN_ACCEPTS_MAX` each) and read what its clients have sent.
-const LAST_CALL_TURNS: u32 = 24;
+const LAST_CALL_TURNS: u32 = 96;
+/// With what was left over from each.
+const LAST_CALL_TURNS_MAX: u32 = 1_000;
 /// When everything has ended, connections have this long to close properly.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -56,6 +63,15 @@ pub enum Input {
     Drain,
     /// The second SIGINT, or SIGQUIT.
     Stop,
+}
+
+/// Why a turn begins.
+enum Woken {
+    /// Somebody is ready, or it is time for something.
+    Ready,
+    Input(Input),
+    Sweep,
+    Measure,
 }
 
 /// What a worker said that the core is deciding about: whoever carries out the decision finds it here.
@@ -84,7 +100,9 @@ pub struct Server {
     tables: Tables,
     hand: Hand,
     effects: Vec<Effect>,
-    /// What clients and workers have said and the core has not been told: empty between turns, kept for their memory.
+    put_off: PutOff,
+    turns: Turns,
+    /// What clients and workers have said and the core has not been told, for its share of a turn was over.
     said: Vec<HttpEvent>,
     told: Vec<WorkerEvent>,
     reported: Vec<DatabaseEvent>,
@@ -162,6 +180,8 @@ impl Server {
             tables: Tables::default(),
             hand: Hand::Empty,
             effects: Vec::new(),
+            put_off: PutOff::default(),
+            turns: Turns::default(),
             said: Vec::new(),
             told: Vec::new(),
             reported: Vec::new(),
@@ -191,17 +211,22 @@ impl Server {
         let mut turns = 0;
         while self.exit.is_none() {
             let due = [self.core.next_due(), self.drain_at, self.recurring_due()].into_iter().flatten().min();
-            tokio::select! {
-                ready = self.http.ready() => ready?,
-                ready = self.workers.ready() => ready?,
-                ready = self.databases.ready() => self.databases.wake(ready)?,
-                ready = self.jobs.ready() => ready?,
-                Some(input) = inputs.recv() => self.hear_input(input),
-                () = sleep_until(self.clock, due) => {}
-                _ = sweep.tick() => self.sweep(),
-                _ = measure.tick() => self.measure(),
-            }
+            let goes_on = self.has_more();
+            let woken = tokio::select! {
+                ready = self.http.ready() => ready.map(|()| Woken::Ready)?,
+                ready = self.workers.ready() => ready.map(|()| Woken::Ready)?,
+                ready = self.databases.ready() => self.databases.wake(ready).map(|()| Woken::Ready)?,
+                ready = self.jobs.ready() => ready.map(|()| Woken::Ready)?,
+                Some(input) = inputs.recv() => Woken::Input(input),
+                () = sleep_until(self.clock, due) => Woken::Ready,
+                () = std::future::ready(()), if goes_on => Woken::Ready,
+                _ = sweep.tick() => Woken::Sweep,
+                _ = measure.tick() => Woken::Measure,
+            };
+            self.turns.begin(self.clock.now());
+            self.wake(woken);
             self.turn()?;
+            self.turns.end(self.clock.now());
             if self.now.since(Moment::default()) < START
                 && let Some(why) = self.jobs.unusable()
             {
@@ -216,24 +241,44 @@ impl Server {
         Ok(self.exit.unwrap_or(ExitReason::Drained))
     }
 
-    /// Everything that can be done without waiting: whoever was ready, the others are asked too, so that work comes in batches.
+    fn wake(&mut self, woken: Woken) {
+        let part = match woken {
+            Woken::Ready => return,
+            Woken::Input(input) => {
+                self.hear_input(input);
+                Part::Inputs
+            }
+            Woken::Sweep => {
+                self.sweep();
+                Part::Sweep
+            }
+            Woken::Measure => {
+                self.measure();
+                Part::Sweep
+            }
+        };
+        self.did(part, 1);
+    }
+
+    fn did(&mut self, part: Part, count: usize) {
+        self.turns.did(self.clock.now(), part, count);
+    }
+
+    /// Whether shares of a turn were over before everything was done.
+    fn has_more(&self) -> bool {
+        !(self.said.is_empty() && self.told.is_empty() && self.reported.is_empty() && self.put_off.is_empty())
+            || self.jobs.has_replies()
+    }
+
+    /// Everything that can be done without waiting: whoever was ready, the others are asked too, so that work comes in batches. Each has a share
+    /// of the time; who has not been heard to the end is not read from before.
     fn turn(&mut self) -> io::Result<()> {
-        let mut said = std::mem::take(&mut self.said);
-        self.http.turn(&mut said)?;
-        self.now = self.clock.now();
-        for event in said.drain(..) {
-            self.hear_http(event);
-        }
-        self.said = said;
-        let mut told = std::mem::take(&mut self.told);
-        self.workers.turn(&mut told)?;
-        self.now = self.clock.now();
-        for event in told.drain(..) {
-            self.hear_worker(event);
-        }
-        self.told = told;
+        self.turn_clients()?;
+        self.turn_workers()?;
         self.turn_databases()?;
-        self.turn_jobs()?;
+        self.turn_jobs(Share::begin())?;
+        self.did(Part::Jobs, 1);
+        self.now = self.clock.now();
         if self.core.next_due().is_some_and(|due| due <= self.now) {
             self.tell(Event::Tick);
         }
@@ -244,8 +289,53 @@ impl Server {
             self.drain_at = None;
             self.tell(Event::Drain { grace: self.grace });
         }
+        self.did(Part::Timers, 1);
         self.workers.flush();
+        self.did(Part::Sending, 1);
+        if !self.put_off.is_empty() {
+            let count = self.go_on(Share::begin());
+            self.did(Part::Answers, count);
+        }
         Ok(())
+    }
+
+    fn turn_clients(&mut self) -> io::Result<()> {
+        let mut said = std::mem::take(&mut self.said);
+        if said.is_empty() {
+            self.http.turn(&mut said)?;
+            self.did(Part::Sockets, said.len());
+        }
+        self.now = self.clock.now();
+        let count = said.len();
+        self.said = self.hear(said, Share::begin(), Self::hear_http);
+        self.did(Part::Requests, count - self.said.len());
+        Ok(())
+    }
+
+    fn turn_workers(&mut self) -> io::Result<()> {
+        let mut told = std::mem::take(&mut self.told);
+        if told.is_empty() {
+            self.workers.turn(&mut told, Share::begin().end())?;
+            self.did(Part::Links, told.len());
+        }
+        self.now = self.clock.now();
+        let count = told.len();
+        self.told = self.hear(told, Share::begin(), Self::hear_worker);
+        self.did(Part::Frames, count - self.told.len());
+        Ok(())
+    }
+
+    /// Hears one after the other until the share is over; gives what is left.
+    fn hear<T>(&mut self, mut events: Vec<T>, share: Share, hear: impl Fn(&mut Self, T)) -> Vec<T> {
+        let mut rest = events.drain(..);
+        for event in rest.by_ref() {
+            hear(self, event);
+            if share.is_over() {
+                break;
+            }
+        }
+        let left: Vec<T> = rest.collect();
+        if left.is_empty() { events } else { left }
     }
 
     /// What was asked of them in this turn goes out in it, and what they have said is heard.
@@ -253,21 +343,25 @@ impl Server {
         if !self.databases.are_due() && self.reported.is_empty() {
             return Ok(());
         }
-        let mut reported = std::mem::take(&mut self.reported);
-        self.databases.turn(self.clock.at(self.now), &mut reported)?;
         // Hearing one may bring another: of a database that there is not.
-        while !reported.is_empty() {
-            reported.drain(..).for_each(|event| self.hear_database(event));
-            std::mem::swap(&mut reported, &mut self.reported);
+        let mut reported = std::mem::take(&mut self.reported);
+        if reported.is_empty() {
+            self.databases.turn(self.clock.at(self.now), &mut reported)?;
         }
-        self.reported = reported;
+        let count = reported.len();
+        let mut left = self.hear(reported, Share::begin(), Self::hear_database);
+        left.append(&mut self.reported);
+        self.reported = left;
+        self.did(Part::Databases, count);
         Ok(())
     }
 
     /// Closes the doors, politely. Who stands in a backlog believes to be connected, and may have sent a request already; who has just come in
     /// is about to. The drain begins when they have been heard.
     fn last_call(&mut self) {
-        for _ in 0..LAST_CALL_TURNS {
+        let mut turns = 0;
+        while turns < LAST_CALL_TURNS || self.has_more() && turns < LAST_CALL_TURNS_MAX {
+            turns += 1;
             if let Err(error) = self.turn() {
                 tracing::warn!(%error, "the last call before the stop was cut short");
                 break;
@@ -306,6 +400,7 @@ impl Server {
     }
 
     fn carry_out(&mut self, mut effects: Vec<Effect>) {
+        let count = effects.len();
         let mut rest = effects.drain(..);
         while let Some(effect) = rest.next() {
             if let Effect::Call { request, worker, outcome } = effect {
@@ -318,7 +413,7 @@ impl Server {
                     rest.next();
                 }
                 self.call(worker, outcome, &requests);
-            } else {
+            } else if let Some(effect) = self.put_off.take(effect, count) {
                 self.act(effect);
             }
         }
@@ -330,6 +425,8 @@ impl Server {
     /// the stores hear the last of what ran.
     async fn farewell(&mut self, inputs: &mut mpsc::Receiver<Input>) -> io::Result<()> {
         let grace = if self.exit == Some(ExitReason::Drained) { self.grace } else { Duration::ZERO };
+        // A client whose answer was put off is there.
+        self.go_on(Share::endless());
         let began = Instant::now();
         let (last, mut end) = (began + grace, began + FAREWELL);
         self.databases.end(self.clock.at(self.clock.now()));
@@ -355,7 +452,7 @@ impl Server {
                 }
             })
             .await;
-            let mut said = Vec::new();
+            let mut said = std::mem::take(&mut self.said);
             self.http.turn(&mut said)?;
             for event in said {
                 if let HttpEvent::Arrived { request, .. } = event {

@@ -7,6 +7,7 @@ use parkade_core::{Cursor, Event, MessageId, Refusal, RequestId, RouteId};
 use super::exchange::Kept;
 use super::messages::Event as StreamEvent;
 use super::tables::Standing;
+use super::turns::Share;
 use super::{Hand, Server, refusal};
 use crate::http::Purpose;
 use crate::http::answer::{BadAnswer, Field};
@@ -172,6 +173,7 @@ impl Server {
 
     /// What is no message of the channel, behind what this stream has had of it.
     pub(super) fn feed_alone(&mut self, request: RequestId, cursor: Cursor, told: &[u8]) {
+        self.go_on(Share::endless());
         let event = StreamEvent::new(&format!("id: {cursor}\n"), Some(told));
         self.exchanges.note_answer(request, None, event.plain.len());
         self.http.event(request, &event.chunked, &event.plain);

@@ -6,7 +6,7 @@ use parkade_core::{Event, QueryId};
 use parkade_sql::Reach;
 
 use super::Server;
-use crate::admin::report::{Connections, Database as DatabaseReport, Jobs as JobsReport, Query as QueryReport};
+use crate::admin::report::{Connections, Database as DatabaseReport, Jobs as JobsReport, Query as QueryReport, Turns};
 use crate::admin::{Ask, CancelRefused, Readiness, Report, Shell};
 use crate::store::wall;
 
@@ -101,6 +101,7 @@ impl Server {
             target: self.about.target.clone(),
             uptime: self.clock.now().since(parkade_core::Moment::default()),
             connections: Connections { http1: connections.http1, http2: connections.http2, broken: connections.broken },
+            turns: Turns { long: self.turns.long_count, longest: self.turns.longest.as_secs_f64() },
             parked_bytes: self.exchanges.kept_bytes(),
             request_bytes: self.http.request_bytes(),
             log_lines_dropped: self.about.dropped.lines(),

@@ -10,12 +10,12 @@ use super::session::Audience;
 use super::{REPORTS, Workers};
 
 impl Workers {
-    /// Takes what the workers have to say, of each a bounded part.
-    pub fn turn(&mut self, events: &mut Vec<WorkerEvent>) -> io::Result<()> {
+    /// Takes what the workers have to say, of each a bounded part, and of further ones nothing from `until` on.
+    pub fn turn(&mut self, events: &mut Vec<WorkerEvent>, until: std::time::Instant) -> io::Result<()> {
         self.forget();
         self.notice()?;
         self.take_reports();
-        self.read(events);
+        self.read(events, until);
         if !self.ending.is_empty() {
             self.end(events);
         }
@@ -56,23 +56,32 @@ impl Workers {
         }
     }
 
-    fn read(&mut self, events: &mut Vec<WorkerEvent>) {
-        let mut readable = std::mem::take(&mut self.readable);
-        readable.retain(|id| {
-            let Some(worker) = self.crew.get_mut(id) else { return false };
-            if self.held_up.contains(id) {
-                return false;
+    /// At least one; who is not read any more comes first in the next turn.
+    fn read(&mut self, events: &mut Vec<WorkerEvent>, until: std::time::Instant) {
+        let mut unread = std::mem::take(&mut self.readable).into_iter();
+        let mut again = Vec::new();
+        for id in unread.by_ref() {
+            if self.read_from(id, events) {
+                again.push(id);
             }
-            let more = worker.read(&mut self.piece, &mut Audience { places: &mut self.places, events });
-            if worker.has_to_flush() {
-                self.sending.push(*id);
+            if std::time::Instant::now() >= until {
+                break;
             }
-            if worker.is_ending() {
-                self.note_ending(*id);
-            }
-            more
-        });
-        self.readable = readable;
+        }
+        self.readable = unread.chain(again).collect();
+    }
+
+    /// Whether it may have more to say.
+    fn read_from(&mut self, id: WorkerId, events: &mut Vec<WorkerEvent>) -> bool {
+        let Some(worker) = self.crew.get_mut(&id).filter(|_| !self.held_up.contains(&id)) else { return false };
+        let more = worker.read(&mut self.piece, &mut Audience { places: &mut self.places, events });
+        if worker.has_to_flush() {
+            self.sending.push(id);
+        }
+        if worker.is_ending() {
+            self.note_ending(id);
+        }
+        more
     }
 
     /// Goes on with those that are ending, and tells of those that are gone.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use parkade_core::{ChannelStatus, Counts, LimitsStatus, Status, Tally, WaitStatus, WorkerId, WorkerStatus};
 
 use super::{
-    Channel, Channels, Code, Connections, Database, Jobs, Limits, Lives, Log, Memory, QueryTimes, Report, Totals, Wait,
-    Worker,
+    Channel, Channels, Code, Connections, Database, Jobs, Limits, Lives, Log, Memory, QueryTimes, Report, Totals,
+    Turns, Wait, Worker,
 };
 use crate::admin::Ended;
 use crate::words;
@@ -18,6 +18,7 @@ pub struct Shell {
     pub target: String,
     pub uptime: Duration,
     pub connections: Connections,
+    pub turns: Turns,
     /// Bytes that are kept for parked requests.
     pub parked_bytes: usize,
     pub request_bytes: usize,
@@ -75,6 +76,7 @@ impl Report {
             databases: shell.databases,
             jobs,
             connections: shell.connections,
+            turns: shell.turns,
             memory: Memory {
                 resident_bytes: resident_bytes(),
                 parked_bytes: shell.parked_bytes,

@@ -22,6 +22,7 @@ use parkade_jobs::sqlite::OpenError;
 use parkade_jobs::{Command, Counts, Fault, Reply, Tag};
 
 use super::Server;
+use super::turns::Share;
 use crate::store::{Store, wall};
 use asked::{Question, RunEnd};
 use cancelling::Cancelling;
@@ -96,6 +97,11 @@ pub struct Jobs {
 }
 
 impl Jobs {
+    /// Whether some of what the store has answered was not heard yet.
+    pub fn has_replies(&self) -> bool {
+        !self.replies.is_empty()
+    }
+
     /// `deadline`: of an attempt, where the application says nothing.
     pub fn new(store: Store, deadline: Option<std::time::Duration>) -> Self {
         Self {
@@ -196,14 +202,13 @@ impl Server {
         Ok(())
     }
 
-    /// What the store has answered since.
-    pub(super) fn turn_jobs(&mut self) -> std::io::Result<()> {
+    /// What the store has answered since, until the share is over.
+    pub(super) fn turn_jobs(&mut self, share: Share) -> std::io::Result<()> {
         let mut replies = std::mem::take(&mut self.jobs.replies);
-        self.jobs.store.turn(&mut replies)?;
-        for reply in replies.drain(..) {
-            self.hear_store(reply);
+        if replies.is_empty() {
+            self.jobs.store.turn(&mut replies)?;
         }
-        self.jobs.replies = replies;
+        self.jobs.replies = self.hear(replies, share, Self::hear_store);
         if self.jobs.store.take_hint() {
             self.tell(Event::JobsReady { after: None });
         }
@@ -231,7 +236,7 @@ impl Server {
         if !self.jobs.store.is_open() {
             return Ok(true);
         }
-        self.turn_jobs()?;
+        self.turn_jobs(Share::endless())?;
         // What was refused has this time, too.
         for end in std::mem::take(&mut self.jobs.unnoted) {
             self.note(end);

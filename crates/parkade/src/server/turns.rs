@@ -1,0 +1,144 @@
+//! How long the turns of the deciding thread take, and with what.
+//!
+//! One thread decides, so whatever takes long in one turn delays everybody else. Each part of a turn has a share of time; what is left over is
+//! left for the next turn. A turn that takes long all the same is counted and told.
+
+use std::time::{Duration, Instant};
+
+use parkade_core::Moment;
+
+use super::limits::{SHARE, TOLD_INTERVAL, TURN_LONG, TURN_TOO_LONG};
+
+/// What a turn did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    Inputs,
+    Sockets,
+    Requests,
+    Links,
+    Frames,
+    Databases,
+    Jobs,
+    Timers,
+    Answers,
+    Sweep,
+    Sending,
+}
+
+/// The turns since the start.
+#[derive(Debug, Default)]
+pub struct Turns {
+    /// Those that took longer than [`TURN_LONG`].
+    pub long_count: u64,
+    pub longest: Duration,
+    began: Moment,
+    marked: Moment,
+    /// What the turn in hand did for longest, for how long, and how many of it there were.
+    most: Option<(Part, Duration, usize)>,
+    told: Option<Moment>,
+    untold_count: u64,
+}
+
+/// When a part of a turn is to give way to the others.
+#[derive(Debug, Clone, Copy)]
+pub struct Share(Instant);
+
+impl Share {
+    pub fn begin() -> Self {
+        Self(Instant::now() + SHARE)
+    }
+
+    /// Where nobody else is waiting.
+    pub fn endless() -> Self {
+        Self(Instant::now() + Duration::from_secs(86_400 * 365))
+    }
+
+    pub fn is_over(self) -> bool {
+        Instant::now() >= self.0
+    }
+
+    pub fn end(self) -> Instant {
+        self.0
+    }
+}
+
+impl Turns {
+    pub fn begin(&mut self, now: Moment) {
+        (self.began, self.marked, self.most) = (now, now, None);
+    }
+
+    /// A part of the turn is done, with so many of whatever it is about.
+    pub fn did(&mut self, now: Moment, part: Part, count: usize) {
+        let took = now.since(self.marked);
+        self.marked = now;
+        if self.most.is_none_or(|(_, most, _)| took > most) {
+            self.most = Some((part, took, count));
+        }
+    }
+
+    pub fn end(&mut self, now: Moment) {
+        let took = now.since(self.began);
+        self.longest = self.longest.max(took);
+        if took >= TURN_LONG {
+            self.long_count += 1;
+            self.untold_count += 1;
+            if self.told.is_none_or(|told| now.since(told) >= TOLD_INTERVAL) {
+                self.tell(took);
+                (self.told, self.untold_count) = (Some(now), 0);
+            }
+        }
+    }
+
+    fn tell(&self, took: Duration) {
+        let (part, most, count) = self.most.unwrap_or((Part::Inputs, took, 0));
+        let [took, most] = [took, most].map(|time| time.as_millis());
+        let words = format!("a turn took {took} ms, {most} of them {} ({count})", part.words());
+        let others = self.untold_count - 1;
+        if took >= TURN_TOO_LONG.as_millis() {
+            tracing::warn!(others, "{words}: everybody else waited");
+        } else {
+            tracing::info!(others, "{words}");
+        }
+    }
+}
+
+impl Part {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Inputs => "what operators asked",
+            Self::Sockets => "reading from clients",
+            Self::Requests => "deciding about clients",
+            Self::Links => "reading from workers",
+            Self::Frames => "deciding about workers",
+            Self::Databases => "queries",
+            Self::Jobs => "jobs",
+            Self::Timers => "timers",
+            Self::Answers => "answers to many at once",
+            Self::Sweep => "looking over connections and workers",
+            Self::Sending => "writing to workers",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_turn_is_counted_with_what_it_did_for_longest() {
+        let at = |millis: u64| Moment::from_nanos(millis * 1_000_000);
+        let mut turns = Turns::default();
+        turns.begin(at(0));
+        turns.did(at(2), Part::Sockets, 7);
+        turns.did(at(9), Part::Frames, 1_000);
+        turns.end(at(9));
+        assert_eq!((turns.long_count, turns.longest), (0, Duration::from_millis(9)));
+        turns.begin(at(100));
+        turns.did(at(102), Part::Sockets, 7);
+        turns.did(at(110), Part::Frames, 1_000);
+        turns.did(at(111), Part::Sending, 2);
+        assert_eq!(turns.most, Some((Part::Frames, Duration::from_millis(8), 1_000)));
+        turns.end(at(111));
+        assert_eq!((turns.long_count, turns.longest), (1, Duration::from_millis(11)));
+    }
+}
