@@ -5,6 +5,7 @@ By hand, `python -m tests.harness.prober`: what happens to it while something co
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
 import subprocess
@@ -57,7 +58,7 @@ def probe(host: str, port: int, target: str) -> None:
             began = time.perf_counter()
             assert client.get(target).status == 200
             slowest = max(slowest, time.perf_counter() - began)
-            time.sleep(0.001)
+            over.wait(0.001)
     print(slowest, flush=True)
 
 
@@ -76,7 +77,7 @@ def main(count: int) -> None:
         print(f"{what:>32}: {prober.slowest * 1e3:6.1f} ms   {turns}", flush=True)
 
     try:
-        told("nothing, for two seconds", lambda: time.sleep(2))
+        told("nothing, for two seconds", lambda: threading.Event().wait(2))
         with Crowd(server.address, count) as crowd:
             for _ in range(2):
                 told(f"{count} begin to wait", lambda: (crowd.ask("/next/all"), server.until_parked(count, 60)))
@@ -87,7 +88,7 @@ def main(count: int) -> None:
             told("a reload", server.reload)
             told("they begin to wait", lambda: (crowd.ask("/next/all"), server.until_parked(count, 60)))
             told("they all leave", lambda: (crowd.__exit__(), server.until_parked(0, 60)))
-            told("nothing, for two seconds", lambda: time.sleep(2))
+            told("nothing, for two seconds", lambda: threading.Event().wait(2))
         print("\n".join(line for line in server.log().splitlines() if "a turn took" in line))
     finally:
         server.dispose()
@@ -95,8 +96,6 @@ def main(count: int) -> None:
 
 def kill_workers(server: Any) -> None:
     """And waits for others."""
-    import os
-
     (pid,) = server.worker_pids()
     os.kill(pid, signal.SIGKILL)
     server.until(lambda status: [w["pid"] for w in status["workers"] if w["state"] == "ready"] not in ([], [pid]))
