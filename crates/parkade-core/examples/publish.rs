@@ -10,7 +10,7 @@ use parkade_core::{
 fn main() {
     let waiters = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(19_500);
     for (what, event) in [
-        ("publish", Event::Published { channel: channel(), message: MessageId(1), bytes: 100 }),
+        ("publish", Event::Published { channel: channel(), message: MessageId(1), bytes: 100, by: None }),
         ("drain", Event::Drain { grace: Duration::ZERO }),
         ("reload, its first worker ready", Event::Reload),
     ] {
