@@ -7,9 +7,9 @@ use crate::limits;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// Worker processes to keep ready; at least one is kept.
+    /// Worker processes for requests to keep ready; at least one is kept.
     pub workers: u32,
-    /// Workers beside these that run nothing but jobs. 0: jobs are run by the same workers as requests.
+    /// The same for jobs, if the application declares any. 0: none is run here.
     pub job_workers: u32,
     /// Of jitter: the same seed, the same decisions.
     pub seed: u64,
@@ -68,7 +68,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             workers: 1,
-            job_workers: 0,
+            job_workers: 1,
             seed: 0,
             epoch: 1,
             queued_count_max: limits::QUEUED_COUNT_MAX,

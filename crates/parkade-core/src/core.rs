@@ -182,6 +182,7 @@ impl Core {
             self.dispatch();
         }
         self.queue_rate.settled(self.now, self.queue.is_empty() && self.unrouted.is_empty());
+        self.watch_the_waiting();
         self.pull_jobs();
         self.tell_resumed();
         self.tell_dropped();
@@ -194,8 +195,8 @@ impl Core {
             Event::Routed { request, destination } => self.turn(request, Happening::Routed(destination)),
             Event::Left { request } => self.turn(request, Happening::Cancelled(Reason::ClientLeft)),
             Event::CancelledByOperator { request } => self.turn(request, Happening::Cancelled(Reason::Operator)),
-            Event::WorkerReady { worker, table, credit, concurrent } => {
-                self.worker_ready(worker, table, credit, concurrent);
+            Event::WorkerReady { worker, table, credit, concurrent, jobs } => {
+                self.worker_ready(worker, table, credit, concurrent, jobs);
             }
             Event::WorkerFailed { worker } => self.worker_failed(worker),
             Event::WorkerExited { worker } => self.worker_exited(worker),
@@ -253,6 +254,7 @@ impl Core {
                 Bell::Ghost(worker, place) => self.ghost_due(worker, place),
                 Bell::KeptResult(query) => self.forget_result(query),
                 Bell::JobsReady => self.jobs_due(),
+                Bell::ClaimedInVain => self.claimed_in_vain(),
                 Bell::QueriesOver => self.end_queries(),
             }
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::channels::{ChannelName, Cursor, HistoryLimits};
 use crate::id::{JobId, MessageId, QueryId, RequestId, TableId, WorkerId};
-use crate::jobs::{ClaimedJob, QueueBounds, Standing, StoreFault};
+use crate::jobs::{ClaimedJob, DeclaredJobs, QueueBounds, Standing, StoreFault};
 use crate::queries::QueryWait;
 use crate::routes::Destination;
 
@@ -22,8 +22,8 @@ pub enum Event {
     CancelledByOperator { request: RequestId },
 
     // From the workers, in the order in which each wrote it.
-    /// The worker can be given requests.
-    WorkerReady { worker: WorkerId, table: TableId, credit: i64, concurrent: bool },
+    /// The worker can be given requests, or runs of the jobs that its application declares.
+    WorkerReady { worker: WorkerId, table: TableId, credit: i64, concurrent: bool, jobs: DeclaredJobs },
     /// The worker said that it cannot load the application; it will exit by itself.
     WorkerFailed { worker: WorkerId },
     /// The process is gone and its link is read to the end.

@@ -42,7 +42,9 @@ pub use core::Core;
 pub use effect::{Effect, Ending, ExitReason, KillReason, Outcome, Reason, Refusal, ReloadOutcome, Times};
 pub use event::{Event, Publisher, Then, Wait, WorkerError};
 pub use id::{DatabaseId, JobId, LeaseId, MessageId, QueryId, QueueId, RequestId, TableId, WorkerId};
-pub use jobs::{Allowance, ClaimedJob, Failure, JobPolicy, QueueBounds, Rate, Standing, StoreFault, Verdict};
+pub use jobs::{
+    Allowance, ClaimedJob, DeclaredJobs, Failure, JobPolicy, QueueBounds, Rate, Standing, StoreFault, Verdict,
+};
 pub use life::{Refused, State};
 pub use moment::Moment;
 pub use queries::{QueryWait, QueryWork, SharedKey, Sharing};
@@ -52,3 +54,4 @@ pub use report::status::{
 };
 pub use routes::{Destination, Found, RouteError, RouteId, RouteKind, RouteSpec};
 pub use structures::random::Random;
+pub use workers::worker::Role;

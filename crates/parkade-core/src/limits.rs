@@ -66,8 +66,12 @@ pub const KEPT_RESULTS_COUNT_MAX: usize = 1_000;
 /// The same in bytes.
 pub const KEPT_RESULTS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Jobs claimed ahead of workers that run them in well under a millisecond. Then: they stay in the store, for whoever is free.
+/// Jobs claimed before a worker is free for them. Then: they stay in the store, for whoever is free.
 pub const JOBS_AHEAD_COUNT_MAX: u32 = 512;
+/// A job that waited so long for a worker was claimed too early. Then: fewer are.
+pub const CLAIMED_EARLY: Duration = Duration::from_millis(20);
+/// A job that was claimed waits so long for a worker. Then: it goes back to the store, where other servers find it.
+pub const CLAIMED_IN_VAIN: Duration = Duration::from_millis(500);
 /// Jobs given to one event loop at a time. Then: they stay in the store.
 pub const JOBS_IN_A_LOOP_COUNT_MAX: u32 = 256;
 /// The first pause before a job is tried again is drawn from up to this; it doubles with each attempt.

@@ -7,16 +7,11 @@ mod script;
 use std::time::Duration;
 
 use parkade_core::limits::JOBS_AHEAD_COUNT_MAX;
-use parkade_core::{Config, Recycle};
-use script::{Script, check_quietly as check, check_with, quiet as config};
+use parkade_core::{Config, Recycle, Role};
+use script::{Script, check_with, of_jobs};
 
-fn workers(workers: u32) -> Config {
-    Config { workers, ..config() }
-}
-
-/// So many for requests, and one for jobs.
-fn apart(workers: u32) -> Config {
-    Config { workers, job_workers: 1, ..config() }
+fn check(events: &str, effects: &str) {
+    check_with(of_jobs(1), events, effects);
 }
 
 #[test]
@@ -26,11 +21,10 @@ fn jobs_are_claimed_when_there_may_be_some_and_a_worker_could_begin_them() {
     check("jobs ready:1", "claim:1");
     check("ready:1:sync:0 jobs", "");
     check("ready:1:sync:0 jobs credit:1:1", "claim:1");
-    check("ready:1 arrive:a jobs", "");
-    check("ready:1:sync:1 arrive:a jobs wait:1ms answer:a", "relay:a done:a claim:1");
+    check("ready:1 arrive:a jobs", "claim:1");
     check("ready:1:concurrent:7 jobs", "claim:7");
     check("ready:1:concurrent:1000 jobs", "claim:256");
-    check_with(workers(2), "ready:1:concurrent:7 ready:2:concurrent:5 jobs", "claim:12");
+    check_with(of_jobs(2), "ready:1:concurrent:7 ready:2:concurrent:5 jobs", "claim:12");
     check("ready:1 jobs claimed:-", "");
     check("ready:1 jobs claimed:- jobs", "claim:1");
 }
@@ -47,9 +41,9 @@ fn the_store_is_asked_once_at_a_time() {
 #[test]
 fn when_others_are_ready_the_store_is_asked_again() {
     check("ready:1:concurrent jobs claimed:r,s+async:more", "run:r:1");
-    check("ready:1:concurrent jobs claimed:r+async,s+async:more", "run:r:1 run:s:1 claim:1");
-    check("ready:1 jobs claimed:r:more", "run:r:1");
-    check("ready:1 jobs claimed:r:more wait:1ms return:r", "verdict:r:completed done:r claim:1");
+    check("ready:1:concurrent jobs claimed:r+async,s+async:more", "run:r:1 run:s:1 claim:2");
+    check("ready:1 jobs claimed:r:more", "run:r:1 claim:1");
+    check("ready:1 jobs claimed:r:more claimed:s", "");
     check("ready:1 jobs claimed:r wait:1ms return:r", "verdict:r:completed done:r");
 }
 
@@ -63,8 +57,8 @@ fn when_the_next_is_known_the_store_is_asked_then() {
     check("ready:1 jobs:5s jobs:9s wait:5s claimed:- wait:4s", "");
     check("ready:1 jobs:9s jobs:5s wait:5s", "claim:1");
     check("ready:1 jobs:9s jobs:5s wait:5s claimed:-:4s wait:4s", "claim:1");
-    check("ready:1 arrive:a:/endless jobs:5s wait:6s answer:a", "relay:a done:a claim:1");
-    assert_eq!(Script::run(config(), "ready:1 jobs:5s jobs:2s jobs:9s").alarms(), 1);
+    check("jobs:5s wait:6s ready:1", "claim:1");
+    assert_eq!(Script::run(of_jobs(1), "ready:1 jobs:5s jobs:2s jobs:9s").alarms(), 1);
 }
 
 #[test]
@@ -76,29 +70,48 @@ fn a_store_that_does_not_answer_is_asked_again_after_a_while() {
 }
 
 #[test]
-fn quick_workers_have_a_few_jobs_ready_ahead_and_more_when_those_come_too_late() {
-    let quick = "ready:1:sync:4 jobs claimed:r return:r";
-    check(&format!("{quick} jobs"), "claim:5");
+fn more_are_claimed_ahead_when_they_come_too_late_for_workers() {
     let late = |times: usize| {
-        let mut script = Script::run(config(), quick);
-        script.go_on("jobs");
+        let mut script = Script::run(of_jobs(1), "ready:1 jobs");
         for nth in 0..times {
             script.go_on(&format!("claimed:a{nth}:more return:a{nth}"));
         }
         script.go_on("claimed:-:more");
         script.told[0].strip_prefix("claim:").unwrap().parse::<u32>().unwrap()
     };
-    assert_eq!([late(0), late(1), late(2), late(3)], [6, 8, 12, 20]);
-    assert_eq!(late(30), 4 + JOBS_AHEAD_COUNT_MAX);
+    assert_eq!([late(0), late(1), late(2), late(3)], [2, 3, 5, 9]);
+    assert_eq!(late(30), 1 + JOBS_AHEAD_COUNT_MAX);
+}
+
+/// A job may take minutes, whatever those before it took.
+#[test]
+fn no_job_is_sent_ahead() {
+    let quick = "ready:1:sync:9 jobs claimed:p return:p jobs claimed:q return:q jobs";
+    check(&format!("{quick} claimed:r,s"), "run:r:1");
+    check(&format!("{quick} claimed:r,s return:r"), "verdict:r:completed done:r run:s:1");
+    check("ready:1:concurrent:9 jobs claimed:r,s,t+async", "run:r:1");
 }
 
 #[test]
 fn what_waits_for_long_keeps_others_in_the_store() {
-    let most = || Config { running_count_max: 1, ..config() };
-    let ahead = "ready:1:concurrent:9 jobs claimed:r+async,s+async";
-    check_with(most(), &format!("{ahead} wait:20ms jobs"), "claim:7");
-    check_with(most(), &format!("{ahead} wait:21ms jobs"), "");
-    check_with(most(), &format!("{ahead} wait:21ms jobs return:r"), "verdict:r:completed done:r run:s:1 claim:8");
+    let ahead = "ready:1 jobs claimed:r+endless:more claimed:s:more";
+    check(ahead, "claim:1");
+    check(&format!("{ahead} claimed:- wait:20ms jobs"), "claim:1");
+    check(&format!("{ahead} claimed:- wait:21ms jobs"), "");
+    check(&format!("{ahead} claimed:- wait:21ms jobs return:r"), "verdict:r:completed done:r run:s:1 claim:1");
+}
+
+/// Somebody else may begin it meanwhile.
+#[test]
+fn what_waits_for_too_long_goes_back_to_the_store() {
+    let ahead = "ready:1 jobs claimed:r+endless:more claimed:s";
+    check(&format!("{ahead} wait:499ms"), "");
+    check(&format!("{ahead} wait:500ms"), "verdict:s:back cancelled:s:Stopping");
+    check(&format!("{ahead} wait:500ms jobs"), "");
+    check(&format!("{ahead} wait:500ms return:r"), "verdict:r:completed done:r claim:1");
+    let both = "ready:1 ready:2:concurrent:9 jobs claimed:p+endless,q+endless,r";
+    check_with(of_jobs(2), &format!("{both} wait:9s"), "");
+    assert_eq!(Script::run(of_jobs(1), &format!("{ahead} wait:500ms return:r")).alarms(), 0);
 }
 
 #[test]
@@ -129,19 +142,19 @@ fn what_has_ended_has_its_place_in_its_queue_until_its_worker_lets_go_of_it() {
         ("wait:10s", "recall:r:1:Deadline dump:1:Deadline verdict:r:retry:DeadlinePassed cancelled:r:Deadline ping:1"),
     ] {
         let told: Vec<&str> = told.split(' ').collect();
-        assert_eq!(sorted(&Script::run(config(), &format!("{full} {end}")).told), sorted(&told), "{end}");
+        assert_eq!(sorted(&Script::run(of_jobs(1), &format!("{full} {end}")).told), sorted(&told), "{end}");
         check(&format!("{full} {end} jobs"), "claim:8:q1=0");
         check(&format!("{full} {end} jobs claimed:- error:r:cancelled:1"), "claim:9:q1=1");
         check(&format!("{full} jobs {end} claimed:- jobs"), "claim:8:q1=0");
-        let died = Script::run(config(), &format!("{full} {end} jobs claimed:- exited:1"));
+        let died = Script::run(of_jobs(1), &format!("{full} {end} jobs claimed:- exited:1"));
         assert!(died.told.contains(&"start:2".into()), "{:?}", died.told);
         check(&format!("{full} {end} jobs claimed:- exited:1 ready:2:concurrent:9"), "claim:9:q1=1");
     }
-    let back = format!("{full} error:r claimed:s+async+q1+endless jobs reload ready:2:concurrent:9 wait:30s");
+    let back = format!("{full} error:r claimed:s+async+q1+endless jobs reload ready:2 ready:3:concurrent:9 wait:30s");
     check(&format!("{back} claimed:-"), "claim:9:q1=0");
     check(&format!("{back} claimed:- claimed:- error:s:cancelled:1"), "dismiss:1 claim:9:q1=1");
     let waits = "ready:1 ready:2 queue:1:1 claimed:r+q1 park:r:timer:5s:call";
-    check_with(workers(2), &format!("{waits} stop:r"), "verdict:r:cancelled cancelled:r:Operator claim:5:q1=1");
+    check_with(of_jobs(2), &format!("{waits} stop:r"), "verdict:r:cancelled cancelled:r:Operator claim:2:q1=1");
 }
 
 fn sorted<T: ToString>(words: &[T]) -> Vec<String> {
@@ -176,7 +189,7 @@ fn a_queue_begins_so_many_in_a_second() {
 fn a_queue_that_may_run_no_more_is_not_asked_for_because_it_may_begin_more() {
     let both = "ready:1:concurrent:9 queue:1:1:10 claimed:r+async+q1";
     check(both, "run:r:1");
-    let mut script = Script::run(config(), both);
+    let mut script = Script::run(of_jobs(1), both);
     script.go_on("wait:9s");
     assert!(script.told.iter().all(|word| !word.starts_with("claim")), "{:?}", script.told);
     check(&format!("{both} return:r"), "verdict:r:completed done:r claim:9:q1=1");
@@ -186,94 +199,112 @@ fn a_queue_that_may_run_no_more_is_not_asked_for_because_it_may_begin_more() {
 }
 
 #[test]
-fn the_last_worker_that_no_job_takes_up_is_left_to_requests() {
-    check_with(workers(2), "ready:1 ready:2 jobs", "claim:1");
-    check_with(workers(3), "ready:1 ready:2 ready:3 jobs", "claim:2");
-    check_with(workers(2), "ready:1 ready:2 jobs claimed:r,s", "run:r:1");
-    check_with(workers(2), "ready:1 ready:2 jobs claimed:r,s arrive:a", "assign:a:2");
-    check_with(workers(2), "ready:1 ready:2 jobs claimed:r,s wait:1ms return:r", "verdict:r:completed done:r run:s:1");
-    check_with(workers(2), "ready:1 ready:2 arrive:a jobs claimed:r", "run:r:2");
-    check_with(workers(2), "ready:1 jobs claimed:r", "run:r:1");
-}
-
-#[test]
-fn all_workers_are_taken_up_only_by_jobs_that_have_been_quick() {
-    let requests = "ready:1:sync:9 ready:2:sync:9 arrive:x arrive:y answer:x answer:y";
-    check_with(workers(2), &format!("{requests} jobs claimed:r,s"), "run:r:1");
-    let jobs = "jobs claimed:p return:p jobs claimed:r,s";
-    check_with(workers(2), &format!("{requests} {jobs}"), "run:r:1 run:s:2");
-    check_with(workers(2), &format!("{requests} {jobs} jobs return:r wait:1ms claimed:t"), "");
-}
-
-#[test]
-fn a_coroutine_takes_no_loop_up() {
+fn a_job_waits_for_no_other_beside_an_idle_worker() {
+    check_with(of_jobs(2), "ready:1 ready:2 jobs", "claim:2");
+    check_with(of_jobs(2), "ready:1 ready:2 jobs claimed:r,s", "run:r:1 run:s:2");
     let loops = "ready:1:concurrent:2 ready:2:concurrent:2 jobs";
-    check_with(workers(2), &format!("{loops} claimed:r+async,s+async,t+async"), "run:r:1 run:s:2 run:t:1");
-    check_with(workers(2), &format!("{loops} claimed:r,s"), "run:r:1");
-    check_with(workers(2), &format!("{loops} claimed:r,s arrive:a:/async"), "assign:a:2");
-    check_with(workers(2), &format!("{loops} claimed:r,s+async"), "run:r:1 run:s:2");
-    check("ready:1:concurrent:2 jobs claimed:r,s", "run:r:1");
+    check_with(of_jobs(2), &format!("{loops} claimed:r+async,s+async,t+async"), "run:r:1 run:s:2 run:t:1");
+    check_with(of_jobs(2), &format!("{loops} claimed:r,s"), "run:r:1 run:s:2");
 }
 
 #[test]
 fn workers_of_jobs_run_nothing_else_and_others_run_no_jobs() {
-    check_with(apart(1), "", "start:1 start:2");
-    check_with(apart(1), "ready:1 jobs", "");
-    check_with(apart(1), "ready:1 ready:2 jobs", "claim:1");
-    check_with(apart(1), "ready:1 ready:2 jobs claimed:r", "run:r:2");
-    check_with(apart(1), "ready:1 ready:2 jobs claimed:r,s", "run:r:2");
-    check_with(apart(1), "ready:1 ready:2 arrive:a arrive:b", "");
-    check_with(apart(1), "ready:2 ready:1 arrive:a", "assign:a:2");
-    let (ready, not) = (Script::run(apart(1), "ready:1 ready:2"), Script::run(apart(1), "ready:1 ready:2 exited:1"));
+    check("jobs claimed:r", "");
+    check("ready:1 jobs claimed:r", "run:r:1");
+    check("ready:1 jobs claimed:r,s", "run:r:1");
+    check("ready:1 jobs claimed:r arrive:a", "assign:a:0");
+    check("ready:1 arrive:a arrive:b", "");
+    check("ready:1 arrive:a arrive:b jobs", "claim:1");
+    let (ready, not) = (Script::run(of_jobs(1), ""), Script::run(of_jobs(1), "ready:1 exited:0"));
     assert!(ready.core.ready() && !not.core.ready());
-    let roles: Vec<bool> = ready.core.status(ready.now).workers.iter().map(|worker| worker.for_jobs).collect();
-    assert_eq!(roles, [false, true]);
+    assert_eq!(roles(of_jobs(1), "ready:1"), [(1, Role::Requests), (2, Role::Jobs)]);
 }
 
 #[test]
-fn what_a_job_goes_on_with_is_for_the_workers_of_jobs_if_they_can() {
-    let waits = "ready:1 ready:2 jobs claimed:r park:r:timer:5s:call";
-    check_with(apart(1), &format!("{waits} wait:5s"), "call:r:2:elapsed");
-    check_with(apart(1), &format!("{waits} jobs claimed:s+endless wait:5s"), "call:r:1:elapsed");
-    let waits = "ready:1 ready:2 arrive:a park:a:timer:5s:call";
-    check_with(apart(1), &format!("{waits} wait:5s"), "call:a:1:elapsed");
+fn workers_of_jobs_are_there_when_the_application_declares_jobs() {
+    let starts = |config: Config| {
+        let mut script = Script::run(config, "");
+        std::mem::take(&mut script.told)
+    };
+    assert_eq!(starts(of_jobs(1)), ["start:1"]);
+    assert_eq!(starts(of_jobs(3)), ["start:1", "start:2", "start:3"]);
+    assert_eq!(starts(Config { workers: 2, ..of_jobs(1) }), [""; 0]);
+    assert_eq!(starts(of_jobs(0)), ["start:1"]);
+    check_with(of_jobs(0), "ready:1 jobs", "");
+}
+
+#[test]
+fn their_number_follows_what_new_code_declares() {
+    let drops = "ready:1 silent reload ready:2";
+    check(drops, "reloaded:Done drain:0:30s drain:1:30s dismiss:0 dismiss:1");
+    let adds = format!("{drops} declaring reload ready:3");
+    check(&adds, "start:4");
+    check(&format!("{adds} ready:4"), "reloaded:Done drain:2:30s dismiss:2");
+    check(&format!("{adds} failed:4"), "kill:3:NotNeeded reloaded:GivenUp");
+    check(&format!("{drops} jobs"), "");
+}
+
+/// Nobody here runs them any more.
+#[test]
+fn jobs_that_are_left_of_code_that_is_gone_go_back_to_the_store() {
+    let waits = "ready:1 jobs claimed:r park:r:timer:5s:call silent reload ready:2 exited:0 exited:1";
+    check(&format!("{waits} wait:5s"), "verdict:r:back cancelled:r:Stopping");
+    let late = "ready:1 jobs silent reload ready:2";
+    check(&format!("{late} claimed:r"), "verdict:r:back cancelled:r:Stopping");
+}
+
+#[test]
+fn what_a_job_goes_on_with_is_for_the_workers_of_jobs() {
+    let waits = "ready:1 jobs claimed:r park:r:timer:5s:call";
+    check(&format!("{waits} wait:5s"), "call:r:1:elapsed");
+    check(&format!("{waits} jobs claimed:s+endless wait:5s"), "");
+    check(&format!("{waits} jobs claimed:s+endless wait:5s return:s"), "verdict:s:completed done:s call:r:1:elapsed");
+    check("ready:1 arrive:a park:a:timer:5s:call wait:5s", "call:a:0:elapsed");
+}
+
+fn roles(config: Config, events: &str) -> Vec<(u32, Role)> {
+    let script = Script::run(config, events);
+    let status = script.core.status(script.now);
+    let here = status.workers.iter().filter(|worker| worker.state == parkade_core::WorkerState::Ready);
+    here.map(|worker| (worker.worker.0, worker.role)).collect()
 }
 
 #[test]
 fn a_fresh_worker_takes_the_place_of_the_one_that_is_gone() {
-    let roles = |config: Config, events: &str| {
-        let script = Script::run(config, events);
-        let status = script.core.status(script.now);
-        let here = status.workers.iter().filter(|worker| worker.state == parkade_core::WorkerState::Ready);
-        here.map(|worker| (worker.worker.0, worker.for_jobs)).collect::<Vec<_>>()
-    };
-    assert_eq!(roles(apart(1), "ready:1 ready:2 exited:1 ready:3"), [(2, true), (3, false)]);
-    assert_eq!(roles(apart(1), "ready:1 ready:2 exited:2 ready:3"), [(1, false), (3, true)]);
-    assert_eq!(roles(apart(1), "ready:1 ready:2 reload ready:3 ready:4"), [(3, false), (4, true)]);
-    let worn = |worker| format!("ready:1 ready:2 measured:{worker}:2000 ready:3 exited:{worker}");
-    let recycled = || Config { recycle: Recycle { resident_bytes: Some(1000), ..Recycle::default() }, ..apart(1) };
-    assert_eq!(roles(recycled(), &worn(1)), [(2, true), (3, false)]);
-    assert_eq!(roles(recycled(), &worn(2)), [(1, false), (3, true)]);
+    use Role::{Jobs, Requests};
+    assert_eq!(roles(of_jobs(1), "ready:1 exited:0 ready:2"), [(2, Jobs), (3, Requests)]);
+    assert_eq!(roles(of_jobs(1), "ready:1 exited:1 ready:2"), [(1, Requests), (3, Jobs)]);
+    assert_eq!(roles(of_jobs(1), "ready:1 reload ready:2 ready:3"), [(3, Requests), (4, Jobs)]);
+    let worn = |worker| format!("ready:1 measured:{worker}:2000 ready:2 exited:{worker}");
+    let recycled = || Config { recycle: Recycle { resident_bytes: Some(1000), ..Recycle::default() }, ..of_jobs(1) };
+    assert_eq!(roles(recycled(), &worn(0)), [(2, Jobs), (3, Requests)]);
+    assert_eq!(roles(recycled(), &worn(1)), [(1, Requests), (3, Jobs)]);
+}
+
+/// The old one drains as long as its job takes.
+#[test]
+fn a_worn_worker_of_jobs_keeps_no_other_role_from_being_renewed() {
+    let recycled = || Config { recycle: Recycle { resident_bytes: Some(1000), ..Recycle::default() }, ..of_jobs(1) };
+    let long = "ready:1 jobs claimed:r+endless measured:1:2000 ready:2";
+    check_with(recycled(), long, "drain:1:3600s");
+    check_with(recycled(), &format!("{long} measured:0:2000"), "start:3");
+    check_with(recycled(), &format!("{long} measured:0:2000 ready:3"), "drain:0:3600s dismiss:0");
 }
 
 #[test]
-fn requests_are_given_to_workers_before_jobs() {
-    check("ready:1:sync:1 arrive:x arrive:a jobs claimed:r answer:x", "relay:x done:x assign:a:1");
-    check("ready:1:sync:1 arrive:x arrive:a jobs claimed:r answer:x wait:1ms answer:a", "relay:a done:a run:r:1");
-}
-
-#[test]
-fn no_more_run_than_may_jobs_included() {
-    let most = Config { running_count_max: 1, ..config() };
+fn no_more_run_than_may_jobs_and_requests_apart() {
+    let most = || Config { running_count_max: 1, ..of_jobs(1) };
     let two = "ready:1:concurrent:9 jobs claimed:r+async,s+async";
-    check_with(most.clone(), two, "run:r:1");
-    check_with(most.clone(), &format!("{two} return:r"), "verdict:r:completed done:r run:s:1");
-    check_with(most, &format!("{two} arrive:a:/async wait:1ms return:r"), "verdict:r:completed done:r assign:a:1");
+    check_with(most(), two, "run:r:1");
+    check_with(most(), &format!("{two} return:r"), "verdict:r:completed done:r run:s:1");
+    check_with(most(), &format!("{two} arrive:a"), "assign:a:0");
+    check_with(most(), &format!("{two} arrive:a arrive:b"), "");
+    check_with(most(), "ready:1:concurrent:9 arrive:a jobs claimed:r+async,s+async", "run:r:1");
 }
 
 #[test]
 fn time_alone_claims_nothing_again() {
-    let mut script = Script::run(config(), "ready:1 jobs claimed:-");
+    let mut script = Script::run(of_jobs(1), "ready:1 jobs claimed:-");
     script.now = script.now + Duration::from_secs(3600);
     script.go_on("tick");
     assert_eq!(script.told, [""; 0]);
@@ -281,21 +312,11 @@ fn time_alone_claims_nothing_again() {
 
 #[test]
 fn a_run_that_goes_on_neither_waits_for_workers_of_requests_nor_lets_new_jobs_pass() {
-    let waits = "jobs ready:1 ready:2 claimed:r park:r:timer:5s:call";
+    let waits = "jobs ready:1 claimed:r park:r:timer:5s:call";
     let busy = format!("{waits} arrive:a:/endless arrive:b:/endless");
-    check_with(apart(1), &format!("{busy} wait:5s"), "call:r:2:elapsed");
+    check(&format!("{busy} wait:5s"), "call:r:1:elapsed");
     let taken = format!("{busy} jobs claimed:s+endless wait:5s");
-    check_with(apart(1), &taken, "");
-    check_with(apart(1), &format!("{taken} jobs claimed:t return:s"), {
-        "verdict:s:completed done:s call:r:2:elapsed"
-    });
-    check_with(apart(1), &format!("{taken} stop:r"), "verdict:r:cancelled cancelled:r:Operator");
-}
-
-#[test]
-fn where_workers_do_both_a_run_that_goes_on_and_requests_take_turns_as_they_come() {
-    let waits = "jobs ready:1:sync:1 claimed:r park:r:timer:5s:call arrive:a:/endless arrive:b:/endless wait:5s arrive:c:/endless";
-    check(&format!("{waits} answer:a"), "relay:a done:a assign:b:1");
-    check(&format!("{waits} answer:a answer:b"), "relay:b done:b call:r:1:elapsed");
-    check(&format!("{waits} answer:a answer:b return:r"), "verdict:r:completed done:r assign:c:1");
+    check(&taken, "");
+    check(&format!("{taken} jobs claimed:t return:s"), "verdict:s:completed done:s call:r:1:elapsed");
+    check(&format!("{taken} stop:r"), "verdict:r:cancelled cancelled:r:Operator");
 }

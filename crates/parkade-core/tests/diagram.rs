@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use parkade_core::State;
-use script::{Script, config};
+use script::{Script, config, of_jobs};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ARCHITECTURE.md");
 const BEGIN: &str = "<!-- life:begin -->\n";
@@ -40,7 +40,7 @@ const STATES: [(&str, State); 26] = [
     ("ready:1:sync:1 deaf arrive:a park:a:job:x@2s:answer credit:1:-1", State::Parked),
     ("ready:1:sync:0 deaf claimed:a", State::Routed),
     ("ready:1:sync:1 deaf claimed:a", State::Running),
-    ("ready:1:sync:9 claimed:x return:x claimed:b deaf claimed:a", State::Running),
+    ("ready:1:sync:9 arrive:x answer:x arrive:b deaf arrive:a", State::Running),
     ("ready:1:concurrent:1 deaf claimed:a park:a:timer:2s:await credit:1:-1", State::Parked),
     ("ready:1 deaf arrive:a answer:a", State::Done),
     ("ready:1 deaf arrive:a left:a", State::Cancelled),
@@ -83,7 +83,8 @@ fn diagram() -> String {
     let mut moves: BTreeMap<(State, State), Vec<&str>> = BTreeMap::new();
     for (story, from) in STATES {
         for (happening, name) in HAPPENINGS {
-            let mut script = Script::run(config(), story);
+            let config = if story.contains("claimed") { of_jobs(1) } else { config() };
+            let mut script = Script::run(config, story);
             assert_eq!(script.state("a"), Some(from), "{story}");
             script.go_on(happening);
             let to = script.state("a").expect("a state is known until the slot is used again");
@@ -125,7 +126,8 @@ fn nothing_leaves_an_end() {
     let ends = STATES.into_iter().filter(|(_, state)| matches!(state, State::Done | State::Cancelled));
     for (story, end) in ends {
         for (happening, _) in HAPPENINGS {
-            let mut script = Script::run(config(), story);
+            let config = if story.contains("claimed") { of_jobs(1) } else { config() };
+            let mut script = Script::run(config, story);
             script.go_on(happening);
             assert_eq!(script.state("a"), Some(end), "{story} {happening}");
         }

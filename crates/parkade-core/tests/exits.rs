@@ -1,149 +1,109 @@
-//! Workers that die of jobs: requests do not pay for that. The words are explained in `script` and `script::jobs`.
+//! Workers that die of jobs: requests do not notice. The words are explained in `script` and `script::jobs`.
 
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
 
 mod script;
 
-use std::time::Duration;
-
 use parkade_core::Config;
-use script::{Script, check_quietly as check, check_with, quiet as config};
+use script::{Script, check_with, of_jobs};
 
-/// So many for requests, and one for jobs.
-fn apart(workers: u32) -> Config {
-    Config { workers, job_workers: 1, ..config() }
+fn check(events: &str, effects: &str) {
+    check_with(of_jobs(1), events, effects);
 }
 
 /// The second worker in a row that dies of a job.
 const TWICE: &str = "ready:1 jobs claimed:r exited:1 ready:2 claimed:s exited:2";
+const LOST: &str = "verdict:s:retry:WorkerDied cancelled:s:WorkerDied";
 
 #[test]
-fn workers_that_die_of_jobs_are_started_again_at_once() {
-    let lost = "verdict:s:retry:WorkerDied cancelled:s:WorkerDied start:3";
-    check("ready:1 jobs claimed:r exited:1", &lost.replace(":s", ":r").replace('3', "2"));
-    check(TWICE, lost);
-    check(&format!("{TWICE} ready:3 arrive:a"), "assign:a:3");
-    check(&TWICE.replace("exited:2", "stop:s exited:2"), "start:3");
-    check(&TWICE.replace("claimed:r", "claimed:r+async").replace("ready:1", "ready:1:concurrent"), lost);
-}
-
-#[test]
-fn instead_the_jobs_have_to_wait() {
-    check(&format!("{TWICE} jobs ready:3"), "");
-    check(&format!("{TWICE} jobs ready:3 wait:249ms"), "");
-    check(&format!("{TWICE} jobs ready:3 wait:250ms"), "claim:1");
-    check(&format!("{TWICE} ready:3 wait:250ms"), "claim:1");
-    let thrice = format!("{TWICE} ready:3 wait:250ms claimed:t exited:3 ready:4");
+fn workers_that_die_again_and_again_are_started_later_and_jobs_wait_for_them() {
+    let first = LOST.replace(":s", ":r");
+    check("ready:1 jobs claimed:r exited:1", &format!("{first} start:2"));
+    check(TWICE, LOST);
+    check(&TWICE.replace("claimed:r", "claimed:r+async").replace("ready:1", "ready:1:concurrent"), LOST);
+    check(&format!("{TWICE} wait:249ms"), "");
+    check(&format!("{TWICE} wait:250ms"), "start:3");
+    check(&format!("{TWICE} jobs wait:250ms"), "start:3");
+    check(&format!("{TWICE} jobs wait:250ms ready:3"), "claim:1");
+    let thrice = format!("{TWICE} wait:250ms ready:3 jobs claimed:t exited:3");
     check(&format!("{thrice} wait:499ms"), "");
-    check(&format!("{thrice} wait:500ms"), "claim:1");
-    let asked = TWICE.replace("exited:2", "jobs jobs:100ms jobs:9s exited:2");
-    check(&format!("{asked} ready:3 wait:249ms"), "");
-    check(&format!("{asked} ready:3 wait:250ms"), "claim:1");
-    assert_eq!(Script::run(config(), &format!("{asked} jobs:100ms")).alarms(), 1);
+    check(&format!("{thrice} wait:500ms"), "start:4");
+    check("ready:1 exited:1 ready:2 exited:2", "");
 }
 
 #[test]
-fn the_pause_grows_up_to_half_a_minute_though_its_workers_live_long_without_jobs() {
-    let mut script = Script::run(config(), "ready:1 jobs");
-    let mut pauses = Vec::new();
-    for worker in 1..12 {
-        script.go_on(&format!("claimed:r{worker} wait:10ms exited:{worker} ready:{} jobs", worker + 1));
-        let began = script.now;
-        for _ in 0..10 {
-            if script.told.iter().any(|word| word.starts_with("claim")) {
-                break;
-            }
-            script.now = script.core.next_due().unwrap();
-            script.go_on("tick");
-        }
-        pauses.push((script.now - began).as_millis());
-    }
-    assert_eq!(pauses, [0, 250, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000]);
+fn requests_do_not_notice() {
+    check(&format!("{TWICE} arrive:a"), "assign:a:0");
+    check(&format!("{TWICE} exited:0"), "start:3");
+    check(&format!("{TWICE} exited:0 ready:3 arrive:a"), "assign:a:3");
+    let script = Script::run(of_jobs(1), TWICE);
+    assert!(script.core.ready() && script.core.jobs_put_off(script.now).is_some());
+}
+
+#[test]
+fn nor_do_jobs_when_workers_of_requests_die() {
+    check("ready:1 exited:0 ready:2 exited:2", "");
+    check("ready:1 exited:0 ready:2 exited:2 jobs", "claim:1");
+    check("ready:1 exited:0 ready:2 exited:2 exited:1", "start:3");
+    check("ready:1 exited:0 ready:2 exited:2 wait:250ms", "start:3");
 }
 
 #[test]
 fn a_job_that_ends_well_ends_the_pause() {
-    let three = || Config { workers: 3, ..config() };
-    let begun = "ready:1 ready:2 ready:3 jobs claimed:w+endless,r exited:2 ready:4 jobs claimed:s";
-    check_with(three(), begun, "run:s:3");
-    let twice = format!("{begun} exited:3 ready:5 jobs");
-    check_with(three(), &twice, "");
-    check_with(three(), &format!("{twice} wait:1ms error:w"), "verdict:w:retry:Raised done:w");
-    check_with(three(), &format!("{twice} wait:1ms return:w"), "verdict:w:completed done:w claim:2");
-    check(&format!("{TWICE} ready:3 wait:250ms claimed:t return:t jobs claimed:u exited:3 ready:4 jobs"), "claim:1");
-    check(&format!("{TWICE} ready:3 wait:250ms jobs claimed:t error:t jobs claimed:u exited:3 ready:4 jobs"), "");
+    let begun = "ready:1 ready:2 jobs claimed:w+endless,r exited:2 ready:3 jobs claimed:s exited:3";
+    check_with(of_jobs(2), begun, LOST);
+    check_with(of_jobs(2), &format!("{begun} wait:1ms error:w"), "verdict:w:retry:Raised done:w");
+    check_with(of_jobs(2), &format!("{begun} wait:1ms return:w"), "verdict:w:completed done:w start:4");
 }
 
 #[test]
-fn so_does_a_worker_that_did_not_die_of_jobs_for_long() {
-    check(&format!("{TWICE} ready:3 wait:250ms claimed:t wait:9s exited:3 jobs ready:4"), "");
-    check(&format!("{TWICE} ready:3 wait:250ms claimed:t+endless wait:10s exited:3 jobs ready:4"), "claim:1");
+fn so_does_a_worker_that_lives_for_long() {
+    check(&format!("{TWICE} wait:250ms ready:3 jobs claimed:t wait:9s exited:3"), {
+        "verdict:t:retry:WorkerDied cancelled:t:WorkerDied"
+    });
+    check(&format!("{TWICE} wait:250ms ready:3 jobs claimed:t+endless wait:10s exited:3"), {
+        "verdict:t:retry:WorkerDied cancelled:t:WorkerDied start:4"
+    });
 }
 
 #[test]
 fn and_new_code() {
-    check(&format!("{TWICE} ready:3 jobs reload ready:4"), "reloaded:Done drain:3:30s dismiss:3 claim:1");
+    check(&format!("{TWICE} reload"), "start:3");
+    check(&format!("{TWICE} reload ready:3"), "start:4");
+    check(&format!("{TWICE} reload ready:3 ready:4"), "reloaded:Done drain:0:30s dismiss:0");
+    check(&format!("{TWICE} jobs reload ready:3 ready:4"), "reloaded:Done drain:0:30s dismiss:0 claim:1");
 }
 
 /// Other servers may begin it, and have its place in its queue.
 #[test]
 fn what_had_been_claimed_goes_back() {
-    let ahead = "ready:1:sync:9 jobs claimed:x return:x jobs claimed:r exited:1 ready:2:sync:9 arrive:q answer:q \
-                 claimed:s,t";
-    check(ahead, "run:s:2 run:t:2");
-    let dead = format!("{ahead} exited:2");
-    check(&dead, "verdict:s:retry:WorkerDied cancelled:s:WorkerDied verdict:t:back cancelled:t:Stopping start:3");
-    check(&format!("{dead} ready:3 wait:249ms"), "");
-    check(&format!("{dead} ready:3 wait:250ms"), "claim:1");
-    let on_its_way = "ready:1:concurrent jobs claimed:r+async exited:1 ready:2:concurrent jobs claimed:s+async jobs \
-                      exited:2 ready:3:concurrent";
-    check(&format!("{on_its_way} claimed:t+async:100ms"), "verdict:t:back cancelled:t:Stopping");
-    check(&format!("{on_its_way} claimed:t+async:100ms wait:249ms"), "");
-    check(&format!("{on_its_way} claimed:t+async:100ms wait:250ms"), "claim:3");
+    let dead = "ready:1 jobs claimed:r exited:1 ready:2 claimed:s,t exited:2";
+    check(dead, &format!("{LOST} verdict:t:back cancelled:t:Stopping"));
+    check(&format!("{dead} wait:250ms"), "start:3");
+    check(&format!("{dead} wait:250ms ready:3"), "claim:1");
+    let on_its_way = "ready:1 jobs claimed:r exited:1 ready:2 jobs exited:2";
+    check(&format!("{on_its_way} claimed:t:100ms"), "verdict:t:back cancelled:t:Stopping");
+    check(&format!("{on_its_way} claimed:t:100ms wait:250ms ready:3"), "claim:1");
 }
 
 #[test]
-fn who_died_of_a_request_or_of_nothing_that_it_was_given_is_started_later() {
-    check("ready:1 arrive:a exited:1 ready:2 jobs claimed:s exited:2 ready:3 arrive:b exited:3", {
-        "refuse:b:WorkerDied cancelled:b:WorkerDied"
-    });
-    check("ready:1 exited:1 ready:2 jobs exited:2", "");
-    let both = "ready:1:concurrent exited:1 ready:2:concurrent arrive:a:/async jobs claimed:s+async exited:2";
-    let lost = "refuse:a:WorkerDied cancelled:a:WorkerDied verdict:s:retry:WorkerDied cancelled:s:WorkerDied";
-    check(both, lost);
-    let left = both.replace("claimed", "left:a claimed");
-    check(&left, "verdict:s:retry:WorkerDied cancelled:s:WorkerDied");
-    let waits = "ready:1:concurrent exited:1 ready:2:concurrent arrive:a:/async park:a:timer:9s:await jobs \
-                 claimed:s+async exited:2";
-    let lost = "verdict:s:retry:WorkerDied cancelled:s:WorkerDied refuse:a:WorkerDied cancelled:a:WorkerDied start:3";
-    check(waits, lost);
-}
-
-#[test]
-fn the_death_of_a_worker_of_jobs_puts_no_other_off() {
-    let dead = "ready:1 ready:2 exited:2 ready:3 exited:3";
-    check_with(apart(1), dead, "");
-    check_with(apart(1), &format!("{dead} exited:1"), "start:4");
-    check_with(apart(1), &format!("{dead} exited:1 ready:4"), "");
-    check_with(apart(1), &format!("{dead} exited:1 ready:4 wait:250ms"), "start:5");
-    check_with(apart(1), &format!("{dead} wait:249ms"), "");
-    check_with(apart(1), &format!("{dead} wait:250ms"), "start:4");
-    check_with(apart(1), &format!("{dead} wait:250ms ready:4 wait:10s exited:4"), "start:5");
-    check_with(apart(2), "ready:1 ready:2 ready:3 exited:3 ready:4 exited:4 wait:1ms exited:1 exited:2", "start:6");
-    let jobs = "ready:1 ready:2 jobs claimed:r exited:2 ready:3 jobs claimed:s exited:3";
-    check_with(apart(1), jobs, "verdict:s:retry:WorkerDied cancelled:s:WorkerDied start:4");
-    check_with(apart(1), &format!("{jobs} exited:1"), "start:5");
-    let requests = "ready:1 ready:2 exited:1 ready:3 exited:3";
-    check_with(apart(1), requests, "");
-    check_with(apart(1), &format!("{requests} wait:250ms"), "start:4");
+fn one_that_does_not_start_keeps_nobody_from_serving() {
+    check("failed:1", "");
+    check("failed:1 exited:1 wait:999ms", "");
+    check("failed:1 exited:1 wait:1s", "start:2");
+    check("failed:1 exited:1 arrive:a", "assign:a:0");
+    let exits = Config { exit_when_the_first_start_fails: true, ..of_jobs(1) };
+    check_with(exits, "failed:1 exited:1 arrive:a", "assign:a:0");
+    // That another one ends a job well says nothing of starting.
+    check_with(of_jobs(2), "ready:2 jobs claimed:r failed:1 exited:1 wait:1ms return:r", "verdict:r:completed done:r");
 }
 
 #[test]
 fn nothing_is_left_of_the_pause_at_the_end() {
-    let mut script = Script::run(config(), &format!("{TWICE} ready:3 jobs drain:30s exited:3"));
+    let mut script = Script::run(of_jobs(1), &format!("{TWICE} jobs drain:30s exited:0"));
     assert_eq!(script.told, ["exit:Drained"]);
     assert_eq!((script.core.next_due(), script.alarms()), (None, 0));
-    script.now = script.now + Duration::from_secs(60);
+    script.now = script.now + std::time::Duration::from_secs(60);
     script.go_on("tick");
     assert_eq!(script.told, [""; 0]);
 }

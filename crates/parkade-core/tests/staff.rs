@@ -171,8 +171,7 @@ fn an_event_loop_is_not_stuck_while_a_plain_function_has_it() {
 #[test]
 fn nor_while_a_function_behind_a_wait_may_have_it() {
     let request = "ready:1:concurrent arrive:a:/endless park:a:timer:500ms:call wait:500ms";
-    let run = "ready:1:concurrent jobs claimed:a+async+endless park:a:timer:500ms:call wait:500ms";
-    for (called, end) in [(request, "answer:a"), (run, "return:a")] {
+    for (called, end) in [(request, "answer:a")] {
         check(called, "call:a:1:elapsed");
         let busy = format!("{called} wait:1s");
         check(&busy, "ping:1");
@@ -324,7 +323,8 @@ fn a_reload_probes_then_starts_then_switches() {
 #[test]
 fn new_code_is_in_force_with_the_last_of_its_workers() {
     let served = |events: &str, worker: u32| {
-        Script::run(workers(2), events).core.generation_served_with(parkade_core::WorkerId(worker))
+        let script = Script::run(workers(2), events);
+        script.core.generation_served_with(parkade_core::WorkerId(worker), parkade_core::DeclaredJobs::default())
     };
     assert_eq!((served("", 1), served("ready:1", 2), served("ready:1", 1)), (Some(1), Some(1), None));
     assert_eq!((served("ready:1 ready:2 reload", 3), served("ready:1 ready:2 reload ready:3", 4)), (None, Some(2)));

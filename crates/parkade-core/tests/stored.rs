@@ -7,7 +7,7 @@ mod script;
 use std::time::Duration;
 
 use parkade_core::{Config, StoreFault, WaitKind};
-use script::{Script, check_quietly as check, check_with, quiet as config};
+use script::{Script, check_quietly as check, check_with, of_jobs, quiet as config};
 
 /// It has enqueued one job.
 const ONE: &str = "ready:1:sync:1 arrive:a enqueue:a";
@@ -203,9 +203,10 @@ fn only_a_coroutine_may_wait_for_the_store() {
 
 #[test]
 fn what_a_job_enqueues_is_stored_before_it_has_ended() {
+    let check = |events: &str, effects: &str| check_with(of_jobs(1), events, effects);
     let run = "ready:1:sync:1 jobs claimed:r enqueue:r return:r";
     check(run, "keep:r");
-    check(&format!("{run} arrive:b"), "assign:b:1");
+    check(&format!("{run} jobs"), "claim:1");
     check(&format!("{run} stored:r"), "verdict:r:completed done:r");
     check(&format!("{run} full:r"), "verdict:r:retry:Refused(StoreFull) done:r");
     check(&format!("{run} broken:r"), "verdict:r:retry:Refused(StoreUnavailable) done:r");
@@ -215,8 +216,8 @@ fn what_a_job_enqueues_is_stored_before_it_has_ended() {
     check("ready:1 jobs claimed:r enqueue:r error:r", "verdict:r:retry:Raised done:r");
     check(&format!("{run} stop:r"), "verdict:r:cancelled cancelled:r:Operator");
     check(&format!("{run} wait:10s"), "verdict:r:retry:DeadlinePassed cancelled:r:Deadline");
-    check(&format!("{run} drain:5s wait:5s"), "verdict:r:back cancelled:r:Stopping kill:1:GraceOver");
-    check(&format!("{run} drain:5s stored:r"), "verdict:r:completed done:r dismiss:1");
+    check(&format!("{run} drain:5s wait:5s"), "verdict:r:back cancelled:r:Stopping kill:0:GraceOver kill:1:GraceOver");
+    check(&format!("{run} drain:5s stored:r"), "verdict:r:completed done:r dismiss:0 dismiss:1");
 }
 
 #[test]

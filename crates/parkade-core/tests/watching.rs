@@ -7,7 +7,7 @@ mod script;
 use std::time::Duration;
 
 use parkade_core::{Config, State, WaitKind};
-use script::{Script, check_quietly as check, check_with, quiet as config};
+use script::{Script, check_quietly as check, check_with, of_jobs, quiet as config};
 
 /// The client of a waits for job x.
 const ANSWER: &str = "ready:1 arrive:a park:a:job:x:answer";
@@ -83,7 +83,7 @@ fn a_store_that_cannot_say_it_is_told_in_each_of_three_ways() {
     let again = "ready:1:concurrent arrive:a:/async park:a:job:x@1s:await wait:1s park:a:job:y:await";
     check(&format!("{again} unfound:a"), "lookup:a:y");
     let run = "ready:1 jobs claimed:r park:r:job:x:call unfound:r";
-    check(run, "verdict:r:retry:Refused(StoreUnreadable) done:r");
+    check_with(of_jobs(1), run, "verdict:r:retry:Refused(StoreUnreadable) done:r");
     for events in [ANSWER, CALL, AWAIT] {
         let script = Script::run(config(), &format!("{events} unfound:a"));
         assert_eq!(
@@ -243,6 +243,7 @@ fn who_waits_for_a_job_counts_as_parked() {
 
 #[test]
 fn a_job_may_wait_for_another() {
+    let check = |events: &str, effects: &str| check_with(of_jobs(1), events, effects);
     let waits = "ready:1:concurrent jobs claimed:r+async park:r:job:x:await";
     check(waits, "lookup:r:x");
     check(&format!("{waits} over:x"), "resume:1:x-ended:r dropjob:x");

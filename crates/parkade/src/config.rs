@@ -17,7 +17,7 @@ pub use layers::Layers;
 pub use table::settings_table;
 pub use values::{HEADER_COUNT_MAX, OrNone, duration};
 use values::{
-    count, count_or_none, duration_or_none, head_size, header_count, percent, positive_duration, size, size_or_none,
+    count, count_or_none, duration_or_none, head_size, header_count, job_workers, percent, positive_duration, size, size_or_none,
     threads, whole, workers,
 };
 
@@ -207,8 +207,8 @@ pub struct JobSettings {
     // As with --database: taken as text and never shown, for there may be a password in it.
     #[arg(long, value_name = "URL", hide_default_value = true)]
     pub jobs: Option<String>,
-    /// Workers beside the others that run nothing but jobs; 0: jobs are run by the workers that serve requests
-    #[arg(long, value_name = "COUNT", value_parser = whole, default_value = "0")]
+    /// Workers that run nothing but jobs, beside those that serve requests, if the application declares jobs; auto is half the number of cores, at least one. 0: jobs are stored here and run by other servers
+    #[arg(long, value_name = "COUNT", value_parser = job_workers, default_value = "auto")]
     pub job_workers: usize,
     /// An attempt of a job must have ended after this time, waits not counted; 0 is never
     #[arg(long, value_name = "TIME", value_parser = duration_or_none, default_value = "10m")]

@@ -1,6 +1,6 @@
 //! How what the core decides is called wherever people read it: in the logs, on the status page, in the metrics.
 
-use parkade_core::{Ending, KillReason, Reason, Refusal, Refused, ReloadOutcome, WaitKind, WorkerState};
+use parkade_core::{Ending, KillReason, Reason, Refusal, Refused, ReloadOutcome, Role, WaitKind, WorkerState};
 
 /// How a request ended.
 #[must_use]
@@ -95,6 +95,14 @@ pub fn wait(kind: WaitKind) -> &'static str {
         WaitKind::Stream => "stream",
         WaitKind::Query => "query",
         WaitKind::Job => "job",
+    }
+}
+
+#[must_use]
+pub fn role(role: Role) -> &'static str {
+    match role {
+        Role::Requests => "requests",
+        Role::Jobs => "jobs",
     }
 }
 

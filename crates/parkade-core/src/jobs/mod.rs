@@ -15,8 +15,7 @@ use crate::effect::Refusal;
 use crate::id::{JobId, QueueId, RequestId};
 use crate::structures::chain::Chain;
 use crate::structures::holds::Holds;
-use crate::workers::pace::Pace;
-pub(crate) use pull::{Pull, WAITED_TOO_LONG};
+pub(crate) use pull::Pull;
 pub(crate) use queues::Queues;
 pub use queues::{Allowance, QueueBounds, Rate};
 pub(crate) use verdict::Fate;
@@ -34,6 +33,26 @@ pub struct ClaimedJob {
     pub queue: QueueId,
     /// `None`: the application has no such function.
     pub policy: Option<JobPolicy>,
+}
+
+/// Which kinds of jobs an application declares.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DeclaredJobs {
+    /// Plain functions.
+    pub plain: bool,
+    pub coroutines: bool,
+}
+
+impl DeclaredJobs {
+    #[must_use]
+    pub fn any(self) -> bool {
+        self.plain || self.coroutines
+    }
+
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self { plain: self.plain || other.plain, coroutines: self.coroutines || other.coroutines }
+    }
 }
 
 /// What the application says of a job.
@@ -94,8 +113,6 @@ pub(crate) struct Jobs {
     /// Begun, behind a wait, and about to go on with a function.
     pub(crate) resuming: Chain<RequestId>,
     pub(crate) pull: Pull,
-    /// How long jobs occupy their workers.
-    pub(crate) pace: Pace,
     pub(crate) queues: Queues,
     pub(crate) unstored: HashMap<RequestId, Unstored>,
     pub(crate) watchers: Watchers,

@@ -254,6 +254,8 @@ pub(crate) enum Bell {
     KeptResult(QueryId),
     /// There may be jobs that are ready.
     JobsReady,
+    /// A job that was claimed may have waited too long for a worker.
+    ClaimedInVain,
     /// The server stops, and queries have had their time.
     QueriesOver,
 }

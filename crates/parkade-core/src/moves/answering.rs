@@ -104,14 +104,10 @@ impl Core {
     pub(crate) fn release(&mut self, worker: WorkerId, place: Place) -> Held {
         let now = self.now;
         let holder = self.holder(worker);
-        let took = now - holder.pace.since();
         let held = holder.release(now, place);
         let watched =
             holder.stage != Stage::Ready || holder.is_worn(now) || held.silences() && holder.ping.sent.is_some();
         self.staff.attention |= watched || !self.staff.is_open();
-        if held.is_job && held.occupies {
-            self.jobs.pace.note(took);
-        }
         held
     }
 

@@ -5,46 +5,43 @@ use crate::effect::{Effect, Reason};
 use crate::id::{RequestId, WorkerId};
 use crate::life::machine::Happening;
 use crate::life::{Life, Routed, Running, State, Turn, Work};
-use crate::moment::Moment;
 use crate::structures::chain::{Chain, Place};
+use crate::workers::worker::Role;
 
 impl Core {
-    /// Gives workers the queued requests and what runs of jobs go on with, then the jobs that wait, each in their order, as long as there is a
-    /// worker for the first.
+    /// Gives workers of requests what is queued, and workers of jobs what runs go on with, then the jobs that wait, each in their order, as long as
+    /// there is a worker for the first.
     pub(crate) fn dispatch(&mut self) {
-        while self.lives.count_of(State::Running) < self.config.running_count_max {
-            let [one, other] = self.heads();
-            if !(self.dispatch_queued(one) || self.dispatch_queued(other)) {
-                break;
-            }
-        }
-        self.dispatch_jobs();
-    }
-
-    /// The first request and the first run that goes on, the one that has waited longer before the other, so that neither starves. Each may
-    /// find a worker that takes none of the other's kind.
-    fn heads(&self) -> [Option<RequestId>; 2] {
-        let heads = [self.queue.first(), self.jobs.resuming.first()];
-        match heads.map(|head| self.queued_since(head)) {
-            [Some(request), Some(run)] if run <= request => [heads[1], heads[0]],
-            _ => heads,
+        while let Some(request) = self.queue.first()
+            && self.dispatch_first(Role::Requests, request)
+        {}
+        if !(self.jobs.resuming.is_empty() && self.jobs.waiting.is_empty()) {
+            self.dispatch_runs();
         }
     }
 
-    fn queued_since(&self, request: Option<RequestId>) -> Option<Moment> {
-        match self.lives.life(request?) {
-            Some(Life::Routed(life)) => Some(life.journey.since()),
-            _ => None,
+    fn dispatch_runs(&mut self) {
+        if self.workers_wanted(Role::Jobs, self.staff.declared) == 0 {
+            self.hand_back_resuming();
+            return self.hand_back_waiting();
         }
+        if self.jobs_put_off(self.now).is_some() {
+            // Others may begin them meanwhile, and have their places in queues.
+            return self.hand_back_waiting();
+        }
+        while let Some(run) = self.jobs.resuming.first().or_else(|| self.jobs.waiting.first())
+            && self.dispatch_first(Role::Jobs, run)
+        {}
     }
 
     /// Whether it left its queue.
-    fn dispatch_queued(&mut self, request: Option<RequestId>) -> bool {
-        let Some(request) = request else { return false };
+    fn dispatch_first(&mut self, role: Role, request: RequestId) -> bool {
+        if !self.may_run_another(role) {
+            return false;
+        }
         let Some(Life::Routed(life)) = self.lives.life(request) else { return false };
         let table = life.work.table();
-        let is_run = self.jobs.is_run(request);
-        let Some(worker) = self.roster.pick(self.now, self.staff.serving, table, is_run) else { return false };
+        let Some(worker) = self.roster.pick(self.now, self.staff.serving, role, table) else { return false };
         let happening = match worker.table() {
             Some(other) if table.is_some_and(|table| table != other) => {
                 Happening::Unrouted { table: other, turn: Turn::Next }
@@ -55,27 +52,21 @@ impl Core {
         true
     }
 
-    fn dispatch_jobs(&mut self) {
-        if self.jobs.pull.are_put_off(self.now) {
-            // Others may begin them meanwhile, and have their places in queues.
-            return self.hand_back_waiting();
+    /// The bound holds for requests and for runs of jobs apart. They are told apart only when both together have reached it.
+    fn may_run_another(&self, role: Role) -> bool {
+        let (running, most) = (self.lives.count_of(State::Running), self.config.running_count_max);
+        if running < most {
+            return true;
         }
-        while let Some(request) = self.jobs.waiting.first() {
-            if self.lives.count_of(State::Running) >= self.config.running_count_max {
-                return;
-            }
-            let Some(Life::Routed(Routed { work: Work::Job { concurrent }, .. })) = self.lives.life(request) else {
-                return;
-            };
-            let picked =
-                self.roster.pick_for_a_job(self.now, self.staff.serving, *concurrent, self.jobs.pace.is_quick());
-            let Some(worker) = picked else { return };
-            let happening = Happening::Given(worker.id);
-            self.turn(request, happening);
+        let is_running = |request: &&RequestId| self.lives.state(**request) == Some(State::Running);
+        let runs = self.jobs.runs.keys().filter(is_running).count();
+        match role {
+            Role::Requests => running - runs < most,
+            Role::Jobs => runs < most,
         }
     }
 
-    /// Runs of jobs queue apart: workers of jobs take no requests, and a run that has begun goes before one that has not.
+    /// Runs of jobs queue apart, for workers of their own; one that has begun goes before one that has not.
     pub(crate) fn queue_of(&mut self, request: RequestId, work: &Work) -> &mut Chain<RequestId> {
         match work {
             Work::Job { .. } => &mut self.jobs.waiting,

@@ -6,12 +6,13 @@ use crate::core::Core;
 use crate::effect::{Effect, Ending, Reason, Refusal, Times};
 use crate::event::WorkerError;
 use crate::id::{JobId, RequestId};
-use crate::jobs::{ClaimedJob, Failure, Fate, JobPolicy, Run, Verdict, WAITED_TOO_LONG};
+use crate::jobs::{ClaimedJob, Failure, Fate, JobPolicy, Run, Verdict};
 use crate::life::journey::Journey;
 use crate::life::machine::Happening;
 use crate::life::{Bell, Life, Routed, Running, Work};
-use crate::limits::{CLAIM_PAUSE, JOB_RESCUES_MAX};
+use crate::limits::{CLAIM_PAUSE, CLAIMED_EARLY, CLAIMED_IN_VAIN, JOB_RESCUES_MAX};
 use crate::moment::Moment;
+use crate::workers::worker::Role;
 
 impl Core {
     pub(crate) fn jobs_ready(&mut self, after: Option<Duration>) {
@@ -37,7 +38,7 @@ impl Core {
 
     /// At the exit: no alarm rings any more.
     pub(crate) fn expect_no_jobs(&mut self) {
-        if let Some(alarm) = self.jobs.pull.alarm.take() {
+        for alarm in [self.jobs.pull.alarm.take(), self.jobs.pull.in_vain.take()].into_iter().flatten() {
             self.timers.clear(alarm);
         }
     }
@@ -45,25 +46,11 @@ impl Core {
     pub(crate) fn jobs_due(&mut self) {
         self.jobs.pull.alarm = None;
         self.jobs.pull.hint();
-        self.expect_the_end_of_the_back_off();
-    }
-
-    /// They were all that a worker was at that has died. It is replaced at once, since requests are not to pay for that: jobs are.
-    pub(crate) fn put_jobs_off(&mut self, started: Moment, ready_at: Moment) {
-        self.jobs.pull.back_off.died_of_jobs(self.now, started, ready_at);
-        self.expect_the_end_of_the_back_off();
-    }
-
-    /// Then the store is asked again.
-    fn expect_the_end_of_the_back_off(&mut self) {
-        if let Some(until) = self.jobs.pull.back_off.holds_until(self.now) {
-            self.expect_jobs(until);
-        }
     }
 
     /// Asks the store for jobs when there may be some and workers could begin them.
     pub(crate) fn pull_jobs(&mut self) {
-        if !self.jobs.pull.may_ask(self.now) || !self.staff.is_open() {
+        if !self.jobs.pull.may_ask() || !self.staff.is_open() {
             return;
         }
         let count = self.jobs_wanted();
@@ -77,17 +64,43 @@ impl Core {
     }
 
     fn jobs_wanted(&mut self) -> u32 {
-        let (room, quick) = self.roster.room_for_jobs(self.now, self.staff.serving, self.jobs.pace.is_quick());
-        let waiting = u32::try_from(self.jobs.waiting.count()).unwrap_or(u32::MAX);
-        if let Some(first) = self.jobs.waiting.first()
-            && let Some(Life::Routed(life)) = self.lives.life(first)
-            && self.now - life.journey.since() > WAITED_TOO_LONG
-        {
+        let Some(room) = self.roster.room_for_jobs(self.now, self.staff.serving) else { return 0 };
+        if self.first_waits_since().is_some_and(|since| self.now - since > CLAIMED_EARLY) {
             self.jobs.pull.was_early();
             return 0;
         }
-        let ahead = if quick { self.jobs.pull.ahead() } else { 0 };
-        (room + ahead).saturating_sub(waiting)
+        let waiting = u32::try_from(self.jobs.waiting.count()).unwrap_or(u32::MAX);
+        (room + self.jobs.pull.ahead()).saturating_sub(waiting)
+    }
+
+    fn first_waits_since(&self) -> Option<Moment> {
+        match self.lives.life(self.jobs.waiting.first()?) {
+            Some(Life::Routed(life)) => Some(life.journey.since()),
+            _ => None,
+        }
+    }
+
+    /// Whoever waits here for a worker is to be looked at in time. An application with jobs of both kinds has room for the one while the other
+    /// waits: what goes back would come again at once.
+    pub(crate) fn watch_the_waiting(&mut self) {
+        let jobs = self.staff.declared;
+        if self.jobs.pull.in_vain.is_some() || jobs.plain && jobs.coroutines || !self.staff.is_open() {
+            return;
+        }
+        if let Some(since) = self.first_waits_since() {
+            let due = self.now.max(since + CLAIMED_IN_VAIN);
+            self.jobs.pull.in_vain = Some(self.timers.set(due, Bell::ClaimedInVain));
+        }
+    }
+
+    pub(crate) fn claimed_in_vain(&mut self) {
+        self.jobs.pull.in_vain = None;
+        while let Some(first) = self.jobs.waiting.first()
+            && self.first_waits_since().is_some_and(|since| self.now - since >= CLAIMED_IN_VAIN)
+        {
+            self.jobs.pull.was_in_vain();
+            self.turn(first, Happening::Cancelled(Reason::Stopping));
+        }
     }
 
     pub(crate) fn jobs_claimed(&mut self, jobs: &[ClaimedJob], more: bool, next: Option<Duration>) {
@@ -186,7 +199,7 @@ impl Core {
         let verdict = run.verdict(ending, &mut self.random);
         match verdict {
             // Workers do not die of all of them.
-            Verdict::Completed => self.jobs.pull.back_off.reset(),
+            Verdict::Completed => self.staff.attention |= self.staff.crew_mut(Role::Jobs).back_off.survived(),
             // It is ready again, for the next worker of a server that goes on.
             Verdict::HandedBack => self.jobs.pull.hint(),
             Verdict::Retry { .. } | Verdict::Dead { .. } | Verdict::Cancelled | Verdict::Unknown => {}
@@ -215,16 +228,26 @@ impl Core {
         }
     }
 
+    /// The code that serves has no jobs any more: what is left is another server's, or the next reload's.
+    pub(crate) fn hand_back_resuming(&mut self) {
+        let resuming: Vec<RequestId> = self.jobs.resuming.values().collect();
+        for request in resuming {
+            self.turn(request, Happening::Cancelled(Reason::Stopping));
+        }
+    }
+
     pub(crate) fn job_cancelled(&mut self, job: JobId) {
         if let Some(request) = self.jobs.run_of(job) {
             self.turn(request, Happening::Cancelled(Reason::Operator));
         }
     }
 
-    /// How long no job begins here, because workers keep dying of them.
+    /// How long no job begins here, because workers of jobs keep dying, and none is there.
     #[must_use]
     pub fn jobs_put_off(&self, now: Moment) -> Option<Duration> {
-        self.jobs.pull.back_off.holds_until(now).map(|until| until - now)
+        let until = self.staff.crew(Role::Jobs).back_off.holds_until(now)?;
+        let is_there = self.roster.iter().any(|worker| self.comes(worker, Role::Jobs));
+        (!is_there).then(|| until - now)
     }
 
     /// Whether jobs of that queue run, or it has bounds: else nobody knows its number any more.

@@ -58,7 +58,7 @@ impl Core {
     #[must_use]
     pub fn ready(&self) -> bool {
         let serves = |worker: &Worker| {
-            worker.generation == self.staff.serving && worker.stage == Stage::Ready && worker.role() != Some(Role::Jobs)
+            worker.generation == self.staff.serving && worker.stage == Stage::Ready && worker.role == Role::Requests
         };
         self.staff.service == Service::Open && self.roster.iter().any(serves)
     }
@@ -118,7 +118,7 @@ impl Core {
             state,
             generation: worker.generation,
             concurrent: worker.is_concurrent(),
-            for_jobs: worker.role() == Some(Role::Jobs),
+            role: worker.role,
             done: worker.done,
             jobs_done: worker.jobs_done,
             held: worker.held.count(),

@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::effect::ReloadOutcome;
 use crate::id::{DatabaseId, QueryId, WorkerId};
 use crate::moment::Moment;
+use crate::workers::worker::Role;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
@@ -33,7 +34,7 @@ pub struct Status {
     pub jobs_running: usize,
     /// Claimed, and not given to a worker.
     pub jobs_waiting: usize,
-    /// So long none of these is begun, nor another claimed: workers died of jobs.
+    /// So long none of these is begun, nor another claimed: workers of jobs keep dying, and none is there.
     pub jobs_put_off: Option<Duration>,
     /// Requests, and runs of other jobs, that wait for a job to end.
     pub jobs_watched: usize,
@@ -123,8 +124,7 @@ pub struct WorkerStatus {
     pub state: WorkerState,
     pub generation: u32,
     pub concurrent: bool,
-    /// It runs nothing but jobs.
-    pub for_jobs: bool,
+    pub role: Role,
     /// Closing frames that it has written.
     pub done: u64,
     /// How many of these were about jobs.

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::limits::{BACK_OFF_MAX, BACK_OFF_READY_MIN, BACK_OFF_START_MIN, EARLY_DEATH};
+use crate::limits::{BACK_OFF_MAX, BACK_OFF_READY_MIN, BACK_OFF_START_MIN};
 use crate::moment::Moment;
 
-/// Of the next start of workers, or of the jobs that they die of.
+/// Of the next start of workers.
 #[derive(Debug, Default)]
 pub(crate) struct BackOff {
     ready_streak: u32,
@@ -15,11 +15,7 @@ pub(crate) struct BackOff {
 }
 
 impl BackOff {
-    pub(crate) fn until(&self) -> Option<Moment> {
-        self.until
-    }
-
-    /// The same, unless it is over.
+    /// Until when, unless that is over.
     pub(crate) fn holds_until(&self, now: Moment) -> Option<Moment> {
         self.until.filter(|until| *until > now)
     }
@@ -44,14 +40,14 @@ impl BackOff {
         self.pause(now, pause);
     }
 
-    /// A worker died of its jobs. That none died of them for long counts only from when there were some again.
-    pub(crate) fn died_of_jobs(&mut self, now: Moment, started: Moment, ready_at: Moment) {
-        let since = self.until.map_or(ready_at, |until| until.max(ready_at));
-        if now - since >= EARLY_DEATH {
+    /// One of them has done what others died of: not all of it is deadly. That some do not even start has nothing to do with that.
+    /// Answers whether that ends a pause.
+    pub(crate) fn survived(&mut self) -> bool {
+        let ends = self.start_streak == 0 && self.until.is_some();
+        if ends {
             self.reset();
-        } else {
-            self.died_early(now, started);
         }
+        ends
     }
 
     /// A worker never said ready: it would not the next moment either.
@@ -89,7 +85,7 @@ mod tests {
             let at = |second| Moment::from_nanos(second * 1_000_000_000);
             let paused = (0..times).map(|nth| {
                 fail(&mut back_off, at(begin + nth * 100), at(begin + nth * 100));
-                (back_off.until().unwrap() - at(begin + nth * 100)).as_millis()
+                back_off.until.map_or(0, |until| (until - at(begin + nth * 100)).as_millis())
             });
             paused.collect::<Vec<u128>>()
         };
@@ -97,21 +93,16 @@ mod tests {
         assert_eq!(pauses(BackOff::failed_to_start, 7, 1000), [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
     }
 
-    /// A worker to which no job is given lives as long as the pause: that says nothing of jobs.
     #[test]
-    fn a_worker_that_lived_through_a_pause_did_not_live_long_with_jobs() {
-        let (mut back_off, mut now) = (BackOff::default(), Moment::default());
-        let pauses: Vec<u128> = (0..10)
-            .map(|_| {
-                let ready_at = now;
-                now = back_off.until().unwrap_or(now) + Duration::from_secs(1);
-                back_off.died_of_jobs(now, ready_at, ready_at);
-                (back_off.until().unwrap() - now).as_millis()
-            })
-            .collect();
-        assert_eq!(pauses, [0, 250, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
-        now = back_off.until().unwrap() + EARLY_DEATH;
-        back_off.died_of_jobs(now, now, Moment::default());
-        assert_eq!(back_off.until(), None);
+    fn who_survives_ends_the_pause_unless_starts_fail() {
+        let at = |second: u64| Moment::from_nanos(second * 1_000_000_000);
+        let mut back_off = BackOff::default();
+        (1..5).for_each(|second| back_off.died_early(at(second), at(second)));
+        assert!(back_off.holds_until(at(4)).is_some());
+        back_off.survived();
+        assert_eq!(back_off.holds_until(at(4)), None);
+        back_off.failed_to_start(at(5), at(5));
+        back_off.survived();
+        assert_eq!(back_off.holds_until(at(5)), Some(at(6)));
     }
 }

@@ -10,7 +10,7 @@ use crate::life::machine::Happening;
 use crate::moment::Moment;
 use crate::staff::Service;
 use crate::staff::tending::may_go;
-use crate::workers::worker::{Stage, Worker};
+use crate::workers::worker::{ROLES, Role, Stage, Worker};
 
 impl Core {
     /// SIGTERM. Workers hear of it before anybody else does; a second one can only shorten the grace.
@@ -68,8 +68,8 @@ impl Core {
                 self.end_by_force(self.config.kill_grace.min(until - since));
             } else if self.lives.count() == 0 {
                 self.dismiss_the_idle(since);
-            } else if self.fills() {
-                self.fill_for_the_queue();
+            } else {
+                ROLES.into_iter().for_each(|role| self.fill_for_the_queue(role));
             }
         }
         if self.roster.is_empty() && self.lives.count() == 0 && self.have_queries_ended() {
@@ -89,9 +89,9 @@ impl Core {
         }
     }
 
-    fn fill_for_the_queue(&mut self) {
-        if self.staff.back_off.until().is_none_or(|until| until <= self.now) {
-            self.start_worker(self.staff.serving);
+    fn fill_for_the_queue(&mut self, role: Role) {
+        if self.fills(role) && self.staff.crew(role).back_off.holds_until(self.now).is_none() {
+            self.start_worker(self.staff.serving, role);
         }
     }
 

@@ -9,23 +9,14 @@ use crate::moment::Moment;
 use crate::staff::{Fate, Service, Starts};
 use crate::workers::worker::{Ghost, Ready, Role, Stage, Worker};
 
-/// What a worker died of, as far as anybody can tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Blamed {
-    /// It was at runs of jobs and at nothing else.
-    Jobs,
-    /// A request's code, or no code that it was given.
-    Itself,
-}
-
 impl Core {
     /// A worker is no more, and nobody wanted that.
     pub(crate) fn note_death(&mut self, worker: WorkerId) {
         self.counts.workers_died += 1;
         self.staff.attention = true;
         let Some(dead) = self.roster.find(worker) else { return };
-        let (generation, started, ready) = (dead.generation, dead.started, dead.ready);
-        let (drained, blamed) = (matches!(dead.stage, Stage::Draining { .. }), blamed(dead));
+        let (generation, role, started, ready) = (dead.generation, dead.role, dead.started, dead.ready);
+        let drained = matches!(dead.stage, Stage::Draining { .. });
         if let Some(reload) = self.staff.reload.as_mut().filter(|reload| reload.generation == generation) {
             reload.fate = Fate::Failed;
             return;
@@ -33,33 +24,35 @@ impl Core {
         if drained || generation != self.staff.serving {
             return;
         }
-        match (ready, blamed) {
-            (None, _) => self.start_failed(started),
-            (Some(ready), Blamed::Jobs) => self.put_jobs_off(started, ready.at),
-            (Some(ready), Blamed::Itself) => self.back_off(started, ready),
+        match ready {
+            None => self.start_failed(role, started),
+            Some(ready) => self.back_off(role, started, ready),
         }
     }
 
-    /// At the very first start there is nobody to be served meanwhile: the operator is told by the exit.
-    fn start_failed(&mut self, started: Moment) {
+    /// At the very first start there is nobody to be served meanwhile: the operator is told by the exit. Workers of jobs start when there is
+    /// an application.
+    fn start_failed(&mut self, role: Role, started: Moment) {
+        self.staff.crew_mut(role).back_off.failed_to_start(self.now, started);
+        if role == Role::Jobs {
+            return;
+        }
         let first = matches!(self.staff.starts, Starts::Untried | Starts::NeverWorked);
         self.staff.starts = self.staff.starts.failed();
-        self.staff.back_off.failed_to_start(self.now, started);
         if first && self.config.exit_when_the_first_start_fails && self.staff.is_open() {
             self.staff.service = Service::Draining { since: self.now, until: self.now };
             self.staff.verdict = Some(ExitReason::ApplicationFailed);
         }
     }
 
-    /// A streak ends with a worker that was steady: the dead one itself, or one that started after the last death. What workers of jobs die of
-    /// those of requests may not, and nobody is answered by them.
-    fn back_off(&mut self, started: Moment, ready: Ready) {
+    /// A streak ends with a worker that was steady: the dead one itself, or one of its role that started after the last death.
+    fn back_off(&mut self, role: Role, started: Moment, ready: Ready) {
         let steady = |ready_at: Moment| self.now - ready_at >= EARLY_DEATH;
-        let is_for_jobs = ready.role == Role::Jobs;
-        let back_off = if is_for_jobs { &mut self.staff.back_off_of_job_workers } else { &mut self.staff.back_off };
+        let back_off = &mut self.staff.crew_mut(role).back_off;
         let another = self.roster.iter().any(|other| {
-            back_off.is_after_the_last_death(other.started)
-                && other.ready.is_some_and(|ready| steady(ready.at) && (ready.role == Role::Jobs || !is_for_jobs))
+            other.role == role
+                && back_off.is_after_the_last_death(other.started)
+                && other.ready.is_some_and(|ready| steady(ready.at))
         });
         if another || steady(ready.at) {
             back_off.reset();
@@ -86,14 +79,7 @@ impl Core {
         let dead = self.holder(worker);
         dead.held = crate::structures::chain::Chain::default();
         dead.occupying = 0;
-        dead.occupying_jobs = 0;
     }
-}
-
-/// Cancelled ones that it still held count: their code may have gone on. Coroutines that wait do not: theirs did not run.
-fn blamed(worker: &Worker) -> Blamed {
-    let mut touched = worker.held.values().take(worker.touched_count()).peekable();
-    if touched.peek().is_some() && touched.all(|held| held.is_job) { Blamed::Jobs } else { Blamed::Itself }
 }
 
 /// The requests that are lost with a worker, and those that it did not touch, in their order. Ghosts are neither.

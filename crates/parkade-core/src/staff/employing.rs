@@ -3,27 +3,39 @@
 use crate::core::Core;
 use crate::effect::{Effect, KillReason};
 use crate::id::{TableId, WorkerId};
+use crate::jobs::DeclaredJobs;
 use crate::life::Refused;
 use crate::limits::{CREDIT_MAX, HOOKS_MAX};
 use crate::staff::{Service, Starts};
 use crate::workers::worker::{Ready, Role, Stage, Wear};
 
 impl Core {
-    pub(crate) fn worker_ready(&mut self, worker: WorkerId, table: TableId, credit: i64, concurrent: bool) {
+    pub(crate) fn worker_ready(
+        &mut self,
+        worker: WorkerId,
+        table: TableId,
+        credit: i64,
+        concurrent: bool,
+        jobs: DeclaredJobs,
+    ) {
         let worn = self.wear();
         let next = self.now + self.config.ping_interval;
-        let role = self.role_of(worker);
         let starting = self.roster.find_mut(worker).filter(|worker| matches!(worker.stage, Stage::Starting { .. }));
         let Some(starting) = starting else { return self.counts.refused_events.add(Refused::OutOfTurn) };
         starting.stage = Stage::Ready;
-        starting.ready = Some(Ready { at: self.now, table, concurrent, role, granted: 0 });
+        starting.ready = Some(Ready { at: self.now, table, concurrent, granted: 0 });
         starting.credit = credit.clamp(0, CREDIT_MAX);
         starting.worn = worn;
         starting.ping.next = next;
         self.staff.attention = true;
-        if starting.generation != self.staff.serving {
+        let generation = starting.generation;
+        if let Some(reload) = self.staff.reload.as_mut().filter(|reload| reload.generation == generation) {
+            reload.declared = reload.declared.or(jobs);
+        }
+        if generation != self.staff.serving {
             return;
         }
+        self.staff.declared = self.staff.declared.or(jobs);
         self.staff.starts = Starts::Works;
         self.queue_rate.staffed(self.now);
         if self.routes.make_current(table) {
@@ -34,29 +46,19 @@ impl Core {
         }
     }
 
-    /// The generation of the code that serves, if this worker serves by it or lets the others do so as soon as it is ready; else what it
-    /// tells of its application is not in force.
+    /// The generation of the code that serves, if this worker, which declares these jobs, serves by it or lets the others do so as soon as it is
+    /// ready; else what it tells of its application is not in force.
     #[must_use]
-    pub fn generation_served_with(&self, worker: WorkerId) -> Option<u32> {
+    pub fn generation_served_with(&self, worker: WorkerId, jobs: DeclaredJobs) -> Option<u32> {
         let starting = self.roster.find(worker).filter(|worker| matches!(worker.stage, Stage::Starting { .. }))?;
-        let is_served = starting.generation == self.staff.serving || self.is_the_last_awaited(starting);
+        let is_served = starting.generation == self.staff.serving || self.is_the_last_awaited(starting, jobs);
         is_served.then_some(starting.generation)
     }
 
-    /// What a worker that says ready is for: whatever its generation lacks.
-    fn role_of(&self, worker: WorkerId) -> Role {
-        if self.config.job_workers == 0 {
-            return Role::Both;
-        }
-        let generation = self.roster.find(worker).map(|worker| worker.generation);
-        let serve = self.count(|other| {
-            Some(other.generation) == generation
-                && other.stage == Stage::Ready
-                && other.role() == Some(Role::Requests)
-                // Another one is to take its place.
-                && Some(other.id) != self.staff.recycling
-        });
-        if serve < self.config.workers as usize { Role::Requests } else { Role::Jobs }
+    /// What a worker is for.
+    #[must_use]
+    pub fn role(&self, worker: WorkerId) -> Option<Role> {
+        self.roster.find(worker).map(|worker| worker.role)
     }
 
     pub(crate) fn worker_failed(&mut self, worker: WorkerId) {

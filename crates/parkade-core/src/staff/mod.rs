@@ -9,7 +9,9 @@ pub(crate) mod tending;
 
 use crate::effect::{ExitReason, ReloadOutcome};
 use crate::id::WorkerId;
+use crate::jobs::DeclaredJobs;
 use crate::moment::Moment;
+use crate::workers::worker::Role;
 use back_off::BackOff;
 
 #[derive(Debug)]
@@ -20,12 +22,10 @@ pub(crate) struct Staff {
     pub(crate) starts: Starts,
     pub(crate) reload: Option<Reload>,
     pub(crate) last_reload: Option<ReloadOutcome>,
-    /// The worn worker that is being replaced: one at a time.
-    pub(crate) recycling: Option<WorkerId>,
-    /// Of starting workers.
-    pub(crate) back_off: BackOff,
-    /// Of starting workers of jobs: no request waits for one.
-    pub(crate) back_off_of_job_workers: BackOff,
+    /// The jobs of the code that serves.
+    pub(crate) declared: DeclaredJobs,
+    requests: Crew,
+    jobs: Crew,
     pub(crate) service: Service,
     /// Why the server ends, if not because it was asked to.
     pub(crate) verdict: Option<ExitReason>,
@@ -35,7 +35,16 @@ pub(crate) struct Staff {
     pub(crate) due: Option<Moment>,
 }
 
-/// How starting went so far.
+/// The workers of one role. What happens to those of the other changes nothing for them.
+#[derive(Debug, Default)]
+pub(crate) struct Crew {
+    /// The worn worker that is being replaced: one at a time.
+    pub(crate) recycling: Option<WorkerId>,
+    /// Of starting workers.
+    pub(crate) back_off: BackOff,
+}
+
+/// How starting workers of requests went so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Starts {
     Untried,
@@ -51,6 +60,8 @@ pub(crate) enum Starts {
 pub(crate) struct Reload {
     pub(crate) generation: u32,
     pub(crate) fate: Fate,
+    /// What its workers have said so far.
+    pub(crate) declared: DeclaredJobs,
     /// Asked for once more meanwhile.
     pub(crate) again: bool,
 }
@@ -83,13 +94,27 @@ impl Staff {
             starts: Starts::Untried,
             reload: None,
             last_reload: None,
-            recycling: None,
-            back_off: BackOff::default(),
-            back_off_of_job_workers: BackOff::default(),
+            declared: DeclaredJobs::default(),
+            requests: Crew::default(),
+            jobs: Crew::default(),
             service: Service::Open,
             verdict: None,
             attention: false,
             due: None,
+        }
+    }
+
+    pub(crate) fn crew(&self, role: Role) -> &Crew {
+        match role {
+            Role::Requests => &self.requests,
+            Role::Jobs => &self.jobs,
+        }
+    }
+
+    pub(crate) fn crew_mut(&mut self, role: Role) -> &mut Crew {
+        match role {
+            Role::Requests => &mut self.requests,
+            Role::Jobs => &mut self.jobs,
         }
     }
 

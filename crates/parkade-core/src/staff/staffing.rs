@@ -3,11 +3,12 @@
 use crate::core::Core;
 use crate::effect::{Effect, KillReason, Refusal, ReloadOutcome};
 use crate::id::{RequestId, WorkerId};
+use crate::jobs::DeclaredJobs;
 use crate::life::machine::Happening;
 use crate::limits::RECYCLE_GRACE;
 use crate::moment::Moment;
-use crate::staff::{Fate, Reload};
-use crate::workers::worker::{Role, Stage, Worker};
+use crate::staff::{Crew, Fate, Reload};
+use crate::workers::worker::{ROLES, Role, Stage, Worker};
 
 impl Core {
     /// SIGHUP. One that comes during another is remembered: what changed meanwhile is to be loaded too.
@@ -21,46 +22,56 @@ impl Core {
             return;
         }
         self.staff.minted += 1;
-        self.staff.reload = Some(Reload { generation: self.staff.minted, fate: Fate::Open, again: false });
+        let (generation, declared) = (self.staff.minted, DeclaredJobs::default());
+        self.staff.reload = Some(Reload { generation, fate: Fate::Open, declared, again: false });
     }
 
-    /// One worker of the new code first, as a probe; then the others; when all are ready, the old ones drain.
+    /// One worker of the new code first, as a probe, which tells whether there are jobs; then the others; when all are ready, the old ones drain.
     pub(crate) fn tend_reload(&mut self) {
         let Some(reload) = self.staff.reload else { return };
-        let ready = self.ready_of(reload.generation);
-        let starting = self.count(|worker| worker.generation == reload.generation && is_starting(worker));
-        let wanted = self.workers_wanted();
+        let ready = ROLES.map(|role| self.ready_of(reload.generation, role));
+        let wanted = ROLES.map(|role| self.workers_wanted(role, reload.declared));
+        let is_starting = |role| {
+            self.count(|worker| worker.generation == reload.generation && worker.role == role && is_starting(worker))
+        };
+        let starting = ROLES.map(is_starting);
         if reload.fate == Fate::Failed {
             self.give_up(reload);
-        } else if ready >= wanted {
+        } else if ready[0] == 0 {
+            (starting[0]..1).for_each(|_| self.start_worker(reload.generation, Role::Requests));
+        } else if ready.iter().zip(wanted).all(|(ready, wanted)| *ready >= wanted) {
             self.switch(reload);
-        } else if ready > 0 {
-            (ready + starting..wanted).for_each(|_| self.start_worker(reload.generation));
-        } else if starting == 0 {
-            self.start_worker(reload.generation);
+        } else {
+            for (nth, role) in ROLES.into_iter().enumerate() {
+                (ready[nth] + starting[nth]..wanted[nth]).for_each(|_| self.start_worker(reload.generation, role));
+            }
         }
     }
 
-    /// Whether the new code serves as soon as this worker of it is ready.
-    pub(crate) fn is_the_last_awaited(&self, starting: &Worker) -> bool {
-        let of_it = |reload: &Reload| reload.generation == starting.generation && reload.fate == Fate::Open;
-        self.staff.is_open()
-            && self.staff.reload.as_ref().is_some_and(of_it)
-            && self.ready_of(starting.generation) + 1 >= self.workers_wanted()
+    /// Whether the new code serves as soon as this worker of it, which declares these jobs, is ready.
+    pub(crate) fn is_the_last_awaited(&self, starting: &Worker, declared: DeclaredJobs) -> bool {
+        let generation = starting.generation;
+        let of_it = |reload: &&Reload| reload.generation == generation && reload.fate == Fate::Open;
+        let Some(reload) = self.staff.reload.as_ref().filter(of_it) else { return false };
+        let has_all = |role| {
+            let ready = self.ready_of(generation, role) + usize::from(starting.role == role);
+            ready >= self.workers_wanted(role, reload.declared.or(declared))
+        };
+        self.staff.is_open() && ROLES.into_iter().all(has_all)
     }
 
-    fn ready_of(&self, generation: u32) -> usize {
-        self.count(|worker| worker.generation == generation && worker.stage == Stage::Ready)
+    fn ready_of(&self, generation: u32, role: Role) -> usize {
+        self.count(|worker| worker.generation == generation && worker.role == role && worker.stage == Stage::Ready)
     }
 
     fn switch(&mut self, reload: Reload) {
         self.staff.serving = reload.generation;
         self.queue_rate.staffed(self.now);
         self.staff.starts = crate::staff::Starts::Works;
-        self.staff.recycling = None;
-        self.staff.back_off.reset();
-        self.staff.back_off_of_job_workers.reset();
-        self.jobs.pull.back_off.reset();
+        self.staff.declared = reload.declared;
+        for role in ROLES {
+            *self.staff.crew_mut(role) = Crew::default();
+        }
         self.counts.reloads_done += 1;
         self.reloaded(reload, ReloadOutcome::Done);
         for old in self.ids_of(|worker| worker.generation != reload.generation) {
@@ -98,21 +109,21 @@ impl Core {
         }
     }
 
-    /// One worn worker at a time: it works on until there are enough without it, then it drains.
-    pub(crate) fn tend_recycling(&mut self) {
+    /// One worn worker of a role at a time: it works on until there are enough without it, then it drains.
+    pub(crate) fn tend_recycling(&mut self, role: Role) {
         let serving = self.staff.serving;
         let here = |old: &WorkerId| self.roster.find(*old).is_some_and(|worker| worker.generation == serving);
-        self.staff.recycling = self.staff.recycling.filter(here);
-        if self.staff.recycling.is_none() && self.staff.reload.is_none() {
-            let worn = |worker: &&Worker| {
-                worker.generation == serving && worker.stage == Stage::Ready && worker.is_worn(self.now)
-            };
-            self.staff.recycling = self.roster.iter().find(worn).map(|worker| worker.id);
+        let mut recycling = self.staff.crew(role).recycling.filter(here);
+        let is_ready =
+            |worker: &Worker| worker.generation == serving && worker.role == role && worker.stage == Stage::Ready;
+        if recycling.is_none() && self.staff.reload.is_none() {
+            let worn = |worker: &&Worker| is_ready(worker) && worker.is_worn(self.now);
+            recycling = self.roster.iter().find(worn).map(|worker| worker.id);
         }
-        let Some(old) = self.staff.recycling else { return };
-        let others =
-            self.count(|worker| worker.generation == serving && worker.stage == Stage::Ready && worker.id != old);
-        if self.holder(old).stage == Stage::Ready && others >= self.workers_wanted() {
+        self.staff.crew_mut(role).recycling = recycling;
+        let Some(old) = recycling else { return };
+        let others = self.count(|worker| is_ready(worker) && worker.id != old);
+        if self.holder(old).stage == Stage::Ready && others >= self.workers_wanted(role, self.staff.declared) {
             self.counts.workers_recycled += 1;
             self.drain_worker(old, RECYCLE_GRACE);
         }
@@ -120,53 +131,48 @@ impl Core {
 
     /// When the worker will be worn by age, unless another one is being replaced: its end brings the next look.
     pub(crate) fn recycling_due(&self, worker: &Worker) -> Option<Moment> {
-        worker.worn.at.filter(|_| self.staff.is_open() && self.staff.recycling.is_none() && self.staff.reload.is_none())
+        let is_replaced = self.staff.crew(worker.role).recycling.is_some() || self.staff.reload.is_some();
+        worker.worn.at.filter(|_| self.staff.is_open() && !is_replaced)
     }
 
     /// Starts what is missing, unless workers keep dying.
-    pub(crate) fn fill(&mut self) {
-        (0..self.startable()).for_each(|_| self.start_worker(self.staff.serving));
-    }
-
-    /// How many may be started now. One that starts becomes a worker of requests while those are too few.
-    fn startable(&self) -> usize {
-        if self.staff.back_off.holds_until(self.now).is_some() {
-            return 0;
+    pub(crate) fn fill(&mut self, role: Role) {
+        if self.staff.crew(role).back_off.holds_until(self.now).is_none() {
+            (0..self.missing(role)).for_each(|_| self.start_worker(self.staff.serving, role));
         }
-        let missing = self.workers_wanted().saturating_sub(self.present(|_| true));
-        if self.staff.back_off_of_job_workers.holds_until(self.now).is_none() {
-            return missing;
-        }
-        let for_requests = self.present(|worker| worker.role() != Some(Role::Jobs));
-        missing.min((self.config.workers as usize).saturating_sub(for_requests))
     }
 
     pub(crate) fn fill_due(&self) -> Option<Moment> {
-        let is_missing = self.present(|_| true) < self.workers_wanted() && self.fills();
-        let back_offs = [&self.staff.back_off, &self.staff.back_off_of_job_workers];
-        let dues = back_offs.into_iter().filter_map(|back_off| back_off.holds_until(self.now));
-        dues.filter(|_| is_missing).min()
+        let missing = ROLES.into_iter().filter(|role| self.missing(*role) > 0 && self.fills(*role));
+        missing.filter_map(|role| self.staff.crew(role).back_off.holds_until(self.now)).min()
+    }
+
+    fn missing(&self, role: Role) -> usize {
+        self.workers_wanted(role, self.staff.declared).saturating_sub(self.present(role))
     }
 
     /// While the server drains, a fresh worker is wanted only when somebody is queued and no other is there.
-    pub(crate) fn fills(&self) -> bool {
-        let nobody_is_queued = self.queue.is_empty() && self.unrouted.is_empty() && self.jobs.resuming.is_empty();
-        self.staff.is_open() || self.present(|_| true) == 0 && !nobody_is_queued
+    pub(crate) fn fills(&self, role: Role) -> bool {
+        let nobody_is_queued = match role {
+            Role::Requests => self.queue.is_empty() && self.unrouted.is_empty(),
+            Role::Jobs => self.jobs.resuming.is_empty(),
+        };
+        self.staff.is_open() || self.present(role) == 0 && !nobody_is_queued
     }
 
     /// Workers of the serving code that are there or coming, without the one that is being replaced.
-    fn present(&self, is_meant: impl Fn(&Worker) -> bool) -> usize {
-        let here = |worker: &Worker| worker.stage == Stage::Ready || is_starting(worker);
-        let counts =
-            |worker: &Worker| worker.generation == self.staff.serving && Some(worker.id) != self.staff.recycling;
-        self.count(|worker| counts(worker) && here(worker) && is_meant(worker))
+    fn present(&self, role: Role) -> usize {
+        self.count(|worker| self.comes(worker, role) && Some(worker.id) != self.staff.crew(role).recycling)
+    }
+
+    /// Whether this is a worker of the serving code that is there or coming.
+    pub(crate) fn comes(&self, worker: &Worker, role: Role) -> bool {
+        let is_meant = worker.generation == self.staff.serving && worker.role == role;
+        is_meant && (worker.stage == Stage::Ready || is_starting(worker))
     }
 
     pub(crate) fn lacks_an_application(&self) -> bool {
-        let comes = |worker: &Worker| {
-            worker.generation == self.staff.serving && (worker.stage == Stage::Ready || is_starting(worker))
-        };
-        self.staff.starts.has_failed() && !self.roster.iter().any(comes)
+        self.staff.starts.has_failed() && !self.roster.iter().any(|worker| self.comes(worker, Role::Requests))
     }
 
     /// Nobody will take what is queued: better told at once than at the deadline.
@@ -174,16 +180,18 @@ impl Core {
         if !self.lacks_an_application() {
             return;
         }
-        let queues = self.unrouted.values().chain(self.queue.values()).chain(self.jobs.resuming.values());
-        let waiting: Vec<RequestId> = queues.collect();
+        let waiting: Vec<RequestId> = self.unrouted.values().chain(self.queue.values()).collect();
         for request in waiting {
             self.turn(request, Happening::Refused(Refusal::NoApplication));
         }
-        self.hand_back_waiting();
     }
 
-    fn workers_wanted(&self) -> usize {
-        self.config.workers as usize + self.config.job_workers as usize
+    pub(crate) fn workers_wanted(&self, role: Role, declared: DeclaredJobs) -> usize {
+        match role {
+            Role::Requests => self.config.workers as usize,
+            Role::Jobs if declared.any() => self.config.job_workers as usize,
+            Role::Jobs => 0,
+        }
     }
 
     pub(crate) fn count(&self, counts: impl Fn(&Worker) -> bool) -> usize {

@@ -10,7 +10,7 @@ use crate::id::WorkerId;
 use crate::limits::{GRACES_COUNT_MAX, HOOKS_MAX, PAUSE_MAX, STUCK_MAX};
 use crate::moment::Moment;
 use crate::staff::Service;
-use crate::workers::worker::{Stage, Worker};
+use crate::workers::worker::{ROLES, Role, Stage, Worker};
 
 impl Core {
     pub(crate) fn tend(&mut self) {
@@ -22,8 +22,10 @@ impl Core {
         match self.staff.service {
             Service::Open => {
                 self.tend_reload();
-                self.tend_recycling();
-                self.fill();
+                for role in ROLES {
+                    self.tend_recycling(role);
+                    self.fill(role);
+                }
                 self.refuse_without_application();
             }
             Service::Draining { .. } | Service::Ending(_) | Service::Ended => self.tend_the_end(),
@@ -75,9 +77,9 @@ impl Core {
         self.effects.push(Effect::DismissWorker { worker: id });
     }
 
-    pub(crate) fn start_worker(&mut self, generation: u32) {
+    pub(crate) fn start_worker(&mut self, generation: u32, role: Role) {
         let worker = self.roster.mint();
-        self.roster.add(Worker::new(worker, generation, self.now, self.now + self.config.start_timeout));
+        self.roster.add(Worker::new(worker, generation, role, self.now, self.now + self.config.start_timeout));
         self.counts.workers_started += 1;
         self.effects.push(Effect::StartWorker { worker });
     }

@@ -23,24 +23,9 @@ impl Pace {
 
     /// It has answered, and begins the next if it has one.
     pub(crate) fn answer(&mut self, now: Moment) {
-        self.note(now - self.since);
-        self.since = now;
-    }
-
-    /// Something took so long, whoever did it.
-    pub(crate) fn note(&mut self, took: Duration) {
-        let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX / 16);
+        let took = u64::try_from((now - self.since).as_nanos()).unwrap_or(u64::MAX / 16);
         self.average = Some(self.average.map_or(took, |average| average - average / 16 + took / 16));
-    }
-
-    /// Quick on average, of what has been noted.
-    pub(crate) fn is_quick(&self) -> bool {
-        self.average.is_some_and(|average| average < QUICK_MICROS * 1000)
-    }
-
-    /// Whether what it works on is slow already.
-    pub(crate) fn is_slow_now(&self, now: Moment) -> bool {
-        now - self.since >= Duration::from_micros(QUICK_MICROS)
+        self.since = now;
     }
 
     pub(crate) fn since(&self) -> Moment {
@@ -49,8 +34,9 @@ impl Pace {
 
     /// How many it may hold now, the one it works on included.
     pub(crate) fn depth(&self, now: Moment) -> u64 {
+        let is_slow_now = now - self.since >= Duration::from_micros(QUICK_MICROS);
         match self.average {
-            Some(average) if self.is_quick() && !self.is_slow_now(now) => AHEAD_MICROS * 1000 / average.max(1000),
+            Some(average) if average < QUICK_MICROS * 1000 && !is_slow_now => AHEAD_MICROS * 1000 / average.max(1000),
             Some(_) | None => 1,
         }
     }

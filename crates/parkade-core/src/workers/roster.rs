@@ -1,7 +1,7 @@
 //! All workers, and which of them a request goes to.
 
 use crate::id::{TableId, WorkerId};
-use crate::limits::{JOBS_AHEAD_COUNT_MAX, JOBS_IN_A_LOOP_COUNT_MAX};
+use crate::limits::JOBS_IN_A_LOOP_COUNT_MAX;
 use crate::moment::Moment;
 use crate::workers::worker::{Role, Stage, Worker};
 
@@ -66,89 +66,39 @@ impl Roster {
         self.workers.is_empty()
     }
 
-    /// The worker of this generation for a request routed by `table`: an idle one, else the least loaded; one that is busy with a request of
-    /// its own only when there is no other, and it is quick. What a run of a job goes on with is for the workers of jobs, if they can.
-    pub(crate) fn pick(&self, now: Moment, generation: u32, table: Option<TableId>, is_run: bool) -> Option<&Worker> {
-        let suited = self
-            .ready(generation)
-            .filter(|worker| is_run || worker.role() != Some(Role::Jobs))
-            .filter_map(|worker| Some((suits(worker, now, table)?, worker)));
-        let is_for_others = |worker: &Worker| is_run && worker.role() != Some(Role::Jobs);
-        suited
-            .min_by_key(|(suits, worker)| (suits.ahead, suits.held_up, is_for_others(worker), *suits))
-            .map(|(_, worker)| worker)
-    }
-
     /// How many requests may be at their end this very moment: a plain worker is at one, a loop at all that it holds. One whose loop does not
     /// turn is as good as at one: what keeps it from turning.
     pub(crate) fn servers(&self, generation: u32) -> u64 {
         let of = |worker: &Worker| {
             if worker.is_concurrent() && worker.ping.sent.is_none() { worker.held.count().max(1) as u64 } else { 1 }
         };
-        self.ready(generation).filter(|worker| worker.role() != Some(Role::Jobs)).map(of).sum()
+        self.ready(generation, Role::Requests).map(of).sum()
     }
 
-    /// The worker for a run of a job. Where workers do both, the last one that no job takes up is left to requests, unless it is the only one,
-    /// or quick: a job may take minutes. A coroutine takes no loop up.
-    pub(crate) fn pick_for_a_job(
-        &self,
-        now: Moment,
-        generation: u32,
-        concurrent: bool,
-        are_quick: bool,
-    ) -> Option<&Worker> {
-        let is_last = self.for_jobs(generation).filter(|worker| worker.occupying_jobs == 0).count() <= 1;
-        let suited = self.for_jobs(generation).filter(|worker| {
-            // Behind a slow one another would wait although it could be had back from the store.
-            let may_go_ahead = are_quick || worker.is_concurrent() || worker.busy() == 0;
-            let may_take_up = !is_last
-                || concurrent && worker.is_concurrent()
-                || !self.is_left_to_requests(worker, now, generation, are_quick);
-            may_go_ahead && may_take_up
-        });
-        let suited = suited.filter_map(|worker| Some((suits(worker, now, None)?, worker)));
+    /// The worker of this generation and role for a unit of work, found by `table` if it is a request: an idle one, else the least loaded; one
+    /// that is busy only when there is no other, and it answers requests quickly.
+    pub(crate) fn pick(&self, now: Moment, generation: u32, role: Role, table: Option<TableId>) -> Option<&Worker> {
+        let suited = self.ready(generation, role).filter_map(|worker| Some((suits(worker, now, table)?, worker)));
         suited.min_by_key(|(suits, _)| *suits).map(|(_, worker)| worker)
     }
 
-    /// How many jobs workers could begin now, and whether some of them are so quick that more should stand ready.
-    pub(crate) fn room_for_jobs(&self, now: Moment, generation: u32, are_quick: bool) -> (u32, bool) {
-        let (mut room, mut spare, mut quick) = (0, 0, false);
-        for worker in self.for_jobs(generation).filter(|worker| suits(worker, now, None).is_some()) {
-            let depth = if are_quick { worker.pace.depth(now) } else { 1 };
-            quick |= depth > 1;
-            let most = if worker.is_concurrent() {
-                JOBS_IN_A_LOOP_COUNT_MAX.into()
-            } else {
-                depth.saturating_sub(worker.busy())
-            };
-            let free = worker.credit.unsigned_abs().min(most);
-            let free = u32::try_from(free).unwrap_or(u32::MAX).min(JOBS_AHEAD_COUNT_MAX);
-            if !worker.is_concurrent() && self.is_left_to_requests(worker, now, generation, are_quick) {
-                spare += free;
-            } else {
-                room += free;
+    /// How many jobs workers could begin now; `None` when no worker of jobs is ready.
+    pub(crate) fn room_for_jobs(&self, now: Moment, generation: u32) -> Option<u32> {
+        let rooms = self.ready(generation, Role::Jobs).map(|worker| match suits(worker, now, None) {
+            None => 0,
+            Some(_) if worker.is_concurrent() => {
+                u32::try_from(worker.credit).unwrap_or(u32::MAX).min(JOBS_IN_A_LOOP_COUNT_MAX)
             }
-        }
-        let untaken = self.for_jobs(generation).filter(|worker| worker.occupying_jobs == 0).count();
-        (room + spare.min(u32::try_from(untaken.saturating_sub(1)).unwrap_or(u32::MAX)), quick)
+            Some(_) => 1,
+        });
+        rooms.reduce(u32::saturating_add)
     }
 
-    /// Whether no job may take this worker up if all others are. That it answers requests quickly says nothing of jobs: they have a pace of
-    /// their own, and none of them may be slow right now.
-    fn is_left_to_requests(&self, worker: &Worker, now: Moment, generation: u32, are_quick: bool) -> bool {
-        let is_slow = |other: &Worker| other.occupying_jobs > 0 && other.pace.is_slow_now(now);
-        worker.role() == Some(Role::Both)
-            && worker.occupying_jobs == 0
-            && (!are_quick || self.for_jobs(generation).any(is_slow))
-            && self.for_jobs(generation).nth(1).is_some()
-    }
-
-    fn for_jobs(&self, generation: u32) -> impl Iterator<Item = &Worker> {
-        self.ready(generation).filter(|worker| worker.role() != Some(Role::Requests))
-    }
-
-    fn ready(&self, generation: u32) -> impl Iterator<Item = &Worker> {
-        self.workers.iter().filter(move |worker| worker.stage == Stage::Ready && worker.generation == generation)
+    fn ready(&self, generation: u32, role: Role) -> impl Iterator<Item = &Worker> {
+        let is_meant = move |worker: &&Worker| {
+            worker.stage == Stage::Ready && worker.generation == generation && worker.role == role
+        };
+        self.workers.iter().filter(is_meant)
     }
 
     fn index(&self, worker: WorkerId) -> Option<usize> {
@@ -158,7 +108,7 @@ impl Roster {
 
 fn suits(worker: &Worker, now: Moment, table: Option<TableId>) -> Option<Suits> {
     let ahead = worker.busy() > 0;
-    if worker.credit <= 0 || ahead && worker.busy() >= worker.pace.depth(now) {
+    if worker.credit <= 0 || ahead && worker.busy() >= worker.depth(now) {
         return None;
     }
     Some(Suits {

@@ -16,6 +16,7 @@ pub(crate) struct Worker {
     pub(crate) id: WorkerId,
     /// Of the code: a reload makes the next.
     pub(crate) generation: u32,
+    pub(crate) role: Role,
     pub(crate) stage: Stage,
     pub(crate) started: Moment,
     pub(crate) ready: Option<Ready>,
@@ -25,8 +26,6 @@ pub(crate) struct Worker {
     pub(crate) credit: i64,
     /// How many of those it holds keep it to themselves.
     pub(crate) occupying: u64,
-    /// How many of these are jobs.
-    pub(crate) occupying_jobs: u64,
     pub(crate) pace: Pace,
     pub(crate) done: u64,
     /// How many of these were about jobs.
@@ -63,19 +62,19 @@ pub(crate) struct Ready {
     pub(crate) at: Moment,
     pub(crate) table: TableId,
     pub(crate) concurrent: bool,
-    pub(crate) role: Role,
     /// Credits it granted on top: a worker that is not concurrent may have begun that many more.
     pub(crate) granted: i64,
 }
 
-/// What a worker is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// Requests, and jobs when there is nothing else to do.
-    Both,
+/// What a worker is for, from its start to its end: no request waits for a job, because none ever runs where requests do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
     Requests,
+    /// Runs of jobs, from their beginning and after each wait.
     Jobs,
 }
+
+pub(crate) const ROLES: [Role; 2] = [Role::Requests, Role::Jobs];
 
 /// Whether its event loop turns.
 #[derive(Debug, Clone, Copy, Default)]
@@ -130,10 +129,11 @@ impl Held {
 }
 
 impl Worker {
-    pub(crate) fn new(id: WorkerId, generation: u32, now: Moment, until: Moment) -> Self {
+    pub(crate) fn new(id: WorkerId, generation: u32, role: Role, now: Moment, until: Moment) -> Self {
         Self {
             id,
             generation,
+            role,
             stage: Stage::Starting { until },
             started: now,
             ready: None,
@@ -141,7 +141,6 @@ impl Worker {
             awaiting: Chain::default(),
             credit: 0,
             occupying: 0,
-            occupying_jobs: 0,
             pace: Pace::default(),
             done: 0,
             jobs_done: 0,
@@ -165,10 +164,6 @@ impl Worker {
         matches!(self.stage, Stage::Ready | Stage::Draining { .. })
     }
 
-    pub(crate) fn role(&self) -> Option<Role> {
-        self.ready.map(|ready| ready.role)
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.held.is_empty() && self.awaiting.is_empty()
     }
@@ -186,7 +181,6 @@ impl Worker {
                 self.pace.begin(now);
             }
             self.occupying += 1;
-            self.occupying_jobs += u64::from(is_job);
         }
         self.credit -= 1;
         self.held.push_back(Held { request, occupies, called, is_job, ghost: None })
@@ -197,6 +191,14 @@ impl Worker {
     pub(crate) fn busy(&self) -> u64 {
         let aside = self.ready.map_or(0, |ready| ready.granted.max(0));
         self.occupying.saturating_sub(aside.unsigned_abs())
+    }
+
+    /// How many units that keep it busy it may hold. A job is never sent ahead: it may take minutes, and what waits here cannot be had back.
+    pub(crate) fn depth(&self, now: Moment) -> u64 {
+        match self.role {
+            Role::Requests => self.pace.depth(now),
+            Role::Jobs => 1,
+        }
     }
 
     /// Whether it is at a unit of work that keeps its loop from turning, and whose deadline judges it. One that was given to a loop that
@@ -223,7 +225,6 @@ impl Worker {
         let held = self.held.remove(place);
         if held.occupies {
             self.occupying -= 1;
-            self.occupying_jobs -= u64::from(held.is_job);
             self.pace.answer(now);
         }
         if held.silences() {

@@ -43,22 +43,24 @@ impl Script {
             Effect::Forget { request, ending: Ending::Cancelled(reason), .. } => {
                 format!("cancelled:{}:{reason:?}", self.name(*request))
             }
-            Effect::Assign { request, worker, .. } => format!("assign:{}:{}", self.name(*request), worker.0),
+            Effect::Assign { request, worker, .. } => {
+                format!("assign:{}:{}", self.name(*request), self.number(*worker))
+            }
             Effect::Call { request, worker, outcome } => {
-                format!("call:{}:{}:{}", self.name(*request), worker.0, self.outcome(*outcome))
+                format!("call:{}:{}:{}", self.name(*request), self.number(*worker), self.outcome(*outcome))
             }
             Effect::Resume { worker, outcome, requests } => {
-                format!("resume:{}:{}:{}", worker.0, self.outcome(*outcome), self.all(requests))
+                format!("resume:{}:{}:{}", self.number(*worker), self.outcome(*outcome), self.all(requests))
             }
             Effect::Cancel { request, worker, reason } => {
-                format!("recall:{}:{}:{reason:?}", self.name(*request), worker.0)
+                format!("recall:{}:{}:{reason:?}", self.name(*request), self.number(*worker))
             }
-            Effect::StartWorker { worker } => format!("start:{}", worker.0),
-            Effect::DrainWorker { worker, within } => format!("drain:{}:{}s", worker.0, within.as_secs()),
-            Effect::DismissWorker { worker } => format!("dismiss:{}", worker.0),
-            Effect::KillWorker { worker, why } => format!("kill:{}:{why:?}", worker.0),
-            Effect::DumpStack { worker, why } => format!("dump:{}:{why:?}", worker.0),
-            Effect::Ping { worker, .. } => format!("ping:{}", worker.0),
+            Effect::StartWorker { worker } => format!("start:{}", self.number(*worker)),
+            Effect::DrainWorker { worker, within } => format!("drain:{}:{}s", self.number(*worker), within.as_secs()),
+            Effect::DismissWorker { worker } => format!("dismiss:{}", self.number(*worker)),
+            Effect::KillWorker { worker, why } => format!("kill:{}:{why:?}", self.number(*worker)),
+            Effect::DumpStack { worker, why } => format!("dump:{}:{why:?}", self.number(*worker)),
+            Effect::Ping { worker, .. } => format!("ping:{}", self.number(*worker)),
             Effect::StartQuery { query, work, collect, .. } => {
                 let work = if *work == QueryWork::Alone { String::new() } else { format!(":{work:?}").to_lowercase() };
                 format!("query:{}{work}{}", self.query_name(*query), if *collect { ":collect" } else { "" })

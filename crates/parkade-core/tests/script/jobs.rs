@@ -1,5 +1,8 @@
 //! Jobs as words.
 //!
+//! In a script with workers of jobs (`of_jobs`) those of requests are ready before it begins: the last of them is worker 0, the workers of jobs
+//! are called from 1 on. A worker that says ready declares plain jobs, an event loop coroutines; after `silent` none, until `declaring`.
+//!
 //! `jobs` there may be some (`jobs:5s`: after so long). `claimed:r` the store gives job r, whose run is request r: the first attempt of a plain function
 //! that is tried again twice and has the deadline of a route. `claimed:r,s` two; `claimed:-` none; `claimed:r2=r@2` the second attempt of job r is request
 //! r2; `claimed:r+async+q1+once+endless` a coroutine, of queue 1, never tried again, without a deadline; `claimed:r+stranger` of an unknown function;
@@ -90,7 +93,7 @@ impl Script {
                 let of = |allowance: &parkade_core::Allowance| format!(":q{}={}", allowance.queue.0, allowance.count);
                 format!("claim:{count}{}", limited.iter().map(of).collect::<String>())
             }
-            Effect::RunJob { request, worker } => format!("run:{}:{}", self.name(*request), worker.0),
+            Effect::RunJob { request, worker } => format!("run:{}:{}", self.name(*request), self.number(*worker)),
             Effect::EndRun { request, verdict } => format!("verdict:{}:{}", self.name(*request), written(*verdict)),
             Effect::Stored { request } => format!("stored:{}", self.name(*request)),
             Effect::LookUpJob { request, job } => format!("lookup:{}:{}", self.name(*request), name(*job)),

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parkade_core::{
-    ChannelName, Config, Core, Effect, Event, LeaseId, MessageId, Moment, Publisher, QueryId, QueryWork, RequestId,
+    ChannelName, Config, Core, DeclaredJobs, Effect, Event, LeaseId, MessageId, Moment, Publisher, QueryId, QueryWork, RequestId,
     RouteKind, RouteSpec, State, Then, Verdict, Wait, WorkerError, WorkerId,
 };
 use waits::{sequel, wait};
@@ -43,6 +43,10 @@ pub struct Script {
     pub pauses: Vec<Duration>,
     /// `Effect::Route` is not answered, until `routed:a:/sync` does.
     deaf: bool,
+    /// Workers of requests that come before worker 1.
+    before: u32,
+    /// The application that is loaded from now on declares no jobs.
+    silent: bool,
 }
 
 /// The last word of `events` leads to `effects`.
@@ -66,11 +70,17 @@ pub fn quiet() -> Config {
 
 /// One worker, a deadline of ten seconds, an epoch of 1.
 pub fn config() -> Config {
-    Config { deadline: Some(Duration::from_secs(10)), ..Config::default() }
+    Config { deadline: Some(Duration::from_secs(10)), job_workers: 0, ..Config::default() }
+}
+
+/// One worker of requests, quietly, and so many of jobs.
+pub fn of_jobs(job_workers: u32) -> Config {
+    Config { job_workers, ..quiet() }
 }
 
 impl Script {
     pub fn run(config: Config, events: &str) -> Self {
+        let before = if config.job_workers > 0 { config.workers } else { 0 };
         let mut core = Core::new(config);
         let mut effects = Vec::new();
         core.begin(Moment::default(), &mut effects);
@@ -86,8 +96,11 @@ impl Script {
             leases: BTreeMap::new(),
             pauses: Vec::new(),
             deaf: false,
+            before,
+            silent: false,
         };
         script.follow(effects);
+        (0..before).for_each(|nth| script.go_on(&format!("ready:-{nth}")));
         script.go_on(events);
         script
     }
@@ -110,8 +123,11 @@ impl Script {
 
     fn word(&mut self, word: &str) {
         let parts: Vec<&str> = word.split(':').collect();
+        let id = |worker: &str| self.id(worker.parse().unwrap());
         let event = match parts[..] {
             ["deaf"] => return self.deaf = true,
+            ["silent"] => return self.silent = true,
+            ["declaring"] => return self.silent = false,
             ["routed", name, path] => return self.routed(name, path),
             ["wait", time] => return self.wait(duration(time)),
             ["arrive", name] => return self.arrive(name, "/sync"),
@@ -157,10 +173,18 @@ impl Script {
         self.tell(event);
     }
 
+    fn id(&self, number: i64) -> WorkerId {
+        WorkerId(u32::try_from(number + i64::from(self.before)).unwrap())
+    }
+
+    pub(crate) fn number(&self, worker: WorkerId) -> i64 {
+        i64::from(worker.0) - i64::from(self.before)
+    }
+
     fn frame(&mut self, verb: &str, name: &str, rest: &[&str]) -> Event {
         let request = self.request(name);
-        let spoken = rest.last().and_then(|worker| worker.parse().ok()).map(WorkerId);
-        let worker = spoken.or_else(|| self.holders.get(&request).copied()).unwrap_or(WorkerId(1));
+        let spoken = rest.last().and_then(|worker| worker.parse().ok()).map(|number: i64| self.id(number));
+        let worker = spoken.or_else(|| self.holders.get(&request).copied()).unwrap_or_else(|| self.id(1));
         match (verb, rest) {
             ("unpark", _) => Event::Unparked { worker, request },
             ("enqueue", _) => Event::JobEnqueued { worker, request },
@@ -191,7 +215,9 @@ impl Script {
     fn ready(&mut self, worker: &str, kind: &str, credit: &str, table: &str) {
         let table = self.core.learn_routes(false, routes(table)).unwrap();
         let (credit, concurrent) = (credit.parse().unwrap(), kind == "concurrent");
-        self.tell(Event::WorkerReady { worker: id(worker), table, credit, concurrent });
+        let of_jobs = self.before > 0 && !self.silent;
+        let jobs = DeclaredJobs { plain: of_jobs && !concurrent, coroutines: of_jobs && concurrent };
+        self.tell(Event::WorkerReady { worker: self.id(worker.parse().unwrap()), table, credit, concurrent, jobs });
     }
 
     /// Whoever holds it, or held it last.
@@ -283,10 +309,6 @@ impl Script {
         let (request, destination) = (self.request(name), self.core.find("GET", path).destination);
         self.tell(Event::Routed { request, destination });
     }
-}
-
-fn id(worker: &str) -> WorkerId {
-    WorkerId(worker.parse().unwrap())
 }
 
 fn duration(text: &str) -> Duration {

@@ -1,6 +1,6 @@
 //! The core begins, is killed, begins again. In the end the world is calm, and every job runs to an end.
 
-use parkade_core::{Config, Core, Event};
+use parkade_core::{Config, Core, DeclaredJobs, Event};
 
 use crate::model::Model;
 use crate::process::{Phase, Process, Temper};
@@ -12,7 +12,6 @@ const CALM_STEPS: usize = 100_000;
 impl World {
     pub(crate) fn boots(&mut self) {
         self.model.may_fail = self.core.config().exit_when_the_first_start_fails;
-        self.model.jobs.are_apart = self.core.config().job_workers > 0;
         self.model.now = self.now;
         let mut effects = Vec::new();
         self.core.begin(self.now, &mut effects);
@@ -56,7 +55,9 @@ impl World {
 
     /// Promise 9: what was acknowledged runs to an end.
     pub(crate) fn calms_down(&mut self) {
-        let config = Config { exit_when_the_first_start_fails: false, ..self.core.config().clone() };
+        let job_workers = self.core.config().job_workers.max(1);
+        let config = Config { exit_when_the_first_start_fails: false, job_workers, ..self.core.config().clone() };
+        self.declared = DeclaredJobs { plain: true, coroutines: true };
         self.model.jobs.store.is_calm = true;
         self.begins_anew(Core::new(config));
         for _ in 0..CALM_STEPS {

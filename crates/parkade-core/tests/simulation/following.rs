@@ -1,8 +1,8 @@
 //! Each effect, followed: what it must find, what it changes.
 
 use parkade_core::{
-    Cursor, Ending, KillReason, MessageId, Moment, Outcome, Reason, Refusal, RequestId, Standing, TableId, Then, Wait,
-    WorkerId,
+    Cursor, Ending, KillReason, MessageId, Moment, Outcome, Reason, Refusal, RequestId, Role, Standing, TableId, Then,
+    Wait, WorkerId,
 };
 
 use crate::model::{Answer, Model, Place, Waiting, Woken};
@@ -181,16 +181,13 @@ impl Model {
     /// Promise 4, the other half: only quick workers are sent requests ahead, and only when nobody is idle.
     pub(crate) fn give(&mut self, id: RequestId, worker: WorkerId) {
         let now = self.now;
-        // The last worker that no job takes up is left to requests; workers of jobs take no requests.
-        let is_run = self.is_run(id);
-        let begins = self.request(id).run.is_some() && self.request(id).called.is_none();
-        let takes = |process: &Process| if is_run { !begins } else { !process.for_jobs };
+        let role = if self.is_run(id) { Role::Jobs } else { Role::Requests };
         let idle = |process: &Process| {
-            process.phase == Phase::Ready && !process.replaced && process.busy() == 0 && takes(process)
+            process.phase == Phase::Ready && !process.replaced && process.busy() == 0 && process.role == Some(role)
         };
         let chosen = &self.processes[&worker];
-        assert!(!chosen.for_jobs || is_run, "a request for a worker of jobs");
-        assert!(chosen.for_jobs || !begins || !self.jobs.are_apart, "a job for a worker of requests");
+        assert_eq!(chosen.role, Some(role), "a request for a worker of jobs, or a job for a worker of requests");
+        assert!(role == Role::Requests || chosen.concurrent || chosen.busy() == 0, "a job is sent ahead");
         assert!(chosen.phase == Phase::Ready && !chosen.replaced, "given to a worker that takes nothing");
         assert!(chosen.credit > 0, "given beyond its credit");
         if !chosen.concurrent && chosen.busy() > 0 {

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use parkade_core::limits::BACK_OFF_MAX;
-use parkade_core::{Moment, Status, Wait, WorkerState};
+use parkade_core::{Moment, Role, Status, Wait, WorkerState, WorkerStatus};
 
 use crate::model::{Place, Request};
-use crate::process::{Phase, Process};
 use crate::store::State;
 use crate::world::World;
 
@@ -17,7 +16,7 @@ pub fn check(world: &mut World, status: &Status) {
     what_waits_for_the_store_is_known(world, status);
     who_waits_for_jobs_is_known(world, status);
     no_job_waits_beside_an_idle_worker(world, status);
-    workers_of_requests_come_first(world, status);
+    both_roles_are_filled(world, status);
     jobs_are_not_put_off_for_ever(world, status);
 }
 
@@ -79,40 +78,36 @@ fn who_waits_for_jobs_is_known(world: &World, status: &Status) {
     assert_eq!(status.jobs_looked_up, world.model.jobs.looked_up.len());
 }
 
-/// Promise 4, for jobs: the last worker that no job takes up is left to requests.
+/// Promise 4, for jobs.
 fn no_job_waits_beside_an_idle_worker(world: &World, status: &Status) {
-    if status.jobs_waiting == 0
-        || status.jobs_put_off.is_some()
-        || status.lives.running >= status.limits.running_count_max
-    {
+    if status.runs.routed == 0 || status.runs.running >= status.limits.running_count_max {
         return;
     }
-    let serves = |process: &&Process| {
-        let known = status.workers.iter().find(|worker| worker.worker == process.id);
-        known.is_some_and(|worker| {
-            worker.generation == status.generation
-                && matches!(worker.state, WorkerState::Ready | WorkerState::Busy)
-                && (!world.model.jobs.are_apart || worker.for_jobs)
-        }) && process.phase == Phase::Ready
+    let is_idle = |worker: &&WorkerStatus| {
+        let process = &world.model.processes[&worker.worker];
+        let is_ready = matches!(worker.state, WorkerState::Ready | WorkerState::Busy)
+            || worker.state == WorkerState::Draining && world.model.drains && !process.replaced;
+        is_ready
+            && worker.role == Role::Jobs
+            && worker.generation == status.generation
+            && process.streams.is_empty()
+            && process.credit > 0
     };
-    let all: Vec<&Process> = world.model.processes.values().filter(serves).collect();
-    let is_job = |process: &Process| process.streams.iter().any(|stream| stream.queue.is_some());
-    let untaken = all.iter().filter(|process| !is_job(process)).count();
-    let idle = all.iter().find(|process| process.streams.is_empty() && process.credit > 0);
-    let may = world.model.jobs.are_apart || untaken > 1 || all.len() == 1;
-    assert!(idle.is_none() || !may, "claimed, and beside an idle worker: {idle:?}");
+    let idle = status.workers.iter().find(is_idle);
+    assert!(idle.is_none(), "a run waits beside an idle worker: {idle:?}");
 }
 
-/// When everybody is there who should be, there are as many for requests as there should be.
-fn workers_of_requests_come_first(world: &World, status: &Status) {
+/// Unless workers keep dying, and nobody waits for the others of their role.
+fn both_roles_are_filled(world: &World, status: &Status) {
     let config = world.core.config();
-    let serving = |worker: &&parkade_core::WorkerStatus| {
-        worker.generation == status.generation && matches!(worker.state, WorkerState::Ready | WorkerState::Busy)
-    };
-    let there = status.workers.iter().filter(serving).count();
-    let for_requests = status.workers.iter().filter(serving).filter(|worker| !worker.for_jobs).count();
-    let missing = there >= (config.workers + config.job_workers) as usize && for_requests < config.workers as usize;
-    assert!(!missing, "{there} workers, and {for_requests} for requests");
+    for (role, wanted) in [(Role::Requests, config.workers), (Role::Jobs, config.job_workers)] {
+        let is_serving = |worker: &&WorkerStatus| {
+            let is_there = matches!(worker.state, WorkerState::Ready | WorkerState::Busy | WorkerState::Starting);
+            worker.role == role && worker.generation == status.generation && is_there
+        };
+        let there = status.workers.iter().filter(is_serving).count();
+        assert!(there <= wanted as usize + 1, "{there} workers of {role:?}, and one may be replaced");
+    }
 }
 
 /// Workers may die of jobs as often as they like.

@@ -28,8 +28,6 @@ pub struct Jobs {
     pub vain: Option<Vec<Allowance>>,
     /// Until then none is begun or claimed, if none ends well before.
     pub put_off: Option<Moment>,
-    /// There are workers for jobs alone.
-    pub are_apart: bool,
     /// Requests for which the store is asked, and about which job.
     pub looked_up: BTreeMap<RequestId, JobId>,
     /// By the step in hand.
@@ -196,6 +194,8 @@ impl Model {
         let (is_claimed_only, late) = (request.is_claimed_only(), request.deadline_at().is_some_and(|at| at <= now));
         let running = matches!(request.place, Place::Worker(_));
         let is_published = !request.unpublished;
+        // It would go on, and new code has no jobs.
+        let is_left = !running && !is_claimed_only;
         let run = request.run.as_mut().expect("only runs end as such");
         let mut ends_well = false;
         let (is_last, failed) = match verdict {
@@ -214,7 +214,7 @@ impl Model {
                 (false, None)
             }
             Verdict::HandedBack => {
-                assert!(stops || is_claimed_only || is_drained, "handed back by a server that goes on");
+                assert!(stops || is_claimed_only || is_drained || is_left, "handed back by a server that goes on");
                 (false, None)
             }
             Verdict::Unknown => (false, None),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use parkade_core::{Moment, QueueId, RequestId, TableId, WorkerId};
+use parkade_core::{Moment, QueueId, RequestId, Role, TableId, WorkerId};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
@@ -32,8 +32,8 @@ pub struct Process {
     pub phase: Phase,
     pub temper: Temper,
     pub concurrent: bool,
-    /// It runs nothing but jobs.
-    pub for_jobs: bool,
+    /// Known when the step in which it is started is over.
+    pub role: Option<Role>,
     pub table: Option<TableId>,
     pub credit: i64,
     pub granted: i64,
@@ -69,7 +69,7 @@ impl Process {
             phase: Phase::Starting,
             temper: Temper::Quick,
             concurrent: false,
-            for_jobs: false,
+            role: None,
             table: None,
             credit: 0,
             granted: 0,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parkade_core::{
-    ChannelStatus, Destination, Event, MessageId, Refusal, RequestId, State, Status, Then, Wait, WorkerId, WorkerState,
+    ChannelStatus, Destination, Event, MessageId, Refusal, RequestId, Role, State, Status, Then, Wait, WorkerId, WorkerState,
 };
 
 use crate::model::{Place, Waiting};
@@ -167,9 +167,10 @@ fn workers_are_as_told(world: &World, status: &Status) {
     }
 }
 
-/// Promise 4.
+/// Promise 4. Jobs are no reason: none is where requests run.
 fn nothing_queues_beside_an_idle_worker(world: &World, status: &Status) {
-    if status.lives.routed == status.jobs_waiting || status.lives.running >= status.limits.running_count_max {
+    let (queued, running) = (status.lives.routed - status.runs.routed, status.lives.running - status.runs.running);
+    if queued == 0 || running >= status.limits.running_count_max {
         return;
     }
     let idle = status.workers.iter().find(|worker| {
@@ -177,7 +178,7 @@ fn nothing_queues_beside_an_idle_worker(world: &World, status: &Status) {
         let ready = matches!(worker.state, WorkerState::Ready | WorkerState::Busy)
             || worker.state == WorkerState::Draining && world.model.drains && !process.replaced;
         ready
-            && !worker.for_jobs
+            && worker.role == Role::Requests
             && worker.generation == status.generation
             && (process.streams.is_empty() || !process.concurrent && process.busy() == 0)
             && process.credit > 0
@@ -248,8 +249,8 @@ fn bounds_hold(world: &World, status: &Status) {
     assert_eq!(status.messages_held, world.model.messages.len(), "messages that nobody needs are kept");
     let ghosts =
         world.model.processes.values().flat_map(|process| &process.streams).filter(|stream| stream.ghost).count();
-    // One for the end of queries, one for the next jobs.
-    let kept = world.model.databases.kept.len() + usize::from(world.model.drains) + 1;
+    // One for the end of queries, two for the next jobs and those that wait.
+    let kept = world.model.databases.kept.len() + usize::from(world.model.drains) + 2;
     assert!(status.alarms <= world.model.requests.len() + ghosts + kept, "alarms for nobody");
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use parkade_core::{
-    ChannelName, Config, DatabaseId, HistoryLimits, JobId, QueryWait, QueryWork, Random, Recycle, RouteKind, RouteSpec,
-    SharedKey, Sharing, Then, Wait,
+    ChannelName, Config, DatabaseId, DeclaredJobs, HistoryLimits, JobId, QueryWait, QueryWork, Random, Recycle,
+    RouteKind, RouteSpec, SharedKey, Sharing, Then, Wait,
 };
 
 pub const PATHS: [&str; 14] = [
@@ -30,7 +30,7 @@ pub fn config(random: &mut Random, seed: u64) -> Config {
     let some = |random: &mut Random, value: u64| (random.below(2) == 0).then_some(value);
     Config {
         workers: u32::try_from(1 + random.below(4)).unwrap(),
-        job_workers: u32::try_from(random.below(4).saturating_sub(2)).unwrap(),
+        job_workers: u32::try_from(random.below(4)).unwrap(),
         seed,
         epoch: 1 + random.below(1000),
         queued_count_max: if tight { 5 } else { 1000 },
@@ -50,6 +50,12 @@ pub fn config(random: &mut Random, seed: u64) -> Config {
         exit_when_the_first_start_fails: random.below(8) == 0,
         ..Config::default()
     }
+}
+
+/// What newer code declares: mostly jobs of both kinds.
+pub fn declared(random: &mut Random) -> DeclaredJobs {
+    let kind = random.below(6);
+    DeclaredJobs { plain: kind > 1, coroutines: kind > 2 || kind == 1 }
 }
 
 /// Of queues: how many run at a time, how many begin in a second. The first has no bound.

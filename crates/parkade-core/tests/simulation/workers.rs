@@ -53,7 +53,8 @@ impl World {
         ready.temper = if slow { Temper::Slow } else { Temper::Quick };
         ready.front_since = now;
         self.model.may_fail = false;
-        self.tell(Event::WorkerReady { worker: process.id, table, credit, concurrent });
+        let jobs = self.declared;
+        self.tell(Event::WorkerReady { worker: process.id, table, credit, concurrent, jobs });
     }
 
     pub(crate) fn exits(&mut self, process: &Process) {

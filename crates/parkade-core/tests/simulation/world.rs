@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use parkade_core::{Core, Effect, Event, Moment, Random, RequestId, State, TableId, Then};
+use parkade_core::{Core, DeclaredJobs, Effect, Event, Moment, Random, RequestId, State, TableId, Then};
 
 use crate::model::{Model, Request};
 use crate::promises;
-use crate::settings::config;
+use crate::settings::{config, declared};
 
 pub struct World {
     pub core: Core,
@@ -24,6 +24,8 @@ pub struct World {
     pub(crate) concurrent_percent: u64,
     /// Most of them end the process that runs them.
     pub(crate) jobs_are_deadly: bool,
+    /// What a worker that loads the code now says of its jobs.
+    pub(crate) declared: DeclaredJobs,
     pub(crate) slots: Vec<u32>,
     pub(crate) vacant: Vec<u32>,
     pub(crate) messages: u64,
@@ -34,6 +36,7 @@ impl World {
         let mut random = Random::new(seed);
         let config = config(&mut random, seed);
         let concurrent_percent = [0, 100, 50][usize::try_from(random.below(3)).unwrap()];
+        let declared = declared(&mut random);
         let mut world = Self {
             core: Core::new(config),
             model: Model::default(),
@@ -46,6 +49,7 @@ impl World {
             random,
             concurrent_percent,
             jobs_are_deadly: seed.is_multiple_of(4),
+            declared,
             slots: Vec::new(),
             vacant: Vec::new(),
             messages: 0,
@@ -68,7 +72,10 @@ impl World {
             313..380 => self.publish(None),
             380..382 => self.configure(),
             382..383 => self.ends_a_channel(),
-            383..388 => self.tell(Event::Reload),
+            383..388 => {
+                self.declared = declared(&mut self.random);
+                self.tell(Event::Reload);
+            }
             388..390 => self.all_clients_leave(),
             390..391 => self.pause(),
             391..550 => self.time_passes(),
@@ -133,13 +140,10 @@ impl World {
                 let default = self.core.config().deadline;
                 self.model.routed(*request, destination, default);
             }
-            let becomes_ready = matches!(event, Event::WorkerReady { .. });
             let mut effects = Vec::new();
             self.core.handle(self.now, event, &mut effects);
-            if becomes_ready {
-                self.learn_roles();
-            }
             self.follow(&effects);
+            self.learn_roles();
             pending.extend(self.routes().into_iter().rev());
         }
         self.sync_woken();
@@ -154,9 +158,9 @@ impl World {
 
     fn learn_roles(&mut self) {
         for worker in self.core.status(self.now).workers {
-            // One that this very event starts is not known yet.
             if let Some(process) = self.model.processes.get_mut(&worker.worker) {
-                process.for_jobs = worker.for_jobs;
+                assert!(process.role.is_none_or(|role| role == worker.role), "another role: {worker:?}");
+                process.role = Some(worker.role);
             }
         }
     }

@@ -124,6 +124,9 @@ fn workers(page: &mut Page, report: &Report) {
     let states = ["starting", "ready", "busy", "draining", "stopping"];
     let in_state = |state: &str| report.workers.iter().filter(|worker| worker.state == state).count();
     page.labelled("workers", Kind::Gauge, "Workers by state.", "state", states.map(|state| (state, in_state(state))));
+    let of = |role: &str| report.workers.iter().filter(|worker| worker.role == role).count();
+    let roles = ["requests", "jobs"].map(|role| (role, of(role)));
+    page.labelled("workers_by_role", Kind::Gauge, "Workers by what they are for.", "role", roles);
     let resident: u64 = report.workers.iter().filter_map(|worker| worker.resident_bytes).sum();
     page.single("workers_resident_bytes", Kind::Gauge, "Resident memory of all workers.", resident);
     let held: usize = report.workers.iter().map(|worker| worker.held).sum();

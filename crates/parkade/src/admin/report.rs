@@ -113,9 +113,9 @@ pub struct Worker {
     pub state: String,
     pub generation: u32,
     pub concurrent: bool,
-    /// It runs nothing but jobs.
+    /// What it is for: `requests` or `jobs`.
     #[serde(default)]
-    pub for_jobs: bool,
+    pub role: String,
     pub held: usize,
     /// Coroutines in it that wait.
     pub awaiting: usize,

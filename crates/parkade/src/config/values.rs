@@ -106,15 +106,32 @@ pub fn whole(text: &str) -> Result<usize, String> {
     text.trim().replace('_', "").parse().map_err(|_| "write a whole number such as 1000".into())
 }
 
-/// How many workers; `auto` is the number of cores.
+/// How many workers of requests; `auto` is the number of cores.
 pub fn workers(text: &str) -> Result<usize, String> {
-    const WORKERS_MAX: usize = 1_024; // A process each. Then: refused at start.
     let workers = match text.trim() {
-        "auto" => std::thread::available_parallelism().map_or(1, Into::into),
+        "auto" => cores(),
         number => {
             number.parse().ok().filter(|workers| *workers > 0).ok_or("write `auto` or a whole number, 1 or more")?
         }
     };
+    bounded(workers)
+}
+
+/// How many workers of jobs; `auto` is half the number of cores: jobs take the time that requests leave.
+pub fn job_workers(text: &str) -> Result<usize, String> {
+    let workers = match text.trim() {
+        "auto" => (cores() / 2).max(1),
+        number => number.parse().map_err(|_| "write `auto` or a whole number, 0 or more")?,
+    };
+    bounded(workers)
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, Into::into)
+}
+
+fn bounded(workers: usize) -> Result<usize, String> {
+    const WORKERS_MAX: usize = 1_024; // A process each. Then: refused at start.
     if workers > WORKERS_MAX { Err(format!("at most {WORKERS_MAX} workers: each is a process")) } else { Ok(workers) }
 }
 
@@ -182,6 +199,7 @@ mod tests {
         check(count("0").map(drop), "write a whole number, 1 or more");
         check(count("many").map(drop), "write a whole number such as 1000");
         check(workers("0").map(drop), "write `auto` or a whole number, 1 or more");
+        check(job_workers("some").map(drop), "write `auto` or a whole number, 0 or more");
         check(workers("5000").map(drop), "at most 1024 workers: each is a process");
         check(percent("101%").map(drop), "write a share between 0% and 100%");
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use parkade_core::{Cursor, Destination, Event, Found, Refusal, RequestId, Then, Wait, WorkerError, WorkerId};
+use parkade_core::{Cursor, Destination, Event, Found, Refusal, RequestId, Role, Then, Wait, WorkerError, WorkerId};
 use parkade_wire::{Application, ErrorReason, Response, Then as WireThen, Wait as WireWait};
 
 use super::exchange::{Arrival, Exchange};
@@ -163,9 +163,14 @@ impl Server {
         }
         match self.tables.learn(&mut self.core, application, &self.databases) {
             Ok(table) => {
-                tracing::info!(worker = worker.0, pid = self.workers.pid(worker), "a worker is ready");
+                let what = match self.core.role(worker) {
+                    Some(Role::Jobs) => "a worker of jobs is ready",
+                    Some(Role::Requests) | None => "a worker is ready",
+                };
+                tracing::info!(worker = worker.0, pid = self.workers.pid(worker), "{what}");
+                let declared = jobs.declared();
                 self.take_jobs_over(worker, jobs);
-                self.tell(Event::WorkerReady { worker, table, credit: credit.into(), concurrent });
+                self.tell(Event::WorkerReady { worker, table, credit: credit.into(), concurrent, jobs: declared });
             }
             Err(fault) => self.unfit(worker, &fault.to_string()),
         }

@@ -120,7 +120,7 @@ fn worker(worker: &Worker) -> Vec<String> {
     vec![
         id,
         pid,
-        if worker.for_jobs { format!("{} (jobs)", worker.state) } else { worker.state.clone() },
+        if worker.role == "jobs" { format!("{} (jobs)", worker.state) } else { worker.state.clone() },
         generation,
         held,
         awaiting,

@@ -12,8 +12,13 @@ fn report() -> Report {
     let mut report = Report { version: "0.1.0".into(), state: "ready".into(), ..Report::default() };
     report.lives = Lives { accepted: 0, queued: 1, running: 2, parked: 300 };
     report.waits = BTreeMap::from([("timer".into(), Wait { count: 300, oldest: Some(1.25) })]);
-    report.workers = [("busy", 10), ("ready", 20)]
-        .map(|(state, bytes)| Worker { state: state.into(), resident_bytes: Some(bytes), ..Worker::default() })
+    report.workers = [("busy", "jobs", 10), ("ready", "requests", 20)]
+        .map(|(state, role, bytes)| Worker {
+            state: state.into(),
+            role: role.into(),
+            resident_bytes: Some(bytes),
+            ..Worker::default()
+        })
         .into();
     report.jobs.dead = 4;
     report.jobs.oldest = Some(2.5);
@@ -65,6 +70,8 @@ fn the_page_follows_the_text_format() {
         ("parkade_wait_oldest_seconds{kind=\"timer\"}", 1.25),
         ("parkade_workers{state=\"busy\"}", 1.0),
         ("parkade_workers{state=\"starting\"}", 0.0),
+        ("parkade_workers_by_role{role=\"requests\"}", 1.0),
+        ("parkade_workers_by_role{role=\"jobs\"}", 1.0),
         ("parkade_workers_resident_bytes", 30.0),
         ("parkade_requests_cancelled_total{reason=\"client left\"}", 7.0),
         ("parkade_jobs{state=\"dead\"}", 4.0),

@@ -125,7 +125,7 @@ impl From<WorkerStatus> for Worker {
             state: words::worker(worker.state).into(),
             generation: worker.generation,
             concurrent: worker.concurrent,
-            for_jobs: worker.for_jobs,
+            role: words::role(worker.role).into(),
             held: worker.held,
             awaiting: worker.awaiting,
             credit: worker.credit,
@@ -208,7 +208,7 @@ fn resident_bytes() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use parkade_core::{ChannelName, Config, Cursor, LivesStatus, ReloadOutcome, WaitKind, WorkerState};
+    use parkade_core::{ChannelName, Config, Cursor, LivesStatus, ReloadOutcome, Role, WaitKind, WorkerState};
 
     fn status() -> Status {
         let waited = Some(Duration::from_millis(1_250));
@@ -222,7 +222,7 @@ mod tests {
                 state: WorkerState::Busy,
                 generation: 2,
                 concurrent: false,
-                for_jobs: true,
+                role: Role::Jobs,
                 done: 104,
                 jobs_done: 5,
                 held: 3,
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!((report.jobs.waiting, report.jobs.dead, report.jobs.oldest), (8, 9, Some(1.5)));
         assert_eq!((report.jobs.queued, report.jobs.parked), (2, 6), "no requests");
         assert_eq!((report.jobs.watched, report.memory.job_results), (5, 6));
-        assert!(worker.for_jobs && report.memory.resident_bytes.is_some_and(|bytes| bytes > 100_000));
+        assert!(worker.role == "jobs" && report.memory.resident_bytes.is_some_and(|bytes| bytes > 100_000));
     }
 
     #[test]

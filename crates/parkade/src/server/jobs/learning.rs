@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use parkade_core::{Event, QueueBounds, WorkerId};
+use parkade_core::{DeclaredJobs, Event, QueueBounds, WorkerId};
 use parkade_jobs::Command;
 use parkade_wire::{Application, RouteKind};
 
@@ -38,6 +38,13 @@ struct Queue {
     rate: Option<f64>,
 }
 
+impl Told {
+    pub fn declared(&self) -> DeclaredJobs {
+        let declares = |concurrent| self.specs.values().any(|spec| spec.concurrent == concurrent);
+        DeclaredJobs { plain: declares(false), coroutines: declares(true) }
+    }
+}
+
 impl Server {
     /// What the application of a worker says of its jobs, while nothing follows from it yet. If there are any they can be stored from now on.
     pub(in crate::server) fn read_jobs(&mut self, application: &mut Application) -> Result<Told, String> {
@@ -67,7 +74,7 @@ impl Server {
 
     /// A worker is about to be ready. If with it the code serves that told this, it replaces what the code before it had told.
     pub(in crate::server) fn take_jobs_over(&mut self, worker: WorkerId, told: Told) {
-        let Some(generation) = self.core.generation_served_with(worker) else { return };
+        let Some(generation) = self.core.generation_served_with(worker, told.declared()) else { return };
         let Told { specs, queues, recurring, path } = told;
         self.jobs.place = path.as_deref().and_then(found_at);
         let bounds = |Queue { name, concurrency, rate }| QueueBounds {

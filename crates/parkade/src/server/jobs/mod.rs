@@ -196,6 +196,9 @@ impl Server {
     /// Opens the store when there is one already, so that what was left is gone on with.
     fn open_jobs(&mut self) -> Result<(), OpenError> {
         self.jobs.store.open()?;
+        if self.core.config().job_workers == 0 {
+            tracing::info!("no job runs here, by --job-workers 0: other servers with the same --jobs run them");
+        }
         self.jobs.seen = Some((self.jobs.store.time().0, self.clock.now()));
         self.jobs.ask(Question::Schedules, |tag| Command::Schedules { tag });
         self.tell(Event::JobsReady { after: None });
