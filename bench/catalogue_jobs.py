@@ -16,8 +16,11 @@ ON_POSTGRES = f"{PARKADE} on PostgreSQL"
 
 
 def parkade_log(folder: Path, cluster: Cluster | None = None) -> Recipe:
-    """Durable: on the disk before the answer. All that it keeps is in this folder; jobs are in the cluster, if any."""
-    return _told(catalogue.parkade("log", WORKERS, flags=[*_kept(folder, cluster), "--grace", "5s"]), folder)
+    """As many processes as others have, half of them for requests.
+
+    Durable: on the disk before the answer. All that it keeps is in this folder; jobs are in the cluster, if any."""
+    flags = [*_kept(folder, cluster), "--job-workers", str(WORKERS // 2), "--grace", "5s"]
+    return _told(catalogue.parkade("log", WORKERS // 2, flags=flags), folder)
 
 
 def threads(folder: Path) -> Recipe:

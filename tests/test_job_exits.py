@@ -43,7 +43,7 @@ def test_a_worker_of_jobs_that_dies_delays_no_worker_of_requests(serve: Serve, t
     server = serve("jobs", workers=1, job_workers=1, folder=tmp_path)
     enqueue_many(server, 30, "crash_always", "poison")
     workers = server.status()["workers"]
-    (worker,) = [one["pid"] for one in workers if one["state"] != "starting" and not one["for_jobs"]]
+    (worker,) = [one["pid"] for one in workers if one["state"] != "starting" and one["role"] == "requests"]
     # It is young, too, or its own death would end the series.
     status = server.until(lambda status: status["counts"]["workers_died"] >= DEATHS - 1, seconds=60)
     watch, started = Stopwatch(), status["counts"]["workers_started"]

@@ -14,12 +14,12 @@ from .harness.server import Server
 
 
 @pytest.mark.promise(8)
-@pytest.mark.parametrize(("app", "workers"), [("jobs", 4), ("jobs_async", 1)])
+@pytest.mark.parametrize(("app", "workers"), [("jobs", 3), ("jobs_async", 1)])
 @pytest.mark.parametrize(("queue", "most"), [("single", 1), ("pair", 2)])
 def test_no_more_jobs_of_a_queue_run_than_it_may(
     serve: Serve, tmp_path: Path, app: str, workers: int, queue: str, most: int
 ) -> None:
-    server, ran = serve(app, workers=workers, folder=tmp_path), Ran(tmp_path)
+    server, ran = serve(app, job_workers=workers, folder=tmp_path), Ran(tmp_path)
     bounded = enqueue_many(server, 5, "wait_at", "gate", queue=queue)
     ran.until_count("begin", most)
     # There is a worker for others, so for more of these if they might.
@@ -99,7 +99,7 @@ def busy(server: Server) -> int:
 
 def test_workers_for_jobs_take_all_jobs_and_no_requests(serve: Serve, tmp_path: Path) -> None:
     server, ran = serve("jobs", workers=1, job_workers=2, folder=tmp_path), Ran(tmp_path)
-    server.ready(3)
+    server.ready(1, job_workers=2)
     jobs = enqueue_many(server, 4, "wait_at", "gate")
     ran.until_count("begin", 2)
     server.until(lambda _: busy(server) == 2)
@@ -115,7 +115,7 @@ def test_workers_for_jobs_take_all_jobs_and_no_requests(serve: Serve, tmp_path: 
 
 def test_a_request_that_keeps_the_only_worker_keeps_no_worker_of_jobs(serve: Serve, tmp_path: Path) -> None:
     server, ran = serve("jobs", workers=1, job_workers=1, folder=tmp_path), Ran(tmp_path)
-    server.ready(2)
+    server.ready(1, job_workers=1)
     enqueue(server, "write", "soon", delay=0.2)
     held = server.connect().ask("GET", "/hold/request")
     ran.until("soon")
@@ -146,30 +146,53 @@ def test_thousands_of_jobs_of_one_request_all_run_and_the_server_serves_meanwhil
 
 
 @pytest.mark.promise(4)
-@pytest.mark.promise(9)
-def test_slow_jobs_leave_a_worker_to_requests(serve: Serve, tmp_path: Path) -> None:
-    server, ran = serve("jobs", workers=2, folder=tmp_path), Ran(tmp_path)
-    jobs = enqueue_many(server, 4, "wait_at", "gate")
+@pytest.mark.parametrize("app", ["jobs", "jobs_async"])
+def test_no_request_waits_for_a_job(serve: Serve, tmp_path: Path, app: str) -> None:
+    """Quick ones first: however quick they were, the next may take minutes."""
+    server, ran = serve(app, workers=3, job_workers="auto", folder=tmp_path), Ran(tmp_path)
+    enqueue_many(server, 10, "write", "quick")
+    jobs = enqueue_many(server, 3, PLAINLY[app], "gate")
     ran.until("begin gate 1")
-    for _ in range(200):
-        assert server.get("/hola/you").text == "Hola you"
-    assert ran.about("begin") == ["begin gate 1"]
-    server.open_gate("gate")
-    for job in jobs:
-        until_state(server, job, "completed")
-
-
-@pytest.mark.promise(4)
-def test_slow_jobs_that_are_enqueued_one_by_one_leave_a_worker_to_requests(serve: Serve, tmp_path: Path) -> None:
-    """The worker that has just enqueued one is quick at that moment, and still not for jobs."""
-    server, ran = serve("jobs", workers=2, folder=tmp_path), Ran(tmp_path)
+    held = [server.connect().ask("GET", f"/hold/request-{number}") for number in range(2)] if app == "jobs" else []
     client = server.connect()
-    for _ in range(100):
+    for _ in range(200):
         assert client.get("/hola/you").text == "Hola you"
-    jobs = [enqueue(server, "wait_at", "gate") for _ in range(10)]
-    ran.until("begin gate 1")
-    for _ in range(100):
-        assert client.get("/hola/you").text == "Hola you"
+    assert {worker["jobs"] for worker in server.workers() if worker["role"] == "requests"} == {0}
+    for number, request in enumerate(held):
+        server.open_gate(f"request-{number}")
+        assert request.answer().status == 200
     server.open_gate("gate")
     for job in jobs:
         until_state(server, job, "completed")
+    assert {worker["requests"] for worker in server.workers() if worker["role"] == "jobs"} == {0}
+
+
+PLAINLY = {"jobs": "wait_at", "jobs_async": "wait_plainly_at"}
+"""A job that keeps its thread."""
+
+
+def test_workers_of_jobs_come_and_go_with_what_the_code_declares(serve: Serve, tmp_path: Path) -> None:
+    code = tmp_path / "app.py"
+    plain = "from parkade import App\n\napp = App()\n\n@app.get('/hola')\ndef hola():\n    return 'Hola'\n"
+    code.write_text(plain)
+    server = serve(f"{code}:app", folder=tmp_path, job_workers=2)
+    roles = lambda: sorted(worker["role"] for worker in server.workers("ready", "busy"))  # noqa: E731
+    assert roles() == ["requests"]
+    code.write_text(plain + "\n@app.job\ndef work():\n    pass\n")
+    assert server.reload()["code"]["last_reload"] == "done"
+    assert roles() == ["jobs", "jobs", "requests"]
+    code.write_text(plain)
+    assert server.reload()["code"]["last_reload"] == "done"
+    assert roles() == ["requests"]
+
+
+def test_without_workers_of_jobs_they_are_kept_for_other_servers(serve: Serve, tmp_path: Path) -> None:
+    server, ran = serve("jobs", job_workers=0, folder=tmp_path), Ran(tmp_path)
+    job = enqueue(server, "write", "later")
+    assert server.get("/hola/you").text == "Hola you"
+    assert (state(server, job), ran.lines()) == ("ready", [])
+    assert [worker["role"] for worker in server.workers()] == ["requests"]
+    assert "no job runs here" in server.log()
+    server.stop()
+    server = serve("jobs", folder=tmp_path)
+    until_state(server, job, "completed")

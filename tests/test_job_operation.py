@@ -396,8 +396,8 @@ def test_a_server_without_jobs_makes_no_file_for_who_looks(serve: Serve, tmp_pat
     assert "\njobs" not in parkade(server, "status", "--once")
     assert metric(server, "jobs", state="ready") == 0
     job = parkade(server, "enqueue", "for_another_application").strip()
-    until("it is unknown", lambda: [one["state"] for one in listed(server)] == ["unknown"])
-    assert listed(server)[0]["id"] == job
+    assert [(one["id"], one["state"]) for one in listed(server)] == [(job, "ready")], "for a server that runs jobs"
+    assert [worker["role"] for worker in server.workers()] == ["requests"]
 
 
 # Status and metrics
@@ -441,7 +441,7 @@ def on_the_page(server: Server) -> list[str]:
 
 def test_runs_of_jobs_are_not_counted_among_requests(serve: Serve, tmp_path: Path) -> None:
     server, ran = serve("jobs", folder=tmp_path, workers=1, job_workers=1, is_ready=False), Ran(tmp_path)
-    server.ready(2)
+    server.ready(1, job_workers=1)
     parked = enqueue(server, "wait_long", "parked")
     server.until(lambda status: status["jobs"]["parked"] == 1)
     enqueue(server, "wait_at", "counted")
@@ -450,9 +450,9 @@ def test_runs_of_jobs_are_not_counted_among_requests(serve: Serve, tmp_path: Pat
     assert not any(status["lives"].values())
     assert not any(wait["count"] for wait in status["waits"].values())
     assert (status["counts"]["accepted"], status["counts"]["answered"]) == (2, 2)
-    assert {worker["for_jobs"]: (worker["requests"], worker["jobs"]) for worker in status["workers"]} == {
-        False: (2, 0),
-        True: (0, 1),
+    assert {worker["role"]: (worker["requests"], worker["jobs"]) for worker in status["workers"]} == {
+        "requests": (2, 0),
+        "jobs": (0, 1),
     }
     assert "running 2 (parked 1)" in parkade(server, "status", "--once")
     server.open_gate("counted")
@@ -462,6 +462,6 @@ def test_runs_of_jobs_are_not_counted_among_requests(serve: Serve, tmp_path: Pat
 
 def test_workers_for_jobs_are_told_apart(serve: Serve, tmp_path: Path) -> None:
     server = serve("jobs", folder=tmp_path, workers=1, job_workers=1, is_ready=False)
-    status = server.ready(2).status()
-    assert sorted(worker["for_jobs"] for worker in status["workers"]) == [False, True]
+    status = server.ready(1, job_workers=1).status()
+    assert sorted(worker["role"] for worker in status["workers"]) == ["jobs", "requests"]
     assert "(jobs)" in parkade(server, "status", "--once")

@@ -37,7 +37,7 @@ MARK = "BLACK_BOX_SERVER"
 Status = Mapping[str, Any]
 
 # A worker of the tests has nothing to tidy up for long.
-USUAL = {"bind": "127.0.0.1:0", "workers": 1, "grace": "2s"}
+USUAL = {"bind": "127.0.0.1:0", "workers": 1, "job_workers": 2, "grace": "2s"}
 
 
 def clean_environment(**more: str) -> dict[str, str]:
@@ -115,8 +115,9 @@ class Server:
 
     # Starting
 
-    def ready(self, workers: int | None = None) -> Server:
-        """Waits until it says that it is ready, and until so many workers are."""
+    def ready(self, workers: int | None = None, job_workers: int = 0) -> Server:
+        """Waits until it says that it is ready, and until so many workers of requests and of jobs are."""
+        wanted = {"requests": workers or 1, "jobs": job_workers}
 
         def is_ready() -> bool:
             assert self.process.poll() is None, f"the server ended with {self.process.returncode}:\n{self.log()}"
@@ -124,7 +125,8 @@ class Server:
                 status = self.status()
             except (OSError, Closed):
                 return False
-            return status["state"] == "ready" and len(self.workers("ready", "busy")) >= (workers or 1)
+            roles = [worker["role"] for worker in status["workers"] if worker["state"] in ("ready", "busy")]
+            return status["state"] == "ready" and all(roles.count(role) >= count for role, count in wanted.items())
 
         until("the server is ready", is_ready, told=self.log)
         return self

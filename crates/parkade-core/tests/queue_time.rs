@@ -6,7 +6,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use parkade_core::{
-    Config, Core, Effect, Ending, Event, Moment, Reason, Refusal, RequestId, RouteKind, RouteSpec, WorkerId,
+    Config, Core, DeclaredJobs, Effect, Ending, Event, Moment, Reason, Refusal, RequestId, RouteKind, RouteSpec,
+    WorkerId,
 };
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -84,7 +85,8 @@ impl Site {
         ];
         let table = self.core.learn_routes(false, routes).unwrap();
         let (credit, concurrent) = (if self.is_concurrent { 1_000 } else { 64 }, self.is_concurrent);
-        self.tell(Event::WorkerReady { worker, table, credit, concurrent });
+        let jobs = DeclaredJobs::default();
+        self.tell(Event::WorkerReady { worker, table, credit, concurrent, jobs });
     }
 
     fn tell(&mut self, event: Event) {

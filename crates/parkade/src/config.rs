@@ -17,8 +17,8 @@ pub use layers::Layers;
 pub use table::settings_table;
 pub use values::{HEADER_COUNT_MAX, OrNone, duration};
 use values::{
-    count, count_or_none, duration_or_none, head_size, header_count, job_workers, percent, positive_duration, size, size_or_none,
-    threads, whole, workers,
+    count, count_or_none, duration_or_none, head_size, header_count, job_workers, percent, positive_duration, size,
+    size_or_none, threads, whole, workers,
 };
 
 /// What the operator has decided, parsed.

@@ -69,7 +69,9 @@ impl Core {
             } else if self.lives.count() == 0 {
                 self.dismiss_the_idle(since);
             } else {
-                ROLES.into_iter().for_each(|role| self.fill_for_the_queue(role));
+                for role in ROLES {
+                    self.fill_for_the_queue(role);
+                }
             }
         }
         if self.roster.is_empty() && self.lives.count() == 0 && self.have_queries_ended() {

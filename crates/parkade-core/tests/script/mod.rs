@@ -23,8 +23,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parkade_core::{
-    ChannelName, Config, Core, DeclaredJobs, Effect, Event, LeaseId, MessageId, Moment, Publisher, QueryId, QueryWork, RequestId,
-    RouteKind, RouteSpec, State, Then, Verdict, Wait, WorkerError, WorkerId,
+    ChannelName, Config, Core, DeclaredJobs, Effect, Event, LeaseId, MessageId, Moment, Publisher, QueryId, QueryWork,
+    RequestId, RouteKind, RouteSpec, State, Then, Verdict, Wait, WorkerError, WorkerId,
 };
 use waits::{sequel, wait};
 
@@ -223,7 +223,7 @@ impl Script {
     /// Whoever holds it, or held it last.
     fn publisher(&mut self, name: &str) -> Publisher {
         let request = self.request(name);
-        Publisher { worker: self.holders.get(&request).copied().unwrap_or(WorkerId(1)), request }
+        Publisher { worker: self.holders.get(&request).copied().unwrap_or_else(|| self.id(1)), request }
     }
 
     fn publish(&mut self, channel: &str, by: Option<Publisher>) -> Event {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parkade_core::{
-    ChannelStatus, Destination, Event, MessageId, Refusal, RequestId, Role, State, Status, Then, Wait, WorkerId, WorkerState,
+    ChannelStatus, Destination, Event, MessageId, Refusal, RequestId, Role, State, Status, Then, Wait, WorkerId,
+    WorkerState,
 };
 
 use crate::model::{Place, Waiting};
