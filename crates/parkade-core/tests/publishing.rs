@@ -7,7 +7,7 @@ mod script;
 use std::time::{Duration, Instant};
 
 use parkade_core::{ChannelName, Config, Core, Effect, Event, MessageId, Moment};
-use script::{check_with, quiet as config};
+use script::{check_with, of_jobs, quiet as config};
 
 /// Two channels, and somebody waits on each: there is no third.
 const FULL: &str =
@@ -60,6 +60,9 @@ fn a_message_is_held_against_nobody_who_did_not_publish_it() {
 #[test]
 fn a_job_whose_message_is_not_published_is_tried_again() {
     let run = format!("{FULL} jobs claimed:j+async publish:three:j");
+    let check = |events: &str, effects: &str| {
+        check_with(Config { channels_count_max: 2, ..of_jobs(1) }, events, effects);
+    };
     check(&format!("{run} return:j"), "verdict:j:retry:Refused(NotPublished) done:j");
     check(&format!("{run} park:j:timer:1s:call"), "verdict:j:retry:Refused(NotPublished) done:j");
 }

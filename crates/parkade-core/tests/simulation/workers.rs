@@ -218,7 +218,7 @@ impl World {
         let (worker, request, wait) = (process.id, stream.request, self.wait());
         let stream_wait = matches!(wait, Wait::Stream { .. });
         let open = self.model.databases.lease_of(request).is_some();
-        let then = match self.random.below(if open { 6 } else { 3 }) {
+        let then = match self.random.below(if open { 12 } else { 3 }) {
             0 | 3.. if process.concurrent && !stream_wait => Then::Await,
             1 if !stream_wait => Then::Call,
             _ => Then::Answer,
