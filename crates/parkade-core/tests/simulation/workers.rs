@@ -149,7 +149,11 @@ impl World {
         if touched == 0 {
             return;
         }
-        let stream = process.streams[usize::try_from(self.random.below(touched as u64)).unwrap()];
+        let is_open = |stream: &&Stream| !stream.ghost && self.model.databases.lease_of(stream.request).is_some();
+        let open = process.streams.iter().take(touched).find(is_open).copied();
+        let any = process.streams[usize::try_from(self.random.below(touched as u64)).unwrap()];
+        // Transactions are rare, and have several steps to go.
+        let stream = open.filter(|_| self.random.below(4) > 0).unwrap_or(any);
         let spent = self.now - stream.since.max(process.front_since);
         if process.temper == Temper::Slow && spent < Duration::from_millis(2) {
             return self.time_passes();

@@ -84,7 +84,14 @@ impl World {
             700..703 => self.operator_cancels_a_job(),
             703..705 => self.operator_drops_a_job(),
             705 if self.random.below(6) == 0 => self.is_killed(),
-            _ => self.a_process_acts(),
+            // There are many of them, of both roles.
+            _ => (0..2).for_each(|_| self.a_process_acts_unless_all_is_over()),
+        }
+    }
+
+    fn a_process_acts_unless_all_is_over(&mut self) {
+        if self.model.exited.is_none() {
+            self.a_process_acts();
         }
     }
 
