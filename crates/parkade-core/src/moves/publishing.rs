@@ -16,7 +16,9 @@ impl Core {
         let Ok(publication) = self.channels.publish(self.now, channel, message, bytes, &mut self.dropped) else {
             self.counts.unpublished += 1;
             self.dropped.push(message);
-            by.into_iter().for_each(|by| self.hold_against(by, Refusal::NotPublished));
+            if let Some(by) = by {
+                self.hold_against(by, Refusal::NotPublished);
+            }
             return;
         };
         let cursor = publication.cursor;
