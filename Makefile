@@ -19,7 +19,8 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
-$(VENV)/.tools: $(BIN)/python tests/requirements.txt requirements-dev.txt
+$(VENV)/.tools: $(BIN)/python tests/requirements.txt requirements-dev.txt tests/programs.sh
+	tests/programs.sh
 	$(BIN)/python -m pip install --quiet -r requirements-dev.txt -r tests/requirements.txt
 	touch $@
 
