@@ -26,7 +26,9 @@ impl Random {
 /// Calls `check` with inputs made of the files of `fuzz/corpus/<corpus>`, which come first as they are, and of `words`.
 pub fn fuzz(corpus: &str, words: &[&[u8]], check: impl Fn(&[u8])) {
     let seeds = read(corpus);
-    seeds.iter().for_each(|seed| tried(seed, &check));
+    for seed in &seeds {
+        tried(seed, &check);
+    }
     let seconds: Option<u64> = std::env::var("PARKADE_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
     let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let mut random = Random(if until.is_some() { now() | 1 } else { 0x9e37_79b9_7f4a_7c15 });

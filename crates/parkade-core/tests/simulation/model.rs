@@ -45,6 +45,7 @@ pub struct Model {
 }
 
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "a model notes facts that have nothing to do with each other")]
 pub struct Request {
     pub path: &'static str,
     pub here: bool,
