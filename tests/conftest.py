@@ -16,6 +16,11 @@ from .harness.server import Server
 
 Serve = Callable[..., Server]
 
+Kind = dict[str, str]
+
+KINDS: dict[str, Kind] = {"plain": {}, "loop": {"CONCURRENT": "yes"}}
+"""The kinds of worker, as the environment that makes an application of `tests/apps` one for them."""
+
 DESCRIPTORS = 16_384
 """What the tests with thousands of clients need; more is left as it is."""
 
@@ -52,6 +57,13 @@ def serve() -> Iterator[Serve]:
 def serve_for_all() -> Iterator[Serve]:
     """The same for all tests of a file."""
     yield from _servers()
+
+
+@pytest.fixture(scope="module", params=KINDS.values(), ids=KINDS.keys())
+def kind(request: pytest.FixtureRequest) -> Kind:
+    """Each kind of worker, plain and with an event loop, as the environment of a server."""
+    chosen: Kind = request.param
+    return chosen
 
 
 @pytest.fixture(scope="session")

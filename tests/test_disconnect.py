@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from .conftest import Serve
+from .conftest import Kind, Serve
 from .harness.client import Client, request
 from .harness.server import Server
 from .harness.until import BUSY, Stopwatch, until
@@ -32,8 +32,8 @@ sys.stdin.read()
 
 
 @pytest.fixture(scope="module")
-def shared(serve_for_all: Serve) -> Server:
-    return serve_for_all("basic", workers=1)
+def shared(serve_for_all: Serve, kind: Kind) -> Server:
+    return serve_for_all("basic", environment=kind, workers=1)
 
 
 @pytest.fixture
@@ -68,8 +68,8 @@ def test_a_client_that_leaves_while_parked_is_forgotten(server: Server, target: 
 
 @pytest.mark.promise(3)
 @pytest.mark.parametrize("leave", LEAVING.values(), ids=LEAVING.keys())
-def test_a_client_that_leaves_while_queued_never_reaches_a_worker(serve: Serve, leave: object) -> None:
-    server = serve("basic", workers=1)
+def test_a_client_that_leaves_while_queued_never_reaches_a_worker(serve: Serve, kind: Kind, leave: object) -> None:
+    server = serve("basic", environment=kind, workers=1)
     running = server.connect().ask("GET", "/hold/queue")
     server.until_running(1)
     queued = server.waiting("/hola/never", 5)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Serve
+from .conftest import Kind, Serve
 from .harness.jobs import Ran, enqueue, enqueue_many, result
 from .harness.until import Stopwatch, until
 
@@ -20,8 +20,8 @@ LONG = 5.0
 
 
 @pytest.mark.promise(6)
-def test_jobs_that_end_their_worker_make_no_request_wait(serve: Serve, tmp_path: Path) -> None:
-    server, ran = serve("jobs", workers=1, folder=tmp_path), Ran(tmp_path)
+def test_jobs_that_end_their_worker_make_no_request_wait(serve: Serve, kind: Kind, tmp_path: Path) -> None:
+    server, ran = serve("jobs", environment=kind, workers=1, folder=tmp_path), Ran(tmp_path)
     enqueue_many(server, 30, "crash_always", "poison")
     answers: list[float] = []
 
@@ -39,8 +39,8 @@ def test_jobs_that_end_their_worker_make_no_request_wait(serve: Serve, tmp_path:
 
 
 @pytest.mark.promise(6)
-def test_a_worker_of_jobs_that_dies_delays_no_worker_of_requests(serve: Serve, tmp_path: Path) -> None:
-    server = serve("jobs", workers=1, job_workers=1, folder=tmp_path)
+def test_a_worker_of_jobs_that_dies_delays_no_worker_of_requests(serve: Serve, kind: Kind, tmp_path: Path) -> None:
+    server = serve("jobs", environment=kind, workers=1, job_workers=1, folder=tmp_path)
     enqueue_many(server, 30, "crash_always", "poison")
     workers = server.status()["workers"]
     (worker,) = [one["pid"] for one in workers if one["state"] != "starting" and one["role"] == "requests"]

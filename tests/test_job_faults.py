@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Serve
+from .conftest import Kind, Serve
 from .harness.jobs import Ran, asking, enqueue, result, state, until_state, waiting
 from .harness.server import Server
 
@@ -19,23 +19,23 @@ Place = tuple[Server, Ran]
 
 
 @pytest.fixture(scope="module")
-def place(serve_for_all: Serve, tmp_path_factory: pytest.TempPathFactory) -> Place:
+def shared(serve_for_all: Serve, kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Place:
     folder = tmp_path_factory.mktemp("jobs")
-    return serve_for_all("jobs", workers=2, folder=folder), Ran(folder)
+    return serve_for_all("jobs", environment=kind, workers=2, folder=folder), Ran(folder)
 
 
 @pytest.fixture
-def plain(place: Place) -> Iterator[Place]:
-    yield place
-    place[0].cleared()
+def place(shared: Place) -> Iterator[Place]:
+    yield shared
+    shared[0].cleared()
 
 
 # Code that fails
 
 
 @pytest.mark.promise(9)
-def test_a_job_that_raises_is_tried_again_as_often_as_was_said_and_is_dead_then(plain: Place) -> None:
-    server, ran = plain
+def test_a_job_that_raises_is_tried_again_as_often_as_was_said_and_is_dead_then(place: Place) -> None:
+    server, ran = place
     job = enqueue(server, "broken", "raises")
     assert result(server, job).status == 500
     assert ran.about("raises") == ["raises 1", "raises 2"]
@@ -43,38 +43,38 @@ def test_a_job_that_raises_is_tried_again_as_often_as_was_said_and_is_dead_then(
     server.until_logged(f"{job}.*it is broken")
 
 
-def test_a_job_says_itself_when_it_is_tried_again(plain: Place) -> None:
-    server, ran = plain
+def test_a_job_says_itself_when_it_is_tried_again(place: Place) -> None:
+    server, ran = place
     assert result(server, enqueue(server, "again", "says", 2)).json() == 3
     assert ran.about("says") == ["says 1", "says 2", "says 3"]
     assert result(server, enqueue(server, "again", "in vain", 9)).status == 500
     assert ran.about("in vain") == [f"in vain {attempt}" for attempt in (1, 2, 3, 4)]
 
 
-def test_a_job_that_is_discarded_is_not_tried_again(plain: Place) -> None:
-    server, ran = plain
+def test_a_job_that_is_discarded_is_not_tried_again(place: Place) -> None:
+    server, ran = place
     assert result(server, enqueue(server, "discarded", "unwanted")).status == 500
     assert ran.about("unwanted") == ["unwanted 1"]
     server.until_logged("nobody wants it")
 
 
-def test_a_result_that_cannot_be_kept_is_a_failure_that_says_so(plain: Place) -> None:
-    server, _ = plain
+def test_a_result_that_cannot_be_kept_is_a_failure_that_says_so(place: Place) -> None:
+    server, _ = place
     assert result(server, enqueue(server, "unkeepable")).status == 500
     server.until_logged("object that cannot be kept")
 
 
-def test_a_result_that_no_client_could_be_told_is_a_failure_that_says_so(plain: Place) -> None:
-    server, _ = plain
+def test_a_result_that_no_client_could_be_told_is_a_failure_that_says_so(place: Place) -> None:
+    server, _ = place
     assert result(server, enqueue(server, "give_untellable")).status == 500
     server.until_logged(r"\(1, 2\) cannot be a key")
 
 
 @pytest.mark.promise(9)
 @pytest.mark.parametrize("name", ["leave", "crash", "loop", "oversleep"])
-def test_a_job_that_takes_its_worker_along_is_tried_again(plain: Place, name: str) -> None:
+def test_a_job_that_takes_its_worker_along_is_tried_again(place: Place, name: str) -> None:
     """It exits, crashes, loops past its deadline, sleeps past it."""
-    server, ran = plain
+    server, ran = place
     assert result(server, enqueue(server, name, name)).text == name
     assert ran.about(name) == [f"{name} 1", f"{name} 2"]
     server.until(lambda status: len([one for one in status["workers"] if one["state"] == "ready"]) == 4)
@@ -88,15 +88,15 @@ def test_a_coroutine_past_its_deadline_is_cancelled_and_tried_again(serve: Serve
 
 
 @pytest.mark.promise(9)
-def test_a_job_that_always_takes_its_worker_along_is_dead_in_the_end(plain: Place) -> None:
-    server, ran = plain
+def test_a_job_that_always_takes_its_worker_along_is_dead_in_the_end(place: Place) -> None:
+    server, ran = place
     assert result(server, enqueue(server, "crash_always", "poison")).status == 500
     assert ran.about("poison") == ["poison 1", "poison 2"]
 
 
 @pytest.mark.promise(8)
-def test_a_job_that_enqueues_itself_for_ever_starves_nobody(serve: Serve, tmp_path: Path) -> None:
-    server, ran = serve("jobs", workers=1, folder=tmp_path), Ran(tmp_path)
+def test_a_job_that_enqueues_itself_for_ever_starves_nobody(serve: Serve, kind: Kind, tmp_path: Path) -> None:
+    server, ran = serve("jobs", environment=kind, workers=1, folder=tmp_path), Ran(tmp_path)
     enqueue(server, "for_ever", 1)
     for number in range(20):
         assert server.get("/hola/you").text == "Hola you"
@@ -120,9 +120,9 @@ def test_a_job_that_enqueues_itself_for_ever_starves_nobody(serve: Serve, tmp_pa
     ],
 )
 def test_arguments_that_cannot_be_enqueued_are_an_error_where_they_are_given(
-    plain: Place, path: str, told: str
+    place: Place, path: str, told: str
 ) -> None:
-    server, ran = plain
+    server, ran = place
     before = len(ran.lines())
     assert server.post(path).status == 500
     server.until_logged(told)
@@ -131,19 +131,20 @@ def test_arguments_that_cannot_be_enqueued_are_an_error_where_they_are_given(
     assert ran.lines()[before:] == [f"behind {path}"], "nothing else was stored"
 
 
-def test_what_was_enqueued_before_an_error_is_kept(plain: Place) -> None:
+def test_what_was_enqueued_before_an_error_is_kept(place: Place) -> None:
     """Who wants all or nothing enqueues one job."""
-    server, ran = plain
+    server, ran = place
     assert server.post("/stored-and-oversized", b"first").status == 500
     ran.until("first")
 
 
 CODE = """
+import os
 from parkade import App
 from gates import hold
 from jobs_ran import note
 
-app = App()
+app = App(concurrent="CONCURRENT" in os.environ)
 
 @app.job
 def write(line: str):
@@ -200,14 +201,14 @@ def code(tmp_path: Path) -> Code:
 
 @pytest.mark.promise(9)
 def test_a_job_whose_function_is_gone_is_kept_until_there_is_one_again(
-    serve: Serve, code: Code, tmp_path: Path
+    serve: Serve, kind: Kind, code: Code, tmp_path: Path
 ) -> None:
-    server, ran = serve(code.file, folder=tmp_path), Ran(tmp_path)
+    server, ran = serve(code.file, environment=kind, folder=tmp_path), Ran(tmp_path)
     server.open_gate("there")
     job = server.post("/enqueue-other", b"there").text
     server.kill()
     code.write("two", has_other=False)
-    server = serve(code.file, folder=tmp_path)
+    server = serve(code.file, environment=kind, folder=tmp_path)
     until_state(server, job, "unknown")
     server.until_logged("no job of this name")
     assert result(server, server.post("/enqueue-write", b"meanwhile").text)
@@ -222,8 +223,8 @@ def test_a_job_whose_function_is_gone_is_kept_until_there_is_one_again(
 
 
 @pytest.mark.promise(9)
-def test_a_worker_that_is_killed_in_the_middle_of_a_job(plain: Place) -> None:
-    server, ran = plain
+def test_a_worker_that_is_killed_in_the_middle_of_a_job(place: Place) -> None:
+    server, ran = place
     gate = server.new_gate()
     client = waiting(server, "returned", "wait_at", gate)
     ran.until(f"begin {gate} 1")
@@ -236,13 +237,13 @@ def test_a_worker_that_is_killed_in_the_middle_of_a_job(plain: Place) -> None:
 
 
 @pytest.mark.promise(9)
-def test_a_core_that_is_killed_in_the_middle_of_a_job(serve: Serve, tmp_path: Path) -> None:
+def test_a_core_that_is_killed_in_the_middle_of_a_job(serve: Serve, kind: Kind, tmp_path: Path) -> None:
     ran = Ran(tmp_path)
-    server = serve("jobs", folder=tmp_path)
+    server = serve("jobs", environment=kind, folder=tmp_path)
     job = enqueue(server, "wait_at", "gate")
     ran.until("begin gate 1")
     server.kill()
-    server = serve("jobs", folder=tmp_path)
+    server = serve("jobs", environment=kind, folder=tmp_path)
     ran.until("begin gate 2")
     server.open_gate("gate")
     assert result(server, job).text == "gate"
@@ -250,9 +251,9 @@ def test_a_core_that_is_killed_in_the_middle_of_a_job(serve: Serve, tmp_path: Pa
 
 
 @pytest.mark.promise(9)
-def test_a_job_that_runs_at_sigterm_may_end(serve: Serve, tmp_path: Path) -> None:
+def test_a_job_that_runs_at_sigterm_may_end(serve: Serve, kind: Kind, tmp_path: Path) -> None:
     ran = Ran(tmp_path)
-    server = serve("jobs", workers=2, folder=tmp_path, grace="20s")
+    server = serve("jobs", environment=kind, workers=2, folder=tmp_path, grace="20s")
     job = enqueue(server, "wait_at", "gate")
     ran.until("begin gate 1")
     kept = enqueue(server, "write", "another time", delay=0.5)
@@ -261,7 +262,7 @@ def test_a_job_that_runs_at_sigterm_may_end(serve: Serve, tmp_path: Path) -> Non
     server.open_gate("gate")
     assert server.ended() == 0
     assert "end gate 1" in ran.lines()
-    server = serve("jobs", folder=tmp_path)
+    server = serve("jobs", environment=kind, folder=tmp_path)
     assert state(server, job) == "completed"
     until_state(server, kept, "completed")
     assert ran.about("begin") == ["begin gate 1"]
@@ -286,8 +287,10 @@ def test_a_job_that_takes_longer_than_the_grace_is_handed_back_and_has_lost_no_a
 
 @pytest.mark.promise(7)
 @pytest.mark.promise(9)
-def test_a_job_that_runs_at_a_reload_is_finished_by_the_old_code(serve: Serve, code: Code, tmp_path: Path) -> None:
-    server, ran = serve(code.file, folder=tmp_path), Ran(tmp_path)
+def test_a_job_that_runs_at_a_reload_is_finished_by_the_old_code(
+    serve: Serve, kind: Kind, code: Code, tmp_path: Path
+) -> None:
+    server, ran = serve(code.file, environment=kind, folder=tmp_path), Ran(tmp_path)
     job = server.post("/enqueue-other", b"gate").text
     ran.until("one begin gate 1")
     code.write("two")
@@ -452,9 +455,9 @@ def test_a_job_whose_attempt_could_not_be_noted_yet_is_cancelled_when_that_is_sa
         until_state(server, job, "cancelled")
 
 
-def test_the_order_of_things_does_not_matter_to_who_looks(plain: Place) -> None:
+def test_the_order_of_things_does_not_matter_to_who_looks(place: Place) -> None:
     """A job is found in whatever state it is, from the answer that told its id on."""
-    server, _ = plain
+    server, _ = place
     gate = server.new_gate()
     jobs = [enqueue(server, "wait_at", gate, queue="single") for _ in range(3)]
     assert {state(server, job) for job in jobs} <= {"ready", "running"}

@@ -9,17 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Serve
+from .conftest import Kind, Serve
 from .harness import processes
 from .harness.server import Server
 from .harness.until import BUSY, Stopwatch, until
 
-KINDS: list[dict[str, str]] = [{}, {"CONCURRENT": "yes"}]
 
-
-@pytest.fixture(scope="module", params=KINDS, ids=["plain", "concurrent"])
-def shared(serve_for_all: Serve, request: pytest.FixtureRequest) -> Server:
-    return serve_for_all("offspring", environment=request.param)
+@pytest.fixture(scope="module")
+def shared(serve_for_all: Serve, kind: Kind) -> Server:
+    return serve_for_all("offspring", environment=kind)
 
 
 @pytest.fixture
@@ -86,9 +84,8 @@ def test_a_worker_that_closes_its_standard_streams_serves_on(serve: Serve) -> No
 
 
 @pytest.mark.promise(6)
-@pytest.mark.parametrize("environment", KINDS, ids=["plain", "concurrent"])
-def test_a_worker_that_closes_its_link_is_replaced(serve: Serve, environment: dict[str, str]) -> None:
-    server = serve("offspring", environment=environment)
+def test_a_worker_that_closes_its_link_is_replaced(serve: Serve, kind: Kind) -> None:
+    server = serve("offspring", environment=kind)
     (pid,) = server.worker_pids()
     parked = server.connect().ask("GET", "/after/0.5")
     server.until_parked(1)
@@ -121,8 +118,10 @@ def leave_behind(request: pytest.FixtureRequest) -> Iterator[Callable[[Server], 
 
 
 @pytest.mark.promise(6)
-def test_a_daemon_that_outlives_its_worker_hides_no_death(serve: Serve, leave_behind: Callable[[Server], int]) -> None:
-    server = serve("offspring")
+def test_a_daemon_that_outlives_its_worker_hides_no_death(
+    serve: Serve, kind: Kind, leave_behind: Callable[[Server], int]
+) -> None:
+    server = serve("offspring", environment=kind)
     (pid,) = server.worker_pids()
     daemon = leave_behind(server)
     running = server.connect().ask("GET", "/hold/never")
@@ -138,9 +137,9 @@ def test_a_daemon_that_outlives_its_worker_hides_no_death(serve: Serve, leave_be
 
 
 def test_a_daemon_that_outlives_its_worker_holds_up_no_stop(
-    serve: Serve, leave_behind: Callable[[Server], int]
+    serve: Serve, kind: Kind, leave_behind: Callable[[Server], int]
 ) -> None:
-    server = serve("offspring", grace="5s")
+    server = serve("offspring", environment=kind, grace="5s")
     daemon = leave_behind(server)
     watch = Stopwatch()
     server.signal(signal.SIGTERM)

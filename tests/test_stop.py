@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from .conftest import Serve
+from .conftest import Kind, Serve
 from .harness.client import Client
 from .harness.load import Load
 from .harness.server import Server, free_port
@@ -31,8 +31,8 @@ def stopping(server: Server) -> None:
 
 
 @pytest.mark.promise(3)
-def test_what_runs_and_what_queues_is_finished_and_its_connection_closes(serve: Serve) -> None:
-    server = serve("basic", grace="20s")
+def test_what_runs_and_what_queues_is_finished_and_its_connection_closes(serve: Serve, kind: Kind) -> None:
+    server = serve("basic", environment=kind, grace="20s")
     running = server.connect().ask("GET", "/hold/finish")
     server.until_running(1)
     queued = server.waiting("/hola/queued", 3)
@@ -116,8 +116,8 @@ def test_functions_and_coroutines_that_wait_for_a_channel_go_on_with_nothing(ser
     assert server.ended() == 0
 
 
-def test_timers_run_on_within_the_grace(serve: Serve) -> None:
-    server = serve("basic", grace="20s")
+def test_timers_run_on_within_the_grace(serve: Serve, kind: Kind) -> None:
+    server = serve("basic", environment=kind, grace="20s")
     timers = server.waiting("/after/0.6", 3) + server.waiting("/after-then/0.6", 3)
     server.until_parked(6)
     server.signal(signal.SIGTERM)
@@ -125,8 +125,8 @@ def test_timers_run_on_within_the_grace(serve: Serve) -> None:
     assert server.ended() == 0
 
 
-def test_nobody_new_is_let_in(serve: Serve) -> None:
-    server = serve("basic", grace="20s")
+def test_nobody_new_is_let_in(serve: Serve, kind: Kind) -> None:
+    server = serve("basic", environment=kind, grace="20s")
     kept, idle = server.connect(), server.connect()
     kept.get("/hola/x")
     running = server.connect().ask("GET", "/hold/door")
@@ -158,8 +158,8 @@ def test_http_2_is_told_to_go_away_and_its_streams_are_finished(serve: Serve) ->
     assert server.ended() == 0
 
 
-def test_under_load_no_request_that_was_begun_is_reset(serve: Serve) -> None:
-    server = serve("basic", workers=2, grace="20s")
+def test_under_load_no_request_that_was_begun_is_reset(serve: Serve, kind: Kind) -> None:
+    server = serve("basic", environment=kind, workers=2, grace="20s")
     load = Load(server.address, "/hola/x", "/after/0.01", "/bytes/100000", connections=8)
     with load:
         load.goes_on(200)
@@ -253,8 +253,8 @@ def test_a_client_that_sends_its_request_slowly_does_not_hold_it_up(serve: Serve
 
 
 @pytest.mark.promise(3)
-def test_what_is_left_when_the_grace_is_over_is_503_and_the_worker_is_killed(serve: Serve) -> None:
-    server = serve("basic", grace="500ms")
+def test_what_is_left_when_the_grace_is_over_is_503_and_the_worker_is_killed(serve: Serve, kind: Kind) -> None:
+    server = serve("basic", environment=kind, grace="500ms")
     timer = server.connect().ask("GET", "/after/30")
     server.until_parked(1)
     running = server.connect().ask("GET", "/hold/never")
@@ -272,8 +272,8 @@ def test_what_is_left_when_the_grace_is_over_is_503_and_the_worker_is_killed(ser
 @pytest.mark.parametrize(
     "signals", [(signal.SIGINT, signal.SIGINT), (signal.SIGTERM, signal.SIGTERM), (signal.SIGQUIT,)]
 )
-def test_asked_twice_it_ends_at_once(serve: Serve, signals: tuple[signal.Signals, ...]) -> None:
-    server = serve("basic", grace="60s")
+def test_asked_twice_it_ends_at_once(serve: Serve, kind: Kind, signals: tuple[signal.Signals, ...]) -> None:
+    server = serve("basic", environment=kind, grace="60s")
     running = server.connect().ask("GET", "/hold/never")
     server.until_running(1)
     watch = Stopwatch()
@@ -286,8 +286,8 @@ def test_asked_twice_it_ends_at_once(serve: Serve, signals: tuple[signal.Signals
     assert watch.seconds < BUSY
 
 
-def test_sigint_once_is_polite(serve: Serve) -> None:
-    server = serve("basic", grace="20s")
+def test_sigint_once_is_polite(serve: Serve, kind: Kind) -> None:
+    server = serve("basic", environment=kind, grace="20s")
     running = server.connect().ask("GET", "/hold/finish")
     server.until_running(1)
     server.signal(signal.SIGINT)
@@ -314,8 +314,8 @@ def test_a_stop_while_workers_start_is_a_stop(serve: Serve, tmp_path: object) ->
 
 @pytest.mark.promise(6)
 @pytest.mark.parametrize("app", ["basic", "coroutines", "faulty"])
-def test_no_worker_outlives_a_core_that_is_killed(serve: Serve, app: str) -> None:
-    server = serve(app, workers=3)
+def test_no_worker_outlives_a_core_that_is_killed(serve: Serve, kind: Kind, app: str) -> None:
+    server = serve(app, environment=kind, workers=3)
     server.waiting("/hold/never", 2)
     if app == "faulty":
         server.waiting("/loop", 1)

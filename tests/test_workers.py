@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Serve
+from .conftest import Kind, Serve
 from .harness import processes
 from .harness.client import Broken, Client, Closed
 from .harness.server import Server
@@ -33,8 +33,8 @@ def new_worker(server: Server, before: list[int], workers: int = 1) -> list[int]
 
 
 @pytest.mark.promise(6)
-def test_a_killed_worker_takes_only_the_request_that_it_was_running(serve: Serve) -> None:
-    server = serve("basic", workers=1)
+def test_a_killed_worker_takes_only_the_request_that_it_was_running(serve: Serve, kind: Kind) -> None:
+    server = serve("basic", environment=kind, workers=1)
     (pid,) = server.worker_pids()
     parked = server.waiting("/next/untouched", 20) + server.waiting("/next-then/untouched", 5)
     server.until_parked(25)
@@ -59,9 +59,9 @@ def test_a_killed_worker_takes_only_the_request_that_it_was_running(serve: Serve
 
 
 @pytest.mark.promise(6)
-def test_workers_that_die_together_are_all_back_at_once(serve: Serve) -> None:
+def test_workers_that_die_together_are_all_back_at_once(serve: Serve, kind: Kind) -> None:
     watch = Stopwatch()
-    server = serve("basic", workers=6)
+    server = serve("basic", environment=kind, workers=6)
     start = watch.seconds
     running = server.waiting("/hold/never", 6)
     server.until_running(6)
@@ -102,8 +102,10 @@ def test_a_killed_worker_of_coroutines_takes_all_that_it_was_running_and_awaitin
 @pytest.mark.parametrize(
     ("target", "logged"), [("/kill", "SIGKILL"), ("/segfault", "SIGSEGV"), ("/exit", "exit status 3")]
 )
-def test_a_handler_that_ends_its_worker_gets_502_and_the_log_says_how(serve: Serve, target: str, logged: str) -> None:
-    server = serve("faulty")
+def test_a_handler_that_ends_its_worker_gets_502_and_the_log_says_how(
+    serve: Serve, kind: Kind, target: str, logged: str
+) -> None:
+    server = serve("faulty", environment=kind)
     (pid,) = server.worker_pids()
     assert server.get(target).status == 502
     server.until_logged(logged)
@@ -172,8 +174,8 @@ def test_a_route_may_have_a_deadline_of_its_own(serve: Serve) -> None:
     server.still_serves()
 
 
-def test_a_route_may_have_no_deadline(serve: Serve) -> None:
-    server = serve("basic", deadline="200ms", kill_grace="200ms")
+def test_a_route_may_have_no_deadline(serve: Serve, kind: Kind) -> None:
+    server = serve("basic", environment=kind, deadline="200ms", kill_grace="200ms")
     held = server.connect().ask("GET", "/hold-for-ever/later")
     short = server.connect().ask("GET", "/hola/queued")
     assert short.answer().status == 503, "nobody was free before its deadline"
@@ -183,8 +185,8 @@ def test_a_route_may_have_no_deadline(serve: Serve) -> None:
     assert server.status()["counts"]["workers_died"] == 0
 
 
-def test_a_worker_that_comes_back_within_the_kill_grace_lives_on(serve: Serve) -> None:
-    server = serve("basic", deadline="200ms", kill_grace="5s")
+def test_a_worker_that_comes_back_within_the_kill_grace_lives_on(serve: Serve, kind: Kind) -> None:
+    server = serve("basic", environment=kind, deadline="200ms", kill_grace="5s")
     before = server.worker_pids()
     assert server.get("/hold/late").status == 504
     server.open_gate("late")
@@ -193,8 +195,8 @@ def test_a_worker_that_comes_back_within_the_kill_grace_lives_on(serve: Serve) -
     assert server.status()["counts"]["late_frames"] >= 1
 
 
-def test_requests_that_queue_past_their_deadline_are_503(serve: Serve) -> None:
-    server = serve("basic", deadline="300ms", kill_grace="5s")
+def test_requests_that_queue_past_their_deadline_are_503(serve: Serve, kind: Kind) -> None:
+    server = serve("basic", environment=kind, deadline="300ms", kill_grace="5s")
     first = server.connect().ask("GET", "/hold/queue")
     server.until_running(1)
     queued = server.waiting("/hola/x", 5)
@@ -418,8 +420,8 @@ def test_workers_that_keep_dying_are_started_ever_more_rarely(serve: Serve, tmp_
 
 
 @pytest.mark.promise(4)
-def test_nothing_queues_behind_a_slow_handler_while_another_worker_is_idle(serve: Serve) -> None:
-    server = serve("basic", workers=3)
+def test_nothing_queues_behind_a_slow_handler_while_another_worker_is_idle(serve: Serve, kind: Kind) -> None:
+    server = serve("basic", environment=kind, workers=3)
     for _ in range(300):  # so that every worker is known to be quick
         server.get("/hola/quick")
     slow = server.waiting("/hold/slow", 2)
@@ -437,8 +439,8 @@ def test_nothing_queues_behind_a_slow_handler_while_another_worker_is_idle(serve
 
 
 @pytest.mark.promise(4)
-def test_a_slow_and_a_quick_request_that_come_together_go_to_two_idle_workers(serve: Serve) -> None:
-    server = serve("basic", workers=2)
+def test_a_slow_and_a_quick_request_that_come_together_go_to_two_idle_workers(serve: Serve, kind: Kind) -> None:
+    server = serve("basic", environment=kind, workers=2)
     for _ in range(300):  # so that both are known to be quick, and might be sent requests ahead
         server.get("/hola/quick")
     slow, quick = server.connect(), server.connect()
@@ -460,8 +462,8 @@ def test_one_worker_runs_a_thousand_coroutines_at_once(serve: Serve) -> None:
     server.still_serves()
 
 
-def test_plain_functions_of_one_worker_run_one_at_a_time(serve: Serve) -> None:
-    server = serve("basic", workers=1)
+def test_plain_functions_of_one_worker_run_one_at_a_time(serve: Serve, kind: Kind) -> None:
+    server = serve("basic", environment=kind, workers=1)
     server.waiting("/hold/one", 3)
     status = server.until(lambda status: status["lives"]["running"] >= 1 and sum(status["lives"].values()) == 3)
     assert (status["lives"]["running"], status["lives"]["queued"]) == (1, 2)

@@ -1,4 +1,4 @@
-"""Plain functions: one request at a time in a worker."""
+"""Plain functions: one request at a time in a worker, beside an event loop if the environment says `CONCURRENT`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gates import hold
 
 from parkade import App, HTTPError, Message, Request, Response, after, channel, html
 
-app = App()
+app = App(concurrent="CONCURRENT" in os.environ)
 app.channel("short/*", count=3)
 app.channel("brief/*", age=0.3)
 app.channel("small/*", bytes=4_000)

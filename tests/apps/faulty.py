@@ -12,7 +12,7 @@ from gates import hold
 
 from parkade import App, Response, after, channel
 
-app = App()
+app = App(concurrent="CONCURRENT" in os.environ)
 memory: list[bytearray] = []
 
 

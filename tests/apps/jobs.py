@@ -15,7 +15,7 @@ from jobs_ran import note
 
 from parkade import App, Discard, Job, Message, Response, Retry, after, channel, html
 
-app = App()
+app = App(concurrent="CONCURRENT" in os.environ)
 app.queue("single", concurrency=1)
 app.queue("pair", concurrency=2)
 app.queue("rated", rate=10)
