@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import grp
 import os
 import signal
 import socket
@@ -60,6 +61,36 @@ def test_it_serves_at_a_unix_socket_and_removes_the_file_at_its_end(serve: Serve
         assert client.answer().body == b"message"
     assert server.stop() == 0
     assert not path.exists()
+
+
+MODES = [
+    # mode, group, as the environment says it, what the file has
+    (None, None, {}, 0o600),
+    ("660", None, {}, 0o660),
+    ("0666", None, {}, 0o666),
+    (None, None, {"PARKADE_SOCKET_MODE": "660"}, 0o660),
+]
+
+
+@pytest.mark.parametrize(("mode", "group", "environment", "had"), MODES)
+def test_a_socket_file_has_the_mode_of_the_setting_whatever_the_umask_is(
+    serve: Serve, short_folder: Path, mode: str | None, group: str | None, environment: dict[str, str], had: int
+) -> None:
+    path = short_folder / "p.sock"
+    prefix = [sys.executable, "-c", "import os, sys; os.umask(0); os.execv(sys.argv[1], sys.argv[1:])"]
+    serve("basic", bind=f"unix:{path}", socket_mode=mode, environment=environment, prefix=prefix)
+    assert stat.S_IMODE(path.stat().st_mode) == had
+    with Client(str(path)) as client:
+        assert client.get("/hola/x").status == 200
+
+
+def test_a_socket_file_is_given_to_a_group(serve: Serve, short_folder: Path) -> None:
+    groups = [group for group in grp.getgrall() if os.geteuid() == 0 or group.gr_gid in os.getgroups()]
+    group = next((group for group in groups if group.gr_gid != os.getegid()), groups[0])
+    path = short_folder / "p.sock"
+    serve("basic", bind=f"unix:{path}", socket_mode="660", socket_group=group.gr_name)
+    told = path.stat()
+    assert (told.st_gid, stat.S_IMODE(told.st_mode)) == (group.gr_gid, 0o660)
 
 
 def test_tcp_and_unix_may_be_bound_together(serve: Serve, short_folder: Path) -> None:
@@ -236,6 +267,9 @@ def test_the_peer_of_a_unix_socket_can_be_trusted(serve: Serve, short_folder: Pa
         (["--bind", "unix:"], "path is missing"),
         (["--admin", ":9000"], "name the interface"),
         (["--trust", "10.0.0.0/99"], "write a network"),
+        (["--socket-mode", "432"], "write it in octal as 600"),
+        (["--socket-mode", "u=rw"], "write it in octal as 600"),
+        (["--socket-group", "no-such-group"], "no such group"),
     ],
 )
 def test_an_address_that_is_none_is_refused_with_what_to_write(flags: list[str], says: str) -> None:

@@ -3,6 +3,7 @@
 mod address;
 mod layers;
 mod nearest;
+mod permissions;
 mod table;
 mod values;
 
@@ -14,6 +15,7 @@ use clap::{Args, ValueEnum};
 
 pub use address::{Bind, Trust};
 pub use layers::Layers;
+pub use permissions::{Group, Mode};
 pub use table::settings_table;
 pub use values::{HEADER_COUNT_MAX, OrNone, duration};
 use values::{
@@ -56,6 +58,12 @@ pub struct ListenSettings {
     /// Where to listen: host:port, :port or unix:FILE; may be given many times
     #[arg(long, value_name = "ADDR", value_delimiter = ',', default_value = "127.0.0.1:8000")]
     pub bind: Vec<Bind>,
+    /// Who may connect to a unix:FILE: its mode, in octal
+    #[arg(long, value_name = "MODE", default_value = "600")]
+    pub socket_mode: Mode,
+    /// The group of a unix:FILE, a name or a number; with it write --socket-mode 660
+    #[arg(long, value_name = "GROUP")]
+    pub socket_group: Option<Group>,
     /// Believe these peers when they say who asked them: a network, an address, unix or *; may be given many times
     #[arg(long, value_name = "PEER", value_delimiter = ',')]
     pub trust: Vec<Trust>,

@@ -46,7 +46,7 @@ pub fn serve(application: &Application) -> Result<ExitCode, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let exit = runtime.block_on(async {
         let setup = Setup { limits: limits(settings, connections_count_max), trust: trust(&settings.listen) };
-        let http = Http::new(listen(&settings.listen.bind)?, setup)?;
+        let http = Http::new(listen(&settings.listen)?, setup)?;
         announce(application, &http);
         let (inputs, heard) = mpsc::channel(INPUTS_COUNT_MAX);
         let (door, asks) = AdminDoor::new();
@@ -127,7 +127,7 @@ fn descriptors_for_connections(settings: &Settings) -> usize {
     })
 }
 
-fn listen(addresses: &[Bind]) -> Result<Vec<Listener>, Error> {
+fn listen(settings: &ListenSettings) -> Result<Vec<Listener>, Error> {
     let passed = Listener::from_systemd()?;
     if !passed.is_empty() {
         return Ok(passed);
@@ -135,11 +135,11 @@ fn listen(addresses: &[Bind]) -> Result<Vec<Listener>, Error> {
     let bind = |address: &Bind| {
         let bound = match address {
             Bind::Tcp(address) => Listener::tcp(*address),
-            Bind::Unix(path) => Listener::unix(path),
+            Bind::Unix(path) => Listener::unix(path, settings.socket_mode, settings.socket_group),
         };
         bound.map_err(|source| Error::Listen { address: address.to_string(), source })
     };
-    addresses.iter().map(bind).collect()
+    settings.bind.iter().map(bind).collect()
 }
 
 fn announce(application: &Application, http: &Http) {

@@ -2,14 +2,15 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mio::net::{TcpListener, UnixListener};
-use socket2::{Domain, Protocol, Socket as Socket2, TcpKeepalive, Type};
+use socket2::{Domain, Protocol, SockAddr, Socket as Socket2, TcpKeepalive, Type};
 
 use super::socket::{Peer, Socket};
+use crate::config::{Group, Mode};
 
 /// Connections that the kernel holds for us while we are busy; it cuts this down to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
@@ -56,15 +57,28 @@ impl Listener {
         Ok(Self::Tcp(TcpListener::from_std(socket.into())))
     }
 
-    /// Binds a socket file. One that a dead server left is replaced; one that answers, and any other file, is not.
-    pub fn unix(path: &Path) -> io::Result<Self> {
+    /// Binds a socket file that is never more open than `mode`. One that a dead server left is replaced; one that answers, and any other
+    /// file, is not.
+    pub fn unix(path: &Path, mode: Mode, group: Option<Group>) -> io::Result<Self> {
         if std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
             if std::os::unix::net::UnixStream::connect(path).is_ok() {
                 return Err(io::ErrorKind::AddrInUse.into());
             }
             std::fs::remove_file(path)?;
         }
-        Ok(Self::Unix { listener: UnixListener::bind(path)?, file: Some(path.to_owned()) })
+        let socket = bind_for_its_user_alone(path)?;
+        // Whatever fails from here on, the file goes with this.
+        let listener =
+            Self::Unix { listener: UnixListener::from_std(socket.try_clone()?.into()), file: Some(path.to_owned()) };
+        if let Some(group) = group {
+            std::os::unix::fs::chown(path, None, Some(group.number())).map_err(|error| {
+                said(&error, "the socket cannot be given to --socket-group, of which the server's user is no member")
+            })?;
+        }
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode.bits()))?;
+        // Nobody can connect before.
+        socket.listen(BACKLOG)?;
+        Ok(listener)
     }
 
     /// The sockets that systemd passed (`LISTEN_FDS`), of either family.
@@ -114,10 +128,52 @@ impl Listener {
     }
 }
 
+/// Binds a socket file that nobody else can connect to, from its first moment on: the file gets the mode of its socket, which is 0777 by
+/// itself, less the umask. The umask is the whole process's, and other threads make files.
+fn bind_for_its_user_alone(path: &Path) -> io::Result<Socket2> {
+    let socket = Socket2::new(Domain::UNIX, Type::STREAM, None)?;
+    rustix::fs::fchmod(&socket, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+fn said(error: &io::Error, what: &str) -> io::Error {
+    io::Error::other(format!("{what}: {error}"))
+}
+
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Self::Unix { file: Some(file), .. } = self {
             let _ = std::fs::remove_file(file);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode_of(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_socket_file_is_its_users_alone_from_its_first_moment_on() {
+        let folder = std::env::temp_dir().join(format!("parkade-listen-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("p.sock");
+        let bound = bind_for_its_user_alone(&path).unwrap();
+        assert_eq!(mode_of(&path), 0o600, "whatever the umask is");
+        assert!(std::os::unix::net::UnixStream::connect(&path).is_err(), "it does not listen yet");
+        drop(bound);
+        let listener = Listener::unix(&path, "660".parse().unwrap(), Some("0".parse().unwrap()));
+        match &listener {
+            Ok(_) => assert_eq!(mode_of(&path), 0o660),
+            Err(error) => assert!(error.to_string().contains("--socket-group"), "only root may: {error}"),
+        }
+        drop(listener);
+        assert!(!path.exists());
+        std::fs::remove_dir(&folder).unwrap();
     }
 }
