@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Serve
+from .conftest import KINDS, Kind, Serve
 from .harness.jobs import Ran, at_a_time, enqueue, enqueue_many, result, state, until_state
 from .harness.server import Server
 
@@ -146,10 +146,15 @@ def test_thousands_of_jobs_of_one_request_all_run_and_the_server_serves_meanwhil
 
 
 @pytest.mark.promise(4)
-@pytest.mark.parametrize("app", ["jobs", "jobs_async"])
-def test_no_request_waits_for_a_job(serve: Serve, tmp_path: Path, app: str) -> None:
+@pytest.mark.parametrize(
+    ("app", "environment"),
+    [("jobs", KINDS["plain"]), ("jobs", KINDS["loop"]), ("jobs_async", {})],
+    ids=["plain", "loop", "coroutines"],
+)
+def test_no_request_waits_for_a_job(serve: Serve, tmp_path: Path, app: str, environment: Kind) -> None:
     """Quick ones first: however quick they were, the next may take minutes."""
-    server, ran = serve(app, workers=3, job_workers="auto", folder=tmp_path), Ran(tmp_path)
+    server = serve(app, environment=environment, workers=3, job_workers="auto", folder=tmp_path)
+    ran = Ran(tmp_path)
     enqueue_many(server, 10, "write", "quick")
     jobs = enqueue_many(server, 3, PLAINLY[app], "gate")
     ran.until("begin gate 1")
