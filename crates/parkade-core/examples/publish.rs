@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use parkade_core::{
-    ChannelName, Config, Core, DeclaredJobs, Destination, Effect, Event, MessageId, Moment, RequestId, RouteKind,
-    RouteSpec, Then, Wait, WorkerId,
+    ChannelName, Config, Core, DeclaredJobs, Destination, Effect, Event, Manner, MessageId, Moment, RequestId,
+    RouteKind, RouteSpec, Then, Wait, WorkerId,
 };
 
 fn main() {
@@ -35,8 +35,13 @@ fn parked(waiters: u32) -> Core {
     let kind = RouteKind::Wait { wait, then: Then::Answer };
     let route = RouteSpec { methods: vec!["GET".into()], path: "/next".into(), kind, deadline: None };
     let table = core.learn_routes(false, vec![route]).expect("one route is a table");
-    let ready =
-        Event::WorkerReady { worker: WorkerId(1), table, credit: 64, concurrent: false, jobs: DeclaredJobs::default() };
+    let ready = Event::WorkerReady {
+        worker: WorkerId(1),
+        table,
+        credit: 64,
+        manner: Manner::OneByOne,
+        jobs: DeclaredJobs::default(),
+    };
     core.handle(Moment::default(), ready, &mut effects);
     for slot in 0..waiters {
         let destination: Destination = core.find("GET", "/next").destination;

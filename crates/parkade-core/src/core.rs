@@ -14,6 +14,7 @@ use crate::life::machine::Happening;
 use crate::life::{Bell, State};
 use crate::moment::Moment;
 use crate::queries::{Execution, Queries};
+use crate::queue::Queue;
 use crate::report::counts::Counts;
 use crate::report::status::QueryStatus;
 use crate::routes::{Found, RouteError, RouteSpec, Routes};
@@ -39,7 +40,7 @@ pub struct Core {
     /// Accepted requests whose place is not known.
     pub(crate) unrouted: Chain<RequestId>,
     /// Routed requests that no worker has.
-    pub(crate) queue: Chain<RequestId>,
+    pub(crate) queue: Queue,
     pub(crate) queue_rate: QueueRate,
     pub(crate) timers: Timers<Bell>,
     pub(crate) channels: Channels,
@@ -73,7 +74,7 @@ impl Core {
             counts: Counts::default(),
             lives: Lives::default(),
             unrouted: Chain::default(),
-            queue: Chain::default(),
+            queue: Queue::default(),
             queue_rate: QueueRate::default(),
             timers: Timers::default(),
             channels: Channels::new(&config),
@@ -195,13 +196,14 @@ impl Core {
             Event::Routed { request, destination } => self.turn(request, Happening::Routed(destination)),
             Event::Left { request } => self.turn(request, Happening::Cancelled(Reason::ClientLeft)),
             Event::CancelledByOperator { request } => self.turn(request, Happening::Cancelled(Reason::Operator)),
-            Event::WorkerReady { worker, table, credit, concurrent, jobs } => {
-                self.worker_ready(worker, table, credit, concurrent, jobs);
+            Event::WorkerReady { worker, table, credit, manner, jobs } => {
+                self.worker_ready(worker, table, credit, manner, jobs);
             }
             Event::WorkerFailed { worker } => self.worker_failed(worker),
             Event::WorkerExited { worker } => self.worker_exited(worker),
             Event::WorkerViolated { worker } => self.worker_violated(worker),
             Event::Credit { worker, delta } => self.credit(worker, delta),
+            Event::Began { worker, request } => self.unit_began(worker, request),
             Event::Pong { worker, token } => self.pong(worker, token),
             Event::HeldUp { worker } => self.held_up(worker),
             Event::LetOn { worker } => self.let_on(worker),

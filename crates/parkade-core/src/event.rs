@@ -23,7 +23,7 @@ pub enum Event {
 
     // From the workers, in the order in which each wrote it.
     /// The worker can be given requests, or runs of the jobs that its application declares.
-    WorkerReady { worker: WorkerId, table: TableId, credit: i64, concurrent: bool, jobs: DeclaredJobs },
+    WorkerReady { worker: WorkerId, table: TableId, credit: i64, manner: Manner, jobs: DeclaredJobs },
     /// The worker said that it cannot load the application; it will exit by itself.
     WorkerFailed { worker: WorkerId },
     /// The process is gone and its link is read to the end.
@@ -32,6 +32,8 @@ pub enum Event {
     WorkerViolated { worker: WorkerId },
     /// `CREDIT`.
     Credit { worker: WorkerId, delta: i64 },
+    /// `BEGAN`: its code begins now.
+    Began { worker: WorkerId, request: RequestId },
     /// `PONG`.
     Pong { worker: WorkerId, token: u64 },
     /// Its link is not read for a while: the store has to catch up with what it enqueues.
@@ -163,13 +165,22 @@ pub enum Wait {
     },
 }
 
+/// How a worker runs what it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// In the order in which it got them, each to its end before the next.
+    OneByOne,
+    /// Coroutines on an event loop, and so many plain functions at a time in threads beside it.
+    Loop { threads: u32 },
+}
+
 /// What happens when the wait is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     /// The core answers alone: with the response that was parked, or with the message.
     Answer,
-    /// Any worker calls a function with the outcome.
-    Call,
+    /// Any worker calls a function with the outcome; `concurrent` when that is a coroutine.
+    Call { concurrent: bool },
     /// The coroutine in this worker goes on.
     Await,
 }

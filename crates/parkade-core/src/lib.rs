@@ -11,6 +11,7 @@
 //! | what each move leads to | `moves` |
 //! | one worker, all of them, which one is picked | `workers` |
 //! | how many there should be: starting, watching, recycling, reloading, draining | `staff` |
+//! | what waits for a worker, and how long | `queue` |
 //! | routes; channels; queries; jobs | `routes`, `channels`, `queries`, `jobs` |
 //! | bounds and choices | `limits`, `config` |
 //! | what can be seen | `report` |
@@ -30,6 +31,7 @@ pub mod limits;
 mod moment;
 mod moves;
 mod queries;
+mod queue;
 mod report;
 mod routes;
 mod staff;
@@ -40,7 +42,7 @@ pub use channels::{ChannelName, ChannelNameError, Cursor, CursorError, HistoryLi
 pub use config::{Config, Recycle};
 pub use core::Core;
 pub use effect::{Effect, Ending, ExitReason, KillReason, Outcome, Reason, Refusal, ReloadOutcome, Times};
-pub use event::{Event, Publisher, Then, Wait, WorkerError};
+pub use event::{Event, Manner, Publisher, Then, Wait, WorkerError};
 pub use id::{DatabaseId, JobId, LeaseId, MessageId, QueryId, QueueId, RequestId, TableId, WorkerId};
 pub use jobs::{
     Allowance, ClaimedJob, DeclaredJobs, Failure, JobPolicy, QueueBounds, Rate, Standing, StoreFault, Verdict,

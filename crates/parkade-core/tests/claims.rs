@@ -40,7 +40,7 @@ fn the_store_is_asked_once_at_a_time() {
 
 #[test]
 fn when_others_are_ready_the_store_is_asked_again() {
-    check("ready:1:concurrent jobs claimed:r,s+async:more", "run:r:1");
+    check("ready:1:concurrent jobs claimed:r,s+async:more", "run:r:1 run:s:1 claim:2");
     check("ready:1:concurrent jobs claimed:r+async,s+async:more", "run:r:1 run:s:1 claim:2");
     check("ready:1 jobs claimed:r:more", "run:r:1 claim:1");
     check("ready:1 jobs claimed:r:more claimed:s", "");
@@ -74,7 +74,7 @@ fn more_are_claimed_ahead_when_they_come_too_late_for_workers() {
     let late = |times: usize| {
         let mut script = Script::run(of_jobs(1), "ready:1 jobs");
         for nth in 0..times {
-            script.go_on(&format!("claimed:a{nth}:more return:a{nth}"));
+            script.go_on(&format!("claimed:a{nth}:more wait:1ms return:a{nth}"));
         }
         script.go_on("claimed:-:more");
         script.told[0].strip_prefix("claim:").unwrap().parse::<u32>().unwrap()
@@ -83,13 +83,31 @@ fn more_are_claimed_ahead_when_they_come_too_late_for_workers() {
     assert_eq!(late(30), 1 + JOBS_AHEAD_COUNT_MAX);
 }
 
-/// A job may take minutes, whatever those before it took.
 #[test]
-fn no_job_is_sent_ahead() {
+fn a_job_is_sent_ahead_only_while_jobs_are_quick() {
     let quick = "ready:1:sync:9 jobs claimed:p return:p jobs claimed:q return:q jobs";
-    check(&format!("{quick} claimed:r,s"), "run:r:1");
-    check(&format!("{quick} claimed:r,s return:r"), "verdict:r:completed done:r run:s:1");
-    check("ready:1:concurrent:9 jobs claimed:r,s,t+async", "run:r:1");
+    check(&format!("{quick} claimed:r,s"), "run:r:1 run:s:1");
+    check(&format!("{quick} claimed:r wait:1ms jobs claimed:s"), "");
+    let slow = "ready:1:sync:9 jobs claimed:p wait:1s return:p jobs claimed:q wait:1s return:q jobs";
+    check(&format!("{slow} claimed:r,s"), "run:r:1");
+    check(&format!("{slow} claimed:r,s return:r"), "verdict:r:completed done:r run:s:1");
+    check("ready:1:concurrent:9 jobs claimed:r,s,t+async", "run:r:1 run:t:1");
+}
+
+/// One that waits behind another in its worker has lost nothing: neither time nor, when that worker dies, an attempt.
+#[test]
+fn the_time_of_a_job_begins_with_its_code() {
+    let ahead = "ready:1:sync:9 jobs claimed:p return:p jobs claimed:q return:q jobs claimed:r+endless,s";
+    check(ahead, "run:r:1 run:s:1");
+    check(&format!("{ahead} wait:60s"), "");
+    check(&format!("{ahead} wait:60s exited:1 ready:2"), "run:s:2");
+    check(&format!("{ahead} wait:60s return:r wait:9999ms"), "");
+    let late = "cancelled:s:Deadline dump:1:Deadline recall:s:1:Deadline verdict:s:retry:DeadlinePassed";
+    let told = Script::run(of_jobs(1), &format!("{ahead} wait:60s return:r wait:10s")).told;
+    assert_eq!(sorted(&told), late.split(' ').collect::<Vec<_>>());
+    let in_a_loop = "ready:1:concurrent:9 jobs claimed:r+async+endless,s+async code:r";
+    check(&format!("{in_a_loop} exited:1 ready:2:concurrent:9"), "run:s:2");
+    check(&format!("{in_a_loop} code:s exited:1 ready:2:concurrent:9"), "");
 }
 
 #[test]
@@ -136,24 +154,25 @@ fn a_queue_runs_so_many_at_a_time() {
 /// Its code may go on: a plain function that does not look is told nothing.
 #[test]
 fn what_has_ended_has_its_place_in_its_queue_until_its_worker_lets_go_of_it() {
-    let full = "ready:1:concurrent:9 queue:1:1 claimed:r+async+q1";
+    let full = "ready:1:concurrent:9 queue:1:1 claimed:r+async+q1 code:r";
     for (end, told) in [
         ("stop:r", "recall:r:1:Operator verdict:r:cancelled cancelled:r:Operator"),
         ("wait:10s", "recall:r:1:Deadline dump:1:Deadline verdict:r:retry:DeadlinePassed cancelled:r:Deadline ping:1"),
     ] {
+        let heard = if end.starts_with("wait") { " pong:1" } else { "" };
         let told: Vec<&str> = told.split(' ').collect();
         assert_eq!(sorted(&Script::run(of_jobs(1), &format!("{full} {end}")).told), sorted(&told), "{end}");
-        check(&format!("{full} {end} jobs"), "claim:8:q1=0");
-        check(&format!("{full} {end} jobs claimed:- error:r:cancelled:1"), "claim:9:q1=1");
-        check(&format!("{full} jobs {end} claimed:- jobs"), "claim:8:q1=0");
-        let died = Script::run(of_jobs(1), &format!("{full} {end} jobs claimed:- exited:1"));
+        check(&format!("{full} {end}{heard} jobs"), "claim:8:q1=0");
+        check(&format!("{full} {end}{heard} jobs claimed:- error:r:cancelled:1"), "claim:9:q1=1");
+        check(&format!("{full} jobs {end}{heard} claimed:- jobs"), "claim:8:q1=0");
+        let died = Script::run(of_jobs(1), &format!("{full} {end}{heard} jobs claimed:- exited:1"));
         assert!(died.told.contains(&"start:2".into()), "{:?}", died.told);
-        check(&format!("{full} {end} jobs claimed:- exited:1 ready:2:concurrent:9"), "claim:9:q1=1");
+        check(&format!("{full} {end}{heard} jobs claimed:- exited:1 ready:2:concurrent:9"), "claim:9:q1=1");
     }
     let back = format!("{full} error:r claimed:s+async+q1+endless jobs reload ready:2 ready:3:concurrent:9 wait:30s");
     check(&format!("{back} claimed:-"), "claim:9:q1=0");
     check(&format!("{back} claimed:- claimed:- error:s:cancelled:1"), "dismiss:1 claim:9:q1=1");
-    let waits = "ready:1 ready:2 queue:1:1 claimed:r+q1 park:r:timer:5s:call";
+    let waits = "ready:1 ready:2 queue:1:1 claimed:r+q1 wait:1ms park:r:timer:5s:call";
     check_with(of_jobs(2), &format!("{waits} stop:r"), "verdict:r:cancelled cancelled:r:Operator claim:2:q1=1");
 }
 

@@ -20,7 +20,7 @@ fn workers_that_die_again_and_again_are_started_later_and_jobs_wait_for_them() {
     let first = LOST.replace(":s", ":r");
     check("ready:1 jobs claimed:r exited:1", &format!("{first} start:2"));
     check(TWICE, LOST);
-    check(&TWICE.replace("claimed:r", "claimed:r+async").replace("ready:1", "ready:1:concurrent"), LOST);
+    check(&TWICE.replace("claimed:r", "claimed:r+async code:r").replace("ready:1", "ready:1:concurrent"), LOST);
     check(&format!("{TWICE} wait:249ms"), "");
     check(&format!("{TWICE} wait:250ms"), "start:3");
     check(&format!("{TWICE} jobs wait:250ms"), "start:3");

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use parkade_core::{
-    Config, Core, DeclaredJobs, Effect, Ending, Event, Moment, Reason, Refusal, RequestId, RouteKind, RouteSpec,
-    WorkerId,
+    Config, Core, DeclaredJobs, Effect, Ending, Event, Manner, Moment, Reason, Refusal, RequestId, RouteKind,
+    RouteSpec, WorkerId,
 };
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -84,9 +84,10 @@ impl Site {
             RouteSpec { kind: RouteKind::Async, ..route("/async", None) },
         ];
         let table = self.core.learn_routes(false, routes).unwrap();
-        let (credit, concurrent) = (if self.is_concurrent { 1_000 } else { 64 }, self.is_concurrent);
+        let credit = if self.is_concurrent { 1_000 } else { 64 };
+        let manner = if self.is_concurrent { Manner::Loop { threads: 1 } } else { Manner::OneByOne };
         let jobs = DeclaredJobs::default();
-        self.tell(Event::WorkerReady { worker, table, credit, concurrent, jobs });
+        self.tell(Event::WorkerReady { worker, table, credit, manner, jobs });
     }
 
     fn tell(&mut self, event: Event) {

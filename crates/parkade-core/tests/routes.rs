@@ -112,10 +112,12 @@ fn a_route_cannot_have_a_wait_that_needs_a_worker_of_its_own() {
         Core::new(Config::default()).learn_routes(false, vec![RouteSpec { kind, ..spec(&["GET"], "/bids") }])
     };
     assert!(
-        learn(&next, Then::Answer).is_ok() && learn(&next, Then::Call).is_ok() && learn(&stream, Then::Answer).is_ok()
+        learn(&next, Then::Answer).is_ok()
+            && learn(&next, Then::Call { concurrent: false }).is_ok()
+            && learn(&stream, Then::Answer).is_ok()
     );
     assert_eq!(learn(&next, Then::Await), Err(RouteError::Wait("/bids".into())));
-    assert_eq!(learn(&stream, Then::Call), Err(RouteError::Wait("/bids".into())));
+    assert_eq!(learn(&stream, Then::Call { concurrent: false }), Err(RouteError::Wait("/bids".into())));
 }
 
 /// Two kinds at each of 12 levels: were every way tried again from each fork, this would not end.

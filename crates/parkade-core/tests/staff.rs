@@ -140,67 +140,59 @@ fn an_event_loop_that_does_not_answer_is_dumped_then_killed() {
     check("ready:1:concurrent wait:1s wait:5s wait:25s", "kill:1:Stuck start:2");
 }
 
+/// Plain functions run beside the loop: none of them keeps it from turning.
 #[test]
-fn an_event_loop_is_not_stuck_while_a_plain_function_has_it() {
-    let busy = "ready:1:concurrent arrive:a:/endless wait:1s";
+fn no_plain_function_excuses_a_loop_that_does_not_turn() {
+    let busy = "ready:1:concurrent arrive:a:/endless code:a wait:1s";
     check(busy, "ping:1");
-    check(&format!("{busy} wait:3600s"), "");
-    check(&format!("{busy} wait:3600s answer:a wait:4999ms"), "");
-    check(&format!("{busy} wait:3600s answer:a wait:5s"), "dump:1:Stuck");
-    check(&format!("{busy} wait:3600s answer:a wait:5s wait:25s"), "kill:1:Stuck start:2");
-    check(&format!("{busy} wait:3600s answer:a pong:1 wait:1s"), "ping:1");
-    let long = Config { deadline: Some(Duration::from_secs(60)), ..config() };
-    let late = "ready:1:concurrent arrive:a wait:59s";
-    check_with(long.clone(), late, "ping:1");
-    check_with(
-        long.clone(),
-        &format!("{late} wait:1s"),
-        "refuse:a:DeadlinePassed recall:a:1:Deadline dump:1:Deadline cancelled:a:Deadline",
-    );
-    check_with(
-        long.clone(),
-        &format!("{late} wait:2s"),
-        "refuse:a:DeadlinePassed recall:a:1:Deadline dump:1:Deadline cancelled:a:Deadline kill:1:Deadline start:2",
-    );
-    let beside = "ready:1:concurrent arrive:b:/async wait:1s pong:1 arrive:a:/endless wait:600s";
-    let told = "ping:1 refuse:b:DeadlinePassed recall:b:1:Deadline dump:1:Deadline cancelled:b:Deadline";
-    check(beside, told);
+    check(&format!("{busy} wait:5s"), "dump:1:Stuck");
+    check(&format!("{busy} wait:5s wait:25s"), "kill:1:Stuck start:2");
+    check(&format!("{busy} pong:1 wait:1s"), "ping:1");
 }
 
-/// Nobody knows whether it is a plain one.
+/// Its loop turns all the time, and others come and go: it is judged by itself.
 #[test]
-fn nor_while_a_function_behind_a_wait_may_have_it() {
-    let request = "ready:1:concurrent arrive:a:/endless park:a:timer:500ms:call wait:500ms";
-    let (called, end) = (request, "answer:a");
-    {
-        check(called, "call:a:1:elapsed");
-        let busy = format!("{called} wait:1s");
-        check(&busy, "ping:1");
-        check(&format!("{busy} wait:3600s"), "");
-        check(&format!("{busy} wait:3600s {end} wait:4999ms"), "");
-        check(&format!("{busy} wait:3600s {end} wait:5s"), "dump:1:Stuck");
-        check(&format!("{busy} wait:3600s {end} wait:5s wait:25s"), "kill:1:Stuck start:2");
-        check(&format!("{busy} wait:3600s {end} pong:1 wait:1s"), "ping:1");
+fn a_plain_function_beside_a_loop_is_killed_when_its_grace_is_over() {
+    let hangs = "ready:1:concurrent:9 arrive:a code:a wait:1s pong:1 arrive:b:/async answer:b wait:8s pong:1";
+    let late = format!("{hangs} wait:1s");
+    check(&late, "refuse:a:DeadlinePassed recall:a:1:Deadline dump:1:Deadline ping:1 cancelled:a:Deadline");
+    let others = "pong:1 arrive:b:/async answer:b arrive:c:/async";
+    check(&format!("{late} {others} wait:999ms"), "");
+    check(&format!("{late} {others} wait:1s"), "kill:1:Deadline start:2");
+    check(&format!("{late} {others} error:a:cancelled:1 wait:1s"), "ping:1");
+}
+
+#[test]
+fn what_queues_behind_it_in_its_worker_is_neither_to_blame_nor_an_excuse() {
+    let quick = "ready:1:concurrent:9 arrive:p code:p answer:p arrive:q code:q answer:q";
+    let ahead = format!("{quick} arrive:a arrive:b");
+    check(&ahead, "assign:b:1");
+    check(&format!("{ahead} code:a exited:1"), "refuse:a:WorkerDied cancelled:a:WorkerDied start:2");
+    check(&format!("{ahead} code:a exited:1 ready:2:concurrent"), "assign:b:2");
+    check(&format!("{ahead} code:a code:b exited:1 ready:2:concurrent"), "");
+    let late = format!("{ahead} code:a wait:9s pong:1 wait:1s pong:1 error:b:cancelled:1");
+    check(&format!("{late} wait:1s"), "kill:1:Deadline start:2");
+}
+
+#[test]
+fn a_loop_that_does_not_answer_is_given_nothing_new() {
+    let silent = "ready:1:concurrent:9 wait:1s";
+    for path in ["/async", "/sync"] {
+        check(&format!("{silent} arrive:a:{path}"), "");
+        check(&format!("{silent} arrive:a:{path} pong:1"), "assign:a:1");
     }
-    let late = "ready:1:concurrent arrive:a:/sync park:a:timer:500ms:call wait:500ms wait:1s wait:8s";
-    check(late, "");
-    let told = "refuse:a:DeadlinePassed recall:a:1:Deadline dump:1:Deadline cancelled:a:Deadline";
-    check(&format!("{late} wait:1s"), told);
-    check(&format!("{late} wait:1s wait:1s"), "kill:1:Deadline start:2");
+    let hangs = "ready:1:concurrent:9 arrive:a:/async wait:9999ms";
+    check(&format!("{hangs} wait:1s"), "refuse:a:DeadlinePassed recall:a:1:Deadline cancelled:a:Deadline");
+    check(&format!("{hangs} wait:1ms wait:1s"), "kill:1:Deadline start:2");
 }
 
+/// A coroutine needs no thread.
 #[test]
-fn a_function_beside_which_the_loop_has_turned_does_not_excuse_it() {
-    let turned = "ready:1:concurrent arrive:a:/endless park:a:timer:500ms:call wait:500ms wait:1s pong:1 wait:1s";
-    check(turned, "ping:1");
-    check(&format!("{turned} wait:5s"), "dump:1:Stuck");
-    check(&format!("{turned} wait:5s wait:25s"), "kill:1:Stuck start:2");
-    let another = format!("{turned} arrive:b:/endless park:b:timer:1ms:call wait:1ms");
-    check(&another, "call:b:1:elapsed");
-    check(&format!("{another} wait:3600s"), "");
-    check(&format!("{another} wait:3600s answer:b pong:1 wait:1s wait:5s"), "dump:1:Stuck");
-    let stuck = "ready:1:concurrent arrive:a:/endless park:a:timer:7s:call wait:1s wait:6s";
-    check(&format!("{stuck} wait:24s"), "kill:1:Stuck start:2");
+fn coroutines_wait_for_no_plain_function() {
+    let busy = "ready:1:concurrent:9 arrive:a code:a arrive:b:/sync";
+    check(busy, "");
+    check(&format!("{busy} arrive:c:/async"), "assign:c:1");
+    check(&format!("{busy} arrive:c:/async answer:a"), "relay:a done:a assign:b:1");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::effect::Refusal;
 use crate::id::{JobId, QueueId, RequestId};
-use crate::structures::chain::Chain;
+use crate::queue::Queue;
 use crate::structures::holds::Holds;
 pub(crate) use pull::Pull;
 pub(crate) use queues::Queues;
@@ -109,9 +109,9 @@ pub(crate) struct Jobs {
     pub(crate) runs: HashMap<RequestId, Run>,
     by_job: HashMap<JobId, RequestId>,
     /// Claimed, and not given to a worker.
-    pub(crate) waiting: Chain<RequestId>,
+    pub(crate) waiting: Queue,
     /// Begun, behind a wait, and about to go on with a function.
-    pub(crate) resuming: Chain<RequestId>,
+    pub(crate) resuming: Queue,
     pub(crate) pull: Pull,
     pub(crate) queues: Queues,
     pub(crate) unstored: HashMap<RequestId, Unstored>,

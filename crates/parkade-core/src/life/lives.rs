@@ -1,7 +1,7 @@
 //! All lives, by slot: no hashing, one vector.
 
 use crate::id::RequestId;
-use crate::life::{Life, Parked, Refused, State};
+use crate::life::{Life, Parked, Refused, Running, State};
 use crate::limits::REQUESTS_COUNT_MAX;
 
 #[derive(Debug, Default)]
@@ -74,6 +74,12 @@ impl Lives {
         let entry =
             self.entries.get_mut(request.slot as usize).filter(|entry| entry.generation == request.generation)?;
         if let Some(Life::Parked(parked)) = &mut entry.life { Some(parked) } else { None }
+    }
+
+    pub(crate) fn running_mut(&mut self, request: RequestId) -> Option<&mut Running> {
+        let entry =
+            self.entries.get_mut(request.slot as usize).filter(|entry| entry.generation == request.generation)?;
+        if let Some(Life::Running(running)) = &mut entry.life { Some(running) } else { None }
     }
 
     pub(crate) fn take(&mut self, request: RequestId) -> Result<Life, Refused> {

@@ -90,6 +90,7 @@ pub(crate) enum Work {
     /// Boxed: it is rare beside the others, and large.
     Call {
         outcome: Box<Outcome>,
+        concurrent: bool,
     },
     /// A run of a job.
     Job {
@@ -132,7 +133,7 @@ pub(crate) enum Watch {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Sequel {
     Answer,
-    Call,
+    Call { concurrent: bool },
     Await { worker: WorkerId, place: Place },
 }
 
@@ -154,9 +155,12 @@ impl Work {
         }
     }
 
-    /// Whether it keeps the whole worker to itself while it runs.
-    pub(crate) fn occupies(&self, concurrent_worker: bool) -> bool {
-        !concurrent_worker || matches!(self, Self::Handler { concurrent: false, .. } | Self::Job { concurrent: false })
+    /// Whether it is for the loop of a worker that has one.
+    pub(crate) fn is_coroutine(&self) -> bool {
+        match self {
+            Self::Handler { concurrent, .. } | Self::Call { concurrent, .. } | Self::Job { concurrent } => *concurrent,
+            Self::Fallback { .. } | Self::Coroutine => true,
+        }
     }
 }
 

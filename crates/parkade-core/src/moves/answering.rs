@@ -105,15 +105,16 @@ impl Core {
         let now = self.now;
         let holder = self.holder(worker);
         let held = holder.release(now, place);
-        let watched =
-            holder.stage != Stage::Ready || holder.is_worn(now) || held.silences() && holder.ping.sent.is_some();
+        let next = holder.begin_next(now);
+        let watched = holder.stage != Stage::Ready || holder.is_worn(now);
         self.staff.attention |= watched || !self.staff.is_open();
+        self.units_began(next);
         held
     }
 
     /// What a call was woken by is needed no more.
     pub(crate) fn let_go(&mut self, work: Work) {
-        let Work::Call { outcome } = work else { return };
+        let Work::Call { outcome, .. } = work else { return };
         match *outcome {
             Outcome::Message { message, .. } => self.dropped.push(message),
             Outcome::Queried { query, .. } => self.dropped_results.push(query),

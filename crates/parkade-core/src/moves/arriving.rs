@@ -91,7 +91,7 @@ impl Core {
     }
 
     pub(crate) fn unroute(&mut self, request: RequestId, life: Routed, table: TableId, turn: Turn) -> Life {
-        self.queue.remove(life.place);
+        self.leave_queue(request, &life);
         self.effects.push(Effect::Route { request, table });
         Life::Accepted(life.unroute(self.unrouted.push_back(request), turn))
     }
@@ -120,8 +120,8 @@ impl Core {
         let patience = Patience::from(deadline);
         self.bound(request, &mut life.journey, patience);
         let place = match life.turn {
-            Turn::Last => self.queue.push_back(request),
-            Turn::Next => self.queue.push_front(request),
+            Turn::Last => self.queue.line(work.is_coroutine()).push_back(request),
+            Turn::Next => self.queue.line(work.is_coroutine()).push_front(request),
         };
         Life::Routed(life.route(work, place, patience))
     }

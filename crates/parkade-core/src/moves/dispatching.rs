@@ -4,7 +4,8 @@ use crate::core::Core;
 use crate::effect::{Effect, Reason};
 use crate::id::{RequestId, WorkerId};
 use crate::life::machine::Happening;
-use crate::life::{Life, Routed, Running, State, Turn, Work};
+use crate::life::{Bell, Life, Routed, Running, State, Turn, Work};
+use crate::moment::Moment;
 use crate::structures::chain::{Chain, Place};
 use crate::workers::worker::Role;
 
@@ -12,9 +13,7 @@ impl Core {
     /// Gives workers of requests what is queued, and workers of jobs what runs go on with, then the jobs that wait, each in their order, as long as
     /// there is a worker for the first.
     pub(crate) fn dispatch(&mut self) {
-        while let Some(request) = self.queue.first()
-            && self.dispatch_first(Role::Requests, request)
-        {}
+        while self.dispatch_first(Role::Requests, self.queue.firsts()) {}
         if !(self.jobs.resuming.is_empty() && self.jobs.waiting.is_empty()) {
             self.dispatch_runs();
         }
@@ -29,19 +28,36 @@ impl Core {
             // Others may begin them meanwhile, and have their places in queues.
             return self.hand_back_waiting();
         }
-        while let Some(run) = self.jobs.resuming.first().or_else(|| self.jobs.waiting.first())
-            && self.dispatch_first(Role::Jobs, run)
+        while self.dispatch_first(Role::Jobs, self.jobs.resuming.firsts())
+            || self.dispatch_first(Role::Jobs, self.jobs.waiting.firsts())
         {}
     }
 
-    /// Whether it left its queue.
-    fn dispatch_first(&mut self, role: Role, request: RequestId) -> bool {
-        if !self.may_run_another(role) {
-            return false;
+    /// Whether one of them left its queue: the one that has waited longer, if there is a worker for it.
+    fn dispatch_first(&mut self, role: Role, firsts: [Option<RequestId>; 2]) -> bool {
+        let [one, other] = self.in_order(firsts);
+        self.dispatch_one(role, one) || self.dispatch_one(role, other)
+    }
+
+    fn in_order(&self, firsts: [Option<RequestId>; 2]) -> [Option<RequestId>; 2] {
+        match firsts {
+            [Some(one), Some(other)] if self.queued_since(other) < self.queued_since(one) => [Some(other), Some(one)],
+            _ => firsts,
         }
+    }
+
+    pub(crate) fn queued_since(&self, request: RequestId) -> Option<Moment> {
+        match self.lives.life(request) {
+            Some(Life::Routed(life)) => Some(life.journey.since()),
+            _ => None,
+        }
+    }
+
+    fn dispatch_one(&mut self, role: Role, request: Option<RequestId>) -> bool {
+        let Some(request) = request.filter(|_| self.may_run_another(role)) else { return false };
         let Some(Life::Routed(life)) = self.lives.life(request) else { return false };
         let table = life.work.table();
-        let Some(worker) = self.roster.pick(self.now, self.staff.serving, role, table) else { return false };
+        let Some(worker) = self.roster.pick(self.now, self.staff.serving, role, &life.work) else { return false };
         let happening = match worker.table() {
             Some(other) if table.is_some_and(|table| table != other) => {
                 Happening::Unrouted { table: other, turn: Turn::Next }
@@ -69,9 +85,11 @@ impl Core {
     /// Runs of jobs queue apart, for workers of their own; one that has begun goes before one that has not.
     pub(crate) fn queue_of(&mut self, request: RequestId, work: &Work) -> &mut Chain<RequestId> {
         match work {
-            Work::Job { .. } => &mut self.jobs.waiting,
-            Work::Call { .. } if self.jobs.is_run(request) => &mut self.jobs.resuming,
-            Work::Handler { .. } | Work::Fallback { .. } | Work::Call { .. } | Work::Coroutine => &mut self.queue,
+            Work::Job { .. } => self.jobs.waiting.line(work.is_coroutine()),
+            Work::Call { .. } if self.jobs.is_run(request) => self.jobs.resuming.line(work.is_coroutine()),
+            Work::Handler { .. } | Work::Fallback { .. } | Work::Call { .. } | Work::Coroutine => {
+                self.queue.line(work.is_coroutine())
+            }
         }
     }
 
@@ -84,19 +102,31 @@ impl Core {
         if !self.jobs.is_run(request) {
             self.queue_rate.started(self.now);
         }
-        if matches!(life.work, Work::Job { .. }) {
-            // Its time begins now: that it was claimed early is not its fault.
-            self.start_spell(request, &mut life.journey);
-        }
         self.effects.push(match &life.work {
-            Work::Call { outcome } => Effect::Call { request, worker, outcome: **outcome },
+            Work::Call { outcome, .. } => Effect::Call { request, worker, outcome: **outcome },
             Work::Job { .. } => Effect::RunJob { request, worker },
             work @ (Work::Handler { .. } | Work::Fallback { .. } | Work::Coroutine) => {
                 Effect::Assign { request, worker, route: work.route() }
             }
         });
         let place = self.entrust(worker, request, &life.work);
+        if matches!(life.work, Work::Job { .. }) && self.holder(worker).has_begun(place) {
+            self.start_spell(request, &mut life.journey);
+        }
         Life::Running(life.give(worker, place, self.now))
+    }
+
+    /// The code of these has begun. The time of a run begins with it: that it was claimed, or sent ahead, early is not its fault.
+    pub(crate) fn units_began(&mut self, begun: impl IntoIterator<Item = RequestId>) {
+        for request in begun {
+            let Some(Life::Running(life)) = self.lives.life(request) else { continue };
+            if let (Work::Job { .. }, None, Some(patience)) =
+                (&life.work, life.journey.alarm, life.journey.patience().duration())
+            {
+                let alarm = self.timers.set(self.now + patience, Bell::Life(request));
+                self.lives.running_mut(request).expect("it runs").journey.alarm = Some(alarm);
+            }
+        }
     }
 
     /// The worker holds it from now on.

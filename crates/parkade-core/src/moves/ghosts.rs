@@ -10,18 +10,24 @@ use crate::limits::GRACES_COUNT_MAX;
 use crate::moment::Moment;
 use crate::structures::chain::Place;
 use crate::structures::timers::Alarm;
-use crate::workers::worker::{Ghost, Stage, Worker};
+use crate::workers::worker::{Ghost, Held, Stage, Worker};
 
 impl Core {
     /// Leaves a ghost with the worker: its deadline holds on, or nobody would ever end what runs for nobody.
     pub(crate) fn haunt(&mut self, request: RequestId, life: &mut Running, reason: Reason) {
         let bell = Bell::Ghost(life.worker, life.place);
         let mut ghost = Ghost { alarm: None, overdue: None, queue: self.jobs.keep_place(request) };
-        if let Some(alarm) = life.journey.alarm.take() {
-            let due = self.timers.due(alarm);
+        let alarm = life.journey.alarm.take();
+        let due = match alarm {
+            Some(alarm) => Some(self.timers.due(alarm)),
+            None if reason == Reason::Deadline || self.holder(life.worker).has_begun(life.place) => None,
+            // A run that has not begun has no alarm yet.
+            None => life.journey.patience().duration().map(|patience| self.now + patience),
+        };
+        if let Some(alarm) = alarm {
             self.timers.clear(alarm);
-            ghost.alarm = Some(self.timers.set(due, bell));
         }
+        ghost.alarm = due.map(|due| self.timers.set(due, bell));
         if reason == Reason::Deadline {
             ghost = self.overdue(life.worker, life.place, ghost);
         }
@@ -32,15 +38,10 @@ impl Core {
     /// The deadline of what a worker holds has passed: from now on it has the grace.
     fn overdue(&mut self, worker: WorkerId, place: Place, ghost: Ghost) -> Ghost {
         let alarm = self.timers.set(self.now + self.config.kill_grace, Bell::Ghost(worker, place));
-        let (now, stuck_after) = (self.now, self.config.stuck_after);
         let holder = self.holder(worker);
-        if holder.is_rightly_silent(stuck_after) {
-            // Its silence counts from now on.
-            holder.ping.sent = holder.ping.sent.map(|_| now);
-        }
         // Many coroutines may pass their deadlines together: their one stack is shown once, until the loop turns again.
         let is_shown = holder.is_concurrent() && std::mem::replace(&mut holder.ping.dumped, true);
-        if holder.is_at_work() && holder.touches(place) && !is_shown {
+        if holder.is_at_work() && holder.has_begun(place) && !is_shown {
             self.effects.push(Effect::DumpStack { worker, why: KillReason::Deadline });
         }
         if self.holder(worker).is_concurrent() {
@@ -72,16 +73,18 @@ impl Core {
     }
 
     /// Its grace is over as well. What stands in the way of others is killed; what only cleans up slowly beside them is not, for they would die with it:
-    /// after ten graces its worker is replaced as one that is worn. Returns the alarm for the next look.
+    /// after ten graces its worker is replaced as one that is worn. It is judged by itself, whatever queues behind it. Returns the alarm for
+    /// the next look.
     fn judge(&mut self, worker: WorkerId, place: Place, since: Moment) -> Option<Alarm> {
-        let (now, grace, stuck_after) = (self.now, self.config.kill_grace, self.config.stuck_after);
+        let (now, grace) = (self.now, self.config.kill_grace);
         let holder = self.holder(worker);
-        let verdict = if holder.is_concurrent() && holder.is_rightly_silent(stuck_after) {
-            Verdict::LookAgain(now + grace)
-        } else if holder.is_concurrent() {
-            judge_loop(holder, now, since, grace)
-        } else {
-            judge_turn(holder, now, place, grace)
+        let Held { occupies, begun, .. } = *holder.held.value(place);
+        let verdict = match begun {
+            Some(began) if occupies => judge_turn(holder, now, began, grace),
+            Some(_) => judge_loop(holder, now, since, grace),
+            // Before its turn it is not to blame. A loop lets go of it at once, if it turns.
+            None if holder.is_concurrent() => judge_loop(holder, now, since, grace),
+            None => Verdict::LookAgain(now + grace),
         };
         match verdict {
             Verdict::LookAgain(due) => return Some(self.timers.set(due, Bell::Ghost(worker, place))),
@@ -113,11 +116,10 @@ fn judge_loop(worker: &Worker, now: Moment, since: Moment, grace: Duration) -> V
     }
 }
 
-/// A worker that runs one at a time is stuck when this one has had its turn for the whole grace. Before its turn it is not to blame.
-fn judge_turn(worker: &Worker, now: Moment, place: Place, grace: Duration) -> Verdict {
-    if !worker.touches(place) {
-        return Verdict::LookAgain(now + grace);
-    }
-    let over = worker.pace.since() + grace;
+/// A worker, or the thread that a plain function has, is stuck when this one has had its turn for the whole grace.
+fn judge_turn(worker: &Worker, now: Moment, began: Moment, grace: Duration) -> Verdict {
+    // One that was put aside has had its turn only since another one ended.
+    let turn = if worker.is_concurrent() { began } else { began.max(worker.pace.since()) };
+    let over = turn + grace;
     if over > now { Verdict::LookAgain(over) } else { Verdict::Stuck }
 }

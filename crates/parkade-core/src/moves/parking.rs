@@ -58,7 +58,7 @@ impl Core {
     pub(crate) fn park_route(&mut self, request: RequestId, journey: Journey, wait: Wait, then: Then) -> Life {
         let sequel = match then {
             Then::Answer => Sequel::Answer,
-            Then::Call => Sequel::Call,
+            Then::Call { concurrent } => Sequel::Call { concurrent },
             Then::Await => {
                 self.refuse(request, Refusal::BadAnswer);
                 return self.done(request, journey);
@@ -140,7 +140,7 @@ impl Core {
     fn sequel(&mut self, then: Then, worker: WorkerId, request: RequestId) -> Sequel {
         match then {
             Then::Answer => Sequel::Answer,
-            Then::Call => Sequel::Call,
+            Then::Call { concurrent } => Sequel::Call { concurrent },
             Then::Await => Sequel::Await { worker, place: self.holder(worker).awaiting.push_back(request) },
         }
     }
@@ -150,7 +150,7 @@ impl Core {
 fn brings_something(wait: &Wait, then: Then) -> bool {
     match then {
         Then::Answer => matches!(wait, Wait::Timer { .. }),
-        Then::Call => true,
+        Then::Call { .. } => true,
         Then::Await => false,
     }
 }

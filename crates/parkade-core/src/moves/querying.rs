@@ -224,13 +224,13 @@ impl Core {
                 let refusal = untold(reason);
                 self.wake(request, life, Outcome::Refused { refusal })
             }
-            Sequel::Answer | Sequel::Call if self.was_only_its_query(request, reason) => {
+            Sequel::Answer | Sequel::Call { .. } if self.was_only_its_query(request, reason) => {
                 self.unwatch(request, &life);
                 let (journey, _) = life.wake(self.now);
                 self.refuse(request, untold(reason));
                 self.done(request, journey)
             }
-            Sequel::Answer | Sequel::Call => self.cancel_parked(request, life, reason),
+            Sequel::Answer | Sequel::Call { .. } => self.cancel_parked(request, life, reason),
         }
     }
 

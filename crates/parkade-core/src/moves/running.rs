@@ -64,7 +64,7 @@ impl Core {
     }
 
     fn jobs_wanted(&mut self) -> u32 {
-        let Some(room) = self.roster.room_for_jobs(self.now, self.staff.serving) else { return 0 };
+        let Some(room) = self.roster.room_for_jobs(self.now, self.staff.serving, self.staff.declared) else { return 0 };
         if self.first_waits_since().is_some_and(|since| self.now - since > CLAIMED_EARLY) {
             self.jobs.pull.was_early();
             return 0;
@@ -74,10 +74,7 @@ impl Core {
     }
 
     fn first_waits_since(&self) -> Option<Moment> {
-        match self.lives.life(self.jobs.waiting.first()?) {
-            Some(Life::Routed(life)) => Some(life.journey.since()),
-            _ => None,
-        }
+        self.jobs.waiting.firsts().into_iter().flatten().filter_map(|first| self.queued_since(first)).min()
     }
 
     /// Whoever waits here for a worker is to be looked at in time. An application with jobs of both kinds has room for the one while the other
@@ -95,9 +92,9 @@ impl Core {
 
     pub(crate) fn claimed_in_vain(&mut self) {
         self.jobs.pull.in_vain = None;
-        while let Some(first) = self.jobs.waiting.first()
-            && self.first_waits_since().is_some_and(|since| self.now - since >= CLAIMED_IN_VAIN)
-        {
+        let is_late =
+            |core: &Self, first| core.queued_since(first).is_some_and(|since| core.now - since >= CLAIMED_IN_VAIN);
+        while let Some(first) = self.jobs.waiting.firsts().into_iter().flatten().find(|&first| is_late(self, first)) {
             self.jobs.pull.was_in_vain();
             self.turn(first, Happening::Cancelled(Reason::Stopping));
         }
@@ -147,7 +144,7 @@ impl Core {
         };
         self.jobs.begin_run(request, Run { job, attempt, place: Some(queue), retries, fate: None });
         let journey = Journey::new(self.now, deadline.into(), None);
-        let place = self.jobs.waiting.push_back(request);
+        let place = self.jobs.waiting.line(concurrent).push_back(request);
         self.lives.begin(request, Life::Routed(Routed { journey, place, work: Work::Job { concurrent } }));
         if !self.staff.is_open() {
             self.turn(request, Happening::Cancelled(Reason::Stopping));

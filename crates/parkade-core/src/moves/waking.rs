@@ -106,12 +106,12 @@ impl Core {
             self.counts.delivered += 1;
             self.counts.gaps += u64::from(gap);
         }
-        if let (Outcome::Queried { query, completed, late }, Sequel::Answer | Sequel::Call) = (outcome, sequel)
+        if let (Outcome::Queried { query, completed, late }, Sequel::Answer | Sequel::Call { .. }) = (outcome, sequel)
             && (matches!(sequel, Sequel::Answer) || !completed || late.is_some())
         {
             return self.answer_query(request, journey, query, late);
         }
-        if let (Outcome::Refused { refusal }, Sequel::Answer | Sequel::Call) = (outcome, sequel) {
+        if let (Outcome::Refused { refusal }, Sequel::Answer | Sequel::Call { .. }) = (outcome, sequel) {
             self.refuse(request, refusal);
             return self.done(request, journey);
         }
@@ -127,7 +127,7 @@ impl Core {
                 }
                 self.done(request, journey)
             }
-            Sequel::Call => {
+            Sequel::Call { concurrent } => {
                 if let Outcome::Message { message, .. } = outcome {
                     self.messages.hold(message);
                 }
@@ -138,7 +138,7 @@ impl Core {
                     self.jobs.results.hold(job);
                 }
                 self.start_spell(request, &mut journey);
-                let work = Work::Call { outcome: Box::new(outcome) };
+                let work = Work::Call { outcome: Box::new(outcome), concurrent };
                 let place = self.queue_of(request, &work).push_back(request);
                 Life::Routed(Routed { journey, place, work })
             }

@@ -92,7 +92,8 @@ impl Table {
 /// A route has no coroutine that could wait, and no function is called for every message of a stream.
 fn check(route: &RouteSpec) -> Result<(), RouteError> {
     match &route.kind {
-        RouteKind::Wait { then: Then::Await, .. } | RouteKind::Wait { wait: Wait::Stream { .. }, then: Then::Call } => {
+        RouteKind::Wait { then: Then::Await, .. }
+        | RouteKind::Wait { wait: Wait::Stream { .. }, then: Then::Call { .. } } => {
             Err(RouteError::Wait(route.path.clone()))
         }
         RouteKind::Wait { .. } | RouteKind::Sync | RouteKind::Async | RouteKind::Constant => Ok(()),

@@ -82,16 +82,11 @@ impl Core {
     }
 }
 
-/// The requests that are lost with a worker, and those that it did not touch, in their order. Ghosts are neither.
+/// The requests that are lost with a worker, and those that it had not begun, in their order. Ghosts are neither.
 fn legacy(worker: &Worker) -> (Vec<RequestId>, Vec<RequestId>) {
-    let touched = worker.touched_count();
     let (mut lost, mut untouched) = (Vec::new(), Vec::new());
-    for (nth, (_, held)) in worker.held.iter().enumerate() {
-        match held.ghost {
-            Some(_) => {}
-            None if nth < touched => lost.push(held.request),
-            None => untouched.push(held.request),
-        }
+    for held in worker.held.values().filter(|held| held.ghost.is_none()) {
+        if held.begun.is_some() { lost.push(held.request) } else { untouched.push(held.request) }
     }
     lost.extend(worker.awaiting.values());
     (lost, untouched)

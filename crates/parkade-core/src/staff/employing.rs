@@ -2,7 +2,8 @@
 
 use crate::core::Core;
 use crate::effect::{Effect, KillReason};
-use crate::id::{TableId, WorkerId};
+use crate::event::Manner;
+use crate::id::{RequestId, TableId, WorkerId};
 use crate::jobs::DeclaredJobs;
 use crate::life::Refused;
 use crate::limits::{CREDIT_MAX, HOOKS_MAX};
@@ -15,7 +16,7 @@ impl Core {
         worker: WorkerId,
         table: TableId,
         credit: i64,
-        concurrent: bool,
+        manner: Manner,
         jobs: DeclaredJobs,
     ) {
         let worn = self.wear();
@@ -23,7 +24,7 @@ impl Core {
         let starting = self.roster.find_mut(worker).filter(|worker| matches!(worker.stage, Stage::Starting { .. }));
         let Some(starting) = starting else { return self.counts.refused_events.add(Refused::OutOfTurn) };
         starting.stage = Stage::Ready;
-        starting.ready = Some(Ready { at: self.now, table, concurrent, granted: 0 });
+        starting.ready = Some(Ready { at: self.now, table, manner, granted: 0 });
         starting.credit = credit.clamp(0, CREDIT_MAX);
         starting.worn = worn;
         starting.ping.next = next;
@@ -97,8 +98,25 @@ impl Core {
 
     pub(crate) fn credit(&mut self, worker: WorkerId, delta: i64) {
         match self.roster.find_mut(worker) {
-            Some(worker) if worker.ready.is_some() => worker.grant(delta),
+            Some(worker) if worker.ready.is_some() => {
+                worker.grant(delta);
+                let next = worker.begin_next(self.now);
+                self.units_began(next);
+            }
             Some(_) | None => self.counts.refused_events.add(Refused::OutOfTurn),
+        }
+    }
+
+    /// `BEGAN`. Of one that is cancelled it says that it may hang.
+    pub(crate) fn unit_began(&mut self, worker: WorkerId, request: RequestId) {
+        let now = self.now;
+        let holder = self.roster.find_mut(worker);
+        let Some((holder, place)) = holder.and_then(|holder| holder.place_of(request).map(|place| (holder, place)))
+        else {
+            return self.counts.refused_events.add(Refused::NotHeld);
+        };
+        if holder.begin(now, place) {
+            self.units_began([request]);
         }
     }
 
@@ -109,7 +127,6 @@ impl Core {
             return self.counts.refused_events.add(Refused::OutOfTurn);
         };
         ping.sent = None;
-        ping.answered = ping.asked;
         ping.dumped = false;
         ping.next = next;
         self.staff.attention = true;
@@ -165,7 +182,6 @@ impl Core {
             return;
         };
         pinged.ping.sent = Some(self.now);
-        pinged.ping.asked = self.now;
         pinged.ping.token += 1;
         self.effects.push(Effect::Ping { worker, token: pinged.ping.token });
         self.staff.attention = true;

@@ -59,7 +59,7 @@ impl Core {
             }
             return;
         };
-        if worker.is_excused(stuck_after) {
+        if worker.held_up.is_some() {
             return;
         }
         let ping = &mut worker.ping;
@@ -135,7 +135,7 @@ impl Core {
     fn ping_due(&self, worker: &Worker) -> Option<Moment> {
         match worker.ping.sent {
             None => Some(worker.ping.next),
-            Some(_) if worker.is_excused(self.config.stuck_after) => None,
+            Some(_) if worker.held_up.is_some() => None,
             Some(sent) if !worker.ping.dumped => Some(sent + self.config.stuck_after),
             Some(sent) => Some(sent + STUCK_MAX.max(self.config.stuck_after)),
         }

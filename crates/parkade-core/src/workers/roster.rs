@@ -1,6 +1,8 @@
 //! All workers, and which of them a request goes to.
 
-use crate::id::{TableId, WorkerId};
+use crate::id::WorkerId;
+use crate::jobs::DeclaredJobs;
+use crate::life::Work;
 use crate::limits::JOBS_IN_A_LOOP_COUNT_MAX;
 use crate::moment::Moment;
 use crate::workers::worker::{Role, Stage, Worker};
@@ -70,26 +72,29 @@ impl Roster {
     /// turn is as good as at one: what keeps it from turning.
     pub(crate) fn servers(&self, generation: u32) -> u64 {
         let of = |worker: &Worker| {
-            if worker.is_concurrent() && worker.ping.sent.is_none() { worker.held.count().max(1) as u64 } else { 1 }
+            if worker.is_concurrent() && !worker.is_silent() { worker.held.count().max(1) as u64 } else { 1 }
         };
         self.ready(generation, Role::Requests).map(of).sum()
     }
 
-    /// The worker of this generation and role for a unit of work, found by `table` if it is a request: an idle one, else the least loaded; one
+    /// The worker of this generation and role for a unit of work: an idle one, else the least loaded; one
     /// that is busy only when there is no other, and it answers requests quickly.
-    pub(crate) fn pick(&self, now: Moment, generation: u32, role: Role, table: Option<TableId>) -> Option<&Worker> {
-        let suited = self.ready(generation, role).filter_map(|worker| Some((suits(worker, now, table)?, worker)));
+    pub(crate) fn pick(&self, now: Moment, generation: u32, role: Role, work: &Work) -> Option<&Worker> {
+        let suited = self.ready(generation, role).filter_map(|worker| Some((suits(worker, now, work)?, worker)));
         suited.min_by_key(|(suits, _)| *suits).map(|(_, worker)| worker)
     }
 
-    /// How many jobs workers could begin now; `None` when no worker of jobs is ready.
-    pub(crate) fn room_for_jobs(&self, now: Moment, generation: u32) -> Option<u32> {
-        let rooms = self.ready(generation, Role::Jobs).map(|worker| match suits(worker, now, None) {
-            None => 0,
-            Some(_) if worker.is_concurrent() => {
-                u32::try_from(worker.credit).unwrap_or(u32::MAX).min(JOBS_IN_A_LOOP_COUNT_MAX)
-            }
-            Some(_) => 1,
+    /// How many jobs workers could take now; `None` when no worker of jobs is ready. For a loop that has jobs of both kinds it is as many as it
+    /// takes coroutines: of what kind the next are nobody knows.
+    pub(crate) fn room_for_jobs(&self, now: Moment, generation: u32, declared: DeclaredJobs) -> Option<u32> {
+        let rooms = self.ready(generation, Role::Jobs).map(|worker| {
+            let most = if worker.is_concurrent() && declared.coroutines {
+                JOBS_IN_A_LOOP_COUNT_MAX.into()
+            } else {
+                worker.depth(now).saturating_sub(worker.busy())
+            };
+            let room = if worker.is_silent() { 0 } else { worker.credit.max(0).unsigned_abs().min(most) };
+            u32::try_from(room).unwrap_or(u32::MAX)
         });
         rooms.reduce(u32::saturating_add)
     }
@@ -106,11 +111,12 @@ impl Roster {
     }
 }
 
-fn suits(worker: &Worker, now: Moment, table: Option<TableId>) -> Option<Suits> {
-    let ahead = worker.busy() > 0;
-    if worker.credit <= 0 || ahead && worker.busy() >= worker.depth(now) {
+fn suits(worker: &Worker, now: Moment, work: &Work) -> Option<Suits> {
+    let ahead = worker.is_occupied_by(work) && worker.busy() >= worker.threads();
+    if worker.credit <= 0 || worker.is_silent() || ahead && worker.busy() >= worker.depth(now) {
         return None;
     }
+    let table = work.table();
     Some(Suits {
         ahead,
         held_up: worker.held_up.is_some(),

@@ -1,8 +1,7 @@
 //! One worker: how far it is in its own life, and what it holds.
 
-use std::time::Duration;
-
 use crate::effect::KillReason;
+use crate::event::Manner;
 use crate::id::{QueueId, RequestId, TableId, WorkerId};
 use crate::life::Work;
 use crate::limits::CREDIT_MAX;
@@ -61,7 +60,7 @@ pub(crate) enum Stage {
 pub(crate) struct Ready {
     pub(crate) at: Moment,
     pub(crate) table: TableId,
-    pub(crate) concurrent: bool,
+    pub(crate) manner: Manner,
     /// Credits it granted on top: a worker that is not concurrent may have begun that many more.
     pub(crate) granted: i64,
 }
@@ -79,14 +78,10 @@ pub(crate) const ROLES: [Role; 2] = [Role::Requests, Role::Jobs];
 /// Whether its event loop turns.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Ping {
-    /// Since when one is not answered, as far as that is its worker's fault.
+    /// Since when one is not answered, as far as that is its worker's fault. Nothing new is given to it meanwhile.
     pub(crate) sent: Option<Moment>,
-    /// When the last was sent.
-    pub(crate) asked: Moment,
     pub(crate) token: u64,
     pub(crate) next: Moment,
-    /// When the last that was answered was sent: the loop has turned since.
-    pub(crate) answered: Moment,
     /// Whether its stack has been asked for.
     pub(crate) dumped: bool,
 }
@@ -103,9 +98,11 @@ pub(crate) struct Wear {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Held {
     pub(crate) request: RequestId,
+    /// It keeps the worker, or one of the threads beside its loop, to itself.
     pub(crate) occupies: bool,
-    /// When a loop was given a function behind a wait: whether that is a plain one only the worker knows.
-    pub(crate) called: Option<Moment>,
+    /// When its code began, as far as anybody can know (protocol, section 3): a worker says so itself, or goes by their order. A coroutine of
+    /// a request may begin as soon as it is given.
+    pub(crate) begun: Option<Moment>,
     /// A run of a job.
     pub(crate) is_job: bool,
     pub(crate) ghost: Option<Ghost>,
@@ -119,13 +116,6 @@ pub(crate) struct Ghost {
     pub(crate) overdue: Option<Moment>,
     /// The queue in which it keeps its place, since its code may go on.
     pub(crate) queue: Option<QueueId>,
-}
-
-impl Held {
-    /// Whether a ping that was sent meanwhile may be answered only behind it.
-    pub(crate) fn silences(&self) -> bool {
-        self.occupies || self.called.is_some()
-    }
 }
 
 impl Worker {
@@ -152,7 +142,15 @@ impl Worker {
     }
 
     pub(crate) fn is_concurrent(&self) -> bool {
-        self.ready.is_some_and(|ready| ready.concurrent)
+        self.ready.is_some_and(|ready| matches!(ready.manner, Manner::Loop { .. }))
+    }
+
+    /// How many units that occupy it run at a time.
+    pub(crate) fn threads(&self) -> u64 {
+        match self.ready {
+            Some(Ready { manner: Manner::Loop { threads }, .. }) => threads.max(1).into(),
+            Some(Ready { manner: Manner::OneByOne, .. }) | None => 1,
+        }
     }
 
     pub(crate) fn table(&self) -> Option<TableId> {
@@ -174,8 +172,7 @@ impl Worker {
     }
 
     pub(crate) fn hold(&mut self, now: Moment, request: RequestId, work: &Work, is_job: bool) -> Place {
-        let occupies = work.occupies(self.is_concurrent());
-        let called = (!occupies && matches!(work, Work::Call { .. })).then_some(now);
+        let occupies = self.is_occupied_by(work);
         if occupies {
             if self.busy() == 0 {
                 self.pace.begin(now);
@@ -183,7 +180,15 @@ impl Worker {
             self.occupying += 1;
         }
         self.credit -= 1;
-        self.held.push_back(Held { request, occupies, called, is_job, ghost: None })
+        let is_told = occupies || matches!(work, Work::Job { .. });
+        let is_next = !self.is_concurrent() && self.held.count() < self.turns();
+        let begun = (is_next || self.is_concurrent() && !is_told).then_some(now);
+        self.held.push_back(Held { request, occupies, begun, is_job, ghost: None })
+    }
+
+    /// Whether such a unit keeps it, or one of its threads, to itself.
+    pub(crate) fn is_occupied_by(&self, work: &Work) -> bool {
+        !(self.is_concurrent() && work.is_coroutine())
     }
 
     /// How many requests keep it busy. A credit that it granted while it holds one says that it has put that one aside (its client does
@@ -193,31 +198,17 @@ impl Worker {
         self.occupying.saturating_sub(aside.unsigned_abs())
     }
 
-    /// How many units that keep it busy it may hold. A job is never sent ahead: it may take minutes, and what waits here cannot be had back.
+    /// How many units that keep it busy it may hold. It is sent some ahead only while it is at one at a time, and quick.
     pub(crate) fn depth(&self, now: Moment) -> u64 {
-        match self.role {
-            Role::Requests => self.pace.depth(now),
-            Role::Jobs => 1,
+        match self.threads() {
+            1 => self.pace.depth(now),
+            threads => threads,
         }
     }
 
-    /// Whether it is at a unit of work that keeps its loop from turning, and whose deadline judges it. One that was given to a loop that
-    /// had not turned for so long already is not why. Of a function behind a wait nobody knows whether it is such a one, until a ping that was
-    /// sent behind it is answered: a plain function would have ended before.
-    pub(crate) fn is_rightly_silent(&self, stuck_after: Duration) -> bool {
-        let could_turn = |since: Moment| self.ping.sent.is_none_or(|sent| since < sent + stuck_after);
-        let is_occupied = self.busy() > 0 && could_turn(self.pace.since());
-        let may_be_why = |held: &Held| {
-            held.occupies && is_occupied
-                || held.called.is_some_and(|since| since >= self.ping.answered && could_turn(since))
-        };
-        let in_time = |held: &Held| held.ghost.is_none_or(|ghost| ghost.overdue.is_none());
-        self.held.values().any(|held| in_time(&held) && may_be_why(&held))
-    }
-
-    /// Whether its silence says nothing of its loop.
-    pub(crate) fn is_excused(&self, stuck_after: Duration) -> bool {
-        self.held_up.is_some() || self.is_rightly_silent(stuck_after)
+    /// Whether it is asked whether its loop turns, and has not answered: then it is not at anything new.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.ping.sent.is_some()
     }
 
     /// The closing frame has come.
@@ -226,10 +217,6 @@ impl Worker {
         if held.occupies {
             self.occupying -= 1;
             self.pace.answer(now);
-        }
-        if held.silences() {
-            // It could not answer before.
-            self.ping.sent = self.ping.sent.map(|_| now);
         }
         self.credit += 1;
         self.done += 1;
@@ -242,16 +229,40 @@ impl Worker {
         held.find(|(_, held)| held.request == request && held.ghost.is_some()).map(|(place, _)| place)
     }
 
-    /// How many of the first may have been begun; the others are untouched (protocol, section 3).
-    pub(crate) fn touched_count(&self) -> usize {
-        match self.ready {
-            Some(Ready { concurrent: false, granted, .. }) => usize::try_from(1 + granted.max(0)).unwrap_or(usize::MAX),
-            Some(Ready { concurrent: true, .. }) | None => usize::MAX,
-        }
+    /// `BEGAN`: whether that was news.
+    pub(crate) fn begin(&mut self, now: Moment, place: Place) -> bool {
+        self.held.value_mut(place).begun.replace(now).is_none()
     }
 
-    pub(crate) fn touches(&self, place: Place) -> bool {
-        self.held.iter().take(self.touched_count()).any(|(touched, _)| touched == place)
+    pub(crate) fn has_begun(&self, place: Place) -> bool {
+        self.held.value(place).begun.is_some()
+    }
+
+    /// A worker that is at one at a time begins the next when it has closed one, or has put one aside. Returns those that begin now.
+    pub(crate) fn begin_next(&mut self, now: Moment) -> Vec<RequestId> {
+        if self.is_concurrent() {
+            return Vec::new();
+        }
+        let next = self.held.iter().take(self.turns()).filter(|(_, held)| held.begun.is_none());
+        let next: Vec<Place> = next.map(|(place, _)| place).collect();
+        next.into_iter().map(|place| self.begin_at(now, place)).collect()
+    }
+
+    fn begin_at(&mut self, now: Moment, place: Place) -> RequestId {
+        let held = self.held.value_mut(place);
+        held.begun = Some(now);
+        held.request
+    }
+
+    /// How many of the first a worker that is at one at a time may have begun.
+    fn turns(&self) -> usize {
+        let granted = self.ready.map_or(0, |ready| ready.granted.max(0));
+        usize::try_from(1 + granted).unwrap_or(usize::MAX)
+    }
+
+    /// Where it holds that request.
+    pub(crate) fn place_of(&self, request: RequestId) -> Option<Place> {
+        self.held.iter().find(|(_, held)| held.request == request).map(|(place, _)| place)
     }
 
     pub(crate) fn grant(&mut self, delta: i64) {

@@ -23,8 +23,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parkade_core::{
-    ChannelName, Config, Core, DeclaredJobs, Effect, Event, LeaseId, MessageId, Moment, Publisher, QueryId, QueryWork,
-    RequestId, RouteKind, RouteSpec, State, Then, Verdict, Wait, WorkerError, WorkerId,
+    ChannelName, Config, Core, DeclaredJobs, Effect, Event, LeaseId, Manner, MessageId, Moment, Publisher, QueryId,
+    QueryWork, RequestId, RouteKind, RouteSpec, State, Then, Verdict, Wait, WorkerError, WorkerId,
 };
 use waits::{sequel, wait};
 
@@ -186,6 +186,7 @@ impl Script {
         let spoken = rest.last().and_then(|worker| worker.parse().ok()).map(|number: i64| self.id(number));
         let worker = spoken.or_else(|| self.holders.get(&request).copied()).unwrap_or_else(|| self.id(1));
         match (verb, rest) {
+            ("code", _) => Event::Began { worker, request },
             ("unpark", _) => Event::Unparked { worker, request },
             ("enqueue", _) => Event::JobEnqueued { worker, request },
             ("return", _) => Event::JobReturned { worker, request },
@@ -217,7 +218,8 @@ impl Script {
         let (credit, concurrent) = (credit.parse().unwrap(), kind == "concurrent");
         let of_jobs = self.before > 0 && !self.silent;
         let jobs = DeclaredJobs { plain: of_jobs && !concurrent, coroutines: of_jobs && concurrent };
-        self.tell(Event::WorkerReady { worker: self.id(worker.parse().unwrap()), table, credit, concurrent, jobs });
+        let manner = if concurrent { Manner::Loop { threads: 1 } } else { Manner::OneByOne };
+        self.tell(Event::WorkerReady { worker: self.id(worker.parse().unwrap()), table, credit, manner, jobs });
     }
 
     /// Whoever holds it, or held it last.

@@ -58,7 +58,7 @@ fn query(of: &str) -> QueryWait {
 pub(super) fn sequel(then: &str) -> Then {
     match then {
         "answer" => Then::Answer,
-        "call" => Then::Call,
+        "call" => Then::Call { concurrent: false },
         _ => Then::Await,
     }
 }

@@ -118,7 +118,9 @@ impl World {
     pub(crate) fn query_of(&mut self, request: RequestId, then: Then) -> Wait {
         let open = self.model.databases.lease_of(request).is_some();
         let work = match (then, open, self.random.below(20)) {
-            (Then::Await, true, 0..3) | (_, _, 19) | (Then::Answer | Then::Call, true, 0..4) => QueryWork::Within,
+            (Then::Await, true, 0..3) | (_, _, 19) | (Then::Answer | Then::Call { .. }, true, 0..4) => {
+                QueryWork::Within
+            }
             (Then::Await, true, 3..12) | (_, _, 18) => QueryWork::Commit,
             (Then::Await, true, 12..14) => QueryWork::Rollback,
             (Then::Await, false, 0..14) | (Then::Await, true, 14..18) | (_, _, 17) => QueryWork::Begin,

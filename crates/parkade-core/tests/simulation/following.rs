@@ -183,11 +183,15 @@ impl Model {
         let now = self.now;
         let role = if self.is_run(id) { Role::Jobs } else { Role::Requests };
         let idle = |process: &Process| {
-            process.phase == Phase::Ready && !process.replaced && process.busy() == 0 && process.role == Some(role)
+            let is_serving = process.phase == Phase::Ready && !process.replaced && process.ping.is_none();
+            is_serving && process.busy() == 0 && process.role == Some(role)
         };
         let chosen = &self.processes[&worker];
         assert_eq!(chosen.role, Some(role), "a request for a worker of jobs, or a job for a worker of requests");
-        assert!(role == Role::Requests || chosen.concurrent || chosen.busy() == 0, "a job is sent ahead");
+        assert!(chosen.ping.is_none(), "given to a loop that has not answered");
+        let coroutine = self.requests[&id].coroutine;
+        let room = coroutine || chosen.threads == 1 || chosen.plain() < chosen.threads;
+        assert!(!chosen.concurrent || room, "more plain functions than threads");
         assert!(chosen.phase == Phase::Ready && !chosen.replaced, "given to a worker that takes nothing");
         assert!(chosen.credit > 0, "given beyond its credit");
         if !chosen.concurrent && chosen.busy() > 0 {
@@ -204,7 +208,34 @@ impl Model {
         let request = self.request(id);
         request.place = Place::Worker(worker);
         let (deadline_at, queue) = (request.deadline_at(), request.run.as_ref().map(|run| run.queue));
-        self.process(worker).hold(now, id, queue, deadline_at);
+        let says_so = role == Role::Jobs && self.requests[&id].called.is_none() || !coroutine;
+        self.process(worker).hold(now, id, queue, deadline_at, coroutine, !says_so);
+        self.begin_what_may(worker);
+    }
+
+    /// Its closing frame is written, and the next begins.
+    pub(crate) fn close(&mut self, now: Moment, worker: WorkerId, id: RequestId) {
+        self.now = now;
+        self.process(worker).close(now, id);
+        self.begin_what_may(worker);
+    }
+
+    /// The code of these has begun: the deadline of a run counts from now on.
+    pub(crate) fn begin_what_may(&mut self, worker: WorkerId) {
+        for id in self.process(worker).begin_next() {
+            self.begin(id, worker);
+        }
+    }
+
+    pub(crate) fn begin(&mut self, id: RequestId, worker: WorkerId) {
+        let now = self.now;
+        let Some(request) = self.requests.get_mut(&id).filter(|request| request.place == Place::Worker(worker)) else {
+            return;
+        };
+        let Some(run) = request.run.as_ref().filter(|_| request.called.is_none()) else { return };
+        (request.deadline, request.spell) = (run.policy.and_then(|policy| policy.deadline), now);
+        let deadline_at = request.deadline_at();
+        self.process(worker).stream(id).expect("it begins").deadline_at = deadline_at;
     }
 
     /// Its worker is just dying: it may be queued again, if it was not touched (`promises::bury` looks).
@@ -222,8 +253,9 @@ impl Model {
         let publishing = self.publishing.clone();
         let request = self.request(id);
         let Place::Waiting(waiting) = &request.place else { return };
-        assert_eq!(waiting.then, Then::Call);
+        let Then::Call { concurrent } = waiting.then else { panic!("nothing is to be called") };
         let waiting = waiting.clone();
+        request.coroutine = concurrent;
         request.holds = waiting.asked.query;
         let by_it = publishing.filter(|(channel, _)| waiting.channel() == Some(channel));
         request.place = Place::Queue;
@@ -250,7 +282,7 @@ impl Model {
         let (deadline_at, queue) = (request.deadline_at(), request.run.as_ref().map(|run| run.queue));
         let process = self.process(worker);
         process.awaiting.retain(|awaiting| *awaiting != id);
-        process.hold(now, id, queue, deadline_at);
+        process.hold(now, id, queue, deadline_at, true, true);
         if let Outcome::Message { message, .. } = outcome {
             self.delivered.insert((id, message));
         }

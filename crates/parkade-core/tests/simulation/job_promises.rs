@@ -92,6 +92,7 @@ fn no_job_waits_beside_an_idle_worker(world: &World, status: &Status) {
             && worker.generation == status.generation
             && process.streams.is_empty()
             && process.credit > 0
+            && process.ping.is_none()
     };
     let idle = status.workers.iter().find(is_idle);
     assert!(idle.is_none(), "a run waits beside an idle worker: {idle:?}");

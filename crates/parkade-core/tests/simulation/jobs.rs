@@ -169,7 +169,8 @@ impl Model {
         assert!(request.is_claimed_only(), "run from elsewhere");
         let run = request.run.as_mut().expect("only runs are run");
         run.begun = true;
-        (request.deadline, request.spell) = (run.policy.and_then(|policy| policy.deadline), now);
+        (request.deadline, request.spell) = (None, now);
+        request.coroutine = run.policy.is_some_and(|policy| policy.concurrent);
         self.seen.insert("run");
         self.give(id, worker);
     }

@@ -67,6 +67,8 @@ pub struct Request {
     pub run: Option<Run>,
     /// A message of it was not published: its answer may not say that all is well.
     pub unpublished: bool,
+    /// What a worker is asked to run for it.
+    pub coroutine: bool,
     /// What it has enqueued that its answer stands for.
     pub enqueued: BTreeMap<JobId, Enqueued>,
 }
@@ -155,6 +157,7 @@ impl Request {
             holds_job: None,
             run: None,
             unpublished: false,
+            coroutine: false,
             enqueued: BTreeMap::new(),
         }
     }
@@ -302,14 +305,18 @@ impl Model {
         let now = self.now;
         let request = self.request(id);
         match destination {
-            Destination::Handler { deadline, .. } => request.deadline = *deadline,
+            Destination::Handler { deadline, concurrent, .. } => {
+                (request.deadline, request.coroutine) = (*deadline, *concurrent);
+            }
             Destination::Wait { wait, then, deadline, .. } => {
                 request.deadline = *deadline;
                 let asked = self.ask(id, wait);
                 let waiting = Waiting::new(wait.clone(), *then, None, now, asked);
                 self.request(id).place = Place::Waiting(waiting);
             }
-            Destination::Fallback { .. } | Destination::Unknown => request.deadline = default,
+            Destination::Fallback { .. } | Destination::Unknown => {
+                (request.deadline, request.coroutine) = (default, true);
+            }
             Destination::Constant { .. } | Destination::NotFound | Destination::MethodNotAllowed => {}
         }
     }

@@ -32,6 +32,8 @@ pub struct Process {
     pub phase: Phase,
     pub temper: Temper,
     pub concurrent: bool,
+    /// Plain functions that run at a time, where it is concurrent.
+    pub threads: usize,
     /// Known when the step in which it is started is over.
     pub role: Option<Role>,
     pub table: Option<TableId>,
@@ -47,15 +49,21 @@ pub struct Process {
     /// When the first of the streams became the first.
     pub front_since: Moment,
     pub ping: Option<(u64, Moment)>,
+    /// Since when it does nothing any more.
+    pub stuck_since: Moment,
     /// Since when nobody hears it: the store is behind with what it has enqueued.
     pub held_up: Option<Moment>,
 }
 
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "a model says what it sees")]
 pub struct Stream {
     pub request: RequestId,
     pub ghost: bool,
     pub begun: bool,
+    pub coroutine: bool,
+    /// Its code has begun, as far as the core can know.
+    pub told: bool,
     /// A run of a job: its queue.
     pub queue: Option<QueueId>,
     pub deadline_at: Option<Moment>,
@@ -69,6 +77,7 @@ impl Process {
             phase: Phase::Starting,
             temper: Temper::Quick,
             concurrent: false,
+            threads: 1,
             role: None,
             table: None,
             credit: 0,
@@ -79,6 +88,7 @@ impl Process {
             drained_at: None,
             front_since: now,
             ping: None,
+            stuck_since: now,
             held_up: None,
         }
     }
@@ -101,12 +111,47 @@ impl Process {
         self.streams.iter_mut().find(|stream| stream.request == request)
     }
 
-    pub fn hold(&mut self, now: Moment, request: RequestId, queue: Option<QueueId>, deadline_at: Option<Moment>) {
+    /// Plain functions that it holds, but for those that it has put aside.
+    pub fn plain(&self) -> usize {
+        let plain = self.streams.iter().filter(|stream| !stream.coroutine).count();
+        plain.saturating_sub(usize::try_from(self.granted.max(0)).unwrap())
+    }
+
+    /// Those that begin because it is their turn, where nobody says so.
+    pub fn begin_next(&mut self) -> Vec<RequestId> {
+        let turns = if self.concurrent { 0 } else { self.touched() };
+        let next = self.streams.iter_mut().take(turns).filter(|stream| !stream.told);
+        let begin = |stream: &mut Stream| {
+            stream.told = true;
+            stream.request
+        };
+        next.map(begin).collect()
+    }
+
+    pub fn hold(
+        &mut self,
+        now: Moment,
+        request: RequestId,
+        queue: Option<QueueId>,
+        deadline_at: Option<Moment>,
+        coroutine: bool,
+        begins: bool,
+    ) {
+        let told = self.concurrent && begins;
         if self.busy() == 0 {
             self.front_since = now;
         }
         self.credit -= 1;
-        self.streams.push_back(Stream { request, ghost: false, begun: false, queue, deadline_at, since: now });
+        self.streams.push_back(Stream {
+            request,
+            ghost: false,
+            begun: false,
+            coroutine,
+            told,
+            queue,
+            deadline_at,
+            since: now,
+        });
     }
 
     /// Its closing frame for this request is written.

@@ -35,8 +35,8 @@ pub fn before(world: &World, event: &Event) -> Before {
     };
     let (mut lost, mut untouched) = (Vec::new(), Vec::new());
     if let Some(process) = dying.filter(|_| !resolved).map(|worker| &world.model.processes[&worker]) {
-        for (nth, stream) in process.streams.iter().enumerate().filter(|(_, stream)| !stream.ghost) {
-            if nth < process.touched() { lost.push(stream.request) } else { untouched.push(stream.request) }
+        for stream in process.streams.iter().filter(|stream| !stream.ghost) {
+            if stream.told { lost.push(stream.request) } else { untouched.push(stream.request) }
         }
         lost.extend(&process.awaiting);
     }
@@ -183,6 +183,7 @@ fn nothing_queues_beside_an_idle_worker(world: &World, status: &Status) {
             && worker.generation == status.generation
             && (process.streams.is_empty() || !process.concurrent && process.busy() == 0)
             && process.credit > 0
+            && process.ping.is_none()
     });
     assert!(idle.is_none(), "queued beside an idle worker: {idle:?}");
 }
@@ -194,12 +195,12 @@ fn a_publish_reached_all(world: &World, before: &Before) {
         let woken = world.model.requests.get(id).and_then(|request| request.woken.as_ref());
         match then {
             Then::Answer | Then::Await => assert!(reached, "{id:?} waited, and was not told"),
-            Then::Call => assert_eq!(woken.and_then(|woken| woken.message), Some(*message), "{id:?} waited"),
+            Then::Call { .. } => assert_eq!(woken.and_then(|woken| woken.message), Some(*message), "{id:?} waited"),
         }
     }
     if let Some(message) = before.published {
         let told = world.model.delivered.iter().filter(|(_, told)| *told == message).count();
-        let calls = before.waiting.iter().filter(|(_, _, then)| *then == Then::Call).count();
+        let calls = before.waiting.iter().filter(|(_, _, then)| matches!(then, Then::Call { .. })).count();
         assert_eq!(told + calls, before.waiting.len(), "a message for somebody who did not wait");
     }
 }
@@ -281,6 +282,12 @@ fn a_stuck_one_is_killed(world: &World, process: &Process) {
         && let Some(deadline_at) = front.deadline_at
     {
         assert!(!late(deadline_at.max(process.front_since)), "stuck past its deadline: {process:?}");
+    }
+    // Whatever else it holds.
+    for stream in process.streams.iter().filter(|_| process.concurrent && process.held_up.is_none()) {
+        if let Some(deadline_at) = stream.deadline_at {
+            assert!(!late(deadline_at.max(stream.since).max(process.stuck_since)), "it hangs, and lives: {process:?}");
+        }
     }
     if let Some((_, sent)) = process.ping {
         assert!(world.now - sent < parkade_core::limits::STUCK_MAX * 2, "silent for ever: {process:?}");

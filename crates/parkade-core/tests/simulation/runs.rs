@@ -70,7 +70,7 @@ impl World {
         if !process.concurrent || stream.begun || stream.ghost {
             return self.time_passes();
         }
-        self.model.process(worker).close(now, request);
+        self.model.close(now, worker, request);
         let parked = self.model.request(request);
         let until = parked.deadline.map(|deadline| now + deadline);
         let mut waiting = Waiting::new(Wait::Stored, Then::Await, Some(worker), now, Asked::default());

@@ -80,7 +80,7 @@ pub fn routes(version: u64) -> (bool, Vec<RouteSpec>) {
         route("/async", RouteKind::Async),
         RouteSpec { deadline: Some(None), ..route("/endless", RouteKind::Sync) },
         route("/next", RouteKind::Wait { wait: next.clone(), then: Then::Answer }),
-        route("/next/call", RouteKind::Wait { wait: next, then: Then::Call }),
+        route("/next/call", RouteKind::Wait { wait: next, then: Then::Call { concurrent: false } }),
         route(
             "/stream",
             RouteKind::Wait { wait: Wait::Stream { channel: channel("b"), since: None }, then: Then::Answer },
@@ -106,7 +106,7 @@ pub fn routes(version: u64) -> (bool, Vec<RouteSpec>) {
                 then: Then::Answer,
             },
         ),
-        route("/query/call", RouteKind::Wait { wait: query(None), then: Then::Call }),
+        route("/query/call", RouteKind::Wait { wait: query(None), then: Then::Call { concurrent: false } }),
     ];
     match version {
         0 => routes.reverse(),

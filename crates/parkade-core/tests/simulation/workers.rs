@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use parkade_core::{Event, Publisher, RequestId, Then, Wait, WorkerError, WorkerId};
+use parkade_core::{Event, Manner, Publisher, RequestId, Then, Wait, WorkerError, WorkerId};
 
 use crate::model::{Place, Waiting};
 use crate::process::{Phase, Process, Stream, Temper};
@@ -54,7 +54,10 @@ impl World {
         ready.front_since = now;
         self.model.may_fail = false;
         let jobs = self.declared;
-        self.tell(Event::WorkerReady { worker: process.id, table, credit, concurrent, jobs });
+        let threads = 1 + u32::try_from(self.random.below(3)).unwrap();
+        self.model.process(process.id).threads = threads as usize;
+        let manner = if concurrent { Manner::Loop { threads } } else { Manner::OneByOne };
+        self.tell(Event::WorkerReady { worker: process.id, table, credit, manner, jobs });
     }
 
     pub(crate) fn exits(&mut self, process: &Process) {
@@ -79,12 +82,18 @@ impl World {
                 self.model.dying = Some(worker);
                 self.tell(Event::WorkerViolated { worker });
             }
-            2 | 395.. if process.phase == Phase::Ready => self.model.process(worker).temper = Temper::Stuck,
+            2 | 395.. if process.phase == Phase::Ready => {
+                let now = self.now;
+                let stuck = self.model.process(worker);
+                (stuck.temper, stuck.stuck_since) = (Temper::Stuck, now);
+            }
             3..8 => {
                 let delta = i64::try_from(self.random.below(5)).unwrap() - 2;
                 let granter = self.model.process(worker);
                 granter.credit += delta;
                 granter.granted += delta;
+                self.model.now = self.now;
+                self.model.begin_what_may(worker);
                 self.tell(Event::Credit { worker, delta });
             }
             8..14 => self.speaks_for_another(process),
@@ -154,6 +163,9 @@ impl World {
         let any = process.streams[usize::try_from(self.random.below(touched as u64)).unwrap()];
         // Transactions are rare, and have several steps to go.
         let stream = open.filter(|_| self.random.below(4) > 0).unwrap_or(any);
+        if !stream.told {
+            return self.begins(process, stream);
+        }
         let spent = self.now - stream.since.max(process.front_since);
         if process.temper == Temper::Slow && spent < Duration::from_millis(2) {
             return self.time_passes();
@@ -192,6 +204,26 @@ impl World {
         }
     }
 
+    /// `BEGAN`, or it is given up before it begins.
+    fn begins(&mut self, process: &Process, stream: Stream) {
+        let (worker, request, now) = (process.id, stream.request, self.now);
+        if stream.ghost && self.random.below(2) == 0 {
+            return self.closes(process, Event::Errored { worker, request, error: WorkerError::Cancelled });
+        }
+        let running = process.streams.iter().filter(|stream| stream.told && !stream.coroutine).count();
+        let aside = usize::try_from(process.granted.max(0)).unwrap();
+        if !stream.coroutine && running >= process.threads + aside {
+            return self.time_passes();
+        }
+        self.model.now = now;
+        self.model.process(worker).stream(request).unwrap().told = true;
+        if !stream.ghost {
+            self.model.begin(request, worker);
+        }
+        self.model.seen.insert("began");
+        self.tell(Event::Began { worker, request });
+    }
+
     /// A second `RESPONSE`.
     fn answers_twice(&mut self, worker: WorkerId, request: RequestId) {
         let event = Event::Answered { worker, request, whole: self.random.below(2) == 0 };
@@ -210,7 +242,7 @@ impl World {
             panic!("no closing frame")
         };
         let now = self.now;
-        self.model.process(process.id).close(now, request);
+        self.model.close(now, process.id, request);
         self.model.now = now;
         if matches!(event, Event::Answered { .. } | Event::JobReturned { .. }) {
             self.model.hold(request);
@@ -224,13 +256,13 @@ impl World {
         let open = self.model.databases.lease_of(request).is_some();
         let then = match self.random.below(if open { 12 } else { 3 }) {
             0 | 3.. if process.concurrent && !stream_wait => Then::Await,
-            1 if !stream_wait => Then::Call,
+            1 if !stream_wait => Then::Call { concurrent: self.random.below(2) == 0 },
             _ => Then::Answer,
         };
         let asks = (open || self.random.below(2) == 0) && !stream_wait;
         let wait = if asks { self.query_of(request, then) } else { wait };
         let now = self.now;
-        self.model.process(worker).close(now, request);
+        self.model.close(now, worker, request);
         if !stream.ghost {
             self.model.now = now;
             let asked = self.model.ask(request, &wait);

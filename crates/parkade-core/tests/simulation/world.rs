@@ -209,7 +209,8 @@ impl World {
 
     /// Calls that are woken wait in the queue again.
     fn sync_woken(&mut self) {
-        let call = |request: &Request| request.waiting().is_some_and(|waiting| waiting.then == Then::Call);
+        let call =
+            |request: &Request| request.waiting().is_some_and(|waiting| matches!(waiting.then, Then::Call { .. }));
         let calls: Vec<RequestId> =
             self.model.requests.iter().filter(|(_, request)| call(request)).map(|(id, _)| *id).collect();
         for id in calls {

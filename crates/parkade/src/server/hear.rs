@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use parkade_core::{Cursor, Destination, Event, Found, Refusal, RequestId, Role, Then, Wait, WorkerError, WorkerId};
+use parkade_core::{
+    Cursor, Destination, Event, Found, Manner, Refusal, RequestId, Role, Then, Wait, WorkerError, WorkerId,
+};
 use parkade_wire::{Application, ErrorReason, Response, Then as WireThen, Wait as WireWait};
 
 use super::exchange::{Arrival, Exchange};
@@ -136,8 +138,7 @@ impl Server {
                 self.tell(Event::Errored { worker, request, error: worker_error(error) });
             }
             WorkerEvent::Parked { worker, request, wait, then } => self.worker_parked(worker, request, wait, then),
-            // Not yet decided upon: what is untouched in a worker that dies, and which unit hangs, are found without it.
-            WorkerEvent::Began { .. } => (),
+            WorkerEvent::Began { worker, request } => self.tell(Event::Began { worker, request }),
             WorkerEvent::Unparked { worker, request } => self.tell(Event::Unparked { worker, request }),
             // Its credit comes back; that is all anybody wants to know of it.
             WorkerEvent::Closed { worker, request } => {
@@ -152,7 +153,8 @@ impl Server {
     }
 
     fn worker_ready(&mut self, worker: WorkerId, credit: u32, mut application: Application) {
-        let concurrent = application.concurrent;
+        let manner =
+            if application.concurrent { Manner::Loop { threads: application.threads } } else { Manner::OneByOne };
         let jobs = match self.read_jobs(&mut application) {
             Ok(jobs) => jobs,
             Err(fault) => return self.unfit(worker, &fault),
@@ -170,7 +172,7 @@ impl Server {
                 tracing::info!(worker = worker.0, pid = self.workers.pid(worker), "{what}");
                 let declared = jobs.declared();
                 self.take_jobs_over(worker, jobs);
-                self.tell(Event::WorkerReady { worker, table, credit: credit.into(), concurrent, jobs: declared });
+                self.tell(Event::WorkerReady { worker, table, credit: credit.into(), manner, jobs: declared });
             }
             Err(fault) => self.unfit(worker, &fault.to_string()),
         }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use parkade_core::{
     ChannelName, Core, Cursor, HistoryLimits, JobId, QueryWork, RouteId, RouteSpec, TableId, Then, Wait,
 };
-use parkade_wire::{Application, Response, Route, RouteKind, Then as WireThen, Wait as WireWait};
+use parkade_wire::{Application, CallKind, Response, Route, RouteKind, Then as WireThen, Wait as WireWait};
 
 use super::exchange::Kept;
 use super::queries::asked::{self, Asked, Names};
@@ -122,8 +122,8 @@ fn route_spec(route: Route, names: &impl Names) -> Result<(RouteSpec, Ready), Ba
             let (then, standing) = match then {
                 WireThen::Answer(Some(response)) => (Then::Answer, Standing::Answer(sendable(&path, response)?)),
                 WireThen::Answer(None) => (Then::Answer, Standing::None),
-                WireThen::Call { function, state, .. } => {
-                    (Then::Call, Standing::Function { name: function.into(), state })
+                WireThen::Call { function, state, kind } => {
+                    (called(kind), Standing::Function { name: function.into(), state })
                 }
                 WireThen::Await => (Then::Await, Standing::None),
             };
@@ -190,12 +190,16 @@ pub fn history(options: parkade_wire::ChannelOptions, standard: HistoryLimits) -
     }
 }
 
+fn called(kind: CallKind) -> Then {
+    Then::Call { concurrent: kind == CallKind::Async }
+}
+
 /// What is kept with a request that parks, in memory of its own: the buffer it was read into holds many frames more.
 pub fn kept(then: WireThen) -> (Then, Option<Kept>) {
     match then {
         WireThen::Answer(response) => (Then::Answer, response.map(|response| Kept::Response(response.detached()))),
-        WireThen::Call { function, state, .. } => {
-            (Then::Call, Some(Kept::Function { name: function.into(), state: Bytes::copy_from_slice(&state) }))
+        WireThen::Call { function, state, kind } => {
+            (called(kind), Some(Kept::Function { name: function.into(), state: Bytes::copy_from_slice(&state) }))
         }
         WireThen::Await => (Then::Await, None),
     }

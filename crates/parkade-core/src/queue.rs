@@ -1,0 +1,37 @@
+//! What waits for a worker: one line for plain functions and one for coroutines.
+//!
+//! A plain function may have to wait for a thread; a coroutine needs none, and never waits behind one that does.
+
+use crate::id::RequestId;
+use crate::structures::chain::Chain;
+
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    plain: Chain<RequestId>,
+    coroutines: Chain<RequestId>,
+}
+
+impl Queue {
+    /// The line for coroutines, or the one for all else.
+    pub(crate) fn line(&mut self, concurrent: bool) -> &mut Chain<RequestId> {
+        if concurrent { &mut self.coroutines } else { &mut self.plain }
+    }
+
+    /// The first of each line.
+    pub(crate) fn firsts(&self) -> [Option<RequestId>; 2] {
+        [self.plain.first(), self.coroutines.first()]
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.plain.count() + self.coroutines.count()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.plain.is_empty() && self.coroutines.is_empty()
+    }
+
+    /// Line by line, each in its order.
+    pub(crate) fn values(&self) -> impl Iterator<Item = RequestId> {
+        self.plain.values().chain(self.coroutines.values())
+    }
+}
