@@ -48,6 +48,8 @@ pub(crate) struct Channels {
     count_max: usize,
     bytes_max: usize,
     sweep_due: Option<Moment>,
+    /// Where the sweep goes on: it has looked at those before.
+    swept: usize,
 }
 
 /// No more channels: somebody waits on each that there may be.
@@ -103,6 +105,7 @@ impl Channels {
             count_max: config.channels_count_max.max(1),
             bytes_max: config.history_bytes_max,
             sweep_due: None,
+            swept: 0,
         }
     }
 

@@ -3,27 +3,39 @@
 use super::channel::{Channel, Rest};
 use super::{ChannelId, ChannelName, Channels, ChannelsFull};
 use crate::id::MessageId;
-use crate::limits::{CHANNEL_LINGER, SWEEP_STEP};
+use crate::limits::{CHANNEL_LINGER, SWEEP_CHANNELS_COUNT, SWEEP_STEP};
 use crate::moment::Moment;
 
 impl Channels {
-    /// Lets go what is too old.
+    /// Lets go what is too old. A part of the channels is looked at at a time, and the next is due at once: whatever else has come is heard
+    /// between them.
     pub(crate) fn sweep(&mut self, now: Moment, dropped: &mut Vec<MessageId>) {
         if self.sweep_due.is_none_or(|due| due > now) {
             return;
         }
-        for id in self.ids() {
-            if self.channel(id).history.count() > 0 {
+        let end = (self.swept + SWEEP_CHANNELS_COUNT).min(self.slots.len());
+        for slot in self.swept..end {
+            let Some(channel) = &self.slots[slot] else { continue };
+            if channel.history.count() > 0 {
+                let id = ChannelId(u32::try_from(slot).expect("channels are numbered by u32"));
                 self.trim(now, id, dropped);
                 self.settle(now, id);
             }
         }
-        while let Some((id, since)) = self.idle.first()
-            && now.since(since) >= CHANNEL_LINGER
-        {
-            self.forget(id);
+        self.swept = if end < self.slots.len() { end } else { 0 };
+        let has_more = self.forget_idle(now) || self.swept > 0;
+        self.sweep_due = if has_more { Some(now) } else { self.sweep_wanted().then(|| now + SWEEP_STEP) };
+    }
+
+    /// Those that have been idle for long; whether there are more than are forgotten at a time.
+    fn forget_idle(&mut self, now: Moment) -> bool {
+        for _ in 0..SWEEP_CHANNELS_COUNT {
+            match self.idle.first() {
+                Some((id, since)) if now.since(since) >= CHANNEL_LINGER => self.forget(id),
+                _ => return false,
+            }
         }
-        self.sweep_due = self.sweep_wanted().then(|| now + SWEEP_STEP);
+        true
     }
 
     /// Finds the channel, or makes it; lets go what it holds too long.
@@ -129,5 +141,38 @@ impl Channels {
 
     pub(super) fn channel_mut(&mut self, id: ChannelId) -> &mut Channel {
         self.slots[id.0 as usize].as_mut().expect("a channel with a number is there")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::limits::HISTORY_AGE_MAX;
+
+    #[test]
+    fn thousands_of_channels_are_swept_in_parts_and_none_is_left_out() {
+        const COUNT: u64 = 5 * SWEEP_CHANNELS_COUNT as u64 / 2;
+        let mut channels = Channels::new(&Config { channels_count_max: usize::MAX, ..Config::default() });
+        for number in 0..COUNT {
+            let name = ChannelName::parse(&format!("of/{number}")).unwrap();
+            channels.publish(Moment::default(), &name, MessageId(number), 10, &mut Vec::new()).unwrap();
+        }
+        let swept = |channels: &mut Channels, now| {
+            let mut parts = Vec::new();
+            while channels.sweep_due().is_some_and(|due| due <= now) {
+                let (mut dropped, before) = (Vec::new(), channels.count());
+                channels.sweep(now, &mut dropped);
+                parts.push((dropped.len(), before - channels.count()));
+                assert!(dropped.len().max(before - channels.count()) <= SWEEP_CHANNELS_COUNT, "{parts:?}");
+            }
+            parts
+        };
+        let now = Moment::default() + HISTORY_AGE_MAX;
+        assert_eq!(swept(&mut channels, now).iter().map(|part| part.0).sum::<usize>() as u64, COUNT);
+        assert_eq!((channels.history_bytes(), channels.count() as u64), (0, COUNT));
+        let now = now + CHANNEL_LINGER;
+        assert_eq!(swept(&mut channels, now).iter().map(|part| part.1).sum::<usize>() as u64, COUNT);
+        assert_eq!((channels.count(), channels.sweep_due()), (0, None));
     }
 }

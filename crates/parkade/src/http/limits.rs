@@ -71,8 +71,11 @@ pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 /// Sockets that one turn looks at. More would delay what the workers have to say.
 pub const TURN_EVENTS_MAX: usize = 512;
 
-/// The same in time: a socket that is closed takes the kernel 50 µs. Then: the others are looked at in the next turn.
+/// The same in time. Then: the others are looked at in the next turn.
 pub const TURN_TIME: Duration = Duration::from_millis(2);
+
+/// And for those that end because their clients have left, or because they took too long: each of thousands at once. Then: the next turn.
+pub const LEAVING_TIME: Duration = Duration::from_millis(1);
 
 /// Connections accepted in one turn, for the same reason.
 pub const TURN_ACCEPTS_MAX: usize = 64;

@@ -3,6 +3,7 @@
 //! A quiet connection is its socket and a few words here: no task, no buffer, no parser. Bytes make a request of it; the request parks
 //! and the connection is a few words again.
 
+use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use super::connection::{Connection, FarEnd, Step, Turn};
 use super::departure::Departure;
 use super::forwarded;
 use super::head::Head;
-use super::limits::{ACCEPT_PAUSE, READ_BYTES_MAX, TURN_ACCEPTS_MAX, TURN_EVENTS_MAX, TURN_TIME};
+use super::limits::{ACCEPT_PAUSE, LEAVING_TIME, READ_BYTES_MAX, TURN_ACCEPTS_MAX, TURN_EVENTS_MAX, TURN_TIME};
 use super::listen::Listener;
 use super::roll::{Client, Roll};
 use super::socket::{Peer, Socket};
@@ -60,6 +61,10 @@ pub struct Lot {
     /// Connections that can go on although their sockets have nothing new to say.
     again: Vec<usize>,
     told: Vec<(usize, bool, bool, FarEnd)>,
+    /// Connections whose clients have said all they will: nearly all have left, and nobody waits for their end.
+    leaving: VecDeque<usize>,
+    /// Where the look at the time that connections take goes on, if it has begun.
+    sweeping: Option<usize>,
     setup: Setup,
     http2_count: Arc<AtomicUsize>,
     scratch: Box<[u8]>,
@@ -99,6 +104,8 @@ impl Lot {
             accepting: Accepting::Idle,
             again: Vec::new(),
             told: Vec::new(),
+            leaving: VecDeque::new(),
+            sweeping: None,
             setup,
             http2_count,
             scratch: vec![0; READ_BYTES_MAX].into(),
@@ -145,6 +152,8 @@ impl Lot {
     pub async fn ready(&self) -> io::Result<()> {
         if !self.again.is_empty()
             || !self.told.is_empty()
+            || !self.leaving.is_empty()
+            || self.sweeping.is_some()
             || !self.bereft.is_empty()
             || self.accepting == Accepting::Due
         {
@@ -168,17 +177,9 @@ impl Lot {
         for slot in again {
             self.advance(slot, roll, events, departures);
         }
-        if self.told.is_empty() {
-            self.take_told()?;
-        }
-        let mut told = std::mem::take(&mut self.told).into_iter();
-        for (token, readable, writable, far) in told.by_ref() {
-            self.was_told(token, readable, writable, far, (roll, events, departures));
-            if Instant::now() >= until {
-                break;
-            }
-        }
-        self.told = told.collect();
+        self.hear_sockets(until, roll, events, departures)?;
+        self.let_go(roll, events, departures);
+        self.go_on_sweeping(roll, events);
         if self.accepting == Accepting::Full && !self.is_full() {
             self.accepting = Accepting::Due;
         }
@@ -188,6 +189,46 @@ impl Lot {
         }
         self.tell(roll, events);
         Ok(())
+    }
+
+    /// Hears what sockets have to say until nobody is left or the time is over. Thousands of clients that leave are soon heard: whoever asks
+    /// after them in the same moment need not wait until they have gone.
+    fn hear_sockets(
+        &mut self,
+        until: Instant,
+        roll: &mut Roll,
+        events: &mut Vec<HttpEvent>,
+        departures: &mut Vec<Departure>,
+    ) -> io::Result<()> {
+        loop {
+            if self.told.is_empty() {
+                self.take_told()?;
+            }
+            let is_full = self.told.len() >= TURN_EVENTS_MAX;
+            let mut told = std::mem::take(&mut self.told).into_iter();
+            for (token, readable, writable, far) in told.by_ref() {
+                self.was_told(token, readable, writable, far, (roll, events, departures));
+                if Instant::now() >= until {
+                    break;
+                }
+            }
+            self.told = told.collect();
+            if !is_full || !self.told.is_empty() || Instant::now() >= until {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Ends connections whose clients have left, as many as go into their share of the turn: closing a socket takes the kernel longer than
+    /// reading from one. A slot that another connection has taken since is looked at for nothing.
+    fn let_go(&mut self, roll: &mut Roll, events: &mut Vec<HttpEvent>, departures: &mut Vec<Departure>) {
+        let until = Instant::now() + LEAVING_TIME;
+        while let Some(slot) = self.leaving.pop_front() {
+            self.advance(slot, roll, events, departures);
+            if Instant::now() >= until {
+                break;
+            }
+        }
     }
 
     fn take_told(&mut self) -> io::Result<()> {
@@ -221,10 +262,12 @@ impl Lot {
             if writable && let Some((request, bytes)) = connection.flush(turn.now) {
                 events.push(HttpEvent::Taken { request, bytes });
             }
-            connection.advance(turn)
+            (far == FarEnd::There).then(|| connection.advance(turn))
         });
-        if let Some(step) = step {
-            self.step(token, step, roll, events, departures);
+        match step {
+            Some(Some(step)) => self.step(token, step, roll, events, departures),
+            Some(None) => self.leaving.push_back(token),
+            None => {}
         }
     }
 
@@ -429,22 +472,30 @@ impl Lot {
         self.spare = std::fs::File::open("/dev/null").ok();
     }
 
-    /// Ends what has taken too long. To be called about twice a second.
-    pub fn sweep(&mut self, roll: &mut Roll, events: &mut Vec<HttpEvent>) {
-        self.tell_time();
+    /// Ends what has taken too long, in the turns that follow. To be called about twice a second.
+    pub fn sweep(&mut self) {
+        self.sweeping = self.sweeping.or(Some(0));
         if let Accepting::Paused { until } | Accepting::Broken { until } = self.accepting
             && Instant::now() >= until
         {
             self.accepting = Accepting::Due;
         }
-        let slots: Vec<usize> = self.connections.iter().map(|(slot, _)| slot).collect();
-        for slot in slots {
+    }
+
+    fn go_on_sweeping(&mut self, roll: &mut Roll, events: &mut Vec<HttpEvent>) {
+        let Some(begun) = self.sweeping.take() else { return };
+        let until = Instant::now() + LEAVING_TIME;
+        // None of its slots lies behind what it has room for.
+        for slot in begun..self.connections.capacity() {
             match self.with(slot, Connection::expire) {
                 None | Some(Step::Stay | Step::Arrived(..) | Step::Http2) => {}
                 Some(step @ (Step::Left(_) | Step::Close)) => self.step(slot, step, roll, events, &mut Vec::new()),
             }
+            if Instant::now() >= until {
+                self.sweeping = Some(slot + 1);
+                return;
+            }
         }
-        self.tell(roll, events);
     }
 
     /// Closes the listeners and the connections that are between requests; the others close behind their answers.

@@ -364,9 +364,9 @@ impl Http {
         self.roll.forget(request);
     }
 
-    /// Ends what has taken too long. To be called every [`SWEEP_INTERVAL`].
-    pub fn sweep(&mut self, events: &mut Vec<HttpEvent>) {
-        self.lot.sweep(&mut self.roll, events);
+    /// Ends what has taken too long, in the turns that follow. To be called every [`SWEEP_INTERVAL`].
+    pub fn sweep(&mut self) {
+        self.lot.sweep();
     }
 
     /// Takes no new connection, closes idle ones, and has every answer say that its connection closes.

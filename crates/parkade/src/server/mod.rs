@@ -249,7 +249,7 @@ impl Server {
                 Part::Inputs
             }
             Woken::Sweep => {
-                self.sweep();
+                self.http.sweep();
                 Part::Sweep
             }
             Woken::Measure => {
@@ -371,15 +371,6 @@ impl Server {
         self.drain_at = Some(self.now + FIRST_REQUEST_TIME);
     }
 
-    fn sweep(&mut self) {
-        let mut said = Vec::new();
-        self.http.sweep(&mut said);
-        self.now = self.clock.now();
-        for event in said {
-            self.hear_http(event);
-        }
-    }
-
     fn measure(&mut self) {
         self.now = self.clock.now();
         self.look_after_jobs();
@@ -428,7 +419,7 @@ impl Server {
         // A client whose answer was put off is there.
         self.go_on(Share::endless());
         let began = Instant::now();
-        let (last, mut end) = (began + grace, began + FAREWELL);
+        let (last, mut end, mut swept) = (began + grace, began + FAREWELL, began);
         self.databases.end(self.clock.at(self.clock.now()));
         let (mut are_jobs_settled, mut hurries) = (false, false);
         loop {
@@ -459,7 +450,10 @@ impl Server {
                     self.refuse(request, Refusal::Stopping);
                 }
             }
-            self.http.sweep(&mut Vec::new());
+            if swept.elapsed() >= SWEEP_INTERVAL {
+                self.http.sweep();
+                swept = Instant::now();
+            }
             hurries |= matches!(inputs.try_recv(), Ok(Input::Stop));
             tokio::task::yield_now().await;
         }

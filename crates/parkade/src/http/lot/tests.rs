@@ -16,7 +16,8 @@ impl Serving {
     fn new() -> Self {
         let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.name().trim_start_matches("http://").parse().unwrap();
-        let setup = Setup { limits: LIMITS, trust: Trust::default() };
+        let limits = Limits { connection_count_max: 1_000, ..LIMITS };
+        let setup = Setup { limits, trust: Trust::default() };
         let lot = Lot::new(vec![listener], setup, Budget::new(LIMITS.requests_bytes_max), Arc::default()).unwrap();
         Self { lot, roll: Roll::default(), address }
     }
@@ -111,4 +112,26 @@ async fn a_request_whose_connection_a_bug_has_ended_is_told_to_have_left() {
     assert_eq!(serving.lot.act(0, |_, _| -> () { panic!("a bug in answering") }), None);
     assert!(matches!(&serving.events(1).await[..], [HttpEvent::Left { request: left }] if *left == request));
     assert_eq!(serving.lot.connection_count(), 0);
+}
+
+#[tokio::test]
+async fn a_client_that_asks_after_a_crowd_has_left_need_not_wait_for_their_end() {
+    const CROWD: usize = 900;
+    let mut serving = Serving::new();
+    let crowd: Vec<_> = (0..CROWD).map(|_| serving.connect("GET /crowd HTTP/1.1\nHost: h\n\n")).collect();
+    serving.events(CROWD).await;
+    let mut late = serving.connect("\n");
+    while serving.lot.connection_count() <= CROWD {
+        serving.turn(&mut Vec::new()).await;
+    }
+    // What it has said so far is read: it is told of anew, behind the crowd.
+    for _ in 0..3 {
+        serving.turn(&mut Vec::new()).await;
+    }
+    drop(crowd);
+    late.write_all(b"GET /late HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
+    let events = serving.events(CROWD + 1).await;
+    let place = events.iter().position(|event| matches!(event, HttpEvent::Arrived { .. })).unwrap();
+    assert!(place < CROWD / 2, "{place} have been let go before");
+    assert_eq!(serving.lot.connection_count(), 1, "all have left but this one");
 }
