@@ -23,7 +23,11 @@ pub struct Shut {
 
 impl Server {
     /// At the start, when there are jobs already, or may be: what may pass does not end it.
+    /// A store that is shut is opened by [`Self::opened`] alone, which says so, and remembers when it was tried.
     pub fn begin_jobs(&mut self) -> Result<(), OpenError> {
+        if self.jobs.shut.is_some() {
+            return Ok(());
+        }
         match self.open_jobs() {
             Err(error) if error.may_pass() => {
                 self.shut(&error);
