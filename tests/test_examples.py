@@ -142,7 +142,7 @@ def test_the_demo_shows_its_page_and_the_numbers_of_the_core(serve: Serve) -> No
     server.until_parked(2)
     numbers = server.get("/numbers").json()
     assert (numbers["parked"], numbers["running"]) == (2, 0)
-    assert [worker["busy"] for worker in numbers["workers"]] == [False]
+    assert not any(worker["busy"] for worker in numbers["workers"])
     assert bid(server, "Ana", 10, "/auction") == 202
     assert json.loads(stream.data(1)[0]) == {"bidder": "Ana", "amount": 10}
     assert echo.answer().text == "You said: olá"
@@ -155,7 +155,8 @@ def test_the_cars_of_the_demo_are_washed_while_no_worker_is_busy(serve: Serve) -
     *_, last = server.post("/wash?cars=4").json()["jobs"]
     server.until(lambda status: status["jobs"]["parked"] == 3)
     numbers = server.get("/numbers").json()
-    assert (numbers["parked"], [worker["busy"] for worker in numbers["workers"]]) == (3, [False])
+    assert numbers["parked"] == 3
+    assert not any(worker["busy"] for worker in numbers["workers"])
     states = [json.loads(data) for data in server.events(f"/jobs/{last}").data(6)]
     assert [told.get("text") for told in states if told["state"] == "running"][-1] == "being dried"
     assert server.get(f"/jobs/{last}", "Prefer: wait=10").text == "Car 4 is clean."
