@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -136,6 +139,12 @@ def test_a_value_over_the_limit_of_a_row_is_an_error_and_not_kept(server: Server
     assert server.resident_bytes - before < 8 * MiB
 
 
+def test_a_row_that_would_hold_up_everybody_is_over_the_limit(server: Server) -> None:
+    """4 MiB: what takes up to 28 ms to be written as JSON."""
+    statuses = [ask(server, "returned", f"select repeat('x', {size} * 1024 * 1024)").status for size in (3, 5)]
+    assert statuses == [200, 500]
+
+
 def test_a_parameter_of_sixty_megabytes_is_a_clear_error(server: Server) -> None:
     assert server.get(f"/large-value/{60 << 10}").status == 500
     server.until_logged("a query has at most 1048576 bytes with its parameters")
@@ -213,8 +222,26 @@ def test_a_check_of_the_settings_does_not_show_it_either(tmp_path: Path) -> None
     assert "hunter2" not in "".join(ended.stdout + ended.stderr for ended in told)
 
 
-def test_a_password_that_is_right_lets_in(serve: Serve, postgres: Postgres) -> None:
+@pytest.fixture(params=[4096, 100_000], ids="{} rounds".format)
+def guarded(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[tuple[str, str]]:
+    """A role whose password takes so many rounds to prove."""
     name, password = GUARDED
+    postgres.psql(f"alter role {name} password '{scram_verifier(password, request.param)}'")
+    yield GUARDED
+    postgres.psql(f"alter role {name} password '{password}'")
+
+
+def scram_verifier(password: str, rounds: int) -> str:
+    """What PostgreSQL keeps of a password (RFC 5802, section 3)."""
+    salt = b"sixteen bytes :)"
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, rounds)
+    stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
+    texts = [base64.b64encode(part).decode() for part in (salt, stored, hmac.digest(salted, b"Server Key", "sha256"))]
+    return f"SCRAM-SHA-256${rounds}:{texts[0]}${texts[1]}:{texts[2]}"
+
+
+def test_a_password_that_is_right_lets_in(serve: Serve, postgres: Postgres, guarded: tuple[str, str]) -> None:
+    name, password = guarded
     server = serve("shop_queries", database=postgres.url_of(user=f"{name}:{quote(password, safe='')}"))
     assert value(server, "select current_user") == name
 

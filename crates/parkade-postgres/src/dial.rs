@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use parkade_sql::FailureKind;
 
-use crate::handshake::{Handshake, Identity, Refusal, Step, Terms};
+use crate::handshake::{Computation, Computed, Handshake, Identity, Refusal, Step, Terms};
 use crate::line::Loss;
 use crate::settings::Secret;
 use crate::transport::Setback;
@@ -62,6 +62,18 @@ impl Dial {
             Ok(Step::Going) => Dialled::Going,
             Ok(Step::Ready(identity)) => Dialled::Ready(identity),
             Err(refusal) => self.refused(now, refusal),
+        }
+    }
+
+    /// What takes long to compute before it can go on.
+    pub(crate) fn take_due(&mut self) -> Option<Computation> {
+        self.handshake.as_mut()?.take_due()
+    }
+
+    pub(crate) fn computed(&mut self, now: Instant, computed: Computed, wire: &mut Wire) -> Dialled {
+        match self.handshake.as_mut().map(|handshake| handshake.computed(computed, wire)) {
+            None | Some(Ok(())) => Dialled::Going,
+            Some(Err(refusal)) => self.refused(now, refusal),
         }
     }
 

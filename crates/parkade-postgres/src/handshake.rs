@@ -10,6 +10,7 @@ use crate::wire::error::ServerError;
 use crate::wire::message::Message;
 use crate::wire::{Broken, Wire, write};
 use authentication::Authentication;
+pub(crate) use authentication::{Computation, Computed};
 
 /// What is said at the start of every connection.
 #[derive(Debug)]
@@ -68,7 +69,7 @@ pub(crate) struct Handshake {
 
 #[derive(Debug)]
 enum Stage {
-    Authenticating(Authentication),
+    Authenticating(Box<Authentication>),
     /// Let in; `ParameterStatus`, `BackendKeyData` come.
     Starting,
     /// The statement that asks who is there has been sent.
@@ -103,7 +104,7 @@ impl Handshake {
         postgres_protocol::message::frontend::startup_message(parameters, &mut wire.out)
             .map_err(|error| Refusal::denied(format!("the settings cannot be sent: {error}")))?;
         Ok(Self {
-            stage: Stage::Authenticating(Authentication::new(password)),
+            stage: Stage::Authenticating(Box::new(Authentication::new(password))),
             identity: Identity::default(),
             major_version: 0,
             refused: None,
@@ -134,6 +135,21 @@ impl Handshake {
             _ => {}
         }
         Ok(Step::Going)
+    }
+
+    /// What takes long, for a thread of its own.
+    pub(crate) fn take_due(&mut self) -> Option<Computation> {
+        match &mut self.stage {
+            Stage::Authenticating(stage) => stage.take_due(),
+            Stage::Starting | Stage::Identifying { .. } => None,
+        }
+    }
+
+    pub(crate) fn computed(&mut self, computed: Computed, wire: &mut Wire) -> Result<(), Refusal> {
+        match &mut self.stage {
+            Stage::Authenticating(stage) => stage.computed(computed, &mut wire.out),
+            Stage::Starting | Stage::Identifying { .. } => Ok(()),
+        }
     }
 
     fn learn_version(&mut self, version: &str) {

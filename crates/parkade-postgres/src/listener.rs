@@ -25,7 +25,6 @@ pub(crate) struct Listener {
 }
 
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one listener")]
 enum State {
     Off,
     Dialling {
@@ -81,6 +80,10 @@ impl Listener {
 
     pub(crate) fn out(&mut self) -> Option<&mut BytesMut> {
         self.wire().map(|wire| &mut wire.out)
+    }
+
+    pub(crate) fn dialling(&mut self) -> Option<(&mut Dial, &mut Wire)> {
+        if let State::Dialling { wire, dial, .. } = &mut self.state { Some((dial, wire)) } else { None }
     }
 
     pub(crate) fn may_dial(&self, now: Instant) -> bool {

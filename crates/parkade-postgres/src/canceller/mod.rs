@@ -28,7 +28,6 @@ pub(crate) struct Canceller {
 }
 
 #[derive(Debug, Default)]
-#[expect(clippy::large_enum_variant, reason = "there is one canceller")]
 enum State {
     #[default]
     Off,
@@ -127,6 +126,10 @@ impl Canceller {
             State::Ready { next, .. } => Some(*next),
             State::Off | State::Dialling { .. } | State::Preparing { .. } | State::Asking { .. } => None,
         }
+    }
+
+    pub(crate) fn dialling(&mut self) -> Option<(&mut Dial, &mut Wire)> {
+        if let State::Dialling { open, dial } = &mut self.state { Some((dial, &mut open.wire)) } else { None }
     }
 
     /// When it began to wait for the server, if it does.

@@ -39,20 +39,31 @@ impl Database {
     }
 
     fn resolve(&mut self, now: Instant, line: Line) {
-        let asked = match &mut self.resolver {
-            Some(resolver) => resolver.ask(line.0, &self.settings.hosts),
-            None => Resolver::new(&self.registry, Token(self.first_token))
-                .and_then(|resolver| self.resolver.insert(resolver).ask(line.0, &self.settings.hosts)),
-        };
+        let asked = resolver(&mut self.resolver, &self.registry, self.first_token)
+            .and_then(|resolver| resolver.ask(line.0, &self.settings.hosts));
         if let Err(error) = asked {
             self.pool.lost(now, line, Loss::Unreachable(format!("its name cannot be looked up: {error}")));
         }
     }
 
-    /// Names have been looked up.
+    /// What the server has just asked of a connection in the making, if that takes long.
+    pub(super) fn compute_due(&mut self, now: Instant, line: Line) {
+        let Some(computation) = self.pool.take_due(line) else { return };
+        let begun = resolver(&mut self.resolver, &self.registry, self.first_token)
+            .and_then(|resolver| resolver.compute(line.0, computation));
+        if let Err(error) = begun {
+            self.pool.lost(now, line, Loss::Unreachable(format!("its password cannot be proved: {error}")));
+        }
+    }
+
+    /// Names have been looked up, proofs computed.
     pub(super) fn take_answers(&mut self, now: Instant) {
         let Some(resolver) = &mut self.resolver else { return };
         let answers: Vec<_> = resolver.answers().collect();
+        let computed: Vec<_> = resolver.computed().collect();
+        for (line, computed) in computed {
+            self.pool.computed(now, Line(line), computed);
+        }
         for (line, found) in answers {
             let line = Line(line);
             if self.wires.get(line).is_none() {
@@ -144,5 +155,17 @@ impl Database {
             Some(attempt) => self.dial(now, line, attempt),
             None => self.pool.lost(now, line, loss),
         }
+    }
+}
+
+/// Begun with the first question. Its token is the first of all.
+fn resolver<'a>(
+    resolver: &'a mut Option<Resolver>,
+    registry: &mio::Registry,
+    first_token: usize,
+) -> io::Result<&'a mut Resolver> {
+    match resolver {
+        Some(resolver) => Ok(resolver),
+        None => Ok(resolver.insert(Resolver::new(registry, Token(first_token))?)),
     }
 }

@@ -78,6 +78,7 @@ impl Database {
                     wired.stand.readable = Readable::Nothing;
                     return After::Enough;
                 }
+                self.compute_due(now, line);
                 After::Again
             }
             Ok(Read::Nothing) => {

@@ -1,6 +1,7 @@
 //! The password, told in the way that the server asks for.
 
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::BytesMut;
 use postgres_protocol::authentication::md5_hash;
@@ -8,11 +9,46 @@ use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, Scr
 use postgres_protocol::message::frontend;
 
 use super::Refusal;
+use crate::limits::SCRAM_ROUNDS_MAX;
 use crate::settings::Secret;
 
 pub(crate) struct Authentication {
     password: Option<Secret>,
     scram: Option<ScramSha256>,
+    /// The proof that takes long, until somebody computes it.
+    due: Option<Computation>,
+    /// Whose proof is not computed yet: nobody is let in before.
+    proving: Option<Asker>,
+}
+
+/// Who asked for a computation. What an address that timed out had asked for may come after the next one has begun.
+type Asker = Arc<()>;
+
+/// The answer to a challenge that takes long to compute.
+pub(crate) struct Computation {
+    asker: Asker,
+    scram: ScramSha256,
+    challenge: Box<[u8]>,
+}
+
+/// What came of it.
+pub(crate) struct Computed {
+    asker: Asker,
+    proof: Result<ScramSha256, String>,
+}
+
+impl Computation {
+    /// Blocks for as long as the server has chosen: up to 50 ms.
+    pub(crate) fn run(mut self) -> Computed {
+        let proof = self.scram.update(&self.challenge).map(|()| self.scram).map_err(|error| error.to_string());
+        Computed { asker: self.asker, proof }
+    }
+}
+
+impl fmt::Debug for Computed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Computed").finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for Authentication {
@@ -23,7 +59,7 @@ impl fmt::Debug for Authentication {
 
 impl Authentication {
     pub(crate) fn new(password: Option<Secret>) -> Self {
-        Self { password, scram: None }
+        Self { password, scram: None, due: None, proving: None }
     }
 
     /// Whether the server has let us in.
@@ -38,9 +74,15 @@ impl Authentication {
             }
             10 => self.begin_scram(data, out)?,
             11 => {
-                let scram = self.scram.as_mut().ok_or_else(out_of_turn)?;
-                scram.update(data).map_err(|error| Refusal::denied(format!("SCRAM: {error}")))?;
-                send(frontend::sasl_response(scram.message(), out))?;
+                let scram = self.scram.take().ok_or_else(out_of_turn)?;
+                let asker = Asker::default();
+                let computation = Computation { asker: asker.clone(), scram, challenge: data.into() };
+                self.proving = Some(asker);
+                if rounds(data) > SCRAM_ROUNDS_MAX {
+                    self.due = Some(computation);
+                } else {
+                    self.computed(computation.run(), out)?;
+                }
             }
             12 => {
                 let mut scram = self.scram.take().ok_or_else(out_of_turn)?;
@@ -55,9 +97,26 @@ impl Authentication {
         Ok(false)
     }
 
+    /// What somebody is to compute, and to give back by [`computed`](Self::computed).
+    pub(crate) fn take_due(&mut self) -> Option<Computation> {
+        self.due.take()
+    }
+
+    /// What was asked for by somebody else changes nothing.
+    pub(crate) fn computed(&mut self, computed: Computed, out: &mut BytesMut) -> Result<(), Refusal> {
+        if !self.proving.as_ref().is_some_and(|asker| Arc::ptr_eq(asker, &computed.asker)) {
+            return Ok(());
+        }
+        self.proving = None;
+        let scram = computed.proof.map_err(|error| Refusal::denied(format!("SCRAM: {error}")))?;
+        send(frontend::sasl_response(scram.message(), out))?;
+        self.scram = Some(scram);
+        Ok(())
+    }
+
     /// One that skips the proof that it knows the password is not let through.
     fn let_in(&self) -> Result<bool, Refusal> {
-        if self.scram.is_some() {
+        if self.scram.is_some() || self.proving.is_some() {
             return Err(Refusal::denied("SCRAM: the server has not proved that it knows the password"));
         }
         Ok(true)
@@ -79,10 +138,72 @@ impl Authentication {
     }
 }
 
+/// How many rounds a challenge asks for (RFC 5802, section 7: `r=…,s=…,i=4096`); what is no challenge is refused by whoever computes it.
+fn rounds(challenge: &[u8]) -> u32 {
+    let text = std::str::from_utf8(challenge).unwrap_or_default();
+    text.split(',').find_map(|part| part.strip_prefix("i=")?.parse().ok()).unwrap_or(u32::MAX)
+}
+
 fn out_of_turn() -> Refusal {
     Refusal::denied("SCRAM: a message out of turn")
 }
 
 fn send(written: std::io::Result<()>) -> Result<(), Refusal> {
     written.map_err(|_| Refusal::denied("the password contains a NUL"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Up to the challenge, of so many rounds.
+    fn challenged(rounds: u32) -> (Authentication, BytesMut, Result<bool, Refusal>) {
+        let mut out = BytesMut::new();
+        let mut authentication = Authentication::new(Some(Secret::new("pw")));
+        authentication.hear(10, b"SCRAM-SHA-256\0\0", "me", &mut out).unwrap();
+        let said = String::from_utf8_lossy(&out).into_owned();
+        let nonce = said.split_once("n=,r=").unwrap().1.to_owned();
+        out.clear();
+        let challenge = format!("r={nonce}more,s=c2FsdHNhbHQ=,i={rounds}");
+        let heard = authentication.hear(11, challenge.as_bytes(), "me", &mut out);
+        (authentication, out, heard)
+    }
+
+    #[test]
+    fn few_rounds_are_computed_at_once() {
+        let (mut authentication, out, heard) = challenged(4096);
+        assert_eq!((heard, out.is_empty()), (Ok(false), false));
+        assert!(authentication.take_due().is_none());
+    }
+
+    #[test]
+    fn many_rounds_are_for_somebody_else_and_nobody_is_let_in_meanwhile() {
+        let (mut authentication, mut out, heard) = challenged(SCRAM_ROUNDS_MAX + 1);
+        assert!(matches!(heard, Ok(false)) && out.is_empty());
+        let computation = authentication.take_due().unwrap();
+        assert!(authentication.hear(0, &[], "me", &mut out).is_err(), "the server has proved nothing");
+        authentication.computed(computation.run(), &mut out).unwrap();
+        assert!(!out.is_empty());
+        assert!(
+            authentication.hear(0, &[], "me", &mut out).is_err(),
+            "it has still to prove that it knows the password"
+        );
+    }
+
+    #[test]
+    fn what_somebody_else_has_asked_for_changes_nothing() {
+        let (mut late, ..) = challenged(SCRAM_ROUNDS_MAX + 1);
+        let (mut authentication, mut out, _) = challenged(SCRAM_ROUNDS_MAX + 1);
+        let stranger = late.take_due().unwrap().run();
+        assert_eq!((authentication.computed(stranger, &mut out), out.is_empty()), (Ok(()), true));
+        let own = authentication.take_due().unwrap().run();
+        assert_eq!((authentication.computed(own, &mut out), out.is_empty()), (Ok(()), false));
+    }
+
+    #[test]
+    fn more_rounds_than_anybody_computes_are_refused() {
+        let (mut authentication, mut out, _) = challenged(10_000_000);
+        let computed = authentication.take_due().unwrap().run();
+        assert!(authentication.computed(computed, &mut out).is_err());
+    }
 }

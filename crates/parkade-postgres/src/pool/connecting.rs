@@ -5,8 +5,8 @@ use std::time::Instant;
 use parkade_sql::FailureKind;
 
 use super::{Phase, Pool, Role};
-use crate::dial::Dialled;
-use crate::handshake::{Identity, Refusal};
+use crate::dial::{Dial, Dialled};
+use crate::handshake::{Computation, Computed, Identity, Refusal};
 use crate::line::{Action, Destination, Line, Manner};
 use crate::settings::Secret;
 use crate::slot::{Slot, State, Then};
@@ -32,6 +32,38 @@ impl Pool {
                 self.speaking.push(line);
             }
             None => {}
+        }
+    }
+
+    /// What a connection in the making needs computed, where that takes too long to be done here.
+    pub(crate) fn take_due(&mut self, line: Line) -> Option<Computation> {
+        self.dialling(line)?.0.take_due()
+    }
+
+    pub(crate) fn computed(&mut self, now: Instant, line: Line, computed: Computed) {
+        self.now = now;
+        let Some((dial, wire)) = self.dialling(line) else { return };
+        let dialled = dial.computed(now, computed, wire);
+        match self.roles.get(&line) {
+            Some(&Role::Slot(index)) => self.dialled(index, dialled),
+            Some(Role::Canceller) => self.canceller_told(line, dialled.into()),
+            Some(Role::Listener) => self.listener_told(line, dialled.into()),
+            Some(Role::Request) | None => {}
+        }
+    }
+
+    fn dialling(&mut self, line: Line) -> Option<(&mut Dial, &mut Wire)> {
+        match *self.roles.get(&line)? {
+            Role::Slot(index) => {
+                let slot = self.slots[index].as_mut()?;
+                match &mut slot.state {
+                    State::Connecting(connecting) => Some((&mut connecting.dial, &mut slot.wire)),
+                    _ => None,
+                }
+            }
+            Role::Canceller => self.canceller.dialling(),
+            Role::Listener => self.listener.dialling(),
+            Role::Request => None,
         }
     }
 

@@ -26,7 +26,7 @@ impl Pool {
         buffer.advance(at);
     }
 
-    fn canceller_told(&mut self, line: Line, told: canceller::Told) {
+    pub(super) fn canceller_told(&mut self, line: Line, told: canceller::Told) {
         match told {
             canceller::Told::Nothing => {}
             canceller::Told::Next(setback) => self.actions.push(Action::OpenNext { line, setback }),
@@ -62,7 +62,7 @@ impl Pool {
         buffer.advance(at);
     }
 
-    fn listener_told(&mut self, line: Line, told: listener::Told) {
+    pub(super) fn listener_told(&mut self, line: Line, told: listener::Told) {
         match told {
             listener::Told::Nothing => {}
             listener::Told::Event(event) => self.tell(event),

@@ -1,4 +1,4 @@
-//! Addresses of hosts, asked for in a thread of their own, since that blocks.
+//! What takes long before a connection is open, in threads: the addresses of hosts, since asking for them blocks, and proofs of many rounds.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -9,6 +9,7 @@ use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
 
 use super::socket::Address;
+use crate::handshake::{Computation, Computed};
 use crate::settings::{Host, Place};
 
 /// The addresses of one host, in the order in which they are tried; or why it has none.
@@ -20,6 +21,7 @@ pub type Found = Result<Vec<Address>, String>;
 pub struct Resolver {
     questions: Option<Sender<Question>>,
     answers: Receiver<Answer>,
+    computed: Receiver<(u64, Computed)>,
     answering: Answering,
     woken: UnixStream,
 }
@@ -32,6 +34,7 @@ type Answer = (u64, Vec<Found>);
 #[derive(Debug)]
 struct Answering {
     answers: Sender<Answer>,
+    computed: Sender<(u64, Computed)>,
     wake: Pipe,
 }
 
@@ -51,7 +54,9 @@ impl Resolver {
         let mut woken = UnixStream::from_std(woken);
         registry.register(&mut woken, token, Interest::READABLE)?;
         let (sender, answers) = channel();
-        Ok(Self { questions: None, answers, answering: Answering { answers: sender, wake }, woken })
+        let (sender_computed, computed) = channel();
+        let answering = Answering { answers: sender, computed: sender_computed, wake };
+        Ok(Self { questions: None, answers, computed, answering, woken })
     }
 
     /// `asker` comes back with the answer.
@@ -69,6 +74,22 @@ impl Resolver {
         Ok(())
     }
 
+    /// In a thread for this alone: the one for names may wait for a name server. There are as many as connections that are being opened.
+    pub fn compute(&mut self, asker: u64, computation: Computation) -> io::Result<()> {
+        let (sender, mut wake) = (self.answering.computed.clone(), self.answering.wake.try_clone()?);
+        std::thread::Builder::new().name("scram".into()).spawn(move || {
+            if sender.send((asker, computation.run())).is_ok() {
+                let _ = wake.write(&[0]);
+            }
+        })?;
+        Ok(())
+    }
+
+    /// What has been computed; to be called after [`answers`](Self::answers).
+    pub fn computed(&mut self) -> impl Iterator<Item = (u64, Computed)> {
+        self.computed.try_iter()
+    }
+
     /// What has come; to be called when the token is readable.
     pub fn answers(&mut self) -> impl Iterator<Item = (u64, Vec<Found>)> {
         let mut wakes = [0; 64];
@@ -80,7 +101,8 @@ impl Resolver {
 impl Answering {
     fn spawn(&self) -> io::Result<Sender<Question>> {
         let (questions, asked) = channel::<Question>();
-        let mut ends = Self { answers: self.answers.clone(), wake: self.wake.try_clone()? };
+        let (computed, wake) = (self.computed.clone(), self.wake.try_clone()?);
+        let mut ends = Self { answers: self.answers.clone(), computed, wake };
         std::thread::Builder::new().name("resolver".into()).spawn(move || {
             for (asker, hosts) in asked {
                 let found = hosts.iter().map(resolve).collect();
