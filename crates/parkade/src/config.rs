@@ -191,7 +191,7 @@ pub struct DatabaseSettings {
     #[arg(long, value_name = "COUNT", value_parser = count, default_value = "10000")]
     pub database_queue: usize,
     /// The largest row of a result; a larger one ends its query
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16MiB")]
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "4MiB")]
     pub row_limit: usize,
     /// The largest result for a function or a coroutine, as JSON; one that goes to the client as it comes has no limit
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16MiB")]
