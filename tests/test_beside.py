@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from .conftest import Serve
 from .harness.server import Server
+from .harness.until import Stopwatch
 
 BEHIND = 0.2
 """Seconds for which a loop may stand still on a slow and busy machine, while a function holds its thread."""
@@ -34,6 +36,36 @@ def test_coroutines_go_on_while_a_plain_function_holds_the_worker(server: Server
     assert holding.answer().text == "let-go"
 
 
+@pytest.mark.promise(4)
+def test_a_coroutine_is_answered_at_once_beside_a_plain_function_that_began_first(server: Server) -> None:
+    """Promised is that 99 of 100 take less than 10 ms, whatever the function does for a second."""
+    holding = server.connect().ask("GET", "/hold/first")
+    server.until_logged("holds at first")
+    client, took = server.connect(), []
+    for _ in range(200):
+        watch = Stopwatch()
+        assert client.get("/hola/x").text == "Hola x"
+        took.append(watch.seconds)
+    assert sorted(took)[197] < BEHIND, sorted(took)[-10:]
+    assert not holding.is_readable()
+    server.open_gate("first")
+    assert holding.answer().text == "first"
+
+
+@pytest.mark.promise(4)
+def test_plain_functions_go_to_a_worker_where_none_waits(serve: Serve) -> None:
+    server = serve("beside", workers=2)
+    for _ in range(300):  # so that both are known to be quick
+        server.get("/where")
+    holding = server.connect().ask("GET", "/hold/first")
+    server.until_logged("holds at first")
+    for _ in range(20):
+        assert {client.answer().status for client in server.waiting("/where", 10)} == {200}
+    assert not holding.is_readable()
+    server.open_gate("first")
+    assert holding.answer().text == "first"
+
+
 def test_what_a_plain_function_says_from_everywhere_is_heard_in_order(serve: Serve, tmp_path: Path) -> None:
     server = serve("beside", workers=1, folder=tmp_path)
     news, recorded = server.connect().ask("GET", "/two/news"), server.connect().ask("GET", "/two/news/recorded")
@@ -58,6 +90,19 @@ def test_more_threads_run_more_functions_at_a_time(serve: Serve) -> None:
     for gate, held in zip(("one", "two"), holding, strict=True):
         server.open_gate(gate)
         assert held.answer().text == gate
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_as_many_plain_functions_begin_as_there_are_threads_and_the_others_queue(serve: Serve, threads: int) -> None:
+    server = serve("beside", workers=1, threads=threads)
+    holding = server.waiting("/hold/many", 5)
+    server.until_logged("holds at many", times=threads)
+    server.until(lambda status: status["lives"]["running"] == threads and status["lives"]["queued"] == 5 - threads)
+    assert server.get("/hola/x").text == "Hola x", "a coroutine takes no thread"
+    begun = set(re.findall("holds at many in (.*), by the start hook", server.log()))
+    assert begun == {f"parkade {number}" for number in range(1, threads + 1)}
+    server.open_gate("many")
+    assert {client.answer().text for client in holding} == {"many"}
 
 
 def test_a_slow_reader_holds_no_thread(server: Server) -> None:

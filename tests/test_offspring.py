@@ -148,8 +148,8 @@ def test_a_daemon_that_outlives_its_worker_holds_up_no_stop(
     assert processes.is_alive(daemon)
 
 
-def test_a_worker_that_is_killed_takes_its_programs_along(serve: Serve) -> None:
-    server = serve("offspring", kill_grace="100ms")
+def test_a_worker_that_is_killed_takes_its_programs_along(serve: Serve, kind: Kind) -> None:
+    server = serve("offspring", environment=kind, kill_grace="100ms")
     asked = server.connect().ask("GET", "/helped")
     helper = int(server.until_logged(r"helper (\d+)\.")[1])
     assert processes.is_alive(helper)

@@ -114,8 +114,8 @@ def test_a_handler_that_ends_its_worker_gets_502_and_the_log_says_how(
 
 
 @pytest.mark.promise(6)
-def test_under_load_a_killed_worker_costs_one_request(serve: Serve) -> None:
-    server = serve("basic", workers=2)
+def test_under_load_a_killed_worker_costs_one_request(serve: Serve, kind: Kind) -> None:
+    server = serve("basic", environment=kind, workers=2)
     statuses: list[int] = []
     over = threading.Event()
 
@@ -147,8 +147,8 @@ def test_under_load_a_killed_worker_costs_one_request(serve: Serve) -> None:
 
 
 @pytest.mark.promise(6)
-def test_an_endless_loop_is_504_with_its_stack_in_the_log_while_others_are_served(serve: Serve) -> None:
-    server = serve("faulty", workers=2, deadline="300ms", kill_grace="300ms")
+def test_an_endless_loop_is_504_with_its_stack_in_the_log_while_others_are_served(serve: Serve, kind: Kind) -> None:
+    server = serve("faulty", environment=kind, workers=2, deadline="300ms", kill_grace="300ms")
     before = server.worker_pids()
     watch = Stopwatch()
     looping = server.connect().ask("GET", "/loop")
@@ -165,8 +165,8 @@ def test_an_endless_loop_is_504_with_its_stack_in_the_log_while_others_are_serve
     server.still_serves()
 
 
-def test_a_route_may_have_a_deadline_of_its_own(serve: Serve) -> None:
-    server = serve("faulty", deadline="20s", kill_grace="200ms")
+def test_a_route_may_have_a_deadline_of_its_own(serve: Serve, kind: Kind) -> None:
+    server = serve("faulty", environment=kind, deadline="20s", kill_grace="200ms")
     watch = Stopwatch()
     assert server.get("/loop-soon").status == 504
     assert watch.seconds < 2

@@ -44,9 +44,22 @@ async def two(name: str) -> list[str]:
 
 @app.get("/hold/{gate}")
 def hold(gate: str) -> str:
-    print(f"holds at {gate}", flush=True)
+    print(f"holds at {gate} in {where()}.", flush=True)
     hold_gate(gate)
     return gate
+
+
+@app.get("/loop", deadline=0.5)
+def loop() -> None:
+    print(f"loops in {os.getpid()} since {time.monotonic()}", flush=True)
+    while True:
+        pass
+
+
+@app.get("/sleep", deadline=0.5)
+def sleep() -> None:
+    print(f"sleeps in {os.getpid()} since {time.monotonic()}", flush=True)
+    time.sleep(3_600)
 
 
 @app.get("/hola/{name}")

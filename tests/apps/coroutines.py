@@ -59,6 +59,13 @@ async def block(seconds: float) -> str:
     return f"blocked {seconds}"
 
 
+@app.get("/loop")
+async def loop() -> None:
+    print(f"loops in {os.getpid()} since {time.monotonic()}", flush=True)
+    while True:
+        pass
+
+
 @app.get("/after/{seconds:float}")
 async def after_seconds(seconds: float) -> str:
     print("awaits a timer", flush=True)
@@ -68,6 +75,20 @@ async def after_seconds(seconds: float) -> str:
         print("cancelled while awaiting a timer", flush=True)
         raise
     return f"after {seconds}"
+
+
+@app.get("/back/{kind}/{seconds:float}")
+async def back(kind: str, seconds: float) -> object:
+    """Comes back to a function of this kind."""
+    return after(seconds).then({"plain": back_plainly, "coroutine": back_in_the_loop}[kind])
+
+
+def back_plainly(_: object) -> str:
+    return "back"
+
+
+async def back_in_the_loop(_: object) -> str:
+    return "back"
 
 
 @app.get("/next/{name:path}")

@@ -1,0 +1,65 @@
+"""A worker that hangs is killed in time, by what runs in it, whatever waits for it or comes meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+import pytest
+
+from .conftest import Serve
+from .harness import processes
+from .harness.server import Server
+from .harness.until import BUSY, until
+
+EARLY = 0.2
+"""Seconds by which the core may have given a unit, or heard that it begins, before the unit has said so."""
+
+
+def check_killed_in_time(server: Server, seconds: float) -> None:
+    """The worker whose unit has told that it keeps it ends after so many seconds."""
+    told = server.until_logged(r"(?:loops|sleeps) in (\d+) since ([\d.]+)")
+    until("it is killed", lambda: not processes.is_alive(int(told[1])), seconds=60, told=server.log_tail)
+    after = time.monotonic() - float(told[2])
+    assert seconds - EARLY <= after < seconds + BUSY, server.log_tail()
+    server.until(lambda status: status["counts"]["workers_killed"] == {"deadline": 1})
+
+
+@pytest.mark.promise(6)
+@pytest.mark.parametrize("function", ["plain", "coroutine"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_coroutine_that_keeps_its_loop_is_killed_in_time_however_many_come_back(
+    serve: Serve, function: str, workers: int
+) -> None:
+    """They come back in waves, for longer than it may live; with two workers none of them notices.
+
+    The first wave comes when a ping may be unanswered: what a loop was given before that is taken along.
+    """
+    server = serve("coroutines", workers=workers, deadline="4s", kill_grace="1s")
+    waves = [f"/back/{function}/{3 + wave * 0.25:.2f}" for wave in range(36) for _ in range(10)]
+    back = [server.connect().ask("GET", wave) for wave in waves]
+    server.until_parked(len(back))
+    looping = server.connect().ask("GET", "/loop")
+    check_killed_in_time(server, 5)
+    assert looping.answer().status == 504
+    statuses = [client.answer().status for client in back]
+    assert set(statuses[-40:]) == {200}, "another worker is there"
+    if workers > 1:
+        assert Counter(statuses) == {200: len(back)}
+    server.still_serves()
+
+
+@pytest.mark.promise(6)
+@pytest.mark.parametrize("hanging", ["/loop", "/sleep"])
+def test_what_queues_behind_a_plain_function_that_hangs_is_answered_when_that_is_killed(
+    serve: Serve, hanging: str
+) -> None:
+    server = serve("beside", workers=1, kill_grace="1s")
+    for _ in range(300):  # so that the worker is known to be quick
+        server.get("/where")
+    late = server.connect().ask("GET", hanging)
+    queued = server.waiting("/where", 10)
+    check_killed_in_time(server, 1.5)
+    assert late.answer().status == 504
+    assert {client.answer().status for client in queued} == {200}
+    server.still_serves()
