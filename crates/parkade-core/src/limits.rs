@@ -46,7 +46,7 @@ pub const CHANNEL_RULES_COUNT_MAX: usize = 1_000;
 pub const CHANNEL_LINGER: Duration = Duration::from_secs(60);
 /// How coarse the age of histories and idle channels is looked at.
 pub const SWEEP_STEP: Duration = Duration::from_secs(5);
-/// Channels looked at, and forgotten, at a time: with a message each it takes about a millisecond. Then: the others in the next turn.
+/// Channels looked at, and forgotten, at a time, so that no sweep of 100,000 is one piece. Then: the others in the next turn.
 pub const SWEEP_CHANNELS_COUNT: usize = 2_048;
 /// Messages that a channel keeps for those who come back. Then: the oldest goes, and who wanted it is told of a gap.
 pub const HISTORY_COUNT_MAX: usize = 100;

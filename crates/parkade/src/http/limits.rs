@@ -75,7 +75,7 @@ pub const TURN_EVENTS_MAX: usize = 512;
 pub const TURN_TIME: Duration = Duration::from_millis(2);
 
 /// And for those that end because their clients have left, or because they took too long: each of thousands at once. Then: the next turn.
-pub const LEAVING_TIME: Duration = Duration::from_millis(1);
+pub const LEAVING_TIME: Duration = Duration::from_millis(4);
 
 /// Connections accepted in one turn, for the same reason.
 pub const TURN_ACCEPTS_MAX: usize = 64;
