@@ -183,3 +183,49 @@ def test_an_application_cannot_forge_the_progress_of_a_job(server: Server) -> No
         assert server.admin("POST", f"/publish/%01jobs/{job}", b"{}")[0] == 400
         server.connect().ask("DELETE", f"/jobs/{job}").answer()
         assert json.loads(events.data(1)[0])["state"] == "cancelled"
+
+
+# Jobs without an address
+
+
+ASKING = (("GET",), ("GET", "Prefer: wait=20"), ("GET", "Accept: text/event-stream"), ("DELETE",))
+
+
+def told_of(server: Server, job: str) -> list[object]:
+    """What each way to ask gives: the status, the body, which fields."""
+
+    def told(method: str, *fields: str) -> tuple[object, ...]:
+        with Client(server.address) as client:
+            answer = client.ask(method, f"/jobs/{job}", *fields).answer()
+            return answer.status, answer.body, answer.all("location"), answer.all("cache-control"), answer.all("vary")
+
+    return [told(*asking) for asking in ASKING]
+
+
+@pytest.mark.parametrize("app", ["jobs", "jobs_async"])
+def test_a_private_job_is_to_clients_as_one_that_there_is_not(serve: Serve, tmp_path: Path, app: str) -> None:
+    server = serve(app, folder=tmp_path)
+    nothing = told_of(server, str(uuid4()))
+    assert [told[0] for told in nothing] == [404] * len(ASKING)  # type: ignore[index]
+    waits = enqueue(server, "hidden", "waits", delay=3_600)
+    assert told_of(server, waits) == nothing
+    runs = enqueue(server, "hidden", "runs")
+    server.until(lambda status: status["jobs"]["running"] == 1)
+    assert told_of(server, runs) == nothing
+    assert server.status()["jobs"]["running"] == 1, "nobody has cancelled it"
+    server.open_gate("runs")
+    server.until(lambda status: status["jobs"]["completed"] == 1)
+    assert told_of(server, runs) == nothing
+    assert server.status()["jobs"]["scheduled"] == 1
+    public = enqueue(server, "write", "public")
+    assert result(server, public).text == "public"
+
+
+@pytest.mark.parametrize("app", ["jobs", "jobs_async"])
+def test_a_handler_may_answer_with_the_result_of_a_private_job(serve: Serve, tmp_path: Path, app: str) -> None:
+    server = serve(app, folder=tmp_path)
+    pending = server.post("/returned", asking("hidden", "later", timeout=0))
+    assert (pending.status, pending.all("location")) == (202, [])
+    assert len(server.post("/returned", asking("write", "x", delay=3_600, timeout=0)).all("location")) == 1
+    server.open_gate("now")
+    assert server.post("/returned", asking("hidden", "now")).text == "now"

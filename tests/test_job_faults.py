@@ -8,6 +8,7 @@ import signal
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -209,8 +210,9 @@ def test_a_job_whose_function_is_gone_is_kept_until_there_is_one_again(
     server.kill()
     code.write("two", has_other=False)
     server = serve(code.file, environment=kind, folder=tmp_path)
-    until_state(server, job, "unknown")
+    server.until(lambda status: status["jobs"]["unknown"] == 1)
     server.until_logged("no job of this name")
+    assert state(server, job) == "missing", "nobody knows whether clients may see it"
     assert result(server, server.post("/enqueue-write", b"meanwhile").text)
     server.open_gate("there")
     code.write("three")
@@ -441,10 +443,12 @@ def test_a_job_that_is_cancelled_on_its_way_to_its_worker_does_not_run_to_its_en
 def test_a_job_whose_attempt_could_not_be_noted_yet_is_cancelled_when_that_is_said(
     serve: Serve, tmp_path: Path
 ) -> None:
-    """Each third commit fails, so that ends of attempts wait for up to a second."""
-    server = serve("jobs", folder=tmp_path, environment={"PARKADE_INJECT_COMMIT": "fail=3"})
+    """Each fifth commit fails, so that ends of attempts wait for up to a second: in each round that of another step."""
+    server = serve("jobs", folder=tmp_path, environment={"PARKADE_INJECT_COMMIT": "fail=5"})
     ran, accepted = Ran(tmp_path), []
     for number in range(30):
+        for _ in range(number % 5):
+            state(server, str(uuid4()))
         answer = server.post("/enqueue", asking("again_in", f"line {number}", 2))
         for job in answer.json() if answer.status == 200 else []:
             ran.until(f"line {number} 1")

@@ -32,6 +32,12 @@ class Asked(msgspec.Struct):
 # Jobs
 
 
+@app.job(public=False)
+def hidden(gate: str) -> str:
+    hold(gate)
+    return gate
+
+
 @app.job
 def write(line: str) -> str:
     note(line)

@@ -28,6 +28,12 @@ class Asked(msgspec.Struct):
 # Jobs
 
 
+@app.job(public=False)
+async def hidden(gate: str) -> str:
+    await hold_async(gate)
+    return gate
+
+
 @app.job
 async def write(line: str) -> str:
     note(line)

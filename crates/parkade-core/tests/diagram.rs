@@ -17,7 +17,7 @@ const BEGIN: &str = "<!-- life:begin -->\n";
 const END: &str = "<!-- life:end -->";
 
 /// Ways to bring a request about in each state. The worker is left without credit where it would take the request at once.
-const STATES: [(&str, State); 26] = [
+const STATES: [(&str, State); 27] = [
     ("deaf arrive:a ready:1:sync:0", State::Accepted),
     ("ready:1:sync:0 deaf arrive:a", State::Routed),
     ("ready:1:sync:1 deaf arrive:a", State::Running),
@@ -37,6 +37,7 @@ const STATES: [(&str, State); 26] = [
     ("ready:1:concurrent:1 deaf arrive:a park:a:query:begin:await credit:1:-1", State::Parked),
     ("ready:1:sync:1 deaf arrive:a enqueue:a answer:a credit:1:-1", State::Parked),
     ("ready:1:concurrent:1 deaf arrive:a enqueue:a park:a:stored:all:await credit:1:-1", State::Parked),
+    ("ready:1:sync:1 deaf arrive:a park:a:job:x@2s:answer found:a:pending credit:1:-1", State::Parked),
     ("ready:1:sync:1 deaf arrive:a park:a:job:x@2s:answer credit:1:-1", State::Parked),
     ("ready:1:sync:0 deaf claimed:a", State::Routed),
     ("ready:1:sync:1 deaf claimed:a", State::Running),

@@ -44,11 +44,25 @@ fn a_job_that_had_ended_is_told_in_each_of_three_ways() {
 
 #[test]
 fn an_end_that_falls_between_the_question_and_its_answer_is_told_once() {
-    check(&format!("{ANSWER} over:x"), "told:a:x-ended done:a dropjob:x");
-    check(&format!("{ANSWER} over:x found:a:pending"), "");
-    check(&format!("{ANSWER} over:x found:a:ended"), "dropjob:x");
+    check(&format!("{CALL} over:x"), "call:a:1:x-ended");
+    check(&format!("{CALL} over:x found:a:pending"), "");
     check(&format!("{CALL} over:x found:a:ended"), "");
     check(&format!("{CALL} over:x found:a:ended answer:a"), "relay:a done:a dropjob:x");
+}
+
+#[test]
+fn a_client_is_told_of_an_end_only_when_the_store_has_said_that_there_is_such_a_job_for_it() {
+    for asks in [ANSWER, "ready:1 arrive:a park:a:job:x@0s:answer", "ready:1 arrive:a park:a:follow:x:answer"] {
+        check(&format!("{asks} over:x"), "dropjob:x");
+        check(&format!("{asks} over:x found:a:missing"), "told:a:x-missing done:a");
+        check(&format!("{asks} over:x found:a:pending"), "lookup:a:x");
+        check(&format!("{asks} over:x found:a:pending found:a:missing"), "told:a:x-missing done:a");
+    }
+    check(&format!("{ANSWER} over:x found:a:ended"), "told:a:x-ended done:a dropjob:x");
+    check(&format!("{ANSWER} over:x found:a:pending found:a:ended"), "told:a:x-ended done:a dropjob:x");
+    check(&format!("{ANSWER} over:x found:a:pending found:a:pending"), "");
+    check(&format!("{ANSWER} over:x found:a:pending over:x found:a:pending"), "lookup:a:x");
+    check(&format!("{ANSWER} over:x found:a:pending found:a:pending over:x"), "told:a:x-ended done:a dropjob:x");
 }
 
 #[test]
@@ -79,7 +93,7 @@ fn a_store_that_cannot_say_it_is_told_in_each_of_three_ways() {
     check(&format!("{CALL} unfound:a"), "refuse:a:StoreUnreadable done:a");
     check(&format!("{AWAIT} unfound:a"), "resume:1:StoreUnreadable:a");
     check(&format!("{AWAIT} unfound:a unfound:a"), "");
-    check(&format!("{ANSWER} over:x unfound:a"), "");
+    check(&format!("{ANSWER} over:x unfound:a"), "refuse:a:StoreUnreadable done:a");
     let again = "ready:1:concurrent arrive:a:/async park:a:job:x@1s:await wait:1s park:a:job:y:await";
     check(&format!("{again} unfound:a"), "lookup:a:y");
     let run = "ready:1 jobs claimed:r park:r:job:x:call unfound:r";
@@ -101,7 +115,7 @@ fn when_the_time_is_up_it_is_pending() {
     check("ready:1 arrive:a park:a:job:x@5s:call wait:5s", "call:a:1:x-pending");
     check("ready:1 arrive:a park:a:job:x@5s:call wait:5s answer:a", "relay:a done:a");
     check("ready:1:concurrent arrive:a:/async park:a:job:x@5s:await wait:5s", "resume:1:x-pending:a");
-    assert_eq!(Script::run(config(), &format!("{SOON} over:x")).alarms(), 0);
+    assert_eq!(Script::run(config(), &format!("{SOON} found:a:pending over:x")).alarms(), 0);
 }
 
 #[test]
@@ -126,7 +140,7 @@ fn who_follows_a_job_hears_what_is_said_of_it_until_it_has_ended() {
     check(&format!("{follow} left:a found:a:pending"), "");
     check(&format!("{follow} found:a:pending"), "open:a:1.0");
     check(&format!("{follow} found:a:ended"), "open:a:1.0 dropjob:x");
-    check(&format!("{follow} over:x"), "open:a:1.0 dropjob:x");
+    check(&format!("{follow} over:x"), "dropjob:x");
     check(&format!("{follow} drain:5s found:a:pending"), "open:a:1.0 end_stream:a cancelled:a:Stopping dismiss:1");
     let follows = format!("{follow} found:a:pending");
     check(&format!("{follows} publish:jobs/x"), "feed:m1:a");
@@ -147,17 +161,15 @@ fn without_any_time_the_store_is_only_asked() {
     check(&format!("{asks} found:a:pending"), "told:a:x-pending done:a");
     check(&format!("{asks} found:a:ended"), "told:a:x-ended done:a dropjob:x");
     check(&format!("{asks} found:a:missing"), "told:a:x-missing done:a");
-    check(&format!("{asks} over:x"), "told:a:x-ended done:a dropjob:x");
 }
 
 #[test]
 fn all_who_wait_for_one_job_are_told_together() {
     let three = "ready:1:concurrent:9 arrive:a park:a:job:x:answer arrive:b:/async park:b:job:x:await \
-                 arrive:c park:c:job:x:call arrive:d park:d:job:y:answer";
+                 arrive:c park:c:job:x:call arrive:d park:d:job:y:answer found:a:pending";
     let told = "told:a:x-ended done:a call:c:1:x-ended resume:1:x-ended:b";
     check(&format!("{three} over:x"), told);
     check(&format!("{three} over:x answer:c"), "relay:c done:c dropjob:x");
-    check(&format!("{three} found:a:missing"), "told:a:x-missing done:a");
     check(&format!("{three} left:a over:x"), "call:c:1:x-ended resume:1:x-ended:b");
     let script = Script::run(config(), three);
     assert!(script.watches("x") && script.watches("y") && !script.watches("z"));

@@ -80,6 +80,8 @@ pub struct JobSpec {
     pub deadline: Option<f64>,
     /// −1,000 to 1,000; the higher goes first.
     pub priority: i16,
+    /// Clients find it at its address; else that is as if there were no such job.
+    pub public: bool,
 }
 
 /// The bounds of a queue; `None` is no bound.

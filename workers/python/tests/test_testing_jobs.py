@@ -181,3 +181,18 @@ def test_a_handler_of_ones_own_answers_as_the_route_does() -> None:
         assert [client.get(f"/mine/{one}").status for one in (id, NOBODY, "nonsense")] == [202, 404, 404]
         client.run_jobs()
         assert client.get(f"/mine/{id}").json() == {"pages": 3}
+
+
+def test_a_private_job_is_to_clients_as_one_that_there_is_not() -> None:
+    app = App()
+    work = app.job(name="work", public=False)(lambda: "done")
+    app.get("/", lambda: work.enqueue().id)
+    app.get("/returned", lambda: work.enqueue().result(0))
+    with Client(app) as client:
+        id = client.get("/").text
+        pending = client.get("/returned")
+        assert (pending.status, "location" in pending.headers) == (202, False)
+        assert client.delete(f"/jobs/{id}").status == 404
+        assert client.get(f"/jobs/{id}", headers={"Prefer": "wait=20"}).status == 404
+        client.run_jobs()
+        assert (client.jobs[0].state, client.get(f"/jobs/{id}").status) == ("completed", 404)

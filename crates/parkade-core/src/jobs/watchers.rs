@@ -17,6 +17,8 @@ pub(crate) struct Watchers {
 struct Watched {
     job: JobId,
     wants: Wants,
+    /// It has ended since the store was asked, which may not have known that.
+    has_ended: bool,
 }
 
 /// What somebody wants of a job.
@@ -36,7 +38,7 @@ impl Watchers {
     }
 
     pub(crate) fn add(&mut self, request: RequestId, job: JobId, wants: Wants) {
-        self.jobs.insert(request, Watched { job, wants });
+        self.jobs.insert(request, Watched { job, wants, has_ended: false });
         self.requests.entry(job).or_default().push(request);
     }
 
@@ -55,6 +57,18 @@ impl Watchers {
     /// Whether the store has not answered yet.
     pub(crate) fn is_looked_up(&self, request: RequestId) -> bool {
         self.looked_up.contains_key(&request)
+    }
+
+    /// It has ended while the store is being asked.
+    pub(crate) fn note_end(&mut self, request: RequestId) {
+        if let Some(watched) = self.jobs.get_mut(&request) {
+            watched.has_ended = true;
+        }
+    }
+
+    /// Whether that was noted; it is, once.
+    pub(crate) fn take_end(&mut self, request: RequestId) -> bool {
+        self.jobs.get_mut(&request).is_some_and(|watched| std::mem::take(&mut watched.has_ended))
     }
 
     pub(crate) fn looked_up_count(&self) -> usize {

@@ -1,6 +1,7 @@
 //! Waiting for a job to end.
 //!
-//! Who waits is put down first, then the store is asked how it stands: an end that falls between the two is told all the same.
+//! Who waits is put down first, then the store is asked how it stands: an end that falls between the two is told all the same, to a client
+//! when the store has answered.
 
 use std::time::Duration;
 
@@ -76,6 +77,10 @@ impl Core {
             self.jobs.results.hold(asked);
             self.dropped_job_results.push(asked);
         }
+        if standing == Standing::Pending && self.waits_for(request, asked) && self.jobs.watchers.take_end(request) {
+            // The store was asked before it had that.
+            return self.look_up(request, asked);
+        }
         if standing == Standing::Pending && !self.jobs.watchers.is_in_a_hurry(request) && self.waits_for(request, asked)
         {
             return;
@@ -106,13 +111,24 @@ impl Core {
         self.jobs.watchers.job_of(request) == Some(job)
     }
 
-    /// Everybody who waited for it goes on.
+    /// Everybody who waited for it goes on. A client does when the store has said that there is such a job for it: the application may not want
+    /// clients to know.
     pub(crate) fn job_ended(&mut self, job: JobId) {
         self.jobs.results.hold(job);
         self.dropped_job_results.push(job);
         for request in self.jobs.watchers.of(job) {
-            self.turn(request, Happening::Woken(Outcome::Job { job, standing: Standing::Ended }));
+            if self.is_client_asking(request) {
+                self.jobs.watchers.note_end(request);
+            } else {
+                self.turn(request, Happening::Woken(Outcome::Job { job, standing: Standing::Ended }));
+            }
         }
+    }
+
+    /// Whether a client is to be told, and the store has not said yet what.
+    fn is_client_asking(&self, request: RequestId) -> bool {
+        let answers = matches!(self.lives.life(request), Some(Life::Parked(Parked { sequel: Sequel::Answer, .. })));
+        answers && self.jobs.watchers.is_looked_up(request)
     }
 
     /// It will never end.
@@ -140,8 +156,7 @@ impl Core {
     /// The server stops: who waits comes back for the result. Clients are told that as soon as the store has said that there is such a job.
     pub(crate) fn end_job_waits(&mut self) {
         for (request, job) in self.jobs.watchers.all() {
-            let answers = matches!(self.lives.life(request), Some(Life::Parked(Parked { sequel: Sequel::Answer, .. })));
-            if answers && self.jobs.watchers.is_looked_up(request) {
+            if self.is_client_asking(request) {
                 self.jobs.watchers.hurry(request);
             } else {
                 self.turn(request, Happening::Woken(Outcome::Job { job, standing: Standing::Pending }));

@@ -46,7 +46,7 @@ pub(super) fn recurring(reader: &mut Reader) -> Result<Vec<Recurring>, Fault> {
 
 fn job(reader: &mut Reader) -> Result<JobSpec, Fault> {
     let (mut own_name, mut concurrent) = (None, None);
-    let (mut queue, mut retries, mut deadline, mut rank) = (None, RETRIES, None, 0);
+    let (mut queue, mut retries, mut deadline, mut rank, mut public) = (None, RETRIES, None, 0, true);
     reader.map(|reader, key| {
         match key {
             "name" => own_name = Some(name(reader)?),
@@ -55,6 +55,7 @@ fn job(reader: &mut Reader) -> Result<JobSpec, Fault> {
             "retries" => retries = within(reader, 0..=RETRIES_MAX, "retries are 0 to 1,000,000")?,
             "deadline" => deadline = reader.optional(Reader::seconds)?,
             "priority" => rank = priority(reader)?,
+            "access" => public = is_public(reader)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -66,6 +67,7 @@ fn job(reader: &mut Reader) -> Result<JobSpec, Fault> {
         retries,
         deadline,
         priority: rank,
+        public,
     })
 }
 
@@ -74,6 +76,14 @@ fn is_coroutine(reader: &mut Reader) -> Result<bool, Fault> {
         "sync" => Ok(false),
         "async" => Ok(true),
         _ => Err(Fault::payload("kind is sync or async")),
+    }
+}
+
+fn is_public(reader: &mut Reader) -> Result<bool, Fault> {
+    match reader.text("access is text")? {
+        "public" => Ok(true),
+        "private" => Ok(false),
+        _ => Err(Fault::payload("access is public or private")),
     }
 }
 

@@ -40,6 +40,7 @@ pub fn job(job: &JobSpec) -> Value {
         ("retries", json!(job.retries)),
         ("deadline", json!(job.deadline)),
         ("priority", json!(job.priority)),
+        ("access", if job.public { Value::Null } else { json!("private") }),
     ])
 }
 

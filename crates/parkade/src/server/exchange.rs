@@ -53,7 +53,15 @@ pub struct WithJobs {
     /// Whoever runs the job that it ends has been told so.
     pub will_end: bool,
     /// What is known of the job that it waits for.
-    pub pending: Option<serde_json::Value>,
+    pub pending: Option<Pending>,
+}
+
+/// What is known of a job that has not ended.
+#[derive(Debug)]
+pub struct Pending {
+    pub told: serde_json::Value,
+    /// Clients find it at its address.
+    pub is_public: bool,
 }
 
 /// What a client asks at the address of a job.

@@ -45,7 +45,9 @@ class Jobs:
 
     def __init__(self, told: Iterable[ReadyJob]) -> None:
         self.all: list[Enqueued] = []
+        told = list(told)
         self._retries = {job.name: job.retries for job in told}
+        self._public = {job.name for job in told if job.access == "public"}
         self._same: dict[bytes, bytes] = {}  # ids of those that were another already
 
     def enqueue(self, job: bytes) -> None:
@@ -65,9 +67,13 @@ class Jobs:
     def find(self, id: bytes) -> Enqueued | None:
         return next((job for job in self.all if job.told.id == self.effective(id)), None)
 
-    def under(self, id: bytes) -> Enqueued | None:
-        """The job that has this id itself, as others know it."""
-        return next((job for job in self.all if job.told.id == id), None)
+    def public(self, id: bytes) -> Enqueued | None:
+        """The job that has this id itself, if clients may know it."""
+        return next((job for job in self.all if job.told.id == id and self.is_public(job)), None)
+
+    def is_public(self, job: Enqueued) -> bool:
+        """Whether clients find it by its id: not one that the application does not know, either."""
+        return job.name in self._public
 
     def cancel(self, job: Enqueued) -> None:
         """It has ended, unless it had."""

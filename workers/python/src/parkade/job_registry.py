@@ -42,6 +42,7 @@ class JobRegistry:
         queue: str = ...,
         priority: int = ...,
         unique: Unique = ...,
+        public: bool = ...,
     ) -> Callable[[Callable[P, R]], JobFunction[P, R]]: ...
     def job(
         self,
@@ -53,6 +54,7 @@ class JobRegistry:
         queue: str = "default",
         priority: int = 0,
         unique: Unique = False,
+        public: bool = True,
     ) -> Any:
         """Makes a function a job: `@app.job` or `@app.job(retries=5)`, then `function.enqueue(…)`.
 
@@ -60,10 +62,12 @@ class JobRegistry:
         `name` is what everybody knows it by, also later versions of the application (the function's own). `deadline`:
         seconds for one attempt (0 for none, None for the server's). `unique`: True, and while one with the same
         arguments has not ended, another is that one; or a function of the arguments that gives a text to compare.
+        `public`: False, and clients find no such job under `jobs_path`, whoever has its id; a handler may still return
+        its `result()`.
 
         Raises `SignatureError` for a function that can be no job, and for a second one of its name.
         """
-        policy = Policy(name, retries, deadline, queue, priority, unique)
+        policy = Policy(name, retries, deadline, queue, priority, unique, public)
 
         def register(function: Callable[..., Any]) -> JobFunction[..., Any]:
             return self._add(function, policy)

@@ -50,6 +50,7 @@ class Policy:
     queue: str = QUEUE_DEFAULT
     priority: int = 0
     unique: Unique = False
+    public: bool = True
     usual: p.EnqueueOptions = field(init=False, repr=False)
     encoded: Raw = field(init=False, repr=False)
 
@@ -61,6 +62,8 @@ class Policy:
                 check_seconds(self.deadline)
             checked_text("a queue", self.queue)
             checked_priority(self.priority)
+            if not isinstance(self.public, bool):
+                raise TypeError(f"public is True or False, not {self.public!r}")
         except (TypeError, ValueError) as error:
             raise SignatureError(f"a job cannot be registered so: {error}") from error
         usual = p.EnqueueOptions(
@@ -143,6 +146,7 @@ class JobFunction(Generic[P, R]):
             retries=policy.retries,
             deadline=policy.deadline,
             priority=policy.priority,
+            access="public" if policy.public else "private",
         )
 
     def key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:

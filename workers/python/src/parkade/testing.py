@@ -245,7 +245,7 @@ class Client:
         return response
 
     def _about_job(self, method: str, id: bytes, raw: p.Request) -> Response:
-        job = self._jobs.under(id)
+        job = self._jobs.public(id)
         if method == "DELETE":
             if job is None:
                 return Response(job_route.answer_of_missing(id))
@@ -378,7 +378,8 @@ class Client:
 
     def _pending(self, id: bytes) -> p.Response:
         jobs_path = next((route.path for route in self._told.routes if route.kind == "job"), None)
-        return job_route.answer_of_pending(cast(Enqueued, self._jobs.find(id)), jobs_path)
+        job = cast(Enqueued, self._jobs.find(id))
+        return job_route.answer_of_pending(job, jobs_path if self._jobs.is_public(job) else None)
 
     def _give_up(self, response: Parked) -> None:
         """The coroutine no longer wants what it waits for."""

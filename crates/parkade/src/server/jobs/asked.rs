@@ -25,6 +25,11 @@ pub enum Question {
     LookUp {
         request: RequestId,
     },
+    /// A client wants to end it: is there such a job, for clients?
+    MayEnd {
+        job: JobId,
+        request: RequestId,
+    },
     /// A job that somebody here waits for has ended in another server: how?
     EndedElsewhere {
         job: JobId,

@@ -19,6 +19,8 @@ pub struct Spec {
     /// Seconds; 0 is none, `None` the server's.
     pub deadline: Option<f64>,
     pub priority: i16,
+    /// Clients find it at its address.
+    pub public: bool,
 }
 
 /// All that it says.
@@ -50,8 +52,8 @@ impl Server {
     pub(in crate::server) fn read_jobs(&mut self, application: &mut Application) -> Result<Told, String> {
         let recurring = std::mem::take(&mut application.recurring).into_iter().map(Entry::read);
         let specs = std::mem::take(&mut application.jobs).into_iter().map(|spec| {
-            let parkade_wire::JobSpec { name, concurrent, queue, retries, deadline, priority } = spec;
-            (name.into(), Spec { concurrent, queue: queue.into(), retries, deadline, priority })
+            let parkade_wire::JobSpec { name, concurrent, queue, retries, deadline, priority, public } = spec;
+            (name.into(), Spec { concurrent, queue: queue.into(), retries, deadline, priority, public })
         });
         let queues = std::mem::take(&mut application.queues).into_iter().map(|(name, options)| Queue {
             name,

@@ -171,6 +171,11 @@ impl Jobs {
         Some(format!("{before}{}{behind}", stored(job)))
     }
 
+    /// Whether clients find jobs of that name. Of one that the application does not know, nobody knows that they may.
+    fn is_public(&self, name: &str) -> bool {
+        self.specs.get(name).is_some_and(|spec| spec.public)
+    }
+
     pub fn drop_result(&mut self, job: JobId) {
         self.results.drop(job);
     }
@@ -228,7 +233,7 @@ impl Server {
             });
         }
         for (request, job) in std::mem::take(&mut self.jobs.ends) {
-            self.end_for(request, job);
+            self.ask_to_end(request, job);
         }
         self.recur_when_due();
         Ok(())
@@ -262,6 +267,7 @@ impl Server {
             Question::Claim => self.hear_claimed(reply),
             Question::End(end) => self.hear_run_noted(*end, reply),
             Question::LookUp { request } => self.hear_found(request, reply),
+            Question::MayEnd { job, request } => self.hear_may_end(request, job, reply),
             Question::EndedElsewhere { job } => self.hear_ended_elsewhere(job, reply),
             Question::Announce { job, request } => self.hear_announced(job, request, reply),
             Question::Cancel { job } => self.hear_cancelled(job, reply),

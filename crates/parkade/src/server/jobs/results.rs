@@ -15,7 +15,7 @@ use super::{Server, core, stored};
 use crate::http::answer::Field;
 use crate::http::error_body;
 use crate::job_values::Made;
-use crate::server::exchange::{Exchange, JobAsked};
+use crate::server::exchange::{Exchange, JobAsked, Pending};
 
 /// Kept until the core says that nobody is to be told any more.
 #[derive(Debug, Default)]
@@ -108,6 +108,31 @@ impl Server {
         }
     }
 
+    /// A request that was admitted wants to end a job: whether there is one for it is seen first.
+    pub(super) fn ask_to_end(&mut self, request: RequestId, job: JobId) {
+        self.jobs.ask(Question::MayEnd { job, request }, |tag| parkade_jobs::Command::Find { tag, job: stored(job) });
+    }
+
+    pub(super) fn hear_may_end(&mut self, request: RequestId, job: JobId, reply: Reply) {
+        // One that has been refused meanwhile ends nothing, nor does one whose client has left.
+        let event = match reply {
+            Reply::Found { .. } if self.exchanges.peek(request).is_none() => Event::JobNotLookedUp { request },
+            Reply::Found { job: Some(found), .. } if !self.is_hidden(request, &found.name) => {
+                return self.end_for(request, job);
+            }
+            Reply::Found { .. } => Event::JobFound { request, standing: Standing::Missing },
+            _ => Event::JobNotLookedUp { request },
+        };
+        self.tell(event);
+    }
+
+    /// Whether there are no jobs of that name for this request: at their address, if the application does not say that they are public. To a
+    /// handler that waits for one there are.
+    fn is_hidden(&self, request: RequestId, name: &str) -> bool {
+        let asked = self.exchanges.peek(request).map_or(JobAsked::Nothing, Exchange::job_asked);
+        asked != JobAsked::Nothing && !self.jobs.is_public(name)
+    }
+
     /// Ends the job for a request that was admitted. It is answered when it is known whether the job will end; ending one twice is ending it once.
     pub(super) fn end_for(&mut self, request: RequestId, job: JobId) {
         self.cancel_job(job, None);
@@ -125,12 +150,13 @@ impl Server {
         let Reply::Found { job, .. } = reply else {
             return self.tell(Event::JobNotLookedUp { request });
         };
+        let job = job.filter(|job| !self.is_hidden(request, &job.name));
         let standing = match job.map(|job| (core(job.id), ending(*job))) {
             None => Standing::Missing,
             Some((_, Err(pending))) => {
-                let told = self.described(&pending);
+                let known = Pending { told: self.described(&pending), is_public: self.jobs.is_public(&pending.name) };
                 if let Some(exchange) = self.exchanges.of(request) {
-                    exchange.jobs.get_or_insert_default().pending = Some(told);
+                    exchange.jobs.get_or_insert_default().pending = Some(known);
                 }
                 Standing::Pending
             }
@@ -201,14 +227,15 @@ impl Server {
 
     fn answer_pending(&mut self, request: RequestId, job: JobId) {
         let known = self.exchanges.of(request).and_then(|exchange| exchange.jobs.as_mut()?.pending.take());
+        let is_public = known.as_ref().is_some_and(|known| known.is_public);
         let running = self.jobs.runs.values().find(|run| core(run.job.id) == job);
         let mut body = match (running, known) {
             (Some(run), _) => super::progress::told_of_run(run.job.attempt, run.progress.as_ref()),
-            (None, Some(known)) => known,
+            (None, Some(known)) => known.told,
             (None, None) => json!({ "state": State::Ready.word() }),
         };
         body["id"] = stored(job).to_string().into();
-        let location = self.jobs.location(job);
+        let location = self.jobs.location(job).filter(|_| is_public);
         let mut fields: Vec<Field<'_>> = vec![(b"retry-after", b"1")];
         if self.fields_of_job(request).is_empty() {
             fields.push((b"cache-control", b"no-store"));

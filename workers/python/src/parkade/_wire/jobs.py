@@ -116,7 +116,7 @@ class NoResult(Array, frozen=True, tag="no result"):
 
 
 class Job(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """`kind` as a route's; a deadline of 0 is none, None the server's."""
+    """`kind` as a route's; a deadline of 0 is none, None the server's. `access`: whether clients find it by its id."""
 
     name: str
     kind: Literal["sync", "async"]
@@ -124,6 +124,7 @@ class Job(Struct, frozen=True, omit_defaults=True, kw_only=True):
     retries: Retries = 3
     deadline: Seconds | None = None
     priority: Priority = 0
+    access: Literal["public", "private"] = "public"
 
     def __post_init__(self) -> None:
         _check_name(self.name)
