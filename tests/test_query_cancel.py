@@ -202,9 +202,7 @@ def test_who_reads_slowly_gets_all_of_it(server: Server) -> None:
 
 
 @pytest.mark.promise(3)
-def test_a_thousand_clients_that_leave_at_once_cost_few_cancels(
-    serve: Serve, postgres: Postgres
-) -> None:
+def test_a_thousand_clients_that_leave_at_once_cost_few_cancels(serve: Serve, postgres: Postgres) -> None:
     slots = 20
     with Gate(postgres) as gate, postgres.locked(25):
         server = serve("shop_queries", database=gate.url(), database_slots=slots)
