@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::exchange::Response;
-use crate::wait::{Then, Wait};
+use crate::wait::{CallKind, Then, Wait};
 
 /// The application, as told in `READY`.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,8 +80,17 @@ pub struct JobSpec {
     pub deadline: Option<f64>,
     /// −1,000 to 1,000; the higher goes first.
     pub priority: i16,
-    /// Clients find it at its address; else that is as if there were no such job.
-    pub public: bool,
+    pub access: JobAccess,
+}
+
+/// Whether clients find a job at its address; where they do not, it is as if there were no such job.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum JobAccess {
+    #[default]
+    Public,
+    Private,
+    /// The application says so for each request, by a function of this kind.
+    Asked(CallKind),
 }
 
 /// The bounds of a queue; `None` is no bound.

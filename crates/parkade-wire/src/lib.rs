@@ -19,7 +19,9 @@ mod query;
 mod streams;
 mod wait;
 
-pub use application::{Application, ChannelOptions, JobSpec, Missed, QueueOptions, Recurring, Route, RouteKind, When};
+pub use application::{
+    Application, ChannelOptions, JobAccess, JobSpec, Missed, QueueOptions, Recurring, Route, RouteKind, When,
+};
 pub use codec::{Decoder, Receive, encode};
 pub use conversation::{Agreed, Conversation, Offer};
 pub use error::{Rule, Violation};

@@ -37,6 +37,10 @@ pub enum Wait {
         job: [u8; 16],
         timeout: Option<f64>,
     },
+    /// For nothing: whether the client may have what it wants of the job that the application was asked about.
+    Access {
+        granted: bool,
+    },
     /// A name or options that this core does not accept: the request ends with 500, the link goes on.
     Unaccepted {
         name: String,

@@ -140,7 +140,7 @@ fn wait(name: &str, wait: &mut Value) {
         *wait = json!([wait[0], "unaccepted"]);
     } else if wait[0] == "timer" {
         seconds(&mut wait[1]);
-    } else if wait[0] != "stored" {
+    } else if wait[0] != "stored" && wait[0] != "access" {
         let options = wait.as_array_mut().unwrap().last_mut().unwrap();
         without_nil(options);
         without_defaults(options);

@@ -66,6 +66,14 @@ pub(super) fn result_of(reader: &mut Reader) -> Result<Wait, Fault> {
     })
 }
 
+/// `["access", granted]`
+pub(super) fn access(reader: &mut Reader) -> Result<Wait, Fault> {
+    reader.array(2, |reader| {
+        reader.skip(1)?;
+        Ok(Wait::Access { granted: reader.boolean("granted is a boolean")? })
+    })
+}
+
 /// A UUID.
 pub(super) fn id(reader: &mut Reader) -> Result<[u8; 16], Fault> {
     const ID: &str = "an id is 16 bytes";

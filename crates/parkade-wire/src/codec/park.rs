@@ -1,6 +1,6 @@
 //! Reads what `PARK` and `READY` share: responses, waits and what follows them.
 
-use super::job::{result_of, stored};
+use super::job::{access, result_of, stored};
 use super::query::{begin, end, query};
 use super::read::Reader;
 use crate::error::Fault;
@@ -59,6 +59,9 @@ pub(super) fn wait_then(wait: Wait, then: Then) -> Result<(Wait, Then), Fault> {
         }
         (Wait::Stored, Then::Answer(_) | Then::Call { .. }) => Err(Fault::payload("stored is only awaited")),
         (Wait::Result { .. }, Then::Answer(Some(_))) => Err(Fault::payload("a job's answer is nil")),
+        (Wait::Access { .. }, Then::Answer(Some(_)) | Then::Call { .. } | Then::Await) => {
+            Err(Fault::payload("access has only answer nil"))
+        }
         (
             Wait::Timer { .. }
             | Wait::Next { .. }
@@ -69,6 +72,7 @@ pub(super) fn wait_then(wait: Wait, then: Then) -> Result<(Wait, Then), Fault> {
             | Wait::Rollback
             | Wait::Stored
             | Wait::Result { .. }
+            | Wait::Access { .. }
             | Wait::Unaccepted { .. },
             _,
         ) => Ok((wait, then)),
@@ -93,6 +97,7 @@ pub(super) fn wait(reader: &mut Reader) -> Result<Wait, Fault> {
         "rollback" => end(&mut whole).map(|()| Wait::Rollback),
         "stored" => stored(&mut whole),
         "result" => result_of(&mut whole),
+        "access" => access(&mut whole),
         _ => Err(Fault::payload("no wait of this core")),
     };
     Ok(known.unwrap_or_else(|fault| Wait::Unaccepted { name: name.to_owned(), why: fault.why }))

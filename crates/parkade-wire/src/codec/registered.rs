@@ -4,9 +4,10 @@ use std::collections::HashSet;
 
 use super::job::{arguments, key as key_of_jobs, name, priority, queue as queue_name, within};
 use super::read::Reader;
-use crate::application::{JobSpec, Missed, QueueOptions, Recurring, When};
+use crate::application::{JobAccess, JobSpec, Missed, QueueOptions, Recurring, When};
 use crate::error::Fault;
 use crate::limits::RETRIES_MAX;
+use crate::wait::CallKind;
 
 const QUEUE: &str = "default";
 const RETRIES: u32 = 3;
@@ -46,7 +47,8 @@ pub(super) fn recurring(reader: &mut Reader) -> Result<Vec<Recurring>, Fault> {
 
 fn job(reader: &mut Reader) -> Result<JobSpec, Fault> {
     let (mut own_name, mut concurrent) = (None, None);
-    let (mut queue, mut retries, mut deadline, mut rank, mut public) = (None, RETRIES, None, 0, true);
+    let (mut queue, mut retries, mut deadline, mut rank) = (None, RETRIES, None, 0);
+    let mut access = JobAccess::default();
     reader.map(|reader, key| {
         match key {
             "name" => own_name = Some(name(reader)?),
@@ -55,7 +57,7 @@ fn job(reader: &mut Reader) -> Result<JobSpec, Fault> {
             "retries" => retries = within(reader, 0..=RETRIES_MAX, "retries are 0 to 1,000,000")?,
             "deadline" => deadline = reader.optional(Reader::seconds)?,
             "priority" => rank = priority(reader)?,
-            "access" => public = is_public(reader)?,
+            "access" => access = self::access(reader)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -67,7 +69,7 @@ fn job(reader: &mut Reader) -> Result<JobSpec, Fault> {
         retries,
         deadline,
         priority: rank,
-        public,
+        access,
     })
 }
 
@@ -79,11 +81,13 @@ fn is_coroutine(reader: &mut Reader) -> Result<bool, Fault> {
     }
 }
 
-fn is_public(reader: &mut Reader) -> Result<bool, Fault> {
+fn access(reader: &mut Reader) -> Result<JobAccess, Fault> {
     match reader.text("access is text")? {
-        "public" => Ok(true),
-        "private" => Ok(false),
-        _ => Err(Fault::payload("access is public or private")),
+        "public" => Ok(JobAccess::Public),
+        "private" => Ok(JobAccess::Private),
+        "sync" => Ok(JobAccess::Asked(CallKind::Sync)),
+        "async" => Ok(JobAccess::Asked(CallKind::Async)),
+        _ => Err(Fault::payload("access is public, private, sync or async")),
     }
 }
 

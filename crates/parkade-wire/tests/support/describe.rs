@@ -154,6 +154,7 @@ fn wait(wait: &Wait) -> Value {
         Wait::Rollback => json!(["rollback", {}]),
         Wait::Stored => json!(["stored"]),
         Wait::Result { job, timeout } => json!(["result", hex(job), map(&[("timeout", json!(timeout))])]),
+        Wait::Access { granted } => json!(["access", granted]),
         Wait::Unaccepted { name, .. } => json!([name, "unaccepted"]),
     }
 }

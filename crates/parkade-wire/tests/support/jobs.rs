@@ -1,6 +1,6 @@
 //! What is told about jobs, as a vector writes it.
 
-use parkade_wire::{Enqueued, ErrorReason, JobSpec, QueueOptions, Recurring, Run, When};
+use parkade_wire::{CallKind, Enqueued, ErrorReason, JobAccess, JobSpec, QueueOptions, Recurring, Run, When};
 use serde_json::{Value, json};
 
 use super::describe::{hex, map};
@@ -40,8 +40,17 @@ pub fn job(job: &JobSpec) -> Value {
         ("retries", json!(job.retries)),
         ("deadline", json!(job.deadline)),
         ("priority", json!(job.priority)),
-        ("access", if job.public { Value::Null } else { json!("private") }),
+        ("access", access(job.access)),
     ])
+}
+
+fn access(access: JobAccess) -> Value {
+    match access {
+        JobAccess::Public => Value::Null,
+        JobAccess::Private => json!("private"),
+        JobAccess::Asked(CallKind::Sync) => json!("sync"),
+        JobAccess::Asked(CallKind::Async) => json!("async"),
+    }
 }
 
 pub fn queue((name, options): &(String, QueueOptions)) -> Value {

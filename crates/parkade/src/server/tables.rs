@@ -171,6 +171,7 @@ pub fn wait(told: WireWait, names: &impl Names) -> Result<(Wait, Option<Asked>),
         WireWait::Result { job, timeout } => {
             Ok((Wait::Job { job: JobId(u128::from_be_bytes(job)), timeout: timeout.map(duration) }, None))
         }
+        WireWait::Access { .. } => Err("\"access\": nobody has asked for a job".to_owned()),
         WireWait::Unaccepted { name, why } => Err(format!("{name:?}: {why}")),
     }
 }

@@ -362,8 +362,8 @@ class Client:
             return self._rehearsal.park(wait, over, own_cursor)
         if isinstance(wait, p.UntilResult):
             return self._rehearse_result(wait, over)
-        if isinstance(wait, p.UntilStored):
-            raise WaitError("only a coroutine waits for that")
+        if isinstance(wait, p.UntilStored | p.Access):
+            raise WaitError("nobody waits for that here")
         return self._rehearsal.park_query(wait, *self._databases.ask(wait, response), over)
 
     def _rehearse_result(self, wait: p.UntilResult, over: Callable[[p.Outcome], None]) -> Parking:

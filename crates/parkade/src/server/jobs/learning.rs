@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use parkade_core::{DeclaredJobs, Event, QueueBounds, WorkerId};
 use parkade_jobs::Command;
-use parkade_wire::{Application, RouteKind};
+use parkade_wire::{Application, JobAccess, RouteKind};
 
 use super::Server;
 use super::asked::Question;
@@ -19,8 +19,7 @@ pub struct Spec {
     /// Seconds; 0 is none, `None` the server's.
     pub deadline: Option<f64>,
     pub priority: i16,
-    /// Clients find it at its address.
-    pub public: bool,
+    pub access: JobAccess,
 }
 
 /// All that it says.
@@ -52,8 +51,8 @@ impl Server {
     pub(in crate::server) fn read_jobs(&mut self, application: &mut Application) -> Result<Told, String> {
         let recurring = std::mem::take(&mut application.recurring).into_iter().map(Entry::read);
         let specs = std::mem::take(&mut application.jobs).into_iter().map(|spec| {
-            let parkade_wire::JobSpec { name, concurrent, queue, retries, deadline, priority, public } = spec;
-            (name.into(), Spec { concurrent, queue: queue.into(), retries, deadline, priority, public })
+            let parkade_wire::JobSpec { name, concurrent, queue, retries, deadline, priority, access } = spec;
+            (name.into(), Spec { concurrent, queue: queue.into(), retries, deadline, priority, access })
         });
         let queues = std::mem::take(&mut application.queues).into_iter().map(|(name, options)| Queue {
             name,

@@ -173,7 +173,7 @@ impl Jobs {
 
     /// Whether clients find jobs of that name. Of one that the application does not know, nobody knows that they may.
     fn is_public(&self, name: &str) -> bool {
-        self.specs.get(name).is_some_and(|spec| spec.public)
+        self.specs.get(name).is_some_and(|spec| spec.access == parkade_wire::JobAccess::Public)
     }
 
     pub fn drop_result(&mut self, job: JobId) {

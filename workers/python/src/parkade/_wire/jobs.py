@@ -89,6 +89,12 @@ class UntilResult(Array, frozen=True, tag="result"):
     options: ResultOptions
 
 
+class Access(Array, frozen=True, tag="access"):
+    """No wait: whether a client may have what it wants of the job that was asked about."""
+
+    granted: bool
+
+
 class Stored(Array, frozen=True, tag="stored"):
     """The ids that the jobs have, in the order they were enqueued."""
 
@@ -116,7 +122,9 @@ class NoResult(Array, frozen=True, tag="no result"):
 
 
 class Job(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """`kind` as a route's; a deadline of 0 is none, None the server's. `access`: whether clients find it by its id."""
+    """`kind` as a route's; a deadline of 0 is none, None the server's. `access`: whether clients find it by its
+    id; `sync` and `async` are functions that are asked.
+    """
 
     name: str
     kind: Literal["sync", "async"]
@@ -124,7 +132,7 @@ class Job(Struct, frozen=True, omit_defaults=True, kw_only=True):
     retries: Retries = 3
     deadline: Seconds | None = None
     priority: Priority = 0
-    access: Literal["public", "private"] = "public"
+    access: Literal["public", "private", "sync", "async"] = "public"
 
     def __post_init__(self) -> None:
         _check_name(self.name)

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw
 
 from ..limits import CHANNEL_NAME_MAX, CREDIT_MAX, INLINE_MAX, MESSAGE_MAX, NAME_MAX
+from .jobs import Access as Access
 from .jobs import Completed as Completed
 from .jobs import Enqueue as Enqueue
 from .jobs import EnqueueOptions as EnqueueOptions
@@ -118,7 +119,7 @@ class Stream(Array, frozen=True, tag="stream"):
     options: StreamOptions
 
 
-Wait: TypeAlias = Timer | Next | Stream | Query | Begin | Commit | Rollback | UntilStored | UntilResult
+Wait: TypeAlias = Timer | Next | Stream | Query | Begin | Commit | Rollback | UntilStored | UntilResult | Access
 
 
 class Answer(Array, frozen=True, tag="answer"):

@@ -8,11 +8,11 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..limits import CREDIT_MAX, THREADS_MAX
+from .jobs import Access, UntilResult, UntilStored
 from .jobs import Job as Job
 from .jobs import Queue as Queue
 from .jobs import QueueOptions as QueueOptions
 from .jobs import Recurring as Recurring
-from .jobs import UntilResult, UntilStored
 from .payloads import Answer, Await, Call, Next, Response, Stream, Then, Timer, Wait
 from .queries import Begin, Commit, Query, Rollback
 from .values import Count, Seconds
@@ -118,6 +118,8 @@ def check_wait(wait: list[Any], then: Then) -> None:
             raise ValueError("a query's answer is nil")
         case (UntilResult(), Answer(response=Response())):
             raise ValueError("a job's answer is nil")
+        case (Access(), Answer(response=Response()) | Call() | Await()):
+            raise ValueError("access has only answer nil")
         case (UntilStored(), Answer() | Call()):
             raise ValueError("that jobs are stored is only awaited")
         case (Begin() | Commit() | Rollback(), Answer() | Call()):
