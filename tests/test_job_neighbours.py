@@ -116,24 +116,18 @@ def test_a_job_that_hangs_is_killed_in_time_and_all_others_run(
 
 
 @pytest.mark.promise(9)
-def test_jobs_that_come_back_from_a_wait_lose_no_attempt_either(serve: Serve, kind: Kind, tmp_path: Path) -> None:
-    check_coming_back(serve, kind, tmp_path, "leave")
-
-
-@pytest.mark.promise(9)
-@pytest.mark.xfail(strict=True, reason="the time that it queues behind a wait counts for its deadline")
-def test_jobs_that_come_back_from_a_wait_outlive_one_that_keeps_their_only_worker(
-    serve: Serve, kind: Kind, tmp_path: Path
+@pytest.mark.parametrize("death", ["leave", "loop", "loop_coroutine"])
+def test_jobs_that_come_back_from_a_wait_lose_no_attempt_either(
+    serve: Serve, kind: Kind, tmp_path: Path, death: str
 ) -> None:
-    check_coming_back(serve, kind, tmp_path, "loop", job_deadline="1s", kill_grace="1s")
-
-
-def check_coming_back(serve: Serve, kind: Kind, folder: Path, death: str, **settings: str) -> None:
-    """Their functions have not begun when this one ends the only worker."""
-    server = serve("neighbours", environment=kind, job_workers=1, folder=folder, **settings)
+    """Their functions have not begun when this one ends the only worker, or keeps it past their deadline."""
+    only_with_a_loop(kind, death)
+    server = serve(
+        "neighbours", environment=kind, job_workers=1, job_deadline="1s", kill_grace=f"{GRACE}s", folder=tmp_path
+    )
     server.ready(1, job_workers=1)
-    ran = Ran(folder)
-    jobs = [*["good_behind_a_wait"] * 40, death]
+    ran = Ran(tmp_path)
+    jobs = [*(f"{name}_behind_a_wait" for name in good_beside(kind, death, 40)), death]
     ids = {f"good {place}": job for place, job in enumerate(asked(server, "good", jobs).answer().json())}
     until_state(server, ids.pop("good 40"), "dead")
     check_good(server, ran, ids)

@@ -44,6 +44,13 @@ def come_back(_: object, line: str) -> None:
 if "CONCURRENT" in os.environ:
 
     @app.job(retries=0)
+    async def good_coroutine_behind_a_wait(line: str, job: Job) -> object:
+        return after(0.05).then(come_back_in_the_loop, line=f"{line} {job.attempt}")
+
+    async def come_back_in_the_loop(_: object, line: str) -> None:
+        note(line)
+
+    @app.job(retries=0)
     async def good_coroutine(line: str, job: Job) -> None:
         note(f"{line} {job.attempt}")
 

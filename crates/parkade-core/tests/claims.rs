@@ -111,6 +111,24 @@ fn the_time_of_a_job_begins_with_its_code() {
 }
 
 #[test]
+fn the_time_after_a_wait_begins_with_the_code_too() {
+    let queued = "ready:1 jobs claimed:r park:r:timer:5s:call jobs claimed:s+endless wait:5s wait:60s";
+    check(queued, "");
+    let again = format!("{queued} return:s");
+    check(&again, "verdict:s:completed done:s call:r:1:elapsed");
+    check(&format!("{again} wait:9999ms"), "");
+    let late = "cancelled:r:Deadline dump:1:Deadline recall:r:1:Deadline verdict:r:retry:DeadlinePassed";
+    let told = Script::run(of_jobs(1), &format!("{again} wait:10s")).told;
+    assert_eq!(sorted(&told), late.split(' ').collect::<Vec<_>>());
+    let in_a_loop = "ready:1:concurrent:9 jobs claimed:r+async code:r park:r:timer:5s:call+async wait:5s";
+    check(in_a_loop, "call:r:1:elapsed");
+    check(&format!("{in_a_loop} wait:60s"), "");
+    check(&format!("{in_a_loop} wait:60s exited:1 ready:2:concurrent:9"), "call:r:2:elapsed");
+    check(&format!("{in_a_loop} code:r wait:9999ms"), "");
+    check(&format!("{in_a_loop} code:r exited:1"), "verdict:r:retry:WorkerDied cancelled:r:WorkerDied start:2");
+}
+
+#[test]
 fn what_waits_for_long_keeps_others_in_the_store() {
     let ahead = "ready:1 jobs claimed:r+endless:more claimed:s:more";
     check(ahead, "claim:1");

@@ -128,6 +128,11 @@ async def forever(job: Job):
         raise
 
 @app.job
+def comes_back(): return after(1).then(go_on)
+
+async def go_on(_): return "here"
+
+@app.job
 async def give_up():
     asyncio.current_task().cancel()
     await asyncio.sleep(0)
@@ -440,6 +445,16 @@ def test_a_plain_job_among_coroutines_sees_that_it_is_cancelled_too(core: StartC
     assert f"BEGAN {skipped}" not in worker.said
     assert worker.answer(GONE).body == "set"
     assert worker.end()[0] == 0
+
+
+def test_what_a_job_goes_on_with_says_that_it_begins_though_it_is_a_coroutine(core: StartCore) -> None:
+    worker = coroutines(core)
+    before = worker.run("comes_back")
+    park = worker.next()[2]
+    stream = worker.number()
+    resume(worker, ["elapsed"], [stream], park.then.function, [park.then.state])
+    assert worker.next()[0] == "RESULT"
+    assert worker.said[-4:] == [f"BEGAN {before}", f"PARK {before}", f"BEGAN {stream}", f"RESULT {stream}"]
 
 
 def test_a_coroutine_that_cancels_itself_has_failed(core: StartCore) -> None:

@@ -110,22 +110,27 @@ impl Core {
             }
         });
         let place = self.entrust(worker, request, &life.work);
-        if matches!(life.work, Work::Job { .. }) && self.holder(worker).has_begun(place) {
+        if self.jobs.is_run(request) && self.holder(worker).has_begun(place) {
             self.start_spell(request, &mut life.journey);
         }
         Life::Running(life.give(worker, place, self.now))
     }
 
-    /// The code of these has begun. The time of a run begins with it: that it was claimed, or sent ahead, early is not its fault.
+    /// The code of these has begun.
     pub(crate) fn units_began(&mut self, begun: impl IntoIterator<Item = RequestId>) {
         for request in begun {
-            let Some(Life::Running(life)) = self.lives.life(request) else { continue };
-            if let (Work::Job { .. }, None, Some(patience)) =
-                (&life.work, life.journey.alarm, life.journey.patience().duration())
-            {
-                let alarm = self.timers.set(self.now + patience, Bell::Life(request));
-                self.lives.running_mut(request).expect("it runs").journey.alarm = Some(alarm);
+            if self.jobs.is_run(request) {
+                self.run_began(request);
             }
+        }
+    }
+
+    /// The time of a run begins with its code, after a wait, too: for how long it queued, or was sent ahead, is not its fault.
+    fn run_began(&mut self, request: RequestId) {
+        let Some(Life::Running(Running { journey, .. })) = self.lives.life(request) else { return };
+        if let (None, Some(patience)) = (journey.alarm, journey.patience().duration()) {
+            let alarm = self.timers.set(self.now + patience, Bell::Life(request));
+            self.lives.running_mut(request).expect("it runs").journey.alarm = Some(alarm);
         }
     }
 
@@ -136,12 +141,9 @@ impl Core {
     }
 
     /// Its worker is gone and had not touched it: it is the next again, for another worker. A job whose server stops is another server's.
-    pub(crate) fn take_back(&mut self, request: RequestId, mut life: Running) -> Life {
-        if matches!(life.work, Work::Job { .. }) {
-            self.silence(&mut life.journey);
-            if !self.staff.is_open() {
-                return self.cancelled(request, life.close(self.now).0, Reason::Stopping);
-            }
+    pub(crate) fn take_back(&mut self, request: RequestId, life: Running) -> Life {
+        if matches!(life.work, Work::Job { .. }) && !self.staff.is_open() {
+            return self.cancelled(request, life.close(self.now).0, Reason::Stopping);
         }
         let place = self.queue_of(request, &life.work).push_front(request);
         Life::Routed(life.return_to(place, self.now))

@@ -137,7 +137,10 @@ impl Core {
                 if let Outcome::Job { job, standing: Standing::Ended } = outcome {
                     self.jobs.results.hold(job);
                 }
-                self.start_spell(request, &mut journey);
+                // The time of a run begins with its code.
+                if !self.jobs.is_run(request) {
+                    self.start_spell(request, &mut journey);
+                }
                 let work = Work::Call { outcome: Box::new(outcome), concurrent };
                 let place = self.queue_of(request, &work).push_back(request);
                 Life::Routed(Routed { journey, place, work })

@@ -180,7 +180,8 @@ impl Worker {
             self.occupying += 1;
         }
         self.credit -= 1;
-        let is_told = occupies || matches!(work, Work::Job { .. });
+        let goes_on = matches!(work, Work::Coroutine);
+        let is_told = occupies || is_job && !goes_on;
         let is_next = !self.is_concurrent() && self.held.count() < self.turns();
         let begun = (is_next || self.is_concurrent() && !is_told).then_some(now);
         self.held.push_back(Held { request, occupies, begun, is_job, ghost: None })

@@ -2,7 +2,7 @@
 //!
 //! `ready:1` worker 1 is ready (`ready:1:concurrent`, `ready:1:sync:8` with a credit of 8, `ready:1:sync:3:b` with the routes of table b),
 //! `failed:1 exited:1 violated:1 credit:1:2 pong:1 heldup:1 leton:1 measured:1:500`, `arrive:a` (`arrive:a:/async`), `left:a operator:a`,
-//! `answer:a begin:a end:a error:a` by whoever holds a (`answer:a:2`: by worker 2), `park:a:timer:2s:answer`, `park:a:next:bids:call`,
+//! `answer:a begin:a end:a error:a` by whoever holds a (`answer:a:2`: by worker 2), `park:a:timer:2s:answer`, `park:a:next:bids:call` (`call+async`),
 //! `park:a:next:bids@1.0:await`, `park:a:stream:bids:answer`, `publish:bids` (`publish:bids:a`: by request a, `publishnothing:a`), `wait:2s`, `reload`, `drain:30s`,
 //! `deaf`: `Effect::Route` is not answered from now on, but by `routed:a:/sync`.
 //!

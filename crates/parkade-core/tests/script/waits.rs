@@ -59,6 +59,7 @@ pub(super) fn sequel(then: &str) -> Then {
     match then {
         "answer" => Then::Answer,
         "call" => Then::Call { concurrent: false },
+        "call+async" => Then::Call { concurrent: true },
         _ => Then::Await,
     }
 }

@@ -208,7 +208,7 @@ impl Model {
         let request = self.request(id);
         request.place = Place::Worker(worker);
         let (deadline_at, queue) = (request.deadline_at(), request.run.as_ref().map(|run| run.queue));
-        let says_so = role == Role::Jobs && self.requests[&id].called.is_none() || !coroutine;
+        let says_so = role == Role::Jobs || !coroutine;
         self.process(worker).hold(now, id, queue, deadline_at, coroutine, !says_so);
         self.begin_what_may(worker);
     }
@@ -232,22 +232,25 @@ impl Model {
         let Some(request) = self.requests.get_mut(&id).filter(|request| request.place == Place::Worker(worker)) else {
             return;
         };
-        let Some(run) = request.run.as_ref().filter(|_| request.called.is_none()) else { return };
+        let Some(run) = &request.run else { return };
+        if request.called.is_some() {
+            self.seen.insert("began after a wait");
+        }
         (request.deadline, request.spell) = (run.policy.and_then(|policy| policy.deadline), now);
         let deadline_at = request.deadline_at();
         self.process(worker).stream(id).expect("it begins").deadline_at = deadline_at;
     }
 
-    /// Its worker is just dying: it may be queued again, if it was not touched (`promises::bury` looks).
+    /// Its worker is just dying: it may be queued again, if it was not touched.
     pub(crate) fn returned(&mut self, id: RequestId) {
-        let dying = self.dying;
-        let request = self.request(id);
-        if matches!(request.place, Place::Worker(worker) if Some(worker) == dying) {
-            request.goes_back();
-        }
+        let Some(dying) = self.dying.filter(|dying| self.request(id).place == Place::Worker(*dying)) else { return };
+        let stream = self.process(dying).stream(id).expect("it holds what it runs");
+        assert!(!stream.told, "begun, and given to another");
+        let now = self.now;
+        self.request(id).goes_back(now);
     }
 
-    /// Its wait ends in a call: from now on it is queued.
+    /// Its wait ends in a call: from now on it is queued, a run for as long as it takes.
     pub fn wake(&mut self, id: RequestId) {
         let (now, drains) = (self.now, self.drains);
         let publishing = self.publishing.clone();
@@ -260,6 +263,7 @@ impl Model {
         let by_it = publishing.filter(|(channel, _)| waiting.channel() == Some(channel));
         request.place = Place::Queue;
         request.spell = now;
+        request.deadline = request.deadline.filter(|_| request.run.is_none());
         request.called = None;
         request.woken = Some(Woken { waiting, at: now, drains, message: by_it.map(|(_, message)| message) });
     }

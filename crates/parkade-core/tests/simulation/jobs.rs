@@ -36,6 +36,7 @@ pub struct Jobs {
     pub found: Option<(RequestId, JobId, Standing)>,
     pub dropped: Option<JobId>,
     pub unfound: Option<RequestId>,
+    pub handed_back: BTreeSet<RequestId>,
     /// The server has ended, and what the store still says is told.
     pub settles: bool,
 }
@@ -72,11 +73,15 @@ impl Request {
         self.enqueued.values().any(|enqueued| *enqueued == Enqueued::Failed)
     }
 
-    /// Its worker is gone and had not touched it. The deadline of a run begins when it does.
-    pub fn goes_back(&mut self) {
+    /// Its worker is gone and had not touched it. The deadline of a run begins when it does; one that comes with other routes begins now.
+    pub fn goes_back(&mut self, now: Moment) {
         self.place = Place::Queue;
-        if let Some(run) = self.run.as_mut().filter(|_| self.called.is_none()) {
-            (run.begun, self.deadline) = (false, None);
+        if self.deadline.is_none() {
+            self.spell = now;
+        }
+        if let Some(run) = &mut self.run {
+            run.begun &= self.called.is_some();
+            self.deadline = None;
         }
     }
 
@@ -182,6 +187,10 @@ impl Model {
             assert!(self.dying.is_some(), "no worker died");
             self.note_death_of(id);
         }
+        if verdict == Verdict::HandedBack {
+            self.returned(id);
+            self.jobs.handed_back.insert(id);
+        }
         let (operated, job_operated) = (self.operated == Some(id), self.jobs.operated);
         let holder = match &self.request(id).place {
             Place::Worker(worker) => Some(*worker),
@@ -193,7 +202,7 @@ impl Model {
         let request = self.request(id);
         let is_stored = !request.is_unstored() && !request.has_failed_to_store();
         let (is_claimed_only, late) = (request.is_claimed_only(), request.deadline_at().is_some_and(|at| at <= now));
-        let running = matches!(request.place, Place::Worker(_));
+        let (running, waits) = (matches!(request.place, Place::Worker(_)), request.waiting().is_some());
         let is_published = !request.unpublished;
         // It would go on, and new code has no jobs.
         let is_left = !running && !is_claimed_only;
@@ -224,8 +233,8 @@ impl Model {
             let tired = run.attempt > policy.retries;
             assert_eq!(tired || run.discarded, is_last, "tried again too often, or not often enough");
         }
-        if failed == Some(Failure::DeadlinePassed) && running {
-            assert!(late, "ended before its deadline");
+        if failed == Some(Failure::DeadlinePassed) && !waits {
+            assert!(late, "ended before its deadline, or while it was queued");
         }
         assert_eq!(run.verdict.replace(verdict), None, "two verdicts");
         let (job, attempt) = (run.job, run.attempt);

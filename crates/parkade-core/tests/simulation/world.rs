@@ -115,7 +115,7 @@ impl World {
                 4 => self.the_store_acts(),
                 _ => self.a_process_acts(),
             }
-            assert!(self.now < over + Duration::from_secs(20) || self.model.exited.is_some(), "the drain does not end");
+            assert!(self.now < over + Duration::from_secs(60) || self.model.exited.is_some(), "the drain does not end");
         }
         panic!("the drain does not end");
     }
@@ -130,6 +130,7 @@ impl World {
         self.model.databases.cancelled.clear();
         self.model.databases.released.clear();
         self.model.jobs.stored = None;
+        self.model.jobs.handed_back.clear();
         self.model.jobs.has_reason |=
             matches!(event, Event::Tick | Event::JobsReady { .. } | Event::QueuesConfigured { .. });
         if self.ticked {

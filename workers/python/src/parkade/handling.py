@@ -86,7 +86,9 @@ class Handling:
 
         if job is not None:
             call = partial(_prepared, prepare)
-            return attempt_async(job, call) if found.asynchronous else Plain(partial(attempt, job, call))
+            if found.asynchronous:
+                return Deferred(partial(attempt_async, job, call))
+            return Plain(partial(attempt, job, call))
         if found.asynchronous:
             return self._call_async(prepare, raw, request)
         if self._all_async:
