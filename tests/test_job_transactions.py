@@ -221,6 +221,24 @@ def test_nobody_can_wait_for_it_in_the_block(shop: Shop, way: str) -> None:
         assert shop.ran.lines()[0] == "no result: missing"
 
 
+def test_a_transaction_that_comes_before_the_store_is_open_waits_for_it(shop: Shop) -> None:
+    def in_state(**wanted: str) -> int:
+        return sum(wanted.items() <= row.items() for row in shop.postgres.activity())
+
+    with shop.postgres.connected(shop.name) as other:
+        other.execute("begin; create schema parkade")
+        server = shop.serve()
+        until("the store waits for its schema", lambda: in_state(wait_event_type="Lock"))
+        stays, leaves = (begin(server, order(line), {"enqueue": line}) for line in ("stays", "leaves"))
+        until("both have done all but commit", lambda: in_state(state="idle in transaction") == 2)
+        leaves.close()
+        until("who left is rolled back", lambda: in_state(state="idle in transaction") == 1)
+        other.execute("rollback")
+    (job,) = stays.answer().json()
+    assert result(server, job).text == "stays"
+    assert (shop.orders(), shop.bodies()) == (["stays"], 1)
+
+
 def test_a_server_that_the_others_took_for_lost_refuses_for_a_moment(shop: Shop) -> None:
     server = shop.serve()
     ids(server, order("one"), {"enqueue": "one"})

@@ -48,15 +48,12 @@ pub enum Probe {
 }
 
 impl PostgresStore {
-    /// Refused while it is not known where the jobs are.
-    pub fn within(&self) -> Result<Within, Fault> {
+    /// `None`: it is being opened, so nobody knows yet where the jobs are. That ends: it is open then, or refuses.
+    pub fn within(&self) -> Result<Option<Within>, Fault> {
         if let Some(fault) = self.upkeep.refusal() {
             return Err(fault);
         }
-        if !self.upkeep.is_open() {
-            return Err(Fault::Unavailable("its database has not been reached yet".into()));
-        }
-        Ok(Within { clock: self.clock(), boot: self.upkeep.boot() })
+        Ok(self.upkeep.is_open().then(|| Within { clock: self.clock(), boot: self.upkeep.boot() }))
     }
 }
 

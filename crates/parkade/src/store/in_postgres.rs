@@ -80,7 +80,7 @@ impl InPostgres {
         Ok(())
     }
 
-    pub fn within(&self) -> Result<Within, Fault> {
+    pub fn within(&self) -> Result<Option<Within>, Fault> {
         self.postgres.within()
     }
 

@@ -96,8 +96,8 @@ impl Store {
         Ok(())
     }
 
-    /// What a transaction on its database is given to enqueue jobs. `None`: no transaction can be.
-    pub fn within(&self) -> Option<Result<postgres::Within, Fault>> {
+    /// What a transaction on its database is given to enqueue jobs; nothing yet while it is being opened. `None`: no transaction can be.
+    pub fn within(&self) -> Option<Result<Option<postgres::Within>, Fault>> {
         match &self.place {
             Place::File(_) => None,
             Place::Postgres(postgres) => Some(postgres.within()),

@@ -88,6 +88,8 @@ pub struct Jobs {
     shut: Option<Shut>,
     /// Transactions that enqueue jobs and commit, by the statement that they are at.
     committing: HashMap<parkade_sql::QueryId, Committing>,
+    /// Those that wait until the store is open: each holds a connection, so there are never many.
+    early: Vec<Committing>,
     statements: u64,
     /// The databases by whose transactions jobs can be enqueued, and those whose role may not do it.
     homes: HashSet<DatabaseId>,
@@ -130,6 +132,7 @@ impl Jobs {
             ends: Vec::new(),
             shut: None,
             committing: HashMap::new(),
+            early: Vec::new(),
             statements: 0,
             homes: HashSet::new(),
             closed: HashSet::new(),
@@ -217,6 +220,7 @@ impl Server {
             self.jobs.store.turn(&mut replies)?;
         }
         self.jobs.replies = self.hear(replies, share, Self::hear_store);
+        self.begin_the_early();
         if self.jobs.store.take_hint() {
             self.tell(Event::JobsReady { after: None });
         }

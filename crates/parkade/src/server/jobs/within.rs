@@ -6,7 +6,7 @@
 //!    └─ no PostgreSQL ──────────────────────────────▶ Committing ──▶ given to the store
 //! ```
 //!
-//! Whatever fails on the way rolls back, and is how the COMMIT has ended.
+//! Whatever fails on the way rolls back, and is how the COMMIT has ended. One that comes while the store is being opened waits for that.
 
 use parkade_core::{DatabaseId, Event, QueryId, RequestId, StoreFault, WorkerId};
 use parkade_jobs::postgres::{Placed, Probe, Within, enqueued, looked_up, probed};
@@ -109,13 +109,28 @@ impl Server {
             let told = format!("a transaction enqueues at most {JOBS_COUNT_MAX} jobs, with {JOBS_BYTES_MAX} bytes");
             return self.roll_back(&committing, End::Failed(Failure::new(FailureKind::TooLarge, told)));
         }
+        self.begin_committing(committing);
+    }
+
+    /// By the transaction itself, where its database may be the one that holds the jobs. As long as the store is being opened nobody can tell.
+    fn begin_committing(&mut self, committing: Committing) {
         match self.jobs.store.within() {
-            Some(within) if self.databases.is_postgres(database) => match within {
+            Some(within) if self.databases.is_postgres(committing.database) => match within {
                 Err(fault) => self.roll_back(&committing, refused(&fault)),
-                Ok(within) if self.jobs.homes.contains(&database) => self.enqueue_by(committing, within),
-                Ok(within) => self.ask_within(committing, Stage::Probing(within), Within::probe()),
+                Ok(None) => self.jobs.early.push(committing),
+                Ok(Some(within)) if self.jobs.homes.contains(&committing.database) => {
+                    self.enqueue_by(committing, within);
+                }
+                Ok(Some(within)) => self.ask_within(committing, Stage::Probing(within), Within::probe()),
             },
             _ => self.commit(committing, false),
+        }
+    }
+
+    /// The store may be open now.
+    pub(super) fn begin_the_early(&mut self) {
+        for committing in std::mem::take(&mut self.jobs.early) {
+            self.begin_committing(committing);
         }
     }
 
@@ -240,6 +255,11 @@ impl Server {
 
     /// Whether the COMMIT has not been asked for yet: then it will not be.
     pub(in crate::server) fn cancel_committing(&mut self, commit: QueryId) -> bool {
+        if let Some(at) = self.jobs.early.iter().position(|early| early.commit == commit) {
+            let early = self.jobs.early.swap_remove(at);
+            self.roll_back(&early, End::Cancelled);
+            return true;
+        }
         let mut all = self.jobs.committing.iter();
         let Some((statement, committing)) = all.find(|(_, committing)| committing.commit == commit) else {
             return false;
