@@ -1,6 +1,6 @@
 """What the soak asks for: each statement carries the number of its request, and gives it back."""
 
-from parkade import App, Rows, query, transaction
+from parkade import App, Rows, channel, query, transaction
 
 app = App()
 
@@ -71,3 +71,24 @@ def late(number: int, milliseconds: int) -> object:
 @app.get("/wrong/{number}/{nothing}")
 def wrong(number: int, nothing: int) -> object:
     return query(f"select {number} / 0 /* pk:{number} */")
+
+
+class RollBack(Exception):
+    """What a transaction is left by so that nothing of it stays."""
+
+
+@app.get("/hold/{number}/{commits}")
+async def hold(number: int, commits: int) -> object:
+    """A transaction that stays open until it is told to go on; then it commits or rolls back."""
+    async with transaction() as t:
+        await t.query(f"insert into held values ({number}, {bool(commits)}) /* pk:{number} */")
+        await channel(f"held/{commits}").next(timeout=60)
+        if not commits:
+            raise RollBack(number)
+    return {"n": number}
+
+
+@app.get("/go/{number}/{commits}")
+def go(number: int, commits: int) -> object:
+    channel(f"held/{commits}").publish(str(number))
+    return {"n": number}

@@ -28,7 +28,7 @@ class Served:
         self._command = [
             *(str(binary()), "serve", f"{HERE / 'application.py'}:app"),
             *("--bind", f"127.0.0.1:{port}", "--admin", f"127.0.0.1:{admin}", "--workers", str(workers)),
-            *("--python", str(ROOT / ".venv" / "bin" / "python")),
+            *("--python", str(python())),
             *("--database", url, "--database-slots", str(slots)),
         ]
         self._process: subprocess.Popen[bytes] | None = None
@@ -88,3 +88,9 @@ class Served:
 def binary() -> Path:
     """As the other tests: `PARKADE_BIN`, absolute or relative to the root of the repository."""
     return ROOT / os.environ.get("PARKADE_BIN", ".venv/bin/parkade")
+
+
+def python() -> Path:
+    """The one beside the binary has the binary's package; else that of the repository."""
+    beside = binary().parent / "python"
+    return beside if beside.exists() else ROOT / ".venv" / "bin" / "python"
