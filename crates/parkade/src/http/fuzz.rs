@@ -1,7 +1,7 @@
 //! What strangers send, changed at random: nothing panics, what is read whole is read the same in pieces, and what is taken keeps the rules.
 
 #[path = "../../../../fuzz/fuzzing.rs"]
-mod fuzzing;
+pub(super) mod fuzzing;
 
 use std::net::IpAddr;
 

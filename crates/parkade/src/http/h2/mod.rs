@@ -1,6 +1,8 @@
 //! HTTP/2 in clear text, by hyper: each connection is a task, each stream a request like any other.
 
 mod exchange;
+#[cfg(test)]
+mod fuzz;
 mod outgoing;
 mod patience;
 
@@ -127,6 +129,7 @@ where
         stall: limits.write_stall,
         open: Arc::new(Mutex::new(Open::default())),
         all: Arc::clone(&shared.stream_count),
+        panics: Arc::clone(&shared.panic_count),
     };
     let open = Arc::clone(&executor.open);
     let (mut patience, farewell) = (limits.idle_time, limits.write_stall);
@@ -178,6 +181,7 @@ struct Streams {
     open: Arc<Mutex<Open>>,
     /// Those of all connections.
     all: Arc<AtomicUsize>,
+    panics: Arc<AtomicUsize>,
 }
 
 /// The streams of a connection that have not ended.
@@ -206,7 +210,8 @@ impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Streams
     fn execute(&self, stream: F) {
         lock(&self.open).count += 1;
         self.all.fetch_add(1, Ordering::Relaxed);
-        let opened = Opened { of_connection: Arc::clone(&self.open), of_all: Arc::clone(&self.all) };
+        let (of_connection, of_all) = (Arc::clone(&self.open), Arc::clone(&self.all));
+        let opened = Opened { of_connection, of_all, panics: Arc::clone(&self.panics) };
         let watched = patience::watch(stream, self.stall);
         tokio::spawn(async move {
             watched.await;
@@ -215,14 +220,16 @@ impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Streams
     }
 }
 
-/// Counts its stream as ended when dropped.
+/// Counts its stream as ended when dropped, and by a panic as broken.
 struct Opened {
     of_connection: Arc<Mutex<Open>>,
     of_all: Arc<AtomicUsize>,
+    panics: Arc<AtomicUsize>,
 }
 
 impl Drop for Opened {
     fn drop(&mut self) {
+        self.panics.fetch_add(usize::from(std::thread::panicking()), Ordering::Relaxed);
         self.of_all.fetch_sub(1, Ordering::Relaxed);
         let mut open = lock(&self.of_connection);
         open.count -= 1;
