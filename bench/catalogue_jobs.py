@@ -84,6 +84,10 @@ def gate(folder: Path) -> Path:
     return folder / "gate"
 
 
+def kept_file(folder: Path) -> Path:
+    return folder / "kept"
+
+
 def is_parkade(recipe: Recipe) -> bool:
     return recipe.name.startswith(PARKADE)
 
@@ -103,6 +107,7 @@ def _told(recipe: Recipe, folder: Path) -> Recipe:
         f"LOG_FILE={log_file(folder)}",
         f"JOBS_FILE={jobs_file(folder)}",
         f"JOBS_GATE={gate(folder)}",
+        f"JOBS_KEPT={kept_file(folder)}",
     ]
     return replace(recipe, command=lambda ports: ["env", *settings, *recipe.command(ports)])
 

@@ -7,19 +7,23 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from behind import Client, rate
-from catalogue_jobs import WORKERS, gate, jobs_file
+from behind import Client, rate, size, until
+from catalogue_jobs import WORKERS, gate, jobs_file, kept_file
 from servers import Server, Unavailable
 
 IN_ONE_REQUEST = 1_000
 SECONDS_MAX = 180
+KEPT_SECONDS_MAX = 30
 
 
-def fill(server: Server, count: int) -> float:
-    """Enqueues so many behind those that keep the workers; gives the jobs a second."""
+def fill(server: Server, place: Path, count: int) -> float:
+    """Enqueues so many behind those that keep the workers; gives the jobs a second.
+
+    All workers are kept before: one that is being started would take the processors."""
     client = Client(server)
     for _ in range(WORKERS):
         client.post("/hold")
+    until("the workers of jobs are kept", lambda: size(kept_file(place)) == WORKERS, KEPT_SECONDS_MAX)
     began = time.monotonic()
     for first in range(0, count, IN_ONE_REQUEST):
         client.post(f"/fill?count={min(IN_ONE_REQUEST, count - first)}&first={first}")

@@ -8,6 +8,7 @@ from parkade import App, Job
 
 FILE = os.open(os.environ["JOBS_FILE"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 GATE = Path(os.environ["JOBS_GATE"])
+KEPT = os.open(os.environ["JOBS_KEPT"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
 app = App()
 
@@ -19,6 +20,7 @@ def trivial(number: int) -> None:
 
 @app.job(priority=1_000, deadline=0)
 def hold(job: Job) -> None:
+    os.write(KEPT, b".")
     while not GATE.exists() and not job.cancelled:
         time.sleep(0.005)
 

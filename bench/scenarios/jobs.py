@@ -95,7 +95,7 @@ def _ours(cluster: Cluster | None = None) -> Sample:
     if cluster:
         catalogue.cleared(cluster)
     with folder() as place, started(catalogue.parkade_jobs(place, cluster)) as server:
-        enqueued = queued.fill(server, COUNT)
+        enqueued = queued.fill(server, place, COUNT)
         if cluster:
             cluster.ask("analyze")
         before = server.cpu_seconds()

@@ -76,7 +76,7 @@ def _run(count: int) -> Sample:
     with folder() as place:
         recipe = catalogue.parkade_jobs(place)
         with started(recipe) as server:
-            enqueued = queued.fill(server, count)
+            enqueued = queued.fill(server, place, count)
         gate(place).touch()
         began = time.monotonic()
         with started(recipe) as server:

@@ -8,6 +8,7 @@ use parkade_wire::{Application as Told, JobSpec, Route, RouteKind};
 use crate::cli::Application;
 use crate::error::Error;
 use crate::serve;
+use crate::share::Share;
 use crate::terminal;
 use crate::workers::{WorkerEvent, Workers};
 
@@ -45,7 +46,7 @@ async fn load(application: &Application) -> Result<Told, Error> {
         workers.ready().await?;
         let mut events = Vec::new();
         // Nobody else waits; there is only one to be read from.
-        workers.turn(&mut events, std::time::Instant::now())?;
+        workers.turn(&mut events, &mut Share::endless())?;
         for event in events {
             match event {
                 WorkerEvent::Ready { application, .. } => {

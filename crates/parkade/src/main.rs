@@ -16,6 +16,7 @@ mod log;
 mod poll;
 mod serve;
 mod server;
+mod share;
 mod status_view;
 mod store;
 mod terminal;

@@ -105,10 +105,9 @@ impl Core {
         let now = self.now;
         let holder = self.holder(worker);
         let held = holder.release(now, place);
-        let next = holder.begin_next(now);
         let watched = holder.stage != Stage::Ready || holder.is_worn(now);
         self.staff.attention |= watched || !self.staff.is_open();
-        self.units_began(next);
+        self.next_begin(worker);
         held
     }
 

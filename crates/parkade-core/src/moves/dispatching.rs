@@ -99,7 +99,8 @@ impl Core {
 
     pub(crate) fn give(&mut self, request: RequestId, mut life: Routed, worker: WorkerId) -> Life {
         self.leave_queue(request, &life);
-        if !self.jobs.is_run(request) {
+        let is_run = self.jobs.is_run(request);
+        if !is_run {
             self.queue_rate.started(self.now);
         }
         self.effects.push(match &life.work {
@@ -110,18 +111,24 @@ impl Core {
             }
         });
         let place = self.entrust(worker, request, &life.work);
-        if self.jobs.is_run(request) && self.holder(worker).has_begun(place) {
+        if is_run && self.holder(worker).has_begun(place) {
             self.start_spell(request, &mut life.journey);
         }
         Life::Running(life.give(worker, place, self.now))
     }
 
-    /// The code of these has begun.
-    pub(crate) fn units_began(&mut self, begun: impl IntoIterator<Item = RequestId>) {
-        for request in begun {
-            if self.jobs.is_run(request) {
-                self.run_began(request);
-            }
+    /// Whatever this worker may begin by now has begun.
+    pub(crate) fn next_begin(&mut self, worker: WorkerId) {
+        let now = self.now;
+        while let Some(next) = self.holder(worker).begin_next(now) {
+            self.note_begun(next);
+        }
+    }
+
+    /// Its code has begun.
+    pub(crate) fn note_begun(&mut self, request: RequestId) {
+        if self.jobs.is_run(request) {
+            self.run_began(request);
         }
     }
 

@@ -100,8 +100,8 @@ impl Core {
         match self.roster.find_mut(worker) {
             Some(worker) if worker.ready.is_some() => {
                 worker.grant(delta);
-                let next = worker.begin_next(self.now);
-                self.units_began(next);
+                let worker = worker.id;
+                self.next_begin(worker);
             }
             Some(_) | None => self.counts.refused_events.add(Refused::OutOfTurn),
         }
@@ -116,7 +116,7 @@ impl Core {
             return self.counts.refused_events.add(Refused::NotHeld);
         };
         if holder.begin(now, place) {
-            self.units_began([request]);
+            self.note_begun(request);
         }
     }
 

@@ -239,20 +239,16 @@ impl Worker {
         self.held.value(place).begun.is_some()
     }
 
-    /// A worker that is at one at a time begins the next when it has closed one, or has put one aside. Returns those that begin now.
-    pub(crate) fn begin_next(&mut self, now: Moment) -> Vec<RequestId> {
+    /// A worker that is at one at a time begins the next when it has closed one, or has put one aside. Returns one that begins now, as long as
+    /// there is another.
+    pub(crate) fn begin_next(&mut self, now: Moment) -> Option<RequestId> {
         if self.is_concurrent() {
-            return Vec::new();
+            return None;
         }
-        let next = self.held.iter().take(self.turns()).filter(|(_, held)| held.begun.is_none());
-        let next: Vec<Place> = next.map(|(place, _)| place).collect();
-        next.into_iter().map(|place| self.begin_at(now, place)).collect()
-    }
-
-    fn begin_at(&mut self, now: Moment, place: Place) -> RequestId {
+        let (place, _) = self.held.iter().take(self.turns()).find(|(_, held)| held.begun.is_none())?;
         let held = self.held.value_mut(place);
         held.begun = Some(now);
-        held.request
+        Some(held.request)
     }
 
     /// How many of the first a worker that is at one at a time may have begun.

@@ -29,6 +29,7 @@ use super::tick::Tick;
 use super::{HttpEvent, Setup};
 use crate::complaints::Complaints;
 use crate::poll::PollSet;
+use crate::share::Share;
 use parkade_core::RequestId;
 
 /// Tokens from here on are listeners; below are slots of the slab.
@@ -170,14 +171,13 @@ impl Lot {
         departures: &mut Vec<Departure>,
     ) -> io::Result<()> {
         self.tell_time();
-        let until = Instant::now() + TURN_TIME;
         // First those from earlier turns. A slot of theirs that another connection has taken since is looked at for nothing.
         let mut again = std::mem::take(&mut self.again);
         self.again = again.split_off(again.len().min(TURN_EVENTS_MAX));
         for slot in again {
             self.advance(slot, roll, events, departures);
         }
-        self.hear_sockets(until, roll, events, departures)?;
+        self.hear_sockets(roll, events, departures)?;
         self.let_go(roll, events, departures);
         self.go_on_sweeping(roll, events);
         if self.accepting == Accepting::Full && !self.is_full() {
@@ -195,11 +195,11 @@ impl Lot {
     /// after them in the same moment need not wait until they have gone.
     fn hear_sockets(
         &mut self,
-        until: Instant,
         roll: &mut Roll,
         events: &mut Vec<HttpEvent>,
         departures: &mut Vec<Departure>,
     ) -> io::Result<()> {
+        let mut share = Share::of(TURN_TIME);
         loop {
             if self.told.is_empty() {
                 self.take_told()?;
@@ -208,12 +208,12 @@ impl Lot {
             let mut told = std::mem::take(&mut self.told).into_iter();
             for (token, readable, writable, far) in told.by_ref() {
                 self.was_told(token, readable, writable, far, (roll, events, departures));
-                if Instant::now() >= until {
+                if share.is_over() {
                     break;
                 }
             }
             self.told = told.collect();
-            if !is_full || !self.told.is_empty() || Instant::now() >= until {
+            if !is_full || !self.told.is_empty() {
                 return Ok(());
             }
         }
@@ -222,10 +222,10 @@ impl Lot {
     /// Ends connections whose clients have left, as many as go into their share of the turn: closing a socket takes the kernel longer than
     /// reading from one. A slot that another connection has taken since is looked at for nothing.
     fn let_go(&mut self, roll: &mut Roll, events: &mut Vec<HttpEvent>, departures: &mut Vec<Departure>) {
-        let until = Instant::now() + LEAVING_TIME;
+        let mut share = Share::of(LEAVING_TIME);
         while let Some(slot) = self.leaving.pop_front() {
             self.advance(slot, roll, events, departures);
-            if Instant::now() >= until {
+            if share.is_over() {
                 break;
             }
         }
@@ -484,14 +484,14 @@ impl Lot {
 
     fn go_on_sweeping(&mut self, roll: &mut Roll, events: &mut Vec<HttpEvent>) {
         let Some(begun) = self.sweeping.take() else { return };
-        let until = Instant::now() + LEAVING_TIME;
+        let mut share = Share::of(LEAVING_TIME);
         // None of its slots lies behind what it has room for.
         for slot in begun..self.connections.capacity() {
             match self.with(slot, Connection::expire) {
                 None | Some(Step::Stay | Step::Arrived(..) | Step::Http2) => {}
                 Some(step @ (Step::Left(_) | Step::Close)) => self.step(slot, step, roll, events, &mut Vec::new()),
             }
-            if Instant::now() >= until {
+            if share.is_over() {
                 self.sweeping = Some(slot + 1);
                 return;
             }

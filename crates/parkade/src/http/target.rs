@@ -32,8 +32,12 @@ impl<'a> Target<'a> {
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let path = if path.is_empty() { "/" } else { path };
         // No name has a NUL in it, and whatever is written in C ends there.
-        if path.contains("%00") { Err(Fault::BadTarget) } else { Ok(Self { authority, path, query }) }
+        if names_nul(path) { Err(Fault::BadTarget) } else { Ok(Self { authority, path, query }) }
     }
+}
+
+fn names_nul(path: &str) -> bool {
+    memchr::memchr_iter(b'%', path.as_bytes()).any(|at| path[at + 1..].starts_with("00"))
 }
 
 fn absolute(raw: &str) -> Result<(Option<&str>, &str), Fault> {

@@ -29,16 +29,18 @@ use crate::clock::Clock;
 use crate::databases::{DatabaseEvent, Databases};
 use crate::http::{FIRST_REQUEST_TIME, Http, HttpEvent, SWEEP_INTERVAL};
 use crate::log::AccessLog;
+use crate::share::Share;
 use crate::workers::{WorkerEvent, Workers};
 use client_text::ClientText;
 use exchange::{Exchanges, Kept};
 pub use jobs::Jobs;
+use limits::SHARE;
 use messages::Messages;
 use parkade_wire::Response;
 use put_off::PutOff;
 use queries::{Asked, Queries};
 use tables::Tables;
-use turns::{Part, Share, Turns};
+use turns::{Part, Turns};
 
 /// Turns between two looks at what else the runtime has to do (admin, HTTP/2, signals).
 const TURNS_WITHOUT_YIELD: u32 = 8;
@@ -223,7 +225,8 @@ impl Server {
                 _ = sweep.tick() => Woken::Sweep,
                 _ = measure.tick() => Woken::Measure,
             };
-            self.turns.begin(self.clock.now());
+            self.now = self.clock.now();
+            self.turns.begin(self.now);
             self.wake(woken);
             self.turn()?;
             self.turns.end(self.clock.now());
@@ -260,8 +263,12 @@ impl Server {
         self.did(part, 1);
     }
 
+    /// A part of the turn is done, and the next begins. The clock is not read for a part with nothing in it.
     fn did(&mut self, part: Part, count: usize) {
-        self.turns.did(self.clock.now(), part, count);
+        if count > 0 {
+            self.now = self.clock.now();
+            self.turns.did(self.now, part, count);
+        }
     }
 
     /// Whether shares of a turn were over before everything was done.
@@ -276,11 +283,22 @@ impl Server {
         self.turn_clients()?;
         self.turn_workers()?;
         self.turn_databases()?;
-        self.turn_jobs(Share::begin())?;
-        self.did(Part::Jobs, 1);
-        self.now = self.clock.now();
+        let count = self.turn_jobs(Share::of(SHARE))?;
+        self.did(Part::Jobs, count);
+        self.turn_timers();
+        self.workers.flush();
+        if !self.put_off.is_empty() {
+            self.did(Part::Sending, 1);
+            let count = self.go_on(Share::of(SHARE));
+            self.did(Part::Answers, count);
+        }
+        Ok(())
+    }
+
+    fn turn_timers(&mut self) {
         if self.core.next_due().is_some_and(|due| due <= self.now) {
             self.tell(Event::Tick);
+            self.did(Part::Timers, 1);
         }
         for worker in std::mem::take(&mut self.failed_starts) {
             self.tell(Event::WorkerExited { worker });
@@ -289,14 +307,6 @@ impl Server {
             self.drain_at = None;
             self.tell(Event::Drain { grace: self.grace });
         }
-        self.did(Part::Timers, 1);
-        self.workers.flush();
-        self.did(Part::Sending, 1);
-        if !self.put_off.is_empty() {
-            let count = self.go_on(Share::begin());
-            self.did(Part::Answers, count);
-        }
-        Ok(())
     }
 
     fn turn_clients(&mut self) -> io::Result<()> {
@@ -305,9 +315,8 @@ impl Server {
             self.http.turn(&mut said)?;
             self.did(Part::Sockets, said.len());
         }
-        self.now = self.clock.now();
         let count = said.len();
-        self.said = self.hear(said, Share::begin(), Self::hear_http);
+        self.said = self.hear(said, Share::of(SHARE), Self::hear_http);
         self.did(Part::Requests, count - self.said.len());
         Ok(())
     }
@@ -315,18 +324,20 @@ impl Server {
     fn turn_workers(&mut self) -> io::Result<()> {
         let mut told = std::mem::take(&mut self.told);
         if told.is_empty() {
-            self.workers.turn(&mut told, Share::begin().end())?;
+            self.workers.turn(&mut told, &mut Share::of(SHARE))?;
             self.did(Part::Links, told.len());
         }
-        self.now = self.clock.now();
         let count = told.len();
-        self.told = self.hear(told, Share::begin(), Self::hear_worker);
+        self.told = self.hear(told, Share::of(SHARE), Self::hear_worker);
         self.did(Part::Frames, count - self.told.len());
         Ok(())
     }
 
     /// Hears one after the other until the share is over; gives what is left.
-    fn hear<T>(&mut self, mut events: Vec<T>, share: Share, hear: impl Fn(&mut Self, T)) -> Vec<T> {
+    fn hear<T>(&mut self, mut events: Vec<T>, mut share: Share, hear: impl Fn(&mut Self, T)) -> Vec<T> {
+        if events.is_empty() {
+            return events;
+        }
         let mut rest = events.drain(..);
         for event in rest.by_ref() {
             hear(self, event);
@@ -349,7 +360,7 @@ impl Server {
             self.databases.turn(self.clock.at(self.now), &mut reported)?;
         }
         let count = reported.len();
-        let mut left = self.hear(reported, Share::begin(), Self::hear_database);
+        let mut left = self.hear(reported, Share::of(SHARE), Self::hear_database);
         left.append(&mut self.reported);
         self.reported = left;
         self.did(Part::Databases, count);

@@ -9,7 +9,7 @@ use parkade_core::{Effect, RequestId};
 
 use super::Server;
 use super::limits::{ANSWERS_AT_A_TIME, EFFECTS_AT_ONCE};
-use super::turns::Share;
+use crate::share::Share;
 
 #[derive(Debug, Default)]
 pub struct PutOff {
@@ -56,13 +56,12 @@ impl PutOff {
 
 impl Server {
     /// Goes on with what was put off. How many effects that were.
-    pub(super) fn go_on(&mut self, share: Share) -> usize {
+    pub(super) fn go_on(&mut self, mut share: Share) -> usize {
         let mut count = 0;
         while let Some(effect) = self.put_off.next() {
-            let is_large = recipients(&effect) > 1;
             self.act(effect);
             count += 1;
-            if (is_large || count % ANSWERS_AT_A_TIME == 0) && share.is_over() {
+            if share.is_over() {
                 break;
             }
         }

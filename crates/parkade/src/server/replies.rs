@@ -7,10 +7,10 @@ use parkade_core::{Cursor, Event, MessageId, Refusal, RequestId, RouteId};
 use super::exchange::Kept;
 use super::messages::Event as StreamEvent;
 use super::tables::Standing;
-use super::turns::Share;
 use super::{Hand, Server, refusal};
 use crate::http::Purpose;
 use crate::http::answer::{BadAnswer, Field};
+use crate::share::Share;
 
 /// Clients of streams that end come back after a moment drawn from this range, so that they do not all come at once.
 const RETRY_MILLISECONDS: std::ops::Range<u32> = 1_000..5_000;

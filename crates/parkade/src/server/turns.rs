@@ -3,11 +3,11 @@
 //! One thread decides, so whatever takes long in one turn delays everybody else. Each part of a turn has a share of time; what is left over is
 //! left for the next turn. A turn that takes long all the same is counted and told.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parkade_core::Moment;
 
-use super::limits::{SHARE, TOLD_INTERVAL, TURN_LONG, TURN_TOO_LONG};
+use super::limits::{TOLD_INTERVAL, TURN_LONG, TURN_TOO_LONG};
 
 /// What a turn did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,29 +39,6 @@ pub struct Turns {
     untold_count: u64,
 }
 
-/// When a part of a turn is to give way to the others.
-#[derive(Debug, Clone, Copy)]
-pub struct Share(Instant);
-
-impl Share {
-    pub fn begin() -> Self {
-        Self(Instant::now() + SHARE)
-    }
-
-    /// Where nobody else is waiting.
-    pub fn endless() -> Self {
-        Self(Instant::now() + Duration::from_secs(86_400 * 365))
-    }
-
-    pub fn is_over(self) -> bool {
-        Instant::now() >= self.0
-    }
-
-    pub fn end(self) -> Instant {
-        self.0
-    }
-}
-
 impl Turns {
     pub fn begin(&mut self, now: Moment) {
         (self.began, self.marked, self.most) = (now, now, None);
@@ -76,7 +53,9 @@ impl Turns {
         }
     }
 
+    /// The last part is sending: it is not told of apart.
     pub fn end(&mut self, now: Moment) {
+        self.did(now, Part::Sending, 1);
         let took = now.since(self.began);
         self.longest = self.longest.max(took);
         if took >= TURN_LONG {

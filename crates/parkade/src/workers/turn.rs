@@ -8,14 +8,15 @@ use tokio::time::Instant;
 use super::event::WorkerEvent;
 use super::session::Audience;
 use super::{REPORTS, Workers};
+use crate::share::Share;
 
 impl Workers {
-    /// Takes what the workers have to say, of each a bounded part, and of further ones nothing from `until` on.
-    pub fn turn(&mut self, events: &mut Vec<WorkerEvent>, until: std::time::Instant) -> io::Result<()> {
+    /// Takes what the workers have to say, of each a bounded part, until the share is over.
+    pub fn turn(&mut self, events: &mut Vec<WorkerEvent>, share: &mut Share) -> io::Result<()> {
         self.forget();
         self.notice()?;
         self.take_reports();
-        self.read(events, until);
+        self.read(events, share);
         if !self.ending.is_empty() {
             self.end(events);
         }
@@ -56,15 +57,15 @@ impl Workers {
         }
     }
 
-    /// At least one; who is not read any more comes first in the next turn.
-    fn read(&mut self, events: &mut Vec<WorkerEvent>, until: std::time::Instant) {
+    /// Who is not read any more comes first in the next turn.
+    fn read(&mut self, events: &mut Vec<WorkerEvent>, share: &mut Share) {
         let mut unread = std::mem::take(&mut self.readable).into_iter();
         let mut again = Vec::new();
         for id in unread.by_ref() {
             if self.read_from(id, events) {
                 again.push(id);
             }
-            if std::time::Instant::now() >= until {
+            if share.is_over() {
                 break;
             }
         }

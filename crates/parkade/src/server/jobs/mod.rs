@@ -22,7 +22,7 @@ use parkade_jobs::sqlite::OpenError;
 use parkade_jobs::{Command, Counts, Fault, Reply, Tag};
 
 use super::Server;
-use super::turns::Share;
+use crate::share::Share;
 use crate::store::{Store, wall};
 use asked::{Question, RunEnd};
 use cancelling::Cancelling;
@@ -213,12 +213,13 @@ impl Server {
         Ok(())
     }
 
-    /// What the store has answered since, until the share is over.
-    pub(super) fn turn_jobs(&mut self, share: Share) -> std::io::Result<()> {
+    /// What the store has answered since, until the share is over. How many answers that were.
+    pub(super) fn turn_jobs(&mut self, share: Share) -> std::io::Result<usize> {
         let mut replies = std::mem::take(&mut self.jobs.replies);
         if replies.is_empty() {
             self.jobs.store.turn(&mut replies)?;
         }
+        let count = replies.len();
         self.jobs.replies = self.hear(replies, share, Self::hear_store);
         self.begin_the_early();
         if self.jobs.store.take_hint() {
@@ -240,7 +241,7 @@ impl Server {
             self.ask_to_end(request, job);
         }
         self.recur_when_due();
-        Ok(())
+        Ok(count)
     }
 
     /// A step to the end: the last that runs have come to is noted, then the store is closed. Whether it is. `began`: when the steps did.
