@@ -71,7 +71,7 @@ pub fn is_token(name: &[u8]) -> bool {
 
 /// Whether a field's value may have this byte (RFC 9110, section 5.5). Both protocols and the libraries under them ask the same.
 const fn is_of_a_value(byte: u8) -> bool {
-    (byte == b'\t') | (byte >= b' ') & (byte != 0x7f)
+    matches!(byte, b'\t' | b' '..=b'~' | 0x80..)
 }
 
 /// The length that an answer in one piece tells, where its status has any. `HEAD` may announce that of a body which it does not bring.

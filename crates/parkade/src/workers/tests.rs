@@ -15,13 +15,10 @@ use tokio::time::timeout;
 use tracing::subscriber::DefaultGuard;
 
 use super::{Launch, WorkerEvent, Workers};
+use crate::share::Share;
 
 const WORKER: WorkerId = WorkerId(1);
 const PATIENCE: Duration = Duration::from_secs(30);
-
-fn endless() -> std::time::Instant {
-    std::time::Instant::now() + PATIENCE
-}
 
 /// The workers, what they have told, what was logged.
 struct Stage {
@@ -100,7 +97,7 @@ impl Stage {
         let told = timeout(PATIENCE, async {
             loop {
                 self.workers.flush();
-                self.workers.turn(&mut self.told, endless()).unwrap();
+                self.workers.turn(&mut self.told, &mut Share::endless()).unwrap();
                 self.workers.flush();
                 if is(self) {
                     return;
@@ -201,7 +198,7 @@ async fn a_worker_is_ready_and_answers_and_leaves_when_dismissed() {
     stage.workers.dismiss(WORKER);
     assert_eq!(stage.until_exit().await, "exit status 0");
     assert!(stage.workers.pid(WORKER).is_some(), "for the log line about its exit");
-    stage.workers.turn(&mut stage.told, endless()).unwrap();
+    stage.workers.turn(&mut stage.told, &mut Share::endless()).unwrap();
     assert_eq!(stage.workers.pid(WORKER), None);
 }
 
@@ -343,7 +340,7 @@ async fn a_flood_is_read_in_bounded_parts_and_holds_up_nobody() {
     loop {
         assert!(tokio::time::Instant::now() < deadline, "the quiet worker never had its turn");
         stage.workers.flush();
-        stage.workers.turn(&mut turn, endless()).unwrap();
+        stage.workers.turn(&mut turn, &mut Share::endless()).unwrap();
         // 14 bytes for each PONG.
         assert!(turn.len() <= super::limits::READ_BYTES_PER_TURN / 14 + 3, "{} events", turn.len());
         if turn.iter().any(|event| matches!(event, WorkerEvent::Ready { worker, .. } if *worker == quiet)) {
@@ -361,7 +358,7 @@ async fn one_that_is_held_up_is_not_heard_until_it_is_let_on_and_its_end_is() {
     stage.workers.hold_up(WORKER);
     let heard = stage.told.len();
     for _ in 0..10 {
-        stage.workers.turn(&mut stage.told, endless()).unwrap();
+        stage.workers.turn(&mut stage.told, &mut Share::endless()).unwrap();
     }
     assert_eq!(stage.told.len(), heard);
     stage.workers.let_on(WORKER);
@@ -369,7 +366,7 @@ async fn one_that_is_held_up_is_not_heard_until_it_is_let_on_and_its_end_is() {
     stage.workers.hold_up(WORKER);
     stage.workers.kill(WORKER);
     assert_eq!(stage.until_exit().await, "signal 9 (SIGKILL)");
-    stage.workers.turn(&mut stage.told, endless()).unwrap();
+    stage.workers.turn(&mut stage.told, &mut Share::endless()).unwrap();
     assert!(stage.workers.held_up.is_empty());
 }
 
