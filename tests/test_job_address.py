@@ -223,7 +223,7 @@ def test_a_private_job_is_to_clients_as_one_that_there_is_not(serve: Serve, tmp_
 
 @pytest.mark.parametrize("app", ["jobs", "jobs_async"])
 def test_a_handler_may_answer_with_the_result_of_a_private_job(serve: Serve, tmp_path: Path, app: str) -> None:
-    server = serve(app, folder=tmp_path)
+    server = serve(app, folder=tmp_path, job_workers=2)  # one of them is held at a gate
     pending = server.post("/returned", asking("hidden", "later", timeout=0))
     assert (pending.status, pending.all("location")) == (202, [])
     assert len(server.post("/returned", asking("write", "x", delay=3_600, timeout=0)).all("location")) == 1

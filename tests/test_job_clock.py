@@ -76,7 +76,7 @@ def noted(site: Moved) -> list[str]:
 
 @pytest.mark.promise(9)
 def test_a_jump_forward_begins_what_was_put_off_and_leaves_alone_what_runs(moved: Moved) -> None:
-    server = moved.serve(workers=4)
+    server = moved.serve(workers=4, job_workers=2)  # one of them is held at a gate
     held = enqueue(server, "wait_at", "gate")
     moved.ran.until("begin gate 1")
     tomorrow = enqueue_many(server, 20, "write", "tomorrow", delay=DAY)
@@ -104,7 +104,7 @@ def test_a_jump_forward_begins_what_was_put_off_and_leaves_alone_what_runs(moved
 
 @pytest.mark.promise(9)
 def test_a_jump_back_puts_off_further_what_was_put_off_and_nothing_else(moved: Moved) -> None:
-    server = moved.serve(workers=4)
+    server = moved.serve(workers=4, job_workers=2)  # one of them is held at a gate
     held = enqueue(server, "wait_at", "gate")
     moved.ran.until("begin gate 1")
     enqueue(server, "late", "late")

@@ -78,7 +78,7 @@ def test_a_job_that_takes_its_worker_along_is_tried_again(place: Place, name: st
     server, ran = place
     assert result(server, enqueue(server, name, name)).text == name
     assert ran.about(name) == [f"{name} 1", f"{name} 2"]
-    server.until(lambda status: len([one for one in status["workers"] if one["state"] == "ready"]) == 4)
+    server.until(lambda status: len([one for one in status["workers"] if one["state"] == "ready"]) == 3)
 
 
 def test_a_coroutine_past_its_deadline_is_cancelled_and_tried_again(serve: Serve, tmp_path: Path) -> None:

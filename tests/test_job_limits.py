@@ -35,7 +35,8 @@ def test_no_more_jobs_of_a_queue_run_than_it_may(
 
 @pytest.mark.promise(8)
 def test_a_job_that_was_cancelled_has_its_place_until_its_code_has_ended(serve: Serve, tmp_path: Path) -> None:
-    server, ran = serve("jobs", workers=3, folder=tmp_path), Ran(tmp_path)
+    server = serve("jobs", folder=tmp_path, job_workers=2)  # one of them is held at a gate
+    ran = Ran(tmp_path)
     cancelled = enqueue(server, "wait_at", "gate", queue="single")
     ran.until("begin gate 1")
     assert server.connect().ask("DELETE", f"/jobs/{cancelled}").answer().status in (200, 202)
@@ -66,7 +67,8 @@ def test_no_more_jobs_of_a_queue_begin_than_its_rate_allows(serve: Serve, tmp_pa
 @pytest.mark.promise(8)
 @pytest.mark.promise(9)
 def test_the_bounds_of_queues_hold_under_load_and_through_a_reload(serve: Serve, tmp_path: Path) -> None:
-    server, ran = serve("jobs", workers=3, folder=tmp_path), Ran(tmp_path)
+    server = serve("jobs", workers=3, folder=tmp_path, job_workers=2)  # a queue lets two run at a time
+    ran = Ran(tmp_path)
 
     def enqueue_all() -> None:
         enqueue_many(server, 20, "write", "other")

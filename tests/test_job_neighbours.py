@@ -75,7 +75,7 @@ def test_good_jobs_beside_those_that_end_their_worker_run_once_and_lose_no_attem
     """They have no attempt but one: who takes one for begun that was not kills it."""
     only_with_a_loop(kind, death)
     server = serve("neighbours", environment=kind, job_deadline="2s", kill_grace="1s", folder=tmp_path)
-    server.ready(1, job_workers=2)
+    server.ready(1, job_workers=1)
     ran = Ran(tmp_path)
     known_to_be_quick(server, ran, kind)
     jobs = [*good_beside(kind, death, 5), death, *good_beside(kind, death, 40)]

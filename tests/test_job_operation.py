@@ -26,7 +26,8 @@ NO_ARGUMENTS = b64encode(b"\x93\x01\x90\x80").decode()
 @pytest.fixture(scope="module")
 def place(serve_for_all: Serve, tmp_path_factory: pytest.TempPathFactory) -> tuple[Server, Ran]:
     folder = tmp_path_factory.mktemp("operated")
-    return serve_for_all("jobs", workers=3, folder=folder, admin=f"127.0.0.1:{free_port()}"), Ran(folder)
+    two = {"workers": 3, "job_workers": 2}  # a job is held at a gate, and others go on
+    return serve_for_all("jobs", **two, folder=folder, admin=f"127.0.0.1:{free_port()}"), Ran(folder)
 
 
 @pytest.fixture

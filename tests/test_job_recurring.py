@@ -165,8 +165,8 @@ def test_a_bad_timetable_is_refused_at_the_start(
 
 def test_a_bad_timetable_is_refused_at_a_reload_and_the_old_one_stays(serve: Serve, code: Code, tmp_path: Path) -> None:
     ran = Ran(tmp_path)
-    server = serve(code.write("@app.every(1)"), folder=tmp_path, job_workers=2)
-    server.ready(1, job_workers=2)  # one that starts later would load the new code
+    server = serve(code.write("@app.every(1)"), folder=tmp_path)
+    server.ready(1, job_workers=1)  # one that starts later would load the new code
     code.write('@app.cron("61 * * * *")')
     assert server.reload()["code"]["last_reload"] != "done"
     before = len(ran.lines())

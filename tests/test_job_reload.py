@@ -123,7 +123,7 @@ def test_what_the_code_of_a_reload_says_that_is_given_up_is_not_in_force(
     serve: Serve, code: Code, tmp_path: Path
 ) -> None:
     server, ran = serve(code.write(TICK), folder=tmp_path, workers=2), Ran(tmp_path)
-    server.ready(2, job_workers=2)  # one that starts later would load the new code
+    server.ready(2, job_workers=1)  # one that starts later would load the new code
     ran.until_count("tick", 1)
     code.write(HALF)
     reload(server, "given up")

@@ -48,7 +48,7 @@ def test_servers_hand_the_places_of_a_queue_to_each_other(site: Site) -> None:
 
 @pytest.mark.promise(9)
 def test_the_places_of_a_killed_server_are_free_when_its_jobs_are_taken_from_it(site: Site) -> None:
-    first = site.serve(workers=3)
+    first = site.serve(job_workers=2)  # both places of the queue are taken by it
     jobs = enqueue_many(first, 6, "wait_at", "gate", queue="pair")
     site.ran.until_count("begin gate 1", 2)
     others = [site.serve(workers=3), site.serve(workers=3)]

@@ -25,8 +25,9 @@ SLOW_DISK = {"PARKADE_INJECT_COMMIT": f"delay={DELAY * 1000:.0f}ms"}
 
 @pytest.fixture(scope="module")
 def servers(serve_for_all: Serve, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Server, Ran]]:
-    folders = {name: tmp_path_factory.mktemp(name) for name in APPS}
-    return {name: (serve_for_all(name, workers=3, folder=folders[name]), Ran(folders[name])) for name in APPS}
+    places = {name: tmp_path_factory.mktemp(name) for name in APPS}
+    two = {"workers": 3, "job_workers": 2}  # a job is held at a gate, and others go on
+    return {name: (serve_for_all(name, **two, folder=places[name]), Ran(places[name])) for name in APPS}
 
 
 @pytest.fixture(params=APPS)

@@ -36,8 +36,8 @@ MARK = "BLACK_BOX_SERVER"
 
 Status = Mapping[str, Any]
 
-# A worker of the tests has nothing to tidy up for long.
-USUAL = {"bind": "127.0.0.1:0", "workers": 1, "job_workers": 2, "grace": "2s"}
+# A worker of the tests has nothing to tidy up for long. One worker of jobs is the least that the default gives.
+USUAL = {"bind": "127.0.0.1:0", "workers": 1, "job_workers": 1, "grace": "2s"}
 
 
 def clean_environment(**more: str) -> dict[str, str]:
