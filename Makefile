@@ -51,7 +51,7 @@ check: setup ## The quick loop: format, lints, types, unit tests
 	$(BIN)/python -m pytest -q workers/python/tests
 
 soak: setup ## Ten minutes each of queries, of jobs, and of jobs of three servers: clients that leave, restarts, kill -9; nobody was hit by mistake, nothing was lost
-	PARKADE_FUZZ_SECONDS=60 cargo test --locked --quiet -p parkade -p parkade-postgres fuzz_ -- --nocapture
+	PARKADE_FUZZ_SECONDS=60 cargo test --locked --quiet -p parkade -p parkade-postgres -p parkade-wire fuzz_ -- --nocapture
 	$(BIN)/python soak/connections.py --count 200000
 	$(BIN)/python soak/queries.py --seconds 600 --cancels 100000
 	$(BIN)/python soak/jobs.py --seconds 600

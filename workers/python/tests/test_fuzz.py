@@ -1,5 +1,6 @@
 """Whatever clients send: each reader gives a value or the client's fault, agrees with a simple reference, and takes
-time in proportion. `make test` always tries the same inputs, `soak/input.py` others for a minute each.
+time in proportion. Whatever a core says: the session goes on, or ends with a violation. `make test` always tries the
+same inputs, `soak/input.py` others for a minute each.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ import enum
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from datetime import time as time_of_day
@@ -21,11 +23,17 @@ import msgspec
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import vectors
 from parkade import App, HTTPError, Request, Upload
+from parkade._session import Session
+from parkade._wire import frames as f
+from parkade._wire.codec import FROM_CORE, FROM_WORKER, read
+from parkade._wire.ready import Application
 from parkade.bodies import json_decoder
 from parkade.charsets import decode_text
 from parkade.converters import converter
 from parkade.cookies import parse_cookies
+from parkade.errors import Violation
 from parkade.forms import parse_content_type, parse_form, parse_query
 from parkade.limits import FIELDS_MAX
 from parkade.percent import percent_decode, percent_decode_text
@@ -248,6 +256,71 @@ def test_parameters(text: str) -> None:
         if kind in (float, Decimal, int) and value is not None:
             assert value == value
             assert len(f"{value:f}") < 10_000
+
+
+FRAMES = [
+    frame
+    for _, vector in vectors.frames()
+    if "frame" in vector
+    for frame in f.Decoder().feed(vectors.unhex(vector["hex"]))
+    if len(frame[3]) < 500
+]
+OPENING = [frame for frame in FRAMES if frame[0] in (f.REQUEST, f.RUN)]
+FROM_A_CORE = OPENING + [frame for frame in FRAMES if frame[0] in FROM_CORE and frame[0] not in (f.HELLO, f.GOODBYE)]
+PAYLOADS = of_bytes([b"\x80", b"\x90", b"\x9f", b"\xc0", b"\xc4\xff", b"\xdd\xff\xff\xff\xff", b"\xa2\xc3\x28"], 6)
+"""What MessagePack begins with: maps, arrays, bytes that do not come, text that is none."""
+
+
+def changed(draw: st.DrawFn, payload: bytes) -> bytes:
+    """The same, or with something else in the place of a part."""
+    begin, end = sorted(draw(st.tuples(*[st.integers(0, len(payload))] * 2)))
+    return draw(st.just(payload) | PAYLOADS.map(lambda piece: payload[:begin] + piece + payload[end:]))
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> bytes:
+    """A frame of the vectors, changed; its header fits."""
+    kind, flags, stream, payload = draw(st.sampled_from(FRAMES))
+    return f.frame(kind, stream, changed(draw, payload), flags)
+
+
+@st.composite
+def links(draw: st.DrawFn) -> list[bytes]:
+    """What a core says: requests and jobs on streams that are new, and what may be said of one that was opened."""
+    link, opened = [], 0
+    for kind, flags, stream, payload in draw(st.lists(st.sampled_from(FROM_A_CORE), max_size=8)):
+        if kind in (f.REQUEST, f.RUN):
+            opened = stream = opened + 1
+        elif stream:
+            stream = draw(st.integers(1, max(opened, 1)))
+        link.append(f.frame(kind, stream, changed(draw, payload), flags))
+    return link
+
+
+def heard(link: list[bytes], size: int, concurrent: bool) -> list[Any]:
+    """What a session that is ready for requests hears of these, so many bytes at a time."""
+    session, events = Session(), []
+    session.receive(f.frame(f.HELLO, 0, msgspec.msgpack.encode([1, 1, 0, {}])))
+    session.ready(8, Application(interface="native", concurrent=concurrent))
+    data = b"".join(link)
+    for at in range(0, len(data), size):
+        events += session.receive(data[at : at + size])
+    return events
+
+
+@given(links(), st.integers(1, 40), st.booleans())
+@example([f.frame(f.REQUEST, 1, b"\xdd\xff\xff\xff\xff")], 1, True)
+@example([f.frame(f.RESUME, 0, b"\xdd\xff\xff\xff\xff")], 1, False)
+def test_frames_to_a_session(link: list[bytes], size: int, concurrent: bool) -> None:
+    assert heard(link, size, concurrent) == heard(link, 1 << 20, concurrent)
+
+
+@given(frames())
+def test_frames(frame: bytes) -> None:
+    for rules in (FROM_CORE, FROM_WORKER):
+        for kind, _, stream, payload in f.Decoder().feed(frame):
+            with suppress(Violation):
+                read(rules, kind, stream, payload)
 
 
 def answers() -> Client:
