@@ -235,25 +235,40 @@ fn an_event_loop_that_is_stuck_at_a_deadline_is_killed_then() {
     check(&format!("{late} pong:1 wait:1s"), "ping:1");
 }
 
-#[test]
-fn a_coroutine_that_cleans_up_slowly_does_not_kill_its_neighbours() {
-    let mut script = Script::run(config(), "ready:1:concurrent arrive:a:/async wait:1s pong:1");
+/// So many seconds pass, in which worker 1 answers what it is asked.
+fn turns(script: &mut Script, seconds: u32) -> Vec<String> {
     let mut told = Vec::new();
-    for _ in 0..25 {
+    for _ in 0..seconds {
         script.go_on("wait:1s");
         told.extend(script.told.iter().filter(|word| !word.starts_with("ping")).cloned());
         if script.told.iter().any(|word| word == "ping:1") {
             script.go_on("pong:1");
         }
     }
+    told
+}
+
+#[test]
+fn a_coroutine_that_cleans_up_slowly_does_not_kill_its_neighbours() {
+    let mut script = Script::run(config(), "ready:1:concurrent arrive:a:/async wait:1s pong:1");
     assert_eq!(
-        told,
+        turns(&mut script, 25),
         ["refuse:a:DeadlinePassed", "recall:a:1:Deadline", "dump:1:Deadline", "cancelled:a:Deadline", "start:2"]
     );
-    script.go_on("ready:2:concurrent");
+    script.go_on("ready:2");
     assert_eq!(script.told, ["drain:1:3600s"]);
-    script.go_on("wait:11s");
-    assert!(script.told.contains(&"dismiss:1".into()), "{:?}", script.told);
+    assert_eq!(turns(&mut script, 11), ["dismiss:1"]);
+}
+
+/// It goes on politely, as long as its loop turns.
+#[test]
+fn a_worker_that_is_replaced_for_a_slow_coroutine_is_judged_on() {
+    let mut script = Script::run(config(), "ready:1:concurrent arrive:b:/endless arrive:a:/async wait:1s pong:1");
+    turns(&mut script, 25);
+    script.go_on("ready:2");
+    assert_eq!(turns(&mut script, 60), [""; 0]);
+    script.go_on("wait:3s");
+    assert!(script.told.contains(&"kill:1:Deadline".into()), "{:?}", script.told);
 }
 
 #[test]

@@ -86,15 +86,20 @@ impl Core {
             None if holder.is_concurrent() => judge_loop(holder, now, since, grace),
             None => Verdict::LookAgain(now + grace),
         };
-        match verdict {
-            Verdict::LookAgain(due) => return Some(self.timers.set(due, Bell::Ghost(worker, place))),
+        let due = match verdict {
+            Verdict::LookAgain(due) => due,
             Verdict::Worn => {
                 holder.worn.at = Some(now);
                 self.staff.attention = true;
+                // Its loop may stand still after that as well.
+                now + grace
             }
-            Verdict::Stuck => self.kill(worker, KillReason::Deadline),
-        }
-        None
+            Verdict::Stuck => {
+                self.kill(worker, KillReason::Deadline);
+                return None;
+            }
+        };
+        Some(self.timers.set(due, Bell::Ghost(worker, place)))
     }
 }
 

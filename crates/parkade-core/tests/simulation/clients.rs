@@ -146,7 +146,7 @@ impl World {
             Some(due) if due <= until => {
                 self.now = self.now.max(due);
                 self.tell(Event::Tick);
-                let later = self.core.next_due().is_none_or(|due| due > self.now);
+                let later = !self.ticked || self.core.next_due().is_none_or(|due| due > self.now);
                 assert!(later || self.model.exited.is_some(), "a tick that leaves something due");
             }
             Some(_) | None => self.now = until,

@@ -294,15 +294,20 @@ impl Model {
 
     pub(crate) fn cancel(&mut self, id: RequestId, worker: WorkerId, reason: Reason) {
         assert_ne!(reason, Reason::WorkerDied, "never told to a worker");
+        let now = self.now;
         let request = self.request(id);
         assert!(!std::mem::replace(&mut request.cancelled, true), "cancelled twice");
         let awaiting = request.waiting().is_some();
+        // A run that has not begun: if it does all the same it has its time.
+        let patience = request.run.as_ref().and_then(|run| run.policy?.deadline);
         let process = self.process(worker);
         if awaiting {
             assert!(process.awaiting.contains(&id), "cancelled in a worker that does not have it");
             process.awaiting.retain(|awaiting| *awaiting != id);
         } else {
-            process.stream(id).expect("cancelled in a worker that does not have it").ghost = true;
+            let ghost = process.stream(id).expect("cancelled in a worker that does not have it");
+            ghost.ghost = true;
+            ghost.deadline_at = ghost.deadline_at.or(patience.map(|patience| now + patience));
         }
     }
 
@@ -320,6 +325,7 @@ impl Model {
     }
 
     pub(crate) fn kill(&mut self, worker: WorkerId, why: KillReason) {
+        self.note_kill(worker, why);
         let process = self.process(worker);
         assert!(!matches!(process.phase, Phase::Killed), "killed twice");
         if why == KillReason::NotNeeded {

@@ -9,6 +9,7 @@ mod boots;
 mod clients;
 mod databases;
 mod following;
+mod hangs;
 mod job_promises;
 mod jobs;
 mod model;
@@ -98,7 +99,7 @@ fn counted(core: &Core) -> BTreeSet<String> {
 }
 
 /// A simulation that never gets somewhere proves nothing about it.
-const EXPECTED: [&str; 78] = [
+const EXPECTED: [&str; 80] = [
     "NotFound",
     "ApplicationFailed",
     "BadAnswer",
@@ -154,6 +155,8 @@ const EXPECTED: [&str; 78] = [
     "run",
     "began",
     "began after a wait",
+    "killed beside a loop that turns",
+    "behind one that hangs",
     "held",
     "held up",
     "acknowledged",

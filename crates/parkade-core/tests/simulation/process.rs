@@ -68,6 +68,8 @@ pub struct Stream {
     pub queue: Option<QueueId>,
     pub deadline_at: Option<Moment>,
     pub since: Moment,
+    /// Its code never ends: since when it runs.
+    pub hangs: Option<Moment>,
 }
 
 impl Process {
@@ -151,6 +153,7 @@ impl Process {
             queue,
             deadline_at,
             since: now,
+            hangs: None,
         });
     }
 

@@ -9,9 +9,9 @@ use parkade_core::{
 };
 
 use crate::model::{Place, Waiting};
-use crate::process::{Phase, Process, Temper};
+use crate::process::Phase;
 use crate::world::World;
-use crate::{job_promises, query_promises};
+use crate::{hangs, job_promises, query_promises};
 
 /// What a step promises, as it was before it.
 pub struct Before {
@@ -266,30 +266,7 @@ fn nothing_is_overdue(world: &World) {
         }
     }
     if now > world.lenient_until {
-        world.model.processes.values().for_each(|process| a_stuck_one_is_killed(world, process));
-    }
-}
-
-/// Promise 6: whoever hangs is killed at the deadline, at the latest after half a minute of silence.
-fn a_stuck_one_is_killed(world: &World, process: &Process) {
-    if process.phase != Phase::Ready || process.temper != Temper::Stuck {
-        return;
-    }
-    let config = world.core.config();
-    let late = |since| world.now - since > config.kill_grace * 3;
-    if let Some(front) = process.streams.front().filter(|_| !process.concurrent)
-        && let Some(deadline_at) = front.deadline_at
-    {
-        assert!(!late(deadline_at.max(process.front_since)), "stuck past its deadline: {process:?}");
-    }
-    // Whatever else it holds.
-    for stream in process.streams.iter().filter(|_| process.concurrent && process.held_up.is_none()) {
-        if let Some(deadline_at) = stream.deadline_at {
-            assert!(!late(deadline_at.max(stream.since).max(process.stuck_since)), "it hangs, and lives: {process:?}");
-        }
-    }
-    if let Some((_, sent)) = process.ping {
-        assert!(world.now - sent < parkade_core::limits::STUCK_MAX * 2, "silent for ever: {process:?}");
+        hangs::check(world);
     }
 }
 

@@ -70,6 +70,10 @@ impl World {
         if process.held_up.is_some() {
             return self.is_let_on(worker);
         }
+        if process.hangs() && self.random.below(2) == 0 {
+            // Its loop turns all the same, and mostly does nothing else until it is killed.
+            return if process.ping.is_some() { self.answers_a_ping(worker) } else { self.time_passes() };
+        }
         match self.random.below(400) {
             392..397 if process.phase == Phase::Ready => {
                 self.model.process(worker).held_up = Some(self.now);
@@ -103,12 +107,14 @@ impl World {
             }
             16..24 => self.gives_up(process),
             80..84 => self.publishes_meanwhile(process),
-            24..80 if process.ping.is_some() => {
-                let (token, _) = self.model.process(worker).ping.take().unwrap();
-                self.tell(Event::Pong { worker, token });
-            }
+            24..80 if process.ping.is_some() => self.answers_a_ping(worker),
             _ => self.works_on_a_stream(process),
         }
+    }
+
+    fn answers_a_ping(&mut self, worker: WorkerId) {
+        let (token, _) = self.model.process(worker).ping.take().unwrap();
+        self.tell(Event::Pong { worker, token });
     }
 
     fn is_let_on(&mut self, worker: WorkerId) {
@@ -166,6 +172,9 @@ impl World {
         if !stream.told {
             return self.begins(process, stream);
         }
+        if stream.hangs.is_some() {
+            return self.time_passes();
+        }
         let spent = self.now - stream.since.max(process.front_since);
         if process.temper == Temper::Slow && spent < Duration::from_millis(2) {
             return self.time_passes();
@@ -215,8 +224,14 @@ impl World {
         if !stream.coroutine && running >= process.threads + aside {
             return self.time_passes();
         }
+        if process.hangs() && self.random.below(8) > 0 {
+            // So that some have not begun when their worker is killed.
+            return self.time_passes();
+        }
         self.model.now = now;
-        self.model.process(worker).stream(request).unwrap().told = true;
+        let hangs = self.may_hang(process, stream).then_some(now);
+        let begun = self.model.process(worker).stream(request).unwrap();
+        (begun.told, begun.hangs) = (true, hangs);
         if !stream.ghost {
             self.model.begin(request, worker);
         }

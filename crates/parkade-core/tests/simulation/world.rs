@@ -152,7 +152,10 @@ impl World {
             self.core.handle(self.now, event, &mut effects);
             self.follow(&effects);
             self.learn_roles();
-            pending.extend(self.routes().into_iter().rev());
+            let routed = self.routes();
+            // By other routes a deadline may have passed already: the next tick says so.
+            self.ticked &= routed.is_empty();
+            pending.extend(routed.into_iter().rev());
         }
         self.sync_woken();
         let put_off = self.core.status(self.now).jobs_put_off;
