@@ -105,10 +105,7 @@ impl Site {
                         self.worker_ready(id);
                     }
                 }
-                Effect::KillWorker { worker, .. } => {
-                    self.workers.retain(|known| known.id != worker);
-                    self.tell(Event::WorkerExited { worker });
-                }
+                Effect::KillWorker { worker, .. } | Effect::DismissWorker { worker } => self.exits(worker),
                 Effect::Assign { request, worker, .. } => {
                     let until = self.now + self.takes;
                     let worker = self.workers.iter_mut().find(|known| known.id == worker).unwrap();
@@ -131,6 +128,24 @@ impl Site {
                 _ => {}
             }
         }
+    }
+
+    fn exits(&mut self, worker: WorkerId) {
+        self.workers.retain(|known| known.id != worker);
+        self.tell(Event::WorkerExited { worker });
+    }
+
+    /// The newest worker dies, so often that the start of the next is put off.
+    fn keeps_dying(&mut self, count: usize) {
+        let there = self.workers.len();
+        for _ in 0..count {
+            while self.workers.len() < there {
+                self.run(MILLI * 50, 0, "/");
+            }
+            self.start_workers();
+            self.exits(self.workers.last().unwrap().id);
+        }
+        assert!(self.workers.len() < there, "the next is put off");
     }
 
     fn worker(&mut self, id: WorkerId) -> &mut Worker {
@@ -329,6 +344,53 @@ fn nor_after_a_worker_that_hung_is_replaced() {
     site.run(SECOND * 5, 5_000, "/");
     assert_eq!(site.refused, refused);
     assert_eq!(site.queued(), 0);
+}
+
+#[test]
+fn nor_in_a_burst_while_the_next_worker_is_put_off() {
+    let mut site = Site::new(workers(1), MILLI).ready();
+    site.run(SECOND, 500, "/");
+    site.keeps_dying(6);
+    site.run(MILLI * 1_500, CROWD, "/");
+    assert!(site.workers.is_empty(), "it is put off for two seconds and more");
+    site.run(SECOND * 5, 0, "/");
+    site.start_workers();
+    site.run(SECOND * 20, 100, "/");
+    assert_eq!((site.refused, site.late, site.queued()), (0, 0, 0));
+}
+
+#[test]
+fn nor_while_one_of_two_keeps_dying() {
+    let mut site = Site::new(workers(2), MILLI).ready();
+    site.run(MILLI * 500, CROWD, "/");
+    site.keeps_dying(6);
+    site.run(SECOND, 1_000, "/");
+    site.run(SECOND * 20, 0, "/");
+    assert_eq!((site.refused, site.late, site.queued()), (0, 0, 0));
+}
+
+#[test]
+fn nor_by_the_code_that_a_reload_has_replaced() {
+    is_not_judged_by_the_one_before(|site| site.tell(Event::Reload));
+}
+
+#[test]
+fn nor_by_a_slow_worker_that_has_died() {
+    is_not_judged_by_the_one_before(|site| site.exits(site.workers[0].id));
+}
+
+/// What was seen of a worker is not the rate of the next, which is ready at once.
+fn is_not_judged_by_the_one_before(replace: impl Fn(&mut Site)) {
+    let mut site = Site::new(workers(1), SECOND * 4).ready();
+    site.run(SECOND * 20, 200, "/");
+    let refused = site.refused;
+    assert!(refused > 0, "seven can begin in thirty seconds");
+    site.takes = MILLI;
+    replace(&mut site);
+    site.start_workers();
+    (0..1_000).for_each(|_| site.arrive("/"));
+    site.run(SECOND * 5, 1_000, "/");
+    assert_eq!((site.refused, site.queued(), site.workers.len()), (refused, 0, 1), "there is one, and it is quick");
 }
 
 #[test]
