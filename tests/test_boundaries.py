@@ -42,6 +42,7 @@ LAYERS = [
         "hooks",
         "routes",
         "job",
+        "job_access",
         "job_arguments",
         "job_client",
         "job_options",

@@ -12,6 +12,7 @@ from .conftest import Serve
 from .harness.client import Broken, Client, Closed
 from .harness.jobs import asking, enqueue, result, until_state
 from .harness.server import Server
+from .harness.site import Site
 from .harness.until import Stopwatch, until
 
 FAILING = {"PARKADE_INJECT_COMMIT": "fail=1"}
@@ -202,9 +203,15 @@ def told_of(server: Server, job: str) -> list[object]:
     return [told(*asking) for asking in ASKING]
 
 
+@pytest.fixture(params=["SQLite", "PostgreSQL"])
+def site(serve: Serve, tmp_path: Path, request: pytest.FixtureRequest) -> Site:
+    postgres = request.getfixturevalue("postgres") if request.param == "PostgreSQL" else None
+    return Site(serve, tmp_path, postgres)
+
+
 @pytest.mark.parametrize("app", ["jobs", "jobs_async"])
-def test_a_private_job_is_to_clients_as_one_that_there_is_not(serve: Serve, tmp_path: Path, app: str) -> None:
-    server = serve(app, folder=tmp_path)
+def test_a_private_job_is_to_clients_as_one_that_there_is_not(site: Site, app: str) -> None:
+    server = site.serve(app)
     nothing = told_of(server, str(uuid4()))
     assert [told[0] for told in nothing] == [404] * len(ASKING)  # type: ignore[index]
     waits = enqueue(server, "hidden", "waits", delay=3_600)
@@ -213,7 +220,7 @@ def test_a_private_job_is_to_clients_as_one_that_there_is_not(serve: Serve, tmp_
     server.until(lambda status: status["jobs"]["running"] == 1)
     assert told_of(server, runs) == nothing
     assert server.status()["jobs"]["running"] == 1, "nobody has cancelled it"
-    server.open_gate("runs")
+    site.open_gate("runs")
     server.until(lambda status: status["jobs"]["completed"] == 1)
     assert told_of(server, runs) == nothing
     assert server.status()["jobs"]["scheduled"] == 1
@@ -222,10 +229,10 @@ def test_a_private_job_is_to_clients_as_one_that_there_is_not(serve: Serve, tmp_
 
 
 @pytest.mark.parametrize("app", ["jobs", "jobs_async"])
-def test_a_handler_may_answer_with_the_result_of_a_private_job(serve: Serve, tmp_path: Path, app: str) -> None:
-    server = serve(app, folder=tmp_path, job_workers=2)  # one of them is held at a gate
+def test_a_handler_may_answer_with_the_result_of_a_private_job(site: Site, app: str) -> None:
+    server = site.serve(app, job_workers=2)  # one of them is held at a gate
     pending = server.post("/returned", asking("hidden", "later", timeout=0))
     assert (pending.status, pending.all("location")) == (202, [])
     assert len(server.post("/returned", asking("write", "x", delay=3_600, timeout=0)).all("location")) == 1
-    server.open_gate("now")
+    site.open_gate("now")
     assert server.post("/returned", asking("hidden", "now")).text == "now"

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from gates import PAUSE, hold
 from jobs_ran import note
+from owners import owner_only
 
 from parkade import App, Discard, Job, Message, Response, Retry, after, channel, html
 
@@ -36,6 +37,13 @@ class Asked(msgspec.Struct):
 def hidden(gate: str) -> str:
     hold(gate)
     return gate
+
+
+@app.job(access=owner_only)
+def owned(owner: str, gate: str | None = None, load: str = "") -> str:
+    if gate is not None:
+        hold(gate)
+    return f"{owner} has it"
 
 
 @app.job

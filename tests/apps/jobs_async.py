@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from gates import hold, hold_async
 from jobs_ran import note
+from owners import owner_only_async
 
 from parkade import App, Job, JobError, after
 
@@ -32,6 +33,13 @@ class Asked(msgspec.Struct):
 async def hidden(gate: str) -> str:
     await hold_async(gate)
     return gate
+
+
+@app.job(access=owner_only_async)
+async def owned(owner: str, gate: str | None = None, load: str = "") -> str:
+    if gate is not None:
+        await hold_async(gate)
+    return f"{owner} has it"
 
 
 @app.job

@@ -234,6 +234,7 @@ impl Core {
             Event::JobDropped { job } => self.job_dropped(job),
             Event::JobFound { request, standing } => self.job_found(request, standing),
             Event::JobNotLookedUp { request } => self.job_not_looked_up(request),
+            Event::JobGuarded { request, route, concurrent } => self.job_guarded(request, route, concurrent),
             Event::JobCancelled { job } => self.job_cancelled(job),
             Event::Published { channel, message, bytes, by } => self.publish(&channel, message, bytes, by),
             Event::PublishedNothing { by } => self.hold_against(by, Refusal::BadAnswer),

@@ -197,9 +197,11 @@ pub enum Effect {
         request: RequestId,
     },
     /// Say with [`Event::JobFound`](crate::Event::JobFound) how it stands with this job.
+    /// Whoever wants it to end has that done by the same effect.
     LookUpJob {
         request: RequestId,
         job: JobId,
+        asker: Asker,
     },
     /// How it stands with the job is the answer.
     AnswerJob {
@@ -227,6 +229,18 @@ pub enum Effect {
     Exit {
         reason: ExitReason,
     },
+}
+
+/// Who wants to know of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Asker {
+    /// A handler, or another job: all jobs are its own.
+    Application,
+    /// A client at the address of the job. If the application says itself who may have that job, the answer is
+    /// [`Event::JobGuarded`](crate::Event::JobGuarded), and nothing else happens.
+    Visitor,
+    /// A client that is let in.
+    Guest,
 }
 
 /// Answers that the core gives by itself. One table in the shell maps them to status, headers and text.

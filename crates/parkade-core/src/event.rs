@@ -6,7 +6,7 @@ use crate::channels::{ChannelName, Cursor, HistoryLimits};
 use crate::id::{JobId, MessageId, QueryId, RequestId, TableId, WorkerId};
 use crate::jobs::{ClaimedJob, DeclaredJobs, QueueBounds, Standing, StoreFault};
 use crate::queries::QueryWait;
-use crate::routes::Destination;
+use crate::routes::{Destination, RouteId};
 
 /// One thing that happened, told together with its moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,6 +85,9 @@ pub enum Event {
     JobFound { request: RequestId, standing: Standing },
     /// The other answer: the store could not.
     JobNotLookedUp { request: RequestId },
+    /// The third, for a visitor: before anything is told of the job, or done to it, the application is asked whether this client
+    /// may have it. The request goes to a worker under `route`; `concurrent`: a coroutine is asked.
+    JobGuarded { request: RequestId, route: RouteId, concurrent: bool },
     /// Somebody ends a job that is being run, a client or an operator.
     JobCancelled { job: JobId },
 
@@ -157,12 +160,24 @@ pub enum Wait {
         job: JobId,
         timeout: Option<Duration>,
     },
-    /// If there is such a job: the stream of a channel, until that ends.
-    Follow {
+    /// At the address of a job: what its client wants there, if it may.
+    Visit {
         job: JobId,
-        channel: ChannelName,
-        since: Option<Cursor>,
+        errand: Errand,
     },
+    /// For nothing: the application was asked whether a visitor may have what it wants.
+    Access {
+        granted: bool,
+    },
+}
+
+/// What a client wants at the address of a job.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Errand {
+    /// As [`Wait::Job`].
+    Result { timeout: Option<Duration> },
+    /// If there is such a job: the stream of a channel, until that ends.
+    Events { channel: ChannelName, since: Option<Cursor> },
 }
 
 /// How a worker runs what it holds.

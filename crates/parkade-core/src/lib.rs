@@ -41,8 +41,8 @@ mod workers;
 pub use channels::{ChannelName, ChannelNameError, Cursor, CursorError, HistoryLimits};
 pub use config::{Config, Recycle};
 pub use core::Core;
-pub use effect::{Effect, Ending, ExitReason, KillReason, Outcome, Reason, Refusal, ReloadOutcome, Times};
-pub use event::{Event, Manner, Publisher, Then, Wait, WorkerError};
+pub use effect::{Asker, Effect, Ending, ExitReason, KillReason, Outcome, Reason, Refusal, ReloadOutcome, Times};
+pub use event::{Errand, Event, Manner, Publisher, Then, Wait, WorkerError};
 pub use id::{DatabaseId, JobId, LeaseId, MessageId, QueryId, QueueId, RequestId, TableId, WorkerId};
 pub use jobs::{
     Allowance, ClaimedJob, DeclaredJobs, Failure, JobPolicy, QueueBounds, Rate, Standing, StoreFault, Verdict,

@@ -55,7 +55,8 @@ fn a_client_is_told_of_an_end_only_when_the_store_has_said_that_there_is_such_a_
     for asks in [ANSWER, "ready:1 arrive:a park:a:job:x@0s:answer", "ready:1 arrive:a park:a:follow:x:answer"] {
         check(&format!("{asks} over:x"), "dropjob:x");
         check(&format!("{asks} over:x found:a:missing"), "told:a:x-missing done:a");
-        check(&format!("{asks} over:x found:a:pending"), "lookup:a:x");
+        let asker = if asks.contains("follow") { ":visitor" } else { "" };
+        check(&format!("{asks} over:x found:a:pending"), &format!("lookup:a:x{asker}"));
         check(&format!("{asks} over:x found:a:pending found:a:missing"), "told:a:x-missing done:a");
     }
     check(&format!("{ANSWER} over:x found:a:ended"), "told:a:x-ended done:a dropjob:x");
@@ -133,7 +134,7 @@ fn of_a_job_that_the_store_has_said_nothing_of_nobody_is_told_that_it_is_on_its_
 #[test]
 fn who_follows_a_job_hears_what_is_said_of_it_until_it_has_ended() {
     let follow = "ready:1 arrive:a park:a:follow:x:answer";
-    check(follow, "lookup:a:x");
+    check(follow, "lookup:a:x:visitor");
     check(&format!("{follow} found:a:missing"), "told:a:x-missing done:a");
     check(&format!("{follow} unfound:a"), "refuse:a:StoreUnreadable done:a");
     check(&format!("{follow} wait:10s"), "refuse:a:StoreUnreadable done:a");

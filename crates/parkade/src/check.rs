@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use parkade_core::WorkerId;
-use parkade_wire::{Application as Told, JobSpec, Route, RouteKind};
+use parkade_wire::{Application as Told, JobAccess, JobSpec, Route, RouteKind};
 
 use crate::cli::Application;
 use crate::error::Error;
@@ -76,7 +76,13 @@ fn routes(told: &Told) -> String {
 }
 
 fn of_a_job(job: &JobSpec) -> String {
-    format!("{}, queue {}, retries {}", if job.concurrent { "async def" } else { "def" }, job.queue, job.retries)
+    let kind = if job.concurrent { "async def" } else { "def" };
+    let access = match job.access {
+        JobAccess::Public => "",
+        JobAccess::Private => ", private",
+        JobAccess::Asked(_) => ", access by a function",
+    };
+    format!("{kind}, queue {}, retries {}{access}", job.queue, job.retries)
 }
 
 fn kind(kind: &RouteKind) -> &'static str {

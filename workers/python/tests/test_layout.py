@@ -45,6 +45,7 @@ ORDER = [
     "patterns",
     "routes",
     "hooks",
+    "job_access",
     "pages",
     "job_runs",
     "handling",

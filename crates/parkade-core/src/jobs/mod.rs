@@ -6,6 +6,7 @@
 mod pull;
 mod queues;
 mod verdict;
+mod visitors;
 mod watchers;
 
 use std::collections::HashMap;
@@ -20,6 +21,7 @@ pub(crate) use queues::Queues;
 pub use queues::{Allowance, QueueBounds, Rate};
 pub(crate) use verdict::Fate;
 pub use verdict::{Failure, Verdict};
+use visitors::Visitors;
 pub(crate) use watchers::{Wants, Watchers};
 
 /// A job that the store gave to be run now.
@@ -116,6 +118,7 @@ pub(crate) struct Jobs {
     pub(crate) queues: Queues,
     pub(crate) unstored: HashMap<RequestId, Unstored>,
     pub(crate) watchers: Watchers,
+    pub(crate) visitors: Visitors,
     /// How jobs ended that somebody is still to be told of.
     pub(crate) results: Holds<JobId>,
 }

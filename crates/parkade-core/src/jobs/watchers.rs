@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::channels::{ChannelName, Cursor};
+use crate::effect::Asker;
 use crate::id::{JobId, RequestId};
 
 #[derive(Debug, Default)]
@@ -16,6 +17,7 @@ pub(crate) struct Watchers {
 #[derive(Debug)]
 struct Watched {
     job: JobId,
+    asker: Asker,
     wants: Wants,
     /// It has ended since the store was asked, which may not have known that.
     has_ended: bool,
@@ -37,8 +39,8 @@ impl Watchers {
         self.jobs.len()
     }
 
-    pub(crate) fn add(&mut self, request: RequestId, job: JobId, wants: Wants) {
-        self.jobs.insert(request, Watched { job, wants, has_ended: false });
+    pub(crate) fn add(&mut self, request: RequestId, job: JobId, asker: Asker, wants: Wants) {
+        self.jobs.insert(request, Watched { job, asker, wants, has_ended: false });
         self.requests.entry(job).or_default().push(request);
     }
 
@@ -88,6 +90,10 @@ impl Watchers {
 
     pub(crate) fn job_of(&self, request: RequestId) -> Option<JobId> {
         self.jobs.get(&request).map(|watched| watched.job)
+    }
+
+    pub(crate) fn asker(&self, request: RequestId) -> Option<Asker> {
+        self.jobs.get(&request).map(|watched| watched.asker)
     }
 
     pub(crate) fn hurry(&mut self, request: RequestId) {

@@ -5,7 +5,7 @@ use crate::effect::{Outcome, Reason, Refusal};
 use crate::event::{Then, Wait, WorkerError};
 use crate::id::{RequestId, TableId, WorkerId};
 use crate::life::{Life, Refused, Turn, Unmoved};
-use crate::routes::Destination;
+use crate::routes::{Destination, RouteId};
 
 /// What can happen to a request.
 #[derive(Debug)]
@@ -35,6 +35,11 @@ pub(crate) enum Happening {
     RowsBegan,
     /// Its query is given up, and how that ended is to be told.
     QueryGivenUp(Reason),
+    /// The application is asked whether its client may have what it waits for.
+    Guarded {
+        route: RouteId,
+        concurrent: bool,
+    },
     /// Its wait is over. A message has been told to those whose answer it is.
     Woken(Outcome),
     /// Its alarm rang: the deadline, or the end of its wait.
@@ -80,6 +85,9 @@ impl Core {
             (Life::Running(life), H::Cancelled(reason)) => self.cancel_running(request, life, reason),
 
             (Life::Parked(life), H::Woken(outcome)) => self.wake(request, life, outcome),
+            (Life::Parked(life), H::Guarded { route, concurrent }) => {
+                self.ask_the_application(request, life, route, concurrent)
+            }
             (Life::Parked(life), H::RowsBegan) => self.rows_began(request, life),
             (Life::Parked(life), H::QueryGivenUp(reason)) => self.give_query_up(request, life, reason),
             (Life::Parked(life), H::Due) => self.wait_over(request, life),
@@ -97,6 +105,7 @@ impl Core {
                 | H::Parked { .. }
                 | H::RowsBegan
                 | H::QueryGivenUp(_)
+                | H::Guarded { .. }
                 | H::Woken(_),
             )
             | (
@@ -110,6 +119,7 @@ impl Core {
                 | H::Parked { .. }
                 | H::RowsBegan
                 | H::QueryGivenUp(_)
+                | H::Guarded { .. }
                 | H::Woken(_),
             )
             | (
@@ -120,6 +130,7 @@ impl Core {
                 | H::Given(_)
                 | H::RowsBegan
                 | H::QueryGivenUp(_)
+                | H::Guarded { .. }
                 | H::Woken(_),
             )
             | (
@@ -150,6 +161,7 @@ impl Core {
                 | H::Parked { .. }
                 | H::RowsBegan
                 | H::QueryGivenUp(_)
+                | H::Guarded { .. }
                 | H::Woken(_)
                 | H::Due
                 | H::Cancelled(_),

@@ -45,11 +45,20 @@ impl Core {
         let queued_before = self.queue.count() + self.unrouted.count() - 1;
         if !self.staff.is_open() {
             Some(if self.staff.verdict.is_some() { Refusal::NoApplication } else { Refusal::Stopping })
-        } else if for_a_worker && self.lacks_an_application() {
+        } else if for_a_worker {
+            self.no_room(queued_before, deadline)
+        } else {
+            None
+        }
+    }
+
+    /// Why a worker cannot have another request now.
+    pub(crate) fn no_room(&self, queued_before: usize, deadline: Option<Duration>) -> Option<Refusal> {
+        if self.lacks_an_application() {
             Some(Refusal::NoApplication)
-        } else if for_a_worker && queued_before >= self.config.queued_count_max.max(1) {
+        } else if queued_before >= self.config.queued_count_max.max(1) {
             Some(Refusal::QueueFull)
-        } else if for_a_worker && self.would_start_too_late(queued_before, deadline) {
+        } else if self.would_start_too_late(queued_before, deadline) {
             Some(Refusal::QueueTooSlow)
         } else {
             None
@@ -92,6 +101,8 @@ impl Core {
 
     pub(crate) fn unroute(&mut self, request: RequestId, life: Routed, table: TableId, turn: Turn) -> Life {
         self.leave_queue(request, &life);
+        // Whoever asks for a job begins again, by the routes and the jobs of the other code.
+        self.jobs.visitors.remove(request);
         self.effects.push(Effect::Route { request, table });
         Life::Accepted(life.unroute(self.unrouted.push_back(request), turn))
     }

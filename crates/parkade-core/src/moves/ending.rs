@@ -33,6 +33,7 @@ impl Core {
             self.effects.push(Effect::EndLease { lease: lease.id, database: lease.database });
         }
         self.jobs.forget_unstored(request);
+        self.jobs.visitors.remove(request);
         if !self.unpublished.is_empty() {
             self.unpublished.remove(&request);
         }

@@ -10,5 +10,6 @@ pub(crate) mod publishing;
 pub(crate) mod querying;
 pub(crate) mod running;
 pub(crate) mod storing;
-pub(crate) mod waking;
+pub(crate) mod visiting;
+mod waking;
 pub(crate) mod watching;

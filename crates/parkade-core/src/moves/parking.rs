@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::channels::{Began, ChannelName, ChannelsFull, Cursor};
 use crate::core::Core;
-use crate::effect::{Effect, Outcome, Reason, Refusal};
+use crate::effect::{Asker, Effect, Outcome, Reason, Refusal};
 use crate::event::{Then, Wait};
 use crate::id::{RequestId, WorkerId};
 use crate::life::journey::Journey;
@@ -78,8 +78,9 @@ impl Core {
             Wait::Stream { channel, since } => self.park_stream(parking, &channel, since),
             Wait::Query(wait) => self.park_query(parking, &wait),
             Wait::Stored => self.park_stored(parking),
-            Wait::Job { job, timeout } => self.park_job(parking, job, timeout),
-            Wait::Follow { job, channel, since } => self.park_follow(parking, job, channel, since),
+            Wait::Job { job, timeout } => self.park_job(parking, job, Asker::Application, timeout),
+            Wait::Visit { job, errand } => self.park_visit(parking, job, errand),
+            Wait::Access { granted } => self.park_access(parking, granted),
         }
     }
 

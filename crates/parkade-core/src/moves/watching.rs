@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::channels::{ChannelName, Cursor};
 use crate::core::Core;
-use crate::effect::{Effect, Outcome, Refusal};
+use crate::effect::{Asker, Effect, Outcome, Refusal};
 use crate::id::{JobId, RequestId};
 use crate::jobs::{Standing, Wants};
 use crate::life::machine::Happening;
@@ -15,14 +15,14 @@ use crate::life::{Bell, Life, Parked, Refused, Sequel, Watch};
 use crate::moves::parking::Parking;
 
 impl Core {
-    pub(crate) fn park_job(&mut self, parking: Parking, job: JobId, timeout: Option<Duration>) -> Life {
+    pub(crate) fn park_job(&mut self, parking: Parking, job: JobId, asker: Asker, timeout: Option<Duration>) -> Life {
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
-            return self.park_asking(parking, job, Wants::Standing);
+            return self.park_asking(parking, job, asker, Wants::Standing);
         }
         let request = parking.request;
         // A server that stops does not wait for it either; how it stands is told all the same.
         let wants = if self.staff.is_open() { Wants::End } else { Wants::Standing };
-        self.jobs.watchers.add(request, job, wants);
+        self.jobs.watchers.add(request, job, asker, wants);
         self.look_up(request, job);
         let alarm = timeout.map(|timeout| self.timers.set(self.now + timeout, Bell::Life(request)));
         Life::Parked(parking.park(Watch::Job, alarm))
@@ -33,19 +33,17 @@ impl Core {
         &mut self,
         parking: Parking,
         job: JobId,
+        asker: Asker,
         channel: ChannelName,
         since: Option<Cursor>,
     ) -> Life {
-        if !matches!(parking.sequel, Sequel::Answer) {
-            return self.wait_refused(parking, Refusal::BadAnswer);
-        }
-        self.park_asking(parking, job, Wants::Stream { channel, since })
+        self.park_asking(parking, job, asker, Wants::Stream { channel, since })
     }
 
     /// It waits for the store alone, and for that no longer than for anything else that takes its time.
-    fn park_asking(&mut self, mut parking: Parking, job: JobId, wants: Wants) -> Life {
+    fn park_asking(&mut self, mut parking: Parking, job: JobId, asker: Asker, wants: Wants) -> Life {
         let request = parking.request;
-        self.jobs.watchers.add(request, job, wants);
+        self.jobs.watchers.add(request, job, asker, wants);
         self.look_up(request, job);
         self.start_spell(request, &mut parking.journey);
         let alarm = parking.journey.alarm;
@@ -62,9 +60,10 @@ impl Core {
         self.park_stream(Parking { request, journey, sequel }, &channel, since)
     }
 
-    fn look_up(&mut self, request: RequestId, job: JobId) {
+    pub(crate) fn look_up(&mut self, request: RequestId, job: JobId) {
+        let asker = self.jobs.watchers.asker(request).unwrap_or(Asker::Visitor);
         if self.jobs.watchers.look_up(request, job) {
-            self.effects.push(Effect::LookUpJob { request, job });
+            self.effects.push(Effect::LookUpJob { request, job, asker });
         }
     }
 
@@ -81,6 +80,7 @@ impl Core {
             // The store was asked before it had that.
             return self.look_up(request, asked);
         }
+        self.jobs.visitors.let_in(request);
         if standing == Standing::Pending && !self.jobs.watchers.is_in_a_hurry(request) && self.waits_for(request, asked)
         {
             return;
@@ -107,7 +107,7 @@ impl Core {
         }
     }
 
-    fn waits_for(&self, request: RequestId, job: JobId) -> bool {
+    pub(crate) fn waits_for(&self, request: RequestId, job: JobId) -> bool {
         self.jobs.watchers.job_of(request) == Some(job)
     }
 

@@ -41,6 +41,7 @@ impl Core {
             jobs_put_off: self.jobs_put_off(now),
             jobs_watched: self.jobs.watchers.count(),
             jobs_looked_up: self.jobs.watchers.looked_up_count(),
+            jobs_visited: self.jobs.visitors.count(),
             jobs_unstored: self.jobs.unstored.len(),
             claims_count: usize::from(self.jobs.pull.asked.is_some()),
             job_results_held: self.jobs.results.count(),

@@ -40,6 +40,8 @@ pub struct Status {
     pub jobs_watched: usize,
     /// Requests for which the store is asked how a job stands.
     pub jobs_looked_up: usize,
+    /// Clients at the addresses of jobs of whom nobody has said whether they may have them.
+    pub jobs_visited: usize,
     /// Requests with jobs that are not stored, or could not be.
     pub jobs_unstored: usize,
     /// Claims that the store has not answered: there is one at most.

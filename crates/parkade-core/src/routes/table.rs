@@ -93,9 +93,8 @@ impl Table {
 fn check(route: &RouteSpec) -> Result<(), RouteError> {
     match &route.kind {
         RouteKind::Wait { then: Then::Await, .. }
-        | RouteKind::Wait { wait: Wait::Stream { .. }, then: Then::Call { .. } } => {
-            Err(RouteError::Wait(route.path.clone()))
-        }
+        | RouteKind::Wait { wait: Wait::Stream { .. }, then: Then::Call { .. } }
+        | RouteKind::Wait { wait: Wait::Access { .. }, .. } => Err(RouteError::Wait(route.path.clone())),
         RouteKind::Wait { .. } | RouteKind::Sync | RouteKind::Async | RouteKind::Constant => Ok(()),
     }
 }

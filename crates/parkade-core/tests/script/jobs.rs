@@ -12,10 +12,12 @@
 //! `return:r`, `error:r:retry` (`retry@5s`), `error:r:discard`, `error:r:stranger` by whoever holds r. `stop:r` somebody ends job r.
 //! `enqueue:a` by whoever holds a; `stored:a`, `full:a`, `broken:a` by the store. `park:a:stored:all:await`; `park:a:job:x:answer` (`job:x@5s` with a
 //! timeout), `park:a:follow:x:answer` (on the channel `jobs/x`), `found:a:pending` (`ended`, `missing`) or `unfound:a` by the store, `over:x` job x has ended for good,
-//! `drop:x` it is no more.
+//! `drop:x` it is no more. `arrive:a:/visit` (`/visit/next`: for up to five seconds; `/visit/events`) at the address of job x; a look-up for it is
+//! written `lookup:a:x:visitor`, or `guest`. `guarded:a` (`guarded:a:async`): the application is to be asked, `park:a:access:yes:answer` (`no`) what it says.
 
 use parkade_core::{
-    ClaimedJob, Effect, Event, JobId, JobPolicy, QueueBounds, QueueId, Standing, StoreFault, Verdict, WorkerError,
+    Asker, ClaimedJob, Destination, Effect, Event, JobId, JobPolicy, QueueBounds, QueueId, Standing, StoreFault,
+    Verdict, WorkerError,
 };
 
 use super::{Script, config, duration};
@@ -45,6 +47,8 @@ impl Script {
             ("broken", [name]) => {
                 Event::JobStored { request: self.request(name), fault: Some(StoreFault::Unavailable) }
             }
+            ("guarded", [name]) => self.guarded(name, "/visit", false),
+            ("guarded", [name, "async"]) => self.guarded(name, "/visit", true),
             ("unfound", [name]) => Event::JobNotLookedUp { request: self.request(name) },
             ("found", [name, standing]) => Event::JobFound {
                 request: self.request(name),
@@ -56,6 +60,13 @@ impl Script {
             },
             _ => return None,
         })
+    }
+
+    fn guarded(&mut self, name: &str, path: &str, concurrent: bool) -> Event {
+        let Destination::Wait { route, .. } = self.core.find("GET", path).destination else {
+            panic!("no visit: {path}")
+        };
+        Event::JobGuarded { request: self.request(name), route, concurrent }
     }
 
     pub fn runs_job(&self, name: &str) -> bool {
@@ -96,7 +107,14 @@ impl Script {
             Effect::RunJob { request, worker } => format!("run:{}:{}", self.name(*request), self.number(*worker)),
             Effect::EndRun { request, verdict } => format!("verdict:{}:{}", self.name(*request), written(*verdict)),
             Effect::Stored { request } => format!("stored:{}", self.name(*request)),
-            Effect::LookUpJob { request, job } => format!("lookup:{}:{}", self.name(*request), name(*job)),
+            Effect::LookUpJob { request, job, asker } => {
+                let asker = match asker {
+                    Asker::Application => "",
+                    Asker::Visitor => ":visitor",
+                    Asker::Guest => ":guest",
+                };
+                format!("lookup:{}:{}{asker}", self.name(*request), name(*job))
+            }
             Effect::AnswerJob { request, job, standing } => {
                 format!("told:{}:{}", self.name(*request), self::standing(*job, *standing))
             }

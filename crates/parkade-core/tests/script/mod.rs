@@ -334,6 +334,9 @@ fn routes(table: &str) -> Vec<RouteSpec> {
         route("/stream", RouteKind::Wait { wait: stream, then: Then::Answer }),
         route("/query", RouteKind::Wait { wait: wait("query", "alone"), then: Then::Answer }),
         route("/constant", RouteKind::Constant),
+        route("/visit", RouteKind::Wait { wait: wait("visit", "x@0s"), then: Then::Answer }),
+        route("/visit/next", RouteKind::Wait { wait: wait("visit", "x@5s"), then: Then::Answer }),
+        route("/visit/events", RouteKind::Wait { wait: wait("follow", "x"), then: Then::Answer }),
         RouteSpec { deadline: Some(None), ..route("/endless", RouteKind::Sync) },
     ];
     match table {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use parkade_core::{ChannelName, Cursor, DatabaseId, QueryWait, QueryWork, SharedKey, Sharing, Then, Wait};
+use parkade_core::{ChannelName, Cursor, DatabaseId, Errand, QueryWait, QueryWork, SharedKey, Sharing, Then, Wait};
 
 use super::{duration, jobs};
 
@@ -19,7 +19,14 @@ pub(super) fn wait(kind: &str, of: &str) -> Wait {
     }
     if kind == "follow" {
         let channel = ChannelName::parse(&format!("jobs/{of}")).unwrap();
-        return Wait::Follow { job: jobs::job(of), channel, since: None };
+        return Wait::Visit { job: jobs::job(of), errand: Errand::Events { channel, since: None } };
+    }
+    if kind == "visit" {
+        let (name, timeout) = of.split_once('@').map_or((of, None), |(name, timeout)| (name, Some(duration(timeout))));
+        return Wait::Visit { job: jobs::job(name), errand: Errand::Result { timeout } };
+    }
+    if kind == "access" {
+        return Wait::Access { granted: of == "yes" };
     }
     if kind == "query" {
         return Wait::Query(query(of));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use parkade_core::{ChannelName, Cursor, Destination, Event, MessageId, Publisher, RequestId, Wait};
+use parkade_core::{ChannelName, Cursor, Destination, Errand, Event, MessageId, Publisher, RequestId, Wait};
 
 use crate::model::{Place, Request, Waiting};
 use crate::process::Process;
@@ -13,13 +13,16 @@ impl World {
     pub(crate) fn with_cursor(&mut self, mut destination: Destination) -> Destination {
         let cursor = self.cursor();
         if let Destination::Wait {
-            wait: Wait::Next { since, .. } | Wait::Stream { since, .. } | Wait::Follow { since, .. },
+            wait:
+                Wait::Next { since, .. }
+                | Wait::Stream { since, .. }
+                | Wait::Visit { errand: Errand::Events { since, .. }, .. },
             ..
         } = &mut destination
         {
             *since = cursor;
         }
-        if let Destination::Wait { wait: Wait::Job { job, .. } | Wait::Follow { job, .. }, .. } = &mut destination {
+        if let Destination::Wait { wait: Wait::Visit { job, .. }, .. } = &mut destination {
             *job = self.some_job();
         }
         destination

@@ -1,12 +1,13 @@
 //! Each effect, followed: what it must find, what it changes.
 
 use parkade_core::{
-    Cursor, Ending, KillReason, MessageId, Moment, Outcome, Reason, Refusal, RequestId, Role, Standing, TableId, Then,
-    Wait, WorkerId,
+    Cursor, Ending, Errand, KillReason, MessageId, Moment, Outcome, Reason, Refusal, RequestId, Role, Standing,
+    TableId, Then, Wait, WorkerId,
 };
 
 use crate::model::{Answer, Model, Place, Waiting, Woken};
 use crate::process::{Phase, Process, Temper};
+use crate::visits::Visit;
 
 impl Model {
     /// Promise 1: one answer, to a client that is there. It says that all is well with what the request has enqueued.
@@ -88,7 +89,11 @@ impl Model {
         let request = self.request(id);
         let Place::Waiting(waiting) = &mut request.place else { panic!("a stream that was not asked for") };
         let (channel, since) = match &waiting.wait {
-            Wait::Stream { channel, since } | Wait::Follow { channel, since, .. } => (channel.clone(), *since),
+            Wait::Stream { channel, since } => (channel.clone(), *since),
+            Wait::Visit { errand: Errand::Events { channel, since }, .. } => {
+                assert!(request.visit.as_ref().is_some_and(Visit::may_be_told), "a stream of what is not the client's");
+                (channel.clone(), *since)
+            }
             _ => panic!("a stream that was not asked for"),
         };
         waiting.wait = Wait::Stream { channel, since };

@@ -65,7 +65,7 @@ fn what_waits_for_the_store_is_known(world: &World, status: &Status) {
 
 fn who_waits_for_jobs_is_known(world: &World, status: &Status) {
     let waiting = |request: &Request| match request.waiting().map(|waiting| &waiting.wait) {
-        Some(Wait::Job { job, .. } | Wait::Follow { job, .. }) => Some(*job),
+        Some(Wait::Job { job, .. } | Wait::Visit { job, .. }) => Some(*job),
         _ => None,
     };
     let watched: Vec<_> = world.model.requests.values().filter_map(waiting).collect();
@@ -76,6 +76,7 @@ fn who_waits_for_jobs_is_known(world: &World, status: &Status) {
     let lacking = lacking.filter(|job| !world.model.jobs.results.contains(job)).count();
     assert_eq!(lacking, 0, "called with what is no longer kept");
     assert_eq!(status.jobs_looked_up, world.model.jobs.looked_up.len());
+    assert_eq!(status.jobs_visited, world.model.undecided_visits(), "visits are forgotten, or not");
 }
 
 /// Promise 4, for jobs.
@@ -125,6 +126,7 @@ pub fn check_the_end(world: &World, status: &Status) {
     let counts = (status.jobs_running, status.jobs_waiting, status.jobs_watched, status.jobs_unstored);
     assert_eq!(counts, (0, 0, 0, 0));
     assert_eq!((status.job_results_held, status.jobs_looked_up, status.claims_count), (0, 0, 0));
+    assert_eq!(status.jobs_visited, 0);
     let counts = world.core.counts();
     let ended = counts.jobs_completed
         + counts.jobs_retried

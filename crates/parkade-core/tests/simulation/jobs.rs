@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use parkade_core::{
-    Allowance, Effect, Failure, JobId, JobPolicy, Moment, Outcome, QueueId, RequestId, Standing, Then, Verdict, Wait,
-    WorkerId,
+    Allowance, Asker, Effect, Errand, Failure, JobId, JobPolicy, Moment, Outcome, QueueId, RequestId, Standing, Then,
+    Verdict, Wait, WorkerId,
 };
 
 use crate::model::{Answer, Model, Place, Request, Waiting};
@@ -29,7 +29,7 @@ pub struct Jobs {
     /// Until then none is begun or claimed, if none ends well before.
     pub put_off: Option<Moment>,
     /// Requests for which the store is asked, and about which job.
-    pub looked_up: BTreeMap<RequestId, JobId>,
+    pub looked_up: BTreeMap<RequestId, LookedUp>,
     /// By the step in hand.
     pub operated: Option<JobId>,
     pub stored: Option<RequestId>,
@@ -54,6 +54,13 @@ pub struct Run {
     /// It does not want to be tried again.
     pub discarded: bool,
     pub verdict: Option<Verdict>,
+}
+
+/// What the store is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LookedUp {
+    pub job: JobId,
+    pub asker: Asker,
 }
 
 /// How far a job is that a request has enqueued.
@@ -107,11 +114,13 @@ impl Model {
                 assert!(matches!(request.place, Place::Worker(_)) && !request.is_unstored(), "nobody waits for this");
                 assert_eq!(self.jobs.stored.replace(id), None, "told twice");
             }
-            Effect::LookUpJob { request, job } => {
+            Effect::LookUpJob { request, job, asker } => {
                 let waiting = self.request(*request).waiting().expect("it waits");
-                let is_it = matches!(waiting.wait, Wait::Job { job: asked, .. } | Wait::Follow { job: asked, .. } if asked == *job);
+                let is_it = matches!(waiting.wait, Wait::Job { job: asked, .. } | Wait::Visit { job: asked, .. } if asked == *job);
                 assert!(is_it, "asked for another");
-                assert_eq!(self.jobs.looked_up.insert(*request, *job), None, "asked again before it was answered");
+                self.check_asker(*request, *job, *asker);
+                let asked = LookedUp { job: *job, asker: *asker };
+                assert_eq!(self.jobs.looked_up.insert(*request, asked), None, "asked again before it was answered");
                 self.jobs.store.ask(Command::Find { request: *request, id: *job });
             }
             Effect::AnswerJob { request, job, standing } => self.answer_job(*request, *job, *standing),
@@ -183,6 +192,10 @@ impl Model {
     fn end_run(&mut self, id: RequestId, verdict: Verdict) {
         let (now, stops) = (self.now, self.drains || self.may_fail);
         self.jobs.has_reason = true;
+        if verdict == Verdict::HandedBack {
+            // The worker dies while the server stops, and had not touched it.
+            self.returned(id);
+        }
         if let Verdict::Retry { why: Failure::WorkerDied, .. } | Verdict::Dead { why: Failure::WorkerDied } = verdict {
             assert!(self.dying.is_some(), "no worker died");
             self.note_death_of(id);
@@ -276,18 +289,31 @@ impl Model {
             }
             (
                 Outcome::Refused { refusal: parkade_core::Refusal::StoreUnreadable },
-                Wait::Job { .. } | Wait::Follow { .. },
+                Wait::Job { .. } | Wait::Visit { .. },
             ) => {
                 assert_eq!(self.jobs.unfound, Some(id), "the store has not said so");
                 self.seen.insert("not looked up");
             }
-            (Outcome::Job { job, standing: Standing::Missing }, Wait::Follow { job: asked, .. }) => {
+            (Outcome::Job { job, standing: Standing::Missing }, Wait::Visit { job: asked, .. })
+                if self.requests[&id].visit.as_ref().is_some_and(|visit| visit.is_turned_away) =>
+            {
+                assert_eq!(job, *asked, "told of another job");
+                self.seen.insert("turned away");
+            }
+            (
+                Outcome::Job { job, standing: Standing::Missing },
+                Wait::Visit { job: asked, errand: Errand::Events { .. } },
+            ) => {
                 let found = self.jobs.found == Some((id, job, Standing::Missing));
                 assert!(job == *asked && (found || self.jobs.dropped == Some(job)), "not told by the store");
                 self.seen.insert("followed in vain");
             }
-            (Outcome::Job { job, standing }, Wait::Job { job: asked, timeout }) => {
+            (
+                Outcome::Job { job, standing },
+                Wait::Job { job: asked, timeout } | Wait::Visit { job: asked, errand: Errand::Result { timeout } },
+            ) => {
                 assert_eq!(job, *asked, "told of another job");
+                assert!(self.may_know(id, waiting, standing), "told of a job of which nobody has said that it may be");
                 let found = self.jobs.found == Some((id, job, standing));
                 let in_a_hurry = drains || timeout.is_some_and(|timeout| timeout.is_zero());
                 match standing {

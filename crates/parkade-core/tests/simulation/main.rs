@@ -20,6 +20,7 @@ mod query_promises;
 mod runs;
 mod settings;
 mod store;
+mod visits;
 mod workers;
 mod world;
 
@@ -99,7 +100,7 @@ fn counted(core: &Core) -> BTreeSet<String> {
 }
 
 /// A simulation that never gets somewhere proves nothing about it.
-const EXPECTED: [&str; 80] = [
+const EXPECTED: [&str; 85] = [
     "NotFound",
     "ApplicationFailed",
     "BadAnswer",
@@ -176,6 +177,11 @@ const EXPECTED: [&str; 80] = [
     "not looked up",
     "store silent",
     "followed in vain",
+    "asked about",
+    "let in",
+    "turned away",
+    "told who may",
+    "may without being asked about",
     "channel ended",
     "StoreFull",
     "StoreUnavailable",

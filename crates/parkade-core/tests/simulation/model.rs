@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use parkade_core::limits::{QUERIES_END_MAX, QUERY_END_MAX};
 use parkade_core::{
-    ChannelName, Cursor, Destination, Effect, ExitReason, JobId, MessageId, Moment, Outcome, QueryId, RequestId, Then,
-    Wait, WorkerId,
+    ChannelName, Cursor, Destination, Effect, Errand, ExitReason, JobId, MessageId, Moment, Outcome, QueryId,
+    RequestId, Then, Wait, WorkerId,
 };
 
 use crate::jobs::{Enqueued, Jobs, Run};
 use crate::process::Process;
 use crate::queries::{Asked, Databases};
+use crate::visits::Visit;
 
 #[derive(Debug, Default)]
 pub struct Model {
@@ -71,6 +72,8 @@ pub struct Request {
     pub coroutine: bool,
     /// What it has enqueued that its answer stands for.
     pub enqueued: BTreeMap<JobId, Enqueued>,
+    /// At the address of a job.
+    pub visit: Option<Visit>,
 }
 
 #[derive(Debug, Clone)]
@@ -118,7 +121,12 @@ impl Waiting {
 
     pub fn channel(&self) -> Option<&ChannelName> {
         match &self.wait {
-            Wait::Timer { .. } | Wait::Query(_) | Wait::Stored | Wait::Job { .. } | Wait::Follow { .. } => None,
+            Wait::Timer { .. }
+            | Wait::Query(_)
+            | Wait::Stored
+            | Wait::Job { .. }
+            | Wait::Visit { .. }
+            | Wait::Access { .. } => None,
             Wait::Next { channel, .. } | Wait::Stream { channel, .. } => Some(channel),
         }
     }
@@ -127,9 +135,9 @@ impl Waiting {
         match &self.wait {
             Wait::Timer { after } => Some(self.since + *after),
             Wait::Next { timeout, .. } => timeout.map(|timeout| self.since + timeout),
-            Wait::Stream { .. } | Wait::Follow { .. } => None,
+            Wait::Stream { .. } | Wait::Visit { errand: Errand::Events { .. }, .. } | Wait::Access { .. } => None,
             Wait::Stored => self.asked.until,
-            Wait::Job { timeout, .. } => {
+            Wait::Job { timeout, .. } | Wait::Visit { errand: Errand::Result { timeout }, .. } => {
                 timeout.filter(|timeout| !timeout.is_zero()).map(|timeout| self.since + timeout)
             }
             Wait::Query(_) => match &self.asked.ending {
@@ -159,6 +167,7 @@ impl Request {
             unpublished: false,
             coroutine: false,
             enqueued: BTreeMap::new(),
+            visit: None,
         }
     }
 
@@ -181,6 +190,7 @@ impl Model {
             Effect::Route { request, table } => {
                 self.returned(*request);
                 assert_eq!(self.request(*request).place, Place::Queue, "routed while elsewhere");
+                self.request(*request).visit = None;
                 self.routes.push((*request, *table));
             }
             Effect::Refuse { request, refusal } => self.refused(*request, *refusal),
@@ -308,8 +318,9 @@ impl Model {
             Destination::Handler { deadline, concurrent, .. } => {
                 (request.deadline, request.coroutine) = (*deadline, *concurrent);
             }
-            Destination::Wait { wait, then, deadline, .. } => {
+            Destination::Wait { route, wait, then, deadline } => {
                 request.deadline = *deadline;
+                request.visit = Visit::of(*route, wait);
                 let asked = self.ask(id, wait);
                 let waiting = Waiting::new(wait.clone(), *then, None, now, asked);
                 self.request(id).place = Place::Waiting(waiting);

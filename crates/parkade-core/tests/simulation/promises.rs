@@ -56,11 +56,14 @@ pub fn before(world: &World, event: &Event) -> Before {
 }
 
 fn arriving(world: &World, event: &Event) -> Option<(Option<Duration>, Option<Duration>)> {
-    let Event::Arrived { destination, .. } = event else { return None };
-    let deadline = match destination {
-        Destination::Handler { deadline, .. } => *deadline,
-        Destination::Fallback { .. } | Destination::Unknown => world.core.config().deadline,
-        _ => None,
+    let deadline = match event {
+        Event::Arrived { destination: Destination::Handler { deadline, .. }, .. } => *deadline,
+        Event::Arrived { destination: Destination::Fallback { .. } | Destination::Unknown, .. } => {
+            world.core.config().deadline
+        }
+        Event::Arrived { .. } => None,
+        Event::JobGuarded { request, .. } => world.model.requests.get(request).and_then(|request| request.deadline),
+        _ => return None,
     };
     Some((deadline, world.core.queue_wait(world.now)))
 }
@@ -209,7 +212,12 @@ fn nobody_waits_on_a_channel_unknown(world: &World, status: &Status) {
     let mut told: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for waiting in world.model.requests.values().filter_map(|request| request.waiting()) {
         match &waiting.wait {
-            Wait::Timer { .. } | Wait::Query(_) | Wait::Stored | Wait::Job { .. } | Wait::Follow { .. } => {}
+            Wait::Timer { .. }
+            | Wait::Query(_)
+            | Wait::Stored
+            | Wait::Job { .. }
+            | Wait::Visit { .. }
+            | Wait::Access { .. } => {}
             Wait::Next { channel, .. } => told.entry(channel.as_str()).or_default().0 += 1,
             Wait::Stream { channel, .. } => told.entry(channel.as_str()).or_default().1 += 1,
         }

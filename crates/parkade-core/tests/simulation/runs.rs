@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use parkade_core::{
-    ClaimedJob, Event, JobId, Publisher, QueueBounds, QueueId, RequestId, Standing, Then, Wait, WorkerError,
+    Asker, ClaimedJob, Errand, Event, JobId, Publisher, QueueBounds, QueueId, RequestId, Standing, Then, Wait,
+    WorkerError,
 };
 
 use crate::jobs::{Enqueued, Run};
 use crate::model::{Place, Request, Waiting};
 use crate::process::{Process, Stream};
 use crate::queries::Asked;
+use crate::settings::is_guarded;
 use crate::store::{Claimed, Command, Reply, State};
 use crate::world::World;
 
@@ -130,7 +132,7 @@ impl World {
     pub(crate) fn has_ended(&mut self, id: JobId) {
         self.model.jobs.results.insert(id);
         self.tell(Event::JobEnded { job: id });
-        let is_asked = self.model.jobs.looked_up.values().any(|asked| *asked == id);
+        let is_asked = self.model.jobs.looked_up.values().any(|asked| asked.job == id);
         assert!(is_asked || !self.core.is_watched(id), "somebody still waits for {id:?}");
     }
 
@@ -170,13 +172,16 @@ impl World {
     }
 
     fn hears_found(&mut self, request: RequestId, id: JobId, standing: Option<Standing>) {
-        self.model.jobs.looked_up.remove(&request);
+        let asked = self.model.jobs.looked_up.remove(&request).expect("it was asked");
         let Some(standing) = standing else {
             self.model.jobs.unfound = Some(request);
             self.tell(Event::JobNotLookedUp { request });
             self.model.jobs.unfound = None;
             return;
         };
+        if asked.asker == Asker::Visitor && standing != Standing::Missing && is_guarded(id) {
+            return self.hears_that_it_is_guarded(request);
+        }
         if standing == Standing::Ended {
             self.model.jobs.results.insert(id);
         }
@@ -185,8 +190,10 @@ impl World {
         self.model.jobs.found = None;
         let waiting = self.model.requests.get(&request).and_then(|request| request.waiting());
         let only_asks = |waiting: &Waiting| match waiting.wait {
-            Wait::Job { job, timeout } => job == id && timeout.is_some_and(|timeout| timeout.is_zero()),
-            Wait::Follow { job, .. } => job == id,
+            Wait::Job { job, timeout } | Wait::Visit { job, errand: Errand::Result { timeout } } => {
+                job == id && timeout.is_some_and(|timeout| timeout.is_zero())
+            }
+            Wait::Visit { job, .. } => job == id,
             _ => false,
         };
         let asks_again = self.model.jobs.looked_up.contains_key(&request);

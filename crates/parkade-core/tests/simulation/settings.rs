@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use parkade_core::{
-    ChannelName, Config, DatabaseId, DeclaredJobs, HistoryLimits, JobId, QueryWait, QueryWork, Random, Recycle,
+    ChannelName, Config, DatabaseId, DeclaredJobs, Errand, HistoryLimits, JobId, QueryWait, QueryWork, Random, Recycle,
     RouteKind, RouteSpec, SharedKey, Sharing, Then, Wait,
 };
 
-pub const PATHS: [&str; 14] = [
+pub const PATHS: [&str; 15] = [
     "/sync",
     "/async",
     "/endless",
@@ -21,6 +21,7 @@ pub const PATHS: [&str; 14] = [
     "/query/shared",
     "/query/call",
     "/job",
+    "/job/now",
     "/follow",
 ];
 pub const CHANNELS: [&str; 4] = ["a", "b", "news/1", "news/2"];
@@ -92,7 +93,7 @@ pub fn routes(version: u64) -> (bool, Vec<RouteSpec>) {
         route(
             "/follow",
             RouteKind::Wait {
-                wait: Wait::Follow { job: JobId(0), channel: channel("news/1"), since: None },
+                wait: visit(Errand::Events { channel: channel("news/1"), since: None }),
                 then: Then::Answer,
             },
         ),
@@ -102,9 +103,13 @@ pub fn routes(version: u64) -> (bool, Vec<RouteSpec>) {
         route(
             "/job",
             RouteKind::Wait {
-                wait: Wait::Job { job: JobId(0), timeout: Some(Duration::from_millis(600)) },
+                wait: visit(Errand::Result { timeout: Some(Duration::from_millis(600)) }),
                 then: Then::Answer,
             },
+        ),
+        route(
+            "/job/now",
+            RouteKind::Wait { wait: visit(Errand::Result { timeout: Some(Duration::ZERO) }), then: Then::Answer },
         ),
         route("/query/call", RouteKind::Wait { wait: query(None), then: Then::Call { concurrent: false } }),
     ];
@@ -115,6 +120,16 @@ pub fn routes(version: u64) -> (bool, Vec<RouteSpec>) {
         _ => {}
     }
     (version == 3, routes)
+}
+
+/// At the address of a job, which is another for each client.
+fn visit(errand: Errand) -> Wait {
+    Wait::Visit { job: JobId(0), errand }
+}
+
+/// Of which jobs the application says itself who may have them.
+pub fn is_guarded(job: JobId) -> bool {
+    job.0.is_multiple_of(2)
 }
 
 fn query(key: Option<&str>) -> Wait {

@@ -182,6 +182,9 @@ impl World {
         if self.model.is_run(stream.request) && !stream.ghost {
             return self.works_on_a_run(process, stream);
         }
+        if self.random.below(if self.is_about_a_job(stream) { 2 } else { 60 }) == 0 {
+            return self.says_who_may(process, stream);
+        }
         if self.random.below(12) == 0 {
             return self.enqueues(process, stream);
         }

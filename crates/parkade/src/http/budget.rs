@@ -55,6 +55,12 @@ impl Budget {
 }
 
 impl Held {
+    /// It is so many bytes more. As [`hold`](Self::hold).
+    #[must_use]
+    pub fn hold_more(&mut self, bytes: usize, stage: Stage) -> bool {
+        self.hold(self.bytes.saturating_add(bytes), stage)
+    }
+
     /// It is so many bytes now. False when there is no room for the difference: then it counts as before.
     #[must_use]
     pub fn hold(&mut self, bytes: usize, stage: Stage) -> bool {

@@ -90,7 +90,7 @@ impl Server {
             Effect::RunJob { request, worker } => self.run_job(request, worker),
             Effect::EndRun { request, verdict } => self.end_run(request, verdict),
             Effect::Stored { request } => self.open_gate(request),
-            Effect::LookUpJob { request, job } => self.look_up_job(request, job),
+            Effect::LookUpJob { request, job, asker } => self.look_up_job(request, job, asker),
             Effect::AnswerJob { request, job, standing } => self.answer_job(request, job, standing),
             Effect::DropJobResult { job } => self.jobs.drop_result(job),
             Effect::Reloaded { outcome: ReloadOutcome::Done } => {
@@ -158,9 +158,13 @@ impl Server {
 
     fn assign(&mut self, request: RequestId, worker: WorkerId, route: Option<RouteId>) {
         let Some(arrival) = self.exchanges.of(request).and_then(|exchange| exchange.arrival.as_ref()) else { return };
+        let (parameters, body) = match &arrival.asked_about {
+            Some(asked) => (&asked.parameters, &asked.arguments),
+            None => (&arrival.parameters, &arrival.body),
+        };
         let parts = RequestParts {
             route: route.map(|route| route.index),
-            parameters: arrival.parameters.iter().map(String::as_str),
+            parameters: parameters.iter().map(String::as_str),
             method: arrival.head.method(),
             path: arrival.head.path(),
             query: arrival.head.query(),
@@ -172,7 +176,7 @@ impl Server {
             body: None,
             more: false,
         };
-        self.workers.request(worker, request, parts, &arrival.body);
+        self.workers.request(worker, request, parts, body);
     }
 
     pub(super) fn call(&mut self, worker: WorkerId, outcome: Outcome, requests: &[RequestId]) {

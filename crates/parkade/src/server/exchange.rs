@@ -9,7 +9,7 @@ use parkade_core::{Cursor, JobId, RequestId, RouteId};
 use parkade_wire::Response;
 use parkade_wire::limits::STORED_COUNT_MAX;
 
-use super::jobs::Waiting;
+use super::jobs::{AskedAbout, Waiting};
 use crate::http::budget::Held;
 use crate::http::forwarded::Origin;
 use crate::http::{Head, answer};
@@ -60,8 +60,8 @@ pub struct WithJobs {
 #[derive(Debug)]
 pub struct Pending {
     pub told: serde_json::Value,
-    /// Clients find it at its address.
-    pub is_public: bool,
+    /// There is an address for clients.
+    pub has_address: bool,
 }
 
 /// What a client asks at the address of a job.
@@ -110,12 +110,13 @@ pub struct Arrival {
     pub head: Head,
     pub body: Bytes,
     /// What both count among all requests in hand: until this is dropped.
-    #[expect(dead_code, reason = "a guard: it is there to be dropped")]
     pub share: Held,
     pub origin: Origin,
     pub parameters: Vec<String>,
     pub allow: Option<String>,
     pub deadline: Option<Duration>,
+    /// The application is asked whether its client may have a job: the worker is told this instead of the parameters and the body.
+    pub asked_about: Option<Box<AskedAbout>>,
 }
 
 /// What goes on when a wait is over.

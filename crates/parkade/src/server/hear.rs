@@ -7,7 +7,7 @@ use parkade_core::{
 };
 use parkade_wire::{Application, ErrorReason, Response, Then as WireThen, Wait as WireWait};
 
-use super::exchange::{Arrival, Exchange};
+use super::exchange::{Arrival, Exchange, JobAsked};
 use super::seconds::duration;
 use super::{Hand, HttpEvent, Input, Server, WorkerEvent, queries, tables};
 use crate::http::answer;
@@ -44,6 +44,7 @@ impl Server {
                     parameters: found.parameters,
                     allow: found.allow,
                     deadline: None,
+                    asked_about: None,
                 };
                 let note = self.access_log.is_some().then(|| Box::new(arrival.note()));
                 self.exchanges
@@ -59,11 +60,16 @@ impl Server {
 
     /// Finds a request's place in a route table that has changed since it came.
     pub(super) fn route_again(&mut self, request: RequestId, table: parkade_core::TableId) {
-        let Some(arrival) = self.exchanges.of(request).and_then(|exchange| exchange.arrival.as_mut()) else { return };
+        let Some(exchange) = self.exchanges.of(request) else { return };
+        let Some(arrival) = exchange.arrival.as_mut() else { return };
         let Found { destination, parameters, allow } =
             self.core.find_in(table, arrival.head.method(), arrival.head.path());
         arrival.parameters = parameters;
         arrival.allow = allow;
+        arrival.asked_about = None;
+        if let Some(jobs) = &mut exchange.jobs {
+            jobs.asks = JobAsked::Nothing;
+        }
         let destination = self.directed(request, destination);
         self.tell(Event::Routed { request, destination });
     }
@@ -271,7 +277,11 @@ impl Server {
             }
             wait => wait,
         };
-        let (wait, asked) = match tables::wait(wait, &self.databases) {
+        let known = match wait {
+            WireWait::Access { granted } if self.is_asked_about(request) => Ok((Wait::Access { granted }, None)),
+            wait => tables::wait(wait, &self.databases),
+        };
+        let (wait, asked) = match known {
             Ok(known) => known,
             Err(why) => {
                 tracing::error!(worker = worker.0, "the application waits for something that there is not: {why}");
@@ -319,6 +329,11 @@ fn with_cursor(wait: Wait, cursor: Option<Cursor>) -> Wait {
     match wait {
         Wait::Next { channel, timeout, since } => Wait::Next { channel, timeout, since: since.or(cursor) },
         Wait::Stream { channel, since } => Wait::Stream { channel, since: since.or(cursor) },
-        Wait::Timer { .. } | Wait::Query(_) | Wait::Stored | Wait::Job { .. } | Wait::Follow { .. } => wait,
+        Wait::Timer { .. }
+        | Wait::Query(_)
+        | Wait::Stored
+        | Wait::Job { .. }
+        | Wait::Visit { .. }
+        | Wait::Access { .. } => wait,
     }
 }

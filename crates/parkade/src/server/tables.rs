@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parkade_core::{
-    ChannelName, Core, Cursor, HistoryLimits, JobId, QueryWork, RouteId, RouteSpec, TableId, Then, Wait,
+    ChannelName, Core, Cursor, Errand, HistoryLimits, JobId, QueryWork, RouteId, RouteSpec, TableId, Then, Wait,
 };
 use parkade_wire::{Application, CallKind, Response, Route, RouteKind, Then as WireThen, Wait as WireWait};
 
@@ -110,7 +110,7 @@ fn route_spec(route: Route, names: &impl Names) -> Result<(RouteSpec, Ready), Ba
         }
         RouteKind::Job => {
             // Which job, and how long, is found out from each request.
-            let wait = Wait::Job { job: JobId(0), timeout: Some(Duration::ZERO) };
+            let wait = Wait::Visit { job: JobId(0), errand: Errand::Result { timeout: Some(Duration::ZERO) } };
             (parkade_core::RouteKind::Wait { wait, then: Then::Answer }, Standing::Job)
         }
         RouteKind::Wait { wait: told, then } => {
@@ -171,7 +171,7 @@ pub fn wait(told: WireWait, names: &impl Names) -> Result<(Wait, Option<Asked>),
         WireWait::Result { job, timeout } => {
             Ok((Wait::Job { job: JobId(u128::from_be_bytes(job)), timeout: timeout.map(duration) }, None))
         }
-        WireWait::Access { .. } => Err("\"access\": nobody has asked for a job".to_owned()),
+        WireWait::Access { .. } => Err("\"access\": nobody asks for a job here".to_owned()),
         WireWait::Unaccepted { name, why } => Err(format!("{name:?}: {why}")),
     }
 }

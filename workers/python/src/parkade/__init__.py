@@ -23,6 +23,7 @@ from .errors import (
 )
 from .forms import Upload
 from .job import Job
+from .job_access import StoredJob
 from .mappings import Fields, Headers
 from .placeholders import Json
 from .queries import Query, query
@@ -59,6 +60,7 @@ __all__ = [
     "Row",
     "Rows",
     "SignatureError",
+    "StoredJob",
     "Transaction",
     "Upload",
     "Wait",

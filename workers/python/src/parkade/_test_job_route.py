@@ -48,9 +48,9 @@ def channel_of(id: bytes) -> str:
     return f"\x01jobs/{text_of_id(id)}"
 
 
-def message_of(job: Enqueued | None) -> bytes:
+def message_of(job: Enqueued) -> bytes:
     """What is told there."""
-    return msgspec.json.encode({"state": "missing"} if job is None else _described(job))
+    return msgspec.json.encode(_described(job))
 
 
 def answer_of_pending(job: Enqueued, jobs_path: str | None) -> p.Response:

@@ -47,7 +47,7 @@ class Jobs:
         self.all: list[Enqueued] = []
         told = list(told)
         self._retries = {job.name: job.retries for job in told}
-        self._public = {job.name for job in told if job.access == "public"}
+        self._access = {job.name: job.access for job in told}
         self._same: dict[bytes, bytes] = {}  # ids of those that were another already
 
     def enqueue(self, job: bytes) -> None:
@@ -67,13 +67,17 @@ class Jobs:
     def find(self, id: bytes) -> Enqueued | None:
         return next((job for job in self.all if job.told.id == self.effective(id)), None)
 
-    def public(self, id: bytes) -> Enqueued | None:
-        """The job that has this id itself, if clients may know it."""
-        return next((job for job in self.all if job.told.id == id and self.is_public(job)), None)
+    def at(self, id: bytes) -> Enqueued | None:
+        """The job that has this id itself, if clients may know it, or the application says whether they may."""
+        return next((job for job in self.all if job.told.id == id and self.has_address(job)), None)
 
-    def is_public(self, job: Enqueued) -> bool:
+    def has_address(self, job: Enqueued) -> bool:
         """Whether clients find it by its id: not one that the application does not know, either."""
-        return job.name in self._public
+        return self._access.get(job.name, "private") != "private"
+
+    def is_asked_about(self, job: Enqueued) -> bool:
+        """Whether the application says who may have it."""
+        return self._access[job.name] in ("sync", "async")
 
     def cancel(self, job: Enqueued) -> None:
         """It has ended, unless it had."""

@@ -198,7 +198,7 @@ class App(JobRegistry):
             self._concurrent
             or any(route.asynchronous for route in self.routes)
             or any(hook.asynchronous for hook in hooks)
-            or any(job.asynchronous for job in self.jobs.values())
+            or any(job.asynchronous or job.policy.told_access == "async" for job in self.jobs.values())
         )
 
     def told(self) -> Application:

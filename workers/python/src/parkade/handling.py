@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from ._answers import FAULTS, Answer, Coming, Deferred, Parked, Plain, Run
 from ._link import port
@@ -16,6 +16,7 @@ from .errors import HTTPError, LoadError, QueryError
 from .functions import Function, decode_state, find
 from .hooks import ErrorHandlers, ErrorHook, Hook
 from .job import Job
+from .job_access import access_route, verdict
 from .job_runs import attempt, attempt_async, failure, run_job
 from .job_values import value_of
 from .log import format_error, log_error, log_fault
@@ -30,6 +31,9 @@ from .waits import Wait
 if TYPE_CHECKING:
     from .app import App
 
+
+_Asked: TypeAlias = tuple[bool, Run]
+"""What says who may have jobs of a name, and whether it is a coroutine."""
 
 Prepare: TypeAlias = Callable[[], Callable[[], Any]]
 """Makes a call from what a wait has kept, and its outcome. Raises what these do."""
@@ -50,6 +54,7 @@ class Handling:
         self.concurrent: bool = app.concurrent
         self.runs: dict[int | None, Run] = {None: self._unmatched}
         self.runs |= {number: self._compile(route) for number, route in enumerate(app.routes)}
+        self.runs |= self._compile_access()
         plain = frozenset({None, *(number for number, route in enumerate(app.routes) if not route.asynchronous)})
         self.plain: frozenset[int | None] = frozenset() if self._all_async else plain
         self.deferred: frozenset[int | None] = plain - {None} if self._all_async else frozenset()
@@ -119,6 +124,32 @@ class Handling:
         for hook in self._app.stop_hooks:
             with _stopping(hook):
                 await _settle(hook, hook.function())
+
+    # Asking the application about a job
+
+    def _compile_access(self) -> dict[int | None, Run]:
+        """What answers requests for jobs, which have the number behind those of the handlers."""
+        pattern = self._app.jobs_pattern
+        if pattern is None:
+            return {}
+        asked: dict[str, _Asked] = {}
+        for job in self._app.jobs.values():
+            if job.policy.access is not None:
+                route = access_route(job, job.policy.access, pattern)
+                asked[job.name] = route.asynchronous, self._compile(route)
+        return {len(self._app.routes): partial(self._ask, asked)}
+
+    def _ask(self, asked: Mapping[str, _Asked], raw: p.Request) -> Answer | Coming | Plain | Deferred:
+        name = raw.parameters[1]
+        if name not in asked:  # another release has told of it: what this one says counts
+            job = self._app.jobs.get(name)
+            answer = Parked(park(verdict(job is not None and job.policy.public), None))
+            return _at_once(answer) if self.concurrent else answer
+        asynchronous, run = asked[name]
+        call = partial(run, raw)
+        if asynchronous or not self.concurrent:
+            return cast("Answer | Coming", call())
+        return Deferred(call, occupies=True) if self._all_async else Plain(call)
 
     # Compiling a route into one function
 
@@ -297,6 +328,10 @@ class Handling:
             if raw.route is None or raw.route >= len(self._app.routes)
             else self._app.routes[raw.route].request(raw)
         )
+
+
+async def _at_once(answer: Answer) -> Answer:
+    return answer
 
 
 def _prepared(prepare: Prepare) -> Any:

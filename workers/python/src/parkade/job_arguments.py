@@ -90,6 +90,16 @@ class Signature:
             pass
         return self._decode_bound(name, arguments, job)
 
+    def named(self, name: str, arguments: bytes) -> dict[str, Any]:
+        """All of them by the names of their parameters, with the defaults of those that were not given. Raises as
+        `decode`.
+        """
+        args, kwargs = _read(arguments)
+        bound = self._bind(name, tuple(args), kwargs)
+        given = {key: self._decoded(name, key, value) for key, value in bound.arguments.items()}
+        bound.apply_defaults()
+        return {**bound.arguments, **given}
+
     def _decode_bound(self, name: str, arguments: bytes, job: Job) -> tuple[tuple[Any, ...], dict[str, Any]]:
         args, kwargs = _read(arguments)
         bound = self._bind(name, tuple(args), kwargs)

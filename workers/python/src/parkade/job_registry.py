@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from ._wire import ready as r
 from .errors import SignatureError
+from .job_access import Access, make_access
 from .job_arguments import encode_arguments
 from .job_options import checked_text
 from .jobs import JobFunction, Policy, Unique, make_job
@@ -25,7 +26,7 @@ class JobRegistry:
 
     def __init__(self, jobs_path: str | None) -> None:
         self.jobs: dict[str, JobFunction[..., Any]] = {}
-        self._jobs_pattern: Pattern | None = None if jobs_path is None else _pattern_of_jobs(jobs_path)
+        self.jobs_pattern: Pattern | None = None if jobs_path is None else _pattern_of_jobs(jobs_path)
         self._implied: set[str] = set()  # jobs only because they recur: `job` may still say more
         self._queues: dict[str, r.QueueOptions] = {}
         self._recurring: dict[str, tuple[Schedule, JobFunction[..., Any]]] = {}
@@ -43,6 +44,7 @@ class JobRegistry:
         priority: int = ...,
         unique: Unique = ...,
         public: bool = ...,
+        access: Access | None = ...,
     ) -> Callable[[Callable[P, R]], JobFunction[P, R]]: ...
     def job(
         self,
@@ -55,6 +57,7 @@ class JobRegistry:
         priority: int = 0,
         unique: Unique = False,
         public: bool = True,
+        access: Access | None = None,
     ) -> Any:
         """Makes a function a job: `@app.job` or `@app.job(retries=5)`, then `function.enqueue(…)`.
 
@@ -63,11 +66,14 @@ class JobRegistry:
         seconds for one attempt (0 for none, None for the server's). `unique`: True, and while one with the same
         arguments has not ended, another is that one; or a function of the arguments that gives a text to compare.
         `public`: False, and clients find no such job under `jobs_path`, whoever has its id; a handler may still return
-        its `result()`.
+        its `result()`. `access`: a function of the request and the job (`StoredJob`), plain or an async def, that says
+        for each request under `jobs_path` whether its client may: True; False, and for that client there is no such
+        job; or it raises `HTTPError`. A handler that returns its `result()` decides for itself.
 
         Raises `SignatureError` for a function that can be no job, and for a second one of its name.
         """
-        policy = Policy(name, retries, deadline, queue, priority, unique, public)
+        hook = None if access is None else make_access(access)
+        policy = Policy(name, retries, deadline, queue, priority, unique, public, hook)
 
         def register(function: Callable[..., Any]) -> JobFunction[..., Any]:
             return self._add(function, policy)
@@ -129,9 +135,9 @@ class JobRegistry:
 
     def told_job_routes(self) -> list[r.Route]:
         """The route at which the core answers for jobs."""
-        if not self.jobs or self._jobs_pattern is None:
+        if not self.jobs or self.jobs_pattern is None:
             return []
-        return [r.Route(methods=["GET", "DELETE"], path=self._jobs_pattern.path, kind="job", name="job")]
+        return [r.Route(methods=["GET", "DELETE"], path=self.jobs_pattern.path, kind="job", name="job")]
 
     def _add(self, function: Callable[P, R], policy: Policy) -> JobFunction[P, R]:
         if isinstance(function, JobFunction):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import update_wrapper
-from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast
 from uuid import UUID
 
 from msgspec import Raw
@@ -26,6 +26,9 @@ from .job_values import ResultWait
 from .limits import RETRIES_MAX
 from .transactions import Transaction, open_transaction
 from .waits import Wait, check_seconds
+
+if TYPE_CHECKING:
+    from .hooks import Hook
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -51,6 +54,7 @@ class Policy:
     priority: int = 0
     unique: Unique = False
     public: bool = True
+    access: Hook | None = None
     usual: p.EnqueueOptions = field(init=False, repr=False)
     encoded: Raw = field(init=False, repr=False)
 
@@ -64,6 +68,8 @@ class Policy:
             checked_priority(self.priority)
             if not isinstance(self.public, bool):
                 raise TypeError(f"public is True or False, not {self.public!r}")
+            if self.access is not None and not self.public:
+                raise ValueError("public=False has no address, so there is nobody whose access is asked about")
         except (TypeError, ValueError) as error:
             raise SignatureError(f"a job cannot be registered so: {error}") from error
         usual = p.EnqueueOptions(
@@ -71,6 +77,13 @@ class Policy:
         )
         object.__setattr__(self, "usual", usual)
         object.__setattr__(self, "encoded", Raw(encode_payload(usual)))
+
+    @property
+    def told_access(self) -> Literal["public", "private", "sync", "async"]:
+        """Who finds it at its address, for READY."""
+        if self.access is not None:
+            return "async" if self.access.asynchronous else "sync"
+        return "public" if self.public else "private"
 
 
 class JobFunction(Generic[P, R]):
@@ -146,7 +159,7 @@ class JobFunction(Generic[P, R]):
             retries=policy.retries,
             deadline=policy.deadline,
             priority=policy.priority,
-            access="public" if policy.public else "private",
+            access=policy.told_access,
         )
 
     def key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:

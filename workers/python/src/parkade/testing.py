@@ -245,19 +245,25 @@ class Client:
         return response
 
     def _about_job(self, method: str, id: bytes, raw: p.Request) -> Response:
-        job = self._jobs.public(id)
-        if method == "DELETE":
-            if job is None:
-                return Response(job_route.answer_of_missing(id))
-            self._cancel_job(job)
-            return Response(job_route.answer_of_cancelled(job))
-        response, wait = Parked(raw), job_route.asked_of_route(id, Request(raw))
-        if job is None and isinstance(wait, p.UntilResult):
-            return Response(job_route.answer_of_missing(id))
-        self._park(response, wait, p.Answer(None))
-        if isinstance(wait, p.Stream):
-            self._rehearsal.publish(wait.channel, "application/json", job_route.message_of(job))
+        job, response = self._jobs.at(id), _Visit(raw, method, id)
+        if job is not None and self._jobs.is_asked_about(job):
+            asked = msgspec.structs.replace(raw, parameters=[job.id, job.name], body=job.told.arguments)
+            self._take(response, lambda: self._handling.runs[raw.route](asked))
+        else:
+            self._let_in(response, job)
         return response if response.parked else Response(response.whole)
+
+    def _let_in(self, response: _Visit, job: Enqueued | None) -> None:
+        wait = job_route.asked_of_route(response.id, Request(response.requested))
+        if job is None:
+            response.whole = job_route.answer_of_missing(response.id)
+        elif response.method == "DELETE":
+            self._cancel_job(job)
+            response.whole = job_route.answer_of_cancelled(job)
+        else:
+            self._park(response, wait, p.Answer(None))
+            if isinstance(wait, p.Stream):
+                self._rehearsal.publish(wait.channel, "application/json", job_route.message_of(job))
 
     def _cancel_job(self, job: Enqueued) -> None:
         if job.outcome is None:
@@ -312,7 +318,11 @@ class Client:
                 response.whole = Whole(whole.status, whole.headers, self._collect(chunks))
             case ParkedAnswer(park=encoded):
                 park = msgspec.msgpack.decode(encoded, type=Park)
-                self._park(response, cast(p.Wait, read_wait(park.wait)), park.then)
+                wait = cast(p.Wait, read_wait(park.wait))
+                if isinstance(wait, p.Access) and isinstance(response, _Visit):
+                    self._let_in(response, self._jobs.at(response.id) if wait.granted else None)
+                else:
+                    self._park(response, wait, park.then)
             case Attempted() if isinstance(response, _JobRun):
                 job = self._jobs.on(response.stream)
                 self._jobs.end(job, answer)
@@ -379,7 +389,7 @@ class Client:
     def _pending(self, id: bytes) -> p.Response:
         jobs_path = next((route.path for route in self._told.routes if route.kind == "job"), None)
         job = cast(Enqueued, self._jobs.find(id))
-        return job_route.answer_of_pending(job, jobs_path if self._jobs.is_public(job) else None)
+        return job_route.answer_of_pending(job, jobs_path if self._jobs.has_address(job) else None)
 
     def _give_up(self, response: Parked) -> None:
         """The coroutine no longer wants what it waits for."""
@@ -416,6 +426,15 @@ class _JobRun(Parked):
     def __init__(self, stream: int) -> None:
         super().__init__(nobodys_request())
         self.stream = stream
+
+
+class _Visit(Parked):
+    """A request at the address of a job, whose client may have to be let in."""
+
+    def __init__(self, request: p.Request, method: str, id: bytes) -> None:
+        super().__init__(request)
+        self.method = method
+        self.id = id
 
 
 class _TestPort:

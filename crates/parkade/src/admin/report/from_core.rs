@@ -252,6 +252,7 @@ mod tests {
             jobs_put_off: None,
             jobs_watched: 5,
             jobs_looked_up: 0,
+            jobs_visited: 0,
             jobs_unstored: 0,
             claims_count: 0,
             job_results_held: 6,

@@ -1,6 +1,6 @@
 //! What the store has been asked, and for whom.
 
-use parkade_core::{JobId, RequestId, WorkerId};
+use parkade_core::{Asker, JobId, RequestId, WorkerId};
 use parkade_jobs::{Command, Reply, Verdict};
 use tokio::sync::oneshot;
 
@@ -24,11 +24,13 @@ pub enum Question {
     End(Box<RunEnd>),
     LookUp {
         request: RequestId,
+        asker: Asker,
     },
-    /// A client wants to end it: is there such a job, for clients?
+    /// A client wants to end it: is there such a job, for this client?
     MayEnd {
         job: JobId,
         request: RequestId,
+        asker: Asker,
     },
     /// A job that somebody here waits for has ended in another server: how?
     EndedElsewhere {

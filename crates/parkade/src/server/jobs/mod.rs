@@ -13,11 +13,12 @@ mod results;
 mod routes;
 mod runs;
 mod shut;
+mod visits;
 mod within;
 
 use std::collections::{HashMap, HashSet};
 
-use parkade_core::{DatabaseId, Event, JobId, RequestId};
+use parkade_core::{Asker, DatabaseId, Event, JobId, RequestId};
 use parkade_jobs::sqlite::OpenError;
 use parkade_jobs::{Command, Counts, Fault, Reply, Tag};
 
@@ -33,6 +34,7 @@ use recurring::Timetables;
 use results::Results;
 use runs::RunKept;
 use shut::Shut;
+pub use visits::AskedAbout;
 use within::Committing;
 pub use within::Waiting;
 
@@ -83,7 +85,7 @@ pub struct Jobs {
     /// Requests that ask for a job of which there cannot be one: nothing was ever stored.
     never_stored: Vec<RequestId>,
     /// Requests that were admitted, and end a job.
-    ends: Vec<(RequestId, JobId)>,
+    ends: Vec<(RequestId, JobId, Asker)>,
     /// Why the store could not be opened, until it is.
     shut: Option<Shut>,
     /// Transactions that enqueue jobs and commit, by the statement that they are at.
@@ -174,9 +176,9 @@ impl Jobs {
         Some(format!("{before}{}{behind}", stored(job)))
     }
 
-    /// Whether clients find jobs of that name. Of one that the application does not know, nobody knows that they may.
-    fn is_public(&self, name: &str) -> bool {
-        self.specs.get(name).is_some_and(|spec| spec.access == parkade_wire::JobAccess::Public)
+    /// Whether there is an address for clients, who may have to be let in.
+    fn has_address(&self, name: &str) -> bool {
+        self.specs.get(name).is_some_and(|spec| spec.access != parkade_wire::JobAccess::Private)
     }
 
     pub fn drop_result(&mut self, job: JobId) {
@@ -237,8 +239,8 @@ impl Server {
                 None => Event::JobFound { request, standing: parkade_core::Standing::Missing },
             });
         }
-        for (request, job) in std::mem::take(&mut self.jobs.ends) {
-            self.ask_to_end(request, job);
+        for (request, job, asker) in std::mem::take(&mut self.jobs.ends) {
+            self.ask_to_end(request, job, asker);
         }
         self.recur_when_due();
         Ok(count)
@@ -271,8 +273,8 @@ impl Server {
             Question::Enqueue { id, request, asked } => self.hear_enqueued(id, request, asked, reply),
             Question::Claim => self.hear_claimed(reply),
             Question::End(end) => self.hear_run_noted(*end, reply),
-            Question::LookUp { request } => self.hear_found(request, reply),
-            Question::MayEnd { job, request } => self.hear_may_end(request, job, reply),
+            Question::LookUp { request, asker } => self.hear_found(request, asker, reply),
+            Question::MayEnd { job, request, asker } => self.hear_may_end(request, job, asker, reply),
             Question::EndedElsewhere { job } => self.hear_ended_elsewhere(job, reply),
             Question::Announce { job, request } => self.hear_announced(job, request, reply),
             Question::Cancel { job } => self.hear_cancelled(job, reply),

@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
-use parkade_core::{Event, JobId, Refusal, RequestId, Standing};
+use parkade_core::{Asker, Event, JobId, Refusal, RequestId, Standing};
 use parkade_jobs::{Ended, Ending, Job, Reply, State};
 use parkade_wire::Outcome as WireOutcome;
 use serde_json::json;
 
 use super::answers;
 use super::asked::Question;
+use super::visits::Door;
 use super::{Server, core, stored};
 use crate::http::answer::Field;
 use crate::http::error_body;
@@ -97,64 +98,70 @@ impl Server {
         self.tell(Event::JobDropped { job });
     }
 
-    pub(in crate::server) fn look_up_job(&mut self, request: RequestId, job: JobId) {
+    pub(in crate::server) fn look_up_job(&mut self, request: RequestId, job: JobId, asker: Asker) {
         if !self.jobs.store.is_open() {
             // Told in the next turn: the core is in the middle of something.
             self.jobs.never_stored.push(request);
-        } else if self.ends_it(request) {
-            self.jobs.ends.push((request, job));
+        } else if asker != Asker::Application && self.ends_it(request) {
+            self.jobs.ends.push((request, job, asker));
         } else {
-            self.find_job(request, job);
+            self.find_job(request, job, asker);
         }
     }
 
     /// A request that was admitted wants to end a job: whether there is one for it is seen first.
-    pub(super) fn ask_to_end(&mut self, request: RequestId, job: JobId) {
-        self.jobs.ask(Question::MayEnd { job, request }, |tag| parkade_jobs::Command::Find { tag, job: stored(job) });
+    pub(super) fn ask_to_end(&mut self, request: RequestId, job: JobId, asker: Asker) {
+        let question = Question::MayEnd { job, request, asker };
+        self.jobs.ask(question, |tag| parkade_jobs::Command::Find { tag, job: stored(job) });
     }
 
-    pub(super) fn hear_may_end(&mut self, request: RequestId, job: JobId, reply: Reply) {
+    pub(super) fn hear_may_end(&mut self, request: RequestId, job: JobId, asker: Asker, reply: Reply) {
         // One that has been refused meanwhile ends nothing, nor does one whose client has left.
         let event = match reply {
             Reply::Found { .. } if self.exchanges.peek(request).is_none() => Event::JobNotLookedUp { request },
-            Reply::Found { job: Some(found), .. } if !self.is_hidden(request, &found.name) => {
-                return self.end_for(request, job);
-            }
-            Reply::Found { .. } => Event::JobFound { request, standing: Standing::Missing },
+            Reply::Found { job: Some(found), .. } => match self.jobs.door(asker, &found.name) {
+                Door::Open => return self.end_for(request, job),
+                Door::Asked(kind) => return self.ask_about(request, *found, kind),
+                Door::Nothing => Event::JobFound { request, standing: Standing::Missing },
+            },
+            Reply::Found { job: None, .. } => Event::JobFound { request, standing: Standing::Missing },
             _ => Event::JobNotLookedUp { request },
         };
         self.tell(event);
     }
 
-    /// Whether there are no jobs of that name for this request: at their address, if the application does not say that they are public. To a
-    /// handler that waits for one there are.
-    fn is_hidden(&self, request: RequestId, name: &str) -> bool {
-        let asked = self.exchanges.peek(request).map_or(JobAsked::Nothing, Exchange::job_asked);
-        asked != JobAsked::Nothing && !self.jobs.is_public(name)
-    }
-
     /// Ends the job for a request that was admitted. It is answered when it is known whether the job will end; ending one twice is ending it once.
     pub(super) fn end_for(&mut self, request: RequestId, job: JobId) {
+        self.let_in(request);
         self.cancel_job(job, None);
         if !self.jobs.cancelling.hold(job, request) {
-            self.find_job(request, job);
+            self.find_job(request, job, Asker::Guest);
         }
     }
 
-    pub(super) fn find_job(&mut self, request: RequestId, job: JobId) {
-        let question = Question::LookUp { request };
+    pub(super) fn find_job(&mut self, request: RequestId, job: JobId, asker: Asker) {
+        let question = Question::LookUp { request, asker };
         self.jobs.ask(question, |tag| parkade_jobs::Command::Find { tag, job: stored(job) });
     }
 
-    pub(super) fn hear_found(&mut self, request: RequestId, reply: Reply) {
+    pub(super) fn hear_found(&mut self, request: RequestId, asker: Asker, reply: Reply) {
         let Reply::Found { job, .. } = reply else {
             return self.tell(Event::JobNotLookedUp { request });
         };
-        let job = job.filter(|job| !self.is_hidden(request, &job.name));
+        let door = job.as_ref().map_or(Door::Nothing, |job| self.jobs.door(asker, &job.name));
+        let job = match (door, job) {
+            (Door::Asked(kind), Some(job)) => return self.ask_about(request, *job, kind),
+            (Door::Open, job) => job,
+            (Door::Nothing | Door::Asked(_), _) => None,
+        };
+        if asker != Asker::Application {
+            self.let_in(request);
+        }
         let standing = match job.map(|job| (core(job.id), ending(*job))) {
             None => Standing::Missing,
             Some((_, Err(pending))) => {
-                let known = Pending { told: self.described(&pending), is_public: self.jobs.is_public(&pending.name) };
+                let known =
+                    Pending { told: self.described(&pending), has_address: self.jobs.has_address(&pending.name) };
                 if let Some(exchange) = self.exchanges.of(request) {
                     exchange.jobs.get_or_insert_default().pending = Some(known);
                 }
@@ -227,7 +234,7 @@ impl Server {
 
     fn answer_pending(&mut self, request: RequestId, job: JobId) {
         let known = self.exchanges.of(request).and_then(|exchange| exchange.jobs.as_mut()?.pending.take());
-        let is_public = known.as_ref().is_some_and(|known| known.is_public);
+        let has_address = known.as_ref().is_some_and(|known| known.has_address);
         let running = self.jobs.runs.values().find(|run| core(run.job.id) == job);
         let mut body = match (running, known) {
             (Some(run), _) => super::progress::told_of_run(run.job.attempt, run.progress.as_ref()),
@@ -235,7 +242,7 @@ impl Server {
             (None, None) => json!({ "state": State::Ready.word() }),
         };
         body["id"] = stored(job).to_string().into();
-        let location = self.jobs.location(job).filter(|_| is_public);
+        let location = self.jobs.location(job).filter(|_| has_address);
         let mut fields: Vec<Field<'_>> = vec![(b"retry-after", b"1")];
         if self.fields_of_job(request).is_empty() {
             fields.push((b"cache-control", b"no-store"));

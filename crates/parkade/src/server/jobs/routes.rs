@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use parkade_core::{Destination, RequestId, RouteId, Then, Wait};
+use parkade_core::{Destination, Errand, RequestId, RouteId, Then, Wait};
 
 use super::{Server, core, progress};
 use crate::http::Head;
@@ -25,25 +25,26 @@ impl Server {
         deadline: Option<Duration>,
     ) -> Destination {
         let Some(exchange) = self.exchanges.of(request) else { return Destination::NotFound };
-        let Some(arrival) = exchange.arrival.take() else { return Destination::NotFound };
+        let Some(arrival) = &mut exchange.arrival else { return Destination::NotFound };
+        arrival.deadline = deadline;
         let id = arrival.parameters.first().and_then(|text| text.parse().ok());
         let Some(job) = id.map(core) else { return Destination::NotFound };
         exchange.route = Some(route);
         let channel = accepts_events(&arrival.head).then(|| progress::channel(job));
         let asks = &mut exchange.jobs.get_or_insert_default().asks;
-        let wait = if arrival.head.method() == "DELETE" {
+        let errand = if arrival.head.method() == "DELETE" {
             // Nothing happens before the core has admitted the request: it asks for the job then.
             *asks = JobAsked::End;
-            Wait::Job { job, timeout: Some(Duration::ZERO) }
+            Errand::Result { timeout: Some(Duration::ZERO) }
         } else if let Some(channel) = channel {
             *asks = JobAsked::Events(job);
-            Wait::Follow { job, channel, since: arrival.cursor() }
+            Errand::Events { channel, since: arrival.cursor() }
         } else {
             *asks = JobAsked::Result;
             let seconds = arrival.patience().unwrap_or(0.0).min(PATIENCE_MAX_SECONDS);
-            Wait::Job { job, timeout: Some(duration(seconds)) }
+            Errand::Result { timeout: Some(duration(seconds)) }
         };
-        Destination::Wait { route, wait, then: Then::Answer, deadline }
+        Destination::Wait { route, wait: Wait::Visit { job, errand }, then: Then::Answer, deadline }
     }
 
     /// How long a request waits for the result of a job: as long as the handler said, or less if its client prefers.

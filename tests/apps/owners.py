@@ -1,0 +1,41 @@
+"""Who may have a job: its owner, as the request says who its user is. It also says what goes wrong."""
+
+from __future__ import annotations
+
+import os
+
+from gates import hold, hold_async
+from jobs_ran import note
+
+from parkade import HTTPError, Request, StoredJob, after
+
+
+def owner_only(request: Request, job: StoredJob) -> bool:
+    """Plain; `X-Gate` is where it waits."""
+    note(f"asked {request.method} {job.id}")
+    if (gate := request.headers.get("x-gate")) is not None:
+        hold(gate)
+    return _is_owner(request, job)
+
+
+async def owner_only_async(request: Request, job: StoredJob) -> bool:
+    """The same as a coroutine, which waits in the core, too."""
+    note(f"asked {request.method} {job.id}")
+    await after(0.001, None)
+    if (gate := request.headers.get("x-gate")) is not None:
+        await hold_async(gate)
+    return _is_owner(request, job)
+
+
+def _is_owner(request: Request, job: StoredJob) -> bool:
+    match request.headers.get("x-user"):
+        case None:
+            raise HTTPError(401, headers={"www-authenticate": "Basic"})
+        case "fails":
+            raise ValueError("it does not know")
+        case "dies":
+            os._exit(1)
+        case "waits":
+            return after(1, True)  # type: ignore[return-value]
+        case user:
+            return bool(job.arguments["owner"] == user)

@@ -1,0 +1,100 @@
+"""Who may have a job at its address: the function that says so, and how it is run as a handler is."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
+
+from msgspec.structs import replace
+
+from ._wire import payloads as p
+from .errors import SignatureError
+from .hooks import Hook, make_hook
+from .jobs import JobFunction
+from .patterns import Pattern
+from .request import Request, _once
+from .response import Nonsense
+from .routes import Route
+from .waits import Wait
+
+
+class StoredJob:
+    """A job as the store has it: what `access` functions are asked about.
+
+    `id` is a UUID as text, `name` the job's.
+    """
+
+    def __init__(self, id: str, function: JobFunction[..., Any], arguments: bytes) -> None:
+        self.id = id
+        self._function = function
+        self._arguments = arguments
+
+    @property
+    def name(self) -> str:
+        return self._function.name
+
+    @_once
+    def arguments(self) -> Mapping[str, Any]:
+        """What it was enqueued with, by the names and the annotations of its function's parameters, defaults included.
+
+        Raises `TypeError` for arguments that the function does not take any more.
+        """
+        return self._function.signature.named(self.name, self._arguments)
+
+    def __repr__(self) -> str:
+        return f"<StoredJob {self.name} {self.id}>"
+
+
+Access: TypeAlias = Callable[[Request, StoredJob], bool] | Callable[[Request, StoredJob], Awaitable[bool]]
+"""Whether the client of this request may read and cancel this job."""
+
+
+def make_access(function: Access) -> Hook:
+    """Checks the function. Raises `SignatureError`."""
+    if not callable(function) or inspect.isclass(function):
+        raise SignatureError(f"access is a function of the request and the job, not {function!r}")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise SignatureError(f"{function.__qualname__}: access returns True or False, it does not yield")
+    return make_hook(function, 2, "access takes the request and the job")
+
+
+class AccessRoute(Route):
+    """The address of jobs as the route of a handler, which is given a client's request and says whether it may."""
+
+    __slots__ = ()
+
+    def request(self, raw: p.Request) -> Request:
+        """The client's: what else the core has told is about the job."""
+        return super().request(replace(raw, parameters=raw.parameters[:1], body=b""))
+
+
+def access_route(job: JobFunction[..., Any], access: Hook, pattern: Pattern) -> AccessRoute:
+    """By what the application is asked about jobs of this name."""
+
+    def asked(raw: p.Request, request: Request | None) -> Any:
+        stored = StoredJob(raw.parameters[0], job, raw.body or b"")
+        return access.function(request if request is not None else route.request(raw), stored)
+
+    def call(raw: p.Request, request: Request | None) -> Wait:
+        return _verdict(asked(raw, request))
+
+    async def call_async(raw: p.Request, request: Request | None) -> Wait:
+        return _verdict(await asked(raw, request))
+
+    target: Any = call_async if access.asynchronous else call
+    route = AccessRoute(("GET", "DELETE"), pattern, target, None, "job", target)
+    return route
+
+
+def verdict(granted: bool) -> Wait:
+    """What the core is told."""
+    return Wait(p.Access(granted))
+
+
+def _verdict(result: object) -> Wait:
+    if not isinstance(result, bool):
+        raise Nonsense(
+            f"returned {result!r}: access says True or False at once, or raises HTTPError; an async def may await first"
+        )
+    return verdict(result)
