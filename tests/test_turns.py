@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from .conftest import Serve
+from .harness import certificate
 from .harness.crowd import Crowd
+from .harness.postgres import Postgres
 from .harness.prober import Prober
-from .harness.until import until
+from .harness.server import Server
+from .harness.streams import Streams
+from .harness.until import Stopwatch, until
 
 CROWD = 1_000
+
+DELAY_MAX = 0.05
+"""Seconds for which nobody may wait for what concerns others. Here it is CPU time of the core: the machine has other
+things to do, and whoever waits for it waits longer.
+"""
+
+
+def busiest(server: Server) -> float:
+    """The most CPU time that one turn has taken, in seconds."""
+    seconds: float = server.status()["turns"]["busiest"]
+    return seconds
 
 
 @pytest.mark.promise(5)
@@ -51,6 +68,7 @@ def test_a_publish_to_a_crowd_is_told_once_while_others_are_served(serve: Serve)
     turns = server.status()["turns"]
     assert turns["longest"] > 0
     assert f"parkade_turns_long_total {turns['long']}" in server.metrics()
+    assert f"parkade_turns_busy_total {turns['busy']}" in server.metrics()
 
 
 @pytest.mark.promise(7)
@@ -64,3 +82,85 @@ def test_at_a_stop_each_of_a_crowd_gets_its_answer(serve: Serve) -> None:
         assert statuses.total() == CROWD
         assert 0 not in statuses, statuses
         until("it ends", lambda: server.process.poll() is not None)
+
+
+@pytest.mark.promise(5)
+def test_thousands_of_streams_leave_the_others_their_turns(serve: Serve) -> None:
+    """Connections of HTTP/2 are tasks beside the one that decides. On a busy machine one round of some is quick."""
+    slowest = min(slowest_beside_streams(serve("basic")) for _ in range(4))
+    assert slowest < DELAY_MAX
+
+
+def slowest_beside_streams(server: Server) -> float:
+    """What others wait while thousands of streams begin to wait and are answered."""
+    with Streams(server.address, connections=60, streams=250) as streams, Prober(server.address) as prober:
+        streams.ask("/next/all")
+        server.until_parked(60 * 250, 60)
+        server.publish("all", b"one")
+        server.until_zero()
+    return prober.slowest
+
+
+def test_channels_on_which_nothing_happens_cost_no_turn_anything(serve: Serve, tmp_path: Path) -> None:
+    app = tmp_path / "app.py"
+    app.write_text(MANY_CHANNELS)
+    server = serve(app, channel_limit=300_000)
+    for first in range(0, 200_000, 1_000):
+        assert server.post(f"/fill/{first}/1000").status == 200
+    before = server.until(lambda status: status["channels"]["count"] == 200_000)["turns"]["busy"]
+    watch = Stopwatch()
+    until("it has counted several times", lambda: watch.seconds > 4)
+    turns = server.status()["turns"]
+    # It counts and measures itself once a second; being asked for the status is one turn.
+    assert turns["busy"] <= before + 2, turns
+
+
+MANY_CHANNELS = """
+from parkade import App, channel
+
+app = App()
+
+@app.post("/fill/{first:int}/{count:int}")
+def fill(first: int, count: int) -> str:
+    for number in range(first, first + count):
+        channel(f"quiet/{number}").publish("x")
+    return "filled"
+"""
+
+
+@pytest.mark.skipif(certificate.missing() is not None, reason=str(certificate.missing()))
+def test_a_database_over_tls_delays_nobody(serve: Serve, tmp_path: Path) -> None:
+    """Handshakes of a whole pool at once, then large results for several clients at once."""
+    app = tmp_path / "app.py"
+    app.write_text(OVER_TLS)
+    with certificate.certified() as settings:
+        postgres = Postgres(**settings)
+        try:
+            server = serve(app, database=postgres.url.replace("disable", "require"), database_slots=48)
+            at_once(server, "/secure", 48)
+            at_once(server, "/rows", 6)
+            assert busiest(server) < DELAY_MAX
+        finally:
+            postgres.stop()
+
+
+def at_once(server: Server, target: str, count: int) -> None:
+    """So many clients, whose answers are all the same, and right."""
+    clients = server.waiting(target, count)
+    threads = [threading.Thread(target=lambda client=client: answers.append(client.answer())) for client in clients]
+    answers: list[object] = []
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {answer.status for answer in answers} == {200}  # type: ignore[attr-defined]
+    assert len({answer.body for answer in answers}) == 1  # type: ignore[attr-defined]
+
+
+OVER_TLS = """
+from parkade import App, query
+
+app = App()
+app.get("/secure", query("select ssl from pg_stat_ssl, pg_sleep(0.3) where pid = pg_backend_pid()").value())
+app.get("/rows", query("select n, md5(n::text) as a, repeat('x', 100) as b from generate_series(1, 30000) n"))
+"""

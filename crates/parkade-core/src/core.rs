@@ -239,7 +239,7 @@ impl Core {
             Event::Published { channel, message, bytes, by } => self.publish(&channel, message, bytes, by),
             Event::PublishedNothing { by } => self.hold_against(by, Refusal::BadAnswer),
             Event::ChannelConfigured { pattern, limits } => {
-                self.channels.configure(self.now, pattern, limits, &mut self.dropped);
+                self.channels.configure(self.now, &pattern, limits, &mut self.dropped);
             }
             Event::MessagesLost { channel } => self.lose_messages(&channel),
             Event::ChannelEnded { channel } => self.end_streams(&channel),

@@ -57,6 +57,7 @@ async fn load(application: &Application) -> Result<Told, Error> {
                     eprintln!("{}", text.trim_end());
                     return Err(Error::ApplicationFailed);
                 }
+                WorkerEvent::Unstarted { why, .. } => return Err(std::io::Error::other(why).into()),
                 WorkerEvent::Violated { why, .. } => return Err(Error::Worker { why }),
                 WorkerEvent::Exited { how, .. } => return Err(Error::Worker { why: how }),
                 _ => {}

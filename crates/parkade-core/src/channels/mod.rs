@@ -9,6 +9,7 @@ mod name;
 mod rules;
 mod upkeep;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 pub(crate) use channel::Waiter;
@@ -244,14 +245,16 @@ impl Channels {
     pub(crate) fn configure(
         &mut self,
         now: Moment,
-        pattern: String,
+        pattern: &str,
         limits: HistoryLimits,
         dropped: &mut Vec<MessageId>,
     ) {
         if !self.rules.learn(pattern, limits) {
             return;
         }
-        for id in self.ids() {
+        let is_about = |id: &ChannelId| rules::matches(pattern, self.channel(*id).name.as_str());
+        let concerned: Vec<_> = self.ids().into_iter().filter(is_about).collect();
+        for id in concerned {
             let limits = self.rules.limits(self.channel(id).name.as_str());
             self.channel_mut(id).limits = limits;
             self.trim(now, id, dropped);
@@ -267,18 +270,30 @@ impl Channels {
         (nexts.collect(), streams.collect())
     }
 
-    pub(crate) fn status(&self) -> impl Iterator<Item = (ChannelStatus, Option<RequestId>)> {
-        self.slots.iter().flatten().map(|channel| {
-            let status = ChannelStatus {
-                name: channel.name.clone(),
-                waiters: channel.nexts.count(),
-                streams: channel.streams.count(),
-                oldest: None,
-                history_count: channel.history.count(),
-                history_bytes: channel.history.bytes(),
-                cursor: channel.cursor(),
-            };
-            (status, channel.nexts.first().map(|waiter| waiter.request).or_else(|| channel.streams.first()))
-        })
+    /// Those on which most requests wait come first, so many at most. A look at each, and an order of those alone.
+    pub(crate) fn busiest(&self, count: usize) -> Vec<ChannelId> {
+        let waited = |id| Reverse(self.channel(id).nexts.count() + self.channel(id).streams.count());
+        let mut busiest: Vec<_> = self.ids().into_iter().map(|id| (waited(id), id.0)).collect();
+        if count < busiest.len() {
+            busiest.select_nth_unstable(count);
+            busiest.truncate(count);
+        }
+        busiest.sort_unstable();
+        busiest.into_iter().map(|(_, id)| ChannelId(id)).collect()
+    }
+
+    /// And the first who waits on it.
+    pub(crate) fn status_of(&self, id: ChannelId) -> (ChannelStatus, Option<RequestId>) {
+        let channel = self.channel(id);
+        let status = ChannelStatus {
+            name: channel.name.clone(),
+            waiters: channel.nexts.count(),
+            streams: channel.streams.count(),
+            oldest: None,
+            history_count: channel.history.count(),
+            history_bytes: channel.history.bytes(),
+            cursor: channel.cursor(),
+        };
+        (status, channel.nexts.first().map(|waiter| waiter.request).or_else(|| channel.streams.first()))
     }
 }

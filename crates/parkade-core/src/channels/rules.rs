@@ -22,7 +22,7 @@ impl Rules {
     }
 
     /// Longest patterns first. Whether anything changed.
-    pub(super) fn learn(&mut self, pattern: String, limits: HistoryLimits) -> bool {
+    pub(super) fn learn(&mut self, pattern: &str, limits: HistoryLimits) -> bool {
         if let Some(rule) = self.rules.iter_mut().find(|rule| rule.pattern == pattern) {
             let changed = rule.limits != limits;
             rule.limits = limits;
@@ -31,8 +31,8 @@ impl Rules {
         if self.rules.len() >= CHANNEL_RULES_COUNT_MAX {
             return false;
         }
-        let place = self.rules.partition_point(|rule| length(&rule.pattern) >= length(&pattern));
-        self.rules.insert(place, Rule { pattern, limits });
+        let place = self.rules.partition_point(|rule| length(&rule.pattern) >= length(pattern));
+        self.rules.insert(place, Rule { pattern: pattern.to_owned(), limits });
         true
     }
 
@@ -53,7 +53,7 @@ fn length(pattern: &str) -> (usize, bool) {
     }
 }
 
-fn matches(pattern: &str, name: &str) -> bool {
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(prefix) => name.starts_with(prefix),
         None => pattern == name,

@@ -1,6 +1,5 @@
 //! What the core says about itself.
 
-use std::cmp::Reverse;
 use std::time::Duration;
 
 use crate::core::Core;
@@ -131,10 +130,8 @@ impl Core {
     }
 
     fn channel_status(&self, now: Moment) -> Vec<ChannelStatus> {
-        let mut channels: Vec<_> = self.channels.status().collect();
-        channels.sort_by_key(|(channel, _)| Reverse(channel.waiters + channel.streams));
-        channels.truncate(STATUS_CHANNELS_COUNT_MAX);
-        let aged = channels.into_iter().map(|(channel, first)| {
+        let aged = self.channels.busiest(STATUS_CHANNELS_COUNT_MAX).into_iter().map(|id| {
+            let (channel, first) = self.channels.status_of(id);
             let since = first.and_then(|request| self.lives.life(request)).map(|life| parked_for(now, life));
             ChannelStatus { oldest: since, ..channel }
         });

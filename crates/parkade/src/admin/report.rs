@@ -65,6 +65,9 @@ pub struct Turns {
     /// Those that took longer than 10 ms.
     pub long: u64,
     pub longest: f64,
+    /// The same in CPU time: those in which the core itself worked for so long.
+    pub busy: u64,
+    pub busiest: f64,
 }
 
 /// Requests by state.

@@ -68,6 +68,10 @@ pub const LINGER_TIME: Duration = Duration::from_secs(2);
 /// A comment goes to a quiet event stream this often: proxies cut what is silent for 30 to 60 s.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 
+/// Read from one socket in one turn, about 0.1 ms: who sends a large body as fast as it is read would hold up everybody else until its end. Then:
+/// the rest waits in the kernel for the next turn.
+pub const TURN_READ_BYTES_MAX: usize = 256 * 1024;
+
 /// Sockets that one turn looks at. More would delay what the workers have to say.
 pub const TURN_EVENTS_MAX: usize = 512;
 

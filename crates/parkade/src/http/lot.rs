@@ -171,12 +171,8 @@ impl Lot {
         departures: &mut Vec<Departure>,
     ) -> io::Result<()> {
         self.tell_time();
-        // First those from earlier turns. A slot of theirs that another connection has taken since is looked at for nothing.
-        let mut again = std::mem::take(&mut self.again);
-        self.again = again.split_off(again.len().min(TURN_EVENTS_MAX));
-        for slot in again {
-            self.advance(slot, roll, events, departures);
-        }
+        // First those from earlier turns, in half of the time.
+        self.go_on(roll, events, departures);
         self.hear_sockets(roll, events, departures)?;
         self.let_go(roll, events, departures);
         self.go_on_sweeping(roll, events);
@@ -189,6 +185,22 @@ impl Lot {
         }
         self.tell(roll, events);
         Ok(())
+    }
+
+    /// A slot that another connection has taken since is looked at for nothing.
+    fn go_on(&mut self, roll: &mut Roll, events: &mut Vec<HttpEvent>, departures: &mut Vec<Departure>) {
+        let mut share = Share::of(TURN_TIME / 2);
+        let mut again = std::mem::take(&mut self.again).into_iter();
+        for slot in again.by_ref().take(TURN_EVENTS_MAX) {
+            self.advance(slot, roll, events, departures);
+            if share.is_over() {
+                break;
+            }
+        }
+        if !again.as_slice().is_empty() {
+            let anew = std::mem::take(&mut self.again);
+            self.again = again.chain(anew).collect();
+        }
     }
 
     /// Hears what sockets have to say until nobody is left or the time is over. Thousands of clients that leave are soon heard: whoever asks

@@ -120,6 +120,10 @@ impl Server {
                 tracing::error!(worker = worker.0, "a worker broke the protocol and is ended: {why}");
                 self.tell(Event::WorkerViolated { worker });
             }
+            WorkerEvent::Unstarted { worker, why } => {
+                tracing::error!(worker = worker.0, "a worker cannot be started: {why}");
+                self.tell(Event::WorkerExited { worker });
+            }
             WorkerEvent::Exited { worker, how } => {
                 tracing::info!(worker = worker.0, pid = self.workers.pid(worker), "a worker has ended: {how}");
                 self.tell(Event::WorkerExited { worker });

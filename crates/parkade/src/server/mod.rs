@@ -2,6 +2,7 @@
 
 mod act;
 mod client_text;
+mod cpu;
 mod exchange;
 mod hear;
 pub mod jobs;
@@ -386,8 +387,7 @@ impl Server {
         self.now = self.clock.now();
         self.look_after_jobs();
         self.tell_unpublished();
-        let workers: Vec<_> = self.core.status(self.now).workers.iter().map(|worker| worker.worker).collect();
-        for worker in workers {
+        for worker in self.workers.all() {
             if let Some(resident_bytes) = self.workers.resident_bytes(worker) {
                 self.tell(Event::Measured { worker, resident_bytes });
             }

@@ -42,10 +42,9 @@ impl Server {
     }
 
     fn readiness(&self) -> Readiness {
-        let status = self.core.status(self.clock.now());
         if self.core.ready() {
             self.databases_ready()
-        } else if status.draining {
+        } else if self.core.is_draining() {
             Readiness::NotReady { reason: "the server is stopping".into() }
         } else {
             Readiness::NotReady {
@@ -101,7 +100,12 @@ impl Server {
             target: self.about.target.clone(),
             uptime: self.clock.now().since(parkade_core::Moment::default()),
             connections: Connections { http1: connections.http1, http2: connections.http2, broken: connections.broken },
-            turns: Turns { long: self.turns.long_count, longest: self.turns.longest.as_secs_f64() },
+            turns: Turns {
+                long: self.turns.long_count,
+                longest: self.turns.longest.as_secs_f64(),
+                busy: self.turns.busy_count,
+                busiest: self.turns.busiest.as_secs_f64(),
+            },
             parked_bytes: self.exchanges.kept_bytes(),
             request_bytes: self.http.request_bytes(),
             log_lines_dropped: self.about.dropped.lines(),

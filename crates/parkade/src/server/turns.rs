@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use parkade_core::Moment;
 
+use super::cpu::Cpu;
 use super::limits::{TOLD_INTERVAL, TURN_LONG, TURN_TOO_LONG};
 
 /// What a turn did.
@@ -31,6 +32,11 @@ pub struct Turns {
     /// Those that took longer than [`TURN_LONG`].
     pub long_count: u64,
     pub longest: Duration,
+    /// Those of them in which this thread has worked so long: the others had to wait, for the machine or in the kernel.
+    pub busy_count: u64,
+    /// The most that one has worked.
+    pub busiest: Duration,
+    cpu: Cpu,
     began: Moment,
     marked: Moment,
     /// What the turn in hand did for longest, for how long, and how many of it there were.
@@ -42,6 +48,7 @@ pub struct Turns {
 impl Turns {
     pub fn begin(&mut self, now: Moment) {
         (self.began, self.marked, self.most) = (now, now, None);
+        self.cpu.mark(now);
     }
 
     /// A part of the turn is done, with so many of whatever it is about.
@@ -61,17 +68,20 @@ impl Turns {
         if took >= TURN_LONG {
             self.long_count += 1;
             self.untold_count += 1;
+            let worked = self.cpu.of_turn(took);
+            self.busiest = self.busiest.max(worked);
+            self.busy_count += u64::from(worked >= TURN_LONG);
             if self.told.is_none_or(|told| now.since(told) >= TOLD_INTERVAL) {
-                self.tell(took);
+                self.tell(took, worked);
                 (self.told, self.untold_count) = (Some(now), 0);
             }
         }
     }
 
-    fn tell(&self, took: Duration) {
+    fn tell(&self, took: Duration, worked: Duration) {
         let (part, most, count) = self.most.unwrap_or((Part::Inputs, took, 0));
-        let [took, most] = [took, most].map(|time| time.as_millis());
-        let words = format!("a turn took {took} ms, {most} of them {} ({count})", part.words());
+        let [took, worked, most] = [took, worked, most].map(|time| time.as_millis());
+        let words = format!("a turn took {took} ms ({worked} of CPU), {most} of them {} ({count})", part.words());
         let others = self.untold_count - 1;
         if took >= TURN_TOO_LONG.as_millis() {
             tracing::warn!(others, "{words}: everybody else waited");

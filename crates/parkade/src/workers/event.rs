@@ -11,6 +11,8 @@ pub enum WorkerEvent {
     Ready { worker: WorkerId, credit: u32, application: Box<Application> },
     /// `FAILED`: it cannot load the application; `Exited` follows.
     Failed { worker: WorkerId, text: String },
+    /// Its process could not be started; its only event.
+    Unstarted { worker: WorkerId, why: String },
     /// It broke the rules: its link is closed, its process killed. `Exited` follows.
     Violated { worker: WorkerId, why: String },
     /// Its process is gone and its link read to the end: "exit status 1", "signal 9 (SIGKILL)".

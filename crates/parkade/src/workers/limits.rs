@@ -20,6 +20,10 @@ pub const UNSENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// `DATA` of request bodies is written only while less than this waits to be sent, so that bodies wait as they are, uncopied.
 pub const UNSENT_BYTES_BUSY: usize = 256 * 1024;
 
+/// Written to one link in one turn, about 1 ms: a worker that reads as fast as the core writes would hold up everybody else until the end of
+/// a large body. Then: the rest is for the next turn.
+pub const WRITTEN_BYTES_PER_TURN: usize = 1024 * 1024;
+
 /// A buffer that had to grow beyond this is given back when it is empty.
 pub const BUFFER_BYTES_KEPT: usize = 1024 * 1024;
 

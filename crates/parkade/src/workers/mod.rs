@@ -86,17 +86,19 @@ impl Workers {
         })
     }
 
-    /// Starts a process and writes `HELLO`. An error: there is no such worker, and no event will name it.
+    /// Has a process started and writes `HELLO`. An error: there is no such worker, and no event will name it.
     pub fn start(&mut self, worker: WorkerId) -> io::Result<()> {
         let token = Token(usize::try_from(worker.0).map_err(io::Error::other)?);
         let started = Worker::start(&self.launch, worker, &self.post, self.poll.registry(), token)?;
         self.crew.insert(worker, started);
+        // What it says before its start is told, it has said afterwards.
+        self.held_up.push(worker);
         Ok(())
     }
 
     /// Waits until a worker has something to say. Cancel safe.
     pub async fn ready(&self) -> io::Result<()> {
-        if !self.readable.is_empty() || self.ending().any(Worker::is_violated) {
+        if !(self.readable.is_empty() && self.sending.is_empty()) || self.ending().any(Worker::is_violated) {
             // There is work at hand; everybody else has a turn before it goes on.
             tokio::task::yield_now().await;
             return Ok(());
@@ -184,7 +186,7 @@ impl Workers {
 
     /// Ends the process at once, with its process group.
     pub fn kill(&mut self, worker: WorkerId) {
-        if let Some(worker) = self.crew.get(&worker) {
+        if let Some(worker) = self.crew.get_mut(&worker) {
             worker.process.kill();
         }
     }
@@ -227,11 +229,18 @@ impl Workers {
     pub fn flush(&mut self) {
         for worker in std::mem::take(&mut self.sending) {
             let Some(flushed) = self.crew.get_mut(&worker) else { continue };
-            flushed.flush(self.poll.registry());
+            if flushed.flush(self.poll.registry()) {
+                self.sending.push(worker);
+            }
             if flushed.is_ending() {
                 self.note_ending(worker);
             }
         }
+    }
+
+    /// Every worker there is, in no order.
+    pub fn all(&self) -> Vec<WorkerId> {
+        self.crew.keys().copied().collect()
     }
 
     /// Resident memory of the process.
@@ -239,9 +248,9 @@ impl Workers {
         self.crew.get(&worker)?.process.resident_bytes()
     }
 
-    /// The process; known for as long as the events of the turn that told its exit are looked at.
+    /// The process, once it is started; known for as long as the events of the turn that told its exit are looked at.
     pub fn pid(&self, worker: WorkerId) -> Option<u32> {
-        Some(self.crew.get(&worker)?.process.pid())
+        self.crew.get(&worker)?.process.pid()
     }
 
     /// Has something written to a worker whose link is open.

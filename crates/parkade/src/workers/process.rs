@@ -42,6 +42,9 @@ pub struct Report {
 }
 
 pub enum News {
+    Started(Box<Started>),
+    /// There is no process, and none will be: why.
+    NotStarted(String),
     /// It is gone: "exit status 1", "signal 9 (SIGKILL)".
     Exited(String),
     /// Everything that it printed has been logged.
@@ -63,40 +66,94 @@ impl Post {
     }
 }
 
-/// Dropping it kills the process with its group, if that is still there.
+/// A process that has just been started, and what it will print.
+pub struct Started {
+    child: Child,
+    output: PipeReader,
+}
+
+/// The process of a worker, from the moment it is wanted.
 pub struct Process {
+    /// `None` until it has been started.
+    running: Option<Running>,
+    /// It is to be killed as soon as it is there.
+    is_killed: bool,
+}
+
+/// Dropping it kills the process with its group, if that is still there.
+struct Running {
     pid: u32,
     waiter: JoinHandle<()>,
     logger: JoinHandle<()>,
 }
 
 impl Process {
-    /// Starts `python -m parkade TARGET`. The link is its standard input and output; what it prints comes on its standard error.
+    /// Has a thread start `python -m parkade TARGET`: who starts a process stands still until it has loaded its program, 1 ms on a quiet machine and
+    /// 50 on a busy one. News say when it is done. The link is its standard input and output; what it prints comes on its standard error.
     pub fn start(launch: &Launch, worker: WorkerId, post: &Post) -> io::Result<(Self, Ends)> {
         let (requests, to_worker) = link_pipe()?;
         let (from_worker, answers) = link_pipe()?;
         let ends = Ends::new(from_worker, to_worker)?;
         let (output, printed) = io::pipe()?;
-        let mut command = Command::new(&launch.python);
-        command
-            .args(["-m", "parkade"])
-            .arg(&launch.target)
-            .env("PYTHONUNBUFFERED", "1")
-            .stdin(requests)
-            .stdout(answers)
-            .stderr(printed)
-            // Ctrl-C in a terminal is for the core, which drains; and a kill reaches what the worker has started.
-            .process_group(0)
-            .kill_on_drop(true);
-        if let Some(directory) = &launch.directory {
-            command.current_dir(directory);
-        }
-        let mut child = command.spawn()?;
-        // Closes our copies of the worker's ends: end of file must come when the worker is gone.
-        drop(command);
-        let pid = child.id().ok_or_else(|| io::Error::other("a process that has just been started has no pid"))?;
-        let _ = fs::write(format!("/proc/{pid}/oom_score_adj"), limits::OOM_SCORE_ADJUST.to_string());
+        let mut command = command(launch);
+        command.stdin(requests).stdout(answers).stderr(printed);
+        let post = post.clone();
+        tokio::task::spawn_blocking(move || {
+            let news = match spawn(command) {
+                Ok(child) => News::Started(Box::new(Started { child, output })),
+                Err(error) => News::NotStarted(error.to_string()),
+            };
+            post.send(worker, news);
+        });
+        Ok((Self { running: None, is_killed: false }, ends))
+    }
 
+    /// One that nobody starts.
+    #[cfg(test)]
+    pub fn never() -> Self {
+        Self { running: None, is_killed: false }
+    }
+
+    /// It is there.
+    pub fn has_started(&mut self, started: Started, worker: WorkerId, post: &Post) {
+        self.running = Running::new(started, worker, post);
+        if self.is_killed {
+            self.kill();
+        }
+    }
+
+    /// Once it has been started.
+    pub fn pid(&self) -> Option<u32> {
+        self.running.as_ref().map(|running| running.pid)
+    }
+
+    /// Ends it at once, with what it has started in its process group.
+    pub fn kill(&mut self) {
+        match &self.running {
+            Some(running) => running.kill(),
+            None => self.is_killed = true,
+        }
+    }
+
+    /// SIGUSR1: the worker prints the stack of its code.
+    pub fn dump_stack(&self) {
+        if let Some(pid) = self.running.as_ref().and_then(Running::living) {
+            let _ = rustix::process::kill_process(pid, Signal::USR1);
+        }
+    }
+
+    /// Resident memory, as the kernel counts it now.
+    pub fn resident_bytes(&self) -> Option<u64> {
+        let pid = self.running.as_ref()?.living()?;
+        resident(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
+    }
+}
+
+impl Running {
+    /// Nothing, if it has gone already without a trace.
+    fn new(started: Started, worker: WorkerId, post: &Post) -> Option<Self> {
+        let Started { mut child, output } = started;
+        let pid = child.id()?;
         let waiter = tokio::spawn({
             let post = post.clone();
             async move { post.send(worker, News::Exited(ending(&mut child).await)) }
@@ -110,31 +167,13 @@ impl Process {
                 post.send(worker, News::Silent);
             }
         });
-        Ok((Self { pid, waiter, logger }, ends))
+        Some(Self { pid, waiter, logger })
     }
 
-    pub fn pid(&self) -> u32 {
-        self.pid
-    }
-
-    /// Ends it at once, with what it has started in its process group.
-    pub fn kill(&self) {
+    fn kill(&self) {
         if let Some(pid) = self.living() {
             let _ = rustix::process::kill_process_group(pid, Signal::KILL);
         }
-    }
-
-    /// SIGUSR1: the worker prints the stack of its code.
-    pub fn dump_stack(&self) {
-        if let Some(pid) = self.living() {
-            let _ = rustix::process::kill_process(pid, Signal::USR1);
-        }
-    }
-
-    /// Resident memory, as the kernel counts it now.
-    pub fn resident_bytes(&self) -> Option<u64> {
-        self.living()?;
-        resident(&fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?)
     }
 
     /// The process as long as its number cannot belong to another: the task that waits for it has not taken its status from the kernel.
@@ -146,7 +185,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for Running {
     fn drop(&mut self) {
         self.kill();
         self.waiter.abort();
@@ -158,6 +197,30 @@ impl Drop for Process {
             });
         }
     }
+}
+
+fn command(launch: &Launch) -> Command {
+    let mut command = Command::new(&launch.python);
+    command
+        .args(["-m", "parkade"])
+        .arg(&launch.target)
+        .env("PYTHONUNBUFFERED", "1")
+        // Ctrl-C in a terminal is for the core, which drains; and a kill reaches what the worker has started.
+        .process_group(0)
+        .kill_on_drop(true);
+    if let Some(directory) = &launch.directory {
+        command.current_dir(directory);
+    }
+    command
+}
+
+/// Waits until the program is loaded. Behind it our copies of the worker's ends are closed: end of file must come when the worker is gone.
+fn spawn(mut command: Command) -> io::Result<Child> {
+    let child = command.spawn()?;
+    if let Some(pid) = child.id() {
+        let _ = fs::write(format!("/proc/{pid}/oom_score_adj"), limits::OOM_SCORE_ADJUST.to_string());
+    }
+    Ok(child)
 }
 
 /// One direction of a link.

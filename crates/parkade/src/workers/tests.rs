@@ -382,11 +382,35 @@ async fn the_stack_of_a_worker_that_is_stuck_is_logged() {
 }
 
 #[tokio::test]
-async fn an_interpreter_that_there_is_not_is_an_error() {
+async fn an_interpreter_that_there_is_not_is_told() {
     let mut stage = Stage::new("serve");
     stage.workers.launch.python = PathBuf::from("/no/such/python");
-    assert!(stage.workers.start(WORKER).is_err());
-    assert!(stage.workers.places.is_empty());
+    stage.workers.start(WORKER).unwrap();
+    stage.ask(1, &Bytes::new());
+    stage.until("the reason", |stage| !stage.told.is_empty()).await;
+    assert!(
+        matches!(&stage.told[..], [WorkerEvent::Unstarted { worker: WORKER, why }] if why.contains("No such file")),
+        "{:?}",
+        stage.told
+    );
+    stage.workers.turn(&mut stage.told, &mut Share::endless()).unwrap();
+    assert!(stage.workers.places.is_empty() && stage.workers.crew.is_empty() && stage.workers.held_up.is_empty());
+}
+
+#[tokio::test]
+async fn nobody_waits_until_a_worker_is_started() {
+    let mut stage = Stage::with("serve");
+    assert_eq!(stage.workers.pid(WORKER), None, "it is not there yet");
+    stage.until_ready().await;
+    assert!(stage.workers.pid(WORKER).is_some());
+}
+
+#[tokio::test]
+async fn a_worker_that_is_killed_before_it_is_started_does_not_live() {
+    let mut stage = Stage::with("serve");
+    stage.workers.kill(WORKER);
+    assert_eq!(stage.until_exit().await, "signal 9 (SIGKILL)");
+    assert!(!stage.is_ready(WORKER));
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use parkade_core::WorkerId;
 use tokio::time::Instant;
 
 use super::event::WorkerEvent;
+use super::process::{News, Report};
 use super::session::Audience;
 use super::{REPORTS, Workers};
 use crate::share::Share;
@@ -50,9 +51,14 @@ impl Workers {
 
     fn take_reports(&mut self) {
         while let Ok(report) = self.reports.try_recv() {
-            if let Some(worker) = self.crew.get_mut(&report.worker) {
-                worker.hear_of_process(report.news);
-                self.note_ending(report.worker);
+            let Report { worker: id, news } = report;
+            let Some(worker) = self.crew.get_mut(&id) else { continue };
+            if let News::Started(started) = news {
+                worker.has_started(*started, &self.post);
+                self.let_on(id);
+            } else {
+                worker.hear_of_end(news);
+                self.note_ending(id);
             }
         }
     }
@@ -91,6 +97,11 @@ impl Workers {
         let mut ending = std::mem::take(&mut self.ending);
         ending.retain(|id| {
             let Some(worker) = self.crew.get_mut(id) else { return false };
+            if let Some(why) = worker.take_unstarted(&mut self.places) {
+                self.gone.push(*id);
+                events.push(WorkerEvent::Unstarted { worker: *id, why });
+                return false;
+            }
             if let Some(why) = worker.take_violation() {
                 events.push(WorkerEvent::Violated { worker: *id, why });
             }

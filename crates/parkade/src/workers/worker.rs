@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::limits;
 use super::link::{Found, Link, Written};
 use super::places::Places;
-use super::process::{Launch, News, Post, Process};
+use super::process::{Launch, News, Post, Process, Started};
 use super::session::{Audience, Broken, Session};
 
 pub struct Worker {
@@ -29,6 +29,8 @@ pub struct Worker {
 /// How far the end has come.
 #[derive(Default)]
 struct End {
+    /// Why there never was a process.
+    unstarted: Option<String>,
     /// How the process ended.
     exited: Option<String>,
     /// All that it printed has been logged.
@@ -38,7 +40,7 @@ struct End {
 }
 
 impl Worker {
-    /// Starts the process and says `HELLO`.
+    /// Has the process started and says `HELLO`.
     pub fn start(launch: &Launch, id: WorkerId, post: &Post, registry: &Registry, token: Token) -> io::Result<Self> {
         let (process, ends) = Process::start(launch, id, post)?;
         let mut link = Link::new(ends, registry, token)?;
@@ -77,17 +79,23 @@ impl Worker {
         true
     }
 
-    /// Sends what waits, and of the bodies as much as the worker takes.
-    pub fn flush(&mut self, registry: &Registry) {
-        let Some(link) = &mut self.link else { return };
+    /// Sends what waits, and of the bodies a part, as far as the worker takes it; whether it would take more.
+    pub fn flush(&mut self, registry: &Registry) -> bool {
+        let Some(link) = &mut self.link else { return false };
+        let mut left = limits::WRITTEN_BYTES_PER_TURN;
         loop {
             self.session.pump(&mut link.unsent);
+            left = left.saturating_sub(link.unsent.len());
             if link.flush(registry) == Written::Nothing {
                 // What it still says is read; but one that no longer listens has nothing left to do.
-                return self.limit_exit();
+                self.limit_exit();
+                return false;
             }
             if link.is_blocked() || !self.session.has_more_to_send() {
-                return;
+                return false;
+            }
+            if left == 0 {
+                return link.queue();
             }
         }
     }
@@ -97,8 +105,21 @@ impl Worker {
         self.session.has_more_to_send() && self.link.as_mut().is_some_and(Link::queue)
     }
 
-    pub fn hear_of_process(&mut self, news: News) {
+    pub fn has_started(&mut self, started: Started, post: &Post) {
+        self.process.has_started(started, self.id, post);
+    }
+
+    /// Why there is no process, if that is so. Said once.
+    pub fn take_unstarted(&mut self, places: &mut Places) -> Option<String> {
+        let why = self.end.unstarted.take()?;
+        self.close(places);
+        Some(why)
+    }
+
+    pub fn hear_of_end(&mut self, news: News) {
         match news {
+            News::Started(_) => {}
+            News::NotStarted(why) => self.end.unstarted = Some(why),
             News::Silent => self.end.silent = true,
             News::Exited(how) => {
                 self.end.exited = Some(how);
@@ -123,7 +144,7 @@ impl Worker {
     }
 
     pub fn is_ending(&self) -> bool {
-        self.link.is_none() || self.end.due.is_some() || self.end.exited.is_some()
+        self.link.is_none() || self.end.due.is_some() || self.end.exited.is_some() || self.end.unstarted.is_some()
     }
 
     pub fn due(&self) -> Option<Instant> {
@@ -182,5 +203,74 @@ impl Worker {
         if self.end.exited.is_none() && self.end.due.is_none() {
             self.end.due = Some(Instant::now() + limits::EXIT_TIME);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::PipeWriter;
+    use std::os::fd::OwnedFd;
+
+    use bytes::Bytes;
+    use parkade_core::RequestId;
+    use parkade_wire::encode::RequestParts;
+    use parkade_wire::limits::WINDOW_BYTES;
+
+    use super::*;
+    use crate::workers::link::Ends;
+
+    /// One that takes whatever it is given at once.
+    fn devouring(registry: &Registry) -> Worker {
+        let (from_worker, _) = io::pipe().unwrap();
+        let nowhere = OwnedFd::from(File::options().write(true).open("/dev/null").unwrap());
+        let mut link =
+            Link::new(Ends::new(from_worker, PipeWriter::from(nowhere)).unwrap(), registry, Token(1)).unwrap();
+        let session = Session::new(WorkerId(1), &[], &mut link.unsent);
+        let (link, process) = (Some(link), Process::never());
+        Worker {
+            id: WorkerId(1),
+            process,
+            session,
+            link,
+            expected_to_exit: false,
+            violation: None,
+            end: End::default(),
+        }
+    }
+
+    #[test]
+    fn a_worker_that_takes_whatever_it_is_given_is_given_a_part_in_each_turn() {
+        const BODIES: u32 = 16;
+        let poll = mio::Poll::new().unwrap();
+        let mut worker = devouring(poll.registry());
+        let body = Bytes::from(vec![0; WINDOW_BYTES as usize]);
+        for slot in 0..BODIES {
+            let parts = RequestParts {
+                route: None,
+                parameters: [],
+                method: "POST",
+                path: "/",
+                query: "",
+                headers: [],
+                client: "",
+                scheme: "http",
+                version: "1.1",
+                deadline: None,
+                body: None,
+                more: false,
+            };
+            let request = RequestId { slot, generation: 1 };
+            let unsent = &mut worker.link.as_mut().unwrap().unsent;
+            worker
+                .session
+                .request::<[&str; 0], [(&str, &[u8]); 0]>(unsent, &mut Places::default(), request, parts, &body)
+                .unwrap();
+        }
+        let mut turns = 1;
+        while worker.flush(poll.registry()) {
+            turns += 1;
+        }
+        assert_eq!(turns, BODIES as usize * WINDOW_BYTES as usize / limits::WRITTEN_BYTES_PER_TURN);
     }
 }

@@ -156,7 +156,7 @@ async fn the_status_has_the_shape_that_others_read() {
         },
         "workers": [],
         "connections": { "http1": 0, "http2": 0, "broken": 0 },
-        "turns": { "long": 0, "longest": 0.0 },
+        "turns": { "long": 0, "longest": 0.0, "busy": 0, "busiest": 0.0 },
         "memory": { "resident_bytes": null, "parked_bytes": 0, "request_bytes": 0, "result_bytes": 0, "job_results": 0 },
         "log": { "lines_dropped": 0 },
         "limits": {

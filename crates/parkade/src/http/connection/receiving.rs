@@ -7,7 +7,7 @@ use crate::http::body::{BodyDecoder, make_room};
 use crate::http::budget::{Held, Stage};
 use crate::http::fault::Fault;
 use crate::http::head::{self, Framing, Head};
-use crate::http::limits::{BODY_BYTES_PER_SECOND_MIN, HEAD_READ_BYTES_MAX, METHOD_BYTES_MAX};
+use crate::http::limits::{BODY_BYTES_PER_SECOND_MIN, HEAD_READ_BYTES_MAX, METHOD_BYTES_MAX, TURN_READ_BYTES_MAX};
 use crate::http::socket::Filled;
 use crate::http::tick::Tick;
 
@@ -57,7 +57,8 @@ impl Connection {
                 return self.keep_leftover(input, held, turn).map(|()| step);
             }
         }
-        while self.readiness.readable {
+        let mut left = TURN_READ_BYTES_MAX;
+        while self.readiness.readable && left > 0 {
             let room = if matches!(self.phase, Phase::Body(_)) { turn.scratch.len() } else { HEAD_READ_BYTES_MAX };
             let count = match self.socket.read(&mut turn.scratch[..room]) {
                 Filled::Bytes(count) => count,
@@ -68,6 +69,7 @@ impl Connection {
                 Filled::End if matches!(self.phase, Phase::Body(_)) => return Err(Fault::BodyEndedEarly),
                 Filled::End | Filled::Broken => return Ok(Step::Close),
             };
+            left = left.saturating_sub(count);
             // A short read has emptied the socket: what comes later is told by a new event.
             self.readiness.readable = count == room || self.readiness.far != FarEnd::There;
             let took = if input.is_empty() {
