@@ -400,6 +400,25 @@ def test_a_file_at_its_size_limit_is_told_at_once_and_loses_nothing(serve: Serve
 
 
 @pytest.mark.promise(9)
+def test_a_start_under_a_limit_of_file_sizes_serves_all_but_jobs_until_it_is_raised(
+    serve: Serve, tmp_path: Path
+) -> None:
+    # Enough for the log, which is a file here, but not for the tables of the store.
+    server = serve("jobs", folder=tmp_path, prefix=["prlimit", f"--fsize={16 << 10}:"])
+    server.until_logged("no job is taken or run, everything else is served: .* the limit of the size of files")
+    assert server.get("/hola/you").text == "Hola you"
+    refused = server.post("/enqueue", asking("write", "refused"))
+    assert (refused.status, refused.json()["error"]) == (507, "Insufficient Storage")
+    os.kill(server.pid, signal.SIGXFSZ)  # as the kernel does when somebody writes
+    assert server.get("/hola/you").text == "Hola you"
+    _, hard = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (hard, hard))
+    server.until_logged("jobs are taken and run again")
+    assert result(server, enqueue(server, "write", "there is room")).text == "there is room"
+    assert Ran(tmp_path).lines() == ["there is room"]
+
+
+@pytest.mark.promise(9)
 def test_a_commit_that_fails_acknowledges_nothing_and_loses_nothing(serve: Serve, tmp_path: Path) -> None:
     server = serve("jobs", folder=tmp_path, environment={"PARKADE_INJECT_COMMIT": "fail=5"})
     client = server.connect()

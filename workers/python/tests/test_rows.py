@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from parkade import Rows
+from parkade import QueryError, Rows
 from parkade._wire import payloads as p
 from parkade.rows import value_of_rows
 
@@ -115,3 +115,14 @@ def test_a_column_may_have_any_name(name: str) -> None:
 def test_rows_are_json_able() -> None:
     rows: Any = Rows([{"a": 1}], "SELECT", 1, [("a", "int4")])
     assert (msgspec.json.encode(rows), rows.count) == (b'[{"a":1}]', 1)
+
+
+@pytest.mark.parametrize("shape", ["rows", "one", "value"])
+def test_json_that_is_nested_too_deeply_says_what_to_do(shape: str) -> None:
+    deep = "[" * 20_000 + "]" * 20_000
+    body = {"rows": f'[{{"a":{deep},"b":1.1}}]', "one": f'{{"a":{deep},"b":1.1}}', "value": deep}[shape]
+    for columns in ({"a": "jsonb", "b": "numeric"}, {"a": "jsonb", "b": "float4"}, {"a": "jsonb", "b": "text"}):
+        with pytest.raises(QueryError, match="select a part of it, or it as text") as raised:
+            value_of_rows(outcome(columns, body), shape)
+        told = raised.value
+        assert (told.status, told.reason, told.effect) == (500, "unsupported", "completed")

@@ -14,6 +14,7 @@ import pytest
 from parkade import (
     App,
     InvalidChannel,
+    InvalidMessage,
     Message,
     Request,
     Response,
@@ -134,6 +135,22 @@ def test_a_client_that_comes_back_with_its_cursor_misses_nothing() -> None:
     third = client.get("/", headers={"last-event-id": second.headers["etag"].strip('"')})
     assert third.text == "three"
     assert client.get("/").parked
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"[" * 20_000 + b"]" * 20_000, "nested more deeply than Python reads; body and text can be read"),
+        (b"{nope", "malformed"),
+        (b'"\xff"', "can.t decode"),
+    ],
+)
+def test_a_message_that_is_not_what_it_says_is_its_publishers_fault(body: bytes, why: str) -> None:
+    message = Message(body, "application/json", "7.1")
+    for _ in range(2):
+        with pytest.raises(InvalidMessage, match=rf"published as application/json \(7\.1\): .*{why}"):
+            _ = message.value
+    assert (message.body, message.text) == (body, body.decode("utf-8", "replace"))
 
 
 def test_what_is_no_longer_held_is_told_as_a_gap() -> None:

@@ -67,6 +67,12 @@ class InvalidChannel(HTTPError, ValueError):
         super().__init__(400, reason)
 
 
+class InvalidMessage(ParkadeError, ValueError):
+    """A message whose body is not what its content type says, or more deeply nested than Python reads. Whoever
+    published it is at fault, not the client that is answered: 500, unless it is caught. `body` and `text` can be read.
+    """
+
+
 class InvalidText(HTTPError, ValueError):
     """Text with a NUL, which no database takes. It is 400: such text comes from the client."""
 

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw, ValidationError
 
 from ._wire import payloads as p
+from .errors import QueryError
 
 Row: TypeAlias = dict[str, Any]
 """A row: its values by the names of the columns."""
@@ -52,12 +53,15 @@ class Rows(list[Row]):
 def value_of_rows(rows: p.Rows, shape: str) -> Any:
     """What a query gives to who waited for it, by its shape: `Rows`; a row or None; a value or None.
 
-    A statement without rows gives an empty `Rows`, or None.
+    A statement without rows gives an empty `Rows`, or None. Raises `QueryError` for JSON that is nested too deeply.
     """
     if not rows.columns:
         return _without_columns(rows, shape)
     columns = tuple(rows.columns)
-    found = _decoder(columns, shape)(rows.body or b"")
+    try:
+        found = _decoder(columns, shape)(rows.body or b"")
+    except RecursionError as error:
+        raise QueryError(_TOO_DEEP, reason="unsupported", effect="completed") from error
     return Rows(found, rows.command, rows.count, columns) if shape == "rows" else found
 
 
@@ -69,6 +73,8 @@ def _without_columns(rows: p.Rows, shape: str) -> Any:
     found: list[Row] = [{} for _ in range(rows.count)] if body.startswith(b"[") else []
     return Rows(found, rows.command, rows.count)
 
+
+_TOO_DEEP = "a json value in the result is nested more deeply than Python reads: select a part of it, or it as text"
 
 _Decode: TypeAlias = Callable[[bytes], Any]
 

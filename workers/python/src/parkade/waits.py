@@ -14,7 +14,7 @@ from ._link import port
 from ._link.exchange import AWAITED
 from ._wire import payloads as p
 from ._wire.codec import encode_payload
-from .errors import InvalidChannel, QueryError, Refused, WaitError
+from .errors import InvalidChannel, InvalidMessage, QueryError, Refused, WaitError
 from .functions import Function, describe
 from .limits import FRAME_MAX, MESSAGE_MAX, NAME_MAX
 from .rows import value_of_rows
@@ -58,12 +58,20 @@ class Message:
 
     @property
     def value(self) -> Any:
-        """What was published: decoded JSON, text, or bytes, by the content type."""
+        """What was published: decoded JSON, text, or bytes, by the content type.
+
+        Raises `InvalidMessage` when it says that it is JSON, and is none or nested too deeply.
+        """
         try:
             return self._value
         except AttributeError:
+            pass
+        try:
             self._value: Any = _value_of(self.body, self.content_type)
-            return self._value
+        except (ValueError, RecursionError) as error:
+            why = _TOO_DEEP if isinstance(error, RecursionError) else str(error)
+            raise InvalidMessage(f"what was published as {self.content_type} ({self.cursor}): {why}") from error
+        return self._value
 
     @property
     def text(self) -> str:
@@ -238,6 +246,9 @@ def _encode(value: object) -> tuple[bytes, str]:
             return value.body, value.content_type
         case _:
             return _json(value), "application/json"
+
+
+_TOO_DEEP = "its arrays and objects are nested more deeply than Python reads; body and text can be read"
 
 
 def _value_of(body: bytes, content_type: str) -> Any:
