@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -122,6 +124,21 @@ def test_a_statement_that_takes_long_is_no_outage(serve: Serve, fragile: Postgre
     while not client.is_readable(0.2):
         states.add((server.admin("GET", "/health/ready")[0], database(server)["state"]))
     assert states == {(200, "up")}
+
+
+def test_a_server_that_stood_still_while_it_was_connecting_answers(serve: Serve, postgres: Postgres) -> None:
+    with Gate(postgres) as gate:
+        gate.sessions.to_client.hold()
+        server = serve("shop_queries", database=gate.url(), database_slots=1)
+        client = waiting(server, "returned", 1, "select 7 as n")[0]
+        gate.sessions.to_client.until_held()
+        os.kill(server.pid, signal.SIGSTOP)
+        gate.sessions.release()
+        watch = Stopwatch()
+        until("it would have given up", lambda: watch.seconds > 7)
+        os.kill(server.pid, signal.SIGCONT)
+        assert client.answer(seconds=20).json() == [{"n": 7}]
+        assert database(server)["counts"]["connects_failed"] == 0
 
 
 SLEEP = "select pg_sleep(60)"

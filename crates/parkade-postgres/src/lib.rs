@@ -11,6 +11,7 @@
 //! | the protocol's messages | `wire`, `handshake` |
 //! | values as JSON | `json` |
 
+mod attention;
 mod back_off;
 mod canceller;
 mod database;

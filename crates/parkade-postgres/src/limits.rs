@@ -42,6 +42,16 @@ pub const PROBE_MAX: Duration = Duration::from_secs(1);
 /// Nothing has come for so long, and no answer to that. Then: the database is told as down, until something comes.
 pub const SILENCE_MAX: Duration = Duration::from_secs(4);
 
+/// A turn that comes later than this after it was due: the core stood still, and the time does not count. Turns take 10 ms, on a machine that is
+/// busy some more.
+pub const STOOD_STILL_MIN: Duration = Duration::from_millis(250);
+/// So much of what was due then is left, to read what has come, and for another that stood still as well: a database answers within a millisecond.
+pub const RESPITE: Duration = Duration::from_millis(250);
+/// So often somebody looks while something is due soon: a core that stands still counts as looking for at most as long.
+pub const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// What is soon: more than any wait for an answer, less than connections rest.
+pub const LOOK_WITHIN: Duration = Duration::from_secs(30);
+
 /// Rounds of SCRAM that the polling thread computes itself: PostgreSQL's 4096 take 2 ms. Then: a thread of their own does; postgres-protocol refuses more than 100,000.
 pub const SCRAM_ROUNDS_MAX: u32 = 8192;
 

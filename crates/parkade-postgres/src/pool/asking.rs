@@ -15,12 +15,12 @@ use crate::wire::parameters;
 
 impl Pool {
     pub(crate) fn start(&mut self, now: Instant) {
-        self.now = now;
+        self.now = self.attention.looks(now);
         self.phase = Phase::Open;
     }
 
     pub(crate) fn submit(&mut self, now: Instant, query: QueryId, work: Work) {
-        self.now = now;
+        self.now = self.attention.looks(now);
         if self.phase == Phase::Ending {
             return self.end_query(query, End::Cancelled);
         }
@@ -70,7 +70,7 @@ impl Pool {
     }
 
     pub(crate) fn cancel(&mut self, now: Instant, query: QueryId) {
-        self.now = now;
+        self.now = self.attention.looks(now);
         match self.queue.ticket(query) {
             Some(Ticket::Queued(_)) => self.cancel_queued(query),
             Some(&Ticket::Leased(lease)) => self.cancel_leased(lease, query),
@@ -120,7 +120,7 @@ impl Pool {
     }
 
     pub(crate) fn release(&mut self, now: Instant, id: LeaseId) {
-        self.now = now;
+        self.now = self.attention.looks(now);
         let Some(lease) = self.leases.get_mut(&id) else { return };
         let place = lease.place;
         for (query, _) in std::mem::take(&mut lease.waiting) {
@@ -158,7 +158,7 @@ impl Pool {
 
     /// The server stops.
     pub(crate) fn end(&mut self, now: Instant) {
-        self.now = now;
+        self.now = self.attention.looks(now);
         self.phase = Phase::Ending;
         while let Some((query, waiting)) = self.queue.pop() {
             self.end_query(query, End::Cancelled);

@@ -16,12 +16,12 @@ use crate::wire::Wire;
 impl Pool {
     /// There is a socket for a line.
     pub(crate) fn opened(&mut self, now: Instant, line: Line, password: Option<Secret>) {
-        self.now = now;
+        self.now = self.attention.looks(now);
         match self.roles.get(&line) {
             Some(&Role::Slot(index)) => {
                 let slot = self.slots[index].as_mut().expect("a slot that has a line is there");
                 let State::Connecting(connecting) = &mut slot.state else { return };
-                let dialled = connecting.dial.opened(now, &self.terms, password, &mut slot.wire);
+                let dialled = connecting.dial.opened(self.now, &self.terms, password, &mut slot.wire);
                 self.counts.connects += 1;
                 self.dialled(index, dialled);
             }
@@ -41,6 +41,7 @@ impl Pool {
     }
 
     pub(crate) fn computed(&mut self, now: Instant, line: Line, computed: Computed) {
+        let now = self.attention.looks(now);
         self.now = now;
         let Some((dial, wire)) = self.dialling(line) else { return };
         let dialled = dial.computed(now, computed, wire);

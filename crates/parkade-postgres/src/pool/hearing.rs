@@ -21,8 +21,8 @@ const OUT_OF_TURN: Broken = Broken("a message out of turn");
 impl Pool {
     /// Bytes have come; what is left in `buffer` is the beginning of a message.
     pub(crate) fn received(&mut self, now: Instant, line: Line, buffer: &mut BytesMut) {
-        self.now = now;
-        self.silence.heard(now);
+        self.now = self.attention.looks(now);
+        self.silence.heard(self.now);
         match self.roles.get(&line) {
             Some(&Role::Slot(index)) => self.slot_received(index, line, buffer),
             Some(Role::Canceller) => self.canceller_received(line, buffer),

@@ -17,7 +17,7 @@ use crate::slot::{Busy, Cancelling, Doomed, Held, Settling, State, Then, Why};
 impl Pool {
     /// A connection broke, or was not made: whoever has its socket has closed it.
     pub(crate) fn lost(&mut self, now: Instant, line: Line, loss: Loss) {
-        self.now = now;
+        self.now = self.attention.looks(now);
         let Some(role) = self.roles.get(&line).copied() else { return };
         // Bytes that were never read may still be in the socket: it is closed here where we give it up ourselves.
         self.close_line(line, crate::line::Manner::Abrupt);

@@ -29,6 +29,7 @@ use std::time::Instant;
 use bytes::BytesMut;
 use parkade_sql::{Counts, End, Failure, LeaseId, QueryId};
 
+use crate::attention::Attention;
 use crate::canceller::Canceller;
 use crate::handshake::Terms;
 use crate::ids::IdMap;
@@ -46,8 +47,9 @@ use crate::{Event, Options};
 
 #[derive(Debug)]
 pub(crate) struct Pool {
-    /// The moment of what is happening.
+    /// The moment of what is happening, in the pool's own time.
     pub(crate) now: Instant,
+    attention: Attention,
     name: String,
     terms: Terms,
     options: Options,
@@ -104,6 +106,7 @@ impl Pool {
         let listener = Listener::new(options.listen.clone());
         Self {
             now,
+            attention: Attention::new(now),
             name,
             terms,
             phase: Phase::New,

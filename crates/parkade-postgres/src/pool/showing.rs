@@ -9,6 +9,7 @@ use crate::slot::Slot;
 
 impl Pool {
     pub(crate) fn status(&self, now: Instant) -> Status {
+        let now = self.attention.of(now);
         let show = |slot: &Slot| SlotStatus {
             state: slot.state.name(),
             query: slot.state.query(),

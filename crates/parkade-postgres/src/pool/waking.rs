@@ -10,11 +10,11 @@ use crate::slot::{Slot, State};
 impl Pool {
     /// Before what has come is heard: what is due by the time.
     pub(crate) fn tick(&mut self, now: Instant) {
-        self.now = now;
+        self.now = self.attention.looks(now);
         self.time_out_dials();
         self.time_out_helpers();
         self.expire();
-        if self.reaching.give_up(now, self.options.connect_timeout) && !self.has_connections() {
+        if self.reaching.give_up(self.now, self.options.connect_timeout) && !self.has_connections() {
             self.fail_refused();
         }
         self.shrink();
@@ -29,6 +29,7 @@ impl Pool {
         self.grow();
         self.open_helpers();
         self.close_helpers();
+        self.attention.awaits(self.due());
     }
 
     /// Closes what has not been used for long, but one.
@@ -39,6 +40,10 @@ impl Pool {
     }
 
     pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.due().map(|due| self.attention.next_look(due))
+    }
+
+    fn due(&self) -> Option<Instant> {
         let slots = self.slots.iter().flatten().filter_map(|slot| self.slot_due(slot));
         let timeout = self.options.connect_timeout;
         let others = [

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use parkade_sql::{Certainty, End, FailureKind, Reach, SlotState};
 
-use super::world::World;
+use super::world::{CONNECT_TIMEOUT, World};
 
 pub const MILLI: Duration = Duration::from_millis(1);
 
@@ -491,4 +491,66 @@ fn a_database_that_stands_still_while_something_is_asked_is_down_until_it_goes_o
         world.run(100 * MILLI);
         assert_eq!(reach(&world), Reach::Up);
     }
+}
+
+#[test]
+fn while_we_stood_still_nobody_was_silent() {
+    // Around the moments at which it is asked whether it is there, and at which an answer is given up.
+    for step in 0..240 {
+        let mut world = world(1);
+        world.delay = 20 * MILLI;
+        let query = world.submit("work 40000000");
+        world.run(step * 20 * MILLI);
+        let before = world.pool.status(world.now).counts;
+        world.stand_still(Duration::from_secs(10));
+        assert_eq!(reach(&world), Reach::Up, "what has come is not read yet, step {step}");
+        world.run(3000 * MILLI);
+        assert_eq!(reach(&world), Reach::Up, "step {step}");
+        let now = world.pool.status(world.now).counts;
+        assert_eq!((now.connects_failed, now.terminated), (0, 0), "step {step}");
+        assert!(now.connects <= before.connects.max(1), "step {step}: nothing is dialled again");
+        assert!(is_completed(&world.end_of(query)));
+    }
+}
+
+#[test]
+fn a_dial_does_not_fail_while_we_stand_still() {
+    for step in 0..30 {
+        let mut world = world(2);
+        world.delay = 50 * MILLI;
+        let queries = [world.submit("work 10"), world.submit("work 10")];
+        world.run(step * 10 * MILLI);
+        world.stand_still(2 * CONNECT_TIMEOUT);
+        assert!(queries.iter().all(|query| is_completed(&world.end_of(*query))), "step {step}");
+        assert_eq!(world.pool.status(world.now).counts.connects_failed, 0, "step {step}");
+    }
+}
+
+#[test]
+fn a_database_that_stood_still_with_us_has_a_moment_to_answer() {
+    let mut world = world(1);
+    world.delay = 20 * MILLI;
+    let query = world.submit("work 1000000");
+    world.run(100 * MILLI);
+    world.server.is_still = true;
+    world.stand_still(Duration::from_secs(10));
+    world.run(100 * MILLI);
+    world.server.is_still = false;
+    world.run(1000 * MILLI);
+    assert_eq!(reach(&world), Reach::Up);
+    assert!(is_completed(&world.end_of(query)));
+}
+
+#[test]
+fn a_database_that_is_silent_is_found_out_though_each_turn_comes_late() {
+    let mut world = world(1);
+    world.submit("work 1000000");
+    world.run(100 * MILLI);
+    world.server.is_still = true;
+    let late = (0..60).take_while(|_| {
+        world.stand_still(1300 * MILLI);
+        world.turn();
+        reach(&world) == Reach::Up
+    });
+    assert!(late.count() < 30, "time that nobody had does not count, but all of it does not go on for ever");
 }

@@ -119,6 +119,7 @@ fn step(world: &mut World, random: &mut fastrand::Rng) {
         87..89 => world.takes = random.bool(),
         89 => world.server.is_down = random.u8(0..3) == 0,
         90 => hold(world, random),
+        91 if random.u8(0..4) == 0 => world.stand_still(Duration::from_millis(random.u64(0..8_000))),
         _ => world.take_all(),
     }
     let most = [200, 3_000, 30_000][random.usize(0..3)];

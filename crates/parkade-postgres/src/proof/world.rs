@@ -43,6 +43,8 @@ pub struct World {
     /// Bytes of pieces, given and not taken.
     pub untaken: BTreeMap<QueryId, usize>,
     pub takes: bool,
+    /// The pool's owner stands still: nothing is read, and nothing is told.
+    is_still: bool,
     pub leases: BTreeMap<LeaseId, Vec<QueryId>>,
     commits: BTreeSet<QueryId>,
     seen_hits: usize,
@@ -100,6 +102,7 @@ impl World {
             ended: BTreeMap::new(),
             untaken: BTreeMap::new(),
             takes: true,
+            is_still: false,
             leases: BTreeMap::new(),
             commits: BTreeSet::new(),
             seen_hits: 0,
@@ -266,7 +269,7 @@ impl World {
     fn deliver_line(&mut self, line: Line) {
         let delay = self.some_delay();
         let Some(link) = self.links.get_mut(&line) else { return };
-        if link.opens_at.is_some_and(|at| at <= self.now) {
+        if link.opens_at.is_some_and(|at| at <= self.now) && !self.is_still {
             link.opens_at = None;
             if self.server.is_down {
                 return self.pool.lost(self.now, line, Loss::Unreachable("refused".into()));
@@ -325,7 +328,7 @@ impl World {
     /// What has arrived is read, unless the pool does not want it.
     fn read(&mut self, line: Line) {
         let Some(link) = self.links.get_mut(&line) else { return };
-        if !self.pool.wants_read(line) {
+        if self.is_still || !self.pool.wants_read(line) {
             return;
         }
         if !link.inbox.is_empty() {
@@ -428,6 +431,23 @@ impl World {
         }
         self.now = until;
         self.turn();
+    }
+
+    /// The pool's owner gets no CPU, while everybody else goes on. Then it has a turn, before it is told what has come meanwhile.
+    pub fn stand_still(&mut self, time: Duration) {
+        self.is_still = true;
+        for _ in 0..20 {
+            self.now += time / 20;
+            self.deliver();
+            self.server.go_on(self.now);
+            self.deliver();
+        }
+        self.pool.tick(self.now);
+        self.carry_out();
+        self.pool.act();
+        self.carry_out();
+        self.speak();
+        self.is_still = false;
     }
 
     /// How it ended; it has to, within a minute.

@@ -1,0 +1,123 @@
+//! The pool's time: that in which somebody looked.
+//!
+//! Whoever owns the pool may stand still: no CPU for its thread, SIGSTOP, a machine that was suspended. What was said meanwhile lies in the sockets, and
+//! the other end may have stood still as well. If that time counted, everybody would have been silent for too long before anything is read. So a
+//! turn that comes much later than the pool has asked for is taken for one that comes just before: all clocks of the pool have stood still, too.
+
+use std::time::{Duration, Instant};
+
+use crate::limits::{LOOK_EVERY, LOOK_WITHIN, RESPITE, STOOD_STILL_MIN};
+
+#[derive(Debug)]
+pub(crate) struct Attention {
+    /// In the pool's time.
+    now: Instant,
+    /// How far that is behind the owner's.
+    missed: Duration,
+    /// When the next turn has to come, in the pool's time.
+    due: Option<Instant>,
+    /// What was put off by the last turn that came late. Nothing is put off twice, or it might never come.
+    put_off: Option<Instant>,
+}
+
+impl Attention {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { now, missed: Duration::ZERO, due: None, put_off: None }
+    }
+
+    /// Somebody looks: what time it is in the pool. It never goes back.
+    pub(crate) fn looks(&mut self, told: Instant) -> Instant {
+        let now = self.of(told);
+        self.now = match self.due.filter(|due| *due + STOOD_STILL_MIN < now) {
+            Some(due) => self.stood_still(now, due),
+            None => now,
+        };
+        self.now
+    }
+
+    fn stood_still(&mut self, now: Instant, due: Instant) -> Instant {
+        self.due = None;
+        let before = due.checked_sub(RESPITE).filter(|_| self.put_off.replace(due) != Some(due)).unwrap_or(due);
+        let counted = before.max(self.now);
+        self.missed += now - counted;
+        counted
+    }
+
+    /// The pool's time at a moment of its owner's.
+    pub(crate) fn of(&self, told: Instant) -> Instant {
+        told.checked_sub(self.missed).map_or(self.now, |now| now.max(self.now))
+    }
+
+    /// When the owner has to come, where something is due in the pool then. Where that is soon, it is to look in between: else nobody could tell
+    /// for how long it stood still.
+    pub(crate) fn next_look(&self, due: Instant) -> Instant {
+        self.turn_of(due) + self.missed
+    }
+
+    fn turn_of(&self, due: Instant) -> Instant {
+        let is_soon = due.saturating_duration_since(self.now) < LOOK_WITHIN;
+        if is_soon { due.min(self.now + LOOK_EVERY) } else { due }
+    }
+
+    /// A turn is over, and something is due in the pool then.
+    pub(crate) fn awaits(&mut self, due: Option<Instant>) {
+        self.due = due.map(|due| self.turn_of(due));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn begun() -> (Attention, Instant) {
+        let now = Instant::now();
+        (Attention::new(now), now)
+    }
+
+    #[test]
+    fn a_turn_that_comes_in_time_passes_time() {
+        let (mut attention, began) = begun();
+        for seconds in 1..100 {
+            attention.awaits(Some(began + (seconds + 4) * SECOND));
+            assert_eq!(attention.looks(began + seconds * SECOND), began + seconds * SECOND);
+        }
+    }
+
+    #[test]
+    fn what_is_due_long_after_needs_no_look_before() {
+        let (attention, began) = begun();
+        assert_eq!(attention.next_look(began + 600 * SECOND), began + 600 * SECOND);
+        assert_eq!(attention.next_look(began + 5 * SECOND), began + LOOK_EVERY);
+    }
+
+    #[test]
+    fn a_turn_that_comes_late_passes_no_more_than_until_just_before_it_was_due() {
+        let (mut attention, began) = begun();
+        attention.awaits(Some(began + 5 * SECOND));
+        let now = attention.looks(began + 60 * SECOND);
+        assert_eq!(now + RESPITE, began + LOOK_EVERY);
+        assert_eq!(attention.looks(began + 61 * SECOND), now + SECOND, "it goes on from there");
+        assert_eq!(attention.next_look(now + 600 * SECOND), began + 660 * SECOND);
+    }
+
+    #[test]
+    fn nothing_is_put_off_twice() {
+        let (mut attention, began) = begun();
+        let due = began + LOOK_EVERY;
+        for (told, left) in [(60, RESPITE), (120, Duration::ZERO)] {
+            attention.awaits(Some(due));
+            assert_eq!(attention.looks(began + told * SECOND) + left, due);
+        }
+    }
+
+    #[test]
+    fn time_never_goes_back() {
+        let (mut attention, began) = begun();
+        attention.looks(began + SECOND);
+        attention.awaits(Some(began + SECOND + Duration::from_millis(3)));
+        assert_eq!(attention.looks(began + 60 * SECOND), began + SECOND);
+        assert_eq!(attention.looks(began), began + SECOND);
+    }
+}
