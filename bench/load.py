@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,11 +23,18 @@ def fire(server: Server, path: str, connections: int, timeout: float = 30) -> Fo
 
 def release(server: Server, path: str, connections: int) -> Found:
     """One long poll on each connection; once the server says that all wait, one publish."""
+    with waiting(server, path, connections) as publish:
+        return publish()
+
+
+@contextmanager
+def waiting(server: Server, path: str, connections: int) -> Iterator[Callable[[], Found]]:
+    """The same in two steps: what it gives publishes, and waits until the last is answered."""
     crowd = ("--url", server.url(path), "--connections", connections, "--timeout", 60)
     with _running("release", *crowd, "--publish", server.publish_url, "--wait-for-line") as process:
         _expect(process, "held")
         server.until_waiting(connections)
-        return _ended(process, "publish\n")
+        yield lambda: _ended(process, "publish\n")
 
 
 def rounds(server: Server, path: str, clients: int, count: int, every: float) -> Found:

@@ -125,6 +125,24 @@ def running(settings: Settings = USUAL, parent: Path | None = None) -> Iterator[
             cluster.stop(signal.SIGQUIT)
 
 
+@contextmanager
+def running_with_tls(folder: str) -> Iterator[Cluster]:
+    """One that speaks TLS, with a certificate of its own in that folder."""
+    key, certificate = Path(folder) / "server.key", Path(folder) / "server.crt"
+    words = ["-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-days", "2"]
+    told = ["-subj", "/CN=localhost", "-keyout", str(key), "-out", str(certificate)]
+    done = subprocess.run(["openssl", "req", *words, *told], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise NoPostgres(f"openssl makes no certificate: {done.stderr.strip()}")
+    key.chmod(0o600)
+    if (user := _ordinary_user()) is not None:
+        for path in (Path(folder), key, certificate):
+            shutil.chown(path, user)
+    settings = dict(USUAL) | {"ssl": "on", "ssl_cert_file": certificate, "ssl_key_file": key}
+    with running(settings) as cluster:
+        yield cluster
+
+
 def version() -> str:
     """`postgres (PostgreSQL) 15.18`; empty when there is none."""
     try:

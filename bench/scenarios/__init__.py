@@ -7,6 +7,7 @@ from scenarios import (
     cancel,
     constant,
     delayed,
+    delays,
     hola,
     job_latency,
     jobs,
@@ -44,4 +45,5 @@ ALL: dict[str, Callable[[Settings], Outcome]] = {
     "jobs": jobs.run,
     "job_latency": job_latency.run,
     "million": million.run,
+    "delays": delays.run,
 }
