@@ -120,6 +120,36 @@ def test_parked_requests_and_streams_stay_and_are_resumed_by_new_code(serve: Ser
 
 
 @pytest.mark.promise(7)
+def test_a_function_that_new_code_makes_a_coroutine_is_never_run_twice(
+    serve: Serve, code: Code, tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
+    more = f"""
+@app.get("/dies")
+def dies():
+    return channel("news").next().then(die)
+
+{{kind}} die(message):
+    with open({str(ran)!r}, "a") as file:
+        file.write("ran ")
+    os._exit(1)
+
+@app.get("/loop")
+async def loop():
+    return VERSION
+"""
+    code.write("one", more.format(kind="def"))
+    server = serve(code.file, workers=1)
+    parked = server.waiting("/dies", 1)
+    server.until_parked(1)
+    code.write("two", more.format(kind="async def"))
+    server.reload()
+    server.publish("news", b"now")
+    assert parked[0].answer().status == 502
+    server.until_zero()
+    assert ran.read_text() == "ran "
+
+
 def test_running_requests_are_finished_by_the_old_code(serve: Serve, code: Code) -> None:
     server = serve(code.file, workers=1)
     old = server.connect().ask("GET", "/hold/slow")

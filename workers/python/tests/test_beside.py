@@ -238,7 +238,7 @@ def test_functions_behind_a_wait_say_of_which_kind_they_are_and_run_there(worker
     stream = worker.number()
     worker.send(f.RESUME, 0, [["elapsed"], [stream], park.then.function, [park.then.state]])
     assert worker.next()[2].body == "7"
-    assert f"BEGAN {stream}" not in worker.said
+    assert worker.said[-2:] == [f"BEGAN {stream}", f"RESPONSE {stream}"], "its PARK may have said that it is plain"
 
 
 def test_what_a_plain_function_says_comes_before_its_answer_and_in_order(worker: Core) -> None:
