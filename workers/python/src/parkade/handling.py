@@ -95,7 +95,7 @@ class Handling:
                 return Deferred(partial(attempt_async, job, call))
             return Plain(partial(attempt, job, call))
         if found.asynchronous:
-            # The code that parked may be older, and have said that the function is plain: then the core waits to be told.
+            # Older code may have parked it, and said that it is plain: then the core waits to be told.
             return Deferred(partial(self._call_async, prepare, raw, request))
         if self._all_async:
             return Deferred(partial(self._call_async, partial(_prepared_beside, prepare), raw, request), occupies=True)
