@@ -111,9 +111,10 @@ def test_code_without_jobs_ends_those_that_recur_until_they_are_back(serve: Serv
     code.write()
     reload(server)
     server.until_zero()
-    before = len(ran.about("tick"))
+    before, enqueued = len(ran.about("tick")), server.status()["counts"]["jobs_enqueued"]
     assert server.get("/later").text == "Hola later"
-    assert (len(ran.about("tick")), server.status()["jobs"]["unknown"]) == (before, 0)
+    assert (len(ran.about("tick")), server.status()["counts"]["jobs_enqueued"]) == (before, enqueued)
+    assert server.status()["jobs"]["unknown"] <= 1, "one may have been due in the moment of the reload"
     code.write(TICK)
     reload(server)
     ran.until_count("tick", before + 2)

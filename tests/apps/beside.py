@@ -44,7 +44,7 @@ async def two(name: str) -> list[str]:
 
 @app.get("/hold/{gate}")
 def hold(gate: str) -> str:
-    print(f"holds at {gate} in {where()}.", flush=True)
+    print(f"holds at {gate} in {where()}.\n", end="", flush=True)  # in one piece: other threads print too
     hold_gate(gate)
     return gate
 
