@@ -220,6 +220,15 @@ def test_a_worker_that_dies_meanwhile_cancels_nothing(fragile: Callable[..., Pla
     assert is_there(place, job)
 
 
+def test_what_a_coroutine_waits_for_while_it_is_asked_is_the_applications(serve: Serve, tmp_path: Path) -> None:
+    place = Place(Site(serve, tmp_path), serve("jobs_async", folder=tmp_path))
+    job, other = (enqueue(place.server, name, "ada", delay=LATER) for name in ("owned", "hidden"))
+    first = f"X-First: {other}"
+    for method, user, status in [("DELETE", "eve", 404), ("GET", "ada", 202), ("DELETE", "ada", 200)]:
+        assert place.server.connect().ask(method, f"/jobs/{job}", *lines(user, first)).answer().status == status
+    place.server.until(lambda status: status["jobs"]["cancelled"] == 1 and status["jobs"]["scheduled"] == 1)
+
+
 def test_it_has_the_deadline_of_a_request(fragile: Callable[..., Place]) -> None:
     place = fragile(workers=2, deadline="500ms")
     job, gate = enqueue(place.server, "owned", "ada", delay=LATER), place.server.new_gate()
@@ -227,6 +236,54 @@ def test_it_has_the_deadline_of_a_request(fragile: Callable[..., Place]) -> None
     assert late.status == 504
     place.site.open_gate(gate)
     until("it is there", lambda: is_there(place, job))
+
+
+def test_arguments_count_as_what_requests_hold(fragile: Callable[..., Place]) -> None:
+    place = fragile(workers=2, requests_limit="2MiB")
+    job, gate = enqueue(place.server, "owned", "ada", None, "x" * 400_000, delay=LATER), place.server.new_gate()
+    clients = place.server.waiting(f"/jobs/{job}", 8, *lines("ada", f"X-Gate: {gate}"))
+    until("there is no room", lambda: any(client.is_readable() for client in clients))
+    place.site.open_gate(gate)
+    answers = [client.answer() for client in clients]
+    assert {answer.status for answer in answers} == {202, 503}
+    assert all("retry-after" in answer for answer in answers)
+    place.server.until(lambda status: status["memory"]["request_bytes"] == 0)
+
+
+RELEASE = """
+from parkade import App
+
+app = App()
+{job}
+
+@app.post("/enqueue")
+def enqueue() -> list[str]:
+    return [app.jobs["work"].enqueue().id]
+
+@app.job
+def another() -> None: ...
+"""
+
+
+def test_a_new_release_decides_anew(serve: Serve, tmp_path: Path) -> None:
+    code = tmp_path / "releases.py"
+
+    def release(job: str) -> None:
+        code.write_text(RELEASE.format(job=job))
+
+    release("app.job(name='work')(lambda: None)")
+    server = serve(str(code), folder=tmp_path, job_workers=0)
+    (job,) = server.post("/enqueue").json()
+    assert server.get(f"/jobs/{job}").status == 202
+    for told, status in [
+        ("app.job(name='work', access=lambda request, job: False)(lambda: None)", 404),
+        ("async def may(request, job): return True\napp.job(name='work', access=may)(lambda: None)", 202),
+        ("app.job(name='work', public=False)(lambda: None)", 404),
+        ("", 404),
+    ]:
+        release(told)
+        server.reload()
+        assert server.get(f"/jobs/{job}").status == status
 
 
 def test_a_public_job_needs_no_worker(fragile: Callable[..., Place]) -> None:

@@ -491,6 +491,7 @@ def test_for_a_worker_that_does_not_read_its_link_nothing_grows(server: Server, 
         ("a length that does not fit", lambda s: response(s, headers=["Content-Length", b"99"])),
         ("two lengths", lambda s: response(s, headers=["Content-Length", b"4", "Content-Length", b"5"])),
         ("an unknown wait", lambda s: frame(PARK, s, [["moon", 1], ["answer", None]])),
+        ("access that nobody asked about", lambda s: frame(PARK, s, [["access", True], ["answer", None]])),
         ("a channel with a line break", lambda s: frame(PARK, s, [["next", "a\nb", {}], ["answer", None]])),
         (
             "a bad answer behind a wait",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from gates import hold, hold_async
 from jobs_ran import note
 
-from parkade import HTTPError, Request, StoredJob, after
+from parkade import HTTPError, JobError, Request, StoredJob, after
+from parkade.jobs import Handle
 
 
 def owner_only(request: Request, job: StoredJob) -> bool:
@@ -19,9 +21,12 @@ def owner_only(request: Request, job: StoredJob) -> bool:
 
 
 async def owner_only_async(request: Request, job: StoredJob) -> bool:
-    """The same as a coroutine, which waits in the core, too."""
+    """The same as a coroutine, which waits in the core, too; for the job of `X-First` as well."""
     note(f"asked {request.method} {job.id}")
     await after(0.001, None)
+    if (first := request.headers.get("x-first")) is not None:
+        with suppress(JobError):
+            await Handle.of(first).result(0)
     if (gate := request.headers.get("x-gate")) is not None:
         await hold_async(gate)
     return _is_owner(request, job)

@@ -82,6 +82,11 @@ fn a_coroutine_may_wait_before_it_says_so() {
     let another = "ready:1:concurrent arrive:a:/visit guarded:a:async park:a:job:y:await";
     check(another, "lookup:a:y");
     check(&format!("{another} found:a:pending over:y park:a:access:yes:answer"), "lookup:a:x:guest");
+    let same =
+        "ready:1:concurrent arrive:a:/visit guarded:a:async park:a:job:x:await unpark:a park:a:access:yes:answer";
+    check(same, "");
+    check(&format!("{same} found:a:pending"), "lookup:a:x:guest");
+    check(&format!("{same} found:a:pending found:a:pending"), "told:a:x-pending done:a");
 }
 
 #[test]

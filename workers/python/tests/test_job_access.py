@@ -113,14 +113,19 @@ def test_a_coroutine_may_take_its_time() -> None:
         assert (slow.status, client.jobs[0].state) == (200, "cancelled")
 
 
-def test_hooks_and_error_handlers_stand_around_it() -> None:
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_hooks_and_error_handlers_stand_around_it(asynchronous: bool) -> None:
     seen: list[object] = []
     app = application(lambda request, job: seen.append((request.state["user"], dict(request.parameters))) or True)
 
-    @app.before
     def before(request: Request) -> Response | None:
         request.state["user"] = request.headers.get("x-user")
         return Response("who?", 403) if request.state["user"] is None else None
+
+    async def before_later(request: Request) -> Response | None:
+        return before(request)
+
+    app.before(before_later if asynchronous else before)
 
     @app.error(HTTPError)
     def error(error: HTTPError) -> str:

@@ -22,7 +22,7 @@ pub use queues::{Allowance, QueueBounds, Rate};
 pub(crate) use verdict::Fate;
 pub use verdict::{Failure, Verdict};
 use visitors::Visitors;
-pub(crate) use watchers::{Wants, Watchers};
+pub(crate) use watchers::{Asked, Wants, Watchers};
 
 /// A job that the store gave to be run now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

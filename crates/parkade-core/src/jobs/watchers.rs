@@ -11,16 +11,22 @@ pub(crate) struct Watchers {
     jobs: HashMap<RequestId, Watched>,
     requests: HashMap<JobId, Vec<RequestId>>,
     /// About which jobs the store is being asked: once at a time for each request, so that an answer is never taken for that to a later question.
-    looked_up: HashMap<RequestId, JobId>,
+    looked_up: HashMap<RequestId, Asked>,
 }
 
 #[derive(Debug)]
 struct Watched {
-    job: JobId,
-    asker: Asker,
+    asked: Asked,
     wants: Wants,
     /// It has ended since the store was asked, which may not have known that.
     has_ended: bool,
+}
+
+/// About which job somebody wants to know, and who that is: what one is told is no answer to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) job: JobId,
+    pub(crate) asker: Asker,
 }
 
 /// What somebody wants of a job.
@@ -39,20 +45,20 @@ impl Watchers {
         self.jobs.len()
     }
 
-    pub(crate) fn add(&mut self, request: RequestId, job: JobId, asker: Asker, wants: Wants) {
-        self.jobs.insert(request, Watched { job, asker, wants, has_ended: false });
-        self.requests.entry(job).or_default().push(request);
+    pub(crate) fn add(&mut self, request: RequestId, asked: Asked, wants: Wants) {
+        self.jobs.insert(request, Watched { asked, wants, has_ended: false });
+        self.requests.entry(asked.job).or_default().push(request);
     }
 
     /// Whether the store is to be asked now: else it has been, and the answer will do, or it is asked behind that answer.
-    pub(crate) fn look_up(&mut self, request: RequestId, job: JobId) -> bool {
+    pub(crate) fn look_up(&mut self, request: RequestId, asked: Asked) -> bool {
         let is_new = !self.looked_up.contains_key(&request);
-        self.looked_up.entry(request).or_insert(job);
+        self.looked_up.entry(request).or_insert(asked);
         is_new
     }
 
-    /// The store has answered: about which job?
-    pub(crate) fn looked_up(&mut self, request: RequestId) -> Option<JobId> {
+    /// The store has answered: what?
+    pub(crate) fn looked_up(&mut self, request: RequestId) -> Option<Asked> {
         self.looked_up.remove(&request)
     }
 
@@ -78,7 +84,7 @@ impl Watchers {
     }
 
     pub(crate) fn remove(&mut self, request: RequestId) -> Option<JobId> {
-        let job = self.jobs.remove(&request)?.job;
+        let job = self.jobs.remove(&request)?.asked.job;
         if let Some(requests) = self.requests.get_mut(&job) {
             requests.retain(|other| *other != request);
             if requests.is_empty() {
@@ -89,11 +95,11 @@ impl Watchers {
     }
 
     pub(crate) fn job_of(&self, request: RequestId) -> Option<JobId> {
-        self.jobs.get(&request).map(|watched| watched.job)
+        self.asked(request).map(|asked| asked.job)
     }
 
-    pub(crate) fn asker(&self, request: RequestId) -> Option<Asker> {
-        self.jobs.get(&request).map(|watched| watched.asker)
+    pub(crate) fn asked(&self, request: RequestId) -> Option<Asked> {
+        self.jobs.get(&request).map(|watched| watched.asked)
     }
 
     pub(crate) fn hurry(&mut self, request: RequestId) {
@@ -128,7 +134,7 @@ impl Watchers {
     }
 
     pub(crate) fn all(&self) -> Vec<(RequestId, JobId)> {
-        let mut all: Vec<_> = self.jobs.iter().map(|(request, watched)| (*request, watched.job)).collect();
+        let mut all: Vec<_> = self.jobs.iter().map(|(request, watched)| (*request, watched.asked.job)).collect();
         all.sort_unstable();
         all
     }

@@ -35,10 +35,12 @@ impl Core {
         let Some(asked) = self.jobs.watchers.looked_up(request) else {
             return self.counts.refused_events.add(Refused::Unknown);
         };
-        if self.waits_for(request, asked) && self.jobs.watchers.asker(request) == Some(Asker::Visitor) {
-            self.turn(request, Happening::Guarded { route, concurrent });
-        } else if let Some(job) = self.jobs.watchers.job_of(request) {
-            self.look_up(request, job);
+        match self.jobs.watchers.asked(request) {
+            Some(asks) if asks != asked => self.look_up(request, asks),
+            Some(_) if asked.asker == Asker::Visitor => self.turn(request, Happening::Guarded { route, concurrent }),
+            Some(_) => self.counts.refused_events.add(Refused::OutOfTurn),
+            // It has ended meanwhile.
+            None => {}
         }
     }
 

@@ -9,7 +9,7 @@ use crate::channels::{ChannelName, Cursor};
 use crate::core::Core;
 use crate::effect::{Asker, Effect, Outcome, Refusal};
 use crate::id::{JobId, RequestId};
-use crate::jobs::{Standing, Wants};
+use crate::jobs::{Asked, Standing, Wants};
 use crate::life::machine::Happening;
 use crate::life::{Bell, Life, Parked, Refused, Sequel, Watch};
 use crate::moves::parking::Parking;
@@ -22,8 +22,7 @@ impl Core {
         let request = parking.request;
         // A server that stops does not wait for it either; how it stands is told all the same.
         let wants = if self.staff.is_open() { Wants::End } else { Wants::Standing };
-        self.jobs.watchers.add(request, job, asker, wants);
-        self.look_up(request, job);
+        self.look_up_for(request, Asked { job, asker }, wants);
         let alarm = timeout.map(|timeout| self.timers.set(self.now + timeout, Bell::Life(request)));
         Life::Parked(parking.park(Watch::Job, alarm))
     }
@@ -43,8 +42,7 @@ impl Core {
     /// It waits for the store alone, and for that no longer than for anything else that takes its time.
     fn park_asking(&mut self, mut parking: Parking, job: JobId, asker: Asker, wants: Wants) -> Life {
         let request = parking.request;
-        self.jobs.watchers.add(request, job, asker, wants);
-        self.look_up(request, job);
+        self.look_up_for(request, Asked { job, asker }, wants);
         self.start_spell(request, &mut parking.journey);
         let alarm = parking.journey.alarm;
         Life::Parked(parking.park(Watch::Job, alarm))
@@ -60,9 +58,14 @@ impl Core {
         self.park_stream(Parking { request, journey, sequel }, &channel, since)
     }
 
-    pub(crate) fn look_up(&mut self, request: RequestId, job: JobId) {
-        let asker = self.jobs.watchers.asker(request).unwrap_or(Asker::Visitor);
-        if self.jobs.watchers.look_up(request, job) {
+    fn look_up_for(&mut self, request: RequestId, asked: Asked, wants: Wants) {
+        self.jobs.watchers.add(request, asked, wants);
+        self.look_up(request, asked);
+    }
+
+    pub(crate) fn look_up(&mut self, request: RequestId, asked: Asked) {
+        if self.jobs.watchers.look_up(request, asked) {
+            let Asked { job, asker } = asked;
             self.effects.push(Effect::LookUpJob { request, job, asker });
         }
     }
@@ -73,8 +76,8 @@ impl Core {
             return self.counts.refused_events.add(Refused::Unknown);
         };
         if standing == Standing::Ended {
-            self.jobs.results.hold(asked);
-            self.dropped_job_results.push(asked);
+            self.jobs.results.hold(asked.job);
+            self.dropped_job_results.push(asked.job);
         }
         if standing == Standing::Pending && self.waits_for(request, asked) && self.jobs.watchers.take_end(request) {
             // The store was asked before it had that.
@@ -85,7 +88,7 @@ impl Core {
         {
             return;
         }
-        self.tell_standing(request, asked, Outcome::Job { job: asked, standing });
+        self.tell_standing(request, asked, Outcome::Job { job: asked.job, standing });
     }
 
     /// The store could not say it.
@@ -98,17 +101,17 @@ impl Core {
         }
     }
 
-    fn tell_standing(&mut self, request: RequestId, asked: JobId, outcome: Outcome) {
-        match self.jobs.watchers.job_of(request) {
-            Some(job) if job == asked => self.turn(request, Happening::Woken(outcome)),
+    fn tell_standing(&mut self, request: RequestId, asked: Asked, outcome: Outcome) {
+        match self.jobs.watchers.asked(request) {
+            Some(asks) if asks == asked => self.turn(request, Happening::Woken(outcome)),
             // It waits for another one meanwhile.
-            Some(job) => self.look_up(request, job),
+            Some(asks) => self.look_up(request, asks),
             None => {}
         }
     }
 
-    pub(crate) fn waits_for(&self, request: RequestId, job: JobId) -> bool {
-        self.jobs.watchers.job_of(request) == Some(job)
+    fn waits_for(&self, request: RequestId, asked: Asked) -> bool {
+        self.jobs.watchers.asked(request) == Some(asked)
     }
 
     /// Everybody who waited for it goes on. A client does when the store has said that there is such a job for it: the application may not want
