@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections import Counter
@@ -12,6 +13,7 @@ import pytest
 from .conftest import Serve
 from .harness import certificate
 from .harness.crowd import Crowd
+from .harness.jobs import asking
 from .harness.postgres import Postgres
 from .harness.prober import Prober
 from .harness.server import Server
@@ -126,6 +128,35 @@ def fill(first: int, count: int) -> str:
         channel(f"quiet/{number}").publish("x")
     return "filled"
 """
+
+
+@pytest.mark.promise(9)
+def test_a_disk_that_does_not_answer_holds_up_jobs_alone(serve: Serve, tmp_path: Path) -> None:
+    """The store could not be opened at the start; whoever tries again stands still for good."""
+    server = serve("jobs", state=tmp_path, prefix=["sh", "-c", LITTLE_ROOM, "sh"])
+    server.until_logged("no job is taken or run")
+    for path in tmp_path.glob("jobs.db*"):
+        path.unlink()
+    # Opening it waits for somebody who reads.
+    os.mkfifo(tmp_path / "jobs.db")
+    until("it is tried", lambda: is_opening(server))
+    watch = Stopwatch()
+    while watch.seconds < 3:
+        assert server.get("/hola/you").status == 200
+        assert server.post("/enqueue", asking("write", "one")).status in (503, 507)
+    assert is_opening(server), "it stands still"
+    with (tmp_path / "jobs.db").open("rb", buffering=0):
+        until("it is given up", lambda: not is_opening(server))
+    assert server.get("/hola/you").status == 200
+
+
+LITTLE_ROOM = 'trap "" XFSZ; ulimit -f 48; exec "$@"'
+"""No file may have more than 24 or 48 KiB, which is little for a database and enough for a log."""
+
+
+def is_opening(server: Server) -> bool:
+    """Whether the thread is there that opens the store, and then writes it."""
+    return any(path.read_text() == "jobs\n" for path in Path(f"/proc/{server.pid}/task").glob("*/comm"))
 
 
 @pytest.mark.skipif(certificate.missing() is not None, reason=str(certificate.missing()))

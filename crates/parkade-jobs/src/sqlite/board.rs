@@ -48,8 +48,16 @@ impl Shared {
         Self { board: Mutex::default(), bell: Condvar::new(), wake }
     }
 
+    /// Unless it has been ended meanwhile.
     pub fn open(&self) {
-        self.board().phase = Phase::Open;
+        let mut board = self.board();
+        if board.phase == Phase::Shut {
+            board.phase = Phase::Open;
+        }
+    }
+
+    pub fn wake(&self) {
+        (self.wake)();
     }
 
     pub fn end(&self) {

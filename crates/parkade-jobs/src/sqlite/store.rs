@@ -1,7 +1,8 @@
 //! What the owner can ask of the store.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread::JoinHandle;
 
 use super::board::Shared;
@@ -11,35 +12,91 @@ use super::options::Options;
 use super::thread;
 use crate::{Command, Reply, Wall};
 
+const FILE: &str = "jobs.db";
+
 /// Jobs in a SQLite file, with the thread that writes it. It ends when it is dropped, as by [`end`](Self::end).
 pub struct SqliteStore {
     folder: PathBuf,
     options: Options,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+    opening: Option<Opening>,
+}
+
+/// The thread that opens the file, and then writes it.
+struct Opening {
+    thread: JoinHandle<()>,
+    opened: Receiver<Result<(), OpenError>>,
 }
 
 impl SqliteStore {
-    /// Opens nothing yet. `wake` is called, from any thread, when [`turn`](Self::turn) has something to tell.
+    /// Opens nothing yet. `wake` is called, from any thread, when [`turn`](Self::turn) or [`take_opened`](Self::take_opened) has something to tell.
     pub fn new(folder: PathBuf, options: Options, wake: Arc<dyn Fn() + Send + Sync>) -> Self {
-        Self { folder, options, shared: Arc::new(Shared::new(wake)), thread: None }
+        Self { folder, options, shared: Arc::new(Shared::new(wake)), thread: None, opening: None }
     }
 
-    /// Opens `jobs.db` in the folder, or makes it. Jobs that ran when the last server ended are ready again. Called once; at most one store at
-    /// a time has the file.
+    /// Opens `jobs.db` in the folder, or makes it. Jobs that ran when the last server ended are ready again. Not called again once it is open; at
+    /// most one store at a time has the file.
     pub fn open(&mut self) -> Result<(), OpenError> {
-        let file = self.folder.join("jobs.db");
-        let connection = open::open(&self.folder, &self.options)?;
-        let mut ledger =
-            Ledger::new(connection, self.options.clone()).map_err(|error| open::why(file.clone(), &error))?;
-        let shared = Arc::clone(&self.shared);
+        let opening = self.begin()?;
+        let Opening { thread, opened } = opening;
+        opened.recv().unwrap_or_else(|_| Err(self.panicked()))?;
+        self.thread = Some(thread);
+        Ok(())
+    }
+
+    /// The same without waiting, however long the disk takes.
+    pub fn begin_to_open(&mut self) {
+        if self.opening.is_none() {
+            // Where no thread can be had now, the next call may have one.
+            self.opening = self.begin().ok();
+        }
+    }
+
+    /// How that ended. Told once.
+    pub fn take_opened(&mut self) -> Option<Result<(), OpenError>> {
+        let opened = match self.opening.as_ref()?.opened.try_recv() {
+            Err(TryRecvError::Empty) => return None,
+            Err(TryRecvError::Disconnected) => Err(self.panicked()),
+            Ok(opened) => opened,
+        };
+        let opening = self.opening.take()?;
+        if opened.is_ok() {
+            self.thread = Some(opening.thread);
+        }
+        Some(opened)
+    }
+
+    fn begin(&self) -> Result<Opening, OpenError> {
+        let (folder, options, shared) = (self.folder.clone(), self.options.clone(), Arc::clone(&self.shared));
+        let (tell, opened) = channel();
         let thread = std::thread::Builder::new()
             .name("jobs".to_owned())
-            .spawn(move || thread::run(&shared, &mut ledger))
-            .map_err(|error| OpenError::Unreachable { file, why: format!("no thread can be started: {error}") })?;
-        self.thread = Some(thread);
-        self.shared.open();
-        Ok(())
+            .spawn(move || {
+                let ledger = ledger(&folder, options);
+                let (told, ledger) = match ledger {
+                    Ok(ledger) => (Ok(()), Some(ledger)),
+                    Err(error) => (Err(error), None),
+                };
+                if ledger.is_some() {
+                    shared.open();
+                }
+                let is_heard = tell.send(told).is_ok();
+                shared.wake();
+                if let Some(mut ledger) = ledger.filter(|_| is_heard) {
+                    thread::run(&shared, &mut ledger);
+                }
+            })
+            .map_err(|error| self.unreachable(format!("no thread can be started: {error}")))?;
+        Ok(Opening { thread, opened })
+    }
+
+    fn panicked(&self) -> OpenError {
+        self.unreachable("its thread has panicked: this is a bug".to_owned())
+    }
+
+    fn unreachable(&self, why: String) -> OpenError {
+        OpenError::Unreachable { file: self.folder.join(FILE), why }
     }
 
     /// Every command is answered exactly once, in their order but for those that are refused at once.
@@ -52,9 +109,10 @@ impl SqliteStore {
         self.shared.take(replies);
     }
 
-    /// Carries out what was submitted, and closes the file. Its answers can still be taken.
+    /// Carries out what was submitted, and closes the file. Its answers can still be taken. A file that is not open yet is not waited for.
     pub fn end(&mut self) {
         self.shared.end();
+        self.opening = None;
         if let Some(thread) = self.thread.take() {
             // It catches its own panics.
             let _ended = thread.join();
@@ -66,4 +124,9 @@ impl Drop for SqliteStore {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+fn ledger(folder: &Path, options: Options) -> Result<Ledger, OpenError> {
+    let connection = open::open(folder, &options)?;
+    Ledger::new(connection, options).map_err(|error| open::why(folder.join(FILE), &error))
 }

@@ -39,6 +39,16 @@ impl InFile {
         self.sqlite.open()
     }
 
+    /// Without waiting for the disk.
+    pub fn begin_to_open(&mut self) {
+        self.sqlite.begin_to_open();
+    }
+
+    /// How that ended. Told once.
+    pub fn take_opened(&mut self) -> Option<Result<(), OpenError>> {
+        self.sqlite.take_opened()
+    }
+
     pub fn submit(&mut self, command: Command) {
         self.sqlite.submit(wall(), command);
     }

@@ -57,6 +57,21 @@ impl Store {
         Ok(())
     }
 
+    /// The same without waiting for a disk that may take long.
+    pub fn begin_to_open(&mut self) {
+        if let Place::File(file) = &mut self.place {
+            file.begin_to_open();
+        }
+    }
+
+    /// How that ended. Told once.
+    pub fn take_opened(&mut self) -> Option<Result<(), OpenError>> {
+        let Place::File(file) = &mut self.place else { return None };
+        let opened = file.take_opened()?;
+        self.is_open |= opened.is_ok();
+        Some(opened)
+    }
+
     /// Why it can never be used by this program, as far as it is known: a file is looked at when it is opened, a database when it is there.
     pub fn unusable(&self) -> Option<&str> {
         match &self.place {

@@ -206,13 +206,18 @@ impl Server {
     /// Opens the store when there is one already, so that what was left is gone on with.
     fn open_jobs(&mut self) -> Result<(), OpenError> {
         self.jobs.store.open()?;
+        self.begin_with_jobs();
+        Ok(())
+    }
+
+    /// The store is open.
+    fn begin_with_jobs(&mut self) {
         if self.core.config().job_workers == 0 {
             tracing::info!("no job runs here, by --job-workers 0: other servers with the same --jobs run them");
         }
         self.jobs.seen = Some((self.jobs.store.time().0, self.clock.now()));
         self.jobs.ask(Question::Schedules, |tag| Command::Schedules { tag });
         self.tell(Event::JobsReady { after: None });
-        Ok(())
     }
 
     /// What the store has answered since, until the share is over. How many answers that were.
@@ -241,6 +246,10 @@ impl Server {
         }
         for (request, job, asker) in std::mem::take(&mut self.jobs.ends) {
             self.ask_to_end(request, job, asker);
+        }
+        // Last: what was asked while it was shut has been told so.
+        if let Some(opened) = self.jobs.store.take_opened() {
+            self.hear_opened(opened);
         }
         self.recur_when_due();
         Ok(count)

@@ -37,24 +37,29 @@ impl Server {
         }
     }
 
-    /// The store is open from now on, or this is why not. A disk is asked again after a while, not by each that enqueues.
+    /// The store is open from now on, or this is why not. A disk is asked again after a while, not by each that enqueues; and by a thread: one that
+    /// has failed may take as long as it likes to answer.
     pub(super) fn opened(&mut self) -> Result<(), Fault> {
         if self.jobs.store.is_open() {
             return Ok(());
         }
-        if let Some(shut) = self.jobs.shut.as_ref().filter(|shut| self.now < shut.due) {
-            return Err(shut.fault.clone());
+        let Some(shut) = &self.jobs.shut else { return self.open_jobs().map_err(|error| self.shut(&error)) };
+        if self.now >= shut.due {
+            self.jobs.store.begin_to_open();
         }
-        match self.open_jobs() {
-            Ok(()) => {
-                if self.jobs.shut.take().is_some() {
-                    tracing::info!("the store of jobs is open: jobs are taken and run again");
-                    self.recognise();
-                }
-                Ok(())
-            }
-            Err(error) => Err(self.shut(&error)),
+        Err(shut.fault.clone())
+    }
+
+    /// What came of it.
+    pub(super) fn hear_opened(&mut self, opened: Result<(), OpenError>) {
+        if let Err(error) = opened {
+            self.shut(&error);
+            return;
         }
+        self.jobs.shut = None;
+        self.begin_with_jobs();
+        tracing::info!("the store of jobs is open: jobs are taken and run again");
+        self.recognise();
     }
 
     fn shut(&mut self, error: &OpenError) -> Fault {
