@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::BytesMut;
 use parkade_sql::{Certainty, End, FailureKind, Reach, SlotState};
 
 use super::world::{CONNECT_TIMEOUT, World};
@@ -553,4 +554,33 @@ fn a_database_that_is_silent_is_found_out_though_each_turn_comes_late() {
         reach(&world) == Reach::Up
     });
     assert!(late.count() < 30, "time that nobody had does not count, but all of it does not go on for ever");
+}
+
+#[test]
+fn a_server_that_speaks_out_of_turn_has_lost_its_connection() {
+    let farewell: &[u8] = b"E\0\0\0\x24SFATAL\0C57P01\0Mterminating now\0\0";
+    for said in [&b"Z\0\0\0\x05I"[..], b"D\0\0\0\x06\0\0", b"C\0\0\0\x0dSELECT 1\0", farewell] {
+        let mut world = world(1);
+        let query = world.submit("work 1");
+        assert!(is_completed(&world.end_of(query)));
+        let line = *world.links.keys().next().unwrap();
+        world.pool.received(world.now, line, &mut BytesMut::from(said));
+        let next = world.submit("work 1");
+        assert!(is_completed(&world.end_of(next)));
+        let counts = world.pool.status(world.now).counts;
+        assert_eq!(counts.connects, 2, "what it says next could be taken for another's answer: {said:?}");
+    }
+}
+
+#[test]
+fn a_connection_that_tells_of_a_changed_setting_is_nobody_elses() {
+    let mut world = world(1);
+    let query = world.submit("work 100000");
+    world.run(10 * MILLI);
+    let line = *world.links.keys().next().unwrap();
+    world.pool.received(world.now, line, &mut BytesMut::from(&b"S\0\0\0\x11TimeZone\0JST\0"[..]));
+    assert!(is_completed(&world.end_of(query)), "it is its own statement that has changed it");
+    let next = world.submit("work 1");
+    assert!(is_completed(&world.end_of(next)));
+    assert_eq!(world.pool.status(world.now).counts.connects, 2);
 }
