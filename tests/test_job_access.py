@@ -12,9 +12,9 @@ import pytest
 
 from .conftest import Serve
 from .harness.client import Answer, Client
-from .harness.jobs import enqueue
+from .harness.jobs import Ran, enqueue
 from .harness.postgres import Postgres
-from .harness.server import Server
+from .harness.server import APPS, Server
 from .harness.site import Site
 from .harness.until import until
 
@@ -284,6 +284,50 @@ def test_a_new_release_decides_anew(serve: Serve, tmp_path: Path) -> None:
         release(told)
         server.reload()
         assert server.get(f"/jobs/{job}").status == status
+
+
+QUEUED = """
+import os
+from parkade import App
+from gates import hold
+from jobs_ran import note
+
+app = App(concurrent=True)
+
+@app.get("/hold/{{gate}}")
+def hold_at(gate: str) -> None:
+    hold(gate)
+
+@app.post("/enqueue")
+def enqueue() -> list[str]:
+    return [app.jobs["work"].enqueue().id]
+
+{define} may(request, job):
+    note("begun")
+    os._exit(1)
+
+app.job(name="work", access=may)(lambda: None)
+"""
+
+
+def test_a_function_that_new_code_makes_a_coroutine_is_asked_once(serve: Serve, tmp_path: Path) -> None:
+    for name in ("gates.py", "jobs_ran.py"):
+        (tmp_path / name).write_text((APPS / name).read_text())
+    code = tmp_path / "queued.py"
+    code.write_text(QUEUED.format(define="def"))
+    server = serve(str(code), folder=tmp_path, workers=1, job_workers=0)
+    (job,) = server.post("/enqueue").json()
+    gate = server.new_gate()
+    held = server.connect().ask("GET", f"/hold/{gate}")
+    server.until_running(1)
+    queued = server.connect().ask("GET", f"/jobs/{job}")
+    server.until(lambda status: status["lives"]["queued"] == 1)
+    code.write_text(QUEUED.format(define="async def"))
+    server.reload()
+    assert queued.answer().status == 502
+    server.open_gate(gate)
+    held.answer()
+    assert Ran(tmp_path).lines() == ["begun"]
 
 
 def test_a_public_job_needs_no_worker(fragile: Callable[..., Place]) -> None:

@@ -148,8 +148,11 @@ class Handling:
             return _at_once(answer) if self.concurrent else answer
         asynchronous, run = asked[name]
         call = partial(run, raw)
-        if asynchronous or not self.concurrent:
-            return cast("Answer | Coming", call())
+        if not self.concurrent:
+            return cast(Answer, call())
+        if asynchronous:
+            # Older code may have told that the function is plain: then the core waits to be told.
+            return Deferred(call)
         return Deferred(call, occupies=True) if self._all_async else Plain(call)
 
     # Compiling a route into one function
