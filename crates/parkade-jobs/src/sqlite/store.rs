@@ -53,6 +53,11 @@ impl SqliteStore {
         }
     }
 
+    #[must_use]
+    pub fn is_opening(&self) -> bool {
+        self.opening.is_some()
+    }
+
     /// How that ended. Told once.
     pub fn take_opened(&mut self) -> Option<Result<(), OpenError>> {
         let opened = match self.opening.as_ref()?.opened.try_recv() {

@@ -162,7 +162,8 @@ impl Server {
         }
     }
 
-    fn worker_ready(&mut self, worker: WorkerId, credit: u32, mut application: Application) {
+    pub(super) fn worker_ready(&mut self, worker: WorkerId, credit: u32, application: Application) {
+        let Some(mut application) = self.held_until_open(worker, credit, application) else { return };
         let manner =
             if application.concurrent { Manner::Loop { threads: application.threads } } else { Manner::OneByOne };
         let jobs = match self.read_jobs(&mut application) {
@@ -188,7 +189,7 @@ impl Server {
         }
     }
 
-    fn unfit(&mut self, worker: WorkerId, fault: &str) {
+    pub(super) fn unfit(&mut self, worker: WorkerId, fault: &str) {
         tracing::error!(worker = worker.0, "the application cannot be served: {fault}");
         self.tell(Event::WorkerFailed { worker });
         self.workers.kill(worker);

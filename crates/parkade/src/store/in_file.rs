@@ -44,6 +44,10 @@ impl InFile {
         self.sqlite.begin_to_open();
     }
 
+    pub fn is_opening(&self) -> bool {
+        self.sqlite.is_opening()
+    }
+
     /// How that ended. Told once.
     pub fn take_opened(&mut self) -> Option<Result<(), OpenError>> {
         self.sqlite.take_opened()

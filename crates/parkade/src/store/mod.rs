@@ -64,6 +64,16 @@ impl Store {
         }
     }
 
+    /// Whether to open it may take long: a database is connected to in the background.
+    pub fn needs_a_disk(&self) -> bool {
+        matches!(self.place, Place::File(_))
+    }
+
+    /// How that goes is not known yet.
+    pub fn is_opening(&self) -> bool {
+        matches!(&self.place, Place::File(file) if file.is_opening())
+    }
+
     /// How that ended. Told once.
     pub fn take_opened(&mut self) -> Option<Result<(), OpenError>> {
         let Place::File(file) = &mut self.place else { return None };

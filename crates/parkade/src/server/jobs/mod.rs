@@ -33,7 +33,7 @@ use queues::QueueNames;
 use recurring::Timetables;
 use results::Results;
 use runs::RunKept;
-use shut::Shut;
+use shut::{Held, Shut};
 pub use visits::AskedAbout;
 use within::Committing;
 pub use within::Waiting;
@@ -88,6 +88,7 @@ pub struct Jobs {
     ends: Vec<(RequestId, JobId, Asker)>,
     /// Why the store could not be opened, until it is.
     shut: Option<Shut>,
+    held: Vec<Held>,
     /// Transactions that enqueue jobs and commit, by the statement that they are at.
     committing: HashMap<parkade_sql::QueryId, Committing>,
     /// Those that wait until the store is open: each holds a connection, so there are never many.
@@ -133,6 +134,7 @@ impl Jobs {
             never_stored: Vec::new(),
             ends: Vec::new(),
             shut: None,
+            held: Vec::new(),
             committing: HashMap::new(),
             early: Vec::new(),
             statements: 0,

@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use parkade_core::Moment;
+use parkade_core::{Moment, WorkerId};
 use parkade_jobs::Fault;
 use parkade_jobs::sqlite::OpenError;
+use parkade_wire::Application;
 
 use super::Server;
 
@@ -19,6 +20,14 @@ pub struct Shut {
     fault: Fault,
     pause: Duration,
     due: Moment,
+}
+
+/// A worker that is ready but for the store of its jobs.
+#[derive(Debug)]
+pub struct Held {
+    worker: WorkerId,
+    credit: u32,
+    application: Application,
 }
 
 impl Server {
@@ -43,23 +52,59 @@ impl Server {
         if self.jobs.store.is_open() {
             return Ok(());
         }
-        let Some(shut) = &self.jobs.shut else { return self.open_jobs().map_err(|error| self.shut(&error)) };
+        let Some(shut) = &self.jobs.shut else {
+            if self.jobs.store.is_opening() {
+                return Err(Fault::Unavailable("it is being opened".into()));
+            }
+            return self.open_jobs().map_err(|error| self.shut(&error));
+        };
         if self.now >= shut.due {
             self.jobs.store.begin_to_open();
         }
         Err(shut.fault.clone())
     }
 
+    /// While others are served nobody waits for a disk: a worker whose code brings the first jobs is ready when their store is open. Gives the
+    /// application back if it need not wait.
+    pub(in crate::server) fn held_until_open(
+        &mut self,
+        worker: WorkerId,
+        credit: u32,
+        application: Application,
+    ) -> Option<Application> {
+        let has_jobs =
+            !(application.jobs.is_empty() && application.queues.is_empty() && application.recurring.is_empty());
+        let store = &mut self.jobs.store;
+        let waits = store.is_opening() || self.core.ready() && store.needs_a_disk();
+        if !has_jobs || store.is_open() || self.jobs.shut.is_some() || !waits {
+            return Some(application);
+        }
+        store.begin_to_open();
+        self.jobs.held.push(Held { worker, credit, application });
+        None
+    }
+
     /// What came of it.
     pub(super) fn hear_opened(&mut self, opened: Result<(), OpenError>) {
-        if let Err(error) = opened {
-            self.shut(&error);
-            return;
+        let mut held = std::mem::take(&mut self.jobs.held);
+        held.retain(|held| self.core.role(held.worker).is_some());
+        match opened {
+            Ok(()) => {
+                let was_shut = self.jobs.shut.take().is_some();
+                self.begin_with_jobs();
+                if was_shut {
+                    tracing::info!("the store of jobs is open: jobs are taken and run again");
+                    self.recognise();
+                }
+            }
+            Err(error) if held.is_empty() || error.may_pass() => {
+                self.shut(&error);
+            }
+            Err(error) => return held.iter().for_each(|held| self.unfit(held.worker, &error.to_string())),
         }
-        self.jobs.shut = None;
-        self.begin_with_jobs();
-        tracing::info!("the store of jobs is open: jobs are taken and run again");
-        self.recognise();
+        for Held { worker, credit, application } in held {
+            self.worker_ready(worker, credit, application);
+        }
     }
 
     fn shut(&mut self, error: &OpenError) -> Fault {
