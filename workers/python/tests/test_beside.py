@@ -135,9 +135,13 @@ def fails(): raise KeyError("no such thing")
 @app.error(KeyError)
 def failed(error): return f"{error.args[0]} in {threading.current_thread().name}"
 """
-ROUTES = [
-    line.split('"/')[1].split('"')[0].split("/")[0] for line in SOURCE.splitlines() if line.startswith("@app.get")
-]
+
+
+def routes_in(source: str) -> list[str]:
+    return [line.split('"/')[1].split('"')[0].split("/")[0] for line in source.splitlines() if line[:8] == "@app.get"]
+
+
+ROUTES = routes_in(SOURCE)
 BESIDE = "parkade 1"  # the name of the thread
 
 
@@ -405,6 +409,104 @@ def test_a_plain_generator_among_coroutines_runs_beside_the_loop(core: StartCore
     worker.send(f.CANCEL, stream, ["client_left"])
     while not worker.names(1)[0].startswith("ERROR"):
         pass
+    assert worker.end() == (0, f"closed in {BESIDE}\n")
+
+
+FIRST_PIECES = """
+@app.get("/yields")
+def yields():
+    yield threading.current_thread().name + " "
+    yield threading.current_thread().name
+
+@app.get("/iterates")
+def iterates(): return Response(yields())
+
+@app.get("/yields_later")
+def yields_later(): return after(1).then(yields_behind)
+
+def yields_behind(): return yields()
+
+@app.get("/breaks")
+def breaks():
+    raise KeyError("no first piece")
+    yield ""
+
+@app.get("/begins/{name}")
+def begins(name: str):
+    try:
+        print("begun", file=sys.stderr, flush=True)
+        gate(name)
+        yield "a piece"
+    finally:
+        print("closed in", threading.current_thread().name, file=sys.stderr, flush=True)
+
+@app.get("/yields_in_the_loop")
+async def yields_in_the_loop(): return yields()
+"""
+
+
+def streaming(core: StartCore) -> Core:
+    worker = core(HOOKED.replace("import App", "import App, Response") + FIRST_PIECES)
+    worker.ready()
+    worker.said.clear()
+    return worker
+
+
+def at_streaming(name: str) -> int:
+    routes = [
+        line.split('"/')[1].split('"')[0].split("/")[0] for line in FIRST_PIECES.splitlines() if "@app.get" in line
+    ]
+    return len(ROUTES) + routes.index(name)
+
+
+def body(worker: Core) -> str:
+    """Of an answer that is streamed, until its end."""
+    assert [worker.next()[0] for _ in range(2)][1] == "RESPONSE+"
+    data = b""
+    while (frame := worker.next())[0] != "DATA":
+        data += frame[2]
+    return (data + frame[2]).decode()
+
+
+@pytest.mark.parametrize("name", ["yields", "iterates"])
+def test_the_first_piece_of_a_plain_generator_is_made_beside_too(core: StartCore, name: str) -> None:
+    worker = streaming(core)
+    worker.request(at_streaming(name))
+    assert body(worker) == f"{BESIDE} {BESIDE}"
+
+
+def test_the_first_piece_of_a_generator_behind_a_wait_is_made_beside_too(core: StartCore) -> None:
+    worker = streaming(core)
+    worker.request(at_streaming("yields_later"))
+    assert worker.next()[0] == "ENQUEUE"
+    park = worker.next()[2]
+    worker.send(f.RESUME, 0, [["elapsed"], [worker.number()], park.then.function, [park.then.state]])
+    assert worker.next()[0] == "RESPONSE+"
+    assert worker.next()[2].decode() == f"{BESIDE} "
+
+
+def test_a_coroutine_s_plain_iterator_runs_in_the_loop(core: StartCore) -> None:
+    worker = streaming(core)
+    worker.request(at_streaming("yields_in_the_loop"))
+    assert body(worker) == "MainThread MainThread"
+
+
+def test_what_the_first_piece_raises_has_an_error_handler(core: StartCore) -> None:
+    worker = streaming(core)
+    worker.request(at_streaming("breaks"))
+    assert worker.next()[0] == "ENQUEUE"
+    assert worker.next()[2].body == "no first piece in MainThread"
+
+
+def test_a_generator_that_is_cancelled_in_its_first_piece_is_closed_beside(core: StartCore, tmp_path: Path) -> None:
+    worker = streaming(core)
+    stream = worker.request(at_streaming("begins"), "one")
+    assert worker.next()[0] == "ENQUEUE"
+    assert worker.process.stderr is not None
+    assert worker.process.stderr.readline() == "begun\n"
+    worker.send(f.CANCEL, stream, ["client_left"])
+    (tmp_path / "one").touch()
+    assert worker.names(1) == [f"ERROR {stream}"]
     assert worker.end() == (0, f"closed in {BESIDE}\n")
 
 

@@ -80,6 +80,22 @@ async def cancels_itself_and_waits():
 @app.get("/raises_cancelled")
 async def raises_cancelled(): raise asyncio.CancelledError
 
+async def cancelled():
+    task = asyncio.create_task(asyncio.sleep(60))
+    task.cancel()
+    await task
+
+@app.get("/awaits_a_cancelled_task")
+async def awaits_a_cancelled_task(): await cancelled()
+
+@app.get("/raises_generator_exit")
+async def raises_generator_exit(): raise GeneratorExit
+
+@app.get("/streams_and_is_cancelled")
+async def streams_and_is_cancelled():
+    yield "a"
+    await cancelled()
+
 @app.get("/forever")
 async def forever(): await asyncio.Event().wait()
 
@@ -210,12 +226,27 @@ def test_timeouts_and_groups_cancel_the_request_that_they_belong_to(worker: Core
     assert bodies == ["1 failed", "unset", "too late, 0", "1 failed", "too late, 0"]
 
 
-@pytest.mark.parametrize("name", ["raises_cancelled", "cancels_itself_and_waits"])
-def test_a_request_that_is_cancelled_by_itself_is_an_error_and_the_next_is_answered(worker: Core, name: str) -> None:
+OWN_CANCELLING = ["raises_cancelled", "cancels_itself_and_waits", "awaits_a_cancelled_task", "raises_generator_exit"]
+
+
+@pytest.mark.parametrize("name", OWN_CANCELLING)
+def test_what_the_core_has_not_cancelled_fails_with_a_traceback_and_the_next_is_answered(
+    worker: Core, name: str
+) -> None:
     first, second = worker.requests(*at(name, "waits"))
     told = {stream: (name, payload) for name, stream, payload in (worker.next(), worker.next())}
-    assert (told[first][0], told[first][1].reason) == ("ERROR", "cancelled")
+    assert (told[first][0], told[first][1].reason) == ("ERROR", "application")
+    assert f"in {name}" in told[first][1].text
     assert told[second][0] == "RESPONSE"
+    assert worker.bodies(*at("sees")) == ["unset"]
+
+
+def test_a_stream_that_is_cancelled_by_itself_is_broken_off(worker: Core) -> None:
+    worker.requests(*at("streams_and_is_cancelled"))
+    assert worker.names(2) == ["RESPONSE+ 1", "DATA+ 1"]
+    name, _, error = worker.next()
+    assert (name, error.reason) == ("ERROR", "application")
+    assert "in streams_and_is_cancelled" in error.text
 
 
 def test_the_core_cancels_the_request_that_it_names(worker: Core) -> None:

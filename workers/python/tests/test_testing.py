@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import gc
+import threading
 from collections.abc import Iterator
 
 import pytest
 
-from parkade import App, Request, after, channel, html
+from parkade import App, Request, Wait, after, channel, html
 from parkade.testing import Client, Parked
 
 
@@ -111,3 +114,136 @@ def test_a_coroutine_may_give_its_wait_up() -> None:
 
     with Client(app) as client:
         assert client.get("/race").text == "gave up"
+
+
+# Plain functions of an application with coroutines run where the server runs them.
+
+variable = contextvars.ContextVar("variable", default="unset")
+
+
+def thread() -> str:
+    return "the test's" if threading.current_thread() is threading.main_thread() else "another"
+
+
+def concurrent(hooked: bool) -> App:
+    app = App(concurrent=True)
+
+    @app.on_start
+    async def start() -> None:
+        variable.set("by start")
+
+    if hooked:
+
+        @app.before
+        async def before(request: Request) -> None:
+            variable.set(variable.get() + ", by a hook")
+
+    @app.get("/plain")
+    def plain() -> str:
+        seen = variable.get()
+        variable.set("by a request")
+        return f"{thread()} {seen}"
+
+    @app.get("/stream")
+    def stream() -> Iterator[str]:
+        for _ in range(2):
+            yield f"{thread()} {variable.get()};"
+
+    @app.get("/then")
+    def then() -> Wait:
+        return after(1).then(behind)
+
+    @app.get("/coroutine")
+    async def coroutine() -> str:
+        return f"{thread()} {variable.get()}"
+
+    @app.get("/coroutine_stream")
+    async def coroutine_stream() -> Iterator[str]:
+        return iter([thread()])
+
+    @app.get("/fails")
+    def fails() -> None:
+        raise KeyError("x")
+
+    @app.error(KeyError)
+    def failed(error: KeyError) -> str:
+        return thread()
+
+    @app.job
+    def job() -> str:
+        return thread()
+
+    @app.get("/enqueues")
+    def enqueues() -> str:
+        job.enqueue()
+        channel("a").publish("x")
+        return "enqueued"
+
+    @app.on_stop
+    def stop() -> None:
+        variable.set(variable.get() + ", to stop")
+        stopped.append(variable.get())
+
+    return app
+
+
+stopped: list[str] = []
+
+
+def behind() -> str:
+    return f"{thread()} {variable.get()}"
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+def test_plain_functions_among_coroutines_run_in_another_thread(hooked: bool) -> None:
+    by = "by start, by a hook" if hooked else "by start"
+    with Client(concurrent(hooked)) as client:
+        assert [client.get("/plain").text for _ in range(2)] == [f"another {by}"] * 2
+        assert client.get("/stream").text == f"another {by};" * 2
+        then = client.get("/then")
+        client.advance(1)
+        assert then.text == "another by start"
+        assert client.get("/coroutine").text == f"the test's {by}"
+        assert client.get("/coroutine_stream").text == "the test's"
+        client.get("/enqueues")
+        client.run_jobs()
+        assert client.jobs[0].result == "another"
+        assert client.get("/fails").text == ("the test's" if hooked else "another")
+    assert stopped.pop() == "by start, to stop"
+    assert variable.get() == "unset"
+
+
+def test_without_coroutines_they_run_in_the_test_s_own() -> None:
+    app = App()
+    app.get("/", thread)
+    assert Client(app).get("/").text == "the test's"
+
+
+def test_the_thread_ends_with_the_client() -> None:
+    app = App(concurrent=True)
+    seen: list[threading.Thread] = []
+    app.get("/thread", lambda: seen.append(threading.current_thread()))
+    client = Client(app)
+    client.get("/thread")
+    assert seen[0].is_alive()
+    del client
+    gc.collect()
+    seen[0].join(10)
+    assert not seen[0].is_alive()
+
+
+def test_a_plain_function_may_use_the_client_itself() -> None:
+    app = App(concurrent=True)
+    client = Client(app)
+    app.get("/inner", lambda: "inner")
+    app.get("/outer", lambda: client.get("/inner").text)
+    client = Client(app)
+    assert client.get("/outer").text == "inner"
+
+
+def test_a_failing_assertion_in_a_plain_function_is_seen() -> None:
+    """What is no `Exception`, as `pytest.fail` raises, ends the test."""
+    app = App(concurrent=True)
+    app.get("/", lambda: pytest.fail("told"))
+    with pytest.raises(pytest.fail.Exception, match="told"):
+        Client(app).get("/")

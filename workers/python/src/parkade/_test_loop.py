@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
 from ._answers import AsyncChunks
 
+BODY_MAX = 64 * 1024 * 1024  # bytes of a streamed answer; then: AssertionError, since a test would never end
 TURNS_PARKED = 20  # of the loop, until a parked request is told of
 
 
@@ -36,3 +37,13 @@ def drain(loop: asyncio.AbstractEventLoop, chunks: AsyncChunks) -> Iterator[byte
             yield loop.run_until_complete(cast(Any, chunks.__anext__()))
         except StopAsyncIteration:
             return
+
+
+def joined(pieces: Iterable[bytes]) -> bytes:
+    """A streamed body."""
+    body = bytearray()
+    for piece in pieces:
+        body += piece
+        if len(body) > BODY_MAX:
+            raise AssertionError(f"a streamed answer has more than {BODY_MAX} bytes: is it endless?")
+    return bytes(body)

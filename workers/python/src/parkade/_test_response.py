@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextvars import Context
 from typing import Any
 
 import msgspec
@@ -96,6 +97,7 @@ class Parked(Response):
         self._read = 0
         self.task: asyncio.Task[Answer] | None = None
         self.gone = False
+        self.context: Context | None = None  # of its plain function, which runs in another thread, and its iterator
 
     @property
     def parked(self) -> bool:

@@ -24,7 +24,17 @@ from .pages import error_response, failure_response
 from .parameters import Call
 from .patterns import Router
 from .request import Request
-from .response import SHORT_TEXT, TEXT_HEAD, Nonsense, Response, encode, encode_async, encode_string, normalise
+from .response import (
+    SHORT_TEXT,
+    TEXT_HEAD,
+    Beside,
+    Nonsense,
+    Response,
+    encode,
+    encode_async,
+    encode_string,
+    normalise,
+)
 from .routes import Route, park
 from .waits import Wait
 
@@ -262,7 +272,7 @@ class Handling:
             return self._park(made, raw, request)
         for hook in self._after:
             made = _changed(await _settle(hook, hook.function(request, made)), made)
-        return await encode_async(made)
+        return await encode_async(made, _beside_of_exchange())
 
     def _park(self, wait: Wait, raw: p.Request | None, request: Request | None) -> Parked:
         function = wait.function
@@ -345,6 +355,12 @@ def _prepared(prepare: Prepare) -> Any:
 def _prepared_beside(prepare: Prepare) -> Callable[[], Any]:
     """As `prepare`, of a plain function whose hooks are coroutines."""
     return partial(port.port().beside, prepare())
+
+
+def _beside_of_exchange() -> Beside | None:
+    """Where the iterator runs that answers this request; None is the loop, for one that a coroutine answers."""
+    exchange = port.exchange.get()
+    return port.port().beside if exchange is not None and exchange.occupies else None
 
 
 async def _call_beside(call: Call, raw: p.Request, request: Request | None) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import msgspec
@@ -108,13 +109,44 @@ def encode(response: Response) -> bytes | Streamed:
     return encode_payload(_flat(response, content, content_type))
 
 
-async def encode_async(response: Response) -> bytes | Streamed:
-    """As `encode`, and an asynchronous iterator may be the body."""
+Beside: TypeAlias = Callable[[Callable[[], "bytes | Streamed"]], Awaitable["bytes | Streamed"]]
+"""Runs a function in a thread beside the loop."""
+
+
+async def encode_async(response: Response, beside: Beside | None) -> bytes | Streamed:
+    """As `encode`, and an asynchronous iterator may be the body. The first piece of a plain one is asked for `beside`,
+    if that is given.
+    """
     body = response.body
-    if type(body) in _WHOLE or not isinstance(body, AsyncIterator):
+    if type(body) in _WHOLE:
         return encode(response)
-    first = await anext(body, None)
-    return Streamed(_head(response, _type_of_piece(first)), _PiecesAsync(first, body))
+    if isinstance(body, AsyncIterator):
+        first = await anext(body, None)
+        return Streamed(_head(response, _type_of_piece(first)), _PiecesAsync(first, body))
+    if beside is not None and isinstance(body, Iterator):
+        return await _encode_beside(response, beside)
+    return encode(response)
+
+
+async def _encode_beside(response: Response, beside: Beside) -> bytes | Streamed:
+    """A request that is cancelled meanwhile ends the iterator there, too: nobody else knows that it has begun."""
+    has_begun = False
+
+    def begin() -> bytes | Streamed:
+        nonlocal has_begun
+        has_begun = True
+        return encode(response)
+
+    def end() -> bytes:
+        _Pieces(None, response.body).close()
+        return b""
+
+    try:
+        return await beside(begin)
+    except asyncio.CancelledError:
+        if has_begun:
+            await beside(end)
+        raise
 
 
 def inline(response: Response) -> p.Response:

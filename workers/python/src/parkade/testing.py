@@ -13,20 +13,23 @@ import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import Context, copy_context
+from functools import partial
 from typing import Any, TypeVar, cast, overload
 from uuid import UUID
 
 import msgspec
 
 from . import _test_job_route as job_route
-from ._answers import Answer, AsyncChunks, Attempted, Chunks, Deferred, Plain, Streamed
+from ._answers import Answer, AsyncChunks, Attempted, Chunks, Coming, Deferred, Plain, Streamed
 from ._answers import Parked as ParkedAnswer
 from ._link import port
-from ._link.enqueued import Enqueued as EnqueuedIds
 from ._rehearsal import Parking, Rehearsal
+from ._test_beside import Beside
 from ._test_database import Answers, Asked, Databases
 from ._test_jobs import RUNS_MAX, Enqueued, Jobs
-from ._test_loop import cancel_all, drain, until
+from ._test_loop import cancel_all, drain, joined, until
+from ._test_port import Asking, TestPort
 from ._test_request import body_of, nobodys_request, request_of
 from ._test_response import Parked, Response, Whole, answer_of, answer_of_failed
 from ._wire import payloads as p
@@ -43,9 +46,6 @@ from .waits import channel
 
 __all__ = ["Asked", "Client", "Enqueued", "Parked", "Response"]
 
-BODY_MAX = 64 * 1024 * 1024  # bytes of a streamed answer; then: AssertionError, since a test would never end
-
-
 T = TypeVar("T")
 
 
@@ -55,7 +55,7 @@ class Client:
     With `with`, the start-up and shut-down hooks run and the test itself may publish.
 
     An application with coroutines runs in an event loop of the client's own, so a test that is itself a coroutine
-    cannot use it.
+    cannot use it. Its plain functions run in another thread, as they do in a worker.
     """
 
     def __init__(self, app: App, headers: Mapping[str, str] | None = None) -> None:
@@ -68,6 +68,7 @@ class Client:
         self._runs: dict[int, _JobRun] = {}  # attempts of jobs that wait, or have waited, by their stream
         self._headers = dict(headers or {})
         self._loop = asyncio.new_event_loop() if self._handling.concurrent else None
+        self._beside = Beside()
         self._outside: port.Port | None = None
 
     # Requests
@@ -201,19 +202,24 @@ class Client:
         return len(self._rehearsal.parked)
 
     def __enter__(self) -> Client:
-        self._outside = port.connect(_TestPort(self._rehearsal, self._jobs))
+        self._outside = port.connect(TestPort(self._rehearsal, self._jobs, self._beside))
         if self._loop is not None:
-            self._loop.run_until_complete(self._handling.start_concurrent())
+            self._loop.run_until_complete(self._start())
         else:
             self._handling.start()
         return self
 
+    async def _start(self) -> None:
+        await self._handling.start_concurrent()
+        self._beside.context = copy_context()
+
     def __exit__(self, *exception: object) -> None:
         try:
             if self._loop is not None:
-                self._loop.run_until_complete(self._handling.stop_concurrent())
+                self._beside.context.run(self._loop.run_until_complete, self._handling.stop_concurrent())
                 self._loop.run_until_complete(cancel_all(self._loop))
                 self._loop.close()
+                self._beside.close()
             else:
                 self._handling.stop()
         finally:
@@ -225,7 +231,7 @@ class Client:
         match = self._router.match(head.method, head.path)
         if match is None:
             if self._told.fallback:
-                return self._run(raw, lambda: self._handling.runs[raw.route](raw))
+                return self._run(raw)
             allowed = self._router.allowed(head.path)
             error = HTTPError(405, headers={"allow": ", ".join(allowed)}) if allowed else HTTPError(404)
             return Response(inline(error_response(error, Request(raw))))
@@ -237,7 +243,7 @@ class Client:
             return self._about_job(head.method, UUID(match.parameters[0]).bytes, raw)
         if told.kind == "wait":
             return self._parked_route(raw, told)
-        return self._run(raw, lambda: self._handling.runs[raw.route](raw))
+        return self._run(raw)
 
     def _parked_route(self, raw: p.Request, told: ReadyRoute) -> Response:
         response = Parked(raw)
@@ -277,27 +283,42 @@ class Client:
             self._rehearsal.publish(job_route.channel_of(job.told.id), "application/json", job_route.message_of(job))
             self._rehearsal.job_ended(job.outcome)
 
-    def _run(self, raw: p.Request, function: Callable[[], Answer | Awaitable[Answer]]) -> Response:
+    def _run(self, raw: p.Request) -> Response:
         response = Parked(raw)
-        self._take(response, function)
+        self._take(response, partial(self._begin, raw))
         if response.done and not response.parked:
             return Response(response.whole)
         return response
 
-    def _take(self, response: Parked, function: Callable[[], Answer | Awaitable[Answer] | Plain | Deferred]) -> None:
+    def _begin(self, raw: p.Request) -> Answer | Coming | Plain | Deferred:
+        handling, run = self._handling, partial(self._handling.runs[raw.route], raw)
+        if raw.route in handling.plain:
+            return Plain(run)
+        return Deferred(run, occupies=True) if raw.route in handling.deferred else cast("Answer | Coming", run())
+
+    def _take(self, response: Parked, function: Callable[[], Answer | Coming | Plain | Deferred]) -> None:
         answer = function()
+        occupies, response.context = False, None
         if isinstance(answer, Plain):
-            answer = answer.run()
+            answer = self._run_plain(response, answer.run)
         elif isinstance(answer, Deferred):
-            answer = answer.begin()
+            occupies, answer = answer.occupies, answer.begin()
         if isinstance(answer, Awaitable):
-            loop = self._running_loop()
-            token = port.exchange.set(_TestExchange(self, response))
-            response.task = loop.create_task(cast(Any, answer))
-            port.exchange.reset(token)
+            exchange = _TestExchange(self, response, occupies)
+            response.task = self._beside.context.copy().run(self._task, exchange, answer)
             self._go_on(response)
         else:
             self._finish(response, answer)
+
+    def _run_plain(self, response: Parked, run: Callable[[], Answer]) -> Answer:
+        if self._loop is None:
+            return run()
+        response.context = self._beside.context.copy()
+        return self._beside.run(run, response.context)
+
+    def _task(self, exchange: _TestExchange, answer: Coming) -> asyncio.Task[Answer]:
+        port.exchange.set(exchange)
+        return self._running_loop().create_task(_leave_context(exchange, answer))
 
     def _go_on(self, response: Parked) -> None:
         """Runs the loop until the coroutine has ended or waits."""
@@ -315,7 +336,7 @@ class Client:
                 response.whole = msgspec.msgpack.decode(answer, type=p.Response)
             case Streamed(head=head, chunks=chunks):
                 whole = msgspec.msgpack.decode(head, type=p.Response)
-                response.whole = Whole(whole.status, whole.headers, self._collect(chunks))
+                response.whole = Whole(whole.status, whole.headers, self._collect(chunks, response.context))
             case ParkedAnswer(park=encoded):
                 park = msgspec.msgpack.decode(encoded, type=Park)
                 wait = cast(p.Wait, read_wait(park.wait))
@@ -397,14 +418,10 @@ class Client:
             self._rehearsal.leave(response.parking)
             response.parking = None
 
-    def _collect(self, chunks: Chunks | AsyncChunks) -> bytes:
-        body = bytearray()
-        pieces = drain(self._running_loop(), chunks) if isinstance(chunks, AsyncChunks) else chunks
-        for chunk in pieces:
-            body += chunk
-            if len(body) > BODY_MAX:
-                raise AssertionError(f"a streamed answer has more than {BODY_MAX} bytes: is it endless?")
-        return bytes(body)
+    def _collect(self, chunks: Chunks | AsyncChunks, context: Context | None) -> bytes:
+        if isinstance(chunks, AsyncChunks):
+            return joined(drain(self._running_loop(), chunks))
+        return joined(chunks) if context is None else self._beside.run(partial(joined, chunks), context)
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
@@ -413,11 +430,20 @@ class Client:
 
     @contextmanager
     def _connected(self) -> Iterator[None]:
-        before = port.connect(_TestPort(self._rehearsal, self._jobs))
+        before = port.connect(TestPort(self._rehearsal, self._jobs, self._beside))
         try:
             yield
         finally:
             port.connect(before)
+
+
+async def _leave_context(exchange: _TestExchange, coming: Coming) -> Answer:
+    """As `coming`; its context is left for the iterator of a plain function, which runs beside the loop."""
+    try:
+        return await coming
+    finally:
+        if exchange.occupies:
+            exchange.response.context = copy_context()
 
 
 class _JobRun(Parked):
@@ -437,50 +463,17 @@ class _Visit(Parked):
         self.id = id
 
 
-class _TestPort:
-    def __init__(self, rehearsal: Rehearsal, jobs: Jobs) -> None:
-        self._rehearsal = rehearsal
-        self._jobs = jobs
-
-    def publish(self, channel: str, content_type: str, body: bytes) -> None:
-        self._rehearsal.publish(channel, content_type, body)
-
-    def enqueue(self, id: bytes, job: bytes, within: bool) -> None:
-        exchange = port.exchange.get()
-        if isinstance(exchange, _TestExchange):
-            exchange.enqueued.add(id, within)
-            if within:
-                exchange.within.append(job)
-                return
-        self._jobs.enqueue(job)
-
-    def progress(self, stream: int, progress: bytes) -> None:
-        told = msgspec.msgpack.decode(progress, type=p.Progress)
-        job = self._jobs.on(stream)
-        job.progress = (told.fraction, told.text)
-        self._rehearsal.publish(job_route.channel_of(job.told.id), "application/json", job_route.message_of(job))
-
-    def is_cancelled(self, stream: int) -> bool:
-        return self._jobs.on(stream).state == "cancelled"
-
-    def parked_seconds(self, stream: int) -> float:
-        return 0.0
-
-    async def beside(self, function: Callable[[], T]) -> T:
-        return function()
-
-
-class _TestExchange:
-    def __init__(self, client: Client, response: Parked) -> None:
+class _TestExchange(Asking):
+    def __init__(self, client: Client, response: Parked, occupies: bool) -> None:
+        super().__init__()
         self._client = client
-        self._response = response
-        self.enqueued = EnqueuedIds()
-        self.within: list[bytes] = []  # jobs that wait for the COMMIT
+        self.response = response
+        self.occupies = occupies
 
     async def wait(self, park: bytes) -> p.Outcome:
-        if self._response.parking is not None:
+        if self.response.parking is not None:
             raise WaitError("this request waits already: a request waits for one thing at a time")
-        if self._response.gone:
+        if self.response.gone:
             raise WaitError("the client has left")
         wait = cast(p.Wait, read_wait(msgspec.msgpack.decode(park, type=Park).wait))
         if isinstance(wait, p.UntilStored):  # it is, at once
@@ -488,9 +481,9 @@ class _TestExchange:
             self.enqueued.hear(p.Stored([self._client._jobs.effective(id) for id in asked]))
             return p.Elapsed()
         try:
-            outcome = await self._client._await(self._response, wait)
+            outcome = await self._client._await(self.response, wait)
         except asyncio.CancelledError:
-            self._client._give_up(self._response)
+            self._client._give_up(self.response)
             raise
         if isinstance(wait, p.Commit | p.Rollback):
             within, self.within = self.within, []

@@ -88,9 +88,7 @@ class Beside:
                 called.future.exception()  # which nobody asks for
             raise
         finally:
-            for variable in called.context:
-                if (value := called.context[variable]) is not variable.get(None):
-                    variable.set(value)
+            adopt(called.context)
         return cast(T, result)
 
     # In a thread, or with the lock
@@ -190,6 +188,13 @@ class Beside:
             chunks.close()
         except FAULTS as error:
             self.application.failed(error)
+
+
+def adopt(context: Context) -> None:
+    """Sets each variable as it is there."""
+    for variable in context:
+        if (value := context[variable]) is not variable.get(None):
+            variable.set(value)
 
 
 class _Unit(Struct, eq=False):

@@ -47,6 +47,10 @@ class Exchange(Protocol):
     """One request that a coroutine is answering, or one job."""
 
     @property
+    def occupies(self) -> bool:
+        """Whether a plain function answers it, which runs beside the loop, and so does the iterator that it gives."""
+
+    @property
     def enqueued(self) -> Enqueued | None:
         """What it has enqueued so far; None for nothing."""
 

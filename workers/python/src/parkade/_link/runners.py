@@ -106,14 +106,12 @@ class Runners:
                     link.write(session.end(stream, answer.kind, answer.payload))
                 else:
                     await self._finish(exchange, answer)
-            except asyncio.CancelledError:
-                if session.held(stream):
-                    link.write(session.error(stream, "cancelled"))
-            except (GeneratorExit, KeyboardInterrupt, SystemExit):
+            except (KeyboardInterrupt, SystemExit):
                 raise
-            except BaseException as error:  # what is no Exception on purpose, that of a foreign library for instance
-                if session.held(stream):
-                    link.write(session.error(stream, "application", "".join(traceback.format_exception(error))))
+            except BaseException as error:
+                if isinstance(error, GeneratorExit) and asyncio.current_task(link.loop) is not task:
+                    raise  # nobody raised it: this is being closed, with its loop
+                self._fail(stream, error)
             finally:
                 waited = self._stepped is not exchange
                 if waited:
@@ -125,6 +123,16 @@ class Runners:
             if _is_marked(task, context):
                 self._spent += 1
                 return
+
+    def _fail(self, stream: int, error: BaseException) -> None:
+        """What is no `Exception`. A `CancelledError` that the core has not asked for is the application's, too: it
+        awaited a task that somebody has cancelled.
+        """
+        if stream in self._session.cancelled:
+            self._link.write(self._session.error(stream, "cancelled"))
+        elif self._session.held(stream):
+            text = "".join(traceback.format_exception(error))
+            self._link.write(self._session.error(stream, "application", text))
 
     def _settle(self) -> None:
         """Called when a runner's step is over, before another one's: a request that has not ended waits."""
