@@ -149,6 +149,15 @@ CASES = [
     Case("backslashes of parts", "/form", 8_000_000, 200, lambda n: MULTIPART + "a", parts(b';"\\\\')),
     Case("lines of parts", "/form", 8_000_000, 400, lambda n: MULTIPART + "a", parts(b"\r\na:b")),
     Case("brackets", "/json", BODY, 400, lambda n: JSON, lambda n: b"[" * n),
+    Case(
+        "rows of brackets",
+        "/json",
+        BODY,
+        200,
+        lambda n: JSON,
+        lambda n: b"[" + b",".join([b"[" * 190 + b"]" * 190] * (n // 381)) + b"]",
+        56,  # an empty list of CPython has 80 bytes, where JSON has two
+    ),
     Case("brackets for a type", "/order", BODY, 400, lambda n: JSON, lambda n: b'{"x":' + b"[" * (n - 5)),
     Case("digits in JSON", "/json", BODY, 422, lambda n: JSON, lambda n: b"7" * n),
     Case(
@@ -222,9 +231,7 @@ def test_names_of_charsets_are_not_kept(server: Server) -> None:
     assert processes.resident_bytes(pid) - before < 5 * MEBIBYTE
 
 
-@pytest.mark.parametrize(
-    "charset", ["idna", "punycode", "undefined", "rot13", "zlib", "utf-7", "unicode_escape", "", "x"]
-)
+@pytest.mark.parametrize("charset", ["idna", "punycode", "undefined", "rot13", "zlib", "utf-7", "unicode_escape", "x"])
 def test_a_charset_off_the_list_is_415(server: Server, charset: str) -> None:
     for target in ("/text", "/text_body"):
         answer = server.post(target, b"xn--a-", f"Content-Type: text/plain; charset={charset}")
@@ -257,8 +264,8 @@ def test_json_that_is_too_deep_is_400(server: Server, target: str, depth: int) -
     }[target]
     inner = b"1" if target == "/echo" else b""
     answer = server.post(target, begin * depth + inner + end * depth, JSON)
-    # msgspec takes the end of the stack for a decimal that is none.
-    assert answer.status == 400 or (target, answer.status) == ("/order", 422), answer.text
+    assert answer.status == 400
+    assert "the body is JSON nested more than 200 levels deep" in answer.text
     assert "Traceback" not in server.log()
 
 

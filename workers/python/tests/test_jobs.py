@@ -481,7 +481,7 @@ def test_what_a_job_knows_of_itself() -> None:
         (ValueError("no"), "dead", 3, "ValueError: no"),
         (KeyError(), "dead", 3, "KeyError"),
         (SystemExit(1), "dead", 3, "SystemExit: 1"),
-        (Retry(after=10), "dead", 3, ""),
+        (Retry(after=10), "dead", 3, "Retry was raised"),
         (Retry(10, "busy"), "dead", 3, "busy"),
         (Discard("why"), "dead", 1, "why"),
         (None, "completed", 1, None),

@@ -55,6 +55,8 @@ def test_a_request_is_as_it_was_sent(
     [
         (lambda r: r.body, b"\xff", "", b"\xff"),
         (lambda r: r.text, "ü".encode("latin-1"), "text/plain; charset=latin-1", "ü"),
+        (lambda r: r.text, "ü".encode(), "text/plain; charset=", "ü"),
+        (lambda r: r.text, "ü".encode(), 'text/plain; charset=""', "ü"),
         (lambda r: r.json(), b"[1]", "", [1]),
         (lambda r: r.json(list[int]), b"[1]", "", [1]),
         (lambda r: dict(r.form), b"a=1&a=2&b=%C3%BC", "application/x-www-form-urlencoded", {"a": "1", "b": "ü"}),

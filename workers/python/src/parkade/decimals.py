@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import Decimal
 
 import msgspec
 
 from .limits import DIGITS_MAX
-from .records import LEAVES, parts_of
+from .records import LEAVES, named_parts_of, parts_of
 
 
 def is_reasonable(value: Decimal) -> bool:
@@ -22,16 +23,35 @@ def is_reasonable(value: Decimal) -> bool:
 
 def check_decimals(value: object) -> None:
     """Raises `msgspec.ValidationError`, as msgspec words it, when one in a decoded value is not reasonable."""
-    rest = [value]
+    whole, rest = value, [value]
     while rest:
         value = rest.pop()
         if type(value) is Decimal:
             if not is_reasonable(value):
-                raise msgspec.ValidationError(_EXPECTED)
+                raise msgspec.ValidationError(f"{_EXPECTED} - at `{_place(whole)}`")
         else:
             rest.extend(part for part in parts_of(value) if type(part) not in LEAVES)
             if type(value) is dict:
                 rest.extend(key for key in value if type(key) is Decimal)
+
+
+def _place(value: object) -> str:
+    """Where the first one stands that is not reasonable, as msgspec writes it. Only who refuses a value looks."""
+    names: list[object] = []
+    branches: list[Iterator[tuple[object, object]]] = [iter([(None, value)])]
+    while branches:
+        for name, part in branches[-1]:
+            if type(part) is Decimal and not is_reasonable(part):
+                names.append(name)
+                return "$" + "".join(name if isinstance(name, str) else f"[{name}]" for name in names[1:])
+            if type(part) not in LEAVES:
+                names.append(name)
+                branches.append(named_parts_of(part))
+                break
+        else:
+            branches.pop()
+            names[-1:] = []
+    return "$"  # it is a key
 
 
 _EXPECTED = f"Expected a finite decimal number, with at most {DIGITS_MAX} digits before its point and behind it"

@@ -62,7 +62,8 @@ def failure(job: Job, error: BaseException) -> Attempted:
     """How an attempt ends that raised this; logged unless it was meant."""
     match error:
         case Retry(after=after):
-            return _error("retry", str(error) or _reason(error.__cause__ or error.__context__), after)
+            reason = str(error) or _reason(error.__cause__ or error.__context__) or "Retry was raised"
+            return _error("retry", reason, after)
         case Discard():
             return _error("discard", str(error))
         case Nonsense():

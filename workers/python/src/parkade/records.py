@@ -44,11 +44,6 @@ def kinds_in(annotation: Any) -> Iterator[inspect.Type]:
     return _kinds(inspect.type_info(annotation), set())
 
 
-def is_recursive(kind: inspect.Type) -> bool:
-    """Whether a type occurs in itself, so that nothing says how deep its values are."""
-    return any(inner is kind for inner in _kinds(msgspec.structs.astuple(kind), set()))
-
-
 def _may_lack(kind: inspect.DataclassType) -> bool:
     has_dict = kind.cls.__dictoffset__ != 0
     return has_dict and any(field.default is not msgspec.NODEFAULT for field in kind.fields)
@@ -99,6 +94,21 @@ def parts_of(value: object) -> Iterable[object]:
     if kind is dict:
         return value.values()  # type: ignore[attr-defined, no-any-return]
     return _reader(kind)(value)
+
+
+def named_parts_of(value: object) -> Iterator[tuple[object, object]]:
+    """As `parts_of`, each with its place, as msgspec writes that, or which one it is. Keys are not told: a client
+    chooses them.
+    """
+    if isinstance(value, dict):
+        return (("[...]", part) for part in value.values())
+    if isinstance(value, msgspec.Struct):
+        names = (f".{field.encode_name}" for field in msgspec.structs.fields(value))
+        return zip(names, msgspec.structs.astuple(value), strict=True)
+    if dataclasses.is_dataclass(value):
+        fields = (field.name for field in dataclasses.fields(value))
+        return ((f".{name}", getattr(value, name)) for name in fields if hasattr(value, name))
+    return enumerate(parts_of(value))
 
 
 @lru_cache(maxsize=1_024)

@@ -133,7 +133,7 @@ class Request:
         it is not text in its charset.
         """
         _, parameters = parse_content_type(self.content_type)
-        return decode_text(self.body, parameters.get("charset", "utf-8"))
+        return decode_text(self.body, parameters.get("charset") or "utf-8")
 
     @overload
     def json(self) -> Any: ...
