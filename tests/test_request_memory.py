@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -185,6 +186,58 @@ def test_a_parked_request_holds_nothing_of_the_budget(serve: Serve, version: str
     else:
         server.connect2().ask("GET", target, *((f"x-{at}", "v" * 900) for at in range(20)))
     server.until_parked(1)
+    until_given_back(server)
+
+
+AWAITING = """
+import asyncio
+from parkade import App, after, channel
+
+app = App()
+
+@app.job
+async def doze():
+    await asyncio.sleep(600)
+
+@app.post("/timer")
+async def timer(body: bytes):
+    await after(600)
+
+@app.post("/message/{name}")
+async def message(name: str):
+    await after(0.01)
+    await after(0.01)
+    return channel(name).next()
+
+@app.post("/result")
+async def result():
+    await after(0.01)
+    return doze.enqueue().result()
+"""
+
+
+@pytest.mark.parametrize("version", ["1.1", "2"])
+def test_a_coroutine_that_awaits_holds_nothing_of_the_budget(serve: Serve, tmp_path: Path, version: str) -> None:
+    app, body = tmp_path / "app.py", b"x" * (4 * MEBIBYTE)
+    app.write_text(AWAITING)
+    server = serve(app, workers=1, requests_limit="16MiB")
+    for count in range(1, 6):
+        if version == "1.1":
+            server.connect().ask("POST", "/timer", body=body)
+        else:
+            server.connect2().ask("POST", "/timer", body=body)
+        server.until_parked(count)
+    until_given_back(server)
+
+
+def test_what_its_client_said_of_waits_counts_when_it_has_awaited(serve: Serve, tmp_path: Path) -> None:
+    app = tmp_path / "app.py"
+    app.write_text(AWAITING)
+    server = serve(app, workers=1)
+    cursor = server.publish("x", b"seen")
+    server.publish("x", b"missed")
+    assert server.post("/message/x", b"", f"Last-Event-ID: {cursor}").text == "missed"
+    assert server.post("/result", b"", "Prefer: wait=0").status == 202
     until_given_back(server)
 
 

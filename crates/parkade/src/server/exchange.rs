@@ -21,6 +21,8 @@ pub struct Exchange {
     pub generation: u32,
     /// Until a worker has answered or parked the request: it may have to be given to another worker.
     pub arrival: Option<Box<Arrival>>,
+    /// What counts of its request when its coroutine has parked itself: nobody is given the request again, but the coroutine may wait for more.
+    pub wishes: Option<Box<Wishes>>,
     /// What a worker parked with it.
     pub kept: Option<Box<Kept>>,
     /// For the access log, when there is one.
@@ -119,6 +121,17 @@ pub struct Arrival {
     pub asked_about: Option<Box<AskedAbout>>,
 }
 
+/// What a request says of waits. They may be begun after all else of it has gone.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Wishes {
+    /// The cursor that the client came back with.
+    pub cursor: Option<Cursor>,
+    /// How long the client wants to wait for a result, in seconds.
+    pub patience: Option<f64>,
+    /// The application is asked whether its client may have a job.
+    pub is_about_job: bool,
+}
+
 /// What goes on when a wait is over.
 #[derive(Debug)]
 pub enum Kept {
@@ -134,6 +147,37 @@ pub struct Note {
     pub path: Box<str>,
     pub user_agent: Option<Box<[u8]>>,
     pub bytes: u64,
+}
+
+impl Exchange {
+    /// The cursor that its client came back with.
+    pub fn cursor(&self) -> Option<Cursor> {
+        self.arrival.as_ref().map_or_else(|| self.wishes.as_ref()?.cursor, |arrival| arrival.cursor())
+    }
+
+    /// How long its client wants to wait for a result, in seconds.
+    pub fn patience(&self) -> Option<f64> {
+        self.arrival.as_ref().map_or_else(|| self.wishes.as_ref()?.patience, |arrival| arrival.patience())
+    }
+
+    /// Whether the application is asked if its client may have a job.
+    pub fn is_about_job(&self) -> bool {
+        let is_kept = || self.wishes.as_ref().is_some_and(|wishes| wishes.is_about_job);
+        self.arrival.as_ref().map_or_else(is_kept, |arrival| arrival.asked_about.is_some())
+    }
+
+    /// Nobody will run the request itself again: its head and body go. `waits_on`: its coroutine may begin another wait.
+    pub fn forget_arrival(&mut self, waits_on: bool) {
+        if !waits_on {
+            (self.arrival, self.wishes) = (None, None);
+        } else if self.arrival.is_some() {
+            let (cursor, patience, is_about_job) = (self.cursor(), self.patience(), self.is_about_job());
+            let wishes = Wishes { cursor, patience, is_about_job };
+            self.arrival = None;
+            // Most say nothing.
+            self.wishes = (wishes != Wishes::default()).then(|| Box::new(wishes));
+        }
+    }
 }
 
 impl Arrival {

@@ -300,18 +300,16 @@ impl Server {
         };
         let (then, kept) = tables::kept(then);
         let cursor = match (then, self.exchanges.of(request)) {
-            (Then::Answer, Some(exchange)) => exchange.arrival.as_ref().and_then(|arrival| arrival.cursor()),
+            (Then::Answer, Some(exchange)) => exchange.cursor(),
             _ => None,
         };
         self.hand = Hand::Kept(kept);
         self.asked = asked;
         self.tell(Event::Parked { worker, request, wait: with_cursor(wait, cursor), then });
         self.hand = Hand::Empty;
-        if then != Then::Await
-            && let Some(exchange) = self.exchanges.of(request)
-        {
-            // Nobody will run the request itself again: a long poll must not hold its head and body for as long as it waits.
-            exchange.arrival = None;
+        if let Some(exchange) = self.exchanges.of(request) {
+            // However long it waits, it must not hold its head and body for that.
+            exchange.forget_arrival(then == Then::Await);
         }
         // One that shares the query of another has no use for its own.
         self.asked = None;

@@ -49,7 +49,7 @@ impl Server {
 
     /// How long a request waits for the result of a job: as long as the handler said, or less if its client prefers.
     pub(in crate::server) fn patience(&self, request: RequestId, timeout: Option<f64>) -> Option<f64> {
-        let preferred = self.exchanges.peek(request).and_then(|exchange| exchange.arrival.as_ref()?.patience());
+        let preferred = self.exchanges.peek(request).and_then(Exchange::patience);
         timeout.into_iter().chain(preferred).reduce(f64::min)
     }
 

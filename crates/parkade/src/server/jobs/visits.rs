@@ -7,6 +7,7 @@ use parkade_wire::{CallKind, JobAccess};
 
 use super::{Jobs, Server};
 use crate::http::budget::Stage;
+use crate::server::exchange::Exchange;
 
 /// Which job the application is asked about.
 #[derive(Debug)]
@@ -68,7 +69,6 @@ impl Server {
     }
 
     pub(in crate::server) fn is_asked_about(&self, request: RequestId) -> bool {
-        let arrival = self.exchanges.peek(request).and_then(|exchange| exchange.arrival.as_ref());
-        arrival.is_some_and(|arrival| arrival.asked_about.is_some())
+        self.exchanges.peek(request).is_some_and(Exchange::is_about_job)
     }
 }
