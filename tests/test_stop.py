@@ -6,10 +6,12 @@ import contextlib
 import os
 import signal
 import threading
+from pathlib import Path
 
 import pytest
 
 from .conftest import Kind, Serve
+from .harness import processes
 from .harness.client import Client
 from .harness.load import Load
 from .harness.server import Server, free_port
@@ -256,6 +258,78 @@ def test_a_client_that_sends_its_request_slowly_does_not_hold_it_up(serve: Serve
     assert server.stop() == 0
     assert watch.seconds < BUSY
     half.close()
+
+
+HOOKS = """
+import asyncio, os, time
+from parkade import App, after
+
+app = App()
+
+@app.on_stop
+def stop():
+    print(f"stops {os.getpid()}", flush=True)
+
+if os.environ.get("CONCURRENT"):
+    async def doze():
+        await asyncio.sleep(600)
+else:
+    def doze():
+        time.sleep(600)
+
+@app.get("/request")
+def waits():
+    return after(600).then(back)
+
+def back(_):
+    return "back"
+
+app.get("/doze")(doze)
+job = app.job(doze)
+
+@app.post("/job")
+def enqueue():
+    job.enqueue()
+"""
+
+
+@pytest.mark.parametrize("busy", ["request", "job"])
+def test_the_idle_run_their_hooks_whatever_is_still_at_work(
+    serve: Serve, tmp_path: Path, kind: Kind, busy: str
+) -> None:
+    """And before the grace is over, since nobody can need them."""
+    app = tmp_path / "app.py"
+    app.write_text(HOOKS)
+    server = serve(app, environment=kind, workers=2, job_workers=1, grace="10m")
+    idle = {worker["pid"] for worker in server.ready(2, 1).status()["workers"]}
+    if busy == "job":
+        assert server.post("/job").status == 204
+        working = server.until(lambda status: status["jobs"]["running"] == 1)["workers"]
+    else:
+        server.connect().ask("GET", "/doze")
+        working = server.until_running(1)["workers"]
+    idle -= {worker["pid"] for worker in working if worker["held"]}
+    assert len(idle) == 2
+    server.signal(signal.SIGTERM)
+    for pid in idle:
+        server.until_logged(f"stops {pid}")
+        until("it has ended", lambda pid=pid: not processes.is_alive(pid))
+    assert server.process.poll() is None, "the other one goes on"
+    server.signal(signal.SIGTERM)
+    server.ended()
+
+
+def test_those_that_are_idle_when_the_grace_is_over_run_their_hooks(serve: Serve, tmp_path: Path, kind: Kind) -> None:
+    """They were kept for a request that was parked."""
+    app = tmp_path / "app.py"
+    app.write_text(HOOKS)
+    server = serve(app, environment=kind, workers=1, grace="500ms")
+    server.connect().ask("GET", "/request")
+    server.until_parked(1)
+    assert server.stop() == 0
+    server.until_logged("grace was over")
+    assert "stops" in server.log()
+    assert "is killed" not in server.log()
 
 
 # Not so politely

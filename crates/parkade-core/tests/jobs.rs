@@ -203,11 +203,11 @@ fn the_deadline_of_an_attempt_begins_with_it() {
 fn a_drain_hands_back_at_once_what_no_worker_has() {
     check(
         &format!("{CLAIMED} drain:30s"),
-        "stop_accepting drain:0:30s drain:1:30s verdict:r:back cancelled:r:Stopping",
+        "stop_accepting drain:0:30s drain:1:30s verdict:r:back cancelled:r:Stopping dismiss:0",
     );
-    check(&format!("{RUNS} drain:30s"), "stop_accepting drain:0:30s drain:1:30s");
-    check(&format!("{RUNS} drain:30s return:r"), "verdict:r:completed done:r dismiss:0 dismiss:1");
-    check(&format!("{WAITS} drain:30s"), "stop_accepting drain:0:30s drain:1:30s");
+    check(&format!("{RUNS} drain:30s"), "stop_accepting drain:0:30s drain:1:30s dismiss:0");
+    check(&format!("{RUNS} drain:30s return:r"), "verdict:r:completed done:r dismiss:1");
+    check(&format!("{WAITS} drain:30s"), "stop_accepting drain:0:30s drain:1:30s dismiss:0");
     check("ready:1 jobs drain:30s claimed:r", "verdict:r:back cancelled:r:Stopping");
     let lost = "verdict:r:retry:WorkerDied cancelled:r:WorkerDied";
     check(&format!("{AHEAD} drain:30s exited:0 exited:1"), &format!("{lost} exit:Drained"));
@@ -216,12 +216,9 @@ fn a_drain_hands_back_at_once_what_no_worker_has() {
 #[test]
 fn what_runs_when_the_grace_is_over_is_handed_back_too() {
     let back = "verdict:r:back cancelled:r:Stopping";
-    check(&format!("{RUNS} drain:5s wait:5s"), &format!("recall:r:1:Stopping {back} kill:0:GraceOver"));
-    check(&format!("{WAITS} drain:5s wait:5s"), &format!("recall:r:1:Stopping {back} kill:0:GraceOver dismiss:1"));
-    check(
-        &format!("{RUNS} park:r:timer:60s:call drain:5s wait:5s"),
-        &format!("{back} kill:0:GraceOver kill:1:GraceOver"),
-    );
+    check(&format!("{RUNS} drain:5s exited:0 wait:5s"), &format!("recall:r:1:Stopping {back}"));
+    check(&format!("{WAITS} drain:5s exited:0 wait:5s"), &format!("recall:r:1:Stopping {back} dismiss:1"));
+    check(&format!("{RUNS} park:r:timer:60s:call drain:5s exited:0 wait:5s"), &format!("{back} dismiss:1"));
     let at_once =
         format!("stop_accepting drain:0:0s drain:1:0s recall:r:1:Stopping {back} kill:0:GraceOver kill:1:GraceOver");
     check("ready:1 jobs claimed:r+once drain:0", &at_once);
@@ -229,9 +226,9 @@ fn what_runs_when_the_grace_is_over_is_handed_back_too() {
 
 #[test]
 fn what_is_told_that_the_grace_is_over_has_a_moment_to_end() {
-    let told = format!("{RUNS} drain:5s wait:5s");
+    let told = format!("{RUNS} drain:5s exited:0 wait:5s");
     check(&format!("{told} return:r"), "dismiss:1");
-    check(&format!("{told} return:r exited:0 exited:1"), "exit:GraceOver");
+    check(&format!("{told} return:r exited:1"), "exit:GraceOver");
     check(&format!("{told} wait:999ms"), "");
     check(&format!("{told} wait:1s"), "kill:1:GraceOver");
     check(&format!("{told} drain:0"), "kill:1:GraceOver");
@@ -266,7 +263,7 @@ fn nothing_is_claimed_while_the_server_stops() {
     check(&format!("{busy} jobs drain:30s credit:1:5"), "");
     check(&format!("{busy} drain:30s credit:1:5 jobs"), "");
     check("ready:1 jobs:5s drain:30s wait:5s", "kill:0:GraceOver kill:1:GraceOver");
-    check("ready:1 arrive:a drain:30s jobs:5s wait:5s", "");
+    check("ready:1 arrive:a drain:30s exited:1 jobs:5s wait:5s", "");
     for left in ["jobs:5s", "jobs claimed:-:5s", "jobs unclaimed", "jobs"] {
         let mut script = Script::run(of_jobs(1), &format!("ready:1 {left} drain:30s exited:0 exited:1"));
         assert_eq!(script.told, ["exit:Drained"], "{left}");

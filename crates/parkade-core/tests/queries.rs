@@ -262,7 +262,7 @@ fn the_exit_waits_for_the_ends_of_queries_but_not_for_ever() {
     check(&format!("{gone} wait:5s wait:1999ms"), "");
     check(&format!("{gone} wait:5s wait:2s"), "exit:Drained");
     let forced = format!("{ANSWER} drain:500ms");
-    check(&format!("{forced} wait:500ms"), "cancelquery:a refuse:a:QueryStopped cancelled:a:Stopping kill:1:GraceOver");
+    check(&format!("{forced} wait:500ms"), "cancelquery:a refuse:a:QueryStopped cancelled:a:Stopping dismiss:1");
     check(&format!("{forced} wait:500ms exited:1"), "");
     check(&format!("{forced} wait:500ms exited:1 failed:a"), "dropresult:a exit:GraceOver");
     check(&format!("{forced} wait:500ms exited:1 wait:1999ms"), "");

@@ -140,7 +140,7 @@ fn a_store_that_does_not_answer_is_waited_for_until_the_deadline() {
 fn a_drain_lets_the_store_answer() {
     check(&format!("{HELD} drain:5s"), "stop_accepting drain:1:5s");
     check(&format!("{HELD} drain:5s stored:a"), "release:a done:a dismiss:1");
-    check(&format!("{HELD} drain:5s wait:5s"), "refuse:a:Stopping cancelled:a:Stopping kill:1:GraceOver");
+    check(&format!("{HELD} drain:5s wait:5s"), "refuse:a:Stopping cancelled:a:Stopping dismiss:1");
 }
 
 #[test]
@@ -216,8 +216,8 @@ fn what_a_job_enqueues_is_stored_before_it_has_ended() {
     check("ready:1 jobs claimed:r enqueue:r error:r", "verdict:r:retry:Raised done:r");
     check(&format!("{run} stop:r"), "verdict:r:cancelled cancelled:r:Operator");
     check(&format!("{run} wait:10s"), "verdict:r:retry:DeadlinePassed cancelled:r:Deadline");
-    check(&format!("{run} drain:5s wait:5s"), "verdict:r:back cancelled:r:Stopping kill:0:GraceOver kill:1:GraceOver");
-    check(&format!("{run} drain:5s stored:r"), "verdict:r:completed done:r dismiss:0 dismiss:1");
+    check(&format!("{run} drain:5s exited:0 wait:5s"), "verdict:r:back cancelled:r:Stopping dismiss:1");
+    check(&format!("{run} drain:5s stored:r"), "verdict:r:completed done:r dismiss:1");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::core::Core;
 use crate::effect::{Effect, ExitReason, KillReason, Outcome, Reason};
 use crate::id::{RequestId, WorkerId};
-use crate::life::Bell;
 use crate::life::machine::Happening;
+use crate::life::{Bell, State};
 use crate::moment::Moment;
 use crate::staff::Service;
 use crate::staff::tending::may_go;
@@ -66,10 +66,9 @@ impl Core {
         if let Service::Draining { since, until } = self.staff.service {
             if until <= self.now {
                 self.end_by_force(self.config.kill_grace.min(until - since));
-            } else if self.lives.count() == 0 {
-                self.dismiss_the_idle(since);
             } else {
                 for role in ROLES {
+                    self.dismiss_the_idle(role, since);
                     self.fill_for_the_queue(role);
                 }
             }
@@ -79,16 +78,33 @@ impl Core {
         }
     }
 
-    fn dismiss_the_idle(&mut self, since: Moment) {
-        let (now, haunting) = (self.now, self.haunting());
-        for id in self.roster.ids() {
+    /// Those that nobody will need: so their hooks run, whatever is still at work elsewhere.
+    fn dismiss_the_idle(&mut self, role: Role, since: Moment) {
+        let (now, haunting, mut needed) = (self.now, self.haunting(), self.outside_of_workers(role));
+        for id in self.ids_of(|worker| worker.role == role) {
             let worker = self.holder(id);
             match worker.stage {
-                Stage::Starting { .. } => self.kill(id, KillReason::NotNeeded),
-                Stage::Ready if may_go(worker, now, since, haunting) => self.dismiss(id),
-                Stage::Ready | Stage::Draining { .. } | Stage::Leaving { .. } | Stage::Killed(_) => {}
+                Stage::Starting { .. } if needed == 0 => self.kill(id, KillReason::NotNeeded),
+                Stage::Ready if may_go(worker, now, since, haunting) && needed == 0 => self.dismiss(id),
+                Stage::Ready if may_go(worker, now, since, haunting) => needed -= 1,
+                Stage::Starting { .. }
+                | Stage::Ready
+                | Stage::Draining { .. }
+                | Stage::Leaving { .. }
+                | Stage::Killed(_) => {}
             }
         }
+    }
+
+    /// How many at most may come to a worker of this role, now or when their waits are over: what runs is in its worker, and nothing new is
+    /// taken in.
+    fn outside_of_workers(&self, role: Role) -> usize {
+        let (all, runs) = (self.lives.count(), self.jobs.runs.len());
+        let of_role = match role {
+            Role::Requests => all.saturating_sub(runs),
+            Role::Jobs => runs,
+        };
+        of_role.min(all - self.lives.count_of(State::Running))
     }
 
     fn fill_for_the_queue(&mut self, role: Role) {
@@ -128,6 +144,8 @@ impl Core {
     fn end_by_force(&mut self, moment: Duration) {
         let mut told = self.ids_of(Worker::is_at_work);
         told.retain(|worker| self.stop_runs(*worker, moment));
+        let idle =
+            if moment.is_zero() { Vec::new() } else { self.ids_of(|worker| worker.is_at_work() && worker.is_empty()) };
         let left: Vec<RequestId> = self.lives.iter().map(|(request, _)| request).collect();
         let reason = match self.staff.verdict {
             Some(verdict) => verdict,
@@ -138,10 +156,11 @@ impl Core {
             self.turn(request, Happening::Cancelled(Reason::Stopping));
         }
         let why = if self.staff.verdict.is_some() { KillReason::NotNeeded } else { KillReason::GraceOver };
-        let says_itself =
-            |worker: &Worker| self.staff.verdict.is_some() && matches!(worker.stage, Stage::Leaving { .. });
-        for worker in self.ids_of(|worker| !told.contains(&worker.id) && !says_itself(worker)) {
-            self.kill(worker, why);
+        // Its end is bounded.
+        let has_a_moment = self.staff.verdict.is_some() || !moment.is_zero();
+        let goes_itself = |worker: &Worker| has_a_moment && matches!(worker.stage, Stage::Leaving { .. });
+        for worker in self.ids_of(|worker| !told.contains(&worker.id) && !goes_itself(worker)) {
+            if idle.contains(&worker) { self.dismiss(worker) } else { self.kill(worker, why) }
         }
         self.bound_the_end_of_queries();
         self.staff.service = Service::Ending(reason);
@@ -160,14 +179,12 @@ impl Core {
         self.effects.push(Effect::Exit { reason });
     }
 
-    /// When the last ghosts have had their time.
+    /// When ghosts have had their time.
     pub(crate) fn haunted_end_due(&self) -> Option<Moment> {
-        match self.staff.service {
-            Service::Draining { since, .. } if self.lives.count() == 0 => {
-                let haunted = self.roster.iter().any(|worker| worker.stage == Stage::Ready && !worker.is_empty());
-                haunted.then(|| since + self.haunting())
-            }
-            Service::Draining { .. } | Service::Open | Service::Ending(_) | Service::Ended => None,
-        }
+        let Service::Draining { since, .. } = self.staff.service else { return None };
+        let is_haunted =
+            |worker: &Worker| worker.stage == Stage::Ready && !worker.is_empty() && worker.is_haunted_only();
+        let due = Some(since + self.haunting()).filter(|due| *due > self.now);
+        due.filter(|_| self.roster.iter().any(is_haunted))
     }
 }

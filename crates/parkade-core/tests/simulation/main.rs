@@ -30,7 +30,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use parkade_core::Core;
 use world::World;
 
-const SEEDS: u64 = 200;
+const SEEDS: u64 = 300;
 const STEPS: usize = 1500;
 const TRACE_LINES: usize = 60;
 
