@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from .conftest import Serve
+from .conftest import Kind, Serve
 from .harness.client import Client
 from .harness.server import Server
 from .harness.sse import Event, parse
@@ -116,3 +117,34 @@ def test_who_does_not_read_a_large_answer_holds_no_worker_and_gets_it_all_in_the
         assert server.connect(seconds=3).get("/hola/x").text == "Hola x", f"with {count} that do not read"
     assert {len(client.answer().body) for client in clients} == {size}
     server.still_serves()
+
+
+SLOW = """
+import os
+from parkade import App
+
+app = App()
+
+@app.get("/stream")
+def stream():
+    while True:
+        yield b"x" * 50_000
+
+if os.environ.get("CONCURRENT"):
+    @app.get("/beside")
+    async def beside():
+        return ""
+"""
+
+
+@pytest.mark.promise(6)
+def test_who_reads_slowly_makes_the_log_accuse_no_worker_that_is_idle(serve: Serve, kind: Kind, tmp_path: Path) -> None:
+    """The deadline of the stream passes, and its worker lets go of it at once: nothing runs that a stack would show."""
+    app = tmp_path / "app.py"
+    app.write_text(SLOW)
+    server = serve(app, environment=kind, workers=1, deadline="500ms", kill_grace="10s")
+    server.connect(receive_buffer=4096).ask("GET", "/stream")
+    server.until_running(1)
+    server.until_zero()
+    assert server.status()["counts"]["cancelled"]["deadline"] == 1
+    assert "stack follows" not in server.log()

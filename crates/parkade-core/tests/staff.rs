@@ -7,7 +7,7 @@ mod script;
 use std::time::Duration;
 
 use parkade_core::{Config, Recycle};
-use script::{Script, check, check_with, config};
+use script::{Script, check, check_with, config, of_jobs};
 
 fn workers(workers: u32) -> Config {
     Config { workers, ..config() }
@@ -120,6 +120,19 @@ fn a_stuck_worker_is_killed_when_the_deadline_and_the_grace_are_over() {
     check("ready:1 arrive:a wait:10s answer:a wait:1s", "");
     check("ready:1 arrive:a left:a wait:10s", "dump:1:Deadline");
     check("ready:1 arrive:a left:a wait:10s wait:1s", "kill:1:Deadline start:2");
+}
+
+/// Its client does not read, and the worker is at nothing, or at another: it lets go as soon as it hears of it. One that has read meanwhile may
+/// run again, and hang.
+#[test]
+fn the_stack_of_one_that_has_put_streams_aside_is_shown_when_it_does_not_let_go() {
+    let slow = "ready:1 arrive:a begin:a credit:1:1 wait:10s";
+    check(slow, "abort:a recall:a:1:Deadline cancelled:a:Deadline");
+    check(&format!("{slow} error:a:cancelled wait:9s"), "");
+    check(&format!("{slow} wait:499ms"), "");
+    check(&format!("{slow} wait:500ms"), "dump:1:Deadline");
+    check(&format!("{slow} wait:500ms wait:499ms"), "");
+    check(&format!("{slow} wait:500ms wait:500ms"), "kill:1:Deadline start:2");
 }
 
 #[test]
@@ -413,6 +426,44 @@ fn a_dismissed_worker_has_two_seconds_for_its_hooks() {
     check("ready:1 drain:30s", "stop_accepting drain:1:30s dismiss:1");
     check("ready:1 drain:30s wait:1999ms", "");
     check("ready:1 drain:30s wait:2s", "kill:1:GraceOver");
+}
+
+/// Whatever is still at work elsewhere, their hooks run.
+#[test]
+fn a_drain_dismisses_those_that_nobody_will_need() {
+    let two = |events: &str, effects: &str| check_with(workers(2), &format!("ready:1 ready:2 {events}"), effects);
+    let told = "stop_accepting drain:1:30s drain:2:30s";
+    two("arrive:a:/endless drain:30s", &format!("{told} dismiss:2"));
+    two("arrive:a:/endless arrive:b:/endless drain:30s error:b", "refuse:b:ApplicationFailed done:b dismiss:2");
+    // Whatever waits may need one.
+    let parked = "arrive:a:/endless arrive:b park:b:timer:9s:call drain:30s";
+    two(parked, told);
+    two(&format!("{parked} wait:9s"), "call:b:2:elapsed");
+    two(&format!("{parked} wait:9s error:b"), "refuse:b:ApplicationFailed done:b dismiss:2");
+    // Requests need no workers of jobs, and jobs none of requests.
+    check_with(of_jobs(1), "ready:1 arrive:a:/endless drain:30s", "stop_accepting drain:0:30s drain:1:30s dismiss:1");
+    let runs = "ready:1 jobs claimed:r drain:30s";
+    check_with(of_jobs(1), runs, "stop_accepting drain:0:30s drain:1:30s dismiss:0");
+}
+
+#[test]
+fn when_the_grace_is_over_the_idle_still_have_their_two_seconds() {
+    let waits = "ready:1 ready:2 arrive:a:/endless arrive:b park:b:timer:60s:call drain:5s wait:5s";
+    let ended = "refuse:a:Stopping recall:a:1:Stopping cancelled:a:Stopping refuse:b:Stopping cancelled:b:Stopping";
+    check_with(workers(2), waits, &format!("{ended} kill:1:GraceOver dismiss:2"));
+    check_with(workers(2), &format!("{waits} exited:1 wait:1999ms"), "");
+    check_with(workers(2), &format!("{waits} exited:1 wait:2s"), "kill:2:GraceOver");
+    check_with(workers(2), &format!("{waits} exited:1 exited:2"), "exit:GraceOver");
+    check_with(workers(2), &format!("{waits} drain:0"), "kill:2:GraceOver");
+    // One that was dismissed just before has them, too.
+    let late = "ready:1 ready:2 arrive:a:/endless arrive:b park:b:timer:4s:answer drain:5s wait:4s";
+    check_with(
+        workers(2),
+        &format!("{late} wait:1s"),
+        "refuse:a:Stopping recall:a:1:Stopping cancelled:a:Stopping kill:1:GraceOver",
+    );
+    check_with(workers(2), &format!("{late} wait:1s wait:999ms"), "");
+    check_with(workers(2), &format!("{late} wait:1s wait:1s"), "kill:2:GraceOver");
 }
 
 #[test]

@@ -16,7 +16,7 @@ impl Core {
     /// Leaves a ghost with the worker: its deadline holds on, or nobody would ever end what runs for nobody.
     pub(crate) fn haunt(&mut self, request: RequestId, life: &mut Running, reason: Reason) {
         let bell = Bell::Ghost(life.worker, life.place);
-        let mut ghost = Ghost { alarm: None, overdue: None, queue: self.jobs.keep_place(request) };
+        let mut ghost = Ghost { alarm: None, overdue: None, is_unshown: false, queue: self.jobs.keep_place(request) };
         let alarm = life.journey.alarm.take();
         let due = match alarm {
             Some(alarm) => Some(self.timers.due(alarm)),
@@ -37,18 +37,29 @@ impl Core {
 
     /// The deadline of what a worker holds has passed: from now on it has the grace.
     fn overdue(&mut self, worker: WorkerId, place: Place, ghost: Ghost) -> Ghost {
-        let alarm = self.timers.set(self.now + self.config.kill_grace, Bell::Ghost(worker, place));
+        let (now, grace) = (self.now, self.config.kill_grace);
+        // It may be one whose client does not read, and the worker at nothing, or at another: it lets go of such a one as soon as it is told.
+        let is_doubtful = self.holder(worker).has_put_aside();
+        if !is_doubtful {
+            self.show(worker, place);
+        }
+        if self.holder(worker).is_concurrent() {
+            self.ping(worker);
+        }
+        self.staff.attention = true;
+        let due = if is_doubtful { now + grace / 2 } else { now + grace };
+        let alarm = Some(self.timers.set(due, Bell::Ghost(worker, place)));
+        Ghost { alarm, overdue: Some(now), is_unshown: is_doubtful, ..ghost }
+    }
+
+    /// Where its code stands.
+    fn show(&mut self, worker: WorkerId, place: Place) {
         let holder = self.holder(worker);
         // Many coroutines may pass their deadlines together: their one stack is shown once, until the loop turns again.
         let is_shown = holder.is_concurrent() && std::mem::replace(&mut holder.ping.dumped, true);
         if holder.is_at_work() && holder.has_begun(place) && !is_shown {
             self.effects.push(Effect::DumpStack { worker, why: KillReason::Deadline });
         }
-        if self.holder(worker).is_concurrent() {
-            self.ping(worker);
-        }
-        self.staff.attention = true;
-        Ghost { alarm: Some(alarm), overdue: Some(self.now), ..ghost }
     }
 
     /// The alarm of a ghost rang.
@@ -57,6 +68,11 @@ impl Core {
         let ghost = holder.held.value(place).ghost.expect("only ghosts have such alarms");
         let ghost = match ghost.overdue {
             None => self.overdue(worker, place, ghost),
+            Some(since) if ghost.is_unshown => {
+                self.show(worker, place);
+                let alarm = self.timers.set(since + self.config.kill_grace, Bell::Ghost(worker, place));
+                Ghost { alarm: Some(alarm), is_unshown: false, ..ghost }
+            }
             Some(since) => Ghost { alarm: self.judge(worker, place, since), ..ghost },
         };
         self.holder(worker).held.value_mut(place).ghost = Some(ghost);

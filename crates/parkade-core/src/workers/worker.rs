@@ -114,6 +114,8 @@ pub(crate) struct Ghost {
     pub(crate) alarm: Option<Alarm>,
     /// When its deadline passed.
     pub(crate) overdue: Option<Moment>,
+    /// And that it runs was in doubt: its worker's stack is shown when it has not let go of it after a while.
+    pub(crate) is_unshown: bool,
     /// The queue in which it keeps its place, since its code may go on.
     pub(crate) queue: Option<QueueId>,
 }
@@ -195,8 +197,16 @@ impl Worker {
     /// How many requests keep it busy. A credit that it granted while it holds one says that it has put that one aside (its client does
     /// not read) and would take another.
     pub(crate) fn busy(&self) -> u64 {
-        let aside = self.ready.map_or(0, |ready| ready.granted.max(0));
-        self.occupying.saturating_sub(aside.unsigned_abs())
+        self.occupying.saturating_sub(self.aside())
+    }
+
+    /// Whether it is at less than all that it has begun.
+    pub(crate) fn has_put_aside(&self) -> bool {
+        self.aside() > 0
+    }
+
+    fn aside(&self) -> u64 {
+        self.ready.map_or(0, |ready| ready.granted.max(0).unsigned_abs())
     }
 
     /// How many units that keep it busy it may hold. It is sent some ahead only while it is at one at a time, and quick.
@@ -253,8 +263,7 @@ impl Worker {
 
     /// How many of the first a worker that is at one at a time may have begun.
     fn turns(&self) -> usize {
-        let granted = self.ready.map_or(0, |ready| ready.granted.max(0));
-        usize::try_from(1 + granted).unwrap_or(usize::MAX)
+        usize::try_from(1 + self.aside()).unwrap_or(usize::MAX)
     }
 
     /// Where it holds that request.

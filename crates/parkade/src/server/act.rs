@@ -1,6 +1,8 @@
 //! What the core asks for, done.
 
-use parkade_core::{Effect, Ending, KillReason, Outcome, Refusal, ReloadOutcome, RequestId, RouteId, Times, WorkerId};
+use parkade_core::{
+    Effect, Ending, KillReason, Outcome, Refusal, ReloadOutcome, RequestId, Role, RouteId, Times, WorkerId,
+};
 use parkade_wire::Outcome as WireOutcome;
 use parkade_wire::encode::RequestParts;
 use parkade_wire::limits::STORED_COUNT_MAX;
@@ -64,12 +66,8 @@ impl Server {
                 self.workers.kill(worker);
             }
             Effect::DumpStack { worker, why } => {
-                tracing::warn!(
-                    worker = worker.0,
-                    pid = self.workers.pid(worker),
-                    "a worker's stack follows: {}",
-                    kill_reason(why)
-                );
+                let pid = self.workers.pid(worker);
+                tracing::warn!(worker = worker.0, pid, "{}; its worker's stack follows", self.why_shown(worker, why));
                 self.workers.dump_stack(worker);
             }
             Effect::Ping { worker, token } => self.workers.ping(worker, token),
@@ -153,6 +151,16 @@ impl Server {
                 ending,
                 user_agent: None,
             });
+        }
+    }
+
+    /// Why the stack of a worker is shown, which is not killed yet.
+    fn why_shown(&self, worker: WorkerId, why: KillReason) -> &'static str {
+        match (why, self.core.role(worker)) {
+            (KillReason::Deadline, Some(Role::Jobs)) => "a job passed its deadline and is still running",
+            (KillReason::Deadline, _) => "a request passed its deadline and is still running",
+            (KillReason::Stuck, _) => "an event loop is blocked",
+            (why, _) => kill_reason(why),
         }
     }
 
