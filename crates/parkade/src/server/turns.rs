@@ -81,10 +81,14 @@ impl Turns {
     fn tell(&self, took: Duration, worked: Duration) {
         let (part, most, count) = self.most.unwrap_or((Part::Inputs, took, 0));
         let [took, worked, most] = [took, worked, most].map(|time| time.as_millis());
-        let words = format!("a turn took {took} ms ({worked} of CPU), {most} of them {} ({count})", part.words());
-        let others = self.untold_count - 1;
+        let words = format!(
+            "the core took {took} ms ({worked} of CPU) for one turn, {most} of them for {} ({count})",
+            part.words()
+        );
+        // Turns that were as long, and not told of.
+        let others = Some(self.untold_count - 1).filter(|others| *others > 0);
         if took >= TURN_TOO_LONG.as_millis() {
-            tracing::warn!(others, "{words}: everybody else waited");
+            tracing::warn!(others, "{words}: nobody else was served meanwhile");
         } else {
             tracing::info!(others, "{words}");
         }
@@ -95,11 +99,11 @@ impl Part {
     const fn words(self) -> &'static str {
         match self {
             Self::Inputs => "what operators asked",
-            Self::Sockets => "reading from clients",
-            Self::Requests => "deciding about clients",
-            Self::Links => "reading from workers",
-            Self::Frames => "deciding about workers",
-            Self::Databases => "queries",
+            Self::Sockets => "reading what clients sent",
+            Self::Requests => "what clients asked",
+            Self::Links => "reading what workers sent",
+            Self::Frames => "what workers said",
+            Self::Databases => "databases",
             Self::Jobs => "jobs",
             Self::Timers => "timers",
             Self::Answers => "answers to many at once",
