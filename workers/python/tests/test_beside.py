@@ -104,6 +104,9 @@ def sets():
     variable.set("by a request")
     return seen
 
+@app.get("/sees")
+async def sees(): return variable.get()
+
 @app.job
 def polls(job: Job):
     print("begun", file=sys.stderr, flush=True)
@@ -270,6 +273,7 @@ def test_what_needs_the_loop_is_a_clear_error_there(worker: Core) -> None:
 
 def test_each_has_a_context_of_its_own_that_the_start_hooks_made(worker: Core) -> None:
     assert worker.bodies(at("sets"), at("sets"), at("sets")) == ["by start"] * 3
+    assert worker.bodies(at("sees")) == ["by start"], "coroutines, too"
 
 
 def test_what_is_no_exception_ends_its_request_only(worker: Core) -> None:
