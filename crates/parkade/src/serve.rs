@@ -91,7 +91,7 @@ pub fn serve(application: &Application) -> Result<ExitCode, Error> {
                 file.display()
             );
         }
-        server.run(heard).await.map_err(|failed| match failed {
+        Box::pin(server.run(heard)).await.map_err(|failed| match failed {
             Failed::Io(error) => Error::Io(error),
             Failed::JobsUnusable(why) => Error::JobsUnusable(why),
         })

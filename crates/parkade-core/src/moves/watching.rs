@@ -147,6 +147,12 @@ impl Core {
         self.jobs.watchers.are_there(job)
     }
 
+    /// Whether somebody here is still to be told how the job ended.
+    #[must_use]
+    pub fn holds_result(&self, job: JobId) -> bool {
+        self.jobs.results.is_held(job)
+    }
+
     /// The time is up. A client is told nothing of a job that the store has said nothing of.
     pub(crate) fn job_still_pending(&mut self, request: RequestId, life: Parked) -> Life {
         let Some(job) = self.jobs.watchers.job_of(request) else { return Life::Parked(life) };

@@ -23,6 +23,10 @@ impl<K: Copy + Eq + Hash> Holds<K> {
         *self.holders.entry(thing).or_insert(0) += 1;
     }
 
+    pub(crate) fn is_held(&self, thing: K) -> bool {
+        self.holders.contains_key(&thing)
+    }
+
     /// Whether that was the last one to need it.
     #[must_use]
     pub(crate) fn release(&mut self, thing: K) -> bool {

@@ -87,6 +87,8 @@ pub enum Readiness {
 pub enum PublishRefused {
     #[error("all channels that there may be are in use: try again later")]
     ChannelsFull,
+    #[error("messages are published faster than clients can be told of them: try again in a moment")]
+    TooFast,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -8,6 +8,7 @@ use parkade_wire::encode::RequestParts;
 use parkade_wire::limits::STORED_COUNT_MAX;
 
 use super::exchange::{Exchange, Kept};
+use super::messages::Event as StreamEvent;
 use super::tables::{Standing, Tables};
 use super::{Server, refusal};
 use crate::log::Entry;
@@ -72,7 +73,7 @@ impl Server {
             }
             Effect::Ping { worker, token } => self.workers.ping(worker, token),
             Effect::DropMessage { message } => self.messages.drop(message),
-            Effect::FeedGap { cursor, requests } => self.feed_gap(cursor, &requests),
+            Effect::FeedGap { cursor, requests } => self.feed_to(&StreamEvent::gap(cursor), &requests),
             Effect::StartQuery { query, request, database, work, lease, collect } => {
                 self.start_query(query, request, (database, work, lease), collect);
             }
@@ -90,6 +91,8 @@ impl Server {
             Effect::Stored { request } => self.open_gate(request),
             Effect::LookUpJob { request, job, asker } => self.look_up_job(request, job, asker),
             Effect::AnswerJob { request, job, standing } => self.answer_job(request, job, standing),
+            // Somebody may have asked for it anew while this was put off.
+            Effect::DropJobResult { job } if self.core.holds_result(job) => {}
             Effect::DropJobResult { job } => self.jobs.drop_result(job),
             Effect::Reloaded { outcome: ReloadOutcome::Done } => {
                 tracing::info!("reloaded: new workers serve, the old ones end");

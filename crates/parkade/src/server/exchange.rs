@@ -35,6 +35,10 @@ pub struct Exchange {
     pub untaken_bytes: u64,
     /// It is a run of a job: no client waits.
     pub is_run: bool,
+    /// It is over: nothing of it is left but what its client has to be told, which was put off.
+    pub is_over: bool,
+    /// How often it stands in what was put off.
+    pub put_off: u32,
     /// What it has to do with jobs: most requests nothing.
     pub jobs: Option<Box<WithJobs>>,
 }
@@ -244,6 +248,34 @@ impl Exchanges {
     pub fn peek(&self, request: RequestId) -> Option<&Exchange> {
         let exchange = self.slots.get(request.slot as usize)?.as_ref()?;
         (exchange.generation == request.generation).then_some(exchange)
+    }
+
+    /// Whether the request is not over.
+    pub fn is_open(&self, request: RequestId) -> bool {
+        self.peek(request).is_some_and(|exchange| !exchange.is_over)
+    }
+
+    pub fn note_over(&mut self, request: RequestId) {
+        if let Some(exchange) = self.of(request) {
+            exchange.is_over = true;
+        }
+    }
+
+    /// Whether its client has to be told something before anything else.
+    pub fn has_put_off(&self, request: RequestId) -> bool {
+        self.peek(request).is_some_and(|exchange| exchange.put_off > 0)
+    }
+
+    pub fn note_put_off(&mut self, request: RequestId) {
+        if let Some(exchange) = self.of(request) {
+            exchange.put_off += 1;
+        }
+    }
+
+    pub fn note_told(&mut self, request: RequestId) {
+        if let Some(exchange) = self.of(request) {
+            exchange.put_off = exchange.put_off.saturating_sub(1);
+        }
     }
 
     pub fn remove(&mut self, request: RequestId) -> Option<Exchange> {

@@ -134,8 +134,9 @@ impl Server {
             WorkerEvent::Data { worker, request, bytes, more } => self.worker_went_on(worker, request, &bytes, more),
             WorkerEvent::Enqueued { worker, request, job } => self.worker_enqueued(worker, request, *job),
             WorkerEvent::Returned { worker, request, result } => self.worker_returned(worker, request, &result),
-            WorkerEvent::Progressed { worker: _, request, fraction, text } => {
+            WorkerEvent::Progressed { worker, request, fraction, text } => {
                 self.worker_progressed(request, fraction, &text);
+                self.slow_down(worker);
             }
             WorkerEvent::Errored { worker, request, error, text } if self.jobs.is_run(request) => {
                 self.run_said(request, &text);
@@ -254,7 +255,8 @@ impl Server {
             return;
         }
         // The worker is not done with it: its client is told now, and for the core nobody waits for the rest any more.
-        if self.exchanges.of(request).is_some_and(|exchange| exchange.status == 0) {
+        if self.exchanges.is_open(request) && self.exchanges.peek(request).is_some_and(|exchange| exchange.status == 0)
+        {
             self.refuse(request, Refusal::BadAnswer);
         } else {
             self.http.abort(request);

@@ -87,6 +87,12 @@ impl Messages {
 }
 
 impl Event {
+    /// That messages were lost: the cursor with which the client comes back is the new one.
+    pub fn gap(cursor: Cursor) -> Self {
+        let told = format!("{{\"cursor\":\"{cursor}\"}}");
+        Self::new(&format!("id: {cursor}\nevent: gap\n"), Some(told.as_bytes()))
+    }
+
     /// `fields` are whole lines; each line of `data` becomes a `data` field (HTML, section 9.2.5).
     pub fn new(fields: &str, data: Option<&[u8]>) -> Self {
         let mut plain = fields.as_bytes().to_vec();

@@ -38,6 +38,7 @@ pub use jobs::Jobs;
 use limits::SHARE;
 use messages::Messages;
 use parkade_wire::Response;
+use publishing::HeldBack;
 use put_off::PutOff;
 use queries::{Asked, Queries};
 use tables::Tables;
@@ -104,6 +105,7 @@ pub struct Server {
     hand: Hand,
     effects: Vec<Effect>,
     put_off: PutOff,
+    held_back: HeldBack,
     turns: Turns,
     /// What clients and workers have said and the core has not been told, for its share of a turn was over.
     said: Vec<HttpEvent>,
@@ -184,6 +186,7 @@ impl Server {
             hand: Hand::Empty,
             effects: Vec::new(),
             put_off: PutOff::default(),
+            held_back: HeldBack::default(),
             turns: Turns::default(),
             said: Vec::new(),
             told: Vec::new(),
@@ -274,8 +277,12 @@ impl Server {
 
     /// Whether shares of a turn were over before everything was done.
     fn has_more(&self) -> bool {
-        !(self.said.is_empty() && self.told.is_empty() && self.reported.is_empty() && self.put_off.is_empty())
-            || self.jobs.has_replies()
+        self.has_unheard() || !self.put_off.is_empty()
+    }
+
+    /// Whether somebody has said what was not heard.
+    fn has_unheard(&self) -> bool {
+        !(self.said.is_empty() && self.told.is_empty() && self.reported.is_empty()) || self.jobs.has_replies()
     }
 
     /// Everything that can be done without waiting: whoever was ready, the others are asked too, so that work comes in batches. Each has a share
@@ -329,7 +336,7 @@ impl Server {
             self.did(Part::Links, told.len());
         }
         let count = told.len();
-        self.told = self.hear(told, Share::of(SHARE), Self::hear_worker);
+        self.told = self.hear(told, Share::of(SHARE), Self::hear_in_turn);
         self.did(Part::Frames, count - self.told.len());
         Ok(())
     }
@@ -352,7 +359,9 @@ impl Server {
 
     /// What was asked of them in this turn goes out in it, and what they have said is heard.
     fn turn_databases(&mut self) -> io::Result<()> {
-        if !self.databases.are_due() && self.reported.is_empty() {
+        // Notifications are messages, too.
+        let is_held_back = self.put_off.is_full();
+        if is_held_back || !self.databases.are_due() && self.reported.is_empty() {
             return Ok(());
         }
         // Hearing one may bring another: of a database that there is not.
@@ -372,7 +381,7 @@ impl Server {
     /// is about to. The drain begins when they have been heard.
     fn last_call(&mut self) {
         let mut turns = 0;
-        while turns < LAST_CALL_TURNS || self.has_more() && turns < LAST_CALL_TURNS_MAX {
+        while turns < LAST_CALL_TURNS || self.has_unheard() && turns < LAST_CALL_TURNS_MAX {
             turns += 1;
             if let Err(error) = self.turn() {
                 tracing::warn!(%error, "the last call before the stop was cut short");
@@ -415,7 +424,7 @@ impl Server {
                     rest.next();
                 }
                 self.call(worker, outcome, &requests);
-            } else if let Some(effect) = self.put_off.take(effect, count) {
+            } else if let Some(effect) = self.put_off(effect, count) {
                 self.act(effect);
             }
         }
@@ -427,21 +436,22 @@ impl Server {
     /// the stores hear the last of what ran.
     async fn farewell(&mut self, inputs: &mut mpsc::Receiver<Input>) -> io::Result<()> {
         let grace = if self.exit == Some(ExitReason::Drained) { self.grace } else { Duration::ZERO };
-        // A client whose answer was put off is there.
-        self.go_on(Share::endless());
         let began = Instant::now();
         let (last, mut end, mut swept) = (began + grace, began + FAREWELL, began);
         self.databases.end(self.clock.at(self.clock.now()));
         let (mut are_jobs_settled, mut hurries) = (false, false);
         loop {
             self.now = self.clock.now();
+            self.go_on(Share::of(SHARE));
             are_jobs_settled = are_jobs_settled || self.settle_jobs(began)?;
-            let is_unsent = self.http.has_unsent() && Instant::now() < last;
+            // A client whose answer was put off is there.
+            let is_unsent = (self.http.has_unsent() || !self.put_off.is_empty()) && Instant::now() < last;
             if is_unsent {
                 // What has been handed on is not on the wire yet: the moment is that behind the last of it.
                 end = Instant::now() + FAREWELL;
             }
-            let waits = is_unsent || (self.http.is_closing() || !self.databases.are_ended()) && Instant::now() < end;
+            let is_ending = self.http.is_closing() || !self.databases.are_ended() || !self.put_off.is_empty();
+            let waits = is_unsent || is_ending && Instant::now() < end;
             if are_jobs_settled && (hurries || !waits) {
                 return Ok(());
             }
@@ -451,6 +461,7 @@ impl Server {
                     ready = self.http.ready() => ready,
                     ready = self.databases.ready() => ready,
                     ready = self.jobs.ready(), if !are_jobs_settled => ready,
+                    () = std::future::ready(()), if !self.put_off.is_empty() => Ok(()),
                 }
             })
             .await;

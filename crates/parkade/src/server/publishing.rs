@@ -7,6 +7,7 @@ use parkade_core::{ChannelName, Cursor, Event, Moment, Publisher, RequestId, Wor
 use super::Server;
 use crate::admin::PublishRefused;
 use crate::http::answer;
+use crate::workers::WorkerEvent;
 
 /// What a message costs in a history beside its bytes: its entry, its map node, its content type.
 const MESSAGE_OVERHEAD_BYTES: usize = 256;
@@ -32,7 +33,51 @@ impl Unpublished {
     }
 }
 
+/// Workers that publish faster than clients can be told.
+#[derive(Debug, Default)]
+pub struct HeldBack {
+    workers: Vec<WorkerId>,
+    /// What they have said since, in their order.
+    said: Vec<WorkerEvent>,
+}
+
+impl HeldBack {
+    pub fn has(&self, worker: WorkerId) -> bool {
+        self.workers.contains(&worker)
+    }
+}
+
 impl Server {
+    /// One of the frames of a turn. Those of a worker that is held back wait until it may go on.
+    pub(super) fn hear_in_turn(&mut self, event: WorkerEvent) {
+        if self.held_back.has(event.worker()) {
+            self.held_back.said.push(event);
+        } else {
+            self.hear_worker(event);
+        }
+    }
+
+    /// What this worker has published goes to more clients than can be told of it at once: it is not heard until most of them have been.
+    pub(super) fn slow_down(&mut self, worker: WorkerId) {
+        if self.put_off.is_full() && !self.held_back.has(worker) {
+            self.held_back.workers.push(worker);
+            self.workers.hold_up(worker);
+            self.tell(Event::HeldUp { worker });
+        }
+    }
+
+    pub(super) fn let_publishers_on(&mut self) {
+        if self.held_back.workers.is_empty() {
+            return;
+        }
+        let HeldBack { workers, said: mut first } = std::mem::take(&mut self.held_back);
+        first.append(&mut self.told);
+        self.told = first;
+        for worker in workers {
+            self.let_on(worker);
+        }
+    }
+
     /// `PUBLISH`. One that fails is held against the request that it came from: its answer must not say that all is well.
     pub(super) fn worker_published(
         &mut self,
@@ -50,7 +95,7 @@ impl Server {
             }
             Ok(name) => {
                 let _ = self.publish(&name, content_type, body, by);
-                return;
+                return self.slow_down(worker);
             }
         };
         tracing::error!(worker = worker.0, channel, "a message is not published: {fault}");

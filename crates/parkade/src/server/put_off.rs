@@ -1,171 +1,278 @@
-//! Effects that are put off: an event that concerns thousands of clients leads to more than fits into a turn.
+//! Answers that are put off: an event that concerns thousands of clients leads to more than fits into a turn.
 //!
-//! Only what is for clients alone is put off, and what forgets them: nobody decides by it. While something is put off, whatever is of these kinds
-//! comes behind it, so that each client is told everything once and in its order. Everything else goes on.
+//! Only what is for clients alone is put off, and what forgets them: nobody decides by it. The order is kept for each client: while something for
+//! it is put off, so is what comes later for it. Everybody else is served in between. What an answer needs goes with it, so that whatever it was
+//! made from may be dropped meanwhile.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use parkade_core::{Effect, RequestId};
 
 use super::Server;
-use super::limits::{ANSWERS_AT_A_TIME, EFFECTS_AT_ONCE};
+use super::limits::{ANSWERS_AT_A_TIME, EFFECTS_AT_ONCE, PUT_OFF_BYTES_MAX, PUT_OFF_COUNT_MAX};
+use super::messages::Event as StreamEvent;
+use crate::http::answer::Prepared;
 use crate::share::Share;
 
 #[derive(Debug, Default)]
 pub struct PutOff {
-    effects: VecDeque<Effect>,
+    items: VecDeque<Item>,
+    /// Of all items.
+    requests_count: usize,
+    bytes: usize,
+}
+
+/// The same for some, who are told one after the other.
+#[derive(Debug)]
+struct Item {
+    what: What,
+    /// The first are told first, and taken from the end.
+    requests: Vec<RequestId>,
+}
+
+#[derive(Debug, Clone)]
+pub enum What {
+    Answer(Rc<Prepared>),
+    Event(StreamEvent),
+    /// For one request, or for none: what nobody needs who has been told of what stands before it.
+    Effect(Effect),
+}
+
+/// Who is told of an effect.
+enum Audience<'a> {
+    One(RequestId),
+    Many(&'a [RequestId]),
+    /// Nobody, once those have been told who are to be.
+    Afterwards,
+    /// It is not for clients alone, or cannot wait.
+    Now,
 }
 
 impl PutOff {
     pub fn is_empty(&self) -> bool {
-        self.effects.is_empty()
+        self.items.is_empty()
     }
 
-    /// Puts the effect off, or gives it back if it is to be carried out now. `count`: how many came with it.
-    pub fn take(&mut self, mut effect: Effect, count: usize) -> Option<Effect> {
-        let is_for_many = count > EFFECTS_AT_ONCE || recipients(&effect) > EFFECTS_AT_ONCE;
-        if (is_for_many || !self.effects.is_empty()) && may_wait(&effect) {
-            if let Some(requests) = recipients_mut(&mut effect) {
-                // The first are told first, and taken from the end.
-                requests.reverse();
-            }
-            self.effects.push_back(effect);
-            return None;
-        }
-        Some(effect)
+    /// Whoever adds to it is to be slowed down.
+    pub fn is_full(&self) -> bool {
+        self.requests_count > PUT_OFF_COUNT_MAX || self.bytes > PUT_OFF_BYTES_MAX
     }
 
-    /// The next part of what was put off, in its order.
-    fn next(&mut self) -> Option<Effect> {
-        let first = self.effects.front_mut()?;
-        let mut now = match recipients_mut(first) {
-            Some(requests) if requests.len() > ANSWERS_AT_A_TIME => {
-                requests.split_off(requests.len() - ANSWERS_AT_A_TIME)
-            }
-            Some(requests) => std::mem::take(requests),
-            None => return self.effects.pop_front(),
-        };
+    /// Whoever was slowed down may go on.
+    pub fn has_room(&self) -> bool {
+        self.requests_count <= PUT_OFF_COUNT_MAX / 2 && self.bytes <= PUT_OFF_BYTES_MAX / 2
+    }
+
+    pub fn push(&mut self, what: What, mut requests: Vec<RequestId>) {
+        requests.reverse();
+        self.requests_count += requests.len();
+        self.bytes += what.bytes();
+        self.items.push_back(Item { what, requests });
+    }
+
+    /// The next part, in its order.
+    fn next(&mut self) -> Option<(What, Vec<RequestId>)> {
+        let first = self.items.front_mut()?;
+        let mut now = first.requests.split_off(first.requests.len().saturating_sub(ANSWERS_AT_A_TIME));
         now.reverse();
-        let (next, is_last) = part(first, now);
-        if is_last {
-            self.effects.pop_front();
+        self.requests_count -= now.len();
+        if !first.requests.is_empty() {
+            return Some((first.what.clone(), now));
         }
-        Some(next)
+        let last = self.items.pop_front()?;
+        self.bytes -= last.what.bytes();
+        Some((last.what, now))
+    }
+}
+
+impl What {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Answer(prepared) => prepared.body.len(),
+            Self::Event(event) => event.plain.len(),
+            Self::Effect(_) => size_of::<Item>(),
+        }
     }
 }
 
 impl Server {
-    /// Goes on with what was put off. How many effects that were.
+    /// Puts the effect off, or gives it back if it is to be carried out now. `count`: how many came with it.
+    pub(super) fn put_off(&mut self, effect: Effect, count: usize) -> Option<Effect> {
+        if !self.has_to_wait(&effect, count) {
+            return Some(effect);
+        }
+        let (what, requests) = match effect {
+            Effect::Deliver { message, cursor, gap, requests } => {
+                (What::Answer(self.prepared(message, cursor, gap)?), requests)
+            }
+            Effect::Feed { message, cursor, requests } => {
+                (What::Event(self.messages.event(message, cursor)?), requests)
+            }
+            Effect::FeedGap { cursor, requests } => (What::Event(StreamEvent::gap(cursor)), requests),
+            effect => {
+                let request = match audience(&effect) {
+                    Audience::One(request) => Some(request),
+                    Audience::Many(_) | Audience::Afterwards | Audience::Now => None,
+                };
+                if let (Effect::Forget { .. }, Some(request)) = (&effect, request) {
+                    self.exchanges.note_over(request);
+                }
+                (What::Effect(effect), request.into_iter().collect())
+            }
+        };
+        self.put_off_for(what, requests);
+        None
+    }
+
+    pub(super) fn put_off_for(&mut self, what: What, requests: Vec<RequestId>) {
+        for request in &requests {
+            self.exchanges.note_put_off(*request);
+        }
+        self.put_off.push(what, requests);
+    }
+
+    fn has_to_wait(&self, effect: &Effect, count: usize) -> bool {
+        let is_for_many = count > EFFECTS_AT_ONCE;
+        let is_due_for = |request: &RequestId| self.exchanges.has_put_off(*request);
+        match audience(effect) {
+            Audience::One(request) => !self.jobs.is_run(request) && (is_for_many || is_due_for(&request)),
+            Audience::Many(requests) => {
+                is_for_many
+                    || requests.len() > EFFECTS_AT_ONCE
+                    || !self.put_off.is_empty() && requests.iter().any(is_due_for)
+            }
+            Audience::Afterwards => !self.put_off.is_empty(),
+            Audience::Now => false,
+        }
+    }
+
+    /// Goes on with what was put off. How many steps that were.
     pub(super) fn go_on(&mut self, mut share: Share) -> usize {
         let mut count = 0;
-        while let Some(effect) = self.put_off.next() {
-            self.act(effect);
+        while let Some((what, requests)) = self.put_off.next() {
+            for request in &requests {
+                self.exchanges.note_told(*request);
+            }
+            match what {
+                What::Answer(prepared) => self.deliver_to(&prepared, &requests),
+                What::Event(event) => self.feed_to(&event, &requests),
+                What::Effect(effect) => self.act(effect),
+            }
             count += 1;
             if share.is_over() {
                 break;
             }
         }
+        if self.put_off.has_room() {
+            self.let_publishers_on();
+        }
         count
     }
 }
 
-/// The same for some, and whether they are the last.
-fn part(effect: &Effect, now: Vec<RequestId>) -> (Effect, bool) {
-    match *effect {
-        Effect::Deliver { message, cursor, gap, ref requests } => {
-            (Effect::Deliver { message, cursor, gap, requests: now }, requests.is_empty())
-        }
-        Effect::Feed { message, cursor, ref requests } => {
-            (Effect::Feed { message, cursor, requests: now }, requests.is_empty())
-        }
-        Effect::FeedGap { cursor, ref requests } => (Effect::FeedGap { cursor, requests: now }, requests.is_empty()),
-        ref whole => (whole.clone(), true),
-    }
-}
-
-fn recipients(effect: &Effect) -> usize {
+fn audience(effect: &Effect) -> Audience<'_> {
     match effect {
         Effect::Deliver { requests, .. } | Effect::Feed { requests, .. } | Effect::FeedGap { requests, .. } => {
-            requests.len()
+            Audience::Many(requests)
         }
-        _ => 1,
+        Effect::Refuse { request, .. }
+        | Effect::Release { request }
+        | Effect::Empty { request, .. }
+        | Effect::EndStream { request }
+        | Effect::AnswerQuery { request, .. }
+        | Effect::AnswerJob { request, .. }
+        | Effect::Forget { request, .. } => Audience::One(*request),
+        Effect::DropResult { .. } | Effect::DropJobResult { .. } => Audience::Afterwards,
+        Effect::Route { .. }
+        | Effect::Constant { .. }
+        | Effect::Relay { .. }
+        | Effect::End { .. }
+        | Effect::Abort { .. }
+        | Effect::Keep { .. }
+        | Effect::OpenStream { .. }
+        | Effect::BeginRows { .. }
+        | Effect::Assign { .. }
+        | Effect::Call { .. }
+        | Effect::Resume { .. }
+        | Effect::Cancel { .. }
+        | Effect::StartWorker { .. }
+        | Effect::DrainWorker { .. }
+        | Effect::DismissWorker { .. }
+        | Effect::KillWorker { .. }
+        | Effect::DumpStack { .. }
+        | Effect::Ping { .. }
+        | Effect::StartQuery { .. }
+        | Effect::CancelQuery { .. }
+        | Effect::EndLease { .. }
+        | Effect::ClaimJobs { .. }
+        | Effect::RunJob { .. }
+        | Effect::EndRun { .. }
+        | Effect::Stored { .. }
+        | Effect::LookUpJob { .. }
+        | Effect::DropMessage { .. }
+        | Effect::Reloaded { .. }
+        | Effect::StopAccepting
+        | Effect::Exit { .. } => Audience::Now,
     }
-}
-
-fn recipients_mut(effect: &mut Effect) -> Option<&mut Vec<RequestId>> {
-    match effect {
-        Effect::Deliver { requests, .. } | Effect::Feed { requests, .. } | Effect::FeedGap { requests, .. } => {
-            Some(requests)
-        }
-        _ => None,
-    }
-}
-
-/// It ends what a client is told, or frees what was kept for that: nothing that is decided later depends on it.
-const fn may_wait(effect: &Effect) -> bool {
-    matches!(
-        effect,
-        Effect::Deliver { .. }
-            | Effect::Feed { .. }
-            | Effect::FeedGap { .. }
-            | Effect::EndStream { .. }
-            | Effect::Empty { .. }
-            | Effect::Refuse { .. }
-            | Effect::Release { .. }
-            | Effect::Forget { .. }
-            | Effect::DropMessage { .. }
-            | Effect::DropResult { .. }
-            | Effect::DropJobResult { .. }
-    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use parkade_core::{Cursor, MessageId};
+    use crate::server::exchange::{Exchange, Exchanges};
 
     fn request(slot: u32) -> RequestId {
         RequestId { slot, generation: 1 }
     }
 
-    fn deliver(count: u32) -> Effect {
-        let cursor = Cursor { epoch: 1, sequence: 1 };
-        Effect::Deliver { message: MessageId(1), cursor, gap: false, requests: (0..count).map(request).collect() }
-    }
-
-    fn drain(put_off: &mut PutOff) -> Vec<Effect> {
-        std::iter::from_fn(|| put_off.next()).collect()
-    }
-
-    #[test]
-    fn what_is_for_few_is_done_at_once() {
-        let mut put_off = PutOff::default();
-        assert!(put_off.take(deliver(256), 256).is_some() && put_off.is_empty());
+    fn event() -> What {
+        What::Event(StreamEvent::new("id: 1\n", Some(b"news")))
     }
 
     #[test]
     fn each_of_many_is_told_once_and_the_first_first() {
         let mut put_off = PutOff::default();
-        assert!(put_off.take(deliver(19_500), 19_501).is_none());
+        put_off.push(event(), (0..19_500).map(request).collect());
+        put_off.push(What::Effect(Effect::EndStream { request: request(7) }), vec![request(7)]);
         let mut told: Vec<u32> = Vec::new();
-        for effect in drain(&mut put_off) {
-            let Effect::Deliver { requests, .. } = effect else { panic!("{effect:?}") };
+        while let Some((_, requests)) = put_off.next() {
             assert!(requests.len() <= ANSWERS_AT_A_TIME);
             told.extend(requests.iter().map(|request| request.slot));
         }
-        assert!(told.into_iter().eq(0..19_500));
+        assert!(told.into_iter().eq((0..19_500).chain([7])));
+        assert_eq!((put_off.requests_count, put_off.bytes), (0, 0));
     }
 
     #[test]
-    fn what_comes_behind_it_stays_behind_it_and_everything_else_goes_on() {
+    fn it_is_full_of_many_requests_or_of_many_bytes_and_has_room_again_at_half_of_that() {
         let mut put_off = PutOff::default();
-        assert!(put_off.take(deliver(300), 2).is_none());
-        let gone = Effect::DropMessage { message: MessageId(1) };
-        assert!(put_off.take(gone.clone(), 1).is_none(), "what is still to be told is kept");
-        assert!(put_off.take(Effect::EndStream { request: request(7) }, 1).is_none());
-        assert!(put_off.take(Effect::Abort { request: request(8) }, 1).is_some());
-        let effects = drain(&mut put_off);
-        assert_eq!(effects[effects.len() - 2..], [gone, Effect::EndStream { request: request(7) }]);
-        assert!(put_off.take(Effect::EndStream { request: request(9) }, 1).is_some(), "nothing is put off any more");
+        while !put_off.is_full() {
+            put_off.push(event(), (0..1_000).map(request).collect());
+        }
+        assert!(put_off.requests_count <= PUT_OFF_COUNT_MAX + 1_000);
+        while !put_off.has_room() {
+            put_off.next();
+        }
+        assert!(put_off.requests_count * 2 <= PUT_OFF_COUNT_MAX);
+        let large = StreamEvent::new("", Some(&vec![b'a'; PUT_OFF_BYTES_MAX]));
+        put_off.push(What::Event(large), vec![request(1)]);
+        assert!(put_off.is_full());
+    }
+
+    #[test]
+    fn what_is_noted_of_a_request_keeps_its_order() {
+        let mut exchanges = Exchanges::default();
+        exchanges.insert(request(3), Exchange::default());
+        assert!(!exchanges.has_put_off(request(3)));
+        exchanges.note_put_off(request(3));
+        exchanges.note_put_off(request(3));
+        exchanges.note_told(request(3));
+        assert!(exchanges.has_put_off(request(3)), "another stands before what comes");
+        exchanges.note_told(request(3));
+        assert!(!exchanges.has_put_off(request(3)));
+        assert!(exchanges.is_open(request(3)));
+        exchanges.note_over(request(3));
+        assert!(!exchanges.is_open(request(3)));
     }
 }

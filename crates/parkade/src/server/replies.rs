@@ -1,16 +1,18 @@
 //! Answers that the core asks for, written to clients.
 
+use std::rc::Rc;
+
 use bytes::Bytes;
 use parkade_core::limits::RETRY_AFTER_MAX;
 use parkade_core::{Cursor, Event, MessageId, Refusal, RequestId, RouteId};
 
 use super::exchange::Kept;
 use super::messages::Event as StreamEvent;
+use super::put_off::What;
 use super::tables::Standing;
 use super::{Hand, Server, refusal};
 use crate::http::Purpose;
-use crate::http::answer::{BadAnswer, Field};
-use crate::share::Share;
+use crate::http::answer::{BadAnswer, Field, Prepared};
 
 /// Clients of streams that end come back after a moment drawn from this range, so that they do not all come at once.
 const RETRY_MILLISECONDS: std::ops::Range<u32> = 1_000..5_000;
@@ -116,15 +118,25 @@ impl Server {
     }
 
     pub(super) fn deliver(&mut self, message: MessageId, cursor: Cursor, gap: bool, requests: &[RequestId]) {
+        if let Some(prepared) = self.prepared(message, cursor, gap) {
+            self.deliver_to(&prepared, requests);
+        }
+    }
+
+    /// The message as an answer.
+    pub(super) fn prepared(&self, message: MessageId, cursor: Cursor, gap: bool) -> Option<Rc<Prepared>> {
         match self.messages.answer(message, cursor, gap, self.http.date()) {
-            Some(Ok(prepared)) => {
-                for request in requests {
-                    self.exchanges.note_answer(*request, Some(200), prepared.body.len());
-                    self.http.answer_prepared(*request, &prepared);
-                }
-            }
+            Some(Ok(prepared)) => return Some(prepared),
             Some(Err(fault)) => sent(Err(fault)),
             None => tracing::error!("a bug in parkade: a message was dropped before it was delivered"),
+        }
+        None
+    }
+
+    pub(super) fn deliver_to(&mut self, prepared: &Rc<Prepared>, requests: &[RequestId]) {
+        for request in requests {
+            self.exchanges.note_answer(*request, Some(200), prepared.body.len());
+            self.http.answer_prepared(*request, prepared);
         }
     }
 
@@ -164,7 +176,12 @@ impl Server {
     }
 
     pub(super) fn feed(&mut self, message: MessageId, cursor: Cursor, requests: &[RequestId]) {
-        let Some(event) = self.messages.event(message, cursor) else { return };
+        if let Some(event) = self.messages.event(message, cursor) {
+            self.feed_to(&event, requests);
+        }
+    }
+
+    pub(super) fn feed_to(&mut self, event: &StreamEvent, requests: &[RequestId]) {
         for request in requests {
             self.exchanges.note_answer(*request, None, event.plain.len());
             self.http.event(*request, &event.chunked, &event.plain);
@@ -173,19 +190,11 @@ impl Server {
 
     /// What is no message of the channel, behind what this stream has had of it.
     pub(super) fn feed_alone(&mut self, request: RequestId, cursor: Cursor, told: &[u8]) {
-        self.go_on(Share::endless());
         let event = StreamEvent::new(&format!("id: {cursor}\n"), Some(told));
-        self.exchanges.note_answer(request, None, event.plain.len());
-        self.http.event(request, &event.chunked, &event.plain);
-    }
-
-    /// Streams learn that messages were lost: the cursor they come back with is the new one.
-    pub(super) fn feed_gap(&mut self, cursor: Cursor, requests: &[RequestId]) {
-        let told = format!("{{\"cursor\":\"{cursor}\"}}");
-        let event = StreamEvent::new(&format!("id: {cursor}\nevent: gap\n"), Some(told.as_bytes()));
-        for request in requests {
-            self.exchanges.note_answer(*request, None, event.plain.len());
-            self.http.event(*request, &event.chunked, &event.plain);
+        if self.exchanges.has_put_off(request) {
+            self.put_off_for(What::Event(event), vec![request]);
+        } else {
+            self.feed_to(&event, &[request]);
         }
     }
 

@@ -7,7 +7,7 @@ use parkade_sql::Reach;
 
 use super::Server;
 use crate::admin::report::{Connections, Database as DatabaseReport, Jobs as JobsReport, Query as QueryReport, Turns};
-use crate::admin::{Ask, CancelRefused, Readiness, Report, Shell};
+use crate::admin::{Ask, CancelRefused, PublishRefused, Readiness, Report, Shell};
 use crate::store::wall;
 
 impl Server {
@@ -25,7 +25,12 @@ impl Server {
             }
             Ask::Jobs { ask, reply } => self.reply_about_jobs(ask, reply),
             Ask::Publish { channel, content_type, body, reply } => {
-                let _ = reply.send(self.publish(&channel, &content_type, &body, None));
+                let outcome = if self.put_off.is_full() {
+                    Err(PublishRefused::TooFast)
+                } else {
+                    self.publish(&channel, &content_type, &body, None)
+                };
+                let _ = reply.send(outcome);
             }
         }
     }

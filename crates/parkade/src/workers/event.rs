@@ -44,3 +44,28 @@ pub enum WorkerEvent {
     /// `PONG`.
     Pong { worker: WorkerId, token: u64 },
 }
+
+impl WorkerEvent {
+    pub fn worker(&self) -> WorkerId {
+        match self {
+            Self::Ready { worker, .. }
+            | Self::Failed { worker, .. }
+            | Self::Unstarted { worker, .. }
+            | Self::Violated { worker, .. }
+            | Self::Exited { worker, .. }
+            | Self::Response { worker, .. }
+            | Self::Data { worker, .. }
+            | Self::Errored { worker, .. }
+            | Self::Began { worker, .. }
+            | Self::Parked { worker, .. }
+            | Self::Unparked { worker, .. }
+            | Self::Closed { worker, .. }
+            | Self::Published { worker, .. }
+            | Self::Enqueued { worker, .. }
+            | Self::Returned { worker, .. }
+            | Self::Progressed { worker, .. }
+            | Self::Credit { worker, .. }
+            | Self::Pong { worker, .. } => *worker,
+        }
+    }
+}

@@ -46,6 +46,10 @@ impl Pressure {
         holds_up
     }
 
+    pub fn holds_up(&self, worker: WorkerId) -> bool {
+        self.workers.get(&worker).is_some_and(|waiting| waiting.held_up.is_some())
+    }
+
     /// Whether the worker may go on from now on.
     pub fn answered(&mut self, worker: WorkerId, bytes: usize) -> bool {
         let Some(waiting) = self.workers.get_mut(&worker) else { return false };
@@ -102,7 +106,11 @@ impl Server {
         }
     }
 
-    fn let_on(&mut self, worker: WorkerId) {
+    /// The worker is heard again, unless something else holds it up.
+    pub(in crate::server) fn let_on(&mut self, worker: WorkerId) {
+        if self.jobs.pressure.holds_up(worker) || self.held_back.has(worker) {
+            return;
+        }
         self.workers.let_on(worker);
         self.tell(Event::LetOn { worker });
     }

@@ -25,7 +25,8 @@ impl Server {
 
     /// Whether what happens to the job is told to the request.
     pub(super) fn follows(&self, request: RequestId, job: JobId) -> bool {
-        self.exchanges.peek(request).map(Exchange::job_asked) == Some(JobAsked::Events(job))
+        self.exchanges.is_open(request)
+            && self.exchanges.peek(request).map(Exchange::job_asked) == Some(JobAsked::Events(job))
     }
 
     /// The request follows the job from now on: what is known of it is said, for nobody knows when it will say more.

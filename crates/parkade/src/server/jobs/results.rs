@@ -118,7 +118,7 @@ impl Server {
     pub(super) fn hear_may_end(&mut self, request: RequestId, job: JobId, asker: Asker, reply: Reply) {
         // One that has been refused meanwhile ends nothing, nor does one whose client has left.
         let event = match reply {
-            Reply::Found { .. } if self.exchanges.peek(request).is_none() => Event::JobNotLookedUp { request },
+            Reply::Found { .. } if !self.exchanges.is_open(request) => Event::JobNotLookedUp { request },
             Reply::Found { job: Some(found), .. } => match self.jobs.door(asker, &found.name) {
                 Door::Open => return self.end_for(request, job),
                 Door::Asked(kind) => return self.ask_about(request, *found, kind),

@@ -65,7 +65,7 @@ impl Server {
     /// `ENQUEUE` with `within`.
     pub(super) fn enqueue_within(&mut self, worker: WorkerId, request: Option<RequestId>, job: Enqueued) {
         // Its request has ended, and so has its transaction.
-        let Some(request) = request.filter(|request| self.exchanges.of(*request).is_some()) else { return };
+        let Some(request) = request.filter(|request| self.exchanges.is_open(*request)) else { return };
         if !self.core.has_transaction(request) {
             tracing::error!(
                 worker = worker.0,
