@@ -32,6 +32,17 @@ def new_worker(server: Server, before: list[int], workers: int = 1) -> list[int]
 # Deaths
 
 
+def test_a_worker_outlives_the_threads_of_its_server(serve: Serve) -> None:
+    """Threads that wait for work end after ten seconds, and the kernel kills what one has started."""
+    server = serve("basic", workers=1)
+    before = server.worker_pids()
+    (client,) = server.waiting("/after/12", 1)
+    server.until_parked(1)
+    server.until_parked(0, seconds=60)
+    assert client.answer().status == 200
+    assert (server.worker_pids(), server.status()["counts"]["workers_died"]) == (before, 0)
+
+
 @pytest.mark.promise(6)
 def test_a_killed_worker_takes_only_the_request_that_it_was_running(serve: Serve, kind: Kind) -> None:
     server = serve("basic", environment=kind, workers=1)

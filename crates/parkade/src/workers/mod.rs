@@ -11,6 +11,7 @@ mod output;
 mod places;
 mod process;
 mod session;
+mod starter;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -37,6 +38,7 @@ pub use session::RunParts;
 use session::{Exhausted, Session};
 use worker::Worker;
 
+use self::starter::Starter;
 use crate::poll::PollSet;
 
 /// Wakes the owner for the reports of processes; workers count from 1.
@@ -46,6 +48,7 @@ const POLL_BATCH: usize = 64;
 
 pub struct Workers {
     launch: Launch,
+    starter: Starter,
     crew: HashMap<WorkerId, Worker, Fast>,
     places: Places,
     /// Links that may have something to read.
@@ -72,6 +75,7 @@ impl Workers {
         let post = Post { sender, waker: Arc::new(mio::Waker::new(poll.registry(), REPORTS)?) };
         Ok(Self {
             launch,
+            starter: Starter::new()?,
             crew: HashMap::default(),
             places: HashMap::default(),
             readable: Vec::new(),
@@ -89,7 +93,7 @@ impl Workers {
     /// Has a process started and writes `HELLO`. An error: there is no such worker, and no event will name it.
     pub fn start(&mut self, worker: WorkerId) -> io::Result<()> {
         let token = Token(usize::try_from(worker.0).map_err(io::Error::other)?);
-        let started = Worker::start(&self.launch, worker, &self.post, self.poll.registry(), token)?;
+        let started = Worker::start(&self.launch, &self.starter, worker, &self.post, (self.poll.registry(), token))?;
         self.crew.insert(worker, started);
         // What it says before its start is told, it has said afterwards.
         self.held_up.push(worker);

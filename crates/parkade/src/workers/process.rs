@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use super::limits;
 use super::link::Ends;
 use super::output;
+use super::starter::{Starter, Wanted};
 
 /// How a worker is started.
 #[derive(Debug, Clone)]
@@ -59,7 +60,7 @@ pub struct Post {
 }
 
 impl Post {
-    fn send(&self, worker: WorkerId, news: News) {
+    pub fn send(&self, worker: WorkerId, news: News) {
         // Neither fails while the owner lives; without it nobody is left to be told.
         let _ = self.sender.send(Report { worker, news });
         let _ = self.waker.wake();
@@ -68,8 +69,8 @@ impl Post {
 
 /// A process that has just been started, and what it will print.
 pub struct Started {
-    child: Child,
-    output: PipeReader,
+    pub child: Child,
+    pub output: PipeReader,
 }
 
 /// The process of a worker, from the moment it is wanted.
@@ -88,23 +89,15 @@ struct Running {
 }
 
 impl Process {
-    /// Has a thread start `python -m parkade TARGET`: who starts a process stands still until it has loaded its program, 1 ms on a quiet machine and
-    /// 50 on a busy one. News say when it is done. The link is its standard input and output; what it prints comes on its standard error.
-    pub fn start(launch: &Launch, worker: WorkerId, post: &Post) -> io::Result<(Self, Ends)> {
+    /// Has `python -m parkade TARGET` started. News say when it is done. The link is its standard input and output; what it prints comes on its standard error.
+    pub fn start(launch: &Launch, starter: &Starter, worker: WorkerId, post: &Post) -> io::Result<(Self, Ends)> {
         let (requests, to_worker) = link_pipe()?;
         let (from_worker, answers) = link_pipe()?;
         let ends = Ends::new(from_worker, to_worker)?;
         let (output, printed) = io::pipe()?;
         let mut command = command(launch);
         command.stdin(requests).stdout(answers).stderr(printed);
-        let post = post.clone();
-        tokio::task::spawn_blocking(move || {
-            let news = match spawn(command) {
-                Ok(child) => News::Started(Box::new(Started { child, output })),
-                Err(error) => News::NotStarted(error.to_string()),
-            };
-            post.send(worker, news);
-        });
+        starter.start(Wanted { worker, command, output, post: post.clone(), runtime: Handle::current() });
         Ok((Self { running: None, is_killed: false }, ends))
     }
 
@@ -215,7 +208,7 @@ fn command(launch: &Launch) -> Command {
 }
 
 /// Waits until the program is loaded. Behind it our copies of the worker's ends are closed: end of file must come when the worker is gone.
-fn spawn(mut command: Command) -> io::Result<Child> {
+pub fn spawn(mut command: Command) -> io::Result<Child> {
     let child = command.spawn()?;
     if let Some(pid) = child.id() {
         let _ = fs::write(format!("/proc/{pid}/oom_score_adj"), limits::OOM_SCORE_ADJUST.to_string());

@@ -12,6 +12,7 @@ use super::link::{Found, Link, Written};
 use super::places::Places;
 use super::process::{Launch, News, Post, Process, Started};
 use super::session::{Audience, Broken, Session};
+use super::starter::Starter;
 
 pub struct Worker {
     id: WorkerId,
@@ -41,8 +42,14 @@ struct End {
 
 impl Worker {
     /// Has the process started and says `HELLO`.
-    pub fn start(launch: &Launch, id: WorkerId, post: &Post, registry: &Registry, token: Token) -> io::Result<Self> {
-        let (process, ends) = Process::start(launch, id, post)?;
+    pub fn start(
+        launch: &Launch,
+        starter: &Starter,
+        id: WorkerId,
+        post: &Post,
+        (registry, token): (&Registry, Token),
+    ) -> io::Result<Self> {
+        let (process, ends) = Process::start(launch, starter, id, post)?;
         let mut link = Link::new(ends, registry, token)?;
         let threads = launch.threads.to_string();
         let info = [("core", launch.core_version), ("target", &launch.target), ("threads", &threads), ("dev", "true")];
