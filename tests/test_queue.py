@@ -73,6 +73,37 @@ def refusals(server: Server) -> Iterator[tuple[int, int, str]]:
 
 
 @pytest.mark.promise(8)
+def test_quick_ones_that_wait_for_a_slow_one_of_a_quick_worker_are_not_refused(
+    serve: Serve, kind: dict[str, str]
+) -> None:
+    """A pause of a second says little of a worker that has answered hundreds."""
+    server = serve("basic", environment=kind)
+    for _ in range(300):
+        server.get("/hola/quick")
+    slow = server.connect().ask("GET", "/hold/slow")
+    server.until_running(1)
+    queued = server.waiting("/hola/queued", 100)
+    server.until(lambda status: status["queue_wait"] is not None)
+    late = server.connect().ask("GET", "/hola/late")
+    server.until(lambda status: status["lives"]["queued"] == 101 or status["counts"]["refused"])
+    server.open_gate("slow")
+    assert {client.answer().status for client in [slow, *queued, late]} == {200}
+
+
+@pytest.mark.promise(8)
+def test_a_coroutine_that_begins_at_once_is_not_refused_though_plain_functions_queue(serve: Serve) -> None:
+    server = serve("beside", workers=1)
+    slow = server.connect().ask("GET", "/hold/slow")
+    server.until_running(1)
+    queued = server.waiting("/where", 40)
+    server.until(lambda status: (status["queue_wait"] or 0) > 30)
+    assert server.get("/hola/you").status == 200
+    assert server.get("/where").status == 503, "for a plain one there is no chance"
+    server.open_gate("slow")
+    assert {client.answer().status for client in [slow, *queued]} == {200}
+
+
+@pytest.mark.promise(8)
 def test_a_slow_handler_refuses_nobody_who_has_time(serve: Serve) -> None:
     """Five who wait for one worker, behind a request that takes long: nobody else is quick enough to be in doubt."""
     server = serve("basic")

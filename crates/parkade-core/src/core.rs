@@ -23,7 +23,7 @@ use crate::structures::chain::Chain;
 use crate::structures::holds::Holds;
 use crate::structures::random::Random;
 use crate::structures::timers::Timers;
-use crate::workers::queue_rate::QueueRate;
+use crate::workers::queue_rate::QueueRates;
 use crate::workers::roster::Roster;
 
 /// Everything that is decided. It is told the time, and never waits, reads or writes.
@@ -41,7 +41,7 @@ pub struct Core {
     pub(crate) unrouted: Chain<RequestId>,
     /// Routed requests that no worker has.
     pub(crate) queue: Queue,
-    pub(crate) queue_rate: QueueRate,
+    pub(crate) queue_rates: QueueRates,
     pub(crate) timers: Timers<Bell>,
     pub(crate) channels: Channels,
     /// Who needs the messages: a history, and each call that has not ended and was woken by one.
@@ -75,7 +75,7 @@ impl Core {
             lives: Lives::default(),
             unrouted: Chain::default(),
             queue: Queue::default(),
-            queue_rate: QueueRate::default(),
+            queue_rates: QueueRates::default(),
             timers: Timers::default(),
             channels: Channels::new(&config),
             messages: Holds::default(),
@@ -138,10 +138,16 @@ impl Core {
         self.channels.named(channel).map(|id| self.channels.cursor(id))
     }
 
-    /// How long a request that arrives now would be queued, at the soonest; `None` when nothing is known of that.
+    /// How long a request that arrives now would be queued, at the soonest, in the slower line; `None` when nothing is known of that.
     #[must_use]
     pub fn queue_wait(&self, now: Moment) -> Option<Duration> {
-        self.soonest(now, self.queue.count() + self.unrouted.count())
+        self.queue_wait_of(now, false).max(self.queue_wait_of(now, true))
+    }
+
+    /// The same for plain functions, or for coroutines.
+    #[must_use]
+    pub fn queue_wait_of(&self, now: Moment, concurrent: bool) -> Option<Duration> {
+        self.soonest(now, concurrent)
     }
 
     #[must_use]
@@ -182,7 +188,9 @@ impl Core {
             self.tend();
             self.dispatch();
         }
-        self.queue_rate.settled(self.now, self.queue.is_empty() && self.unrouted.is_empty());
+        for concurrent in [false, true] {
+            self.queue_rates.of_mut(concurrent).settled(self.now, self.queue.count_of(concurrent) == 0);
+        }
         self.watch_the_waiting();
         self.pull_jobs();
         self.tell_resumed();

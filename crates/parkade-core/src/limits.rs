@@ -17,6 +17,10 @@ pub const QUEUE_LOOK_BACK: Duration = Duration::from_secs(3);
 /// So often each worker must have begun one in the time that is looked at, or it is looked back at further: four starts are three requests, and
 /// the next may begin at once, so what is said of handlers that take long is at most two thirds too good.
 pub const QUEUE_STARTS_SEEN_MIN: u64 = 4;
+/// So many that each worker has answered count beside those it is at, when nobody was begun for a second: a worker that was quick may be at a request
+/// of a few seconds, and one that hangs keeps no more than 65 for each second of their deadline after the first. Then: whoever could not start if all
+/// took as long as these in the mean is refused.
+pub const QUEUE_KNOWN_COUNT_MAX: u64 = 64;
 /// Starts within this time are remembered as one number.
 pub const QUEUE_SPELL_MIN: Duration = Duration::from_millis(31);
 /// So many of these are remembered: half a minute at least. Then: the oldest is forgotten.

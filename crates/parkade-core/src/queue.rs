@@ -22,6 +22,11 @@ impl Queue {
         [self.plain.first(), self.coroutines.first()]
     }
 
+    /// How many stand in one of them.
+    pub(crate) fn count_of(&self, concurrent: bool) -> usize {
+        if concurrent { self.coroutines.count() } else { self.plain.count() }
+    }
+
     pub(crate) fn count(&self) -> usize {
         self.plain.count() + self.coroutines.count()
     }

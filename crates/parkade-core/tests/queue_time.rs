@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 use parkade_core::{
@@ -21,6 +21,8 @@ struct Site {
     requests: u32,
     workers: Vec<Worker>,
     takes: Duration,
+    /// Requests that take three seconds.
+    slow: HashSet<RequestId>,
     /// Answered, refused, ended by their deadline before a worker had them.
     answered: usize,
     refused: usize,
@@ -47,6 +49,7 @@ impl Site {
             requests: 0,
             workers: Vec::new(),
             takes,
+            slow: HashSet::new(),
             answered: 0,
             refused: 0,
             late: 0,
@@ -81,6 +84,7 @@ impl Site {
             route("/", None),
             route("/soon", Some(Some(SECOND))),
             route("/endless", Some(None)),
+            route("/slow", None),
             RouteSpec { kind: RouteKind::Async, ..route("/async", None) },
         ];
         let table = self.core.learn_routes(false, routes).unwrap();
@@ -107,7 +111,7 @@ impl Site {
                 }
                 Effect::KillWorker { worker, .. } | Effect::DismissWorker { worker } => self.exits(worker),
                 Effect::Assign { request, worker, .. } => {
-                    let until = self.now + self.takes;
+                    let until = self.now + self.takes(request);
                     let worker = self.workers.iter_mut().find(|known| known.id == worker).unwrap();
                     worker.held.push_back(request);
                     worker.busy_until.get_or_insert(until);
@@ -153,11 +157,14 @@ impl Site {
     }
 
     fn arrive(&mut self, path: &str) {
-        let wait = self.core.queue_wait(self.now);
         let refused = self.refused;
         let destination = self.core.find("GET", path).destination;
+        let wait = self.core.queue_wait_of(self.now, path == "/async");
         let request = RequestId { slot: self.requests, generation: 1 };
         self.requests += 1;
+        if path == "/slow" {
+            self.slow.insert(request);
+        }
         self.tell(Event::Arrived { request, destination });
         let deadline = match path {
             "/soon" => Some(SECOND),
@@ -194,11 +201,15 @@ impl Site {
         let is_done = |worker: &&mut Worker, now| !worker.hangs && worker.busy_until.is_some_and(|until| until <= now);
         while let Some(worker) = self.workers.iter_mut().find(|worker| is_done(worker, self.now)) {
             let request = worker.held.pop_front().unwrap();
-            worker.busy_until = (!worker.held.is_empty()).then(|| self.now + self.takes);
-            let worker = worker.id;
+            let (worker, next) = (worker.id, worker.held.front().copied());
+            self.worker(worker).busy_until = next.map(|next| self.now + self.takes(next));
             self.answered += 1;
             self.tell(Event::Answered { worker, request, whole: true });
         }
+    }
+
+    fn takes(&self, request: RequestId) -> Duration {
+        if self.slow.contains(&request) { SECOND * 3 } else { self.takes }
     }
 
     fn hang(&mut self) {
@@ -293,6 +304,50 @@ fn a_few_that_wait_for_a_slow_one_are_not_refused() {
     // Fourteen can begin in thirty seconds: of a crowd most are told at once, instead of after half a minute.
     site.run(SECOND * 120, 6_000, "/");
     assert!(site.refused > 5_800 && site.late < 150, "{} refused, {} late", site.refused, site.late);
+}
+
+/// Fifty a second come while both workers are at what takes three seconds: the last has to wait for two and a bit.
+#[test]
+fn nor_quick_ones_that_wait_for_a_slow_one_of_a_worker_that_is_quick() {
+    for (count, slow) in [(2, 2), (1, 1), (1, 2)] {
+        let mut site = Site::new(workers(count), MILLI).ready();
+        site.run(SECOND * 3, 300, "/");
+        for _ in 0..10 {
+            for _ in 0..slow {
+                site.arrive("/slow");
+            }
+            site.run(SECOND * 3, 150, "/");
+            site.run(SECOND * 15, 300, "/");
+        }
+        assert_eq!((site.refused, site.late), (0, 0), "{count} workers, {slow} slow");
+    }
+}
+
+#[test]
+fn a_coroutine_that_begins_at_once_is_never_refused_whatever_plain_functions_wait_for() {
+    let mut site = Site { is_concurrent: true, ..Site::new(workers(1), SECOND * 20) }.ready();
+    (0..41).for_each(|_| site.arrive("/"));
+    for _ in 0..100 {
+        site.run(SECOND / 10, 0, "/");
+        site.arrive("/async");
+        assert_eq!(site.refused, 0, "at {:?}", site.now);
+        let (worker, request) = (site.workers[0].id, site.workers[0].held.pop_back().unwrap());
+        site.tell(Event::Answered { worker, request, whole: true });
+    }
+    site.arrive("/");
+    assert_eq!(site.refused, 1, "for a plain one there is no chance");
+}
+
+/// Past its deadline it is known to hang, however quick it was.
+#[test]
+fn a_worker_whose_deadline_has_passed_is_not_waited_for() {
+    let config = Config { kill_grace: SECOND * 30, ..workers(1) };
+    let mut site = Site::new(config, MILLI).ready();
+    site.run(SECOND, 300, "/");
+    site.hang();
+    site.arrive("/soon");
+    site.run(SECOND * 3 / 2, 100, "/");
+    assert!(site.refused > 20, "{} refused", site.refused);
 }
 
 #[test]

@@ -478,3 +478,15 @@ fn readiness_tells_the_truth() {
     assert!(!ready("") && ready("ready:1") && !ready("ready:1 exited:1") && ready("ready:1 reload"));
     assert!(!ready("ready:1 drain:30s") && !ready("ready:1 violated:1"));
 }
+
+/// It may be killed, and would take along what it was given.
+#[test]
+fn a_worker_that_is_at_something_overdue_gets_nothing_new_while_there_is_another() {
+    let check = |events: &str, effects| check_with(Config { workers: 2, ..script::quiet() }, events, effects);
+    let both =
+        "ready:1:concurrent:9 ready:2:concurrent:9 arrive:a wait:9s arrive:b:/async arrive:c:/async arrive:d:/async";
+    check(&format!("{both} arrive:e:/async"), "assign:e:1");
+    check(&format!("{both} wait:1s pong:1 arrive:e:/async"), "assign:e:2");
+    check(&format!("{both} wait:1s pong:1 arrive:e:/async arrive:f:/async arrive:g:/async"), "assign:g:2");
+    check(&format!("{both} wait:1s pong:1 answer:a:1 arrive:e:/async"), "assign:e:1");
+}

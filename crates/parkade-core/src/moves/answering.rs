@@ -103,10 +103,17 @@ impl Core {
     /// Takes a stream from its worker, whose credit it was.
     pub(crate) fn release(&mut self, worker: WorkerId, place: Place) -> Held {
         let now = self.now;
+        let serving = self.staff.serving;
         let holder = self.holder(worker);
         let held = holder.release(now, place);
+        let took = holder.took(now, &held).filter(|_| holder.generation == serving);
+        // A worker without a loop takes from both lines, one at a time.
+        let lines = if holder.is_concurrent() { [Some(!held.occupies), None] } else { [Some(false), Some(true)] };
         let watched = holder.stage != Stage::Ready || holder.is_worn(now);
         self.staff.attention |= watched || !self.staff.is_open();
+        if let Some(took) = took {
+            lines.into_iter().flatten().for_each(|concurrent| self.queue_rates.of_mut(concurrent).answered(took));
+        }
         self.next_begin(worker);
         held
     }

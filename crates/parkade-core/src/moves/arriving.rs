@@ -35,43 +35,54 @@ impl Core {
 
     /// Why this request cannot be had now. What needs no worker is not bounded by the queue.
     fn inadmissible(&self, destination: &Destination) -> Option<Refusal> {
-        let for_a_worker =
-            matches!(destination, Destination::Handler { .. } | Destination::Fallback { .. } | Destination::Unknown);
-        let deadline = match destination {
-            Destination::Handler { deadline, .. } => *deadline,
-            _ => self.config.deadline,
-        };
+        if !self.staff.is_open() {
+            return Some(if self.staff.verdict.is_some() { Refusal::NoApplication } else { Refusal::Stopping });
+        }
         // The request itself stands among the unrouted already.
         let queued_before = self.queue.count() + self.unrouted.count() - 1;
-        if !self.staff.is_open() {
-            Some(if self.staff.verdict.is_some() { Refusal::NoApplication } else { Refusal::Stopping })
-        } else if for_a_worker {
-            self.no_room(queued_before, deadline)
-        } else {
-            None
+        match destination {
+            Destination::Handler { route, concurrent, deadline } => {
+                let work = Work::Handler { route: *route, concurrent: *concurrent };
+                self.no_room(queued_before, &work, *deadline)
+            }
+            Destination::Fallback { table } => {
+                self.no_room(queued_before, &Work::Fallback { table: *table }, self.config.deadline)
+            }
+            Destination::Unknown => self.no_place(queued_before),
+            Destination::Wait { .. }
+            | Destination::Constant { .. }
+            | Destination::NotFound
+            | Destination::MethodNotAllowed => None,
         }
     }
 
     /// Why a worker cannot have another request now.
-    pub(crate) fn no_room(&self, queued_before: usize, deadline: Option<Duration>) -> Option<Refusal> {
+    pub(crate) fn no_room(&self, queued_before: usize, work: &Work, deadline: Option<Duration>) -> Option<Refusal> {
+        let too_late = || self.would_start_too_late(work.is_coroutine(), deadline).then_some(Refusal::QueueTooSlow);
+        self.no_place(queued_before).or_else(too_late)
+    }
+
+    /// Why nobody can be queued now, whatever for.
+    fn no_place(&self, queued_before: usize) -> Option<Refusal> {
         if self.lacks_an_application() {
             Some(Refusal::NoApplication)
         } else if queued_before >= self.config.queued_count_max.max(1) {
             Some(Refusal::QueueFull)
-        } else if self.would_start_too_late(queued_before, deadline) {
-            Some(Refusal::QueueTooSlow)
         } else {
             None
         }
     }
 
-    fn would_start_too_late(&self, queued_before: usize, deadline: Option<Duration>) -> bool {
+    fn would_start_too_late(&self, concurrent: bool, deadline: Option<Duration>) -> bool {
         let deadline = Patience::from(deadline).duration();
-        deadline.is_some_and(|deadline| self.soonest(self.now, queued_before).is_some_and(|soonest| soonest > deadline))
+        deadline.is_some_and(|deadline| self.soonest(self.now, concurrent).is_some_and(|soonest| soonest > deadline))
     }
 
-    pub(crate) fn soonest(&self, now: Moment, queued_before: usize) -> Option<Duration> {
-        self.queue_rate.soonest(now, queued_before, self.roster.servers(self.staff.serving))
+    /// When one that joins this line now would start. Nobody stands in a line whose first a worker would take, so whoever would be taken now
+    /// has nobody ahead.
+    pub(crate) fn soonest(&self, now: Moment, concurrent: bool) -> Option<Duration> {
+        let servers = self.roster.servers(now, self.staff.serving, concurrent);
+        self.queue_rates.of(concurrent).soonest(now, self.queue.count_of(concurrent), servers)
     }
 
     pub(crate) fn route(&mut self, request: RequestId, life: Accepted, destination: Destination) -> Life {

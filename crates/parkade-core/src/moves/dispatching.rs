@@ -101,7 +101,7 @@ impl Core {
         self.leave_queue(request, &life);
         let is_run = self.jobs.is_run(request);
         if !is_run {
-            self.queue_rate.started(self.now);
+            self.queue_rates.of_mut(life.work.is_coroutine()).started(self.now);
         }
         self.effects.push(match &life.work {
             Work::Call { outcome, .. } => Effect::Call { request, worker, outcome: **outcome },

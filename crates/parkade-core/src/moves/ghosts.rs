@@ -55,6 +55,7 @@ impl Core {
     /// Where its code stands.
     fn show(&mut self, worker: WorkerId, place: Place) {
         let holder = self.holder(worker);
+        holder.overdue += u64::from(holder.held.value(place).occupies);
         // Many coroutines may pass their deadlines together: their one stack is shown once, until the loop turns again.
         let is_shown = holder.is_concurrent() && std::mem::replace(&mut holder.ping.dumped, true);
         if holder.is_at_work() && holder.has_begun(place) && !is_shown {

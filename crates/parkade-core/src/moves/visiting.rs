@@ -55,13 +55,14 @@ impl Core {
         self.unwatch(request, &life);
         let (mut journey, _) = life.wake(self.now);
         self.silence(&mut journey);
-        if let Some(refusal) = self.no_room(self.queue.count() + self.unrouted.count(), journey.patience().duration()) {
+        let work = Work::Handler { route, concurrent };
+        let queued_before = self.queue.count() + self.unrouted.count();
+        if let Some(refusal) = self.no_room(queued_before, &work, journey.patience().duration()) {
             self.refuse(request, refusal);
             return self.done(request, journey);
         }
         self.jobs.visitors.ask(request);
         self.start_spell(request, &mut journey);
-        let work = Work::Handler { route, concurrent };
         let place = self.queue_of(request, &work).push_back(request);
         Life::Routed(Routed { journey, place, work })
     }

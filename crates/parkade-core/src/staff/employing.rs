@@ -38,7 +38,7 @@ impl Core {
         }
         self.staff.declared = self.staff.declared.or(jobs);
         self.staff.starts = Starts::Works;
-        self.queue_rate.staffed(self.now);
+        self.queue_rates.staffed(self.now);
         if self.routes.make_current(table) {
             self.reroute(table);
         }

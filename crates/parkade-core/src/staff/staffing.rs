@@ -66,7 +66,7 @@ impl Core {
 
     fn switch(&mut self, reload: Reload) {
         self.staff.serving = reload.generation;
-        self.queue_rate.staffed(self.now);
+        self.queue_rates.renewed(self.now);
         self.staff.starts = crate::staff::Starts::Works;
         self.staff.declared = reload.declared;
         for role in ROLES {

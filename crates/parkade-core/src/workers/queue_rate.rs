@@ -1,30 +1,59 @@
-//! How fast the queue moves: when somebody who arrives now would be given to a worker, at the soonest.
+//! How fast a line of the queue moves: when somebody who arrives now would be given to a worker, at the soonest.
 //!
 //! It never says later than what follows from requests that all take equally long: each worker may begin its next this very moment, and is
 //! counted as if it did. So nobody is refused who would have started in time at the rate that was seen; whoever is admitted and starts too
 //! late all the same is ended by the deadline. Four rules make it so:
 //!
 //! * It says nothing before somebody has been queued for a second: a stampede has a second to arrive.
-//! * A pause of less than a second says nothing, for a worker may be busy: then it is as if it were the moment of the last start. A longer one
-//!   says that the workers have stopped, whatever was before: of that no more counts than four starts of each.
+//! * A pause of less than a second says nothing, for a worker may be busy: then it is as if it were the moment of the last start. In a longer one
+//!   those ahead take as long as the last 64 that each worker has answered and those that it is at, in the mean: one that was quick may be at a
+//!   slow one, and is not believed for ever. What it was counts for nothing once all hang: they do not answer, or their deadlines have passed.
 //! * Of all times up to now in which each worker has begun four requests the best counts, since those behind a pause are begun as quickly as
 //!   those before it. It looks back for three seconds, or further when so many starts take longer.
-//! * A worker that becomes ready begins it anew: what was seen before is not its rate.
+//! * A worker that becomes ready begins it anew: what was seen of the line before is not its rate. How long requests take is known of the code:
+//!   a reload forgets it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::limits::{QUEUE_LOOK_BACK, QUEUE_SEEN_MIN, QUEUE_SPELL_MIN, QUEUE_SPELLS_COUNT_MAX, QUEUE_STARTS_SEEN_MIN};
+use crate::limits::{
+    QUEUE_KNOWN_COUNT_MAX, QUEUE_LOOK_BACK, QUEUE_SEEN_MIN, QUEUE_SPELL_MIN, QUEUE_SPELLS_COUNT_MAX,
+    QUEUE_STARTS_SEEN_MIN,
+};
 use crate::moment::Moment;
+
+/// One for each line: what a plain function waits for says nothing of a coroutine.
+#[derive(Debug, Default)]
+pub(crate) struct QueueRates {
+    plain: QueueRate,
+    coroutines: QueueRate,
+}
+
+/// Who takes from a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Servers {
+    /// How many requests may be at their end this very moment.
+    pub(crate) count: u64,
+    /// Each of them is known to hang.
+    pub(crate) all_hang: bool,
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct QueueRate {
-    /// Since when somebody has been queued for the workers that there are. `None`: nobody is.
+    /// Since when somebody has been queued in it for the workers that there are. `None`: nobody is.
     since: Option<Moment>,
     /// Since then, the newest last.
     spells: VecDeque<Spell>,
     /// When the last of them was given to a worker.
     last: Moment,
+    answers: Answers,
+}
+
+/// How long the last ones took, in the mean.
+#[derive(Debug, Clone, Copy, Default)]
+struct Answers {
+    count: u64,
+    mean_nanos: f64,
 }
 
 /// A short time, and how many were given to workers in it.
@@ -32,6 +61,29 @@ pub(crate) struct QueueRate {
 struct Spell {
     began: Moment,
     starts: u64,
+}
+
+impl QueueRates {
+    pub(crate) fn of(&self, concurrent: bool) -> &QueueRate {
+        if concurrent { &self.coroutines } else { &self.plain }
+    }
+
+    pub(crate) fn of_mut(&mut self, concurrent: bool) -> &mut QueueRate {
+        if concurrent { &mut self.coroutines } else { &mut self.plain }
+    }
+
+    /// There is another worker.
+    pub(crate) fn staffed(&mut self, now: Moment) {
+        self.plain.staffed(now);
+        self.coroutines.staffed(now);
+    }
+
+    /// Other code serves.
+    pub(crate) fn renewed(&mut self, now: Moment) {
+        self.staffed(now);
+        self.plain.answers = Answers::default();
+        self.coroutines.answers = Answers::default();
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "an estimate: fifteen digits are more than it has")]
@@ -50,6 +102,13 @@ impl QueueRate {
         }
     }
 
+    /// A worker has let go of one, which it was at for so long.
+    pub(crate) fn answered(&mut self, took: Duration) {
+        let Answers { count, mean_nanos } = &mut self.answers;
+        *count = count.saturating_add(1);
+        *mean_nanos += (took.as_nanos() as f64 - *mean_nanos) / (*count).min(QUEUE_KNOWN_COUNT_MAX) as f64;
+    }
+
     /// Everybody who could be given to a worker has been.
     pub(crate) fn settled(&mut self, now: Moment, is_empty: bool) {
         if is_empty {
@@ -60,28 +119,38 @@ impl QueueRate {
         }
     }
 
-    /// There is another worker.
-    pub(crate) fn staffed(&mut self, now: Moment) {
+    fn staffed(&mut self, now: Moment) {
         self.since = self.since.map(|_| now);
         self.spells.clear();
     }
 
-    /// How long somebody waits at least who has `ahead` others before him, of whom `servers` may be begun at a time. `None` when that cannot
-    /// be said.
-    pub(crate) fn soonest(&self, now: Moment, ahead: usize, servers: u64) -> Option<Duration> {
+    /// How long somebody waits at least who has `ahead` others before him. `None` when that cannot be said.
+    pub(crate) fn soonest(&self, now: Moment, ahead: usize, servers: Servers) -> Option<Duration> {
         let since = self.since?;
-        if servers == 0 || now - since < QUEUE_SEEN_MIN {
+        if servers.count == 0 || now - since < QUEUE_SEEN_MIN {
             return None;
         }
-        let enough = servers.saturating_mul(QUEUE_STARTS_SEEN_MIN);
-        let each = |(seen, starts): (Duration, u64)| seen.as_nanos() as f64 / (starts + servers) as f64;
-        let nanos = if now - self.last.max(since) < QUEUE_SEEN_MIN {
-            self.times(self.last, enough).map(each).reduce(f64::min)?
+        let pause = now - self.last.max(since);
+        let nanos = if pause < QUEUE_SEEN_MIN {
+            self.quickest(servers.count)? * ahead as f64
         } else {
-            let (seen, starts) = self.times(now, enough).next().unwrap_or((now - since, self.starts()));
-            each((seen, starts.min(enough)))
+            let rounds = ahead as u64 / servers.count;
+            self.mean(pause, servers) * rounds as f64
         };
-        Some(Duration::try_from_secs_f64(nanos * ahead as f64 / 1e9).unwrap_or(Duration::MAX))
+        Some(Duration::try_from_secs_f64(nanos / 1e9).unwrap_or(Duration::MAX))
+    }
+
+    /// Nanoseconds between two starts, at best.
+    fn quickest(&self, servers: u64) -> Option<f64> {
+        let times = self.times(self.last, servers.saturating_mul(QUEUE_STARTS_SEEN_MIN));
+        times.map(|(seen, starts)| seen.as_nanos() as f64 / (starts + servers) as f64).reduce(f64::min)
+    }
+
+    /// Nanoseconds that one takes: those that were answered, and those that the servers have been at, for the whole pause at least.
+    fn mean(&self, pause: Duration, servers: Servers) -> f64 {
+        let most = if servers.all_hang { 0 } else { servers.count.saturating_mul(QUEUE_KNOWN_COUNT_MAX) };
+        let (known, at) = (self.answers.count.min(most) as f64, servers.count as f64);
+        (pause.as_nanos() as f64 * at + self.answers.mean_nanos * known) / (at + known)
     }
 
     /// The times up to `end` with enough starts, the shortest first.
@@ -94,10 +163,6 @@ impl QueueRate {
         });
         let times = times.skip_while(move |(_, starts)| *starts < enough);
         times.take_while(move |(seen, _)| !std::mem::replace(&mut is_over, *seen >= QUEUE_LOOK_BACK))
-    }
-
-    fn starts(&self) -> u64 {
-        self.spells.iter().map(|spell| spell.starts).sum()
     }
 }
 
@@ -146,13 +211,14 @@ mod tests {
                     break;
                 }
                 *next = self.now.max(*next) + self.takes;
+                self.rate.answered(self.takes);
                 self.queued -= 1;
                 self.rate.started(self.now);
             }
         }
 
         fn arrive(&mut self) {
-            let soonest = self.rate.soonest(self.now, self.queued, self.servers.len() as u64);
+            let soonest = self.rate.soonest(self.now, self.queued, of(self.servers.len() as u64));
             let really = self.really();
             if soonest.is_some_and(|soonest| soonest > DEADLINE) {
                 assert!(really > DEADLINE, "refused at {:?} though it would start in {really:?}", self.now);
@@ -170,6 +236,10 @@ mod tests {
             let rounds = u32::try_from(self.queued / servers.len()).unwrap();
             (servers[self.queued % servers.len()].max(self.now) + self.takes * rounds) - self.now
         }
+    }
+
+    fn of(count: u64) -> Servers {
+        Servers { count, all_hang: false }
     }
 
     fn at(millis: u64) -> Moment {
@@ -209,15 +279,15 @@ mod tests {
     #[test]
     fn nothing_is_said_before_a_second_has_passed() {
         let mut rate = QueueRate::default();
-        assert_eq!(rate.soonest(at(0), 19_000, 1), None);
+        assert_eq!(rate.soonest(at(0), 19_000, of(1)), None);
         rate.settled(at(10), false);
-        assert_eq!(rate.soonest(at(1_009), 19_000, 1), None);
-        assert_eq!(rate.soonest(at(1_010), 19_000, 1), Some(Duration::from_secs(19_000)));
-        assert_eq!(rate.soonest(at(1_010), 19_000, 0), None, "no worker is ready");
-        assert_eq!(rate.soonest(at(1_010), 0, 1), Some(Duration::ZERO));
+        assert_eq!(rate.soonest(at(1_009), 19_000, of(1)), None);
+        assert_eq!(rate.soonest(at(1_010), 19_000, of(1)), Some(Duration::from_secs(19_000)));
+        assert_eq!(rate.soonest(at(1_010), 19_000, of(0)), None, "no worker is ready");
+        assert_eq!(rate.soonest(at(1_010), 0, of(1)), Some(Duration::ZERO));
         rate.settled(at(1_010), true);
         rate.settled(at(1_011), false);
-        assert_eq!(rate.soonest(at(2_000), 19_000, 1), None, "the queue was empty");
+        assert_eq!(rate.soonest(at(2_000), 19_000, of(1)), None, "the queue was empty");
     }
 
     #[test]
@@ -227,20 +297,34 @@ mod tests {
         for millis in 0..10_000 {
             (0..30).for_each(|_| rate.started(at(millis)));
         }
-        assert!(rate.soonest(at(10_000), 19_000, 1).unwrap() < Duration::from_secs(1));
-        assert!(rate.soonest(at(10_900), 19_000, 1).unwrap() < Duration::from_secs(10), "it may be a long request");
-        assert!(rate.soonest(at(11_000), 19_000, 1).unwrap() > DEADLINE, "a second without a start");
+        assert!(rate.soonest(at(10_000), 19_000, of(1)).unwrap() < Duration::from_secs(1));
+        assert!(rate.soonest(at(10_900), 19_000, of(1)).unwrap() < Duration::from_secs(10), "it may be a long request");
+        assert!(rate.soonest(at(11_000), 19_000, of(1)).unwrap() > DEADLINE, "a second without a start");
+    }
+
+    #[test]
+    fn a_worker_that_was_quick_has_time_for_a_slow_one_unless_it_hangs() {
+        let mut rate = QueueRate::default();
+        (0..300).for_each(|_| rate.answered(Duration::from_millis(1)));
+        rate.settled(at(0), false);
+        assert!(rate.soonest(at(6_000), 150, of(1)).unwrap() < DEADLINE);
+        assert!(rate.soonest(at(1_000), 1_950, of(1)).unwrap() > DEADLINE, "a crowd is not kept for it");
+        let hung = Servers { count: 1, all_hang: true };
+        assert!(rate.soonest(at(1_000), 31, hung).unwrap() > DEADLINE);
+        rate.settled(at(6_000), true);
+        rate.settled(at(6_000), false);
+        assert!(rate.soonest(at(12_000), 150, of(1)).unwrap() < DEADLINE, "it is known still");
     }
 
     #[test]
     fn a_worker_that_becomes_ready_is_not_judged_by_others() {
         let mut rate = QueueRate::default();
         rate.settled(at(0), false);
-        assert!(rate.soonest(at(30_000), 1_000, 1).unwrap() > DEADLINE);
+        assert!(rate.soonest(at(30_000), 1_000, of(1)).unwrap() > DEADLINE);
         rate.staffed(at(30_000));
-        assert_eq!(rate.soonest(at(30_001), 1_000, 1), None);
+        assert_eq!(rate.soonest(at(30_001), 1_000, of(1)), None);
         (30_000..31_000).for_each(|millis| rate.started(at(millis)));
-        assert!(rate.soonest(at(31_000), 1_000, 1).unwrap() <= Duration::from_secs(1));
+        assert!(rate.soonest(at(31_000), 1_000, of(1)).unwrap() <= Duration::from_secs(1));
     }
 
     #[test]
@@ -249,6 +333,6 @@ mod tests {
         rate.settled(at(0), false);
         (0..1_000_000).for_each(|millis| rate.started(at(millis)));
         assert!(rate.spells.len() <= QUEUE_SPELLS_COUNT_MAX);
-        assert!(rate.soonest(at(1_000_000), 1_000, 1).unwrap() <= Duration::from_millis(1_100));
+        assert!(rate.soonest(at(1_000_000), 1_000, of(1)).unwrap() <= Duration::from_millis(1_100));
     }
 }

@@ -5,6 +5,7 @@ use crate::jobs::DeclaredJobs;
 use crate::life::Work;
 use crate::limits::JOBS_IN_A_LOOP_COUNT_MAX;
 use crate::moment::Moment;
+use crate::workers::queue_rate::Servers;
 use crate::workers::worker::{Role, Stage, Worker};
 
 #[derive(Debug, Default)]
@@ -20,11 +21,19 @@ pub(crate) struct Roster {
 struct Suits {
     /// Sent ahead: it works on another one first.
     ahead: bool,
-    /// What it answers is heard late.
-    held_up: bool,
+    trouble: Trouble,
     load: usize,
     /// The request would have to be routed again.
     other_table: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Trouble {
+    None,
+    /// What it answers is heard late.
+    HeldUp,
+    /// What it is at should have ended: it may be killed, and take along what it holds.
+    Overdue,
 }
 
 impl Roster {
@@ -68,13 +77,18 @@ impl Roster {
         self.workers.is_empty()
     }
 
-    /// How many requests may be at their end this very moment: a plain worker is at one, a loop at all that it holds. One whose loop does not
-    /// turn is as good as at one: what keeps it from turning.
-    pub(crate) fn servers(&self, generation: u32) -> u64 {
-        let of = |worker: &Worker| {
-            if worker.is_concurrent() && !worker.is_silent() { worker.held.count().max(1) as u64 } else { 1 }
+    /// Who takes from that line. A worker without a loop is at one request; a loop at as many plain functions as it has threads, and at all the
+    /// coroutines that it holds. One that does not turn is as good as at one: what keeps it from turning.
+    pub(crate) fn servers(&self, now: Moment, generation: u32, concurrent: bool) -> Servers {
+        let of = |worker: &Worker| match concurrent && worker.is_concurrent() {
+            true if worker.is_silent() => 1,
+            true => (worker.held.count() as u64).saturating_sub(worker.occupying).max(1),
+            false => worker.threads(),
         };
-        self.ready(generation, Role::Requests).map(of).sum()
+        Servers {
+            count: self.ready(generation, Role::Requests).map(of).sum(),
+            all_hang: self.ready(generation, Role::Requests).all(|worker| worker.hangs(now)),
+        }
     }
 
     /// The worker of this generation and role for a unit of work: an idle one, else the least loaded; one
@@ -119,8 +133,18 @@ fn suits(worker: &Worker, now: Moment, work: &Work) -> Option<Suits> {
     let table = work.table();
     Some(Suits {
         ahead,
-        held_up: worker.held_up.is_some(),
+        trouble: trouble(worker),
         load: worker.held.count(),
         other_table: table.is_some_and(|table| worker.table() != Some(table)),
     })
+}
+
+fn trouble(worker: &Worker) -> Trouble {
+    if worker.overdue > 0 {
+        Trouble::Overdue
+    } else if worker.held_up.is_some() {
+        Trouble::HeldUp
+    } else {
+        Trouble::None
+    }
 }

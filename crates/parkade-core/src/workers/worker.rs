@@ -1,10 +1,12 @@
 //! One worker: how far it is in its own life, and what it holds.
 
+use std::time::Duration;
+
 use crate::effect::KillReason;
 use crate::event::Manner;
 use crate::id::{QueueId, RequestId, TableId, WorkerId};
 use crate::life::Work;
-use crate::limits::CREDIT_MAX;
+use crate::limits::{CREDIT_MAX, QUEUE_SEEN_MIN};
 use crate::moment::Moment;
 use crate::structures::chain::{Chain, Place};
 use crate::structures::timers::Alarm;
@@ -25,6 +27,8 @@ pub(crate) struct Worker {
     pub(crate) credit: i64,
     /// How many of those it holds keep it to themselves.
     pub(crate) occupying: u64,
+    /// How many of these are ghosts whose deadlines have passed.
+    pub(crate) overdue: u64,
     pub(crate) pace: Pace,
     pub(crate) done: u64,
     /// How many of these were about jobs.
@@ -133,6 +137,7 @@ impl Worker {
             awaiting: Chain::default(),
             credit: 0,
             occupying: 0,
+            overdue: 0,
             pace: Pace::default(),
             done: 0,
             jobs_done: 0,
@@ -222,11 +227,23 @@ impl Worker {
         self.ping.sent.is_some()
     }
 
+    /// Whether nothing may be expected of it, as far as one knows: it has not said for a while that it is there, or all that it is at is overdue.
+    pub(crate) fn hangs(&self, now: Moment) -> bool {
+        self.ping.sent.is_some_and(|sent| now - sent >= QUEUE_SEEN_MIN) || self.overdue >= self.threads()
+    }
+
+    /// For how long it was at a request. `None`: it has not begun it, or may have put it aside.
+    pub(crate) fn took(&self, now: Moment, held: &Held) -> Option<Duration> {
+        let is_aside = self.ready.is_some_and(|ready| ready.granted > 0);
+        held.begun.filter(|_| !is_aside && !held.is_job).map(|begun| now - begun)
+    }
+
     /// The closing frame has come.
     pub(crate) fn release(&mut self, now: Moment, place: Place) -> Held {
         let held = self.held.remove(place);
         if held.occupies {
             self.occupying -= 1;
+            self.overdue -= u64::from(held.ghost.is_some_and(|ghost| ghost.overdue.is_some()));
             self.pace.answer(now);
         }
         self.credit += 1;

@@ -23,7 +23,7 @@ pub struct Before {
     exited: bool,
     published: Option<MessageId>,
     /// The deadline of who arrives, and how long it would be queued at the soonest.
-    arriving: Option<(Option<Duration>, Option<Duration>)>,
+    arriving: Option<Arriving>,
     too_slow: u64,
 }
 
@@ -55,25 +55,50 @@ pub fn before(world: &World, event: &Event) -> Before {
     }
 }
 
-fn arriving(world: &World, event: &Event) -> Option<(Option<Duration>, Option<Duration>)> {
-    let deadline = match event {
-        Event::Arrived { destination: Destination::Handler { deadline, .. }, .. } => *deadline,
-        Event::Arrived { destination: Destination::Fallback { .. } | Destination::Unknown, .. } => {
-            world.core.config().deadline
-        }
-        Event::Arrived { .. } => None,
-        Event::JobGuarded { request, .. } => world.model.requests.get(request).and_then(|request| request.deadline),
-        _ => return None,
-    };
-    Some((deadline, world.core.queue_wait(world.now)))
+/// Who comes, for a plain function or for a coroutine.
+pub struct Arriving {
+    deadline: Option<Duration>,
+    wait: Option<Duration>,
+    concurrent: bool,
 }
 
-/// Nobody is refused for time who could start before its deadline, as far as can be said, and nothing but an arrival is.
-fn only_who_would_start_too_late_is_refused_for_it(world: &World, before: &Before) {
-    if world.core.counts().refused.of(Refusal::QueueTooSlow) > before.too_slow {
-        let (deadline, wait) = before.arriving.expect("somebody who was queued is refused for time");
-        assert!(wait > deadline && deadline.is_some(), "refused for time: {wait:?} in the queue, {deadline:?} to go");
+fn arriving(world: &World, event: &Event) -> Option<Arriving> {
+    let (deadline, concurrent) = match event {
+        Event::Arrived { destination: Destination::Handler { deadline, concurrent, .. }, .. } => {
+            (*deadline, *concurrent)
+        }
+        Event::Arrived { destination: Destination::Fallback { .. }, .. } => (world.core.config().deadline, true),
+        Event::JobGuarded { request, concurrent, .. } => {
+            (world.model.requests.get(request).and_then(|request| request.deadline), *concurrent)
+        }
+        _ => return None,
+    };
+    Some(Arriving { deadline, wait: world.core.queue_wait_of(world.now, concurrent), concurrent })
+}
+
+/// Nobody is refused for time who could start before its deadline, as far as can be said, and nothing but an arrival is; no coroutine while a
+/// loop would take it.
+fn only_who_would_start_too_late_is_refused_for_it(world: &World, before: &Before, status: &Status) {
+    if world.core.counts().refused.of(Refusal::QueueTooSlow) == before.too_slow {
+        return;
     }
+    let Arriving { deadline, wait, concurrent } =
+        before.arriving.as_ref().expect("somebody who was queued is refused for time");
+    assert!(wait > deadline && deadline.is_some(), "refused for time: {wait:?} in the queue, {deadline:?} to go");
+    let running = status.lives.running - status.runs.running;
+    if !concurrent || running >= status.limits.running_count_max {
+        return;
+    }
+    let free = status.workers.iter().find(|worker| {
+        let process = &world.model.processes[&worker.worker];
+        matches!(worker.state, WorkerState::Ready | WorkerState::Busy)
+            && worker.role == Role::Requests
+            && worker.generation == status.generation
+            && process.concurrent
+            && process.credit > 0
+            && process.ping.is_none()
+    });
+    assert!(free.is_none(), "refused for time, and a loop would take it: {free:?}");
 }
 
 fn waiting(world: &World) -> Vec<(RequestId, MessageId, Then)> {
@@ -97,7 +122,7 @@ pub fn check(world: &mut World, before: &Before) {
     a_publish_reached_all(world, before);
     nobody_waits_on_a_channel_unknown(world, &status);
     nobody_waits_for_what_is_held(world, &status);
-    only_who_would_start_too_late_is_refused_for_it(world, before);
+    only_who_would_start_too_late_is_refused_for_it(world, before, &status);
     bounds_hold(world, &status);
     query_promises::check(world, &status);
     job_promises::check(world, &status);
