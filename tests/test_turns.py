@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -171,6 +172,37 @@ def test_a_reload_that_brings_the_first_jobs_waits_for_their_disk_alone(serve: S
     with (state / "another").open("rb", buffering=0):
         until("it has been tried", lambda: server.get("/constant").text == "new")
     server.until(lambda status: status["counts"]["reloads_done"] == 1)
+
+
+@pytest.mark.promise(9)
+def test_a_script_that_enqueues_the_first_job_waits_for_its_disk_alone(serve: Serve, tmp_path: Path) -> None:
+    """Nobody else waits, and what was enqueued meanwhile is stored or refused. What comes next opens the file."""
+    app, state = tmp_path / "app.py", tmp_path / "state"
+    app.write_text("from parkade import App\napp = App()\napp.get('/constant', 'here')\n")
+    server = serve(app, state=state)
+    state.mkdir(exist_ok=True)
+    os.mkfifo(state / "jobs.db")
+    told: list[int] = []
+
+    def enqueue() -> None:
+        told.append(server.admin("POST", "/jobs", b'{"name": "work"}')[0])
+
+    scripts = [threading.Thread(target=enqueue) for _ in range(3)]
+    for script in scripts:
+        script.start()
+    until("the file is being opened", lambda: is_opening(server))
+    watch = Stopwatch()
+    while watch.seconds < 1:
+        assert server.get("/constant").text == "here"
+    assert not told, "nobody knows yet"
+    (state / "jobs.db").rename(state / "another")
+    with (state / "another").open("rb", buffering=0):
+        for script in scripts:
+            script.join()
+    assert set(told) <= {201, 503}
+    assert len(told) == 3
+    until("jobs are taken", lambda: server.admin("POST", "/jobs", b'{"name": "work"}')[0] == 201)
+    assert len(json.loads(server.admin("GET", "/jobs")[1])["jobs"]) == 1 + told.count(201)
 
 
 LITTLE_ROOM = 'trap "" XFSZ; ulimit -f 48; exec "$@"'

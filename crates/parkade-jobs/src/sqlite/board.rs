@@ -29,6 +29,8 @@ struct Board {
 enum Phase {
     #[default]
     Shut,
+    /// What is submitted waits for that.
+    Opening,
     Open,
     /// What was submitted is still carried out.
     Ending,
@@ -48,12 +50,31 @@ impl Shared {
         Self { board: Mutex::default(), bell: Condvar::new(), wake }
     }
 
+    pub fn begin_to_open(&self) {
+        let mut board = self.board();
+        if board.phase == Phase::Shut {
+            board.phase = Phase::Opening;
+        }
+    }
+
     /// Unless it has been ended meanwhile.
     pub fn open(&self) {
         let mut board = self.board();
-        if board.phase == Phase::Shut {
+        if board.phase == Phase::Opening {
             board.phase = Phase::Open;
         }
+    }
+
+    /// It could not be opened: what waited for that is refused.
+    pub fn stay_shut(&self, fault: &Fault) {
+        let mut board = self.board();
+        if board.phase == Phase::Opening {
+            board.phase = Phase::Shut;
+        }
+        board.payload_bytes = 0;
+        let refused = std::mem::take(&mut board.submitted);
+        let refused = refused.iter().map(|(_, command)| Reply::Refused { tag: command.tag(), fault: fault.clone() });
+        board.answered.extend(refused);
     }
 
     pub fn wake(&self) {
@@ -92,8 +113,8 @@ impl Shared {
             match board.phase {
                 _ if !batch.is_empty() => return Task::Batch,
                 Phase::Ending => return Task::End,
-                Phase::Open | Phase::Shut if has_chores => return Task::Chores,
-                Phase::Open | Phase::Shut => board = self.gather(board),
+                Phase::Open | Phase::Opening | Phase::Shut if has_chores => return Task::Chores,
+                Phase::Open | Phase::Opening | Phase::Shut => board = self.gather(board),
             }
         }
     }
@@ -131,7 +152,7 @@ impl Board {
         match self.phase {
             Phase::Shut => Some(Fault::Unavailable("it is not open".into())),
             Phase::Ending => Some(Fault::Unavailable("it has ended: the server stops".into())),
-            Phase::Open => {
+            Phase::Opening | Phase::Open => {
                 let is_full = self.submitted.len() >= options.commands_count_max
                     || self.payload_bytes + command.payload_bytes() > options.commands_bytes_max;
                 is_full.then_some(Fault::QueueFull)

@@ -12,6 +12,7 @@ use super::faults;
 use super::limits::{CACHE_KIB, LOG_BYTES_KEPT, LOG_PAGES_MAX, PAGE_BYTES, PREPARED_COUNT_MAX};
 use super::options::{Durability, Options};
 use super::schema::{self, APPLICATION_ID, LADDER};
+use crate::Fault;
 
 /// Why a store cannot be used. Each says what to do; it is the operator's to decide.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,6 +56,13 @@ impl OpenError {
     #[must_use]
     pub const fn is_full(&self) -> bool {
         matches!(self, Self::NotNow { is_full: true, .. })
+    }
+
+    /// What those are told who ask for something.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        let why = self.to_string().into();
+        if self.is_full() { Fault::Full(why) } else { Fault::Unavailable(why) }
     }
 }
 

@@ -10,7 +10,7 @@ use super::ledger::Ledger;
 use super::open::{self, OpenError};
 use super::options::Options;
 use super::thread;
-use crate::{Command, Reply, Wall};
+use crate::{Command, Fault, Reply, Wall};
 
 const FILE: &str = "jobs.db";
 
@@ -45,7 +45,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// The same without waiting, however long the disk takes.
+    /// The same without waiting, however long the disk takes. What is submitted meanwhile waits for it.
     pub fn begin_to_open(&mut self) {
         if self.opening.is_none() {
             // Where no thread can be had now, the next call may have one.
@@ -75,6 +75,7 @@ impl SqliteStore {
     fn begin(&self) -> Result<Opening, OpenError> {
         let (folder, options, shared) = (self.folder.clone(), self.options.clone(), Arc::clone(&self.shared));
         let (tell, opened) = channel();
+        self.shared.begin_to_open();
         let thread = std::thread::Builder::new()
             .name("jobs".to_owned())
             .spawn(move || {
@@ -83,8 +84,9 @@ impl SqliteStore {
                     Ok(ledger) => (Ok(()), Some(ledger)),
                     Err(error) => (Err(error), None),
                 };
-                if ledger.is_some() {
-                    shared.open();
+                match &told {
+                    Ok(()) => shared.open(),
+                    Err(error) => shared.stay_shut(&error.fault()),
                 }
                 let is_heard = tell.send(told).is_ok();
                 shared.wake();
@@ -92,12 +94,15 @@ impl SqliteStore {
                     thread::run(&shared, &mut ledger);
                 }
             })
-            .map_err(|error| self.unreachable(format!("no thread can be started: {error}")))?;
+            .map_err(|error| self.unreachable(format!("no thread can be started: {error}")))
+            .inspect_err(|error| self.shared.stay_shut(&error.fault()))?;
         Ok(Opening { thread, opened })
     }
 
     fn panicked(&self) -> OpenError {
-        self.unreachable("its thread has panicked: this is a bug".to_owned())
+        let error = self.unreachable("its thread has panicked: this is a bug".to_owned());
+        self.shared.stay_shut(&error.fault());
+        error
     }
 
     fn unreachable(&self, why: String) -> OpenError {
@@ -117,7 +122,9 @@ impl SqliteStore {
     /// Carries out what was submitted, and closes the file. Its answers can still be taken. A file that is not open yet is not waited for.
     pub fn end(&mut self) {
         self.shared.end();
-        self.opening = None;
+        if self.opening.take().is_some() {
+            self.shared.stay_shut(&Fault::Unavailable("it has ended: the server stops".into()));
+        }
         if let Some(thread) = self.thread.take() {
             // It catches its own panics.
             let _ended = thread.join();

@@ -93,7 +93,7 @@ pub fn answer(back: Back, reply: Reply) {
 impl Server {
     /// What operators and scripts ask; the store answers.
     pub(in crate::server) fn reply_about_jobs(&mut self, ask: JobAsk, back: Back) {
-        if !self.jobs.store.is_open() {
+        if !self.jobs.takes_questions() {
             // There never was a job, or the start would have opened the file; only the first makes it.
             let answer = match &ask {
                 JobAsk::Enqueue(_) => self.opened().err().map(JobAnswer::Refused),

@@ -158,6 +158,11 @@ impl Jobs {
         self.store.unusable()
     }
 
+    /// Whether the store is open, or is being opened for the first time.
+    fn takes_questions(&self) -> bool {
+        self.store.is_open() || self.shut.is_none() && self.store.is_opening()
+    }
+
     /// As the store said last, about a second ago.
     pub fn counts(&self) -> &Counts {
         &self.counts
@@ -224,6 +229,7 @@ impl Server {
 
     /// What the store has answered since, until the share is over. How many answers that were.
     pub(super) fn turn_jobs(&mut self, share: Share) -> std::io::Result<usize> {
+        let opened = self.jobs.store.take_opened();
         let mut replies = std::mem::take(&mut self.jobs.replies);
         if replies.is_empty() {
             self.jobs.store.turn(&mut replies)?;
@@ -250,7 +256,7 @@ impl Server {
             self.ask_to_end(request, job, asker);
         }
         // Last: what was asked while it was shut has been told so.
-        if let Some(opened) = self.jobs.store.take_opened() {
+        if let Some(opened) = opened {
             self.hear_opened(opened);
         }
         self.recur_when_due();

@@ -99,7 +99,7 @@ impl Server {
     }
 
     pub(in crate::server) fn look_up_job(&mut self, request: RequestId, job: JobId, asker: Asker) {
-        if !self.jobs.store.is_open() {
+        if !self.jobs.takes_questions() {
             // Told in the next turn: the core is in the middle of something.
             self.jobs.never_stored.push(request);
         } else if asker != Asker::Application && self.ends_it(request) {

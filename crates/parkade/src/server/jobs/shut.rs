@@ -46,15 +46,16 @@ impl Server {
         }
     }
 
-    /// The store is open from now on, or this is why not. A disk is asked again after a while, not by each that enqueues; and by a thread: one that
-    /// has failed may take as long as it likes to answer.
+    /// The store is open from now on, or is being opened: what is asked of it meanwhile waits. Or this is why not. A disk is asked again after a
+    /// while, not by each that enqueues; and by a thread: it may take as long as it likes to answer.
     pub(super) fn opened(&mut self) -> Result<(), Fault> {
-        if self.jobs.store.is_open() {
+        if self.jobs.takes_questions() {
             return Ok(());
         }
         let Some(shut) = &self.jobs.shut else {
-            if self.jobs.store.is_opening() {
-                return Err(Fault::Unavailable("it is being opened".into()));
+            if self.jobs.store.needs_a_disk() {
+                self.jobs.store.begin_to_open();
+                return Ok(());
             }
             return self.open_jobs().map_err(|error| self.shut(&error));
         };
@@ -113,8 +114,7 @@ impl Server {
             tracing::error!("no job is taken or run, everything else is served: {error}. It is tried again by itself");
         }
         let pause = before.map_or(PAUSE_MIN, |pause| (2 * pause).min(PAUSE_MAX));
-        let why = error.to_string().into();
-        let fault = if error.is_full() { Fault::Full(why) } else { Fault::Unavailable(why) };
+        let fault = error.fault();
         self.jobs.shut = Some(Shut { fault: fault.clone(), pause, due: self.now + pause });
         fault
     }
