@@ -52,7 +52,7 @@ impl Core {
         Ghost { alarm, overdue: Some(now), is_unshown: is_doubtful, ..ghost }
     }
 
-    /// Where its code stands.
+    /// It is in the way: where its code stands.
     fn show(&mut self, worker: WorkerId, place: Place) {
         let holder = self.holder(worker);
         holder.overdue += u64::from(holder.held.value(place).occupies);

@@ -27,7 +27,7 @@ pub(crate) struct Worker {
     pub(crate) credit: i64,
     /// How many of those it holds keep it to themselves.
     pub(crate) occupying: u64,
-    /// How many of these are ghosts whose deadlines have passed.
+    /// How many of these are ghosts that are in the way.
     pub(crate) overdue: u64,
     pub(crate) pace: Pace,
     pub(crate) done: u64,
@@ -122,6 +122,13 @@ pub(crate) struct Ghost {
     pub(crate) is_unshown: bool,
     /// The queue in which it keeps its place, since its code may go on.
     pub(crate) queue: Option<QueueId>,
+}
+
+impl Ghost {
+    /// Its deadline has passed, and its client is not what it waits for.
+    pub(crate) fn is_in_the_way(&self) -> bool {
+        self.overdue.is_some() && !self.is_unshown
+    }
 }
 
 impl Worker {
@@ -243,7 +250,7 @@ impl Worker {
         let held = self.held.remove(place);
         if held.occupies {
             self.occupying -= 1;
-            self.overdue -= u64::from(held.ghost.is_some_and(|ghost| ghost.overdue.is_some()));
+            self.overdue -= u64::from(held.ghost.is_some_and(|ghost| ghost.is_in_the_way()));
             self.pace.answer(now);
         }
         self.credit += 1;
