@@ -16,6 +16,7 @@ from .conftest import Serve
 from .harness import certificate
 from .harness.crowd import Crowd
 from .harness.jobs import asking
+from .harness.listeners import Listeners
 from .harness.postgres import Postgres
 from .harness.prober import Prober
 from .harness.server import Server
@@ -76,6 +77,49 @@ def test_a_publish_to_a_crowd_is_told_once_while_others_are_served(serve: Serve)
         told = re.search(rf"^parkade_{metric} (\d+)$", server.metrics(), re.MULTILINE)
         assert told is not None, metric
         assert int(told[1]) >= turns[name]
+
+
+@pytest.mark.promise(5)
+@pytest.mark.promise(8)
+def test_a_flood_of_messages_slows_down_those_who_publish_and_nobody_else(serve: Serve, tmp_path: Path) -> None:
+    app = tmp_path / "app.py"
+    app.write_text(FLOOD)
+    server = serve(app, workers=2)
+    with Listeners(server.address, FOLLOWERS, "/events") as listeners, Prober(server.address, "/soon") as prober:
+        server.until_parked(FOLLOWERS)
+        before = server.resident_bytes
+        assert server.post(f"/flood/{MESSAGES}").text == "published"
+        most_put_off = FOLLOWERS * MESSAGES - sum(map(len, listeners.told()))
+        until("all are told", lambda: listeners.have_all(MESSAGES - 1), 120)
+        told = listeners.told()
+    assert all(numbers == list(range(MESSAGES)) for numbers in told), "each once and in order"
+    assert most_put_off < FOLLOWERS * MESSAGES / 2, "whoever publishes was held back meanwhile"
+    assert prober.slowest < 2, "without a bound it is as long as the flood"
+    assert server.resident_bytes - before < 20 << 20
+    server.until_zero()
+
+
+FOLLOWERS, MESSAGES = 500, 1_000
+
+FLOOD = """
+from parkade import App, after, channel
+
+app = App()
+
+@app.get("/events")
+def events():
+    return channel("flood").stream()
+
+@app.get("/soon")
+def soon():
+    return after(0.01, "soon")
+
+@app.post("/flood/{count:int}")
+def flood(count: int) -> str:
+    for number in range(count):
+        channel("flood").publish(str(number))
+    return "published"
+"""
 
 
 @pytest.mark.promise(7)
