@@ -302,11 +302,12 @@ def test_the_idle_run_their_hooks_whatever_is_still_at_work(
     app.write_text(HOOKS)
     server = serve(app, environment=kind, workers=2, job_workers=1, grace="10m")
     idle = {worker["pid"] for worker in server.ready(2, 1).status()["workers"]}
+    client = None
     if busy == "job":
         assert server.post("/job").status == 204
         working = server.until(lambda status: status["jobs"]["running"] == 1)["workers"]
     else:
-        server.connect().ask("GET", "/doze")
+        client = server.connect().ask("GET", "/doze")
         working = server.until_running(1)["workers"]
     idle -= {worker["pid"] for worker in working if worker["held"]}
     assert len(idle) == 2
@@ -316,6 +317,7 @@ def test_the_idle_run_their_hooks_whatever_is_still_at_work(
         until("it has ended", lambda pid=pid: not processes.is_alive(pid))
     assert server.process.poll() is None, "the other one goes on"
     server.signal(signal.SIGTERM)
+    assert client is None or client.answer().status == 503
     server.ended()
 
 
@@ -324,9 +326,10 @@ def test_those_that_are_idle_when_the_grace_is_over_run_their_hooks(serve: Serve
     app = tmp_path / "app.py"
     app.write_text(HOOKS)
     server = serve(app, environment=kind, workers=1, grace="500ms")
-    server.connect().ask("GET", "/request")
+    client = server.connect().ask("GET", "/request")
     server.until_parked(1)
     assert server.stop() == 0
+    assert client.answer().status == 503
     server.until_logged("grace was over")
     assert "stops" in server.log()
     assert "is killed" not in server.log()
