@@ -6,6 +6,9 @@ use std::time::Duration;
 /// milliseconds. Then: the rest is for the next turn, and whatever else is there goes between.
 pub const SHARE: Duration = Duration::from_millis(2);
 
+/// And answers that were put off: most of a turn when many are told the same, since the last of them waits for all the others.
+pub const ANSWERS_SHARE: Duration = Duration::from_millis(4);
+
 /// A turn that takes longer is counted and told: something in it is not cut up.
 pub const TURN_LONG: Duration = Duration::from_millis(10);
 

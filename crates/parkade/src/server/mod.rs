@@ -35,7 +35,7 @@ use crate::workers::{WorkerEvent, Workers};
 use client_text::ClientText;
 use exchange::{Exchanges, Kept};
 pub use jobs::Jobs;
-use limits::SHARE;
+use limits::{ANSWERS_SHARE, SHARE};
 use messages::Messages;
 use parkade_wire::Response;
 use publishing::HeldBack;
@@ -297,7 +297,7 @@ impl Server {
         self.workers.flush();
         if !self.put_off.is_empty() {
             self.did(Part::Sending, 1);
-            let count = self.go_on(Share::of(SHARE));
+            let count = self.go_on(Share::of(ANSWERS_SHARE));
             self.did(Part::Answers, count);
         }
         Ok(())
