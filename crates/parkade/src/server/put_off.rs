@@ -134,13 +134,12 @@ impl Server {
 
     fn has_to_wait(&self, effect: &Effect, count: usize) -> bool {
         let is_for_many = count > EFFECTS_AT_ONCE;
-        let is_due_for = |request: &RequestId| self.exchanges.has_put_off(*request);
+        // Every request passes here: what is nearly always false is asked first.
+        let is_due_for = |request: &RequestId| !self.put_off.is_empty() && self.exchanges.has_put_off(*request);
         match audience(effect) {
-            Audience::One(request) => !self.jobs.is_run(request) && (is_for_many || is_due_for(&request)),
+            Audience::One(request) => (is_for_many || is_due_for(&request)) && !self.jobs.is_run(request),
             Audience::Many(requests) => {
-                is_for_many
-                    || requests.len() > EFFECTS_AT_ONCE
-                    || !self.put_off.is_empty() && requests.iter().any(is_due_for)
+                is_for_many || requests.len() > EFFECTS_AT_ONCE || requests.iter().any(is_due_for)
             }
             Audience::Afterwards => !self.put_off.is_empty(),
             Audience::Now => false,
