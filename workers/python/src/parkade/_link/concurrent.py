@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import partial
+from types import CoroutineType
 from typing import TypeVar, cast
 
 import msgspec
@@ -255,7 +256,9 @@ class Concurrent(asyncio.Protocol):
                 pass  # DRAIN changes nothing here
 
     def _begin(self, stream: int, answer: Answer | Coming | Plain | Deferred) -> None:
-        if type(answer) is Plain:
+        if type(answer) is CoroutineType:  # nearly always
+            self._runners.add(stream, answer)
+        elif type(answer) is Plain:
             cast(Beside, self._beside).add(stream, answer.run)
         elif type(answer) is Deferred:
             self._defer(stream, answer.begin, answer.occupies)

@@ -7,7 +7,6 @@ import contextlib
 import os
 import select
 import threading
-from collections import deque
 from typing import Protocol
 
 
@@ -36,7 +35,7 @@ class Outlet:
         self._loop = loop
         self._owner = owner
         self._descriptor: int | None = None  # None: it is not open yet, or no more; what is put is kept, or lost
-        self._queue: deque[bytes] = deque()
+        self._queue: list[bytes] = []
         self.put = self._queue.append
         """Puts whole frames behind all that were put before. Any thread may call it."""
         self._rest: bytes | memoryview = b""  # of an entry that did not fit
@@ -107,7 +106,7 @@ class Outlet:
             return True
         queue = self._queue
         while self._rest or queue:
-            data = self._rest or (queue.popleft() if len(queue) == 1 else b"".join(_taken(queue)))
+            data = self._rest or b"".join(_take_all(queue))
             try:
                 sent = os.write(self._descriptor, data)
             except BlockingIOError:
@@ -128,7 +127,8 @@ class Outlet:
             self._loop.call_soon_threadsafe(self._owner.pipe_is_lost)
 
 
-def _taken(queue: deque[bytes]) -> list[bytes]:
-    """All that is there now; others may add to it meanwhile."""
-    take = queue.popleft
-    return [take() for _ in range(len(queue))]
+def _take_all(queue: list[bytes]) -> list[bytes]:
+    """Takes what is there now; others may add to it meanwhile, and what they add stays."""
+    taken = queue[:]
+    del queue[: len(taken)]
+    return taken
