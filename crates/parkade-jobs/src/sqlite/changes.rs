@@ -2,9 +2,9 @@
 
 use rusqlite::{OptionalExtension, Result, params};
 
-use super::enqueue::rank;
-use super::ledger::Ledger;
-use super::{chores, schema};
+use super::ready_index::ReadyIndex;
+use super::schema::{self, rank::rank};
+use super::tables::Tables;
 use crate::{JobId, State};
 
 struct Found {
@@ -17,54 +17,54 @@ struct Found {
 
 impl Found {
     /// It is no longer ready, if it was.
-    fn leave(&self, ledger: &mut Ledger) {
+    fn leave(&self, ready: &mut ReadyIndex) {
         if self.state == State::Ready {
-            ledger.lanes.withdraw(&self.queue, self.priority, (self.rank, self.job));
+            ready.withdraw(&self.queue, self.priority, (self.rank, self.job));
         }
     }
 }
 
 /// Whether this has done it: not to one that runs, has ended or is none.
-pub fn cancel(ledger: &mut Ledger, id: JobId) -> Result<bool> {
+pub fn cancel(tables: &mut Tables, id: JobId) -> Result<bool> {
     let waits = |state| matches!(state, State::Scheduled | State::Ready | State::Unknown);
-    let Some(found) = look(ledger, id)?.filter(|found| waits(found.state)) else { return Ok(false) };
+    let Some(found) = look(tables, id)?.filter(|found| waits(found.state)) else { return Ok(false) };
     let text = "UPDATE jobs SET state = 5, ended = ?2 WHERE job = ?1";
-    ledger.connection.prepare_cached(text)?.execute(params![found.job, ledger.now.0])?;
-    found.leave(ledger);
-    ledger.tally.moved(&found.queue, Some(found.state), Some(State::Cancelled));
+    tables.connection.prepare_cached(text)?.execute(params![found.job, tables.now.0])?;
+    found.leave(&mut tables.ready);
+    tables.counters.moved(&found.queue, Some(found.state), Some(State::Cancelled));
     Ok(true)
 }
 
 /// Whether this has done it: not to one that waits or runs, and not where another with its key does.
-pub fn retry(ledger: &mut Ledger, id: JobId) -> Result<bool> {
+pub fn retry(tables: &mut Tables, id: JobId) -> Result<bool> {
     let is_over = |state| matches!(state, State::Dead | State::Cancelled | State::Completed | State::Unknown);
-    let Some(found) = look(ledger, id)?.filter(|found| is_over(found.state)) else { return Ok(false) };
+    let Some(found) = look(tables, id)?.filter(|found| is_over(found.state)) else { return Ok(false) };
     let text = "UPDATE OR IGNORE jobs SET state = 1, attempt = 0, due = NULL, started = NULL, ended = NULL, \
                 error = NULL, result = NULL, rank = ?2 WHERE job = ?1";
-    let rank = rank(ledger.now, found.priority);
-    if ledger.connection.prepare_cached(text)?.execute(params![found.job, rank])? == 0 {
+    let rank = rank(tables.now, found.priority);
+    if tables.connection.prepare_cached(text)?.execute(params![found.job, rank])? == 0 {
         return Ok(false);
     }
-    ledger.lanes.offer(&found.queue, found.priority, (rank, found.job));
-    ledger.tally.moved(&found.queue, Some(found.state), Some(State::Ready));
+    tables.ready.offer(&found.queue, found.priority, (rank, found.job));
+    tables.counters.moved(&found.queue, Some(found.state), Some(State::Ready));
     Ok(true)
 }
 
 /// Whether this has done it: not to one that runs or is none.
-pub fn drop(ledger: &mut Ledger, id: JobId) -> Result<bool> {
-    let Some(found) = look(ledger, id)?.filter(|found| found.state != State::Running) else { return Ok(false) };
-    chores::forget(ledger, found.job)?;
-    found.leave(ledger);
-    ledger.tally.moved(&found.queue, Some(found.state), None);
+pub fn drop(tables: &mut Tables, id: JobId) -> Result<bool> {
+    let Some(found) = look(tables, id)?.filter(|found| found.state != State::Running) else { return Ok(false) };
+    tables.forget(found.job)?;
+    found.leave(&mut tables.ready);
+    tables.counters.moved(&found.queue, Some(found.state), None);
     Ok(true)
 }
 
-fn look(ledger: &Ledger, id: JobId) -> Result<Option<Found>> {
+fn look(tables: &Tables, id: JobId) -> Result<Option<Found>> {
     let text = "SELECT job, queue, priority, rank, state FROM jobs WHERE id = ?";
-    let found = ledger.connection.prepare_cached(text)?.query_row([id.bytes()], |row| {
+    let found = tables.connection.prepare_cached(text)?.query_row([id.bytes()], |row| {
         let job = row.get(0)?;
         let written = schema::state(row.get(4)?).ok_or(rusqlite::Error::InvalidQuery)?;
-        let state = if ledger.running.has(job) { State::Running } else { written };
+        let state = if tables.running.has(job) { State::Running } else { written };
         Ok(Found { job, queue: row.get(1)?, priority: row.get(2)?, rank: row.get(3)?, state })
     });
     found.optional()

@@ -7,46 +7,46 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
-use super::enqueue::rank;
-use super::lanes::{Head, Lane, Lanes};
-use super::ledger::Ledger;
 use super::limits::{CLAIM_BYTES_MAX, CLAIM_COUNT_MAX, PROMOTED_COUNT_MAX};
+use super::ready_index::{Head, ReadyIndex, ReadyList};
 use super::running::{Run, Running};
+use super::schema::rank::rank;
+use super::tables::Tables;
 use crate::{Allowance, Claimed, JobId, Reply, State, Tag, Wall};
 
-pub fn claim(ledger: &mut Ledger, tag: Tag, count: u32, limited: &[Allowance]) -> Result<Reply> {
-    promote(ledger)?;
+pub fn claim(tables: &mut Tables, tag: Tag, count: u32, limited: &[Allowance]) -> Result<Reply> {
+    promote(tables)?;
     let count = count.min(CLAIM_COUNT_MAX) as usize;
     let mut jobs = Vec::new();
     let mut runs = Vec::new();
     let mut bytes = 0;
-    let mut merge = Merge::begin(&ledger.connection, &ledger.running, &mut ledger.lanes, count, limited)?;
+    let mut merge = Merge::begin(&tables.connection, &tables.running, &mut tables.ready, count, limited)?;
     while jobs.len() < count && bytes < CLAIM_BYTES_MAX {
         let Some(place) = merge.next()? else { break };
-        let claimed = read(&ledger.connection, &place)?;
+        let claimed = read(&tables.connection, &place)?;
         bytes += claimed.arguments.len();
         let Place { queue, priority, head: (rank, job) } = place;
-        runs.push(Run { id: claimed.id, job, queue, priority, rank, attempt: claimed.attempt, started: ledger.now });
+        runs.push(Run { id: claimed.id, job, queue, priority, rank, attempt: claimed.attempt, started: tables.now });
         jobs.push(claimed);
     }
     let more = merge.has_more();
-    ledger.lanes.sweep();
+    tables.ready.sweep();
     for run in &runs {
-        ledger.tally.moved(&run.queue, Some(State::Ready), Some(State::Running));
+        tables.counters.moved(&run.queue, Some(State::Ready), Some(State::Running));
     }
-    ledger.running.begin(runs);
-    Ok(Reply::Claimed { tag, jobs, more, next: next_due(ledger)? })
+    tables.running.begin(runs);
+    Ok(Reply::Claimed { tag, jobs, more, next: next_due(tables)? })
 }
 
 /// Those that are due become ready, as of the moment at which they were.
-fn promote(ledger: &mut Ledger) -> Result<()> {
-    if ledger.tally.total(State::Scheduled) == 0 {
+fn promote(tables: &mut Tables) -> Result<()> {
+    if tables.counters.total(State::Scheduled) == 0 {
         return Ok(());
     }
     let due: Vec<(i64, Box<str>, i16, i64)> = {
         let text = "SELECT job, queue, priority, due FROM jobs INDEXED BY jobs_scheduled WHERE state = 0 AND due <= ? ORDER BY due, job LIMIT ?";
-        let mut statement = ledger.connection.prepare_cached(text)?;
-        let rows = statement.query_map(params![ledger.now.0, PROMOTED_COUNT_MAX], |row| {
+        let mut statement = tables.connection.prepare_cached(text)?;
+        let rows = statement.query_map(params![tables.now.0, PROMOTED_COUNT_MAX], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
         })?;
         rows.collect::<Result<_>>()?
@@ -54,19 +54,19 @@ fn promote(ledger: &mut Ledger) -> Result<()> {
     for (job, queue, priority, due) in due {
         let rank = rank(Wall(due), priority);
         let text = "UPDATE jobs SET state = 1, rank = ? WHERE job = ?";
-        ledger.connection.prepare_cached(text)?.execute([rank, job])?;
-        ledger.lanes.offer(&queue, priority, (rank, job));
-        ledger.tally.moved(&queue, Some(State::Scheduled), Some(State::Ready));
+        tables.connection.prepare_cached(text)?.execute([rank, job])?;
+        tables.ready.offer(&queue, priority, (rank, job));
+        tables.counters.moved(&queue, Some(State::Scheduled), Some(State::Ready));
     }
     Ok(())
 }
 
-fn next_due(ledger: &Ledger) -> Result<Option<Wall>> {
-    if ledger.tally.total(State::Scheduled) == 0 {
+fn next_due(tables: &Tables) -> Result<Option<Wall>> {
+    if tables.counters.total(State::Scheduled) == 0 {
         return Ok(None);
     }
     let text = "SELECT due FROM jobs INDEXED BY jobs_scheduled WHERE state = 0 ORDER BY due LIMIT 1";
-    ledger.connection.prepare_cached(text)?.query_row([], |row| row.get(0).map(Wall)).optional()
+    tables.connection.prepare_cached(text)?.query_row([], |row| row.get(0).map(Wall)).optional()
 }
 
 /// Where a ready job stands.
@@ -93,14 +93,14 @@ struct Open<'a> {
     /// Its place among those that are allowed.
     number: usize,
     priority: i16,
-    lane: &'a mut Lane,
+    lane: &'a mut ReadyList,
 }
 
 impl<'a> Merge<'a> {
     fn begin(
         connection: &'a Connection,
         running: &'a Running,
-        lanes: &'a mut Lanes,
+        lanes: &'a mut ReadyIndex,
         count: usize,
         limited: &[Allowance],
     ) -> Result<Self> {
@@ -113,7 +113,8 @@ impl<'a> Merge<'a> {
             if allowed > 0 {
                 let number = merge.allowed.len();
                 merge.allowed.push(allowed);
-                let open = |(priority, lane): (&i16, &'a mut Lane)| Open { queue, number, priority: *priority, lane };
+                let open =
+                    |(priority, lane): (&i16, &'a mut ReadyList)| Open { queue, number, priority: *priority, lane };
                 merge.lanes.extend(lanes.iter_mut().map(open));
             }
         }

@@ -2,18 +2,18 @@
 
 use rusqlite::{Result, named_params};
 
-use super::enqueue::rank;
-use super::ledger::Ledger;
 use super::running::Run;
 use super::schema::number;
+use super::schema::rank::rank;
+use super::tables::Tables;
 use crate::{Ended, Ending, JobId, Reply, State, Tag, Verdict};
 
-pub fn end(ledger: &mut Ledger, tag: Tag, job: JobId, attempt: u32, verdict: &Verdict) -> Result<Reply> {
-    let Some(run) = ledger.running.end(job, attempt) else {
+pub fn end(tables: &mut Tables, tag: Tag, job: JobId, attempt: u32, verdict: &Verdict) -> Result<Reply> {
+    let Some(run) = tables.running.end(job, attempt) else {
         return Ok(Reply::AttemptEnded { tag, ended: None, is_stale: true, due: None });
     };
-    let state = apply(ledger, &run, verdict)?;
-    ledger.tally.moved(&run.queue, Some(State::Running), Some(state));
+    let state = apply(tables, &run, verdict)?;
+    tables.counters.moved(&run.queue, Some(State::Running), Some(state));
     let ending = match verdict {
         Verdict::Completed { result } => Some(Ending::Completed { result: result.clone() }),
         Verdict::Dead { error } => Some(Ending::Dead { error: error.clone() }),
@@ -25,43 +25,43 @@ pub fn end(ledger: &mut Ledger, tag: Tag, job: JobId, attempt: u32, verdict: &Ve
 }
 
 /// Where the job is now.
-fn apply(ledger: &mut Ledger, run: &Run, verdict: &Verdict) -> Result<State> {
+fn apply(tables: &mut Tables, run: &Run, verdict: &Verdict) -> Result<State> {
     match verdict {
-        Verdict::Completed { result } => over(ledger, run, State::Completed, Some(result), None),
-        Verdict::Dead { error } => over(ledger, run, State::Dead, None, Some(error)),
-        Verdict::Cancelled => over(ledger, run, State::Cancelled, None, None),
+        Verdict::Completed { result } => over(tables, run, State::Completed, Some(result), None),
+        Verdict::Dead { error } => over(tables, run, State::Dead, None, Some(error)),
+        Verdict::Cancelled => over(tables, run, State::Cancelled, None, None),
         Verdict::Unknown => {
             // Nothing has run: it does not count.
             let run = Run { attempt: run.attempt - 1, ..run.clone() };
-            over(ledger, &run, State::Unknown, None, None)
+            over(tables, &run, State::Unknown, None, None)
         }
         Verdict::Retry { due, error } => {
-            let state = if *due > ledger.now { State::Scheduled } else { State::Ready };
-            let rank = rank((*due).max(ledger.now), run.priority);
+            let state = if *due > tables.now { State::Scheduled } else { State::Ready };
+            let rank = rank((*due).max(tables.now), run.priority);
             let text = "UPDATE jobs SET state = :state, due = :due, rank = :rank, attempt = :attempt, started = :started, error = :error \
                         WHERE job = :job";
-            ledger.connection.prepare_cached(text)?.execute(named_params! {
+            tables.connection.prepare_cached(text)?.execute(named_params! {
                 ":state": number(state), ":due": due.0, ":rank": rank, ":attempt": run.attempt, ":started": run.started.0,
                 ":error": error, ":job": run.job,
             })?;
             if state == State::Ready {
-                ledger.lanes.offer(&run.queue, run.priority, (rank, run.job));
+                tables.ready.offer(&run.queue, run.priority, (rank, run.job));
             }
             Ok(state)
         }
         Verdict::HandedBack => {
             let text = "UPDATE jobs SET started = ? WHERE job = ?";
-            ledger.connection.prepare_cached(text)?.execute((run.started.0, run.job))?;
-            ledger.lanes.offer(&run.queue, run.priority, (run.rank, run.job));
+            tables.connection.prepare_cached(text)?.execute((run.started.0, run.job))?;
+            tables.ready.offer(&run.queue, run.priority, (run.rank, run.job));
             Ok(State::Ready)
         }
     }
 }
 
 /// Nothing runs it any more by itself. An error of an earlier attempt stays.
-fn over(ledger: &Ledger, run: &Run, state: State, result: Option<&[u8]>, error: Option<&str>) -> Result<State> {
+fn over(tables: &Tables, run: &Run, state: State, result: Option<&[u8]>, error: Option<&str>) -> Result<State> {
     let text = "UPDATE jobs SET state = ?1, attempt = ?2, started = ?3, ended = ?4, error = ifnull(?5, error), result = ?6 WHERE job = ?7";
-    let values = (number(state), run.attempt, run.started.0, ledger.now.0, error, result, run.job);
-    ledger.connection.prepare_cached(text)?.execute(values)?;
+    let values = (number(state), run.attempt, run.started.0, tables.now.0, error, result, run.job);
+    tables.connection.prepare_cached(text)?.execute(values)?;
     Ok(state)
 }

@@ -1,40 +1,38 @@
 //! Jobs come in.
 
-use rusqlite::{OptionalExtension, Result, params};
+use rusqlite::{Connection, OptionalExtension, Result, params};
 
-use super::ledger::Ledger;
 use super::limits::ARGUMENTS_BESIDE_BYTES_MAX;
 use super::schema::number;
+use super::schema::rank::rank;
+use super::tables::Tables;
 use crate::{JobId, NewJob, Reply, State, Tag, Wall};
 
-/// Half a minute of waiting is worth a step of priority.
-pub const STEP_MS: i64 = 30_000;
-
-pub fn enqueue(ledger: &mut Ledger, tag: Tag, new: &NewJob) -> Result<Reply> {
-    let (job, due) = put(ledger, new)?;
+pub fn enqueue(tables: &mut Tables, tag: Tag, new: &NewJob) -> Result<Reply> {
+    let (job, due) = put(tables, new)?;
     Ok(Reply::Enqueued { tag, job, due })
 }
 
 /// Whether this has done it.
-pub fn recur(ledger: &mut Ledger, name: &str, due: Wall, new: Option<&NewJob>) -> Result<bool> {
+pub fn recur(tables: &mut Tables, name: &str, due: Wall, new: Option<&NewJob>) -> Result<bool> {
     let text = "INSERT INTO schedules (name, last) VALUES (?, ?) \
                 ON CONFLICT (name) DO UPDATE SET last = excluded.last WHERE excluded.last > last";
-    let is_new = ledger.connection.prepare_cached(text)?.execute(params![name, due.0])? > 0;
+    let is_new = tables.connection.prepare_cached(text)?.execute(params![name, due.0])? > 0;
     if let (true, Some(new)) = (is_new, new) {
-        put(ledger, new)?;
+        put(tables, new)?;
     }
     Ok(is_new)
 }
 
 /// The id that it has, and when it will be ready if it is not.
-fn put(ledger: &mut Ledger, new: &NewJob) -> Result<(JobId, Option<Wall>)> {
-    let due = new.due.filter(|due| *due > ledger.now);
+fn put(tables: &mut Tables, new: &NewJob) -> Result<(JobId, Option<Wall>)> {
+    let due = new.due.filter(|due| *due > tables.now);
     let state = if due.is_some() { State::Scheduled } else { State::Ready };
-    let rank = rank(due.unwrap_or(ledger.now), new.priority);
+    let rank = rank(due.unwrap_or(tables.now), new.priority);
     let is_beside = new.arguments.len() <= ARGUMENTS_BESIDE_BYTES_MAX;
     let text = "INSERT INTO jobs (id, name, queue, state, priority, attempt, rank, due, enqueued, key, arguments) \
                 VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING";
-    let inserted = ledger.connection.prepare_cached(text)?.execute(params![
+    let inserted = tables.connection.prepare_cached(text)?.execute(params![
         new.id.bytes(),
         new.name,
         new.queue,
@@ -42,27 +40,27 @@ fn put(ledger: &mut Ledger, new: &NewJob) -> Result<(JobId, Option<Wall>)> {
         new.priority,
         rank,
         new.due.map(|due| due.0),
-        ledger.now.0,
+        tables.now.0,
         new.key,
         is_beside.then_some(&*new.arguments),
     ])?;
     if inserted == 0 {
-        return there(ledger, new);
+        return there(&tables.connection, new);
     }
-    let job = ledger.connection.last_insert_rowid();
+    let job = tables.connection.last_insert_rowid();
     if !is_beside {
         let text = "INSERT INTO bodies (job, arguments) VALUES (?, ?)";
-        ledger.connection.prepare_cached(text)?.execute(params![job, &*new.arguments])?;
+        tables.connection.prepare_cached(text)?.execute(params![job, &*new.arguments])?;
     }
     if state == State::Ready {
-        ledger.lanes.offer(&new.queue, new.priority, (rank, job));
+        tables.ready.offer(&new.queue, new.priority, (rank, job));
     }
-    ledger.tally.moved(&new.queue, None, Some(state));
+    tables.counters.moved(&new.queue, None, Some(state));
     Ok((new.id, due))
 }
 
 /// The one that is there already: itself, enqueued a second time, or the one with its key.
-fn there(ledger: &Ledger, new: &NewJob) -> Result<(JobId, Option<Wall>)> {
+fn there(connection: &Connection, new: &NewJob) -> Result<(JobId, Option<Wall>)> {
     let by_id = "SELECT id, state, due FROM jobs WHERE id = ?";
     let by_key = "SELECT id, state, due FROM jobs WHERE name = ? AND key = ? AND state < 4";
     let found = |row: &rusqlite::Row<'_>| {
@@ -70,12 +68,8 @@ fn there(ledger: &Ledger, new: &NewJob) -> Result<(JobId, Option<Wall>)> {
         let is_scheduled = row.get::<_, u8>(1)? == number(State::Scheduled);
         Ok((JobId::from_bytes(row.get(0)?), due.filter(|_| is_scheduled).map(Wall)))
     };
-    match ledger.connection.prepare_cached(by_id)?.query_row([new.id.bytes()], found).optional()? {
+    match connection.prepare_cached(by_id)?.query_row([new.id.bytes()], found).optional()? {
         Some(found) => Ok(found),
-        None => ledger.connection.prepare_cached(by_key)?.query_row(params![new.name, new.key], found),
+        None => connection.prepare_cached(by_key)?.query_row(params![new.name, new.key], found),
     }
-}
-
-pub fn rank(ready: Wall, priority: i16) -> i64 {
-    ready.0.saturating_sub(i64::from(priority) * STEP_MS)
 }

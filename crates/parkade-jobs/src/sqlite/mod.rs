@@ -3,33 +3,36 @@
 //! | question | where |
 //! |---|---|
 //! | what the owner can ask, and how a store is set up | `store`, `options` |
-//! | what was submitted and what is answered | `board` |
+//! | what was submitted and what is answered | `mailbox` |
 //! | how a file is opened, and which are refused | `open`, `schema` |
-//! | one thread carries it out, a batch in a transaction | `thread`, `ledger` |
+//! | in which order ready jobs are claimed | `schema/rank` |
+//! | one thread carries it out, a batch in a transaction | `thread`, `job_db` |
+//! | what a command works on | `tables` |
 //! | what each command does | `enqueue`, `claim`, `end`, `changes`, `reading` |
-//! | what is done beside it, a little at a time | `chores` |
+//! | periodic maintenance, a little in each transaction | `maintenance` |
 //! | which jobs run | `running` |
-//! | which are claimed next | `lanes` |
-//! | how many jobs there are of each kind | `tally` |
+//! | which are claimed next | `ready_index` |
+//! | how many jobs there are of each kind | `counters` |
 //! | SQLite's errors in words for people | `faults` |
 
-mod board;
 mod changes;
-mod chores;
 mod claim;
+mod counters;
 mod end;
 mod enqueue;
 mod faults;
-mod lanes;
-mod ledger;
+mod job_db;
 mod limits;
+mod mailbox;
+mod maintenance;
 mod open;
 mod options;
 mod reading;
+mod ready_index;
 mod running;
 mod schema;
 mod store;
-mod tally;
+mod tables;
 mod thread;
 
 pub use open::OpenError;

@@ -1,49 +1,49 @@
 //! What people and programs look at.
 
 use bytes::Bytes;
-use rusqlite::{OptionalExtension, Result, Row, params};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::claim;
-use super::enqueue::STEP_MS;
-use super::ledger::Ledger;
+use super::counters::Counters;
 use super::limits::{LISTED_COUNT_MAX, SCANNED_COUNT_MAX, SORTED_COUNT_MAX};
-use super::running::Run;
-use super::schema;
+use super::running::{Run, Running};
+use super::schema::{self, rank::ready_since};
+use super::tables::Tables;
 use crate::{Counts, Filter, Job, JobId, Schedule, State, Wall};
 
 const COLUMNS: &str =
     "job, id, name, queue, key, priority, state, attempt, enqueued, due, started, ended, error, arguments, result";
 
-pub fn find(ledger: &Ledger, id: JobId) -> Result<Option<Box<Job>>> {
+pub fn find(tables: &Tables, id: JobId) -> Result<Option<Box<Job>>> {
     let text = format!("SELECT {COLUMNS} FROM jobs WHERE id = ?");
-    let mut statement = ledger.connection.prepare_cached(&text)?;
+    let mut statement = tables.connection.prepare_cached(&text)?;
     let found = statement.query_row([id.bytes()], |row| {
         let bytes =
             |index| -> Result<Option<Bytes>> { Ok(row.get_ref(index)?.as_blob_or_null()?.map(Bytes::copy_from_slice)) };
-        Ok((row.get(0)?, read(ledger, row)?, bytes(13)?, bytes(14)?))
+        Ok((row.get(0)?, read(&tables.running, row)?, bytes(13)?, bytes(14)?))
     });
     let Some((row, job, arguments, result)) = found.optional()? else { return Ok(None) };
-    let arguments = arguments.map_or_else(|| claim::body(&ledger.connection, row), Ok)?;
+    let arguments = arguments.map_or_else(|| claim::body(&tables.connection, row), Ok)?;
     Ok(Some(Box::new(Job { arguments, result, ..job })))
 }
 
 /// Newest first, without arguments and results.
-pub fn list(ledger: &Ledger, filter: &Filter) -> Result<Vec<Job>> {
+pub fn list(tables: &Tables, filter: &Filter) -> Result<Vec<Job>> {
     let count = filter.count.min(LISTED_COUNT_MAX) as usize;
     if filter.state == Some(State::Running) {
-        return list_running(ledger, filter, count);
+        return list_running(tables, filter, count);
     }
     let text = format!(
         "{} AND (?1 IS NULL OR name = ?1) AND (?2 IS NULL OR queue = ?2) ORDER BY job DESC",
-        candidates(ledger, filter)
+        candidates(&tables.counters, filter)
     );
-    let mut statement = ledger.connection.prepare_cached(&text)?;
+    let mut statement = tables.connection.prepare_cached(&text)?;
     let mut rows = statement.query(params![filter.name, filter.queue])?;
     let mut jobs = Vec::new();
     while jobs.len() < count
         && let Some(row) = rows.next()?
     {
-        let job = read(ledger, row)?;
+        let job = read(&tables.running, row)?;
         if filter.state.is_none_or(|state| state == job.state) {
             jobs.push(job);
         }
@@ -51,18 +51,19 @@ pub fn list(ledger: &Ledger, filter: &Filter) -> Result<Vec<Job>> {
     Ok(jobs)
 }
 
-fn list_running(ledger: &Ledger, filter: &Filter, count: usize) -> Result<Vec<Job>> {
+fn list_running(tables: &Tables, filter: &Filter, count: usize) -> Result<Vec<Job>> {
     let text = format!("SELECT {COLUMNS} FROM jobs WHERE job = ?1 AND (?2 IS NULL OR name = ?2)");
-    let mut statement = ledger.connection.prepare_cached(&text)?;
+    let mut statement = tables.connection.prepare_cached(&text)?;
     let of_queue = |run: &&Run| filter.queue.as_ref().is_none_or(|queue| **queue == *run.queue);
-    let runs = ledger.running.each().rev().filter(of_queue).take(SCANNED_COUNT_MAX as usize);
-    let jobs = runs.map(|run| statement.query_row(params![run.job, filter.name], |row| read(ledger, row)).optional());
+    let runs = tables.running.each().rev().filter(of_queue).take(SCANNED_COUNT_MAX as usize);
+    let jobs =
+        runs.map(|run| statement.query_row(params![run.job, filter.name], |row| read(&tables.running, row)).optional());
     jobs.filter_map(Result::transpose).take(count).collect()
 }
 
 /// Of a state with few jobs all, by its index; else the newest of all, so that no list takes long.
-fn candidates(ledger: &Ledger, filter: &Filter) -> String {
-    let total = |state| ledger.tally.total(state);
+fn candidates(counters: &Counters, filter: &Filter) -> String {
+    let total = |state| counters.total(state);
     let written = |state| total(state) + if state == State::Ready { total(State::Running) } else { 0 };
     let of_state = |state| format!("state = {}", schema::number(state));
     match filter.state {
@@ -76,9 +77,9 @@ fn candidates(ledger: &Ledger, filter: &Filter) -> String {
     }
 }
 
-pub fn count(ledger: &mut Ledger) -> Result<Counts> {
-    let oldest = oldest(ledger)?;
-    let total = |state| ledger.tally.total(state);
+pub fn count(tables: &mut Tables) -> Result<Counts> {
+    let oldest = oldest(tables)?;
+    let total = |state| tables.counters.total(state);
     Ok(Counts {
         scheduled: total(State::Scheduled),
         ready: total(State::Ready),
@@ -88,18 +89,18 @@ pub fn count(ledger: &mut Ledger) -> Result<Counts> {
         cancelled: total(State::Cancelled),
         unknown: total(State::Unknown),
         oldest_ready: oldest,
-        queues: ledger.tally.depths(),
+        queues: tables.counters.depths(),
     })
 }
 
 /// In a lane the first is the oldest.
-fn oldest(ledger: &mut Ledger) -> Result<Option<Wall>> {
-    ledger.lanes.read(&ledger.connection)?;
+fn oldest(tables: &mut Tables) -> Result<Option<Wall>> {
+    tables.ready.read(&tables.connection)?;
     let mut oldest = None;
-    for (queue, lanes) in ledger.lanes.each() {
+    for (queue, lanes) in tables.ready.each() {
         for (priority, lane) in lanes {
-            if let Some((rank, _)) = lane.first(&ledger.connection, &ledger.running, (queue, *priority), 1)? {
-                let ready = Wall(rank + i64::from(*priority) * STEP_MS);
+            if let Some((rank, _)) = lane.first(&tables.connection, &tables.running, (queue, *priority), 1)? {
+                let ready = ready_since(rank, *priority);
                 oldest = Some(oldest.map_or(ready, |oldest: Wall| oldest.min(ready)));
             }
         }
@@ -107,13 +108,13 @@ fn oldest(ledger: &mut Ledger) -> Result<Option<Wall>> {
     Ok(oldest)
 }
 
-pub fn schedules(ledger: &Ledger) -> Result<Vec<Schedule>> {
-    let mut statement = ledger.connection.prepare_cached("SELECT name, last FROM schedules ORDER BY name")?;
+pub fn schedules(connection: &Connection) -> Result<Vec<Schedule>> {
+    let mut statement = connection.prepare_cached("SELECT name, last FROM schedules ORDER BY name")?;
     statement.query_map([], |row| Ok(Schedule { name: row.get(0)?, last: Wall(row.get(1)?) }))?.collect()
 }
 
 /// Without its arguments and its result.
-fn read(ledger: &Ledger, row: &Row<'_>) -> Result<Job> {
+fn read(running: &Running, row: &Row<'_>) -> Result<Job> {
     let moment = |index| row.get::<_, Option<i64>>(index).map(|ms| ms.map(Wall));
     let job = Job {
         id: JobId::from_bytes(row.get(1)?),
@@ -131,7 +132,7 @@ fn read(ledger: &Ledger, row: &Row<'_>) -> Result<Job> {
         result: None,
         error: row.get(12)?,
     };
-    Ok(match ledger.running.of(row.get(0)?) {
+    Ok(match running.of(row.get(0)?) {
         Some(run) => Job { state: State::Running, attempt: run.attempt, started: Some(run.started), ..job },
         None => job,
     })

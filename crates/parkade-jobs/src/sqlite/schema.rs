@@ -1,5 +1,7 @@
 //! What the file holds, and how an older one becomes today's.
 
+pub mod rank;
+
 use rusqlite::{Connection, Result};
 
 use crate::State;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread::JoinHandle;
 
-use super::board::Shared;
-use super::ledger::Ledger;
+use super::job_db::JobDb;
+use super::mailbox::Mailbox;
 use super::open::{self, OpenError};
 use super::options::Options;
 use super::thread;
@@ -18,7 +18,7 @@ const FILE: &str = "jobs.db";
 pub struct SqliteStore {
     folder: PathBuf,
     options: Options,
-    shared: Arc<Shared>,
+    mailbox: Arc<Mailbox>,
     thread: Option<JoinHandle<()>>,
     opening: Option<Opening>,
 }
@@ -32,7 +32,7 @@ struct Opening {
 impl SqliteStore {
     /// Opens nothing yet. `wake` is called, from any thread, when [`turn`](Self::turn) or [`take_opened`](Self::take_opened) has something to tell.
     pub fn new(folder: PathBuf, options: Options, wake: Arc<dyn Fn() + Send + Sync>) -> Self {
-        Self { folder, options, shared: Arc::new(Shared::new(wake)), thread: None, opening: None }
+        Self { folder, options, mailbox: Arc::new(Mailbox::new(wake)), thread: None, opening: None }
     }
 
     /// Opens `jobs.db` in the folder, or makes it. Jobs that ran when the last server ended are ready again. Not called again once it is open; at
@@ -73,35 +73,35 @@ impl SqliteStore {
     }
 
     fn begin(&self) -> Result<Opening, OpenError> {
-        let (folder, options, shared) = (self.folder.clone(), self.options.clone(), Arc::clone(&self.shared));
+        let (folder, options, mailbox) = (self.folder.clone(), self.options.clone(), Arc::clone(&self.mailbox));
         let (tell, opened) = channel();
-        self.shared.begin_to_open();
+        self.mailbox.begin_to_open();
         let thread = std::thread::Builder::new()
             .name("jobs".to_owned())
             .spawn(move || {
-                let ledger = ledger(&folder, options);
-                let (told, ledger) = match ledger {
-                    Ok(ledger) => (Ok(()), Some(ledger)),
+                let job_db = job_db(&folder, options);
+                let (told, job_db) = match job_db {
+                    Ok(job_db) => (Ok(()), Some(job_db)),
                     Err(error) => (Err(error), None),
                 };
                 match &told {
-                    Ok(()) => shared.open(),
-                    Err(error) => shared.stay_shut(&error.fault()),
+                    Ok(()) => mailbox.open(),
+                    Err(error) => mailbox.stay_shut(&error.fault()),
                 }
                 let is_heard = tell.send(told).is_ok();
-                shared.wake();
-                if let Some(mut ledger) = ledger.filter(|_| is_heard) {
-                    thread::run(&shared, &mut ledger);
+                mailbox.wake();
+                if let Some(mut job_db) = job_db.filter(|_| is_heard) {
+                    thread::run(&mailbox, &mut job_db);
                 }
             })
             .map_err(|error| self.unreachable(format!("no thread can be started: {error}")))
-            .inspect_err(|error| self.shared.stay_shut(&error.fault()))?;
+            .inspect_err(|error| self.mailbox.stay_shut(&error.fault()))?;
         Ok(Opening { thread, opened })
     }
 
     fn panicked(&self) -> OpenError {
         let error = self.unreachable("its thread has panicked: this is a bug".to_owned());
-        self.shared.stay_shut(&error.fault());
+        self.mailbox.stay_shut(&error.fault());
         error
     }
 
@@ -111,19 +111,19 @@ impl SqliteStore {
 
     /// Every command is answered exactly once, in their order but for those that are refused at once.
     pub fn submit(&mut self, now: Wall, command: Command) {
-        self.shared.submit(&self.options, (now, command));
+        self.mailbox.submit(&self.options, (now, command));
     }
 
     /// Takes what has been answered since the last time.
     pub fn turn(&mut self, replies: &mut Vec<Reply>) {
-        self.shared.take(replies);
+        self.mailbox.take(replies);
     }
 
     /// Carries out what was submitted, and closes the file. Its answers can still be taken. A file that is not open yet is not waited for.
     pub fn end(&mut self) {
-        self.shared.end();
+        self.mailbox.end();
         if self.opening.take().is_some() {
-            self.shared.stay_shut(&Fault::Unavailable("it has ended: the server stops".into()));
+            self.mailbox.stay_shut(&Fault::Unavailable("it has ended: the server stops".into()));
         }
         if let Some(thread) = self.thread.take() {
             // It catches its own panics.
@@ -138,7 +138,7 @@ impl Drop for SqliteStore {
     }
 }
 
-fn ledger(folder: &Path, options: Options) -> Result<Ledger, OpenError> {
+fn job_db(folder: &Path, options: Options) -> Result<JobDb, OpenError> {
     let connection = open::open(folder, &options)?;
-    Ledger::new(connection, options).map_err(|error| open::why(folder.join(FILE), &error))
+    JobDb::new(connection, options).map_err(|error| open::why(folder.join(FILE), &error))
 }

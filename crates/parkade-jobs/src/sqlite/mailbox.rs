@@ -9,15 +9,15 @@ use crate::{Command, Fault, Reply, Wall};
 
 pub type Submitted = (Wall, Command);
 
-pub struct Shared {
-    board: Mutex<Board>,
+pub struct Mailbox {
+    contents: Mutex<Contents>,
     /// Something was submitted, or it ends.
     bell: Condvar,
     wake: Arc<dyn Fn() + Send + Sync>,
 }
 
 #[derive(Default)]
-struct Board {
+struct Contents {
     submitted: VecDeque<Submitted>,
     /// Of what was submitted.
     payload_bytes: usize,
@@ -41,40 +41,40 @@ enum Phase {
 pub enum Task {
     Batch,
     /// Nothing was submitted, but there is something left to tidy.
-    Chores,
+    Maintenance,
     End,
 }
 
-impl Shared {
+impl Mailbox {
     pub fn new(wake: Arc<dyn Fn() + Send + Sync>) -> Self {
-        Self { board: Mutex::default(), bell: Condvar::new(), wake }
+        Self { contents: Mutex::default(), bell: Condvar::new(), wake }
     }
 
     pub fn begin_to_open(&self) {
-        let mut board = self.board();
-        if board.phase == Phase::Shut {
-            board.phase = Phase::Opening;
+        let mut contents = self.contents();
+        if contents.phase == Phase::Shut {
+            contents.phase = Phase::Opening;
         }
     }
 
     /// Unless it has been ended meanwhile.
     pub fn open(&self) {
-        let mut board = self.board();
-        if board.phase == Phase::Opening {
-            board.phase = Phase::Open;
+        let mut contents = self.contents();
+        if contents.phase == Phase::Opening {
+            contents.phase = Phase::Open;
         }
     }
 
     /// It could not be opened: what waited for that is refused.
     pub fn stay_shut(&self, fault: &Fault) {
-        let mut board = self.board();
-        if board.phase == Phase::Opening {
-            board.phase = Phase::Shut;
+        let mut contents = self.contents();
+        if contents.phase == Phase::Opening {
+            contents.phase = Phase::Shut;
         }
-        board.payload_bytes = 0;
-        let refused = std::mem::take(&mut board.submitted);
+        contents.payload_bytes = 0;
+        let refused = std::mem::take(&mut contents.submitted);
         let refused = refused.iter().map(|(_, command)| Reply::Refused { tag: command.tag(), fault: fault.clone() });
-        board.answered.extend(refused);
+        contents.answered.extend(refused);
     }
 
     pub fn wake(&self) {
@@ -82,72 +82,72 @@ impl Shared {
     }
 
     pub fn end(&self) {
-        self.board().phase = Phase::Ending;
+        self.contents().phase = Phase::Ending;
         self.bell.notify_all();
     }
 
     pub fn submit(&self, options: &Options, submitted: Submitted) {
-        let mut board = self.board();
-        match board.refusal(options, &submitted.1) {
+        let mut contents = self.contents();
+        match contents.refusal(options, &submitted.1) {
             None => {
-                board.payload_bytes += submitted.1.payload_bytes();
-                board.submitted.push_back(submitted);
+                contents.payload_bytes += submitted.1.payload_bytes();
+                contents.submitted.push_back(submitted);
                 // One who has not taken the last does not sleep.
-                if board.submitted.len() == 1 {
+                if contents.submitted.len() == 1 {
                     self.bell.notify_all();
                 }
             }
             Some(fault) => {
-                board.answered.push(Reply::Refused { tag: submitted.1.tag(), fault });
-                drop(board);
+                contents.answered.push(Reply::Refused { tag: submitted.1.tag(), fault });
+                drop(contents);
                 (self.wake)();
             }
         }
     }
 
     /// Adds what was submitted to the batch; waits while there is nothing to do.
-    pub fn next(&self, batch: &mut VecDeque<Submitted>, has_chores: bool) -> Task {
-        let mut board = self.board();
+    pub fn next(&self, batch: &mut VecDeque<Submitted>, needs_maintenance: bool) -> Task {
+        let mut contents = self.contents();
         loop {
-            board.hand_out(batch);
-            match board.phase {
+            contents.hand_out(batch);
+            match contents.phase {
                 _ if !batch.is_empty() => return Task::Batch,
                 Phase::Ending => return Task::End,
-                Phase::Open | Phase::Opening | Phase::Shut if has_chores => return Task::Chores,
-                Phase::Open | Phase::Opening | Phase::Shut => board = self.gather(board),
+                Phase::Open | Phase::Opening | Phase::Shut if needs_maintenance => return Task::Maintenance,
+                Phase::Open | Phase::Opening | Phase::Shut => contents = self.gather(contents),
             }
         }
     }
 
     /// Until there is something, and then a moment for what is submitted together with it: a transaction for the first alone would make all the
     /// others wait for its `fsync`.
-    fn gather<'a>(&self, board: MutexGuard<'a, Board>) -> MutexGuard<'a, Board> {
-        let board = self.bell.wait(board).unwrap_or_else(PoisonError::into_inner);
-        if board.phase == Phase::Ending {
-            return board;
+    fn gather<'a>(&self, contents: MutexGuard<'a, Contents>) -> MutexGuard<'a, Contents> {
+        let contents = self.bell.wait(contents).unwrap_or_else(PoisonError::into_inner);
+        if contents.phase == Phase::Ending {
+            return contents;
         }
-        let gathered = self.bell.wait_timeout(board, GATHER_TIME);
+        let gathered = self.bell.wait_timeout(contents, GATHER_TIME);
         gathered.unwrap_or_else(PoisonError::into_inner).0
     }
 
     pub fn answer(&self, replies: &mut Vec<Reply>) {
         if !replies.is_empty() {
-            self.board().answered.append(replies);
+            self.contents().answered.append(replies);
             (self.wake)();
         }
     }
 
     pub fn take(&self, replies: &mut Vec<Reply>) {
-        replies.append(&mut self.board().answered);
+        replies.append(&mut self.contents().answered);
     }
 
     /// Nobody panics while holding it, and what it holds is whole at any time.
-    fn board(&self) -> MutexGuard<'_, Board> {
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Board {
+impl Contents {
     fn refusal(&self, options: &Options, command: &Command) -> Option<Fault> {
         match self.phase {
             Phase::Shut => Some(Fault::Unavailable("it is not open".into())),

@@ -5,35 +5,25 @@ use std::time::Instant;
 
 use rusqlite::{Connection, Error};
 
-use super::board::Submitted;
-use super::chores::{self, Chores};
-use super::lanes::Lanes;
 use super::limits::{BATCH_COUNT_MAX, BATCH_TIME_MAX, PAGE_BYTES, RESERVED_PAGES_MIN};
+use super::mailbox::Submitted;
+use super::maintenance::Maintenance;
 use super::options::Options;
-use super::running::Running;
-use super::tally::{Changes, Tally};
+use super::tables::{self, Tables};
 use super::{changes, claim, end, enqueue, faults, reading};
-use crate::{Command, Fault, Reply, State, Wall};
+use crate::{Command, Fault, Reply};
 
-/// The file and what is known of it.
-pub struct Ledger {
-    pub connection: Connection,
-    pub options: Options,
-    pub tally: Tally,
-    pub running: Running,
-    pub lanes: Lanes,
-    pub chores: Chores,
-    /// Of the last command.
-    pub now: Wall,
-    /// Tried since it was opened; those that an injected fault may hit.
+pub struct JobDb {
+    tables: Tables,
+    options: Options,
+    maintenance: Maintenance,
+    /// Commits tried since the file was opened; an injected fault hits some of them.
     commits: u64,
 }
 
-/// What a command has done to what is known, until it is committed.
 struct Mark {
-    changes: Changes,
-    running: usize,
-    chores: Chores,
+    tables: tables::Mark,
+    maintenance: Maintenance,
 }
 
 /// Why a transaction is not committed.
@@ -46,35 +36,13 @@ enum Stop {
     Refused(Fault),
 }
 
-impl Ledger {
+impl JobDb {
     pub fn new(connection: Connection, options: Options) -> rusqlite::Result<Self> {
-        let mut ledger = Self {
-            tally: Tally::read(&connection)?,
-            running: Running::default(),
-            lanes: Lanes::default(),
-            connection,
-            options,
-            chores: Chores::default(),
-            now: Wall::default(),
-            commits: 0,
-        };
-        ledger.rescue()?;
-        Ok(ledger)
+        Ok(Self { tables: Tables::new(connection)?, options, maintenance: Maintenance::default(), commits: 0 })
     }
 
-    /// Jobs that ran when the last server ended are ready again, where they were in their queue, and their attempt has been one. One server has
-    /// the file, so nobody runs them now.
-    fn rescue(&mut self) -> rusqlite::Result<()> {
-        self.connection.execute_batch("BEGIN IMMEDIATE")?;
-        for run in Running::read(&self.connection)?.each() {
-            let text = "UPDATE jobs SET attempt = ?, started = ? WHERE job = ?";
-            self.connection.prepare_cached(text)?.execute((run.attempt, run.started.0, run.job))?;
-        }
-        self.connection.execute_batch("DELETE FROM claims; COMMIT")
-    }
-
-    pub fn has_chores(&self) -> bool {
-        self.chores.is_pending()
+    pub fn needs_maintenance(&self) -> bool {
+        self.maintenance.is_pending()
     }
 
     /// Takes from the batch what it answers: at least one.
@@ -92,7 +60,7 @@ impl Ledger {
                 Err(Stop::Undone { index: 0, fault }) => return refuse(batch, 1, &fault, replies),
                 Err(Stop::Undone { index, .. }) => count = index,
                 Err(Stop::Refused(fault)) => {
-                    self.chores.rest();
+                    self.maintenance.rest();
                     return refuse(batch, count, &fault, replies);
                 }
             }
@@ -112,10 +80,9 @@ impl Ledger {
         replies.clear();
         let done = self.within(batch, count, replies, is_careful);
         if done.is_ok() {
-            self.tally.committed();
-            self.running.committed();
+            self.tables.committed();
         } else {
-            self.roll_back();
+            self.tables.roll_back();
             self.back_to(before);
             replies.clear();
         }
@@ -134,7 +101,7 @@ impl Ledger {
         let began = Instant::now();
         let mut done = 0;
         for (now, command) in batch.iter().take(count) {
-            self.now = *now;
+            self.tables.now = *now;
             let reply = if is_careful { self.carefully(done, command)? } else { self.quickly(command)? };
             replies.push(reply);
             done += 1;
@@ -143,18 +110,12 @@ impl Ledger {
             }
         }
         if is_careful {
-            self.chores.rest();
-        } else if let Err(error) = chores::tidy(self, done) {
+            self.maintenance.rest();
+        } else if let Err(error) = self.maintenance.tidy(&mut self.tables, &self.options, done) {
             return Err(if count == 0 { refused(error) } else { Stop::Failed });
         }
-        self.write().and_then(|()| self.commit()).map_err(refused)?;
+        self.tables.write().and_then(|()| self.commit()).map_err(refused)?;
         Ok(done)
-    }
-
-    /// What is kept in memory and belongs to the transaction.
-    fn write(&mut self) -> rusqlite::Result<()> {
-        self.tally.write(&self.connection)?;
-        self.running.write(&self.connection)
     }
 
     fn quickly(&mut self, command: &Command) -> Result<Reply, Stop> {
@@ -173,7 +134,7 @@ impl Ledger {
             Err(error) => {
                 let fault = faults::of(&error);
                 // SQLite undoes a whole transaction by itself where it cannot undo a statement alone.
-                if self.connection.is_autocommit() {
+                if self.tables.connection.is_autocommit() {
                     return Err(Stop::Undone { index, fault });
                 }
                 self.run("ROLLBACK TO command").and_then(|()| self.run("RELEASE command")).map_err(refused)?;
@@ -184,42 +145,38 @@ impl Ledger {
     }
 
     fn obey(&mut self, command: &Command) -> rusqlite::Result<Reply> {
+        let is_full =
+            matches!(command, Command::Enqueue { .. } | Command::Recur { job: Some(_), .. }) && self.is_full()?;
+        let tables = &mut self.tables;
+        let changed = |tag, changed: rusqlite::Result<bool>| changed.map(|changed| Reply::Changed { tag, changed });
         match command {
-            Command::Enqueue { tag, .. } | Command::Recur { tag, job: Some(_), .. } if self.is_full()? => {
+            Command::Enqueue { tag, .. } | Command::Recur { tag, .. } if is_full => {
                 let why = "the file of the jobs is as large as it may be: raise its limit, or drop jobs";
                 Ok(Reply::Refused { tag: *tag, fault: Fault::Full(why.into()) })
             }
-            Command::Enqueue { tag, job } => enqueue::enqueue(self, *tag, job),
-            Command::Claim { tag, count, limited } => claim::claim(self, *tag, *count, limited),
-            Command::End { tag, job, attempt, verdict } => end::end(self, *tag, *job, *attempt, verdict),
-            Command::Cancel { tag, job } => {
-                changes::cancel(self, *job).map(|changed| Reply::Changed { tag: *tag, changed })
+            Command::Enqueue { tag, job } => enqueue::enqueue(tables, *tag, job),
+            Command::Claim { tag, count, limited } => claim::claim(tables, *tag, *count, limited),
+            Command::End { tag, job, attempt, verdict } => end::end(tables, *tag, *job, *attempt, verdict),
+            Command::Cancel { tag, job } => changed(*tag, changes::cancel(tables, *job)),
+            Command::Retry { tag, job } => changed(*tag, changes::retry(tables, *job)),
+            Command::Drop { tag, job } => changed(*tag, changes::drop(tables, *job)),
+            Command::Find { tag, job } => reading::find(tables, *job).map(|job| Reply::Found { tag: *tag, job }),
+            Command::List { tag, filter } => {
+                reading::list(tables, filter).map(|jobs| Reply::Listed { tag: *tag, jobs })
             }
-            Command::Retry { tag, job } => {
-                changes::retry(self, *job).map(|changed| Reply::Changed { tag: *tag, changed })
-            }
-            Command::Drop { tag, job } => {
-                changes::drop(self, *job).map(|changed| Reply::Changed { tag: *tag, changed })
-            }
-            Command::Find { tag, job } => reading::find(self, *job).map(|job| Reply::Found { tag: *tag, job }),
-            Command::List { tag, filter } => reading::list(self, filter).map(|jobs| Reply::Listed { tag: *tag, jobs }),
-            Command::Count { tag } => reading::count(self).map(|counts| Reply::Counted { tag: *tag, counts }),
-            Command::Recognise { tag, names } => {
-                chores::recognise(self, names).map(|changed| Reply::Changed { tag: *tag, changed })
-            }
+            Command::Count { tag } => reading::count(tables).map(|counts| Reply::Counted { tag: *tag, counts }),
+            Command::Recognise { tag, names } => changed(*tag, self.maintenance.recognise(tables, names)),
             Command::Schedules { tag } => {
-                reading::schedules(self).map(|schedules| Reply::Schedules { tag: *tag, schedules })
+                reading::schedules(&tables.connection).map(|schedules| Reply::Schedules { tag: *tag, schedules })
             }
-            Command::Recur { tag, name, due, job } => {
-                enqueue::recur(self, name, *due, job.as_ref()).map(|changed| Reply::Changed { tag: *tag, changed })
-            }
+            Command::Recur { tag, name, due, job } => changed(*tag, enqueue::recur(tables, name, *due, job.as_ref())),
         }
     }
 
     /// Some room is left for jobs that are there already: they go on, and end.
     fn is_full(&self) -> rusqlite::Result<bool> {
         let Some(bytes) = self.options.file_bytes_max else { return Ok(false) };
-        let pragma = |text| self.connection.prepare_cached(text)?.query_row([], |row| row.get::<_, u64>(0));
+        let pragma = |text| self.tables.connection.prepare_cached(text)?.query_row([], |row| row.get::<_, u64>(0));
         let used = pragma("PRAGMA page_count")? - pragma("PRAGMA freelist_count")?;
         let pages = bytes / PAGE_BYTES;
         Ok(used >= pages.saturating_sub(RESERVED_PAGES_MIN.max(pages / 16)))
@@ -238,45 +195,27 @@ impl Ledger {
     }
 
     fn run(&self, text: &str) -> rusqlite::Result<()> {
-        self.connection.prepare_cached(text)?.execute([]).map(|_| ())
-    }
-
-    /// Fails only where SQLite has rolled back already.
-    fn roll_back(&self) {
-        if !self.connection.is_autocommit() {
-            let _rolled_back = self.connection.execute_batch("ROLLBACK");
-        }
+        self.tables.connection.prepare_cached(text)?.execute([]).map(|_| ())
     }
 
     fn mark(&self) -> Mark {
-        Mark { changes: self.tally.mark(), running: self.running.mark(), chores: self.chores.clone() }
+        Mark { tables: self.tables.mark(), maintenance: self.maintenance.clone() }
     }
 
     fn back_to(&mut self, mark: Mark) {
-        self.tally.back_to(mark.changes);
-        self.running.back_to(mark.running);
-        self.lanes.forget();
-        self.chores = mark.chores;
+        self.tables.back_to(mark.tables);
+        self.maintenance = mark.maintenance;
     }
 
-    /// Behind a panic nothing that is remembered is believed.
+    /// Carries on after a panic.
     pub fn recover(&mut self) {
-        self.roll_back();
-        self.chores = Chores::default();
-        self.lanes.forget();
-        self.running.back_to(0);
-        if let (Ok(tally), Ok(running)) = (Tally::read(&self.connection), Running::read(&self.connection)) {
-            (self.tally, self.running) = (tally, running);
-            for run in self.running.each() {
-                self.tally.moved(&run.queue, Some(State::Ready), Some(State::Running));
-            }
-            self.tally.committed();
-        }
+        self.maintenance = Maintenance::default();
+        self.tables.recover();
     }
 
     /// What is in the log goes into the file; SQLite would do it too, but tells nobody when it cannot. The log is kept then, and nothing is lost.
     pub fn close(&self) {
-        let _written = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        let _written = self.tables.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     }
 }
 

@@ -12,13 +12,13 @@ type Row = [i64; State::ALL.len()];
 /// What a transaction has changed so far.
 pub type Changes = BTreeMap<Box<str>, Row>;
 
-pub struct Tally {
+pub struct Counters {
     queues: BTreeMap<Box<str>, Row>,
     /// Not committed yet.
     changes: Changes,
 }
 
-impl Tally {
+impl Counters {
     pub fn read(connection: &Connection) -> Result<Self> {
         let mut queues: BTreeMap<Box<str>, Row> = BTreeMap::new();
         let mut statement = connection.prepare("SELECT queue, state, count FROM counts")?;

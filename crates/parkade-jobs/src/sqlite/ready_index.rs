@@ -18,12 +18,12 @@ const LAST: Head = (i64::MAX, i64::MAX);
 
 /// Read when they are first needed. Then every lane is here that has a job which could be claimed.
 #[derive(Default)]
-pub struct Lanes {
+pub struct ReadyIndex {
     is_read: bool,
-    queues: BTreeMap<Arc<str>, BTreeMap<i16, Lane>>,
+    queues: BTreeMap<Arc<str>, BTreeMap<i16, ReadyList>>,
 }
 
-pub struct Lane {
+pub struct ReadyList {
     heads: BTreeSet<Head>,
     /// All that could be claimed and are not behind this are among the heads.
     until: Head,
@@ -31,7 +31,7 @@ pub struct Lane {
     chunk: usize,
 }
 
-impl Lanes {
+impl ReadyIndex {
     /// What is in the file is no longer what was seen there.
     pub fn forget(&mut self) {
         *self = Self::default();
@@ -50,7 +50,7 @@ impl Lanes {
                 self.is_read = true;
                 break;
             };
-            let lane = Lane { heads: BTreeSet::new(), until: FIRST, chunk: 1 };
+            let lane = ReadyList { heads: BTreeSet::new(), until: FIRST, chunk: 1 };
             self.queues.entry(Arc::clone(&queue)).or_default().insert(priority, lane);
             last = (queue, priority);
         }
@@ -58,7 +58,7 @@ impl Lanes {
     }
 
     /// Each queue with its lanes.
-    pub fn each(&mut self) -> impl Iterator<Item = (&Arc<str>, &mut BTreeMap<i16, Lane>)> {
+    pub fn each(&mut self) -> impl Iterator<Item = (&Arc<str>, &mut BTreeMap<i16, ReadyList>)> {
         self.queues.iter_mut()
     }
 
@@ -72,7 +72,7 @@ impl Lanes {
         }
         let lanes = self.queues.get_mut(queue).expect("it has been put there");
         // Of one that is not here no other job could be claimed.
-        let new = || Lane { heads: BTreeSet::new(), until: LAST, chunk: 1 };
+        let new = || ReadyList { heads: BTreeSet::new(), until: LAST, chunk: 1 };
         lanes.entry(priority).or_insert_with(new).offer(head);
     }
 
@@ -92,7 +92,7 @@ impl Lanes {
     }
 }
 
-impl Lane {
+impl ReadyList {
     /// Which could be claimed next. `count`: so many may be wanted.
     pub fn first(
         &mut self,
