@@ -41,7 +41,7 @@ test: setup ## Run every test: what CI runs
 	$(BIN)/python -m pytest -q workers/python/tests
 	$(BIN)/python -m pytest -q -n 2 tests
 
-check: setup ## The quick loop: format, lints, types, unit tests
+check: setup ## The quick loop: format, lints, types, unit tests; then what the structure measures
 	cargo fmt --all --check
 	cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
 	cargo test --locked --quiet --workspace
@@ -49,6 +49,7 @@ check: setup ## The quick loop: format, lints, types, unit tests
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q workers/python/tests
+	$(BIN)/python scripts/house.py --names
 
 soak: setup ## Ten minutes each of queries, of jobs, and of jobs of three servers: clients that leave, restarts, kill -9; nobody was hit by mistake, nothing was lost
 	PARKADE_FUZZ_SECONDS=60 cargo test --locked --quiet -p parkade -p parkade-postgres -p parkade-wire fuzz_ -- --nocapture
