@@ -20,56 +20,63 @@ STRANGERS = ("http", "workers", "databases", "store", "admin", "status_view")
 # What they all may use: words for people, the clock, polling, limits.
 ALLOWED = {("status_view", "admin"): "the report that it reads again is the one that the admin endpoints write"}
 
-LAYERS = [
-    ["errors", "limits", "log", "py"],
-    ["_wire", "mappings", "percent", "forms", "records", "decimals", "bodies", "charsets", "cookies"],
-    ["_session", "_streams", "_answers", "_events"],
-    ["_link"],
-    [
-        "waits",
-        "placeholders",
-        "queries",
-        "rows",
-        "transactions",
-        "functions",
-        "request",
-        "response",
-        "converters",
-        "sources",
-        "parameters",
-        "patterns",
-        "pages",
-        "hooks",
-        "routes",
-        "job",
-        "job_access",
-        "job_arguments",
-        "job_client",
-        "job_options",
-        "job_registry",
-        "job_runs",
-        "job_values",
-        "jobs",
-        "schedules",
-    ],
-    ["app", "handling", "loading"],
-    [
-        "testing",
-        "_test_request",
-        "_test_response",
-        "_test_database",
-        "_test_found",
-        "_test_jobs",
-        "_test_loop",
-        "_test_beside",
-        "_test_job_route",
-        "_test_port",
-        "_rehearsal",
-        "__init__",
-        "__main__",
-    ],
+PYTHON_ORDER = [
+    "errors",
+    "log",
+    "limits",
+    "_wire",
+    "_session",
+    "_link",
+    "mappings",
+    "percent",
+    "forms",
+    "records",
+    "decimals",
+    "bodies",
+    "charsets",
+    "cookies",
+    "request",
+    "job",
+    "converters",
+    "functions",
+    "rows",
+    "waits",
+    "placeholders",
+    "queries",
+    "transactions",
+    "response",
+    "sources",
+    "parameters",
+    "patterns",
+    "routes",
+    "hooks",
+    "job_options",
+    "job_arguments",
+    "job_values",
+    "job_client",
+    "jobs",
+    "schedules",
+    "job_access",
+    "pages",
+    "job_runs",
+    "job_registry",
+    "app",
+    "handling",
+    "_rehearsal",
+    "_test_loop",
+    "_test_beside",
+    "_test_found",
+    "_test_database",
+    "_test_response",
+    "_test_jobs",
+    "_test_job_route",
+    "_test_port",
+    "_test_request",
+    "testing",
+    "loading",
+    "__main__",
 ]
-"""Python: each may import what stands above it, and its neighbours."""
+"""Modules and packages of the Python package, from the bottom up: each imports only those before it."""
 
 
 def sources(folder: Path) -> Iterator[tuple[Path, str]]:
@@ -246,43 +253,58 @@ def test_only_one_clippy_configuration() -> None:
 # Python
 
 
-def layer(module: str) -> int:
-    for number, names in enumerate(LAYERS):
-        if module in names:
-            return number
-    raise AssertionError(f"{module} has no place in LAYERS: give it one")
-
-
-def python_imports(path: Path) -> Iterator[str]:
-    """Top-level modules of the package that a file imports, for types alone included."""
-    depth = len(path.relative_to(PYTHON).parts)
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.level == depth:
-            yield from [node.module.split(".")[0]] if node.module else [name.name for name in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.level > depth:
-            raise AssertionError(f"{path} imports from outside the package")
-
-
-def inside_type_checking(path: Path) -> set[str]:
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            for inner in ast.walk(node):
-                if isinstance(inner, ast.ImportFrom) and inner.module:
-                    found.add(inner.module.split(".")[0])
+def python_modules() -> dict[str, Path]:
+    """The modules of the package by their names inside it: `_wire.frames`; a package is its `__init__`."""
+    found = {}
+    for path in sorted(PYTHON.rglob("*.py")):
+        parts = path.relative_to(PYTHON).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 
-@pytest.mark.parametrize("path", sorted(PYTHON.rglob("*.py")), ids=lambda path: str(path.relative_to(PYTHON)))
-def test_python_imports_only_what_stands_above(path: Path) -> None:
-    own = path.relative_to(PYTHON).parts[0].removesuffix(".py")
-    for imported in set(python_imports(path)) - inside_type_checking(path) - {own}:
-        assert layer(imported) <= layer(own), f"{own} imports {imported}"
+MODULES = python_modules()
 
 
-@pytest.mark.parametrize("layer_", ["_wire", "_session", "_answers"])
-def test_the_session_knows_no_socket(layer_: str) -> None:
-    files = [PYTHON / f"{layer_}.py"] if (PYTHON / f"{layer_}.py").exists() else sorted((PYTHON / layer_).rglob("*.py"))
+def python_imports(module: str) -> set[str]:
+    """The modules of the package that one imports, at its top or inside a function, for types alone too.
+
+    To import a module of another package is to import that package first.
+    """
+    path = MODULES[module]
+    folder = path.relative_to(PYTHON).parent.parts
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            assert node.level <= len(folder) + 1, f"{path} imports from outside the package"
+            parent = folder[: len(folder) - (node.level - 1)] + tuple(node.module.split(".") if node.module else ())
+            names = [".".join((*parent, name.name)) for name in node.names]
+            found |= {name if name in MODULES else ".".join(parent) for name in names}
+    for imported in list(found):
+        package = imported.partition(".")[0]
+        found |= {package} if package != module.partition(".")[0] else set()
+    return found
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if module])
+def test_python_imports_only_what_stands_before(module: str) -> None:
+    own = module.partition(".")[0]
+    assert own in PYTHON_ORDER, f"{own} has no place in PYTHON_ORDER: give it one"
+    others = {imported.partition(".")[0] for imported in python_imports(module)} - {own}
+    assert {other for other in others if PYTHON_ORDER.index(other) > PYTHON_ORDER.index(own)} == set()
+
+
+def test_python_modules_do_not_import_each_other_in_a_circle() -> None:
+    graph = {module: python_imports(module) for module in MODULES}
+    while leaves := [module for module, imported in graph.items() if not imported & graph.keys()]:
+        for module in leaves:
+            del graph[module]
+    assert graph == {}, "these import each other, or what does"
+
+
+@pytest.mark.parametrize("part", ["_wire", "_session", "_link/answers.py"])
+def test_the_session_knows_no_socket(part: str) -> None:
+    files = [PYTHON / part] if part.endswith(".py") else sorted((PYTHON / part).rglob("*.py"))
+    assert files
     for path in files:
         for node in ast.walk(ast.parse(path.read_text())):
             names = [name.name for name in node.names] if isinstance(node, ast.Import) else []

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 import vectors
 from parkade import App, HTTPError, Request, Upload
-from parkade._session import Session
+from parkade._session.session import Session
 from parkade._wire import frames as f
 from parkade._wire.codec import FROM_CORE, FROM_WORKER, read
 from parkade._wire.ready import Application

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from conftest import Core, StartCore
-from parkade._answers import Answer, Coming
+from parkade._link.answers import Answer, Coming
 from parkade._link.exchange import Exchange
 from parkade._link.runners import Runners
-from parkade._session import Session
+from parkade._session.session import Session
 from parkade._wire import frames as f
 from parkade._wire.ready import Application
 

@@ -8,16 +8,8 @@ import msgspec
 import pytest
 
 import vectors
-from parkade._events import (
-    Called,
-    Ended,
-    Event,
-    Opened,
-    Pinged,
-    Reply,
-    Resumed,
-)
-from parkade._session import Session
+from parkade._session.events import Called, Ended, Event, Opened, Pinged, Reply, Resumed
+from parkade._session.session import Session
 from parkade._wire import frames as f
 from parkade._wire import payloads as p
 from parkade._wire.codec import FROM_WORKER, read

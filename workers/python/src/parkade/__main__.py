@@ -9,7 +9,7 @@ from functools import partial
 from ._link import blocking, concurrent, process
 from ._link.greeting import Stopped, greet, still_wanted
 from ._link.link import Link
-from ._session import Session
+from ._session.session import Session
 from .errors import LoadError
 from .handling import Handling
 from .loading import load

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ._answers import Attempted
+from ._link.answers import Attempted
 from ._wire import frames as f
 from ._wire import payloads as p
 from ._wire.ready import Job as ReadyJob

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ._answers import Answer
+from ._link.answers import Answer
 from ._rehearsal import Parking
 from ._wire import payloads as p
 from .errors import JobError, QueryError

@@ -6,12 +6,13 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
-from ._answers import FAULTS, Answer, Coming, Deferred, Parked, Plain, Run
 from ._link import port
+from ._link.answers import FAULTS, Answer, Coming, Deferred, Parked, Plain, Run
 from ._wire import payloads as p
 from ._wire.ready import Application as ReadyApplication
+from .app import App
 from .errors import HTTPError, LoadError, QueryError
 from .functions import Function, decode_state, find
 from .hooks import ErrorHandlers, ErrorHook, Hook
@@ -37,10 +38,6 @@ from .response import (
 )
 from .routes import Route, park
 from .waits import Wait
-
-if TYPE_CHECKING:
-    from .app import App
-
 
 _Asked: TypeAlias = tuple[bool, Run]
 """What says who may have jobs of a name, and whether it is a coroutine."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ._answers import FAULTS, Answer, Attempted, Deferred, Parked, Plain
+from ._link.answers import FAULTS, Answer, Attempted, Deferred, Parked, Plain
 from ._wire import frames as f
 from ._wire import payloads as p
 from ._wire.codec import encode_payload

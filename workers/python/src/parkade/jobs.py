@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast
 from uuid import UUID
 
 from msgspec import Raw
@@ -17,6 +17,7 @@ from ._wire import payloads as p
 from ._wire.codec import encode_payload
 from ._wire.ready import Job as ReadyJob
 from .errors import InvalidJobId, SignatureError, WaitError
+from .hooks import Hook
 from .job import new_id, text_of_id
 from .job_arguments import Signature, encode_arguments
 from .job_client import Connection as Connection
@@ -26,9 +27,6 @@ from .job_values import ResultWait
 from .limits import RETRIES_MAX
 from .transactions import Transaction, open_transaction
 from .waits import Wait, check_seconds
-
-if TYPE_CHECKING:
-    from .hooks import Hook
 
 P = ParamSpec("P")
 R = TypeVar("R")

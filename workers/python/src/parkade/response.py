@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from ._answers import AsyncChunks, Chunks, Streamed
+from ._link.answers import AsyncChunks, Chunks, Streamed
 from ._wire import payloads as p
 from ._wire.codec import encode_payload
 from .limits import HEADERS_MAX, INLINE_MAX

@@ -21,9 +21,9 @@ from uuid import UUID
 import msgspec
 
 from . import _test_job_route as job_route
-from ._answers import Answer, AsyncChunks, Attempted, Chunks, Coming, Deferred, Plain, Streamed
-from ._answers import Parked as ParkedAnswer
 from ._link import port
+from ._link.answers import Answer, AsyncChunks, Attempted, Chunks, Coming, Deferred, Plain, Streamed
+from ._link.answers import Parked as ParkedAnswer
 from ._rehearsal import Parking, Rehearsal
 from ._test_beside import Beside
 from ._test_database import Answers, Asked, Databases

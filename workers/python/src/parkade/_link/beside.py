@@ -16,10 +16,10 @@ from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 
-from .._answers import FAULTS, Answer, Application, Attempted, Chunks, Parked, Streamed
-from .._session import Session
+from .._session.session import Session
 from ..limits import SUSPENDED_MAX
 from . import port
+from .answers import FAULTS, Answer, Application, Attempted, Chunks, Parked, Streamed
 from .outlet import Outlet
 from .threads import Threads
 

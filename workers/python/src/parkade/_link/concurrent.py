@@ -13,7 +13,13 @@ from typing import TypeVar, cast
 
 import msgspec
 
-from .._answers import (
+from .._session.events import Called, Cancelled, Ended, Event, Given, Opened, Pinged, Reply, Resumed, Writable
+from .._session.session import Session
+from .._wire import payloads as p
+from ..errors import WaitError
+from ..limits import CREDIT_CONCURRENT
+from . import port, process
+from .answers import (
     FAULTS,
     Answer,
     Application,
@@ -26,12 +32,6 @@ from .._answers import (
     Plain,
     Streamed,
 )
-from .._events import Called, Cancelled, Ended, Event, Given, Opened, Pinged, Reply, Resumed, Writable
-from .._session import Session
-from .._wire import payloads as p
-from ..errors import WaitError
-from ..limits import CREDIT_CONCURRENT
-from . import port, process
 from .beside import Beside
 from .enqueued import Enqueued
 from .exchange import Exchange

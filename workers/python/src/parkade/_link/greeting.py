@@ -6,8 +6,8 @@ import select
 from collections.abc import Mapping
 from typing import Any
 
-from .._events import Draining, Ended, Greeted, Pinged, Reply
-from .._session import Session
+from .._session.events import Draining, Ended, Greeted, Pinged, Reply
+from .._session.session import Session
 from .link import Link
 
 

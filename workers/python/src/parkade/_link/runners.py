@@ -19,9 +19,9 @@ from collections.abc import Awaitable, Callable
 from contextvars import Context, copy_context
 from typing import Any, Protocol
 
-from .._answers import Answer, Attempted, Coming
-from .._session import Session
+from .._session.session import Session
 from . import port
+from .answers import Answer, Attempted, Coming
 from .exchange import Exchange
 from .exchange import Link as ExchangeLink
 

@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from ._events import Called, Given, Opened, Resumed
-from .limits import WINDOW
+from ..limits import WINDOW
+from .events import Called, Given, Opened, Resumed
 
 
 class Held:

@@ -8,8 +8,8 @@ from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from ._wire import payloads as p
-from ._wire.ready import Application as ReadyApplication
+from .._wire import payloads as p
+from .._wire.ready import Application as ReadyApplication
 
 FAULTS = (Exception, SystemExit)
 """What the application's code may raise. A handler that calls `sys.exit` ends its request, not the worker."""

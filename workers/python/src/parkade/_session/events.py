@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, final
 
 from msgspec import Struct
 
-from ._wire import payloads as p
+from .._wire import payloads as p
 
 
 class Reply(Struct, frozen=True, gc=False):
