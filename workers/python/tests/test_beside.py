@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from conftest import Core, StartCore
+from parkade._limits import WINDOW
 from parkade._wire import frames as f
-from parkade.limits import WINDOW
 
 SOURCE = """
 import asyncio, contextvars, os, pathlib, sys, threading, time

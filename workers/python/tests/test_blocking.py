@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from conftest import StartCore
+from parkade._limits import CREDIT_BLOCKING, WINDOW
 from parkade._wire import frames as f
-from parkade.limits import CREDIT_BLOCKING, WINDOW
 
 SOURCE = """
 import os, sys, threading

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from conftest import StartCore
+from parkade._limits import CREDIT_CONCURRENT, WINDOW
 from parkade._wire import frames as f
 from parkade._wire import payloads as p
-from parkade.limits import CREDIT_CONCURRENT, WINDOW
 
 SOURCE = """
 import asyncio

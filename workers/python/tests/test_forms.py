@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from parkade import HTTPError, Upload
-from parkade.forms import FormValue, parse_content_type, parse_form
+from parkade._requests.forms import FormValue, parse_content_type, parse_form
 
 TYPE = "multipart/form-data; boundary=x"
 

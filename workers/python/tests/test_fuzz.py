@@ -25,18 +25,18 @@ from hypothesis import strategies as st
 
 import vectors
 from parkade import App, HTTPError, Request, Upload
+from parkade._limits import FIELDS_MAX
+from parkade._requests.charsets import decode_text
+from parkade._requests.cookies import parse_cookies
+from parkade._requests.forms import parse_content_type, parse_form, parse_query
+from parkade._requests.percent import percent_decode, percent_decode_text
 from parkade._session.session import Session
+from parkade._validation.converters import converter
+from parkade._validation.json import json_decoder
 from parkade._wire import frames as f
 from parkade._wire.codec import FROM_CORE, FROM_WORKER, read
 from parkade._wire.ready import Application
-from parkade.bodies import json_decoder
-from parkade.charsets import decode_text
-from parkade.converters import converter
-from parkade.cookies import parse_cookies
 from parkade.errors import Violation
-from parkade.forms import parse_content_type, parse_form, parse_query
-from parkade.limits import FIELDS_MAX
-from parkade.percent import percent_decode, percent_decode_text
 from parkade.testing import Client
 
 settings.register_profile("test", derandomize=True, database=None, deadline=None, max_examples=60)

@@ -19,12 +19,12 @@ import msgspec
 import pytest
 
 from parkade import HTTPError
-from parkade.bodies import depth, json_decoder
-from parkade.charsets import decode_text
-from parkade.cookies import parse_cookies
-from parkade.limits import JSON_DEPTH_MAX
-from parkade.log import format_error, log_error, log_fault
-from parkade.percent import PIECE, percent_decode, percent_decode_text
+from parkade._limits import JSON_DEPTH_MAX
+from parkade._log import format_error, log_error, log_fault
+from parkade._requests.charsets import decode_text
+from parkade._requests.cookies import parse_cookies
+from parkade._requests.percent import PIECE, percent_decode, percent_decode_text
+from parkade._validation.json import depth, json_decoder
 
 
 @pytest.mark.parametrize("value", ["x", "x y", 'a"b', "a\\b", "a;b", "ü", "\x01\x7f", '\\"\\073', "", "\\", "\\1012"])

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
+from parkade._job import Job, job_of_run
 from parkade._link import port
 from parkade._link.exchange import Exchange
 from parkade._wire import payloads as p
-from parkade.job import Job, job_of_run
 
 RUN = p.Run(bytes(16), "job", 1, 30, b"")
 
@@ -47,7 +47,7 @@ class Link:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr("parkade.job.time", made)
+    monkeypatch.setattr("parkade._job.time", made)
     monkeypatch.setattr("parkade._link.exchange.time", made)
     return made
 

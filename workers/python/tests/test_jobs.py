@@ -15,8 +15,8 @@ from uuid import UUID
 import pytest
 
 from parkade import App, Discard, Job, JobError, Response, Retry, SignatureError, WaitError, after, channel, html, query
+from parkade._job import JobState
 from parkade._wire import ready as r
-from parkade.job import JobState
 from parkade.job_arguments import Signature, encode_arguments
 from parkade.jobs import Handle, JobFunction
 from parkade.testing import Client, Enqueued, Parked

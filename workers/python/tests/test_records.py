@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from parkade import App, Request, channel
-from parkade.records import whole
+from parkade._validation.records import whole
 from parkade.testing import Client
 
 

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 import vectors
+from parkade._limits import INLINE_MAX, WINDOW
 from parkade._session.events import Called, Ended, Event, Opened, Pinged, Reply, Resumed
 from parkade._session.session import Session
 from parkade._wire import frames as f
 from parkade._wire import payloads as p
 from parkade._wire.codec import FROM_WORKER, read
 from parkade._wire.ready import Application
-from parkade.limits import INLINE_MAX, WINDOW
 
 OF_OTHER_WORKERS = {
     "both bodies at the same time": "this worker has a body whole before it answers",

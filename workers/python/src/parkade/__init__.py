@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from . import jobs
+from ._job import Job
+from ._mappings import Fields, Headers
+from ._requests.forms import Upload
+from ._requests.request import Request
 from .app import App
 from .errors import (
     ConnectError,
@@ -22,13 +26,9 @@ from .errors import (
     SignatureError,
     WaitError,
 )
-from .forms import Upload
-from .job import Job
 from .job_access import StoredJob
-from .mappings import Fields, Headers
 from .placeholders import Json
 from .queries import Query, query
-from .request import Request
 from .response import Response, html
 from .rows import Row, Rows
 from .transactions import Transaction, transaction

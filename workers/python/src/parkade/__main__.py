@@ -9,11 +9,11 @@ from functools import partial
 from ._link import blocking, concurrent, process
 from ._link.greeting import Stopped, greet, still_wanted
 from ._link.link import Link
+from ._log import log
 from ._session.session import Session
 from .errors import LoadError
 from .handling import Handling
 from .loading import load
-from .log import log
 
 
 def main(arguments: list[str]) -> int:

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
+from ._job import text_of_id
+from ._requests.request import Request
 from ._test_jobs import Enqueued
 from ._wire import payloads as p
 from .errors import HTTPError, JobError
-from .job import text_of_id
 from .pages import error_response
-from .request import Request
 from .response import Response, inline
 
 PATIENCE_MAX = 300.0  # seconds that a client is held at most, however long it would like to wait

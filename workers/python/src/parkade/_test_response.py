@@ -9,16 +9,16 @@ from typing import Any
 
 import msgspec
 
+from ._job import text_of_id
 from ._link.answers import Answer
+from ._log import log_fault
+from ._mappings import Headers
 from ._rehearsal import Parking
+from ._requests.request import Request
 from ._wire import payloads as p
 from .errors import JobError, QueryError
-from .job import text_of_id
 from .job_values import decode_result
-from .log import log_fault
-from .mappings import Headers
 from .pages import error_response
-from .request import Request
 from .response import JSON, flat_of, inline
 from .response import Response as Made
 from .waits import Message, Wait, error_of, shape_of

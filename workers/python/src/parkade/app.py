@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, Protocol, TypeVar, cast, overload
 
+from ._limits import CONSTANTS_MAX
 from ._wire.payloads import byte_length, fault_of_channel
 from ._wire.ready import Application, ChannelOptions, ChannelPattern
 from .errors import HTTPError
 from .hooks import ErrorHandlers, ErrorHook, Hook, make_hook
 from .job_registry import JobRegistry
-from .limits import CONSTANTS_MAX
 from .patterns import parse
 from .routes import Route, make_route
 

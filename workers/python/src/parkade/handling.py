@@ -8,23 +8,23 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeAlias, cast
 
+from ._job import Job
 from ._link import port
 from ._link.answers import FAULTS, Answer, Coming, Deferred, Parked, Plain, Run
+from ._log import format_error, log_error, log_fault
+from ._requests.request import Request
 from ._wire import payloads as p
 from ._wire.ready import Application as ReadyApplication
 from .app import App
 from .errors import HTTPError, LoadError, QueryError
 from .functions import Function, decode_state, find
 from .hooks import ErrorHandlers, ErrorHook, Hook
-from .job import Job
 from .job_access import access_route, verdict
 from .job_runs import attempt, attempt_async, failure, run_job
 from .job_values import value_of
-from .log import format_error, log_error, log_fault
 from .pages import error_response, failure_response
 from .parameters import Call
 from .patterns import Router
-from .request import Request
 from .response import (
     SHORT_TEXT,
     TEXT_HEAD,

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ._requests.request import Request
 from .errors import HTTPError, SignatureError
-from .request import Request
 from .routes import is_asynchronous
 
 

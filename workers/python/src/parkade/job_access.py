@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
+from ._requests.request import Request, _once
 from ._wire import payloads as p
 from .errors import SignatureError
 from .hooks import Hook, make_hook
 from .jobs import JobFunction
 from .patterns import Pattern
-from .request import Request, _once
 from .response import Nonsense
 from .routes import Route
 from .waits import Wait

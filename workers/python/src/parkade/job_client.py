@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from ._job import new_id, text_of_id
 from ._wire.jobs import fault_of_job
 from .errors import ConnectError, JobError
-from .job import new_id, text_of_id
 from .job_arguments import encode_arguments
 from .job_options import options
 from .job_values import decode_result

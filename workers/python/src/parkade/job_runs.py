@@ -7,17 +7,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ._job import Job, beginning_of, job_of_run
+from ._limits import JOB_ERROR_MAX, JOB_KEPT_MAX
 from ._link.answers import FAULTS, Answer, Attempted, Deferred, Parked, Plain
+from ._log import log_error, log_fault
 from ._wire import frames as f
 from ._wire import payloads as p
 from ._wire.codec import encode_payload
 from .errors import Discard, Retry, WaitError
 from .functions import encode_state
-from .job import Job, beginning_of, job_of_run
 from .job_values import encode_result
 from .jobs import JobFunction
-from .limits import JOB_ERROR_MAX, JOB_KEPT_MAX
-from .log import log_error, log_fault
 from .response import Nonsense
 from .transactions import Statement
 from .waits import Wait, encode_park, shape_of

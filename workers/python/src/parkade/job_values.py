@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 from msgspec.msgpack import Ext
 
+from ._job import text_of_id
+from ._limits import JOB_VALUE_MAX
 from ._wire import payloads as p
 from ._wire.codec import encode_payload
 from .errors import JobError
-from .job import text_of_id
-from .limits import JOB_VALUE_MAX
 from .response import Nonsense, Response, flat_of
 from .waits import Wait, encode_message, value_of_outcome
 

@@ -12,19 +12,19 @@ from uuid import UUID
 
 from msgspec import Raw
 
+from ._job import new_id, text_of_id
+from ._limits import RETRIES_MAX
 from ._link import port
 from ._wire import payloads as p
 from ._wire.codec import encode_payload
 from ._wire.ready import Job as ReadyJob
 from .errors import InvalidJobId, SignatureError, WaitError
 from .hooks import Hook
-from .job import new_id, text_of_id
 from .job_arguments import Signature, encode_arguments
 from .job_client import Connection as Connection
 from .job_client import connect as connect
 from .job_options import checked_priority, checked_text, options
 from .job_values import ResultWait
-from .limits import RETRIES_MAX
 from .transactions import Transaction, open_transaction
 from .waits import Wait, check_seconds
 

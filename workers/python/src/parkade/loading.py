@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from ._log import format_error
 from .app import App
 from .errors import LoadError
-from .log import format_error
 
 
 def load(target: str) -> App:

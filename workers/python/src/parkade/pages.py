@@ -5,15 +5,12 @@ from __future__ import annotations
 import html as markup
 import linecache
 import traceback
-from pathlib import Path
 from types import TracebackType
 
+from ._log import format_error, is_our_code
+from ._requests.request import Request
 from .errors import HTTPError, InvalidParameter, QueryError, phrase
-from .log import format_error
-from .request import Request
 from .response import JSON, Response, html, json_encode
-
-_HERE = str(Path(__file__).parent)
 
 
 def error_response(error: HTTPError, request: Request | None) -> Response:
@@ -65,9 +62,7 @@ def _traceback_page(error: BaseException, request: Request) -> Response:
 
 def _source(trace: TracebackType | None) -> str:
     """The lines around the one that raised, in the innermost frame of the application."""
-    frames = [
-        (frame, line) for frame, line in traceback.walk_tb(trace) if not frame.f_code.co_filename.startswith(_HERE)
-    ]
+    frames = [(frame, line) for frame, line in traceback.walk_tb(trace) if not is_our_code(frame.f_code.co_filename)]
     if not frames:
         return ""
     frame, number = frames[-1]

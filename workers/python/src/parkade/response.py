@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from ._limits import HEADERS_MAX, INLINE_MAX
 from ._link.answers import AsyncChunks, Chunks, Streamed
+from ._mappings import Headers
 from ._wire import payloads as p
 from ._wire.codec import encode_payload
-from .limits import HEADERS_MAX, INLINE_MAX
-from .mappings import Headers
 from .waits import Message, Wait, encode_message
 
 TEXT = "text/plain; charset=utf-8"

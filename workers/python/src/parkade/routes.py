@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from ._requests.request import Request
 from ._wire import payloads as p
 from ._wire.codec import encode_payload
 from ._wire.ready import Route as ReadyRoute
 from .functions import encode_state
 from .parameters import Call, bind
 from .patterns import Pattern
-from .request import Request
 from .response import SHORT_TEXT, TEXT_HEAD, Nonsense, Response, encode_kept, encode_string, inline, normalise
 from .transactions import Statement
 from .waits import Wait, encode_park, shape_of

@@ -25,6 +25,7 @@ from ._link import port
 from ._link.answers import Answer, AsyncChunks, Attempted, Chunks, Coming, Deferred, Plain, Streamed
 from ._link.answers import Parked as ParkedAnswer
 from ._rehearsal import Parking, Rehearsal
+from ._requests.request import Request
 from ._test_beside import Beside
 from ._test_database import Answers, Asked, Databases
 from ._test_jobs import RUNS_MAX, Enqueued, Jobs
@@ -40,7 +41,6 @@ from .errors import HTTPError, WaitError
 from .handling import Handling
 from .pages import error_response
 from .patterns import Router, parse
-from .request import Request
 from .response import inline
 from .waits import channel
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
+from ._limits import FRAME_MAX, MESSAGE_MAX, NAME_MAX
 from ._link import port
 from ._link.exchange import AWAITED
 from ._wire import payloads as p
 from ._wire.codec import encode_payload
 from .errors import InvalidChannel, InvalidMessage, QueryError, Refused, WaitError
 from .functions import Function, describe
-from .limits import FRAME_MAX, MESSAGE_MAX, NAME_MAX
 from .rows import value_of_rows
 
 

@@ -16,8 +16,8 @@ from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 
+from .._limits import SUSPENDED_MAX
 from .._session.session import Session
-from ..limits import SUSPENDED_MAX
 from . import port
 from .answers import FAULTS, Answer, Application, Attempted, Chunks, Parked, Streamed
 from .outlet import Outlet

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar, cast
 
+from .._limits import CREDIT_BLOCKING, SUSPENDED_MAX
 from .._session.events import Called, Cancelled, Ended, Event, Given, Opened, Pinged, Reply, Writable
 from .._session.session import Session
-from ..limits import CREDIT_BLOCKING, SUSPENDED_MAX
 from . import port
 from .answers import FAULTS, Answer, Application, Attempted, Chunks, Parked, Plain, Streamed
 from .link import Link

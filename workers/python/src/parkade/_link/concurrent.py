@@ -13,11 +13,11 @@ from typing import TypeVar, cast
 
 import msgspec
 
+from .._limits import CREDIT_CONCURRENT
 from .._session.events import Called, Cancelled, Ended, Event, Given, Opened, Pinged, Reply, Resumed, Writable
 from .._session.session import Session
 from .._wire import payloads as p
 from ..errors import WaitError
-from ..limits import CREDIT_CONCURRENT
 from . import port, process
 from .answers import (
     FAULTS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..limits import RECEIVE_SIZE
+from .._limits import RECEIVE_SIZE
 
 
 class Link:

@@ -10,13 +10,13 @@ import platform
 from collections import deque
 from typing import Any
 
+from .._limits import FRAME_MAX, INLINE_MAX, LOG_TEXT_MAX, WINDOW
 from .._wire import frames as f
 from .._wire import payloads as p
 from .._wire.codec import FROM_CORE, encode_payload, read
 from .._wire.frames import frame
 from .._wire.ready import Application, Ready
 from ..errors import Violation
-from ..limits import FRAME_MAX, INLINE_MAX, LOG_TEXT_MAX, WINDOW
 from .events import Called, Cancelled, Draining, Ended, Event, Given, Greeted, Opened, Pinged, Reply, Resumed, Writable
 from .streams import AWAITING, HELD, Awaiting, Collecting, Held, Opening, Responding, Stream
 

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from ..limits import WINDOW
+from .._limits import WINDOW
 from .events import Called, Given, Opened, Resumed
 
 

@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from .._limits import INLINE_MAX
 from ..errors import Violation
-from ..limits import INLINE_MAX
 from . import frames as f
 from . import payloads as p
 from . import ready as r

@@ -6,8 +6,8 @@ import struct
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from .._limits import FRAME_MAX
 from ..errors import Violation
-from ..limits import FRAME_MAX
 
 HELLO = 0x01
 READY = 0x02

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from ..limits import JOB_NAME_MAX, JOB_VALUE_MAX, PRIORITY_MAX, PROGRESS_TEXT_MAX, RETRIES_MAX
+from .._limits import JOB_NAME_MAX, JOB_VALUE_MAX, PRIORITY_MAX, PROGRESS_TEXT_MAX, RETRIES_MAX
 from .values import Array, Map, Seconds, byte_length, has_control_character
 
 JobId: TypeAlias = Annotated[bytes, Meta(min_length=16, max_length=16)]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, Raw
 
-from ..limits import CHANNEL_NAME_MAX, CREDIT_MAX, INLINE_MAX, MESSAGE_MAX, NAME_MAX
+from .._limits import CHANNEL_NAME_MAX, CREDIT_MAX, INLINE_MAX, MESSAGE_MAX, NAME_MAX
 from .jobs import Access as Access
 from .jobs import Completed as Completed
 from .jobs import Enqueue as Enqueue

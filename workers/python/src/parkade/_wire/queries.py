@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from ..limits import INLINE_MAX
+from .._limits import INLINE_MAX
 from .values import Array, Count, FaultStatus, Map, Seconds, byte_length
 
 STATEMENT_MAX = 262_144  # bytes of a statement; then: ValueError

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from ..limits import CREDIT_MAX, THREADS_MAX
+from .._limits import CREDIT_MAX, THREADS_MAX
 from .jobs import Access, UntilResult, UntilStored
 from .jobs import Job as Job
 from .jobs import Queue as Queue

@@ -8,13 +8,13 @@ from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 
-from ._wire import payloads as p
-from .bodies import json_decoder
+from .._mappings import Fields, Headers
+from .._validation.json import json_decoder
+from .._wire import payloads as p
+from ..errors import HTTPError
 from .charsets import decode_text
 from .cookies import parse_cookies
-from .errors import HTTPError
 from .forms import FormValue, parse_content_type, parse_form, parse_query
-from .mappings import Fields, Headers
 from .percent import percent_decode_text
 
 T = TypeVar("T")

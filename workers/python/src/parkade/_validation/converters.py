@@ -15,8 +15,8 @@ from uuid import UUID
 
 import msgspec
 
+from .._limits import DIGITS_MAX
 from .decimals import is_reasonable
-from .limits import DIGITS_MAX
 
 Convert = Callable[[str], Any]
 

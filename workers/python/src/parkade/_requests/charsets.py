@@ -6,7 +6,7 @@ the square of the length. So a client chooses from a list: those of the web's te
 
 from __future__ import annotations
 
-from .errors import HTTPError
+from ..errors import HTTPError
 
 _NAMES = {
     "utf-8": ("utf-8", "utf8"),

@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .errors import HTTPError
-from .limits import FIELDS_MAX, PART_HEADER_LINES_MAX, PART_HEADER_MAX, URLENCODED_MAX
-from .mappings import Fields
+from .._limits import FIELDS_MAX, PART_HEADER_LINES_MAX, PART_HEADER_MAX, URLENCODED_MAX
+from .._mappings import Fields
+from ..errors import HTTPError
 from .percent import percent_decode, percent_decode_text
 
 

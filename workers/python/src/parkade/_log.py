@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import re
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-_HERE = str(Path(__file__).parent)
+_PACKAGE = str(Path(__file__).parent) + os.sep
 _IMPORTING = ("<frozen importlib", str(Path(importlib.__file__).parent))
 
 
@@ -57,6 +58,11 @@ def format_error(error: BaseException, loading: bool = False) -> str:
     return "".join(_pieces(told)).rstrip("\n") + "\n"
 
 
+def is_our_code(filename: str) -> bool:
+    """Whether a frame of this file is Parkade's rather than the application's."""
+    return filename.startswith(_PACKAGE)
+
+
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _CAUSED = "\nThe above exception was the direct cause of the following exception:\n\n"
 _MEANWHILE = "\nDuring handling of the above exception, another exception occurred:\n\n"
@@ -93,7 +99,7 @@ def _marked_exception(pieces: Iterable[str]) -> str:
 
 def _trim(told: traceback.TracebackException, loading: bool) -> None:
     frames = [frame for frame in told.stack if not frame.filename.startswith(_IMPORTING)]
-    own = [frame for frame in frames if not frame.filename.startswith(_HERE)]
+    own = [frame for frame in frames if not is_our_code(frame.filename)]
     told.stack = traceback.StackSummary.from_list(own if own or loading else frames)
     for other in (told.__cause__, told.__context__):
         if other is not None:

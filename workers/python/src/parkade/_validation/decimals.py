@@ -11,7 +11,7 @@ from decimal import Decimal
 
 import msgspec
 
-from .limits import DIGITS_MAX
+from .._limits import DIGITS_MAX
 from .records import LEAVES, named_parts_of, parts_of
 
 

@@ -6,11 +6,11 @@ import os
 import time
 from typing import TypeAlias
 
+from ._limits import PROGRESS_TEXT_MAX
 from ._link import port
 from ._wire import payloads as p
 from ._wire.codec import encode_payload
 from ._wire.values import Array
-from .limits import PROGRESS_TEXT_MAX
 
 Progress: TypeAlias = float | None
 

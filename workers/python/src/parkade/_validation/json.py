@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+from .._limits import JSON_DEPTH_MAX
+from ..errors import HTTPError
 from .decimals import check_decimals
-from .errors import HTTPError
-from .limits import JSON_DEPTH_MAX
 from .records import kinds_in, whole
 
 Decode = Callable[[bytes], Any]
