@@ -20,6 +20,9 @@ STRANGERS = ("http", "workers", "databases", "store", "admin", "status_view")
 # What they all may use: words for people, the clock, polling, limits.
 ALLOWED = {("status_view", "admin"): "the report that it reads again is the one that the admin endpoints write"}
 
+WORDS_OF_DATABASES = {"LeaseId", "QueryId"}
+"""Shared types that mean something to a program that has databases and is not Parkade."""
+
 PYTHON_ORDER = [
     "errors",
     "_log",
@@ -90,6 +93,7 @@ def without_tests(text: str) -> str:
         "protocol/PROTOCOL.md",
         "protocol/vectors/frames",
         "protocol/vectors/sessions",
+        "crates/parkade-model",
         "crates/parkade-wire",
         "crates/parkade-core",
         "crates/parkade/src/http",
@@ -137,10 +141,30 @@ def dependencies(crate: str) -> set[str]:
     return set(re.findall(r"^([\w-]+)\s*[=.]", section[1], re.MULTILINE)) if section else set()
 
 
+def parkades(crate: str) -> set[str]:
+    """The crates of Parkade that a crate depends on."""
+    return {name for name in dependencies(crate) if name.startswith("parkade")}
+
+
 def test_wire_and_core_are_strangers() -> None:
-    assert not [name for name in dependencies("parkade-wire") if name.startswith("parkade")]
-    assert not [name for name in dependencies("parkade-core") if name.startswith("parkade")]
-    assert {"parkade-core", "parkade-wire"} <= dependencies("parkade")
+    """What both of them know is the shared types."""
+    assert parkades("parkade-wire") <= {"parkade-model"}
+    assert parkades("parkade-core") <= {"parkade-model"}
+    assert {"parkade-core", "parkade-model", "parkade-wire"} <= dependencies("parkade")
+
+
+def test_the_shared_types_import_no_crate_of_parkade() -> None:
+    """The bottom layer: everybody may import it, so it imports nobody. It needs nothing that the core does not."""
+    assert parkades("parkade-model") == set()
+    assert dependencies("parkade-model") <= dependencies("parkade-core")
+    for path, text in sources(CRATES / "parkade-model" / "src"):
+        assert set(re.findall(r"\bparkade_\w+", text)) == set(), path
+
+
+def test_the_shared_types_decide_nothing() -> None:
+    """They are parsed, checked and written: nothing in this crate changes a value or takes an event."""
+    for path, text in sources(CRATES / "parkade-model" / "src"):
+        assert not re.search(r"&mut self|\bEvent\b|\bEffect\b", text), path
 
 
 @pytest.mark.parametrize(
@@ -166,13 +190,13 @@ def test_wire_and_core_are_strangers() -> None:
 )
 def test_the_core_knows_no_world(forbidden: str) -> None:
     """No clock, no socket, no bytes, no SQL, no chance but its own."""
-    found = [path.name for path, text in sources(CRATES / "parkade-core" / "src") if re.search(forbidden, text)]
-    assert found == []
+    for crate in ("parkade-model", "parkade-core"):
+        assert [path.name for path, text in sources(CRATES / crate / "src") if re.search(forbidden, text)] == []
 
 
 def test_the_core_depends_on_nothing_that_touches_the_world() -> None:
     harmless = {"matchit", "slab", "thiserror", "smallvec", "indexmap", "hashbrown", "rustc-hash", "foldhash"}
-    assert dependencies("parkade-core") <= harmless
+    assert dependencies("parkade-core") <= harmless | {"parkade-model"}
 
 
 def test_the_wire_is_bytes_only() -> None:
@@ -182,16 +206,20 @@ def test_the_wire_is_bytes_only() -> None:
 
 @pytest.mark.parametrize("crate", ["parkade-sql", "parkade-postgres", "parkade-sqlite"])
 def test_databases_know_nothing_of_parkade(crate: str) -> None:
-    """Another program could use them as they are."""
-    known = {name for name in dependencies(crate) if name.startswith("parkade")}
-    assert known <= ({"parkade-sql"} - {crate})
+    """Another program could use them as they are: they take the shared types of databases, through `parkade-sql`."""
+    assert parkades(crate) <= ({"parkade-model"} if crate == "parkade-sql" else {"parkade-sql"})
     assert "tokio" not in dependencies(crate)
+
+
+def test_databases_take_only_their_own_words_from_the_shared_types() -> None:
+    for path, text in sources(CRATES / "parkade-sql" / "src"):
+        imported = re.findall(r"parkade_model::(\w+|\{[^}]*\})", text)
+        assert set(re.findall(r"\w+", " ".join(imported))) <= WORDS_OF_DATABASES, path
 
 
 def test_a_store_of_jobs_knows_nothing_of_the_server() -> None:
     """What runs, how often, and what follows is not its to say."""
-    known = {name for name in dependencies("parkade-jobs") if name.startswith("parkade")}
-    assert known <= {"parkade-sql", "parkade-postgres"}
+    assert parkades("parkade-jobs") <= {"parkade-model", "parkade-sql", "parkade-postgres"}
     assert "tokio" not in dependencies("parkade-jobs")
 
 

@@ -7,7 +7,6 @@ use crate::channels::{ChannelName, Channels, Cursor};
 use crate::config::Config;
 use crate::effect::{Effect, Outcome, Reason, Refusal};
 use crate::event::Event;
-use crate::id::{JobId, MessageId, QueryId, RequestId, TableId, WorkerId};
 use crate::jobs::Jobs;
 use crate::life::lives::Lives;
 use crate::life::machine::Happening;
@@ -25,6 +24,7 @@ use crate::structures::random::Random;
 use crate::structures::timers::Timers;
 use crate::workers::queue_rate::QueueRates;
 use crate::workers::roster::Roster;
+use parkade_model::{JobId, MessageId, QueryId, RequestId, TableId, WorkerId};
 
 /// Everything that is decided. It is told the time, and never waits, reads or writes.
 #[derive(Debug)]

@@ -5,7 +5,7 @@
 //!
 //! | question | where |
 //! |---|---|
-//! | what comes in, what goes out | `event`, `effect`, `id`, `moment` |
+//! | what comes in, what goes out | `event`, `effect`, `moment` |
 //! | the door: one method for each event | `core` |
 //! | where a request is, which happening moves it, how far its answer got | `life` |
 //! | what each move leads to | `moves` |
@@ -24,7 +24,6 @@ mod config;
 mod core;
 mod effect;
 mod event;
-mod id;
 mod jobs;
 mod life;
 pub mod limits;
@@ -43,12 +42,12 @@ pub use config::{Config, Recycle};
 pub use core::Core;
 pub use effect::{Asker, Effect, Ending, ExitReason, KillReason, Outcome, Reason, Refusal, ReloadOutcome, Times};
 pub use event::{Errand, Event, Manner, Publisher, Then, Wait, WorkerError};
-pub use id::{DatabaseId, JobId, LeaseId, MessageId, QueryId, QueueId, RequestId, TableId, WorkerId};
 pub use jobs::{
     Allowance, ClaimedJob, DeclaredJobs, Failure, JobPolicy, QueueBounds, Rate, Standing, StoreFault, Verdict,
 };
 pub use life::{Refused, State};
 pub use moment::Moment;
+pub use parkade_model::{DatabaseId, JobId, LeaseId, MessageId, QueryId, QueueId, RequestId, TableId, WorkerId};
 pub use queries::{QueryWait, QueryWork, SharedKey, Sharing};
 pub use report::counts::{Counts, Tally};
 pub use report::status::{

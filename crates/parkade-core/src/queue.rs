@@ -2,8 +2,8 @@
 //!
 //! A plain function may have to wait for a thread; a coroutine needs none, and never waits behind one that does.
 
-use crate::id::RequestId;
 use crate::structures::chain::Chain;
+use parkade_model::RequestId;
 
 #[derive(Debug, Default)]
 pub(crate) struct Queue {

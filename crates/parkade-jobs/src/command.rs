@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::job::{Claimed, Counts, Ended, Job, JobId, NewJob, Schedule, State, Verdict, Wall};
+use crate::job::{Claimed, Counts, Ended, Job, NewJob, Schedule, State, Verdict, Wall};
+use parkade_model::JobId;
 
 /// Whose answer it is. Minted by the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

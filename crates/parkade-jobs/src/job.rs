@@ -1,13 +1,7 @@
 //! What a job is, and where it is.
 
-use std::fmt;
-use std::str::FromStr;
-
 use bytes::Bytes;
-
-/// A job's name: a UUID, minted by whoever enqueues it. Written as one: 8-4-4-4-12, lower case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct JobId(pub u128);
+use parkade_model::JobId;
 
 /// Milliseconds since 1970-01-01 UTC. Jobs outlive the process, and so what their times are counted from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -155,63 +149,5 @@ impl State {
     #[must_use]
     pub fn of(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.word() == word)
-    }
-}
-
-impl JobId {
-    #[must_use]
-    pub fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(u128::from_be_bytes(bytes))
-    }
-
-    #[must_use]
-    pub fn bytes(self) -> [u8; 16] {
-        self.0.to_be_bytes()
-    }
-}
-
-impl fmt::Display for JobId {
-    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hex = format!("{:032x}", self.0);
-        write!(text, "{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
-    }
-}
-
-/// It is no UUID.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a job's id is a UUID: 8-4-4-4-12 hexadecimal digits")]
-pub struct BadJobId;
-
-impl FromStr for JobId {
-    type Err = BadJobId;
-
-    fn from_str(text: &str) -> Result<Self, BadJobId> {
-        let groups: Vec<&str> = text.split('-').collect();
-        let fits = groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12])
-            && text.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit());
-        let number = if fits { u128::from_str_radix(&groups.concat(), 16).ok() } else { None };
-        number.map(Self).ok_or(BadJobId)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_id_is_written_and_read_as_a_uuid() {
-        let text = "0192f3a4-5b6c-7d8e-9f01-23456789abcd";
-        let id: JobId = text.parse().unwrap();
-        assert_eq!(id.to_string(), text);
-        assert_eq!(JobId::from_bytes(id.bytes()), id);
-        assert_eq!(text.to_uppercase().parse(), Ok(id));
-        for bad in [
-            "",
-            "0192f3a45b6c7d8e9f0123456789abcd",
-            "0192f3a4-5b6c-7d8e-9f01-23456789abcg",
-            "+192f3a4-5b6c-7d8e-9f01-23456789abcd",
-        ] {
-            assert_eq!(bad.parse::<JobId>(), Err(BadJobId), "{bad:?}");
-        }
     }
 }

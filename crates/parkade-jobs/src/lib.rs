@@ -17,8 +17,9 @@ pub mod schedule;
 pub mod sqlite;
 
 pub use command::{Allowance, Command, Fault, Filter, Rate, Reply, Tag};
-pub use job::{BadJobId, Claimed, Counts, Ended, Ending, Job, JobId, NewJob, Schedule, State, Verdict, Wall};
+pub use job::{Claimed, Counts, Ended, Ending, Job, NewJob, Schedule, State, Verdict, Wall};
 
+pub use parkade_model::{BadJobId, JobId};
 pub use postgres::PostgresStore;
 pub use schedule::{BadTimetable, Due, Missed, Timetable};
 pub use sqlite::SqliteStore;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use parkade_model::QueryId;
 
 use crate::failure::Failure;
-use crate::query::QueryId;
 
 /// One thing that happened. For each query: at most one `Started`, then pieces, then exactly one `Ended`, cancelled or not.
 #[derive(Debug, Clone, PartialEq)]

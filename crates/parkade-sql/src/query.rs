@@ -2,13 +2,7 @@
 
 use std::sync::Arc;
 
-/// One piece of work for a database, for as long as it is there. Never used twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct QueryId(pub u64);
-
-/// A connection that somebody has to himself for a transaction. Never used twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LeaseId(pub u64);
+use parkade_model::LeaseId;
 
 /// A statement with what it is given, and how its rows are wanted.
 #[derive(Debug, Clone, PartialEq)]

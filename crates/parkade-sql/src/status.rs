@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::query::QueryId;
+use parkade_model::QueryId;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {

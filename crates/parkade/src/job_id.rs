@@ -23,7 +23,7 @@ fn random() -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use parkade_jobs::JobId;
+    use parkade_model::JobId;
 
     #[test]
     fn an_id_is_a_uuid_of_version_7_and_no_two_are_alike() {

@@ -2,8 +2,8 @@
 
 use super::history::{History, HistoryLimits};
 use super::{ChannelName, Cursor};
-use crate::id::{MessageId, RequestId};
 use crate::structures::chain::{Chain, Place};
+use parkade_model::{MessageId, RequestId};
 
 #[derive(Debug)]
 pub(super) struct Channel {

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::id::MessageId;
 use crate::limits;
 use crate::moment::Moment;
 use crate::structures::chain::Place;
+use parkade_model::MessageId;
 
 /// How long messages are kept: the first bound that is met counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

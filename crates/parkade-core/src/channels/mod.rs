@@ -18,12 +18,12 @@ pub use history::HistoryLimits;
 pub use name::{ChannelName, ChannelNameError};
 
 use crate::config::Config;
-use crate::id::{MessageId, RequestId};
 use crate::moment::Moment;
 use crate::report::status::ChannelStatus;
 use crate::structures::chain::{Chain, Place};
 use channel::Channel;
 use history::Entry;
+use parkade_model::{MessageId, RequestId};
 use rules::Rules;
 
 /// A channel that is there. Its number is used again after it was forgotten.

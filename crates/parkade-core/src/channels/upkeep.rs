@@ -2,9 +2,9 @@
 
 use super::channel::{Channel, Rest};
 use super::{ChannelId, ChannelName, Channels, ChannelsFull};
-use crate::id::MessageId;
 use crate::limits::{CHANNEL_LINGER, SWEEP_CHANNELS_COUNT, SWEEP_STEP};
 use crate::moment::Moment;
+use parkade_model::MessageId;
 
 impl Channels {
     /// Lets go what is too old. A part of the channels is looked at at a time, and the next is due at once: whatever else has come is heard

@@ -13,9 +13,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::effect::Refusal;
-use crate::id::{JobId, QueueId, RequestId};
 use crate::queue::Queue;
 use crate::structures::holds::Holds;
+use parkade_model::{JobId, QueueId, RequestId};
 pub(crate) use pull::Pull;
 pub(crate) use queues::Queues;
 pub use queues::{Allowance, QueueBounds, Rate};

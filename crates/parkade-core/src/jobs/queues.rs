@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::id::QueueId;
 use crate::moment::Moment;
+use parkade_model::QueueId;
 
 /// How many more jobs of a queue may be claimed now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -90,7 +90,7 @@ fn pause(attempt: u32, random: &mut Random) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::{JobId, QueueId};
+    use parkade_model::{JobId, QueueId};
 
     fn run(attempt: u32, retries: u32, fate: Option<Fate>) -> Run {
         Run { job: JobId(1), attempt, place: Some(QueueId(0)), retries, fate }

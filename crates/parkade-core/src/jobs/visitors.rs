@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::event::Errand;
-use crate::id::{JobId, RequestId};
+use parkade_model::{JobId, RequestId};
 
 /// Each is here until it may have what it wants, or may not, or has ended.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::channels::{ChannelName, Cursor};
 use crate::effect::Asker;
-use crate::id::{JobId, RequestId};
+use parkade_model::{JobId, RequestId};
 
 #[derive(Debug, Default)]
 pub(crate) struct Watchers {

@@ -1,8 +1,8 @@
 //! All lives, by slot: no hashing, one vector.
 
-use crate::id::RequestId;
 use crate::life::{Life, Parked, Refused, Running, State};
 use crate::limits::REQUESTS_COUNT_MAX;
+use parkade_model::RequestId;
 
 #[derive(Debug, Default)]
 pub(crate) struct Lives {

@@ -3,9 +3,9 @@
 use crate::core::Core;
 use crate::effect::{Outcome, Reason, Refusal};
 use crate::event::{Then, Wait, WorkerError};
-use crate::id::{RequestId, TableId, WorkerId};
 use crate::life::{Life, Refused, Turn, Unmoved};
 use crate::routes::{Destination, RouteId};
+use parkade_model::{RequestId, TableId, WorkerId};
 
 /// What can happen to a request.
 #[derive(Debug)]

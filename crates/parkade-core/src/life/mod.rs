@@ -9,13 +9,13 @@ pub(crate) mod reply;
 
 use crate::channels::ChannelId;
 use crate::effect::{Outcome, Reason};
-use crate::id::{QueryId, RequestId, TableId, WorkerId};
 use crate::life::journey::{Journey, Patience};
 use crate::life::reply::Reply;
 use crate::moment::Moment;
 use crate::queries::Seat;
 use crate::routes::RouteId;
 use crate::structures::chain::Place;
+use parkade_model::{QueryId, RequestId, TableId, WorkerId};
 
 #[derive(Debug)]
 pub(crate) enum Life {

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use crate::core::Core;
 use crate::effect::{Effect, Ending, Reason, Refusal, Times};
-use crate::id::{RequestId, TableId};
 use crate::life::journey::{Journey, Patience};
 use crate::life::machine::Happening;
 use crate::life::{Accepted, Bell, Life, Routed, Turn, Work};
 use crate::moment::Moment;
 use crate::routes::Destination;
+use parkade_model::{RequestId, TableId};
 
 impl Core {
     pub(crate) fn arrive(&mut self, request: RequestId, destination: Destination) {

@@ -2,10 +2,10 @@
 
 use crate::core::Core;
 use crate::effect::{Effect, Ending, Reason, Refusal};
-use crate::id::RequestId;
 use crate::life::journey::Journey;
 use crate::life::{Accepted, Cancelled, Done, Life, Parked, Routed, Running, Sequel, Watch};
 use crate::moves::querying::untold;
+use parkade_model::RequestId;
 
 impl Core {
     pub(crate) fn done(&mut self, request: RequestId, journey: Journey) -> Life {

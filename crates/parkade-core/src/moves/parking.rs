@@ -8,11 +8,11 @@ use crate::channels::{Began, ChannelName, ChannelsFull, Cursor};
 use crate::core::Core;
 use crate::effect::{Asker, Effect, Outcome, Reason, Refusal};
 use crate::event::{Then, Wait};
-use crate::id::{RequestId, WorkerId};
 use crate::life::journey::Journey;
 use crate::life::reply::Reply;
 use crate::life::{Bell, Life, Parked, Running, Sequel, State, Watch};
 use crate::structures::timers::Alarm;
+use parkade_model::{RequestId, WorkerId};
 
 /// A request that is about to wait: its journey has no alarm, nobody watches for it yet.
 pub(crate) struct Parking {

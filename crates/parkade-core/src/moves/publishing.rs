@@ -4,9 +4,9 @@ use crate::channels::{ChannelName, Waiter};
 use crate::core::Core;
 use crate::effect::{Effect, Outcome, Refusal};
 use crate::event::Publisher;
-use crate::id::{MessageId, RequestId};
 use crate::life::machine::Happening;
 use crate::life::{Life, Parked, Sequel};
+use parkade_model::{MessageId, RequestId};
 
 impl Core {
     /// One effect for all whose answer it is, one for all streams; the others go on with it.

@@ -4,13 +4,13 @@
 
 use crate::core::Core;
 use crate::effect::{Effect, Outcome, Reason, Refusal};
-use crate::id::{LeaseId, QueryId, RequestId};
 use crate::life::journey::{Journey, Patience};
 use crate::life::machine::Happening;
 use crate::life::{Bell, Life, Parked, Refused, Sequel, Watch};
 use crate::limits::{QUERIES_END_MAX, QUERY_END_MAX};
 use crate::moves::parking::Parking;
 use crate::queries::{Audience, Kept, Lease, Phase, QueryWait, QueryWork, Seat};
+use parkade_model::{LeaseId, QueryId, RequestId};
 
 impl Core {
     pub(crate) fn park_query(&mut self, parking: Parking, wait: &QueryWait) -> Life {

@@ -5,7 +5,6 @@ use std::time::Duration;
 use crate::core::Core;
 use crate::effect::{Effect, Ending, Reason, Refusal, Times};
 use crate::event::WorkerError;
-use crate::id::{JobId, RequestId};
 use crate::jobs::{ClaimedJob, Failure, Fate, JobPolicy, Run, Verdict};
 use crate::life::journey::Journey;
 use crate::life::machine::Happening;
@@ -13,6 +12,7 @@ use crate::life::{Bell, Life, Routed, Running, Work};
 use crate::limits::{CLAIM_PAUSE, CLAIMED_EARLY, CLAIMED_IN_VAIN, JOB_RESCUES_MAX};
 use crate::moment::Moment;
 use crate::workers::worker::Role;
+use parkade_model::{JobId, RequestId};
 
 impl Core {
     pub(crate) fn jobs_ready(&mut self, after: Option<Duration>) {
@@ -249,7 +249,7 @@ impl Core {
 
     /// Whether jobs of that queue run, or it has bounds: else nobody knows its number any more.
     #[must_use]
-    pub fn knows_queue(&self, queue: crate::id::QueueId) -> bool {
+    pub fn knows_queue(&self, queue: parkade_model::QueueId) -> bool {
         self.jobs.queues.knows(queue)
     }
 

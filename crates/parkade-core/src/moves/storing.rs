@@ -2,11 +2,11 @@
 
 use crate::core::Core;
 use crate::effect::{Effect, Outcome, Reason, Refusal};
-use crate::id::{RequestId, WorkerId};
 use crate::jobs::{Fate, StoreFault};
 use crate::life::machine::Happening;
 use crate::life::{Life, Parked, Running, Sequel, Watch};
 use crate::moves::parking::Parking;
+use parkade_model::{RequestId, WorkerId};
 
 impl Core {
     /// `ENQUEUE`. One by a request that has ended is stored all the same; nobody waits for it.

@@ -6,12 +6,12 @@
 use crate::core::Core;
 use crate::effect::{Asker, Outcome, Refusal};
 use crate::event::Errand;
-use crate::id::{JobId, RequestId};
 use crate::jobs::Standing;
 use crate::life::machine::Happening;
 use crate::life::{Life, Parked, Refused, Routed, Sequel, Work};
 use crate::moves::parking::Parking;
 use crate::routes::RouteId;
+use parkade_model::{JobId, RequestId};
 
 impl Core {
     /// A route where clients find jobs.

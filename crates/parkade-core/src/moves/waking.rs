@@ -2,7 +2,6 @@
 
 use crate::core::Core;
 use crate::effect::{Effect, Outcome, Reason, Refusal};
-use crate::id::{RequestId, WorkerId};
 use crate::jobs::Standing;
 use crate::life::journey::Journey;
 use crate::life::machine::Happening;
@@ -10,6 +9,7 @@ use crate::life::reply::Reply;
 use crate::life::{Bell, Life, Parked, Routed, Running, Sequel, Watch, Work};
 use crate::moves::parking::Parking;
 use crate::workers::worker::Stage;
+use parkade_model::{RequestId, WorkerId};
 
 impl Core {
     /// The alarm of a wait rang.

@@ -1,7 +1,7 @@
 //! Leases: whose transaction is open where.
 
 use super::Queries;
-use crate::id::{DatabaseId, LeaseId, RequestId};
+use parkade_model::{DatabaseId, LeaseId, RequestId};
 
 /// A request's transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,11 +13,11 @@ pub(crate) use leases::Lease;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::id::{DatabaseId, LeaseId, QueryId, RequestId};
 use crate::moment::Moment;
 use crate::structures::chain::{Chain, Place};
 use crate::structures::holds::Holds;
 use crate::structures::timers::Alarm;
+use parkade_model::{DatabaseId, LeaseId, QueryId, RequestId};
 
 /// What a request waits for when it waits for a database.
 #[derive(Debug, Clone, PartialEq, Eq)]

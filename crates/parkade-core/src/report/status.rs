@@ -5,9 +5,9 @@ use std::time::Duration;
 use crate::channels::{ChannelName, Cursor, HistoryLimits};
 use crate::config::Config;
 use crate::effect::ReloadOutcome;
-use crate::id::{DatabaseId, QueryId, WorkerId};
 use crate::moment::Moment;
 use crate::workers::worker::Role;
+use parkade_model::{DatabaseId, QueryId, WorkerId};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {

@@ -11,7 +11,7 @@ mod tree;
 use std::time::Duration;
 
 use crate::event::{Then, Wait};
-use crate::id::TableId;
+use parkade_model::TableId;
 use table::Table;
 
 /// One route, as a worker tells it.

@@ -5,8 +5,8 @@ use super::pattern;
 use super::tree::Node;
 use super::{Destination, Found, RouteError, RouteId, RouteKind, RouteSpec};
 use crate::event::{Then, Wait};
-use crate::id::TableId;
 use crate::limits::ROUTES_COUNT_MAX;
+use parkade_model::TableId;
 use std::time::Duration;
 
 #[derive(Debug)]

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::core::Core;
 use crate::effect::{Effect, ExitReason, KillReason, Outcome, Reason};
-use crate::id::{RequestId, WorkerId};
 use crate::life::machine::Happening;
 use crate::life::{Bell, State};
 use crate::moment::Moment;
 use crate::staff::Service;
 use crate::staff::tending::may_go;
 use crate::workers::worker::{ROLES, Role, Stage, Worker};
+use parkade_model::{RequestId, WorkerId};
 
 impl Core {
     /// SIGTERM. Workers hear of it before anybody else does; a second one can only shorten the grace.

@@ -2,12 +2,12 @@
 
 use crate::core::Core;
 use crate::effect::{ExitReason, Reason};
-use crate::id::{RequestId, WorkerId};
 use crate::life::machine::Happening;
 use crate::limits::EARLY_DEATH;
 use crate::moment::Moment;
 use crate::staff::{Fate, Service, Starts};
 use crate::workers::worker::{Ghost, Ready, Role, Stage, Worker};
+use parkade_model::{RequestId, WorkerId};
 
 impl Core {
     /// A worker is no more, and nobody wanted that.

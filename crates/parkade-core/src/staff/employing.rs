@@ -3,12 +3,12 @@
 use crate::core::Core;
 use crate::effect::{Effect, KillReason};
 use crate::event::Manner;
-use crate::id::{RequestId, TableId, WorkerId};
 use crate::jobs::DeclaredJobs;
 use crate::life::Refused;
 use crate::limits::{CREDIT_MAX, HOOKS_MAX};
 use crate::staff::{Service, Starts};
 use crate::workers::worker::{Ready, Role, Stage, Wear};
+use parkade_model::{RequestId, TableId, WorkerId};
 
 impl Core {
     pub(crate) fn worker_ready(

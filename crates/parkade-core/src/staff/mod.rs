@@ -8,11 +8,11 @@ pub(crate) mod staffing;
 pub(crate) mod tending;
 
 use crate::effect::{ExitReason, ReloadOutcome};
-use crate::id::WorkerId;
 use crate::jobs::DeclaredJobs;
 use crate::moment::Moment;
 use crate::workers::worker::Role;
 use back_off::BackOff;
+use parkade_model::WorkerId;
 
 #[derive(Debug)]
 pub(crate) struct Staff {

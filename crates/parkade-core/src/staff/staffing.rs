@@ -2,13 +2,13 @@
 
 use crate::core::Core;
 use crate::effect::{Effect, KillReason, Refusal, ReloadOutcome};
-use crate::id::{RequestId, WorkerId};
 use crate::jobs::DeclaredJobs;
 use crate::life::machine::Happening;
 use crate::limits::RECYCLE_GRACE;
 use crate::moment::Moment;
 use crate::staff::{Crew, Fate, Reload};
 use crate::workers::worker::{ROLES, Role, Stage, Worker};
+use parkade_model::{RequestId, WorkerId};
 
 impl Core {
     /// SIGHUP. One that comes during another is remembered: what changed meanwhile is to be loaded too.

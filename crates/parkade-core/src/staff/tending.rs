@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use crate::core::Core;
 use crate::effect::{Effect, KillReason};
-use crate::id::WorkerId;
 use crate::limits::{GRACES_COUNT_MAX, HOOKS_MAX, PAUSE_MAX, STUCK_MAX};
 use crate::moment::Moment;
 use crate::staff::Service;
 use crate::workers::worker::{ROLES, Role, Stage, Worker};
+use parkade_model::WorkerId;
 
 impl Core {
     pub(crate) fn tend(&mut self) {

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::effect::KillReason;
 use crate::event::Manner;
-use crate::id::{QueueId, RequestId, TableId, WorkerId};
 use crate::life::Work;
 use crate::limits::{CREDIT_MAX, QUEUE_SEEN_MIN};
 use crate::moment::Moment;
 use crate::structures::chain::{Chain, Place};
 use crate::structures::timers::Alarm;
 use crate::workers::pace::Pace;
+use parkade_model::{QueueId, RequestId, TableId, WorkerId};
 
 #[derive(Debug)]
 pub(crate) struct Worker {

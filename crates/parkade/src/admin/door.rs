@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parkade_core::{ChannelName, Cursor, QueryId};
-use parkade_jobs::{Fault, Filter, Job, JobId};
+use parkade_jobs::{Fault, Filter, Job};
+use parkade_model::JobId;
 use parkade_wire::Enqueued;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 

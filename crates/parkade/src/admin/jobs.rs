@@ -9,7 +9,8 @@ use bytes::Bytes;
 use hyper::body::Body;
 use hyper::header::ORIGIN;
 use hyper::{HeaderMap, Method, Request, StatusCode};
-use parkade_jobs::{BadJobId, Fault, Job, JobId, State};
+use parkade_jobs::{Fault, Job, State};
+use parkade_model::{BadJobId, JobId};
 use serde_json::json;
 
 use super::answers::{self, Answer, allow, fault};

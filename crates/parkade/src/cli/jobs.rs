@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Subcommand};
-use parkade_jobs::{JobId, State};
+use parkade_jobs::State;
+use parkade_model::JobId;
 
 use super::Whom;
 use crate::config;

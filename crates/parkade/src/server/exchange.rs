@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use parkade_core::{Cursor, JobId, RequestId, RouteId};
+use parkade_core::{Cursor, RequestId, RouteId};
+use parkade_model::JobId;
 use parkade_wire::Response;
 use parkade_wire::limits::STORED_COUNT_MAX;
 

@@ -9,7 +9,7 @@ use parkade_wire::{Application, ErrorReason, Response, Then as WireThen, Wait as
 
 use super::exchange::{Arrival, Exchange, JobAsked};
 use super::seconds::duration;
-use super::{Hand, HttpEvent, Input, Server, WorkerEvent, queries, tables};
+use super::{Hand, HttpEvent, Input, Server, WorkerEvent, tables};
 use crate::http::answer;
 
 impl Server {
@@ -243,7 +243,7 @@ impl Server {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         match self.queries.flowing_to(request) {
             _ if bytes == 0 => {}
-            Some((query, database)) => self.databases.taken(database, queries::sql(query), bytes),
+            Some((query, database)) => self.databases.taken(database, query, bytes),
             None => self.workers.grant(request, bytes),
         }
     }

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parkade_core::{
-    ChannelName, Core, Cursor, Errand, HistoryLimits, JobId, QueryWork, RouteId, RouteSpec, TableId, Then, Wait,
+    ChannelName, Core, Cursor, Errand, HistoryLimits, QueryWork, RouteId, RouteSpec, TableId, Then, Wait,
 };
+use parkade_model::JobId;
 use parkade_wire::{Application, CallKind, Response, Route, RouteKind, Then as WireThen, Wait as WireWait};
 
 use super::exchange::Kept;

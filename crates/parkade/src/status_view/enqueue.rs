@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use parkade_jobs::JobId;
+use parkade_model::JobId;
 use parkade_wire::limits::ARGUMENTS_BYTES_MAX;
 use rmpv::Value;
 use serde::Deserialize;

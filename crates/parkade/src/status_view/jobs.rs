@@ -6,7 +6,8 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use parkade_jobs::{JobId, State};
+use parkade_jobs::State;
+use parkade_model::JobId;
 use serde::Deserialize;
 
 use super::{Address, AskError, CommandError, percent_encoded};

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parkade_jobs::postgres::{Options, PostgresStore, Settings, SettingsError, Within};
-use parkade_jobs::{Command, Fault, JobId, Reply, Wall};
+use parkade_jobs::{Command, Fault, Reply, Wall};
+use parkade_model::JobId;
 use tokio::time::timeout_at;
 
 use super::wall;

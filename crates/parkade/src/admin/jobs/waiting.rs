@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::header::{CONNECTION, HeaderValue};
-use parkade_jobs::{Job, JobId};
+use parkade_jobs::Job;
+use parkade_model::JobId;
 use tokio::time::{Instant, sleep_until};
 
 use super::{Told, found, has_ended};

@@ -1,10 +1,11 @@
 //! What the store has been asked, and for whom.
 
-use parkade_core::{Asker, JobId, RequestId, WorkerId};
+use parkade_core::{Asker, RequestId, WorkerId};
 use parkade_jobs::{Command, Reply, Verdict};
+use parkade_model::JobId;
 use tokio::sync::oneshot;
 
-use super::{Server, core};
+use super::Server;
 use crate::admin::{JobAnswer, JobAsk};
 
 /// Where an answer goes that somebody outside waits for.
@@ -15,7 +16,7 @@ pub type Back = oneshot::Sender<JobAnswer>;
 pub enum Question {
     /// `id`: under which it was enqueued.
     Enqueue {
-        id: parkade_jobs::JobId,
+        id: JobId,
         request: Option<RequestId>,
         asked: Asking,
     },
@@ -62,7 +63,7 @@ pub enum Question {
 /// How an attempt of a job ended.
 #[derive(Debug, Clone)]
 pub struct RunEnd {
-    pub job: parkade_jobs::JobId,
+    pub job: JobId,
     pub attempt: u32,
     pub verdict: Verdict,
 }
@@ -109,10 +110,10 @@ impl Server {
         }
         match ask {
             JobAsk::Enqueue(job) => self.enqueue_for(*job, back),
-            JobAsk::Cancel(job) => self.cancel_job(core(job), Some(back)),
+            JobAsk::Cancel(job) => self.cancel_job(job, Some(back)),
             JobAsk::Retry(job) => self.jobs.ask(Question::Retried(back), |tag| Command::Retry { tag, job }),
             JobAsk::Drop(job) => {
-                self.jobs.ask(Question::Dropped { job: core(job), back }, |tag| Command::Drop { tag, job });
+                self.jobs.ask(Question::Dropped { job, back }, |tag| Command::Drop { tag, job });
             }
             JobAsk::Show(job) => self.jobs.ask(Question::Asked(back), |tag| Command::Find { tag, job }),
             JobAsk::List(filter) => self.jobs.ask(Question::Asked(back), |tag| Command::List { tag, filter }),

@@ -3,11 +3,12 @@
 
 use std::collections::HashMap;
 
-use parkade_core::{Asker, Event, JobId, RequestId};
+use parkade_core::{Asker, Event, RequestId};
 use parkade_jobs::{Command, Ended, Ending, Fault, Reply, Verdict};
+use parkade_model::JobId;
 
+use super::Server;
 use super::asked::{Back, Question};
-use super::{Server, core, stored};
 use crate::admin::JobAnswer;
 
 /// Each has somebody who waits, and is answered within a claim. Then: nobody can end another.
@@ -62,7 +63,7 @@ impl Server {
     }
 
     fn ask_to_cancel(&mut self, job: JobId) {
-        self.jobs.ask(Question::Cancel { job }, |tag| Command::Cancel { tag, job: stored(job) });
+        self.jobs.ask(Question::Cancel { job }, |tag| Command::Cancel { tag, job });
     }
 
     /// Whether the core had it.
@@ -77,7 +78,7 @@ impl Server {
     pub(super) fn hear_cancelled(&mut self, job: JobId, reply: Reply) {
         match reply {
             Reply::Changed { changed: true, .. } => {
-                self.job_has_ended(Ended { id: stored(job), ending: Ending::Cancelled });
+                self.job_has_ended(Ended { id: job, ending: Ending::Cancelled });
                 self.settle_cancelling(job, true);
             }
             Reply::Changed { changed: false, .. } => self.cancel_on_its_way(job, false),
@@ -93,7 +94,7 @@ impl Server {
         if self.cancel_run(job) {
             return self.settle_cancelling(job, true);
         }
-        if let Some(end) = self.jobs.unnoted.iter_mut().find(|end| core(end.job) == job) {
+        if let Some(end) = self.jobs.unnoted.iter_mut().find(|end| end.job == job) {
             if goes_on(&end.verdict) {
                 end.verdict = Verdict::Cancelled;
             }
@@ -116,14 +117,14 @@ impl Server {
     /// What the store is being told of how an attempt ended.
     fn end_under_way(&self, job: JobId) -> Option<&Verdict> {
         self.jobs.questions.values().find_map(|question| match question {
-            Question::End(end) if core(end.job) == job => Some(&end.verdict),
+            Question::End(end) if end.job == job => Some(&end.verdict),
             _ => None,
         })
     }
 
     /// Whether the store will have it as cancelled, though it has not said so.
     pub(super) fn is_being_cancelled(&self, job: JobId) -> bool {
-        let unnoted = self.jobs.unnoted.iter().find(|end| core(end.job) == job).map(|end| &end.verdict);
+        let unnoted = self.jobs.unnoted.iter().find(|end| end.job == job).map(|end| &end.verdict);
         matches!(unnoted.or_else(|| self.end_under_way(job)), Some(Verdict::Cancelled))
     }
 

@@ -2,10 +2,11 @@
 
 use parkade_core::{Event, RequestId, StoreFault, WorkerId};
 use parkade_jobs::{Command, NewJob, Reply, Wall};
+use parkade_model::JobId;
 use parkade_wire::{Enqueued, Wait as WireWait};
 
 use super::asked::{Asking, Back, Question};
-use super::{QUEUE_DEFAULT, Server, core, store_fault, until};
+use super::{QUEUE_DEFAULT, Server, store_fault, until};
 use crate::server::exchange::{StoredJob, WithJobs};
 use crate::store::wall;
 use crate::workers::WorkerEvent;
@@ -48,7 +49,7 @@ impl Server {
         let spec = self.jobs.specs.get(job.name.as_str());
         let options = job.options;
         NewJob {
-            id: parkade_jobs::JobId::from_bytes(job.id),
+            id: JobId::from_bytes(job.id),
             queue: match (options.queue, spec) {
                 (Some(queue), _) => queue.into(),
                 (None, Some(spec)) => spec.queue.clone(),
@@ -75,13 +76,7 @@ impl Server {
         }
     }
 
-    pub(super) fn hear_enqueued(
-        &mut self,
-        id: parkade_jobs::JobId,
-        request: Option<RequestId>,
-        asked: Asking,
-        reply: Reply,
-    ) {
+    pub(super) fn hear_enqueued(&mut self, id: JobId, request: Option<RequestId>, asked: Asking, reply: Reply) {
         let fault = match &reply {
             Reply::Enqueued { job, due, .. } => {
                 if let Some(request) = request {
@@ -102,12 +97,7 @@ impl Server {
         }
     }
 
-    pub(super) fn note_stored(
-        &mut self,
-        request: RequestId,
-        enqueued_as: parkade_jobs::JobId,
-        id: parkade_jobs::JobId,
-    ) {
+    pub(super) fn note_stored(&mut self, request: RequestId, enqueued_as: JobId, id: JobId) {
         if let Some(exchange) = self.exchanges.of(request) {
             let job = StoredJob { enqueued_as: enqueued_as.bytes(), id: id.bytes() };
             exchange.jobs.get_or_insert_default().note_stored(job);
@@ -156,9 +146,9 @@ impl Server {
     }
 
     /// The id that a job of this request has in the store: another's, where there was one with its key.
-    pub(in crate::server) fn enqueued_as(&self, request: RequestId, enqueued_as: [u8; 16]) -> parkade_core::JobId {
+    pub(in crate::server) fn enqueued_as(&self, request: RequestId, enqueued_as: [u8; 16]) -> JobId {
         let jobs = self.exchanges.peek(request).and_then(|exchange| exchange.jobs.as_ref());
         let known = jobs.and_then(|jobs| jobs.stored.iter().find(|job| job.enqueued_as == enqueued_as));
-        core(parkade_jobs::JobId::from_bytes(known.map_or(enqueued_as, |job| job.id)))
+        JobId::from_bytes(known.map_or(enqueued_as, |job| job.id))
     }
 }

@@ -18,9 +18,10 @@ mod within;
 
 use std::collections::{HashMap, HashSet};
 
-use parkade_core::{Asker, DatabaseId, Event, JobId, RequestId};
+use parkade_core::{Asker, DatabaseId, Event, RequestId};
 use parkade_jobs::sqlite::OpenError;
 use parkade_jobs::{Command, Counts, Fault, Reply, Tag};
+use parkade_model::{JobId, QueryId};
 
 use super::Server;
 use crate::share::Share;
@@ -90,7 +91,7 @@ pub struct Jobs {
     shut: Option<Shut>,
     held: Vec<Held>,
     /// Transactions that enqueue jobs and commit, by the statement that they are at.
-    committing: HashMap<parkade_sql::QueryId, Committing>,
+    committing: HashMap<QueryId, Committing>,
     /// Those that wait until the store is open: each holds a connection, so there are never many.
     early: Vec<Committing>,
     statements: u64,
@@ -180,7 +181,7 @@ impl Jobs {
     /// Where a client finds that job.
     fn location(&self, job: JobId) -> Option<String> {
         let (before, behind) = self.place.as_ref()?;
-        Some(format!("{before}{}{behind}", stored(job)))
+        Some(format!("{before}{job}{behind}"))
     }
 
     /// Whether there is an address for clients, who may have to be let in.
@@ -241,10 +242,10 @@ impl Server {
             self.tell(Event::JobsReady { after: None });
         }
         for job in self.jobs.store.take_ended() {
-            self.job_has_ended_elsewhere(core(job));
+            self.job_has_ended_elsewhere(job);
         }
         for job in self.jobs.store.take_cancelled() {
-            self.tell(Event::JobCancelled { job: core(job) });
+            self.tell(Event::JobCancelled { job });
         }
         for request in std::mem::take(&mut self.jobs.never_stored) {
             self.tell(match self.jobs.shut {
@@ -383,14 +384,6 @@ impl Server {
             self.jobs.ask(Question::Count, |tag| Command::Count { tag });
         }
     }
-}
-
-fn stored(job: JobId) -> parkade_jobs::JobId {
-    parkade_jobs::JobId(job.0)
-}
-
-fn core(job: parkade_jobs::JobId) -> JobId {
-    JobId(job.0)
 }
 
 /// Milliseconds from now until then.

@@ -1,12 +1,13 @@
 //! How far a job is, for those who follow it: messages on a channel that is the job's.
 
-use parkade_core::{ChannelName, Event, JobId, RequestId};
+use parkade_core::{ChannelName, Event, RequestId};
 use parkade_jobs::{Ending, Job, Reply, State};
+use parkade_model::JobId;
 use serde_json::{Value, json};
 
+use super::Server;
 use super::asked::Question;
 use super::runs::Progress;
-use super::{Server, core, stored};
 use crate::server::exchange::{Exchange, JobAsked};
 
 impl Server {
@@ -15,7 +16,7 @@ impl Server {
         let Some(run) = self.jobs.runs.get_mut(&request) else { return };
         run.progress =
             Some(Progress { fraction: fraction.map(|fraction| fraction.clamp(0.0, 1.0)), text: text.into() });
-        let (job, told) = (core(run.job.id), told_of_run(run.job.attempt, run.progress.as_ref()));
+        let (job, told) = (run.job.id, told_of_run(run.job.attempt, run.progress.as_ref()));
         self.tell_followers(job, &told);
     }
 
@@ -32,7 +33,7 @@ impl Server {
     /// The request follows the job from now on: what is known of it is said, for nobody knows when it will say more.
     pub(in crate::server) fn announce(&mut self, job: JobId, request: RequestId) {
         let question = Question::Announce { job, request };
-        self.jobs.ask(question, |tag| parkade_jobs::Command::Find { tag, job: stored(job) });
+        self.jobs.ask(question, |tag| parkade_jobs::Command::Find { tag, job });
     }
 
     pub(super) fn hear_announced(&mut self, job: JobId, request: RequestId, reply: Reply) {
@@ -121,5 +122,5 @@ pub fn told_of_run(attempt: u32, progress: Option<&Progress>) -> Value {
 
 /// Where what happens to a job is told.
 pub fn channel(job: JobId) -> ChannelName {
-    ChannelName::own(&format!("jobs/{}", stored(job)))
+    ChannelName::own(&format!("jobs/{job}"))
 }

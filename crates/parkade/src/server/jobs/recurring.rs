@@ -5,7 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use parkade_core::{Event, Moment};
 use parkade_jobs::schedule::{BadTimetable, Missed, Timetable};
-use parkade_jobs::{Command, JobId, NewJob, Reply, Wall};
+use parkade_jobs::{Command, NewJob, Reply, Wall};
+use parkade_model::JobId;
 use parkade_wire::{Missed as WireMissed, Recurring, When};
 
 use super::asked::Question;

@@ -4,15 +4,16 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
-use parkade_core::{Asker, Event, JobId, Refusal, RequestId, Standing};
+use parkade_core::{Asker, Event, Refusal, RequestId, Standing};
 use parkade_jobs::{Ended, Ending, Job, Reply, State};
+use parkade_model::JobId;
 use parkade_wire::Outcome as WireOutcome;
 use serde_json::json;
 
+use super::Server;
 use super::answers;
 use super::asked::Question;
 use super::visits::Door;
-use super::{Server, core, stored};
 use crate::http::answer::Field;
 use crate::http::error_body;
 use crate::job_values::Made;
@@ -60,7 +61,7 @@ impl Results {
 impl Server {
     /// For good; the store has it.
     pub(super) fn job_has_ended(&mut self, ended: Ended) {
-        let job = core(ended.id);
+        let job = ended.id;
         self.tell_ending(job, &ended.ending);
         if self.core.is_watched(job) {
             self.jobs.results.keep(job, ended.ending);
@@ -71,7 +72,7 @@ impl Server {
     /// In another server, for good, or it was dropped there. Only those that somebody here waits for or follows are looked up.
     pub(super) fn job_has_ended_elsewhere(&mut self, job: JobId) {
         if self.is_followed(job) || self.core.is_watched(job) {
-            let find = |tag| parkade_jobs::Command::Find { tag, job: stored(job) };
+            let find = |tag| parkade_jobs::Command::Find { tag, job };
             self.jobs.ask(Question::EndedElsewhere { job }, find);
         }
     }
@@ -112,7 +113,7 @@ impl Server {
     /// A request that was admitted wants to end a job: whether there is one for it is seen first.
     pub(super) fn ask_to_end(&mut self, request: RequestId, job: JobId, asker: Asker) {
         let question = Question::MayEnd { job, request, asker };
-        self.jobs.ask(question, |tag| parkade_jobs::Command::Find { tag, job: stored(job) });
+        self.jobs.ask(question, |tag| parkade_jobs::Command::Find { tag, job });
     }
 
     pub(super) fn hear_may_end(&mut self, request: RequestId, job: JobId, asker: Asker, reply: Reply) {
@@ -141,7 +142,7 @@ impl Server {
 
     pub(super) fn find_job(&mut self, request: RequestId, job: JobId, asker: Asker) {
         let question = Question::LookUp { request, asker };
-        self.jobs.ask(question, |tag| parkade_jobs::Command::Find { tag, job: stored(job) });
+        self.jobs.ask(question, |tag| parkade_jobs::Command::Find { tag, job });
     }
 
     pub(super) fn hear_found(&mut self, request: RequestId, asker: Asker, reply: Reply) {
@@ -157,7 +158,7 @@ impl Server {
         if asker != Asker::Application {
             self.let_in(request);
         }
-        let standing = match job.map(|job| (core(job.id), ending(*job))) {
+        let standing = match job.map(|job| (job.id, ending(*job))) {
             None => Standing::Missing,
             Some((_, Err(pending))) => {
                 let known =
@@ -190,7 +191,7 @@ impl Server {
                 self.say(request, 500, "application", "the job failed; the log says why");
             }
             (Standing::Ended, Some(Ending::Cancelled)) if ends => {
-                let body = json!({ "id": stored(job).to_string(), "state": State::Cancelled.word() });
+                let body = json!({ "id": job.to_string(), "state": State::Cancelled.word() });
                 self.say_json(request, 200, &[], &body);
             }
             (Standing::Ended, Some(Ending::Cancelled)) => self.say(request, 410, "client", "the job was cancelled"),
@@ -225,7 +226,7 @@ impl Server {
                 super::super::replies::sent(outcome);
             }
             Some(Err(why)) => {
-                tracing::error!(job = %stored(job), "the result of a job cannot be sent: {why}");
+                tracing::error!(job = %job, "the result of a job cannot be sent: {why}");
                 self.refuse(request, Refusal::BadAnswer);
             }
             None => {}
@@ -235,13 +236,13 @@ impl Server {
     fn answer_pending(&mut self, request: RequestId, job: JobId) {
         let known = self.exchanges.of(request).and_then(|exchange| exchange.jobs.as_mut()?.pending.take());
         let has_address = known.as_ref().is_some_and(|known| known.has_address);
-        let running = self.jobs.runs.values().find(|run| core(run.job.id) == job);
+        let running = self.jobs.runs.values().find(|run| run.job.id == job);
         let mut body = match (running, known) {
             (Some(run), _) => super::progress::told_of_run(run.job.attempt, run.progress.as_ref()),
             (None, Some(known)) => known.told,
             (None, None) => json!({ "state": State::Ready.word() }),
         };
-        body["id"] = stored(job).to_string().into();
+        body["id"] = job.to_string().into();
         let location = self.jobs.location(job).filter(|_| has_address);
         let mut fields: Vec<Field<'_>> = vec![(b"retry-after", b"1")];
         if self.fields_of_job(request).is_empty() {
@@ -281,7 +282,7 @@ fn ending(job: Job) -> Result<Ending, Box<Job>> {
 
 /// What a function or a coroutine is told.
 pub fn wire_outcome(results: &Results, job: JobId, standing: Standing) -> WireOutcome<'_> {
-    let id = stored(job).bytes();
+    let id = job.bytes();
     let none = |reason: &'static str, text: &str| WireOutcome::NoResult {
         id,
         reason: reason.into(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use parkade_core::{Destination, Errand, RequestId, RouteId, Then, Wait};
 
-use super::{Server, core, progress};
+use super::{Server, progress};
 use crate::http::Head;
 use crate::http::answer::Field;
 use crate::server::exchange::{Exchange, JobAsked};
@@ -27,8 +27,8 @@ impl Server {
         let Some(exchange) = self.exchanges.of(request) else { return Destination::NotFound };
         let Some(arrival) = &mut exchange.arrival else { return Destination::NotFound };
         arrival.deadline = deadline;
-        let id = arrival.parameters.first().and_then(|text| text.parse().ok());
-        let Some(job) = id.map(core) else { return Destination::NotFound };
+        let job = arrival.parameters.first().and_then(|text| text.parse().ok());
+        let Some(job) = job else { return Destination::NotFound };
         exchange.route = Some(route);
         let channel = accepts_events(&arrival.head).then(|| progress::channel(job));
         let asks = &mut exchange.jobs.get_or_insert_default().asks;

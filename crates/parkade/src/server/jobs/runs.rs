@@ -7,7 +7,7 @@ use parkade_core::{
 use parkade_jobs::{Claimed, Command, Reply, Verdict};
 
 use super::asked::{Question, RunEnd};
-use super::{Server, core, until};
+use super::{Server, until};
 use crate::server::exchange::Exchange;
 use crate::server::refusal;
 use crate::server::seconds::duration;
@@ -78,7 +78,7 @@ impl Server {
                 None => standard,
             },
         });
-        let claimed = ClaimedJob { request, job: core(job.id), attempt: job.attempt, queue, policy };
+        let claimed = ClaimedJob { request, job: job.id, attempt: job.attempt, queue, policy };
         let deadline = policy.and_then(|policy| policy.deadline);
         self.exchanges.insert(request, Exchange { is_run: true, ..Exchange::default() });
         self.jobs.runs.insert(request, RunKept { job, deadline, result: None, error: None, progress: None });

@@ -16,7 +16,6 @@ use parkade_wire::Enqueued;
 
 use super::Server;
 use crate::databases::DatabaseEvent;
-use crate::server::queries::sql;
 use crate::store::wall;
 
 /// Jobs of one transaction, and the bytes of their arguments. Beyond that it fails.
@@ -190,7 +189,7 @@ impl Server {
 
     fn ask_within(&mut self, mut committing: Committing, stage: Stage, query: Query) {
         self.jobs.statements += 1;
-        let statement = parkade_sql::QueryId(STATEMENTS + self.jobs.statements);
+        let statement = QueryId(STATEMENTS + self.jobs.statements);
         let (database, lease) = (committing.database, committing.lease);
         committing.stage = stage;
         self.jobs.committing.insert(statement, committing);
@@ -240,7 +239,7 @@ impl Server {
     }
 
     fn commit(&mut self, mut committing: Committing, is_done: bool) {
-        let (database, lease, commit) = (committing.database, committing.lease, sql(committing.commit));
+        let (database, lease, commit) = (committing.database, committing.lease, committing.commit);
         committing.stage = Stage::Committing { is_done };
         self.jobs.committing.insert(commit, committing);
         self.databases.submit(database, self.clock.at(self.now), commit, Work::Commit { lease });
@@ -250,7 +249,7 @@ impl Server {
     fn roll_back(&mut self, committing: &Committing, end: End) {
         let Committing { database, lease, commit, .. } = *committing;
         self.databases.release(database, self.clock.at(self.now), lease);
-        self.reported.push(DatabaseEvent::Query(parkade_sql::Event::Ended { query: sql(commit), end }));
+        self.reported.push(DatabaseEvent::Query(parkade_sql::Event::Ended { query: commit, end }));
     }
 
     /// Whether the COMMIT has not been asked for yet: then it will not be.
@@ -265,7 +264,7 @@ impl Server {
             return false;
         };
         let (statement, database) = (*statement, committing.database);
-        if statement == sql(commit) {
+        if statement == commit {
             return false;
         }
         self.databases.cancel(database, self.clock.at(self.now), statement);
@@ -274,8 +273,7 @@ impl Server {
 
     /// A COMMIT has ended, and its coroutine goes on.
     pub(in crate::server) fn jobs_committed(&mut self, commit: QueryId, completed: bool) {
-        let Some(Committing { request, worker, jobs, stage, placed, .. }) = self.jobs.committing.remove(&sql(commit))
-        else {
+        let Some(Committing { request, worker, jobs, stage, placed, .. }) = self.jobs.committing.remove(&commit) else {
             return;
         };
         if !completed {

@@ -23,9 +23,9 @@ impl Server {
                 let count = bytes.len();
                 pieces.push(bytes);
                 if self.queries.collect(query, count) {
-                    self.databases.taken(database, super::sql(query), count);
+                    self.databases.taken(database, query, count);
                 } else {
-                    self.databases.cancel(database, self.clock.at(self.now), super::sql(query));
+                    self.databases.cancel(database, self.clock.at(self.now), query);
                 }
             }
             Sink::Client { held: held @ None, .. } => *held = Some(bytes),

@@ -78,7 +78,6 @@ pub fn end(work: QueryWork) -> (Wait, Asked) {
 impl Asked {
     /// What the database is told. `bytes_max`: of the rows, where they are needed whole.
     pub fn work(self, work: QueryWork, lease: Option<LeaseId>, bytes_max: Option<usize>) -> Option<Work> {
-        let lease = lease.map(|lease| parkade_sql::LeaseId(lease.0));
         Some(match (self, work, lease) {
             (Self::Statement(mut query), work, lease) => {
                 query.form.bytes_max = bytes_max;

@@ -58,7 +58,7 @@ impl Server {
             parkade_sql::Work::Begin { .. } | parkade_sql::Work::Rollback { .. } => drop(self.take_within(request)),
             parkade_sql::Work::Alone(_) | parkade_sql::Work::Within { .. } => {}
         }
-        self.databases.submit(database, self.clock.at(self.now), sql(query), told);
+        self.databases.submit(database, self.clock.at(self.now), query, told);
     }
 
     pub(super) fn cancel_query(&mut self, query: QueryId, database: DatabaseId) {
@@ -66,12 +66,12 @@ impl Server {
         if self.cancel_committing(query) {
             return;
         }
-        self.databases.cancel(database, self.clock.at(self.now), sql(query));
+        self.databases.cancel(database, self.clock.at(self.now), query);
     }
 
     /// The request whose transaction it was has ended.
     pub(super) fn end_lease(&mut self, lease: LeaseId, database: DatabaseId) {
-        self.databases.release(database, self.clock.at(self.now), parkade_sql::LeaseId(lease.0));
+        self.databases.release(database, self.clock.at(self.now), lease);
     }
 
     /// Told with what the databases say next: the core is in the middle of something.
@@ -79,15 +79,15 @@ impl Server {
         let sink = Sink::Collected(Vec::new());
         self.queries.begin(query, Running::new("".into(), parkade_sql::Shape::Rows, database, sink, self.now));
         let end = End::Failed(parkade_sql::Failure::new(FailureKind::NoDatabase, why));
-        self.reported.push(DatabaseEvent::Query(parkade_sql::Event::Ended { query: sql(query), end }));
+        self.reported.push(DatabaseEvent::Query(parkade_sql::Event::Ended { query, end }));
     }
 
     pub(super) fn hear_database(&mut self, event: DatabaseEvent) {
         match event {
             DatabaseEvent::Query(event) if Self::is_for_jobs(&event) => self.hear_within(event),
-            DatabaseEvent::Query(parkade_sql::Event::Started { query }) => self.queries.started(core(query), self.now),
-            DatabaseEvent::Query(parkade_sql::Event::Piece { query, bytes }) => self.hear_rows(core(query), bytes),
-            DatabaseEvent::Query(parkade_sql::Event::Ended { query, end }) => self.hear_end(core(query), end),
+            DatabaseEvent::Query(parkade_sql::Event::Started { query }) => self.queries.started(query, self.now),
+            DatabaseEvent::Query(parkade_sql::Event::Piece { query, bytes }) => self.hear_rows(query, bytes),
+            DatabaseEvent::Query(parkade_sql::Event::Ended { query, end }) => self.hear_end(query, end),
             DatabaseEvent::Notified { channel, payload } => self.hear_notification(&channel, &payload),
             DatabaseEvent::ListeningAgain => self.messages_may_be_lost(),
         }
@@ -148,12 +148,4 @@ fn told_shape(work: &parkade_sql::Work) -> parkade_sql::Shape {
         parkade_sql::Work::Alone(query) | parkade_sql::Work::Within { query, .. } => query.form.shape,
         _ => parkade_sql::Shape::Rows,
     }
-}
-
-pub(super) fn sql(query: QueryId) -> parkade_sql::QueryId {
-    parkade_sql::QueryId(query.0)
-}
-
-fn core(query: parkade_sql::QueryId) -> QueryId {
-    QueryId(query.0)
 }

@@ -1,0 +1,105 @@
+//! Names of things. All are plain numbers, so that whoever has one holds nothing open.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A request. Minted by the server: `slot` is reused after the core's effect `Forget`, then with another generation. A generation comes round
+/// after four billion requests in one slot. Nobody keeps a name that long: the server drops its own in the same turn, and a stream that was
+/// cancelled keeps it only until its worker has answered or is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId {
+    pub slot: u32,
+    pub generation: u32,
+}
+
+/// A worker process. Minted by the core, upwards from 1, never reused: starts back off, and ten a second last 13 years.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkerId(pub u32);
+
+/// A route table. Equal tables have one id, whichever worker sent them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TableId(pub u32);
+
+/// A published message. Minted by the server, never reused (as all of 64 bits here: a billion a second last 500 years). The server keeps the
+/// message's bytes until the core's effect `DropMessage`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MessageId(pub u64);
+
+/// A database. Minted by the server, for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DatabaseId(pub u16);
+
+/// One piece of work for a database. Never reused. Minted by whoever asks: for Parkade the core, and the server keeps the result until the
+/// core's effect `DropResult`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QueryId(pub u64);
+
+/// A transaction, which has a connection to itself. Minted as a [`QueryId`] is, never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LeaseId(pub u64);
+
+/// A queue of jobs. Minted by the server, for good, upwards from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QueueId(pub u64);
+
+/// A job: a UUID, minted by whoever enqueues it, for good. Written as 8-4-4-4-12 hexadecimal digits, lower case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId(pub u128);
+
+impl JobId {
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(u128::from_be_bytes(bytes))
+    }
+
+    #[must_use]
+    pub fn bytes(self) -> [u8; 16] {
+        self.0.to_be_bytes()
+    }
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hex = format!("{:032x}", self.0);
+        write!(text, "{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    }
+}
+
+/// The text is not a UUID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a job's id is a UUID: 8-4-4-4-12 hexadecimal digits")]
+pub struct BadJobId;
+
+impl FromStr for JobId {
+    type Err = BadJobId;
+
+    fn from_str(text: &str) -> Result<Self, BadJobId> {
+        let groups: Vec<&str> = text.split('-').collect();
+        let fits = groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12])
+            && text.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit());
+        let number = if fits { u128::from_str_radix(&groups.concat(), 16).ok() } else { None };
+        number.map(Self).ok_or(BadJobId)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_written_and_read_as_a_uuid() {
+        let text = "0192f3a4-5b6c-7d8e-9f01-23456789abcd";
+        let id: JobId = text.parse().unwrap();
+        assert_eq!(id.to_string(), text);
+        assert_eq!(JobId::from_bytes(id.bytes()), id);
+        assert_eq!(text.to_uppercase().parse(), Ok(id));
+        for bad in [
+            "",
+            "0192f3a45b6c7d8e9f0123456789abcd",
+            "0192f3a4-5b6c-7d8e-9f01-23456789abcg",
+            "+192f3a4-5b6c-7d8e-9f01-23456789abcd",
+        ] {
+            assert_eq!(bad.parse::<JobId>(), Err(BadJobId), "{bad:?}");
+        }
+    }
+}
