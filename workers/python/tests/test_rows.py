@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from parkade import QueryError, Rows
+from parkade._sql.rows import value_of_rows
 from parkade._wire import payloads as p
-from parkade.rows import value_of_rows
 
 UTC = timezone.utc
 HALF_PAST = timezone(timedelta(hours=5, minutes=30))

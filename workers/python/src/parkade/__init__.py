@@ -7,6 +7,13 @@ from ._job import Job
 from ._mappings import Fields, Headers
 from ._requests.forms import Upload
 from ._requests.request import Request
+from ._sql.placeholders import Json
+from ._sql.queries import Query, query
+from ._sql.rows import Row, Rows
+from ._sql.transactions import Transaction, transaction
+from ._waits.channel import Channel, channel
+from ._waits.message import Message
+from ._waits.wait import Wait, after
 from .app import App
 from .errors import (
     ConnectError,
@@ -27,12 +34,7 @@ from .errors import (
     WaitError,
 )
 from .job_access import StoredJob
-from .placeholders import Json
-from .queries import Query, query
 from .response import Response, html
-from .rows import Row, Rows
-from .transactions import Transaction, transaction
-from .waits import Channel, Message, Wait, after, channel
 
 __all__ = [
     "App",

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from ._test_found import Found, found_by, told
+from ._waits.wait import Wait
 from ._wire import payloads as p
 from .errors import QueryError
-from .waits import Wait
 
 Answers: TypeAlias = Callable[["Asked"], Any] | Mapping[str, Any]
 """What a test gives for a database; see `Client.database`."""

@@ -15,13 +15,15 @@ from ._log import log_fault
 from ._mappings import Headers
 from ._rehearsal import Parking
 from ._requests.request import Request
+from ._sql.outcomes import error_of, shape_of
+from ._waits.message import Message
+from ._waits.wait import Wait
 from ._wire import payloads as p
 from .errors import JobError, QueryError
 from .job_values import decode_result
 from .pages import error_response
 from .response import JSON, flat_of, inline
 from .response import Response as Made
-from .waits import Message, Wait, error_of, shape_of
 
 
 class Response:

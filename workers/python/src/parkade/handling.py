@@ -13,11 +13,12 @@ from ._link import port
 from ._link.answers import FAULTS, Answer, Coming, Deferred, Parked, Plain, Run
 from ._log import format_error, log_error, log_fault
 from ._requests.request import Request
+from ._waits.functions import Function, decode_state, find
+from ._waits.wait import Wait
 from ._wire import payloads as p
 from ._wire.ready import Application as ReadyApplication
 from .app import App
 from .errors import HTTPError, LoadError, QueryError
-from .functions import Function, decode_state, find
 from .hooks import ErrorHandlers, ErrorHook, Hook
 from .job_access import access_route, verdict
 from .job_runs import attempt, attempt_async, failure, run_job
@@ -37,7 +38,6 @@ from .response import (
     normalise,
 )
 from .routes import Route, park
-from .waits import Wait
 
 _Asked: TypeAlias = tuple[bool, Run]
 """What says who may have jobs of a name, and whether it is a coroutine."""

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from msgspec.structs import replace
 
 from ._requests.request import Request, _once
+from ._waits.wait import Wait
 from ._wire import payloads as p
 from .errors import SignatureError
 from .hooks import Hook, make_hook
@@ -16,7 +17,6 @@ from .jobs import JobFunction
 from .patterns import Pattern
 from .response import Nonsense
 from .routes import Route
-from .waits import Wait
 
 
 class StoredJob:

@@ -17,9 +17,9 @@ from msgspec import Raw
 
 from ._job import Job
 from ._limits import JOB_VALUE_MAX
+from ._waits.functions import is_job, value_decoder
 from ._wire.values import Array
 from .errors import Discard, SignatureError
-from .functions import is_job, value_decoder
 from .job_options import RESERVED
 
 VERSION = 1

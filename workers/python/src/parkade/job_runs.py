@@ -11,16 +11,17 @@ from ._job import Job, beginning_of, job_of_run
 from ._limits import JOB_ERROR_MAX, JOB_KEPT_MAX
 from ._link.answers import FAULTS, Answer, Attempted, Deferred, Parked, Plain
 from ._log import log_error, log_fault
+from ._sql.outcomes import shape_of
+from ._sql.transactions import Statement
+from ._waits.functions import encode_state
+from ._waits.wait import Wait, encode_park
 from ._wire import frames as f
 from ._wire import payloads as p
 from ._wire.codec import encode_payload
 from .errors import Discard, Retry, WaitError
-from .functions import encode_state
 from .job_values import encode_result
 from .jobs import JobFunction
 from .response import Nonsense
-from .transactions import Statement
-from .waits import Wait, encode_park, shape_of
 
 
 def run_job(function: JobFunction[..., object] | None, stream: int, run: p.Run) -> Answer | Plain | Deferred:

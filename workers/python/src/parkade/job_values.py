@@ -9,11 +9,13 @@ from msgspec.msgpack import Ext
 
 from ._job import text_of_id
 from ._limits import JOB_VALUE_MAX
+from ._sql.outcomes import value_of_query
+from ._waits.message import encode_message
+from ._waits.wait import Wait
 from ._wire import payloads as p
 from ._wire.codec import encode_payload
 from .errors import JobError
 from .response import Nonsense, Response, flat_of
-from .waits import Wait, encode_message, value_of_outcome
 
 RESPONSE = 1  # the type of the extension
 
@@ -41,14 +43,14 @@ def decode_result(result: bytes) -> Any:
 
 
 def value_of(outcome: p.Outcome, shape: str = "rows") -> Any:
-    """As `value_of_outcome`, and what a job gave; None when the time is up. Raises `JobError` when there is none."""
+    """As `value_of_query`, and what a job gave; None when the time is up. Raises `JobError` when there is none."""
     match outcome:
         case p.Completed(result=result):
             return decode_result(result)
         case p.NoResult(id=id, reason=reason, text=text):
             raise JobError(text, reason=reason, id=text_of_id(id))
         case _:
-            return value_of_outcome(outcome, shape)
+            return value_of_query(outcome, shape)
 
 
 class ResultWait(Wait):

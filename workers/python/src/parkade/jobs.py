@@ -15,6 +15,8 @@ from msgspec import Raw
 from ._job import new_id, text_of_id
 from ._limits import RETRIES_MAX
 from ._link import port
+from ._sql.transactions import Transaction, open_transaction
+from ._waits.wait import Wait, check_seconds
 from ._wire import payloads as p
 from ._wire.codec import encode_payload
 from ._wire.ready import Job as ReadyJob
@@ -25,8 +27,6 @@ from .job_client import Connection as Connection
 from .job_client import connect as connect
 from .job_options import checked_priority, checked_text, options
 from .job_values import ResultWait
-from .transactions import Transaction, open_transaction
-from .waits import Wait, check_seconds
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -11,9 +11,10 @@ import msgspec
 from ._limits import HEADERS_MAX, INLINE_MAX
 from ._link.answers import AsyncChunks, Chunks, Streamed
 from ._mappings import Headers
+from ._waits.message import Message, encode_message
+from ._waits.wait import Wait
 from ._wire import payloads as p
 from ._wire.codec import encode_payload
-from .waits import Message, Wait, encode_message
 
 TEXT = "text/plain; charset=utf-8"
 HTML = "text/html; charset=utf-8"

@@ -12,15 +12,16 @@ import msgspec
 from msgspec import Raw
 
 from ._requests.request import Request
+from ._sql.outcomes import shape_of
+from ._sql.transactions import Statement
+from ._waits.functions import encode_state
+from ._waits.wait import Wait, encode_park
 from ._wire import payloads as p
 from ._wire.codec import encode_payload
 from ._wire.ready import Route as ReadyRoute
-from .functions import encode_state
 from .parameters import Call, bind
 from .patterns import Pattern
 from .response import SHORT_TEXT, TEXT_HEAD, Nonsense, Response, encode_kept, encode_string, inline, normalise
-from .transactions import Statement
-from .waits import Wait, encode_park, shape_of
 
 
 @dataclass(frozen=True, slots=True)

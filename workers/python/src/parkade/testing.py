@@ -33,6 +33,7 @@ from ._test_loop import cancel_all, drain, joined, until
 from ._test_port import Asking, TestPort
 from ._test_request import body_of, nobodys_request, request_of
 from ._test_response import Parked, Response, Whole, answer_of, answer_of_failed
+from ._waits.channel import channel
 from ._wire import payloads as p
 from ._wire.ready import Park, read_wait
 from ._wire.ready import Route as ReadyRoute
@@ -42,7 +43,6 @@ from .handling import Handling
 from .pages import error_response
 from .patterns import Router, parse
 from .response import inline
-from .waits import channel
 
 __all__ = ["Asked", "Client", "Enqueued", "Parked", "Response"]
 

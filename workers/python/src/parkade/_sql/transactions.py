@@ -9,11 +9,12 @@ from enum import Enum
 from types import TracebackType
 from typing import Any, Literal, NoReturn
 
-from ._link import port
-from ._wire import payloads as p
-from .errors import HTTPError, WaitError
+from .._link import port
+from .._waits.wait import AWAIT, encode_park
+from .._wire import payloads as p
+from ..errors import HTTPError, WaitError
+from .outcomes import value_of_query
 from .queries import Int8, Query, named, options, statement
-from .waits import AWAIT, encode_park, value_of_outcome
 
 Isolation = Literal["read committed", "repeatable read", "serializable"]
 
@@ -124,7 +125,7 @@ class Transaction:
             self._over(committed)
 
     async def _ask(self, wait: p.Begin | p.Commit | p.Rollback) -> None:
-        value_of_outcome(await self._exchange.wait(encode_park(wait, AWAIT)))
+        value_of_query(await self._exchange.wait(encode_park(wait, AWAIT)))
 
     def _over(self, committed: bool = False) -> None:
         self._state = _State.OVER

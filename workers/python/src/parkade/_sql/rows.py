@@ -12,8 +12,8 @@ from uuid import UUID
 import msgspec
 from msgspec import Raw, ValidationError
 
-from ._wire import payloads as p
-from .errors import QueryError
+from .._wire import payloads as p
+from ..errors import QueryError
 
 Row: TypeAlias = dict[str, Any]
 """A row: its values by the names of the columns."""

@@ -13,13 +13,13 @@ from typing import Any, Literal, get_type_hints
 import msgspec
 from msgspec import Raw
 
-from ._job import Job, JobState
-from ._limits import INLINE_MAX, NAME_MAX
-from ._requests.request import Request
-from ._validation.converters import without_none
-from ._validation.records import whole
-from ._wire import payloads as p
-from .errors import SignatureError
+from .._job import Job, JobState
+from .._limits import INLINE_MAX, NAME_MAX
+from .._requests.request import Request
+from .._validation.converters import without_none
+from .._validation.records import whole
+from .._wire import payloads as p
+from ..errors import SignatureError
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from uuid import UUID
 
 import msgspec
 
-from ._wire.payloads import ARRAY_DEPTH_MAX
-from .errors import InvalidText
-from .waits import encode_message
+from .._waits.message import encode_message
+from .._wire.payloads import ARRAY_DEPTH_MAX
+from ..errors import InvalidText
 
 Parameter: TypeAlias = Any
 """None, bool, int (64 bits), float, str, bytes, a list of these, or `{"json": text}`."""

@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from ._wire import payloads as p
+from .._waits.wait import Wait, check_seconds
+from .._wire import payloads as p
+from .outcomes import value_of_query
 from .placeholders import carried
-from .waits import Wait, check_seconds
 
 Int8 = Literal["number", "string"]
 Shape = Literal["rows", "one", "value"]
@@ -77,6 +78,9 @@ class Query(Wait):
         """
         called = super().then(function, **state)
         return Query(self.wait, None, called.function, called.state)
+
+    def _value(self, outcome: p.Outcome) -> Any:
+        return value_of_query(outcome, self.wait.options.shape)
 
     def _shaped(self, shape: Shape) -> Query:
         usual = self.wait.options is _USUAL["rows"]

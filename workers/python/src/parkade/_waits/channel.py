@@ -1,0 +1,82 @@
+"""Channels: named streams of messages, to publish on and to wait for."""
+
+from __future__ import annotations
+
+import msgspec
+
+from .._limits import MESSAGE_MAX, NAME_MAX
+from .._link import port
+from .._wire import payloads as p
+from ..errors import InvalidChannel
+from .message import Message, encode_message
+from .wait import Wait, check_seconds
+
+
+def channel(name: str) -> Channel:
+    """The channel of that name: 1 to 200 bytes of UTF-8 without control characters.
+
+    Raises `InvalidChannel` for any other name.
+    """
+    if (reason := p.fault_of_channel(name)) is not None:
+        raise InvalidChannel(reason)
+    return Channel(name)
+
+
+class Channel:
+    """A named stream of messages that requests wait for. Make it with `channel(name)`."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"channel({self.name!r})"
+
+    def next(self, timeout: float | None = None, since: str | None = None) -> Wait:
+        """Waits for the next message, or for `timeout` seconds.
+
+        `since` is a cursor: the wait ends with the first message after it, at once if there is one.
+
+        Returned, the message is the answer and its cursor the ETag; the answer is 204 when the time is up. Without
+        `since` the client's own cursor counts (`request.cursor`). With `.then` and awaited, it gives a `Message`, or
+        None when the time is up; without `since` the wait begins now.
+
+        Give the `timeout` here rather than with `asyncio.timeout`: then the core does all of the waiting, which saves
+        two messages on the link.
+        """
+        return Wait(p.Next(self.name, p.NextOptions(None if timeout is None else check_seconds(timeout), since)))
+
+    def stream(self, since: str | None = None) -> Wait:
+        """Every message from now on, as server-sent events, until the client leaves. Only to be returned."""
+        return Wait(p.Stream(self.name, p.StreamOptions(since)))
+
+    def publish(self, value: object, content_type: str | None = None) -> None:
+        """Publishes a message to everyone who waits. It is published before any answer that is given after it.
+
+        str is sent as text/plain, bytes as application/octet-stream, all else as JSON; `content_type` replaces that.
+        Raises `TypeError` for a value that is not JSON-able, `ValueError` over 524,288 bytes, `WaitError` where there
+        is no core.
+        """
+        body, usual = _encode(value)
+        if len(body) > MESSAGE_MAX:
+            raise ValueError(f"a message has at most {MESSAGE_MAX} bytes, not {len(body)}")
+        content_type = content_type or usual
+        if len(content_type.encode()) > NAME_MAX:
+            raise ValueError(f"a content type has at most {NAME_MAX} bytes")
+        port.port().publish(self.name, content_type, body)
+
+
+_json = msgspec.json.Encoder(enc_hook=encode_message).encode
+
+
+def _encode(value: object) -> tuple[bytes, str]:
+    match value:
+        case str():
+            return value.encode(), "text/plain; charset=utf-8"
+        case bytes() | bytearray() | memoryview():
+            return bytes(value), "application/octet-stream"
+        case Message():
+            return value.body, value.content_type
+        case _:
+            return _json(value), "application/json"

@@ -1,0 +1,68 @@
+"""A message that was published on a channel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ..errors import InvalidMessage
+
+
+class Message:
+    """What was published on a channel.
+
+    `gap` says that messages between the wait's cursor and this one are no longer held.
+    """
+
+    # Not a dataclass, as `Channel` and `Wait` are not: msgspec would write a dataclass into JSON field by field, while
+    # a message stands for its value.
+    __slots__ = ("_value", "body", "content_type", "cursor", "gap")
+
+    def __init__(self, body: bytes, content_type: str, cursor: str, gap: bool = False) -> None:
+        self.body = body
+        self.content_type = content_type
+        self.cursor = cursor
+        self.gap = gap
+
+    @property
+    def value(self) -> Any:
+        """What was published: decoded JSON, text, or bytes, by the content type.
+
+        Raises `InvalidMessage` when the content type says JSON and the body is not JSON, or nested too deeply.
+        """
+        try:
+            return self._value
+        except AttributeError:
+            pass
+        try:
+            self._value: Any = _value_of(self.body, self.content_type)
+        except (ValueError, RecursionError) as error:
+            why = _TOO_DEEP if isinstance(error, RecursionError) else str(error)
+            raise InvalidMessage(f"what was published as {self.content_type} ({self.cursor}): {why}") from error
+        return self._value
+
+    @property
+    def text(self) -> str:
+        """The body as UTF-8; invalid bytes become U+FFFD."""
+        return self.body.decode("utf-8", "replace")
+
+    def __repr__(self) -> str:
+        return f"<Message {self.cursor} {self.content_type} {len(self.body)} bytes>"
+
+
+def encode_message(value: object) -> Any:
+    """For JSON encoders: a message inside an answer stands for its value."""
+    if isinstance(value, Message):
+        return value.text if isinstance(value.value, bytes) else value.value
+    raise TypeError(f"{type(value).__name__} is not JSON-able")
+
+
+_TOO_DEEP = "its arrays and objects are nested more deeply than Python reads; body and text can be read"
+
+
+def _value_of(body: bytes, content_type: str) -> Any:
+    media = content_type.partition(";")[0].strip().lower()
+    if media == "application/json" or media.endswith("+json"):
+        return msgspec.json.decode(body)
+    return body.decode("utf-8", "replace") if media.startswith("text/") else body

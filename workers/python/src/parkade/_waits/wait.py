@@ -1,0 +1,113 @@
+"""A wait: one object, used in three ways. It is returned, returned with `.then`, or awaited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from typing import Any
+
+from .._limits import FRAME_MAX
+from .._link import port
+from .._link.exchange import AWAITED
+from .._wire import payloads as p
+from .._wire.codec import encode_payload
+from ..errors import Refused, WaitError
+from .functions import Function, describe
+from .message import Message
+
+
+def after(seconds: float, response: object = None) -> Wait:
+    """Waits until `seconds` have passed.
+
+    Returned, the answer is then `response`, anything that a handler may return (204 for None); awaited, it gives None.
+
+    Raises `ValueError` for seconds that are negative or not finite.
+    """
+    return Wait(p.Timer(check_seconds(seconds)), response)
+
+
+_NO_STATE: Mapping[str, Any] = {}
+
+
+class Wait:
+    """What a request waits for, and what happens then. Make it with `after`, `channel` or `query`. It is immutable."""
+
+    __slots__ = ("function", "response", "state", "wait")
+
+    def __init__(
+        self,
+        wait: p.Wait,
+        response: object = None,
+        function: Function | None = None,
+        state: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.wait = wait
+        self.response = response  # a timer's
+        self.function = function
+        self.state: Mapping[str, Any] = state or _NO_STATE
+
+    def then(self, function: Callable[..., Any], /, **state: Any) -> Wait:
+        """Returned, this has any worker call `function` when the wait is over; what that returns is the answer.
+
+        It may return another wait. It must be defined at the top of a module. Its first parameter gets the outcome
+        (None for a timer; a `Message`, or None when the time is up) unless `state` names that parameter. A parameter
+        annotated `Request` gets the request, without its body. When a job waited, a parameter annotated `Job`, or
+        called `job` without a type of its own, gets the job. `state` is passed by name, as MessagePack, and decoded by
+        the annotations. Raises `SignatureError` for a function that is nested, a lambda, or does not take this state.
+        """
+        if isinstance(self.wait, p.Stream):
+            raise WaitError("a stream of messages goes to the client as it is: it has no then")
+        return Wait(self.wait, self.response, describe(function, frozenset(state)), state)
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._outcome().__await__()
+
+    async def _outcome(self) -> Any:
+        if self.function is not None:
+            raise WaitError("a wait with .then is returned, not awaited")
+        if isinstance(self.wait, p.Stream):
+            raise WaitError("a stream is returned, not awaited: await channel(name).next(since=cursor) again and again")
+        exchange = port.exchange.get()
+        if exchange is None:
+            raise WaitError(AWAITED)
+        outcome = await exchange.wait(encode_park(self.wait, AWAIT))
+        return self.response if isinstance(outcome, p.Elapsed) else self._value(outcome)
+
+    def _value(self, outcome: p.Outcome) -> Any:
+        """What awaiting gives. Queries and results of jobs have outcomes of their own."""
+        return value_of_outcome(outcome)
+
+    def __repr__(self) -> str:
+        then = f".then({self.function.name})" if self.function is not None else ""
+        return f"<Wait {self.wait}{then}>"
+
+
+AWAIT = p.Await()
+
+
+def encode_park(wait: p.Wait, then: object) -> bytes:
+    """An encoded PARK. Raises `ValueError` for a query that is too long for a frame."""
+    encoded = encode_payload((wait, then))
+    if len(encoded) > FRAME_MAX:
+        raise ValueError(f"a query has at most {FRAME_MAX} bytes with its parameters, not {len(encoded)}")
+    return encoded
+
+
+def value_of_outcome(outcome: p.Outcome) -> Any:
+    """The value of a wait that is over: a `Message`; None for a timer, and when the time is up.
+
+    Raises `Refused` for a wait that the core did not accept.
+    """
+    match outcome:
+        case p.Message(cursor=cursor, content_type=content_type, body=body, gap=gap):
+            return Message(body, content_type, cursor, gap)
+        case p.Refused(text=text, status=status):
+            raise Refused(text, status)
+        case _:
+            return None
+
+
+def check_seconds(seconds: float) -> float:
+    """Returns the seconds unchanged. Raises `ValueError` when they are negative or not finite."""
+    if not (isinstance(seconds, (int, float)) and 0 <= seconds <= 1e15):  # neither infinity nor NaN passes
+        raise ValueError(f"seconds are a finite number, not negative: {seconds!r}")
+    return seconds
