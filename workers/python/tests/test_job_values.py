@@ -6,8 +6,8 @@ import functools
 
 import pytest
 
+from parkade._responses.response import InvalidResult
 from parkade.job_values import decode_result, encode_result
-from parkade.response import Nonsense
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from parkade.response import Nonsense
     ],
 )
 def test_a_result_that_no_client_could_be_told_is_refused(value: object, told: str) -> None:
-    with pytest.raises(Nonsense, match=told):
+    with pytest.raises(InvalidResult, match=told):
         encode_result(value)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import vectors
+from parkade._routing.patterns import Router, parse
 from parkade.errors import SignatureError
-from parkade.patterns import Router, parse
 
 CASES = [
     pytest.param(case["routes"], request, id=f"{case['name']}: {request['method']} {request['path']}")

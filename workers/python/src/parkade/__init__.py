@@ -7,6 +7,7 @@ from ._job import Job
 from ._mappings import Fields, Headers
 from ._requests.forms import Upload
 from ._requests.request import Request
+from ._responses.response import Response, html
 from ._sql.placeholders import Json
 from ._sql.queries import Query, query
 from ._sql.rows import Row, Rows
@@ -34,7 +35,6 @@ from .errors import (
     WaitError,
 )
 from .job_access import StoredJob
-from .response import Response, html
 
 __all__ = [
     "App",

@@ -8,11 +8,12 @@ import msgspec
 
 from ._job import text_of_id
 from ._requests.request import Request
+from ._responses.encoding import inline
+from ._responses.error_pages import error_response
+from ._responses.response import Response
 from ._test_jobs import Enqueued
 from ._wire import payloads as p
 from .errors import HTTPError, JobError
-from .pages import error_response
-from .response import Response, inline
 
 PATIENCE_MAX = 300.0  # seconds that a client is held at most, however long it would like to wait
 

@@ -15,15 +15,16 @@ from ._log import log_fault
 from ._mappings import Headers
 from ._rehearsal import Parking
 from ._requests.request import Request
+from ._responses.encoding import flat_of, inline
+from ._responses.error_pages import error_response
+from ._responses.response import JSON
+from ._responses.response import Response as Made
 from ._sql.outcomes import error_of, shape_of
 from ._waits.message import Message
 from ._waits.wait import Wait
 from ._wire import payloads as p
 from .errors import JobError, QueryError
 from .job_values import decode_result
-from .pages import error_response
-from .response import JSON, flat_of, inline
-from .response import Response as Made
 
 
 class Response:

@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, Protocol, TypeVar, cast, overload
 
+from ._hooks import ErrorHandlers, ErrorHook, Hook, make_hook
 from ._limits import CONSTANTS_MAX
+from ._routing.patterns import parse
+from ._routing.routes import Route, make_route
 from ._wire.payloads import byte_length, fault_of_channel
 from ._wire.ready import Application, ChannelOptions, ChannelPattern
 from .errors import HTTPError
-from .hooks import ErrorHandlers, ErrorHook, Hook, make_hook
 from .job_registry import JobRegistry
-from .patterns import parse
-from .routes import Route, make_route
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -8,36 +8,27 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeAlias, cast
 
+from ._hooks import ErrorHandlers, ErrorHook, Hook
 from ._job import Job
 from ._link import port
 from ._link.answers import FAULTS, Answer, Coming, Deferred, Parked, Plain, Run
 from ._log import format_error, log_error, log_fault
 from ._requests.request import Request
+from ._responses.encoding import SHORT_TEXT, TEXT_HEAD, Beside, encode, encode_async, encode_string
+from ._responses.error_pages import error_response, failure_response
+from ._responses.response import InvalidResult, Response, normalise
+from ._routing.parameters import Call
+from ._routing.patterns import Router
+from ._routing.routes import Route, park
 from ._waits.functions import Function, decode_state, find
 from ._waits.wait import Wait
 from ._wire import payloads as p
 from ._wire.ready import Application as ReadyApplication
 from .app import App
 from .errors import HTTPError, LoadError, QueryError
-from .hooks import ErrorHandlers, ErrorHook, Hook
 from .job_access import access_route, verdict
 from .job_runs import attempt, attempt_async, failure, run_job
 from .job_values import value_of
-from .pages import error_response, failure_response
-from .parameters import Call
-from .patterns import Router
-from .response import (
-    SHORT_TEXT,
-    TEXT_HEAD,
-    Beside,
-    Nonsense,
-    Response,
-    encode,
-    encode_async,
-    encode_string,
-    normalise,
-)
-from .routes import Route, park
 
 _Asked: TypeAlias = tuple[bool, Run]
 """What says who may have jobs of a name, and whether it is a coroutine."""
@@ -316,7 +307,7 @@ class Handling:
 
     def _log(self, error: BaseException, request: Request | None) -> None:
         what = f"{request.method} {request.raw_path}" if request is not None else "after a wait"
-        if isinstance(error, Nonsense):
+        if isinstance(error, InvalidResult):
             log_fault(f"{what}: the handler {error}" if str(error).startswith("returned") else f"{what}: {error}")
         else:
             log_error(what, error)
@@ -396,7 +387,7 @@ def _changed(result: object, response: Response) -> Response:
         return response
     made = normalise(result, response.status or 200)
     if isinstance(made, Wait):
-        raise Nonsense("returned a wait from an after hook: the answer is there already")
+        raise InvalidResult("returned a wait from an after hook: the answer is there already")
     return made
 
 

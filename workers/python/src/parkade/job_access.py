@@ -8,15 +8,15 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
+from ._hooks import Hook, make_hook
 from ._requests.request import Request, _once
+from ._responses.response import InvalidResult
+from ._routing.patterns import Pattern
+from ._routing.routes import Route
 from ._waits.wait import Wait
 from ._wire import payloads as p
 from .errors import SignatureError
-from .hooks import Hook, make_hook
 from .jobs import JobFunction
-from .patterns import Pattern
-from .response import Nonsense
-from .routes import Route
 
 
 class StoredJob:
@@ -94,7 +94,7 @@ def verdict(granted: bool) -> Wait:
 
 def _verdict(result: object) -> Wait:
     if not isinstance(result, bool):
-        raise Nonsense(
+        raise InvalidResult(
             f"returned {result!r}: access says True or False at once, or raises HTTPError; an async def may await first"
         )
     return verdict(result)

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar, overload
 
+from ._routing.patterns import Pattern, parse
 from ._wire import ready as r
 from .errors import SignatureError
 from .job_access import Access, make_access
 from .job_arguments import encode_arguments
 from .job_options import checked_text
 from .jobs import JobFunction, Policy, Unique, make_job
-from .patterns import Pattern, parse
 from .schedules import Missed, Schedule
 from .schedules import cron as cron_schedule
 from .schedules import every as every_schedule

@@ -11,6 +11,7 @@ from ._job import Job, beginning_of, job_of_run
 from ._limits import JOB_ERROR_MAX, JOB_KEPT_MAX
 from ._link.answers import FAULTS, Answer, Attempted, Deferred, Parked, Plain
 from ._log import log_error, log_fault
+from ._responses.response import InvalidResult
 from ._sql.outcomes import shape_of
 from ._sql.transactions import Statement
 from ._waits.functions import encode_state
@@ -21,7 +22,6 @@ from ._wire.codec import encode_payload
 from .errors import Discard, Retry, WaitError
 from .job_values import encode_result
 from .jobs import JobFunction
-from .response import Nonsense
 
 
 def run_job(function: JobFunction[..., object] | None, stream: int, run: p.Run) -> Answer | Plain | Deferred:
@@ -67,7 +67,7 @@ def failure(job: Job, error: BaseException) -> Attempted:
             return _error("retry", reason, after)
         case Discard():
             return _error("discard", str(error))
-        case Nonsense():
+        case InvalidResult():
             log_fault(f"{_told(job)}: it {error}" if str(error).startswith("returned") else f"{_told(job)}: {error}")
         case _:
             log_error(_told(job), error)
@@ -104,24 +104,24 @@ def _finish(job: Job, result: object) -> Answer:
 
 def _park(job: Job, wait: Wait) -> Parked:
     if isinstance(wait, Statement):
-        raise Nonsense("returned a query of a transaction, which ends with its block: await it there")
+        raise InvalidResult("returned a query of a transaction, which ends with its block: await it there")
     if isinstance(wait.wait, p.Stream):
         raise WaitError("a stream of messages goes to a client: a job takes channel(name).next() again and again")
     if wait.function is None:
         is_timer = isinstance(wait.wait, p.Timer)
         wait = wait.then(give_kept, result=_kept(wait.response)) if is_timer else wait.then(give)
     if wait.function is None:
-        raise Nonsense("returned a wait that nobody goes on with")
+        raise InvalidResult("returned a wait that nobody goes on with")
     name = wait.function.name
     state = encode_state(name, wait.state, None, shape_of(wait.wait), job.carried())
     return Parked(encode_park(wait.wait, ("call", name, state, wait.function.kind)))
 
 
 def _kept(value: object) -> bytes:
-    """A result that is kept during a wait. Raises `Nonsense` for one that no wait has room for."""
+    """A result that is kept during a wait. Raises `InvalidResult` for one that no wait has room for."""
     result = encode_result(value)
     if len(result) > JOB_KEPT_MAX:
-        raise Nonsense(
+        raise InvalidResult(
             f"returned a wait and {len(result)} bytes to give behind it: a wait keeps at most {JOB_KEPT_MAX}; "
             "return after(…).then(a function that makes them), or await it in an async def"
         )

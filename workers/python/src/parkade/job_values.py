@@ -9,29 +9,30 @@ from msgspec.msgpack import Ext
 
 from ._job import text_of_id
 from ._limits import JOB_VALUE_MAX
+from ._responses.encoding import flat_of
+from ._responses.response import InvalidResult, Response
 from ._sql.outcomes import value_of_query
 from ._waits.message import encode_message
 from ._waits.wait import Wait
 from ._wire import payloads as p
 from ._wire.codec import encode_payload
 from .errors import JobError
-from .response import Nonsense, Response, flat_of
 
 RESPONSE = 1  # the type of the extension
 
 
 def encode_result(value: object) -> bytes:
-    """Raises `Nonsense` for what no job may return."""
+    """Raises `InvalidResult` for what no job may return."""
     try:
         encoded = _encode(
             Ext(RESPONSE, encode_payload(flat_of(value))) if isinstance(value, Response) else _tellable(_plain(value))
         )
-    except Nonsense:
+    except InvalidResult:
         raise
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise Nonsense(f"returned a {type(value).__name__} that cannot be kept as MessagePack: {error}") from error
+        raise InvalidResult(f"returned a {type(value).__name__} that cannot be kept as MessagePack: {error}") from error
     if len(encoded) > JOB_VALUE_MAX:
-        raise Nonsense(
+        raise InvalidResult(
             f"returned {len(encoded)} bytes, a job's result has at most {JOB_VALUE_MAX}: store it, return where"
         )
     return encoded

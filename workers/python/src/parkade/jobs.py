@@ -12,6 +12,7 @@ from uuid import UUID
 
 from msgspec import Raw
 
+from ._hooks import Hook
 from ._job import new_id, text_of_id
 from ._limits import RETRIES_MAX
 from ._link import port
@@ -21,7 +22,6 @@ from ._wire import payloads as p
 from ._wire.codec import encode_payload
 from ._wire.ready import Job as ReadyJob
 from .errors import InvalidJobId, SignatureError, WaitError
-from .hooks import Hook
 from .job_arguments import Signature, encode_arguments
 from .job_client import Connection as Connection
 from .job_client import connect as connect

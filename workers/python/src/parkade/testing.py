@@ -26,6 +26,9 @@ from ._link.answers import Answer, AsyncChunks, Attempted, Chunks, Coming, Defer
 from ._link.answers import Parked as ParkedAnswer
 from ._rehearsal import Parking, Rehearsal
 from ._requests.request import Request
+from ._responses.encoding import inline
+from ._responses.error_pages import error_response
+from ._routing.patterns import Router, parse
 from ._test_beside import Beside
 from ._test_database import Answers, Asked, Databases
 from ._test_jobs import RUNS_MAX, Enqueued, Jobs
@@ -40,9 +43,6 @@ from ._wire.ready import Route as ReadyRoute
 from .app import App
 from .errors import HTTPError, WaitError
 from .handling import Handling
-from .pages import error_response
-from .patterns import Router, parse
-from .response import inline
 
 __all__ = ["Asked", "Client", "Enqueued", "Parked", "Response"]
 

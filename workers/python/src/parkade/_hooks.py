@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ._requests.request import Request
+from ._routing.routes import is_asynchronous
 from .errors import HTTPError, SignatureError
-from .routes import is_asynchronous
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,18 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from ._requests.request import Request
-from ._sql.outcomes import shape_of
-from ._sql.transactions import Statement
-from ._waits.functions import encode_state
-from ._waits.wait import Wait, encode_park
-from ._wire import payloads as p
-from ._wire.codec import encode_payload
-from ._wire.ready import Route as ReadyRoute
+from .._requests.request import Request
+from .._responses.encoding import SHORT_TEXT, TEXT_HEAD, encode_kept, encode_string, inline
+from .._responses.response import InvalidResult, Response, normalise
+from .._sql.outcomes import shape_of
+from .._sql.transactions import Statement
+from .._waits.functions import encode_state
+from .._waits.wait import Wait, encode_park
+from .._wire import payloads as p
+from .._wire.codec import encode_payload
+from .._wire.ready import Route as ReadyRoute
 from .parameters import Call, bind
 from .patterns import Pattern
-from .response import SHORT_TEXT, TEXT_HEAD, Nonsense, Response, encode_kept, encode_string, inline, normalise
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class Route:
             return ReadyRoute(methods=methods, path=path, name=name, kind="wait", wait=wait, then=_then(self.target))
         try:
             answer = inline(_response(self.target))
-        except Nonsense:  # too long for the core to keep: a worker gives it
+        except InvalidResult:  # too long for the core to keep: a worker gives it
             return plain
         return ReadyRoute(methods=methods, path=path, name=name, kind="constant", answer=answer)
 
@@ -72,7 +73,7 @@ def make_route(
 ) -> Route:
     """Checks and compiles.
 
-    Raises `SignatureError` for a handler that cannot be bound, `Nonsense` for a constant that is no answer.
+    Raises `SignatureError` for a handler that cannot be bound, `InvalidResult` for a constant that is no answer.
     """
     if not is_handler(target):
         made = _response(target) if not isinstance(target, Wait) else target
@@ -87,10 +88,10 @@ def make_route(
 def park(wait: Wait, request: p.Request | None) -> bytes:
     """A PARK, encoded.
 
-    `request` goes along with a function that wants it. Raises `Nonsense` for an answer that the core cannot keep.
+    `request` goes along with a function that wants it. Raises `InvalidResult` for an answer that the core cannot keep.
     """
     if isinstance(wait, Statement):
-        raise Nonsense("returned a query of a transaction, which ends with its block: await it there")
+        raise InvalidResult("returned a query of a transaction, which ends with its block: await it there")
     if wait.function is not None:
         name = wait.function.name
         state = encode_state(name, wait.state, request, shape_of(wait.wait))
@@ -134,5 +135,5 @@ def is_asynchronous(function: Callable[..., Any]) -> bool:
 def _response(value: object) -> Response:
     made = normalise(value, 200)
     if isinstance(made, Wait):
-        raise Nonsense("a wait cannot answer with another wait: use .then, and return it there")
+        raise InvalidResult("a wait cannot answer with another wait: use .then, and return it there")
     return made

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from urllib.parse import quote
 from uuid import UUID
 
-from ._requests.percent import percent_decode
-from .errors import SignatureError
+from .._requests.percent import percent_decode
+from ..errors import SignatureError
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from ._requests.forms import Upload, is_form
-from ._requests.request import Request
-from ._validation.converters import Convert, converter, item_of_list, without_none
-from ._validation.json import json_decoder
-from .errors import HTTPError, SignatureError
+from .._requests.forms import Upload, is_form
+from .._requests.request import Request
+from .._validation.converters import Convert, converter, item_of_list, without_none
+from .._validation.json import json_decoder
+from ..errors import HTTPError, SignatureError
 
 Take = Callable[[Request], Any]
 """Gives a parameter's value; raises `Problem`, or `HTTPError` where the whole body is something else."""

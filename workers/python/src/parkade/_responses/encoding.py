@@ -1,99 +1,25 @@
-"""What a handler returns, turned into what goes over the link."""
+"""Responses, encoded for the link: whole, or a head that the pieces of a streamed body follow."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, TypeAlias
 
 import msgspec
 
-from ._limits import HEADERS_MAX, INLINE_MAX
-from ._link.answers import AsyncChunks, Chunks, Streamed
-from ._mappings import Headers
-from ._waits.message import Message, encode_message
-from ._waits.wait import Wait
-from ._wire import payloads as p
-from ._wire.codec import encode_payload
-
-TEXT = "text/plain; charset=utf-8"
-HTML = "text/html; charset=utf-8"
-_HTML_HEADERS = {"content-type": HTML}
-BYTES = "application/octet-stream"
-JSON = "application/json"
-
-
-class Response:
-    """An answer with its status and headers.
-
-    `body` is anything a handler may return but a wait: str, bytes, None, what JSON can say, an iterator of str or bytes
-    (also an asynchronous one). `status` is 200 to 599; None is 200, in an error handler the error's own. `headers` are
-    a mapping or pairs; `content-type` there replaces the body's own.
-    """
-
-    __slots__ = ("body", "headers", "status")
-
-    def __init__(
-        self,
-        body: Any = None,
-        status: int | None = None,
-        headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
-    ) -> None:
-        if status is not None and not 200 <= status <= 599:
-            raise ValueError(f"a status is 200 to 599, not {status}")
-        self.body = body
-        self.status = None if status is None else int(status)
-        self.headers = Headers(headers)
-
-    def copied(self, status: int) -> Response:
-        """Another one with the same body and headers; what is right already is not checked again."""
-        copy: Response = object.__new__(type(self))
-        copy.body, copy.status, copy.headers = self.body, status, self.headers.copied()
-        return copy
-
-    def __repr__(self) -> str:
-        return f"Response({self.body!r}, {self.status}, {self.headers.pairs()!r})"
-
-
-def html(text: str, status: int | None = None, headers: Mapping[str, str] | None = None) -> Response:
-    """Text as text/html. It is not escaped: use `html.escape` of the standard library on what comes from outside."""
-    return Response(text, status, {"content-type": HTML, **headers} if headers else _HTML_HEADERS)
-
-
-class Nonsense(TypeError):
-    """A handler returned what is no answer. The text says what it was and what may be."""
-
-
-def normalise(result: object, status: int) -> Response | Wait:
-    """A handler's result as one of two things; `status` is for a result that says none. Raises `Nonsense`."""
-    match result:
-        case Response():
-            # A copy: the application may return the same object again, and after hooks change what they are given.
-            return result.copied(result.status or status)
-        case Wait():
-            return result
-        case None:
-            return Response(None, 204 if status == 200 else status)
-        case bool():
-            return Response(result, status)
-        case int():
-            if not 200 <= result <= 599:
-                raise Nonsense(f"returned {result!r}: a number is a status, 200 to 599")
-            return Response(None, result)
-        case Message():
-            return Response(result.body, status, {"content-type": result.content_type, "etag": f'"{result.cursor}"'})
-        case tuple():
-            raise Nonsense(
-                f"returned a tuple: {_short(result)}; write Response(body, status, headers), or a list for JSON"
-            )
-        case _:
-            return Response(result, status)
+from .._limits import HEADERS_MAX, INLINE_MAX
+from .._link.answers import AsyncChunks, Chunks, Streamed
+from .._waits.message import encode_message
+from .._wire import payloads as p
+from .._wire.codec import encode_payload
+from .response import BYTES, JSON, TEXT, InvalidResult, Response, shortened
 
 
 def encode(response: Response) -> bytes | Streamed:
     """A whole RESPONSE, or one whose body follows: a long body, or an iterator, whose first piece is asked for here.
 
-    Raises `Nonsense`.
+    Raises `InvalidResult`.
     """
     body = response.body
     if type(body) not in _WHOLE:
@@ -101,7 +27,7 @@ def encode(response: Response) -> bytes | Streamed:
             first = next(body, None)
             return Streamed(_head(response, _type_of_piece(first)), _Pieces(first, body))
         if isinstance(body, AsyncIterator):
-            raise Nonsense("returned an asynchronous iterator from a plain function: write async def")
+            raise InvalidResult("returned an asynchronous iterator from a plain function: write async def")
     content, content_type = _content(body)
     if content is not None and _is_long(content):
         content = content.encode() if isinstance(content, str) else content
@@ -153,16 +79,16 @@ async def _encode_beside(response: Response, beside: Beside) -> bytes | Streamed
 def inline(response: Response) -> p.Response:
     """A response that the core keeps, for a timer or a constant route.
 
-    Raises `Nonsense` for one that does not fit into a frame.
+    Raises `InvalidResult` for one that does not fit into a frame.
     """
     return p.Response(*_kept(response))
 
 
 def flat_of(response: Response) -> _Flat:
-    """As `inline`, of any length: what a job returned. Raises `Nonsense` for an iterator."""
+    """As `inline`, of any length: what a job returned. Raises `InvalidResult` for an iterator."""
     body = response.body
     if type(body) not in _WHOLE and isinstance(body, Iterator | AsyncIterator):
-        raise Nonsense("returned an iterator, which cannot be kept for later")
+        raise InvalidResult("returned an iterator, which cannot be kept for later")
     return _flat(response, *_content(body))
 
 
@@ -174,10 +100,12 @@ def encode_kept(response: Response) -> bytes:
 def _kept(response: Response) -> _Flat:
     body = response.body
     if type(body) not in _WHOLE and isinstance(body, Iterator | AsyncIterator):
-        raise Nonsense("an iterator cannot be kept for later: use .then and return it there")
+        raise InvalidResult("an iterator cannot be kept for later: use .then and return it there")
     content, content_type = _content(body)
     if content is not None and _is_long(content):
-        raise Nonsense(f"an answer that is kept for later has at most {INLINE_MAX} bytes: use .then and make it there")
+        raise InvalidResult(
+            f"an answer that is kept for later has at most {INLINE_MAX} bytes: use .then and make it there"
+        )
     return _flat(response, content, content_type)
 
 
@@ -211,15 +139,10 @@ def _content(body: object) -> tuple[bytes | str | None, str | None]:
             try:
                 return _json(body), JSON
             except (TypeError, ValueError, RecursionError) as error:
-                raise Nonsense(f"returned {_short(body)}, which is no answer ({error}); {_MAY_BE}") from error
+                raise InvalidResult(f"returned {shortened(body)}, which is no answer ({error}); {_MAY_BE}") from error
 
 
 _MAY_BE = "it may be str, bytes, None, a status, JSON, Response, html(...), an iterator of str or bytes, or a wait"
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return f"{type(value).__name__} {text if len(text) <= 100 else text[:100] + '…'}"
 
 
 _Flat: TypeAlias = tuple[int, list[str] | None, bytes | str | None]
@@ -234,7 +157,7 @@ def _is_long(content: bytes | str) -> bool:
 def _flat(response: Response, content: bytes | str | None, content_type: str | None) -> _Flat:
     flat = response.headers.flat()
     if flat and sum(map(len, flat)) > HEADERS_MAX:
-        raise Nonsense(f"returned headers of more than {HEADERS_MAX} characters")
+        raise InvalidResult(f"returned headers of more than {HEADERS_MAX} characters")
     if content_type is not None and "content-type" not in flat[::2]:
         flat[:0] = ["content-type", content_type]
     return response.status or 200, flat or None, content
@@ -257,7 +180,7 @@ def _piece(piece: object) -> bytes:
         case bytearray() | memoryview():
             return bytes(piece)
         case _:
-            raise Nonsense(f"a streamed answer consists of str or bytes, not {_short(piece)}")
+            raise InvalidResult(f"a streamed answer consists of str or bytes, not {shortened(piece)}")
 
 
 class _Pieces(Chunks):

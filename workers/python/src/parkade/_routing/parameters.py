@@ -12,10 +12,10 @@ import typing
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ._requests.request import Request
-from ._validation.converters import Convert, converter, without_none
-from ._wire import payloads as p
-from .errors import InvalidParameter, SignatureError
+from .._requests.request import Request
+from .._validation.converters import Convert, converter, without_none
+from .._wire import payloads as p
+from ..errors import InvalidParameter, SignatureError
 from .sources import EMPTY, Problem, Take, is_body, source
 
 Call = Callable[[p.Request, Request | None], Any]

@@ -7,10 +7,11 @@ import linecache
 import traceback
 from types import TracebackType
 
-from ._log import format_error, is_our_code
-from ._requests.request import Request
-from .errors import HTTPError, InvalidParameter, QueryError, phrase
-from .response import JSON, Response, html, json_encode
+from .._log import format_error, is_our_code
+from .._requests.request import Request
+from ..errors import HTTPError, InvalidParameter, QueryError, phrase
+from .encoding import json_encode
+from .response import JSON, Response, html
 
 
 def error_response(error: HTTPError, request: Request | None) -> Response:

@@ -1,0 +1,89 @@
+"""`Response`, and what else a handler may return in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .._mappings import Headers
+from .._waits.message import Message
+from .._waits.wait import Wait
+
+TEXT = "text/plain; charset=utf-8"
+HTML = "text/html; charset=utf-8"
+_HTML_HEADERS = {"content-type": HTML}
+BYTES = "application/octet-stream"
+JSON = "application/json"
+
+
+class Response:
+    """An answer with its status and headers.
+
+    `body` is anything that a handler may return, except a wait: str, bytes, None, what JSON can express, an iterator of
+    str or bytes (also an asynchronous one). `status` is 200 to 599; None means 200, or in an error handler the status
+    of the error. `headers` are a mapping or pairs; a `content-type` there replaces the body's own.
+    """
+
+    __slots__ = ("body", "headers", "status")
+
+    def __init__(
+        self,
+        body: Any = None,
+        status: int | None = None,
+        headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
+    ) -> None:
+        if status is not None and not 200 <= status <= 599:
+            raise ValueError(f"a status is 200 to 599, not {status}")
+        self.body = body
+        self.status = None if status is None else int(status)
+        self.headers = Headers(headers)
+
+    def copied(self, status: int) -> Response:
+        """A copy with another status. What was checked is not checked again."""
+        copy: Response = object.__new__(type(self))
+        copy.body, copy.status, copy.headers = self.body, status, self.headers.copied()
+        return copy
+
+    def __repr__(self) -> str:
+        return f"Response({self.body!r}, {self.status}, {self.headers.pairs()!r})"
+
+
+def html(text: str, status: int | None = None, headers: Mapping[str, str] | None = None) -> Response:
+    """Text as text/html. It is not escaped: use `html.escape` of the standard library on text that others wrote."""
+    return Response(text, status, {"content-type": HTML, **headers} if headers else _HTML_HEADERS)
+
+
+class InvalidResult(TypeError):
+    """A handler, a job or an access function returned what it may not. The text says what it was and what is allowed."""
+
+
+def normalise(result: object, status: int) -> Response | Wait:
+    """A handler's result as a response or a wait; `status` is for a result that has none. Raises `InvalidResult`."""
+    match result:
+        case Response():
+            # A copy: the application may return the same object again, and after hooks change what they are given.
+            return result.copied(result.status or status)
+        case Wait():
+            return result
+        case None:
+            return Response(None, 204 if status == 200 else status)
+        case bool():
+            return Response(result, status)
+        case int():
+            if not 200 <= result <= 599:
+                raise InvalidResult(f"returned {result!r}: a number is a status, 200 to 599")
+            return Response(None, result)
+        case Message():
+            return Response(result.body, status, {"content-type": result.content_type, "etag": f'"{result.cursor}"'})
+        case tuple():
+            raise InvalidResult(
+                f"returned a tuple: {shortened(result)}; write Response(body, status, headers), or a list for JSON"
+            )
+        case _:
+            return Response(result, status)
+
+
+def shortened(value: object) -> str:
+    """A value as an error message shows it: its type, and the beginning of its `repr`."""
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 100 else text[:100] + '…'}"

@@ -1,0 +1,1 @@
+"""Routes: `patterns` match paths, `parameters` binds a handler's arguments, which `sources` find in the request."""
