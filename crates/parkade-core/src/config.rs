@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::channels::HistoryLimits;
 use crate::limits;
+use parkade_model::HistoryLimits;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {

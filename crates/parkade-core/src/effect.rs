@@ -1,10 +1,9 @@
 //! What the core asks to be done. Whoever carries it out decides nothing.
 
-use crate::channels::Cursor;
 use crate::jobs::{Allowance, Standing, Verdict};
 use crate::queries::QueryWork;
 use crate::routes::RouteId;
-use parkade_model::{DatabaseId, JobId, LeaseId, MessageId, QueryId, RequestId, TableId, WorkerId};
+use parkade_model::{Cursor, DatabaseId, JobId, LeaseId, MessageId, QueryId, RequestId, TableId, WorkerId};
 use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq)]

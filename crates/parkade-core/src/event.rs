@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use crate::channels::{ChannelName, Cursor, HistoryLimits};
 use crate::jobs::{ClaimedJob, DeclaredJobs, QueueBounds, Standing, StoreFault};
 use crate::queries::QueryWait;
 use crate::routes::{Destination, RouteId};
-use parkade_model::{JobId, MessageId, QueryId, RequestId, TableId, WorkerId};
+use parkade_model::{ChannelName, Cursor, HistoryLimits, JobId, MessageId, QueryId, RequestId, TableId, WorkerId};
 
 /// One thing that happened, told together with its moment.
 #[derive(Debug, Clone, PartialEq)]

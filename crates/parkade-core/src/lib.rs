@@ -37,7 +37,6 @@ mod staff;
 mod structures;
 mod workers;
 
-pub use channels::{ChannelName, ChannelNameError, Cursor, CursorError, HistoryLimits};
 pub use config::{Config, Recycle};
 pub use core::Core;
 pub use effect::{Asker, Effect, Ending, ExitReason, KillReason, Outcome, Reason, Refusal, ReloadOutcome, Times};
@@ -47,7 +46,10 @@ pub use jobs::{
 };
 pub use life::{Refused, State};
 pub use moment::Moment;
-pub use parkade_model::{DatabaseId, JobId, LeaseId, MessageId, QueryId, QueueId, RequestId, TableId, WorkerId};
+pub use parkade_model::{
+    ChannelName, ChannelNameError, Cursor, CursorError, DatabaseId, HistoryLimits, JobId, LeaseId, MessageId, QueryId,
+    QueueId, RequestId, TableId, WorkerId,
+};
 pub use queries::{QueryWait, QueryWork, SharedKey, Sharing};
 pub use report::counts::{Counts, Tally};
 pub use report::status::{

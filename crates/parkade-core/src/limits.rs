@@ -39,8 +39,6 @@ pub const QUICK_MICROS: u64 = 500;
 /// It is never sent more than it clears in this time. Then: the queue keeps them.
 pub const AHEAD_MICROS: u64 = 1_000;
 
-/// Bytes of a channel's name; names come from paths and go into log lines. Then: the wait is refused.
-pub const CHANNEL_NAME_BYTES_MAX: usize = 200;
 /// A channel costs about 400 bytes. Then: of those on which nobody waits the one idle longest is forgotten, else the one silent longest; when
 /// somebody waits on each, 503 with `Retry-After`, also for the request that publishes.
 pub const CHANNELS_COUNT_MAX: usize = 100_000;
@@ -52,12 +50,6 @@ pub const CHANNEL_LINGER: Duration = Duration::from_secs(60);
 pub const SWEEP_STEP: Duration = Duration::from_secs(5);
 /// Channels looked at, and forgotten, at a time, so that no sweep of 100,000 is one piece. Then: the others in the next turn.
 pub const SWEEP_CHANNELS_COUNT: usize = 2_048;
-/// Messages that a channel keeps for those who come back. Then: the oldest goes, and who wanted it is told of a gap.
-pub const HISTORY_COUNT_MAX: usize = 100;
-/// The same in bytes.
-pub const HISTORY_BYTES_MAX: usize = 1024 * 1024;
-/// The same in time: as long as a client is away when its train is in a tunnel.
-pub const HISTORY_AGE_MAX: Duration = Duration::from_secs(300);
 /// All histories together. Then: the oldest message of all goes.
 pub const HISTORIES_BYTES_MAX: usize = 64 * 1024 * 1024;
 

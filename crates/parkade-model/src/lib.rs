@@ -6,7 +6,14 @@
 //! | question | where |
 //! |---|---|
 //! | what has a name | `id` |
+//! | channels, and positions in them | `channel`, `cursor` |
+//! | bounds of what is checked here | `limits` |
 
+mod channel;
+mod cursor;
 mod id;
+pub mod limits;
 
+pub use channel::{ChannelName, ChannelNameError, HistoryLimits};
+pub use cursor::{Cursor, CursorError};
 pub use id::{BadJobId, DatabaseId, JobId, LeaseId, MessageId, QueryId, QueueId, RequestId, TableId, WorkerId};

@@ -1,9 +1,8 @@
 //! One channel: who waits, what is held, where it stands.
 
-use super::history::{History, HistoryLimits};
-use super::{ChannelName, Cursor};
+use super::history::History;
 use crate::structures::chain::{Chain, Place};
-use parkade_model::{MessageId, RequestId};
+use parkade_model::{ChannelName, Cursor, HistoryLimits, MessageId, RequestId};
 
 #[derive(Debug)]
 pub(super) struct Channel {

@@ -1,26 +1,10 @@
 //! What a channel still holds of its past: the last messages without a hole between them.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
-use crate::limits;
 use crate::moment::Moment;
 use crate::structures::chain::Place;
-use parkade_model::MessageId;
-
-/// How long messages are kept: the first bound that is met counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HistoryLimits {
-    pub count: usize,
-    pub bytes: usize,
-    pub age: Duration,
-}
-
-impl Default for HistoryLimits {
-    fn default() -> Self {
-        Self { count: limits::HISTORY_COUNT_MAX, bytes: limits::HISTORY_BYTES_MAX, age: limits::HISTORY_AGE_MAX }
-    }
-}
+use parkade_model::{HistoryLimits, MessageId};
 
 #[derive(Debug, Default)]
 pub(super) struct History {

@@ -3,9 +3,7 @@
 //! A waiter is put on its channel and what it missed is looked up in one call, so no message can fall between the two.
 
 mod channel;
-mod cursor;
 mod history;
-mod name;
 mod rules;
 mod upkeep;
 
@@ -13,9 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 pub(crate) use channel::Waiter;
-pub use cursor::{Cursor, CursorError};
-pub use history::HistoryLimits;
-pub use name::{ChannelName, ChannelNameError};
+use parkade_model::{ChannelName, Cursor, HistoryLimits, MessageId, RequestId};
 
 use crate::config::Config;
 use crate::moment::Moment;
@@ -23,7 +19,6 @@ use crate::report::status::ChannelStatus;
 use crate::structures::chain::{Chain, Place};
 use channel::Channel;
 use history::Entry;
-use parkade_model::{MessageId, RequestId};
 use rules::Rules;
 
 /// A channel that is there. Its number is used again after it was forgotten.
@@ -255,7 +250,7 @@ impl Channels {
         let is_about = |id: &ChannelId| rules::matches(pattern, self.channel(*id).name.as_str());
         let concerned: Vec<_> = self.ids().into_iter().filter(is_about).collect();
         for id in concerned {
-            let limits = self.rules.limits(self.channel(id).name.as_str());
+            let limits = self.rules.limits(&self.channel(id).name);
             self.channel_mut(id).limits = limits;
             self.trim(now, id, dropped);
             self.settle(now, id);

@@ -1,8 +1,7 @@
 //! Which channel keeps how much: the rule with the longest pattern that matches its name.
 
-use super::history::HistoryLimits;
-use super::name::is_own;
 use crate::limits::CHANNEL_RULES_COUNT_MAX;
+use parkade_model::{ChannelName, HistoryLimits};
 
 #[derive(Debug)]
 pub(super) struct Rules {
@@ -37,11 +36,11 @@ impl Rules {
     }
 
     /// What applications say is of their channels.
-    pub(super) fn limits(&self, name: &str) -> HistoryLimits {
-        if is_own(name) {
+    pub(super) fn limits(&self, name: &ChannelName) -> HistoryLimits {
+        if name.is_own() {
             return self.otherwise;
         }
-        self.rules.iter().find(|rule| matches(&rule.pattern, name)).map_or(self.otherwise, |rule| rule.limits)
+        self.rules.iter().find(|rule| matches(&rule.pattern, name.as_str())).map_or(self.otherwise, |rule| rule.limits)
     }
 }
 

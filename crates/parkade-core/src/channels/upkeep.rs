@@ -1,10 +1,10 @@
 //! Channels made, trimmed and forgotten: nothing is held longer than its limits say.
 
 use super::channel::{Channel, Rest};
-use super::{ChannelId, ChannelName, Channels, ChannelsFull};
+use super::{ChannelId, Channels, ChannelsFull};
 use crate::limits::{CHANNEL_LINGER, SWEEP_CHANNELS_COUNT, SWEEP_STEP};
 use crate::moment::Moment;
-use parkade_model::MessageId;
+use parkade_model::{ChannelName, MessageId};
 
 impl Channels {
     /// Lets go what is too old. A part of the channels is looked at at a time, and the next is due at once: whatever else has come is heard
@@ -52,7 +52,7 @@ impl Channels {
         if self.by_name.len() >= self.count_max {
             self.make_room(dropped)?;
         }
-        let channel = Channel::new(name.clone(), self.next_epoch, self.rules.limits(name.as_str()));
+        let channel = Channel::new(name.clone(), self.next_epoch, self.rules.limits(name));
         self.next_epoch += 1;
         let id = self.vacant.pop().unwrap_or_else(|| {
             self.slots.push(None);
@@ -148,7 +148,7 @@ impl Channels {
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::limits::HISTORY_AGE_MAX;
+    use parkade_model::limits::HISTORY_AGE_MAX;
 
     #[test]
     fn thousands_of_channels_are_swept_in_parts_and_none_is_left_out() {

@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::channels::{ChannelName, Cursor};
 use crate::effect::Asker;
-use parkade_model::{JobId, RequestId};
+use parkade_model::{ChannelName, Cursor, JobId, RequestId};
 
 #[derive(Debug, Default)]
 pub(crate) struct Watchers {

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::channels::{Began, ChannelName, ChannelsFull, Cursor};
+use crate::channels::{Began, ChannelsFull};
 use crate::core::Core;
 use crate::effect::{Asker, Effect, Outcome, Reason, Refusal};
 use crate::event::{Then, Wait};
@@ -12,7 +12,7 @@ use crate::life::journey::Journey;
 use crate::life::reply::Reply;
 use crate::life::{Bell, Life, Parked, Running, Sequel, State, Watch};
 use crate::structures::timers::Alarm;
-use parkade_model::{RequestId, WorkerId};
+use parkade_model::{ChannelName, Cursor, RequestId, WorkerId};
 
 /// A request that is about to wait: its journey has no alarm, nobody watches for it yet.
 pub(crate) struct Parking {

@@ -1,12 +1,12 @@
 //! A message, to all that wait for it.
 
-use crate::channels::{ChannelName, Waiter};
+use crate::channels::Waiter;
 use crate::core::Core;
 use crate::effect::{Effect, Outcome, Refusal};
 use crate::event::Publisher;
 use crate::life::machine::Happening;
 use crate::life::{Life, Parked, Sequel};
-use parkade_model::{MessageId, RequestId};
+use parkade_model::{ChannelName, MessageId, RequestId};
 
 impl Core {
     /// One effect for all whose answer it is, one for all streams; the others go on with it.

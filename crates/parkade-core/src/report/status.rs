@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use crate::channels::{ChannelName, Cursor, HistoryLimits};
 use crate::config::Config;
 use crate::effect::ReloadOutcome;
 use crate::moment::Moment;
 use crate::workers::worker::Role;
-use parkade_model::{DatabaseId, QueryId, WorkerId};
+use parkade_model::{ChannelName, Cursor, DatabaseId, HistoryLimits, QueryId, WorkerId};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {

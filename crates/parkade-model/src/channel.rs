@@ -1,9 +1,10 @@
-//! The name of a channel: checked once, cheap to pass on.
+//! A channel: its name, checked once and cheap to pass on, and how much of its past is kept.
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::limits::CHANNEL_NAME_BYTES_MAX;
+use crate::limits::{CHANNEL_NAME_BYTES_MAX, HISTORY_AGE_MAX, HISTORY_BYTES_MAX, HISTORY_COUNT_MAX};
 
 const OWN: char = '\u{1}';
 
@@ -19,6 +20,14 @@ pub enum ChannelNameError {
     TooLong,
     #[error("the name of a channel has a control character")]
     Control,
+}
+
+/// How long messages are kept: the first bound that is met counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HistoryLimits {
+    pub count: usize,
+    pub bytes: usize,
+    pub age: Duration,
 }
 
 impl ChannelName {
@@ -42,15 +51,16 @@ impl ChannelName {
         Self(format!("{OWN}{name}").into())
     }
 
+    /// Whether it is a channel of the server's own.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.0.starts_with(OWN)
+    }
+
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
-}
-
-/// Whether that is a name of the server's own.
-pub(super) fn is_own(name: &str) -> bool {
-    name.starts_with(OWN)
 }
 
 impl fmt::Display for ChannelName {
@@ -62,5 +72,11 @@ impl fmt::Display for ChannelName {
 impl fmt::Debug for ChannelName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{:?}", &*self.0)
+    }
+}
+
+impl Default for HistoryLimits {
+    fn default() -> Self {
+        Self { count: HISTORY_COUNT_MAX, bytes: HISTORY_BYTES_MAX, age: HISTORY_AGE_MAX }
     }
 }
