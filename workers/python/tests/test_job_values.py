@@ -7,7 +7,7 @@ import functools
 import pytest
 
 from parkade._responses.response import InvalidResult
-from parkade.job_values import decode_result, encode_result
+from parkade.jobs._values import decode_result, encode_result
 
 
 @pytest.mark.parametrize(

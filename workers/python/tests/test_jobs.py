@@ -17,8 +17,8 @@ import pytest
 from parkade import App, Discard, Job, JobError, Response, Retry, SignatureError, WaitError, after, channel, html, query
 from parkade._job import JobState
 from parkade._wire import ready as r
-from parkade.job_arguments import Signature, encode_arguments
 from parkade.jobs import Handle, JobFunction
+from parkade.jobs._arguments import Signature, encode_arguments
 from parkade.testing import Client, Enqueued, Parked
 
 
@@ -535,7 +535,7 @@ def test_what_went_wrong_is_in_the_log_unless_it_was_meant(capsys: pytest.Captur
         (Response(iter(["x"])), "an iterator"),
         ([html("x")], "cannot be kept"),
         (channel("x").stream(), "a stream of messages"),
-        (after(1, "x" * 64_510), "returned a wait and 64513 bytes to give behind it: a wait keeps at most 64512"),
+        (after(1, "x" * 64_510), "returned a wait and 64513 bytes to give after it: a wait keeps at most 64512"),
         (2**70, "cannot be kept"),
     ],
 )

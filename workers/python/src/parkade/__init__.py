@@ -34,7 +34,7 @@ from .errors import (
     SignatureError,
     WaitError,
 )
-from .job_access import StoredJob
+from .jobs._access import StoredJob
 
 __all__ = [
     "App",

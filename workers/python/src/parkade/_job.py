@@ -1,4 +1,4 @@
-"""A job that is running, as its own code sees it."""
+"""`Job`: a running job, as its own code sees it; and the ids of jobs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Progress: TypeAlias = float | None
 
 
 class JobState(Array, frozen=True):
-    """What goes with a wait of a job to whoever goes on with it. `left` is the seconds that it had left, since time in
-    a wait does not count.
+    """What a wait of a job carries to the worker that goes on with it. `left`: the seconds left of its deadline; time
+    in a wait does not count.
     """
 
     id: bytes
@@ -27,8 +27,8 @@ class JobState(Array, frozen=True):
 
 
 class Job:
-    """One attempt of a job. A job's function gets it for a parameter that is annotated with it, or is named `job` and
-    has no type of its own.
+    """One attempt of a job. A job's function gets it as a parameter that is annotated `Job`, or is named `job` without
+    a type of its own.
 
     `id` is a UUID as text, `name` the job's, `attempt` 1 the first time.
     """
@@ -38,7 +38,7 @@ class Job:
     def __init__(self, state: JobState, stream: int) -> None:
         self._state = state
         self._stream = stream
-        self._until = None if state.left is None else time.monotonic() + state.left  # if it does not wait meanwhile
+        self._until = None if state.left is None else time.monotonic() + state.left  # unless it waits meanwhile
 
     @property
     def id(self) -> str:
@@ -54,7 +54,7 @@ class Job:
 
     @property
     def deadline(self) -> float | None:
-        """The seconds left for this attempt, 0 when they are over; None when there is no end. Time in a wait does not
+        """The seconds left for this attempt, 0 when they are over; None without a deadline. Time in a wait does not
         count.
         """
         if self._until is None:
@@ -63,18 +63,18 @@ class Job:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the job is to end: it was cancelled, its deadline has passed, or the server stops.
+        """Whether the job should end: it was cancelled, its deadline has passed, or the server is stopping.
 
-        A plain function looks at it from time to time, which takes some microseconds, and returns; an `async def` gets
-        an `asyncio.CancelledError` all the same.
+        A plain function should check this from time to time, which takes a few microseconds, and return. An `async def`
+        also gets an `asyncio.CancelledError`.
         """
         return port.port().is_cancelled(self._stream)
 
     def progress(self, fraction: Progress, text: str = "") -> None:
-        """Tells how far it is: between 0 and 1 (None: nobody knows), and what it is doing (of which 1,000 bytes are
-        kept). Nothing is told while it waits, or when it has ended.
+        """Reports progress: a fraction between 0 and 1 (None: unknown), and what the job is doing (the first 1,000
+        bytes are kept). Does nothing while the job waits, and when it has ended.
 
-        Raises `ValueError` for another fraction.
+        Raises `ValueError` for any other fraction.
         """
         if fraction is not None and not (isinstance(fraction, int | float) and 0 <= fraction <= 1):
             raise ValueError(f"a fraction is between 0 and 1, not {fraction!r}")
@@ -82,7 +82,7 @@ class Job:
         port.port().progress(self._stream, encode_payload(told))
 
     def carried(self) -> JobState:
-        """What goes with a wait."""
+        """What a wait carries."""
         if self._until is None:
             return self._state
         return JobState(self._state.id, self._state.name, self._state.attempt, self.deadline)
@@ -103,13 +103,13 @@ def new_id() -> bytes:
 
 
 def text_of_id(id: bytes) -> str:
-    """An id as people and URLs have it."""
+    """An id as text, as in URLs."""
     text = id.hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def beginning_of(text: str, size: int) -> str:
-    """At most so many bytes of it."""
+    """The text, cut after `size` bytes."""
     return text.encode("utf-8", "replace")[:size].decode("utf-8", "ignore")
 
 

@@ -13,7 +13,7 @@ from ._link.answers import Attempted
 from ._wire import frames as f
 from ._wire import payloads as p
 from ._wire.ready import Job as ReadyJob
-from .job_values import decode_result
+from .jobs._values import decode_result
 
 RUNS_MAX = 10_000  # attempts in one `run_jobs`; then: AssertionError, since a test would never end
 

@@ -24,7 +24,7 @@ from ._waits.message import Message
 from ._waits.wait import Wait
 from ._wire import payloads as p
 from .errors import JobError, QueryError
-from .job_values import decode_result
+from .jobs._values import decode_result
 
 
 class Response:

@@ -15,7 +15,7 @@ from ._routing.routes import Route, make_route
 from ._wire.payloads import byte_length, fault_of_channel
 from ._wire.ready import Application, ChannelOptions, ChannelPattern
 from .errors import HTTPError
-from .job_registry import JobRegistry
+from .jobs._registry import JobRegistry
 
 F = TypeVar("F", bound=Callable[..., Any])
 

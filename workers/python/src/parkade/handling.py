@@ -26,9 +26,9 @@ from ._wire import payloads as p
 from ._wire.ready import Application as ReadyApplication
 from .app import App
 from .errors import HTTPError, LoadError, QueryError
-from .job_access import access_route, verdict
-from .job_runs import attempt, attempt_async, failure, run_job
-from .job_values import value_of
+from .jobs._access import access_route, verdict
+from .jobs._runs import attempt, attempt_async, failure, run_job
+from .jobs._values import value_of
 
 _Asked: TypeAlias = tuple[bool, Run]
 """What says who may have jobs of a name, and whether it is a coroutine."""

@@ -22,7 +22,7 @@ T = TypeVar("T")
 _NO_BODY = b""
 
 
-class _once(Generic[T]):
+class once(Generic[T]):
     """A property that is worked out at its first use.
 
     `functools.cached_property` takes a lock for that, before Python 3.12.
@@ -34,10 +34,10 @@ class _once(Generic[T]):
         self.__doc__ = function.__doc__
 
     @overload
-    def __get__(self, instance: None, owner: type) -> _once[T]: ...
+    def __get__(self, instance: None, owner: type) -> once[T]: ...
     @overload
     def __get__(self, instance: object, owner: type) -> T: ...
-    def __get__(self, instance: object | None, owner: type) -> T | _once[T]:
+    def __get__(self, instance: object | None, owner: type) -> T | once[T]:
         if instance is None:
             return self
         value = instance.__dict__[self._name] = self._function(instance)
@@ -58,7 +58,7 @@ class Request:
         self.route = route
         self._names = names
 
-    @_once
+    @once
     def _head(self) -> p.RequestHead:
         return p.read_head(self._raw.head)
 
@@ -90,32 +90,32 @@ class Request:
     def deadline(self) -> float | None:
         return self._raw.deadline
 
-    @_once
+    @once
     def parameters(self) -> Mapping[str, str]:
         """The path parameters by name."""
         return dict(zip(self._names, self._raw.parameters, strict=False))
 
-    @_once
+    @once
     def state(self) -> dict[str, Any]:
         """Empty at first."""
         return {}
 
-    @_once
+    @once
     def path(self) -> str:
         """Percent-decoded; bytes that are no UTF-8 become U+FFFD."""
         return percent_decode_text(self.raw_path)
 
-    @_once
+    @once
     def headers(self) -> Headers:
         """Case does not matter; `getlist` has every value."""
         return Headers.of_request(p.read_headers(self._head.headers))
 
-    @_once
+    @once
     def query(self) -> Fields[str]:
         """The fields behind `?`."""
         return Fields(parse_query(self.query_string))
 
-    @_once
+    @once
     def cookies(self) -> Mapping[str, str]:
         """Name to value; what cannot be read as cookies is left out (RFC 6265, section 5.4)."""
         return parse_cookies(self.headers.getlist("cookie"))
@@ -125,7 +125,7 @@ class Request:
         """The whole body."""
         return self._raw.body or _NO_BODY
 
-    @_once
+    @once
     def text(self) -> str:
         """The body as text, by the charset of its content type, else UTF-8.
 
@@ -149,7 +149,7 @@ class Request:
         except msgspec.ValidationError as error:
             raise HTTPError(422, str(error)) from error
 
-    @_once
+    @once
     def form(self) -> Fields[FormValue]:
         """The fields of a form, text or `Upload`.
 
@@ -162,7 +162,7 @@ class Request:
         """The header's value, or empty."""
         return self.headers.get("content-type", "")
 
-    @_once
+    @once
     def cursor(self) -> str | None:
         """Where the client's copy of a channel ends: its `Last-Event-ID`, else its `If-None-Match`; None without
         either.

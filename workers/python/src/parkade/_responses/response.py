@@ -54,7 +54,7 @@ def html(text: str, status: int | None = None, headers: Mapping[str, str] | None
 
 
 class InvalidResult(TypeError):
-    """A handler, a job or an access function returned what it may not. The text says what it was and what is allowed."""
+    """A handler, job or access function returned what it may not. The text says what it was and what is allowed."""
 
 
 def normalise(result: object, status: int) -> Response | Wait:

@@ -1,4 +1,4 @@
-"""What a job gives back, as MessagePack: a value, or an extension of type 1 that is an HTTP response."""
+"""Results of jobs as MessagePack: a value, or an extension of type 1 that is an HTTP response."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any
 import msgspec
 from msgspec.msgpack import Ext
 
-from ._job import text_of_id
-from ._limits import JOB_VALUE_MAX
-from ._responses.encoding import flat_of
-from ._responses.response import InvalidResult, Response
-from ._sql.outcomes import value_of_query
-from ._waits.message import encode_message
-from ._waits.wait import Wait
-from ._wire import payloads as p
-from ._wire.codec import encode_payload
-from .errors import JobError
+from .._job import text_of_id
+from .._limits import JOB_VALUE_MAX
+from .._responses.encoding import flat_of
+from .._responses.response import InvalidResult, Response
+from .._sql.outcomes import value_of_query
+from .._waits.message import encode_message
+from .._waits.wait import Wait
+from .._wire import payloads as p
+from .._wire.codec import encode_payload
+from ..errors import JobError
 
 RESPONSE = 1  # the type of the extension
 
 
 def encode_result(value: object) -> bytes:
-    """Raises `InvalidResult` for what no job may return."""
+    """Encodes what a job returned. Raises `InvalidResult` for what no job may return."""
     try:
         encoded = _encode(
             Ext(RESPONSE, encode_payload(flat_of(value))) if isinstance(value, Response) else _tellable(_plain(value))
@@ -39,12 +39,12 @@ def encode_result(value: object) -> bytes:
 
 
 def decode_result(result: bytes) -> Any:
-    """The value, or a `Response`. Raises `ValueError` for what is no result."""
+    """The value, or a `Response`. Raises `ValueError` for bytes that are not a result."""
     return _decode(result)
 
 
 def value_of(outcome: p.Outcome, shape: str = "rows") -> Any:
-    """As `value_of_query`, and what a job gave; None when the time is up. Raises `JobError` when there is none."""
+    """As `value_of_query`, and for a job its result; None when the time is up. Raises `JobError` for no result."""
     match outcome:
         case p.Completed(result=result):
             return decode_result(result)
@@ -55,7 +55,7 @@ def value_of(outcome: p.Outcome, shape: str = "rows") -> Any:
 
 
 class ResultWait(Wait):
-    """Until a job has ended."""
+    """A wait for the end of a job."""
 
     __slots__ = ()
 
@@ -72,12 +72,12 @@ def _read_extension(code: int, data: memoryview) -> object:
 
 
 def _plain(value: object) -> Any:
-    """What JSON would be made of: times as text, which MessagePack has a type of its own for, and bytes as they are."""
+    """The value as for JSON, so with times as text, which MessagePack has its own type for; bytes stay bytes."""
     return msgspec.to_builtins(value, builtin_types=(bytes, bytearray, memoryview), enc_hook=encode_message)
 
 
 def _tellable(plain: Any) -> Any:
-    """Raises `TypeError` for what MessagePack can say and JSON cannot: a client could never be told the result."""
+    """Raises `TypeError` for what MessagePack can express and JSON cannot: no client could be sent the result."""
     if isinstance(plain, dict | list):
         try:
             _encode_json(plain)

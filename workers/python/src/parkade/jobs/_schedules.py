@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal, TypeAlias
 
-from ._wire.ready import Recurring
-from .errors import SignatureError
-from .job_options import checked_text
+from .._wire.ready import Recurring
+from ..errors import SignatureError
+from ._options import checked_text
 
 Missed: TypeAlias = Literal["once", "skip", "all"]
 

@@ -1,4 +1,4 @@
-"""Enqueues jobs from a script, or from any program that is no worker, by the admin address of a server."""
+"""Enqueues jobs from a script, or any other program that is not a worker, through a server's admin address."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from ._job import new_id, text_of_id
-from ._wire.jobs import fault_of_job
-from .errors import ConnectError, JobError
-from .job_arguments import encode_arguments
-from .job_options import options
-from .job_values import decode_result
+from .._job import new_id, text_of_id
+from .._wire.jobs import fault_of_job
+from ..errors import ConnectError, JobError
+from ._arguments import encode_arguments
+from ._options import options
+from ._values import decode_result
 
-ANSWER_SECONDS = 30  # for an answer beyond what it was asked to wait; then: ConnectError
-WAIT_SECONDS = 20  # that one request waits for a result; then: the next one
+ANSWER_SECONDS = 30  # for a response, in addition to the time that it was asked to wait; then: ConnectError
+WAIT_SECONDS = 20  # for which one request waits for a result; then: the next one
 
 
 def connect(url: str | None = None) -> Connection:
-    """A way to a server: `with jobs.connect("http://127.0.0.1:8001") as connection: connection.enqueue("job", 7)`.
+    """A connection to a server: `with jobs.connect("http://127.0.0.1:8001") as c: c.enqueue("job", 7)`.
 
-    `url` is the server's admin address, or `unix:FILE`; by default what PARKADE_ADMIN says, else the only server of
-    this user on this machine. Nothing is asked of it yet. Raises `ConnectError` where there is none, or several.
+    `url` is the server's admin address, or `unix:FILE`; by default the value of PARKADE_ADMIN, else the only server of
+    this user on this machine. Nothing is sent yet. Raises `ConnectError` where there is no server, or several.
     """
     return Connection(url or os.environ.get("PARKADE_ADMIN", "").partition(",")[0].strip() or _private())
 
@@ -49,7 +49,7 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """The next call would connect again."""
+        """Closes the connection; the next call would connect again."""
         self._http.close()
 
     def enqueue(
@@ -64,11 +64,11 @@ class Connection:
         queue: str | None = None,
         **kwargs: Any,
     ) -> str:
-        """Enqueues the job of that name, and gives its id: another's where there was one with its key. It is stored
-        then.
+        """Enqueues the job of that name and returns its id, or that of the existing job with its key. By then it is
+        stored.
 
-        As `enqueue` of a job, but only the worker sees whether the arguments fit. Raises `ValueError` for what no job
-        is called, `ConnectError` when no server answers, or it cannot store the job.
+        The options are those of a job function's `enqueue`, but only the worker sees whether the arguments fit. Raises
+        `ValueError` for an invalid name, `ConnectError` when no server answers, or when it cannot store the job.
         """
         _check_name(name)
         told = options(delay, at, priority, key, queue)
@@ -89,9 +89,9 @@ class Connection:
         return str(answer["id"])
 
     def result(self, id: str, timeout: float | None = None) -> Any:
-        """What the job has returned; waits until it has ended.
+        """Waits until the job has ended, and gives what it has returned.
 
-        Raises `TimeoutError` after `timeout` seconds, `JobError` for a job that gives no result.
+        Raises `TimeoutError` after `timeout` seconds, `JobError` for a job that has no result.
         """
         until = None if timeout is None else time.monotonic() + timeout
         while True:
@@ -110,7 +110,7 @@ class Connection:
                 raise TimeoutError(f"the job {id} has not ended after {timeout} seconds")
 
     def _ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, dict[str, Any]]:
-        """Once more when the connection has ended meanwhile: what is asked here may be asked twice."""
+        """Sends a request, and again if the connection was closed meanwhile: all requests here are idempotent."""
         try:
             status, text = self._exchange(method, path, body)
         except (HTTPException, ConnectionError):
@@ -123,7 +123,7 @@ class Connection:
         except ValueError:
             answer = None
         if not isinstance(answer, dict):
-            raise ConnectError(f"{self._address} answers nothing that can be read; is this an --admin address?")
+            raise ConnectError(f"unexpected response from {self._address}; is this an --admin address?")
         return status, answer
 
     def _once_more(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
@@ -177,7 +177,7 @@ def _refused(status: int, answer: dict[str, Any]) -> ConnectError:
     return ConnectError(f"parkade refuses ({status}): {answer.get('error', 'no reason is given')}")
 
 
-# The private sockets, as `parkade status` finds them
+# Private sockets, found as `parkade status` finds them
 
 
 def _private() -> str:
@@ -198,7 +198,7 @@ def _folders() -> list[Path]:
 
 
 def _is_private(folder: Path) -> bool:
-    """Not a link, ours, and closed to everybody else: in `/tmp` anyone may have made it."""
+    """Whether it is a folder of our own, not a link, and closed to others: in `/tmp` anyone may have made it."""
     try:
         found = folder.lstat()
     except OSError:

@@ -1,4 +1,4 @@
-"""Makes an attempt of a job. What comes out is always how it ended, or what it waits for."""
+"""Runs an attempt of a job. The result is always how it ended, or what it waits for."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ._job import Job, beginning_of, job_of_run
-from ._limits import JOB_ERROR_MAX, JOB_KEPT_MAX
-from ._link.answers import FAULTS, Answer, Attempted, Deferred, Parked, Plain
-from ._log import log_error, log_fault
-from ._responses.response import InvalidResult
-from ._sql.outcomes import shape_of
-from ._sql.transactions import Statement
-from ._waits.functions import encode_state
-from ._waits.wait import Wait, encode_park
-from ._wire import frames as f
-from ._wire import payloads as p
-from ._wire.codec import encode_payload
-from .errors import Discard, Retry, WaitError
-from .job_values import encode_result
-from .jobs import JobFunction
+from .._job import Job, beginning_of, job_of_run
+from .._limits import JOB_ERROR_MAX, JOB_KEPT_MAX
+from .._link.answers import FAULTS, Answer, Attempted, Deferred, Parked, Plain
+from .._log import log_error, log_fault
+from .._responses.response import InvalidResult
+from .._sql.outcomes import shape_of
+from .._sql.transactions import Statement
+from .._waits.functions import encode_state
+from .._waits.wait import Wait, encode_park
+from .._wire import frames as f
+from .._wire import payloads as p
+from .._wire.codec import encode_payload
+from ..errors import Discard, Retry, WaitError
+from ._function import JobFunction
+from ._values import encode_result
 
 
 def run_job(function: JobFunction[..., object] | None, stream: int, run: p.Run) -> Answer | Plain | Deferred:
-    """Runs the job of that name; None says that there is none."""
+    """Runs the job. `function` is None when the application has no job of that name."""
     if function is None:
         return _error("unknown", f"the application has no job {run.name!r}")
     job = job_of_run(run, stream)
@@ -40,7 +40,7 @@ def run_job(function: JobFunction[..., object] | None, stream: int, run: p.Run) 
 
 
 def attempt(job: Job, call: Callable[[], Any]) -> Answer:
-    """Calls what the job is, or goes on with behind a wait."""
+    """Calls the job's function, or the one that goes on after a wait."""
     try:
         return _finish(job, call())
     except FAULTS as error:
@@ -54,13 +54,13 @@ async def attempt_async(job: Job, call: Callable[[], Any]) -> Answer:
     except CancelledError as error:
         if job.cancelled:
             raise
-        return failure(job, error)  # the job's own doing
+        return failure(job, error)  # raised by the job itself
     except FAULTS as error:
         return failure(job, error)
 
 
 def failure(job: Job, error: BaseException) -> Attempted:
-    """How an attempt ends that raised this; logged unless it was meant."""
+    """How an attempt ends that raised this error; logs it unless it was raised on purpose."""
     match error:
         case Retry(after=after):
             reason = str(error) or _reason(error.__cause__ or error.__context__) or "Retry was raised"
@@ -75,7 +75,7 @@ def failure(job: Job, error: BaseException) -> Attempted:
 
 
 def give(value: Any) -> Any:
-    """Called behind a wait that a job has returned: what it gave is the job's result."""
+    """Called after a wait that a job has returned: what the wait gave is the job's result."""
     return value
 
 
@@ -89,7 +89,7 @@ class Kept:
 
 
 def give_kept(result: bytes) -> Kept:
-    """Called behind `after(seconds, value)`."""
+    """Called after `after(seconds, value)`."""
     return Kept(result)
 
 
@@ -118,11 +118,11 @@ def _park(job: Job, wait: Wait) -> Parked:
 
 
 def _kept(value: object) -> bytes:
-    """A result that is kept during a wait. Raises `InvalidResult` for one that no wait has room for."""
+    """An encoded result that is kept during a wait. Raises `InvalidResult` for one that is too long for that."""
     result = encode_result(value)
     if len(result) > JOB_KEPT_MAX:
         raise InvalidResult(
-            f"returned a wait and {len(result)} bytes to give behind it: a wait keeps at most {JOB_KEPT_MAX}; "
+            f"returned a wait and {len(result)} bytes to give after it: a wait keeps at most {JOB_KEPT_MAX}; "
             "return after(…).then(a function that makes them), or await it in an async def"
         )
     return result

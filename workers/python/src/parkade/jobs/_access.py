@@ -1,4 +1,4 @@
-"""Who may have a job at its address: the function that says so, and how it is run as a handler is."""
+"""Who may read and cancel a job at its address: the `access` function, and the route that runs it as a handler."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from ._hooks import Hook, make_hook
-from ._requests.request import Request, _once
-from ._responses.response import InvalidResult
-from ._routing.patterns import Pattern
-from ._routing.routes import Route
-from ._waits.wait import Wait
-from ._wire import payloads as p
-from .errors import SignatureError
-from .jobs import JobFunction
+from .._hooks import Hook, make_hook
+from .._requests.request import Request, once
+from .._responses.response import InvalidResult
+from .._routing.patterns import Pattern
+from .._routing.routes import Route
+from .._waits.wait import Wait
+from .._wire import payloads as p
+from ..errors import SignatureError
+from ._function import JobFunction
 
 
 class StoredJob:
-    """A job as the store has it: what `access` functions are asked about.
+    """A job in the store: the argument of an `access` function.
 
     `id` is a UUID as text, `name` the job's.
     """
@@ -34,11 +34,12 @@ class StoredJob:
     def name(self) -> str:
         return self._function.name
 
-    @_once
+    @once
     def arguments(self) -> Mapping[str, Any]:
-        """What it was enqueued with, by the names and the annotations of its function's parameters, defaults included.
+        """The arguments that it was enqueued with, by the names and annotations of its function's parameters, defaults
+        included.
 
-        Raises `TypeError` for arguments that the function does not take any more.
+        Raises `TypeError` for arguments that the function no longer takes.
         """
         return self._function.signature.named(self.name, self._arguments)
 
@@ -60,17 +61,17 @@ def make_access(function: Access) -> Hook:
 
 
 class AccessRoute(Route):
-    """The address of jobs as the route of a handler, which is given a client's request and says whether it may."""
+    """The address of jobs, as the route of a handler that is given a client's request and says whether it may."""
 
     __slots__ = ()
 
     def request(self, raw: p.Request) -> Request:
-        """The client's: what else the core has told is about the job."""
+        """The client's request: what else the core has sent is about the job."""
         return super().request(replace(raw, parameters=raw.parameters[:1], body=b""))
 
 
 def access_route(job: JobFunction[..., Any], access: Hook, pattern: Pattern) -> AccessRoute:
-    """By what the application is asked about jobs of this name."""
+    """The route that runs the `access` function of this job."""
 
     def asked(raw: p.Request, request: Request | None) -> Any:
         stored = StoredJob(raw.parameters[0], job, raw.body or b"")
@@ -88,7 +89,7 @@ def access_route(job: JobFunction[..., Any], access: Hook, pattern: Pattern) -> 
 
 
 def verdict(granted: bool) -> Wait:
-    """What the core is told."""
+    """The answer to the core: whether the client may have the job."""
     return Wait(p.Access(granted))
 
 

@@ -15,12 +15,12 @@ from typing import Any, get_type_hints
 import msgspec
 from msgspec import Raw
 
-from ._job import Job
-from ._limits import JOB_VALUE_MAX
-from ._waits.functions import is_job, value_decoder
-from ._wire.values import Array
-from .errors import Discard, SignatureError
-from .job_options import RESERVED
+from .._job import Job
+from .._limits import JOB_VALUE_MAX
+from .._waits.functions import is_job, value_decoder
+from .._wire.values import Array
+from ..errors import Discard, SignatureError
+from ._options import RESERVED
 
 VERSION = 1
 

@@ -1,4 +1,4 @@
-"""What an application says of jobs: which there are, what bounds their queues, which recur."""
+"""The jobs of an application: which there are, the limits of their queues, which recur."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar, overload
 
-from ._routing.patterns import Pattern, parse
-from ._wire import ready as r
-from .errors import SignatureError
-from .job_access import Access, make_access
-from .job_arguments import encode_arguments
-from .job_options import checked_text
-from .jobs import JobFunction, Policy, Unique, make_job
-from .schedules import Missed, Schedule
-from .schedules import cron as cron_schedule
-from .schedules import every as every_schedule
+from .._routing.patterns import Pattern, parse
+from .._wire import ready as r
+from ..errors import SignatureError
+from ._access import Access, make_access
+from ._arguments import encode_arguments
+from ._function import JobFunction, make_job
+from ._options import checked_text
+from ._policy import Policy, Unique
+from ._schedules import Missed, Schedule
+from ._schedules import cron as cron_schedule
+from ._schedules import every as every_schedule
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,7 +28,7 @@ class JobRegistry:
     def __init__(self, jobs_path: str | None) -> None:
         self.jobs: dict[str, JobFunction[..., Any]] = {}
         self.jobs_pattern: Pattern | None = None if jobs_path is None else _pattern_of_jobs(jobs_path)
-        self._implied: set[str] = set()  # jobs only because they recur: `job` may still say more
+        self._implied: set[str] = set()  # jobs only because they recur: `job` may still give them options
         self._queues: dict[str, r.QueueOptions] = {}
         self._recurring: dict[str, tuple[Schedule, JobFunction[..., Any]]] = {}
 
@@ -61,16 +62,16 @@ class JobRegistry:
     ) -> Any:
         """Makes a function a job: `@app.job` or `@app.job(retries=5)`, then `function.enqueue(…)`.
 
-        It is run at least once: again when it raises, or its worker dies, `retries` times, after a while that grows.
-        `name` is what everybody knows it by, also later versions of the application (the function's own). `deadline`:
-        seconds for one attempt (0 for none, None for the server's). `unique`: True, and while one with the same
-        arguments has not ended, another is that one; or a function of the arguments that gives a text to compare.
-        `public`: False, and clients find no such job under `jobs_path`, whoever has its id; a handler may still return
-        its `result()`. `access`: a function of the request and the job (`StoredJob`), plain or an async def, that says
-        for each request under `jobs_path` whether its client may: True; False, and for that client there is no such
-        job; or it raises `HTTPError`. A handler that returns its `result()` decides for itself.
+        It runs at least once. When it raises, or its worker dies, it is retried up to `retries` times, with growing
+        pauses. `name` identifies it, for later versions of the application too (by default the function's name).
+        `deadline`: seconds for one attempt (0 for none, None for the server's). `unique`: with True, enqueuing returns
+        the existing job while one with the same arguments is unfinished; a function of the arguments gives a text to
+        compare instead. `public`: with False, no client finds the job under `jobs_path`, whatever ids it knows; a
+        handler may still return its `result()`. `access`: a function of the request and the job (`StoredJob`), plain
+        or an async def, that decides for each request under `jobs_path`: True lets the client in, False answers as if
+        there were no such job; it may also raise `HTTPError`. A handler that returns its `result()` decides for itself.
 
-        Raises `SignatureError` for a function that can be no job, and for a second one of its name.
+        Raises `SignatureError` for a function that cannot be a job, and for a second job of the same name.
         """
         hook = None if access is None else make_access(access)
         policy = Policy(name, retries, deadline, queue, priority, unique, public, hook)
@@ -81,9 +82,9 @@ class JobRegistry:
         return register if function is None else register(function)
 
     def queue(self, name: str, *, concurrency: int | None = None, rate: float | None = None) -> None:
-        """Bounds a queue of jobs: so many of them run at a time, so many begin in a second.
+        """Limits a queue of jobs: how many run at a time, how many begin in a second.
 
-        Raises `ValueError` for another name or bound, and for a queue that was bounded already.
+        Raises `ValueError` for an invalid name or limit, and for a queue that has limits already.
         """
         if checked_text("a queue", name) in self._queues:
             raise ValueError(f"the queue {name!r} is bounded twice")
@@ -96,11 +97,12 @@ class JobRegistry:
     def every(
         self, period: str | float | timedelta, *, missed: Missed = "once", name: str | None = None
     ) -> Callable[[Callable[P, R]], JobFunction[P, R]]:
-        """Enqueues a job every so often: `@app.every("5 minutes")` or so many seconds. Over or under `@app.job`; a
-        function that is no job becomes one.
+        """Enqueues a job at regular intervals: `@app.every("5 minutes")`, or a number of seconds. Over or under
+        `@app.job`; a function that is not a job becomes one.
 
-        `missed` is done about the times that passed while nothing ran: `once` (one run for all of them), `skip`, `all`.
-        `name` is what the installation remembers them by (the job's; a second schedule of a job adds itself to that).
+        `missed` says what to do about times that passed while no server ran: `once` (one run for all of them), `skip`,
+        `all`. `name` identifies the schedule in the store (by default the job's name, to which a second schedule of a
+        job adds itself).
 
         Raises `SignatureError` for a job that needs arguments.
         """
@@ -109,25 +111,25 @@ class JobRegistry:
     def cron(
         self, fields: str, *, timezone: str = "UTC", missed: Missed = "once", name: str | None = None
     ) -> Callable[[Callable[P, R]], JobFunction[P, R]]:
-        """As `every`, by the clock on the wall: minute, hour, day, month, weekday, in a zone of the IANA database.
+        """As `every`, at times of the day: minute, hour, day, month, weekday, in a zone of the IANA database.
 
-        A time that a change of the clock leaves out is made up for at the next that there is; one that comes twice
-        counts once.
+        When the clocks change, a time that is skipped runs at the next one that exists; a time that occurs twice runs
+        once.
         """
         return self._recur(cron_schedule(fields, timezone, missed), name)
 
     # For workers
 
     def told_jobs(self) -> list[r.Job]:
-        """What READY tells of them."""
+        """The jobs, for READY."""
         return [job.told() for job in self.jobs.values()]
 
     def told_queues(self) -> list[r.Queue]:
-        """Likewise, of their queues."""
+        """The queues that have limits, for READY."""
         return [r.Queue(name, options) for name, options in self._queues.items()]
 
     def told_recurring(self) -> list[r.Recurring]:
-        """Likewise, of those that recur. Raises `SignatureError` where `unique` gives no key without arguments."""
+        """The recurring jobs, for READY. Raises `SignatureError` where `unique` gives no key without arguments."""
         return [
             schedule.told(name, job.name, encode_arguments(job.name, (), {}), _key_of(job))
             for name, (schedule, job) in self._recurring.items()
@@ -187,7 +189,7 @@ class JobRegistry:
 
 
 def _pattern_of_jobs(path: str) -> Pattern:
-    """A slash at its end is the one before the id."""
+    """The pattern of a job's address. A slash at the end of the path is the one before the id."""
     if "{" in path or "}" in path:
         raise SignatureError(f"jobs_path is the same for all jobs, without parameters: not {path!r}")
     return parse(f"{path.removesuffix('/')}/{{id:uuid}}")

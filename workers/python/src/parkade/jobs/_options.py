@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from ._limits import PRIORITY_MAX
-from ._wire import payloads as p
-from ._wire.jobs import fault_of_length
+from .._limits import PRIORITY_MAX
+from .._wire import payloads as p
+from .._wire.jobs import fault_of_length
 
 RESERVED = ("delay", "at", "priority", "key", "queue")
 """Names that `enqueue` takes for itself."""

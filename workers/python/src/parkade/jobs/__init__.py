@@ -1,0 +1,14 @@
+"""Jobs: functions that run later, in any worker, and survive crashes. Make them with `App.job`.
+
+`connect` enqueues from a script.
+"""
+
+from ._client import Connection, connect
+from ._function import JobFunction
+from ._handle import Handle
+
+__all__ = ["Connection", "Handle", "JobFunction", "connect"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,125 @@
+"""A function that is a job: what `App.job` makes of it, and how it is enqueued."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from datetime import datetime
+from functools import update_wrapper
+from typing import Any, Generic, ParamSpec, TypeVar, cast
+
+from .._job import new_id
+from .._link import port
+from .._sql.transactions import open_transaction
+from .._wire import payloads as p
+from .._wire.codec import encode_payload
+from .._wire.ready import Job as ReadyJob
+from ..errors import SignatureError
+from ._arguments import Signature, encode_arguments
+from ._handle import Handle
+from ._options import checked_text, options
+from ._policy import Policy
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class JobFunction(Generic[P, R]):
+    """A function that is a job. A call runs it here and now, as before; `enqueue` has a worker run it."""
+
+    def __init__(self, function: Callable[P, R], policy: Policy) -> None:
+        if not inspect.isroutine(function):
+            raise SignatureError(f"a job is a function, not {function!r}")
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise SignatureError(f"{function.__qualname__}: a job returns what it gives, it does not yield")
+        update_wrapper(self, function)
+        self.function = function
+        self.signature = Signature(function)
+        self.policy = policy
+        self.asynchronous = inspect.iscoroutinefunction(function)
+
+    @property
+    def name(self) -> str:
+        """The job's name: that of its function, unless `App.job` was given another."""
+        return self.policy.name if self.policy.name is not None else self.function.__name__
+
+    def fault(self) -> str | None:
+        """Why its name cannot be a job's, or None."""
+        if self.name == "<lambda>":
+            return "a lambda has no name that others could enqueue it by: give it one with name="
+        return p.fault_of_job(self.name)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return cast("R", self.function(*args, **kwargs))
+
+    def enqueue(
+        self,
+        *args: Any,
+        delay: float | None = None,
+        at: datetime | float | None = None,
+        priority: int | None = None,
+        key: str | None = None,
+        queue: str | None = None,
+        **kwargs: Any,
+    ) -> Handle:
+        """Has a worker run it with these arguments, encoded as MessagePack and decoded by the function's annotations.
+
+        In a handler or a job it is stored before the response is sent; if it cannot be stored, the response is 507 or
+        503. A hook, or a thread that a plain handler started, does not wait for that. In `transaction()` it is enqueued
+        when the transaction commits.
+
+        `delay`: seconds from now. `at`: when, a datetime with its time zone or seconds since 1970. `priority`: -1,000
+        to 1,000, the higher first. `key`: 1 to 200 bytes; returns the existing job while one of this name with this key
+        is unfinished. `priority` and `queue` default to those of `App.job`.
+
+        Raises `TypeError` for arguments that the function does not take or MessagePack cannot encode, `ValueError` over
+        524,288 bytes, `WaitError` where there is no core.
+        """
+        name = self.name
+        self.signature.check(name, args, kwargs)
+        transaction = open_transaction()
+        key = key if key is not None else self.key(args, kwargs)
+        policy = self.policy
+        told = options(delay, at, priority, key, queue, transaction is not None, policy.usual)
+        encoded = policy.encoded if told is policy.usual else told
+        id = new_id()
+        job = encode_payload((id, name, encode_arguments(name, args, kwargs), encoded))
+        port.port().enqueue(id, job, told.within)
+        return Handle(id, transaction)
+
+    def told(self) -> ReadyJob:
+        """For READY."""
+        policy = self.policy
+        return ReadyJob(
+            name=self.name,
+            kind="async" if self.asynchronous else "sync",
+            queue=policy.queue,
+            retries=policy.retries,
+            deadline=policy.deadline,
+            priority=policy.priority,
+            access=policy.told_access,
+        )
+
+    def key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+        """The key that `unique` makes of these arguments. Raises `TypeError`, `ValueError`, and what `unique` raises."""
+        unique = self.policy.unique
+        if callable(unique):
+            return checked_text("a key", unique(*args, **kwargs))
+        return self.signature.key(self.name, args, kwargs) if unique else None
+
+    def __repr__(self) -> str:
+        return f"<job {self.name}>"
+
+
+class AsyncJobFunction(JobFunction[P, Any]):
+    """A job whose function is an async def. `inspect` sees a call of it as a coroutine function's, too."""
+
+    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        return await self.function(*args, **kwargs)
+
+
+def make_job(function: Callable[P, R], policy: Policy) -> JobFunction[P, R]:
+    """Makes a job of a function. Raises `SignatureError` for a function that cannot be one."""
+    return (
+        AsyncJobFunction(function, policy) if inspect.iscoroutinefunction(function) else JobFunction(function, policy)
+    )
