@@ -88,13 +88,15 @@ def test_a_flood_of_messages_slows_down_those_who_publish_and_nobody_else(serve:
     with Listeners(server.address, FOLLOWERS, "/events") as listeners, Prober(server.address, "/soon") as prober:
         server.until_parked(FOLLOWERS)
         before = server.resident_bytes
-        assert server.post(f"/flood/{MESSAGES}").text == "published"
+        flood = Stopwatch()
+        assert server.connect(seconds=120).post(f"/flood/{MESSAGES}").text == "published"
         most_put_off = FOLLOWERS * MESSAGES - sum(map(len, listeners.told()))
         until("all are told", lambda: listeners.have_all(MESSAGES - 1), 120)
         told = listeners.told()
+    seconds = flood.seconds
     assert all(numbers == list(range(MESSAGES)) for numbers in told), "each once and in order"
     assert most_put_off < FOLLOWERS * MESSAGES / 2, "whoever publishes was held back meanwhile"
-    assert prober.slowest < 2, "without a bound it is as long as the flood"
+    assert prober.slowest < max(2, seconds / 5), "without a bound it is as long as the flood"
     assert server.resident_bytes - before < 20 << 20
     server.until_zero()
 

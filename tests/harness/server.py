@@ -68,6 +68,9 @@ def run(*words: str | Path, seconds: float = 20, **environment: str) -> subproce
     )
 
 
+ADDRESS = re.compile(r" at http://(?:([\d.]+)|\[([0-9a-f:]+)\]):(\d+)")
+
+
 class Server:
     """`parkade serve` with an application of `tests/apps`, or any target. Settings are flags of the command line."""
 
@@ -144,9 +147,8 @@ class Server:
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
-        """All of them, as it tells them in its log."""
-        told = re.findall(r" at http://(?:([\d.]+)|\[([0-9a-f:]+)\]):(\d+)", self.log())
-        assert told, f"the server tells no address:\n{self.log()}"
+        """All of them, as it tells them in its log, which a thread of it writes: it may be ready before."""
+        told = until("the server tells its address", lambda: ADDRESS.findall(self.log()), told=self.log)
         return [(v4 or v6, int(port)) for v4, v6, port in told]
 
     @property
