@@ -40,8 +40,8 @@ PYTHON_ORDER = [
     "_routing",
     "_hooks",
     "jobs",
-    "app",
-    "handling",
+    "_app",
+    "_handling",
     "_rehearsal",
     "_test_loop",
     "_test_beside",
@@ -53,7 +53,7 @@ PYTHON_ORDER = [
     "_test_port",
     "_test_request",
     "testing",
-    "loading",
+    "_loading",
     "__main__",
 ]
 """Modules and packages of the Python package, from the bottom up: each imports only those before it."""

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from parkade import App, HTTPError, Job, Request, Response, SignatureError, StoredJob, after
+from parkade._handling.handling import Handling
 from parkade._link.answers import Parked
 from parkade._wire import payloads as p
-from parkade.handling import Handling
 from parkade.testing import Client
 from parkade.testing import Parked as ParkedResponse
 

@@ -11,12 +11,12 @@ import msgspec
 import pytest
 
 from parkade import App, Query, QueryError, Request, Rows, WaitError, after, query
+from parkade._app import App as Application
+from parkade._handling.handling import Handling
 from parkade._routing.routes import park
 from parkade._waits.wait import Wait
 from parkade._wire import payloads as p
 from parkade._wire.ready import Park
-from parkade.app import App as Application
-from parkade.handling import Handling
 from parkade.testing import Client
 
 PRICES = [{"id": 1, "price": Decimal("1.10")}, {"id": 2, "price": None}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import jobs
+from ._app import App
 from ._job import Job
 from ._mappings import Fields, Headers
 from ._requests.forms import Upload
@@ -15,7 +16,6 @@ from ._sql.transactions import Transaction, transaction
 from ._waits.channel import Channel, channel
 from ._waits.message import Message
 from ._waits.wait import Wait, after
-from .app import App
 from .errors import (
     ConnectError,
     Discard,

@@ -6,14 +6,14 @@ import gc
 import sys
 from functools import partial
 
+from ._handling.handling import Handling
 from ._link import blocking, concurrent, process
 from ._link.greeting import Stopped, greet, still_wanted
 from ._link.link import Link
+from ._loading import load
 from ._log import log
 from ._session.session import Session
 from .errors import LoadError
-from .handling import Handling
-from .loading import load
 
 
 def main(arguments: list[str]) -> int:

@@ -105,3 +105,8 @@ def _takes(function: Callable[..., Any]) -> Iterator[str]:
 
 def _name(function: Callable[..., Any]) -> str:
     return getattr(function, "__qualname__", repr(function))
+
+
+async def settle(hook: Hook | ErrorHook, result: Any) -> Any:
+    """Awaits what an asynchronous hook returned; passes on what any other returned."""
+    return await result if hook.asynchronous else result

@@ -21,6 +21,8 @@ from uuid import UUID
 import msgspec
 
 from . import _test_job_route as job_route
+from ._app import App
+from ._handling.handling import Handling
 from ._link import port
 from ._link.answers import Answer, AsyncChunks, Attempted, Chunks, Coming, Deferred, Plain, Streamed
 from ._link.answers import Parked as ParkedAnswer
@@ -40,9 +42,7 @@ from ._waits.channel import channel
 from ._wire import payloads as p
 from ._wire.ready import Park, read_wait
 from ._wire.ready import Route as ReadyRoute
-from .app import App
 from .errors import HTTPError, WaitError
-from .handling import Handling
 
 __all__ = ["Asked", "Client", "Enqueued", "Parked", "Response"]
 

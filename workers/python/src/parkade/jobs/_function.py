@@ -101,7 +101,7 @@ class JobFunction(Generic[P, R]):
         )
 
     def key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-        """The key that `unique` makes of these arguments. Raises `TypeError`, `ValueError`, and what `unique` raises."""
+        """The key that `unique` makes of the arguments. Raises `TypeError`, `ValueError`, and what `unique` raises."""
         unique = self.policy.unique
         if callable(unique):
             return checked_text("a key", unique(*args, **kwargs))

@@ -26,7 +26,7 @@ class Handle:
 
     @classmethod
     def of(cls, id: str | UUID) -> Handle:
-        """The handle of a job by its id. Raises `InvalidJobId`, a `ValueError` that answers 404, unless it is a UUID."""
+        """The handle of a job by its id. Raises `InvalidJobId`, a `ValueError` that answers 404, if it is no UUID."""
         try:
             return cls((id if isinstance(id, UUID) else UUID(id)).bytes)
         except (ValueError, TypeError, AttributeError) as error:  # UUID tries to read whatever it is given

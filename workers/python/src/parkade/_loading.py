@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from ._app import App
 from ._log import format_error
-from .app import App
 from .errors import LoadError
 
 

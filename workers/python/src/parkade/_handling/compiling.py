@@ -1,0 +1,114 @@
+"""Makes one function of a route, its hooks, and what turns results and exceptions into answers."""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from typing import Any
+
+from .._hooks import Hook, settle
+from .._link import port
+from .._link.answers import FAULTS, Answer, Run
+from .._requests.request import Request
+from .._responses.encoding import SHORT_TEXT, TEXT_HEAD, encode_string
+from .._responses.response import Response
+from .._routing.parameters import Call
+from .._routing.routes import Route
+from .._waits.wait import Wait
+from .._wire import payloads as p
+from .failures import Failures
+from .results import Results
+
+
+class Compiler:
+    """Compiles routes. With `all_async` every route is a coroutine, since a hook is one."""
+
+    def __init__(
+        self, before: list[Hook], after: list[Hook], results: Results, failures: Failures, all_async: bool
+    ) -> None:
+        self._before = before
+        self._is_hooked = bool(before or after)
+        self._results = results
+        self._failures = failures
+        self._all_async = all_async
+
+    def compile(self, route: Route) -> Run:
+        """The function that answers the requests of this route."""
+        call = route.call
+        if call is None:
+            call = _constant(route.target)
+        if route.asynchronous or self._all_async:
+            awaited = inspect.iscoroutinefunction(route.target)
+            if not (awaited or route.asynchronous):
+                call, awaited = partial(_call_beside, call), True
+            return self._async_hooked(route, call, awaited) if self._is_hooked else self._async(route, call, awaited)
+        return self._plain_hooked(route, call) if self._is_hooked else self._plain(route, call)
+
+    def _plain(self, route: Route, call: Call) -> Run:
+        answer, park, fail = self._results.answer, self._results.park, self._failures.answer
+
+        def run(raw: p.Request) -> Answer:
+            try:
+                result = call(raw, None)
+                if type(result) is str and len(result) <= SHORT_TEXT:
+                    return TEXT_HEAD + encode_string(result)
+                if isinstance(result, Wait):
+                    return park(result, raw, None)
+                return answer(result, 200, raw, None)
+            except FAULTS as error:
+                return fail(error, raw, route.request(raw))
+
+        return run
+
+    def _plain_hooked(self, route: Route, call: Call) -> Run:
+        before, answer, fail = self._before, self._results.answer, self._failures.answer
+
+        def run(raw: p.Request) -> Answer:
+            request = route.request(raw)
+            try:
+                for hook in before:
+                    if (early := hook.function(request)) is not None:
+                        return answer(early, 200, raw, request)
+                return answer(call(raw, request), 200, raw, request)
+            except FAULTS as error:
+                return fail(error, raw, request)
+
+        return run
+
+    def _async(self, route: Route, call: Call, awaited: bool) -> Run:
+        answer, fail = self._results.answer_async, self._failures.answer_async
+
+        async def run(raw: p.Request) -> Answer:
+            try:
+                result = await call(raw, None) if awaited else call(raw, None)
+                if type(result) is str and len(result) <= SHORT_TEXT:
+                    return TEXT_HEAD + encode_string(result)
+                return await answer(result, 200, raw, None)
+            except FAULTS as error:
+                return await fail(error, raw, route.request(raw))
+
+        return run
+
+    def _async_hooked(self, route: Route, call: Call, awaited: bool) -> Run:
+        before, answer, fail = self._before, self._results.answer_async, self._failures.answer_async
+
+        async def run(raw: p.Request) -> Answer:
+            request = route.request(raw)
+            try:
+                for hook in before:
+                    if (early := await settle(hook, hook.function(request))) is not None:
+                        return await answer(early, 200, raw, request)
+                result = await call(raw, request) if awaited else call(raw, request)
+                return await answer(result, 200, raw, request)
+            except FAULTS as error:
+                return await fail(error, raw, request)
+
+        return run
+
+
+def _constant(target: Wait | Response) -> Call:
+    return lambda raw, request: target
+
+
+async def _call_beside(call: Call, raw: p.Request, request: Request | None) -> Any:
+    return await port.port().beside(partial(call, raw, request))

@@ -1,0 +1,107 @@
+"""Calls the function that goes on after a wait, a request's or a job's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
+
+from .._job import Job
+from .._link import port
+from .._link.answers import FAULTS, Answer, Coming, Deferred, Plain
+from .._requests.request import Request
+from .._waits.functions import Function, decode_state, find
+from .._wire import payloads as p
+from ..jobs._runs import attempt, attempt_async, failure
+from ..jobs._values import value_of
+from .failures import Failures
+from .results import Results
+
+_Prepare: TypeAlias = Callable[[], Callable[[], Any]]
+"""Makes a call from the state of a wait and its outcome. Raises what decoding them raises."""
+
+
+class Continuations:
+    """Calls functions by the names that waits have kept. With `all_async` a plain function is called from a coroutine,
+    since a hook is one.
+    """
+
+    def __init__(self, results: Results, failures: Failures, concurrent: bool, all_async: bool) -> None:
+        self._results = results
+        self._failures = failures
+        self._concurrent = concurrent
+        self._all_async = all_async
+
+    def call(self, stream: int, function: str, state: bytes, outcome: p.Outcome) -> Answer | Coming | Plain | Deferred:
+        """See `Application` in `_link.answers`."""
+        request = job = None
+        try:
+            kept = decode_state(state)
+            job = None if kept.job is None else Job(kept.job, stream)
+            raw, values = kept.request, kept.values
+            if raw is not None:
+                request = self._results.request(raw)
+            found = find(function, frozenset(values))
+            if found.asynchronous and not self._concurrent:
+                raise TypeError(
+                    f"{function} is an async def, and this application has no other: write App(concurrent=True)"
+                )
+        except FAULTS as error:
+            return self._failures.usual_answer(error, request) if job is None else failure(job, error)
+
+        def prepare() -> Callable[[], Any]:
+            arguments = {name: found.decoders[name](value) for name, value in values.items()}
+            arguments |= _given(found, value_of(outcome, kept.shape), request, job)
+            return partial(found.call, **arguments)
+
+        if job is not None:
+            call = partial(_prepared, prepare)
+            if found.asynchronous:
+                return Deferred(partial(attempt_async, job, call))
+            return Plain(partial(attempt, job, call))
+        if found.asynchronous:
+            # An older version of the code may have parked it as a plain function: then the core waits for BEGAN.
+            return Deferred(partial(self._call_async, prepare, raw, request))
+        if self._all_async:
+            return Deferred(partial(self._call_async, partial(_prepared_beside, prepare), raw, request), occupies=True)
+        return Plain(partial(self._call, prepare, raw, request))
+
+    def _call(self, prepare: _Prepare, raw: p.Request | None, request: Request | None) -> Answer:
+        try:
+            call = prepare()
+        except FAULTS as error:
+            return self._failures.usual_answer(error, request)
+        try:
+            return self._results.answer(call(), 200, raw, request)
+        except FAULTS as error:
+            return self._failures.answer(error, raw, request)
+
+    async def _call_async(self, prepare: _Prepare, raw: p.Request | None, request: Request | None) -> Answer:
+        try:
+            call = prepare()
+        except FAULTS as error:
+            return self._failures.usual_answer(error, request)
+        try:
+            return await self._results.answer_async(await call(), 200, raw, request)
+        except FAULTS as error:
+            return await self._failures.answer_async(error, raw, request)
+
+
+def _prepared(prepare: _Prepare) -> Any:
+    return prepare()()
+
+
+def _prepared_beside(prepare: _Prepare) -> Callable[[], Any]:
+    """As `prepare`, for a plain function of an application whose hooks are coroutines."""
+    return partial(port.port().beside, prepare())
+
+
+def _given(found: Function, value: Any, request: Request | None, job: Job | None) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    if found.outcome is not None:
+        given[found.outcome] = value
+    if found.request is not None:
+        given[found.request] = request
+    if found.job is not None and (job is not None or found.job != found.outcome):
+        given[found.job] = job
+    return given

@@ -1,0 +1,78 @@
+"""From an exception to an answer: the error handler's, or the usual one. Faults of the application are logged."""
+
+from __future__ import annotations
+
+from .._hooks import ErrorHandlers, ErrorHook, settle
+from .._link.answers import FAULTS, Answer
+from .._log import log_error, log_fault
+from .._requests.request import Request
+from .._responses.encoding import encode
+from .._responses.error_pages import error_response, failure_response
+from .._responses.response import InvalidResult, Response
+from .._wire import payloads as p
+from ..errors import HTTPError, QueryError
+from .results import Results
+
+
+class Failures:
+    """Makes answers of exceptions. `dev` shows tracebacks to the client."""
+
+    def __init__(self, handlers: ErrorHandlers, results: Results, dev: bool) -> None:
+        self._handlers = handlers
+        self._results = results
+        self._dev = dev
+
+    def answer(self, error: BaseException, raw: p.Request | None, request: Request | None) -> Answer:
+        """What the error handler answers, else the usual answer."""
+        try:
+            status, hook = self._judged(error, request)
+            result = self._usual(error, request) if hook is None else hook.call(request, error)
+            return self._results.answer(result, status, raw, request)
+        except FAULTS as another:
+            return self.usual_answer(another, request)
+
+    async def answer_async(self, error: BaseException, raw: p.Request | None, request: Request | None) -> Answer:
+        """As `answer`, in the event loop."""
+        try:
+            status, hook = self._judged(error, request)
+            result = self._usual(error, request) if hook is None else await settle(hook, hook.call(request, error))
+            return await self._results.answer_async(result, status, raw, request)
+        except FAULTS as another:
+            return self.usual_answer(another, request)
+
+    def usual_answer(self, error: BaseException, request: Request | None) -> Answer:
+        """The answer without the application: also when an error handler or an after hook raised."""
+        if _is_fault(error):
+            _log(error, request)
+        return encode(self._usual(error, request))
+
+    def _judged(self, error: BaseException, request: Request | None) -> tuple[int, ErrorHook | None]:
+        """The status, and the error handler. Logs faults of the application.
+
+        An exception whose type has a handler was expected: it is not a fault, and the handler logs what it wants. A
+        handler for `Exception`, or for 500, answers what nobody expected, so that is logged.
+        """
+        if _is_fault(error) and not self._handlers.expect(error):
+            _log(error, request)
+        status = error.status if isinstance(error, HTTPError) else 500
+        return status, self._handlers.find(error, status)
+
+    def _usual(self, error: BaseException, request: Request | None) -> Response:
+        if isinstance(error, HTTPError) and not isinstance(error, QueryError):
+            return error_response(error, request)
+        return failure_response(error, request, self._dev)
+
+
+def _is_fault(error: BaseException) -> bool:
+    """Whether it is the application's fault: not an `HTTPError`, which is an answer, unless it is a query's that is
+    wrong in itself.
+    """
+    return error.status == 500 if isinstance(error, QueryError) else not isinstance(error, HTTPError)
+
+
+def _log(error: BaseException, request: Request | None) -> None:
+    what = f"{request.method} {request.raw_path}" if request is not None else "after a wait"
+    if isinstance(error, InvalidResult):
+        log_fault(f"{what}: the handler {error}" if str(error).startswith("returned") else f"{what}: {error}")
+    else:
+        log_error(what, error)

@@ -1,0 +1,75 @@
+"""From what a handler returns to an answer: the after hooks run, and the response is encoded, or the wait parked."""
+
+from __future__ import annotations
+
+from .._hooks import ErrorHandlers, Hook, settle
+from .._link import port
+from .._link.answers import Answer, Parked
+from .._requests.request import Request
+from .._responses.encoding import Beside, encode, encode_async
+from .._responses.response import InvalidResult, Response, normalise
+from .._routing.routes import Route, park
+from .._waits.wait import Wait
+from .._wire import payloads as p
+
+
+class Results:
+    """Makes answers of results. `status` is that of a result which has none of its own."""
+
+    def __init__(self, routes: list[Route], after: list[Hook], error_handlers: ErrorHandlers) -> None:
+        self._routes = routes
+        self._after = after
+        self._error_handlers = error_handlers
+
+    def answer(self, result: object, status: int, raw: p.Request | None, request: Request | None) -> Answer:
+        """The answer of a plain function. Raises what after hooks raise, and `InvalidResult`."""
+        made = normalise(result, status)
+        if isinstance(made, Wait):
+            return self.park(made, raw, request)
+        for hook in self._after:
+            made = _changed(hook.function(request, made), made)
+        return encode(made)
+
+    async def answer_async(self, result: object, status: int, raw: p.Request | None, request: Request | None) -> Answer:
+        """As `answer`, in the event loop."""
+        made = normalise(result, status)
+        if isinstance(made, Wait):
+            return self.park(made, raw, request)
+        for hook in self._after:
+            made = _changed(await settle(hook, hook.function(request, made)), made)
+        return await encode_async(made, _beside_of_exchange())
+
+    def park(self, wait: Wait, raw: p.Request | None, request: Request | None) -> Parked:
+        """Parks. The request goes along when the function after the wait, or a hook after that, may want it."""
+        function = wait.function
+        if function is None:
+            return Parked(park(wait, None))
+        if raw is None or not (function.request or self._after or self._error_handlers):
+            return Parked(park(wait, None))
+        return Parked(park(wait, (request or self.request(raw)).carried()))
+
+    def request(self, raw: p.Request) -> Request:
+        """The request as its route's handler sees it."""
+        return (
+            Request(raw)
+            if raw.route is None or raw.route >= len(self._routes)
+            else self._routes[raw.route].request(raw)
+        )
+
+
+def _beside_of_exchange() -> Beside | None:
+    """Runs the iterator that answers this request in the thread of its plain function; None is the loop, for an
+    iterator that a coroutine returned.
+    """
+    exchange = port.exchange.get()
+    return port.port().beside if exchange is not None and exchange.occupies else None
+
+
+def _changed(result: object, response: Response) -> Response:
+    """What an after hook returned; None leaves the response as it was."""
+    if result is None:
+        return response
+    made = normalise(result, response.status or 200)
+    if isinstance(made, Wait):
+        raise InvalidResult("returned a wait from an after hook: the answer is there already")
+    return made
