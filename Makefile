@@ -59,9 +59,10 @@ soak: setup ## Ten minutes each of queries, of jobs, and of jobs of three server
 	$(BIN)/python soak/jobs.py --seconds 600 --servers 3
 	$(BIN)/python soak/input.py --seconds 60
 
-bench: $(VENV)/.parkade ## Measure parkade beside its peers; writes bench/results
+bench: $(VENV)/.parkade ## Measure parkade and its peers; writes bench/results, then what both READMEs say of them
 	bench/install.sh
 	$(BIN)/python bench/run.py
+	$(BIN)/python bench/figures.py
 
 fmt: setup ## Format everything
 	cargo fmt --all

@@ -12,6 +12,9 @@ from typing import Any
 from alternate import Comparison
 from settings import RESULTS, Settings
 
+SERIES_RUNS_MIN = 3
+"""Of fewer, the median says too little."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -101,32 +104,32 @@ def machine() -> dict[str, Any]:
     }
 
 
+def why_not_kept(settings: Settings) -> str | None:
+    """Results have one file for each scenario, and a new series replaces the last one. This is why it should not."""
+    if settings.peers_only or settings.ours_only:
+        return "only a part of the servers was measured"
+    if settings.runs < SERIES_RUNS_MIN:
+        return f"a series has at least {SERIES_RUNS_MIN} runs"
+    if os.environ.get("PARKADE_BIN") or os.environ.get("PARKADE_FLAGS"):
+        return "PARKADE_BIN or PARKADE_FLAGS is set"
+    return None
+
+
 def write(
     outcomes: dict[str, Outcome], settings: Settings, versions: dict[str, str], began: datetime
 ) -> Sequence[Path]:
-    """Returns the files: the Markdown one, the JSON one."""
+    """Returns the files, one for each scenario."""
     RESULTS.mkdir(exist_ok=True)
-    stem = began.strftime("%Y-%m-%d-%H%M")
-    page, data = RESULTS / f"{stem}.md", RESULTS / f"{stem}.json"
-    page.write_text(_page(outcomes, settings, versions, began))
-    content = {
-        "began": began.isoformat(timespec="seconds"),
-        "settings": asdict(settings),
-        "machine": machine(),
-        "versions": versions,
-        "scenarios": {name: asdict(outcome) for name, outcome in outcomes.items()},
-    }
-    data.write_text(json.dumps(content, indent=1) + "\n")
-    return page, data
-
-
-def _page(outcomes: dict[str, Outcome], settings: Settings, versions: dict[str, str], began: datetime) -> str:
-    this = machine()
-    head = [
-        f"# Measured on {began:%Y-%m-%d}",
-        f"{this['cores']} cores ({this['cpu']}), {this['memory_gib']} GiB, Linux {this['kernel']}; "
-        f"medians of {settings.runs} alternating runs; {', '.join(versions.values())}.",
-        table(outcomes),
-    ]
-    notes = [f"- {remark}" for remark in remarks(outcomes)]
-    return "\n\n".join(head + (["\n".join(notes)] if notes else [])) + "\n"
+    written = []
+    for name, outcome in outcomes.items():
+        content = {
+            "began": began.isoformat(timespec="seconds"),
+            "settings": asdict(settings),
+            "machine": machine(),
+            "versions": versions,
+            **asdict(outcome),
+        }
+        path = RESULTS / f"{name}.json"
+        path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+        written.append(path)
+    return written

@@ -26,15 +26,19 @@ def main() -> int:
         print(name, file=sys.stderr)
         outcomes[name] = ALL[name](settings)
     versions = catalogue.versions() | catalogue_postgres.versions() | catalogue_jobs.versions()
-    written = report.write(outcomes, settings, versions, began)
     print(report.table(outcomes))
     print("".join(f"\n- {remark}" for remark in report.remarks(outcomes)))
+    if reason := report.why_not_kept(settings):
+        print(f"\nnot kept: {reason}", file=sys.stderr)
+        return 0
+    written = report.write(outcomes, settings, versions, began)
     print("\nwritten: " + ", ".join(f"bench/results/{path.name}" for path in written), file=sys.stderr)
+    print("Now run bench/figures.py: it brings the figures and plots of both READMEs up to date.", file=sys.stderr)
     return 0
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Measures Parkade beside its peers.")
+    parser = argparse.ArgumentParser(description="Measures Parkade and its peers.")
     parser.add_argument("--only", type=_scenarios, default=list(ALL), help=f"some of: {','.join(ALL)}")
     parser.add_argument("--runs", type=int, default=5, help="how often each server is measured (5)")
     parser.add_argument("--seconds", type=float, default=5, help="how long a run of constant load lasts (5)")

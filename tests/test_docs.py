@@ -1,22 +1,31 @@
-"""What the documents say is so: the settings, and every application and test of the guide."""
+"""What the documents say is so: settings, the applications of the README and the guide, commands and their output."""
 
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from .conftest import Serve
 from .harness.server import PYTHON, ROOT, clean_environment, run
 
 SETTINGS = re.compile(r"<!-- settings:begin -->\n(.*?)<!-- settings:end -->", re.DOTALL)
 BLOCK = re.compile(r"^```(?:python )?(app\.py|test_app\.py)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 GUIDE = ROOT / "docs" / "guide.md"
+README = ROOT / "README.md"
+
+COLUMNS_MAX = 100
+WRAPPED = ["README.md", "bench/README.md"]
+"""Documents that are wrapped; the others follow."""
 
 
 def documents() -> list[Path]:
-    return [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if path.exists()]
+    return [README, ROOT / "bench" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def test_the_table_of_settings_is_the_one_that_parkade_prints() -> None:
@@ -43,6 +52,56 @@ def test_every_flag_that_a_document_names_exists() -> None:
         for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]+", line)
     }
     assert {(name, flag) for name, flag in told if flag not in known} == set()
+
+
+def commands(console: str) -> Iterator[tuple[str, str]]:
+    """What stands behind each `$`, and the output below it."""
+    for part in re.split(r"^\$ ", console, flags=re.MULTILINE)[1:]:
+        command, _, output = part.partition("\n")
+        yield command, output.strip()
+
+
+def test_the_example_of_the_readme_answers_as_it_says(serve: Serve, tmp_path: Path) -> None:
+    text = README.read_text()
+    [(_, code)] = BLOCK.findall(text)
+    [console] = CONSOLE.findall(text)
+    (tmp_path / "app.py").write_text(code)
+    (first, _), *rest = commands(console)
+    assert first == "parkade serve app.py &"
+    server = serve(tmp_path / "app.py", folder=tmp_path)
+    host, port = server.address
+    waiting: list[subprocess.Popen[str]] = []
+    for command, output in rest:
+        words = shlex.split(command.removesuffix("&").replace("localhost:8000", f"{host}:{port}"))
+        started = subprocess.Popen([words[0], "--silent", *words[1:]], stdout=subprocess.PIPE, text=True)
+        if command.endswith("&"):
+            waiting.append(started)
+            server.until_parked(len(waiting))
+            continue
+        said = started.communicate(timeout=20)[0].strip()
+        # A command may release one that has waited in the background.
+        while said != output and waiting:
+            said = f"{said}{waiting.pop().communicate(timeout=20)[0]}".strip()
+        assert said == output, command
+    assert not waiting
+
+
+def test_the_readme_is_short() -> None:
+    lines = README.read_text().splitlines()
+    assert len(lines) <= 130, "it is an overview: details have a place in docs/ or bench/"
+    assert "Missing: " in "\n".join(lines[:10]), "what is missing stands where everybody reads it"
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_prose_is_wrapped(name: str) -> None:
+    """But for code, tables, and whatever has no space to break at."""
+    is_code = False
+    long = []
+    for number, line in enumerate((ROOT / name).read_text().splitlines(), 1):
+        is_code ^= line.lstrip().startswith("```")
+        if len(line) > COLUMNS_MAX and not is_code and not line.startswith("|") and " " in line.strip()[:COLUMNS_MAX]:
+            long.append(number)
+    assert long == []
 
 
 def blocks() -> list[tuple[str, str, str]]:
@@ -82,7 +141,7 @@ def test_no_document_names_a_machine_of_ours() -> None:
         assert not re.search(r"(?<![\w.])/(?:home|root|work|Users)/", path.read_text()), path
 
 
-@pytest.mark.parametrize("path", documents(), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", documents(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_link_between_documents_leads_somewhere(path: Path) -> None:
     for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", path.read_text()):
         if "://" not in link and not link.startswith("mailto:"):

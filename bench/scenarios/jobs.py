@@ -65,7 +65,7 @@ def run(settings: Settings) -> Outcome:
             contenders[peer.name] = lambda peer=peer: _theirs(cluster, peer)  # type: ignore[misc]
         found = in_turn(settings, contenders)
     rows = [_row(found, PARKADE, "SQLite"), _row(found, ON_POSTGRES, POSTGRES)]
-    return Outcome(rows + [_beside(found, peer) for peer in PEERS], {"jobs": found}, NOTES)
+    return Outcome(rows + [_compared(found, peer) for peer in PEERS], {"jobs": found}, NOTES)
 
 
 def _row(found: Comparison, name: str, store: str) -> Row:
@@ -79,10 +79,10 @@ def _row(found: Comparison, name: str, store: str) -> Row:
     )
 
 
-def _beside(found: Comparison, peer: Peer) -> Row:
+def _compared(found: Comparison, peer: Peer) -> Row:
     ratio = found.ratio(PARKADE, peer.name, "per_second")
     return Row(
-        work=f"– beside {peer.name} ({peer.store}); Parkade on SQLite, PostgreSQL",
+        work=f"– compared with {peer.name} ({peer.store}); Parkade on SQLite, PostgreSQL",
         target=f"≥ {RATIO_MIN:g} × with SQLite",
         parkade=", ".join(number(found.median(name, "per_second"), "/s") for name in (PARKADE, ON_POSTGRES)),
         peer=f"{peer.name} {number(found.median(peer.name, 'per_second'), '/s')}",

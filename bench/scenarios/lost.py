@@ -38,7 +38,7 @@ def run(settings: Settings) -> Outcome:
         key = f"lost_{which.name}"
         outcome.rows.append(
             Row(
-                work=f"lost of {COUNT} lines after {which.name} right behind the last answer",
+                work=f"lost of {COUNT} lines after {which.name} right after the last answer",
                 target=str(LOST_MAX),
                 parkade=number(found.worst(ours, key)),
                 peer=", ".join(f"{peer} {number(found.worst(peer, key))}" for peer in peers),

@@ -30,9 +30,9 @@ def run(settings: Settings) -> Outcome:
     for ours, how in ((route, "a route"), (function, "`def`, 1 worker")):
         rows += [
             _row(found, ours, uvicorn, f"{work}, {how}", UVICORN_RATIO_MIN),
-            _row(found, ours, starman, "– beside Perl", STARMAN_RATIO_MIN),
+            _row(found, ours, starman, "– compared with Perl", STARMAN_RATIO_MIN),
             # Python takes part in the one and not in the other.
-            _row(found, ours, axum, "– beside Rust", AXUM_RATIO_MIN if ours is route else None),
+            _row(found, ours, axum, "– compared with Rust", AXUM_RATIO_MIN if ours is route else None),
             cpu_row(found, ours.name, axum.name if ours is route else uvicorn.name),
         ]
     return Outcome(rows, {"select_one": found})
