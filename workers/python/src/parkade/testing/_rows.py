@@ -1,4 +1,4 @@
-"""What a database of a test found, as the core would tell it: JSON in the shape that was asked for."""
+"""A query of a test and its rows, as the core would send them: JSON in the shape that was asked for."""
 
 from __future__ import annotations
 
@@ -13,8 +13,17 @@ from uuid import UUID
 import msgspec
 from msgspec import Raw
 
-from ._wire import payloads as p
-from .errors import QueryError
+from .._wire import payloads as p
+from ..errors import QueryError
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query as a database gets it: a date, a Decimal or a UUID as text, a dict as the text of its JSON."""
+
+    text: str
+    parameters: tuple[Any, ...] = ()
+    database: str = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +44,8 @@ def found_by(rows: Iterable[Mapping[str, Any]]) -> Found:
     return Found(columns, [[row[name] for name in names] for row in rows])
 
 
-def told(found: Found, options: p.QueryOptions) -> p.Rows:
-    """The outcome. Raises `QueryError` where the core fails the query: two rows for one, two columns of one name."""
+def outcome_of(found: Found, options: p.QueryOptions) -> p.Rows:
+    """The outcome of a query. Raises `QueryError` where the core does: two rows for one, two columns of one name."""
     if not found.columns:
         body = _encode({"command": found.command, "rows": found.count})
         return p.Rows([], found.command, found.count, body)
@@ -46,6 +55,11 @@ def told(found: Found, options: p.QueryOptions) -> p.Rows:
         for row in found.rows
     ]
     return p.Rows(list(found.columns), found.command, len(rows), _encode(_shaped(rows, found, options.shape)))
+
+
+def command_of(text: str) -> str:
+    """The first word of a statement, as PostgreSQL calls its command."""
+    return text.split(None, 1)[0].upper() if text.split() else ""
 
 
 def _check(found: Found, shape: str) -> None:

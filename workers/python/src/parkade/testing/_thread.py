@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context, copy_context
 from typing import TypeVar
 
-from ._link.beside import adopt
+from .._link.beside import adopt
 
 T = TypeVar("T")
 
 
-class Beside:
-    """A thread. Whoever has it run a function waits for that: nothing else happens in the test meanwhile.
+class Thread:
+    """One thread. A caller waits for the function that it runs: nothing else happens in the test meanwhile.
 
     `context` is what functions and coroutines get a copy of: what the start-up hooks have set.
     """

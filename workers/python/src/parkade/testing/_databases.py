@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from ._test_found import Found, found_by, told
-from ._waits.wait import Wait
-from ._wire import payloads as p
-from .errors import QueryError
+from .._waits.wait import Wait
+from .._wire import payloads as p
+from ..errors import QueryError
+from ._rows import Asked, Found, command_of, found_by, outcome_of
+from ._sqlite import Memory
 
-Answers: TypeAlias = Callable[["Asked"], Any] | Mapping[str, Any]
+Answers: TypeAlias = Callable[[Asked], Any] | Mapping[str, Any]
 """What a test gives for a database; see `Client.database`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A query as a database gets it: a date, a Decimal or a UUID as text, a dict as the text of its JSON."""
-
-    text: str
-    parameters: tuple[Any, ...] = ()
-    database: str = "default"
-
-
 class Database(Protocol):
-    """One of them."""
+    """What answers the statements of one database."""
 
     def run(self, asked: Asked) -> tuple[float, Found]:
         """Carries out a statement, `begin`, `commit` and `rollback` among them; gives how many seconds it takes, too.
@@ -38,7 +28,7 @@ class Database(Protocol):
 
 
 class Databases:
-    """All of them by name, what they were asked, and whose transaction is open where."""
+    """The databases by name, what they were asked, and which requests have a transaction open."""
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
@@ -52,12 +42,12 @@ class Databases:
     def memory(self, name: str) -> sqlite3.Connection:
         """From here on, unless it is already, SQLite is the database of that name."""
         database = self._named.get(name)
-        if not isinstance(database, _Memory):
-            database = self._named[name] = _Memory()
+        if not isinstance(database, Memory):
+            database = self._named[name] = Memory()
         return database.connection
 
     def ask(self, wait: p.Query | p.Begin | p.Commit | p.Rollback, who: object) -> tuple[float, p.Outcome]:
-        """The outcome for a request, and after how many seconds."""
+        """The outcome for a request, after how many seconds it comes first."""
         try:
             match wait:
                 case p.Query():
@@ -83,7 +73,7 @@ class Databases:
         if options.deadline and seconds > options.deadline:
             text = f"it was cancelled after {options.deadline} seconds, its deadline"
             return options.deadline, p.Failed("deadline", None, text, "cancelled", 504)
-        return seconds, told(found, options)
+        return seconds, outcome_of(found, options)
 
     def _begin(self, name: str, who: object) -> tuple[float, p.Outcome]:
         if who in self._open:
@@ -134,7 +124,7 @@ class _Answering:
             case Exception():
                 raise answer
             case None | int():
-                return Found(command=_command(asked.text), count=answer or 0)
+                return Found(command=command_of(asked.text), count=answer or 0)
             case Mapping():
                 return found_by([answer])
             case Iterable() if not isinstance(answer, str | bytes):
@@ -143,78 +133,8 @@ class _Answering:
                 raise AssertionError(f"{answer!r} answers no query: give rows, a number of changed rows, a QueryError")
 
 
-class _Memory:
-    def __init__(self) -> None:
-        self.connection = sqlite3.connect(":memory:", isolation_level=None)
-        self.connection.execute("pragma foreign_keys = on")
-
-    def run(self, asked: Asked) -> tuple[float, Found]:
-        if any(isinstance(value, list) for value in asked.parameters):
-            raise QueryError("SQLite has no arrays: give Json(value) and use json_each", reason="unsupported")
-        try:
-            cursor = self.connection.execute(_numbered(asked.text), asked.parameters)
-            rows, count = cursor.fetchall(), max(cursor.rowcount, 0)
-            columns = self._columns(asked.text, [name for name, *_ in cursor.description or ()])
-        except (sqlite3.Error, sqlite3.Warning) as error:
-            if asked.text == "commit":  # SQLite leaves it open
-                self.connection.rollback()
-            raise _failure(error) from error
-        return 0, Found(columns, rows, _command(asked.text), count)
-
-    def _columns(self, text: str, names: list[str]) -> list[tuple[str, str]]:
-        """Names with the types that tables declare, which only a view tells; RETURNING has none."""
-        kinds = [""] * len(names)
-        with suppress(sqlite3.Error, sqlite3.Warning):
-            self.connection.execute(f"create temp view parkade_columns as {_PLACEHOLDER.sub(_nothing, text)}")
-            try:
-                described = self.connection.execute("pragma table_info(parkade_columns)")
-                kinds = [kind.lower() for _, _, kind, *_ in described]
-            finally:
-                self.connection.execute("drop view temp.parkade_columns")
-        return list(zip(names, kinds, strict=True))
-
-
 _TRANSACTION = ("begin", "commit", "rollback")
-
-# A placeholder, or what may look as if it held one: a text, a quoted name, a comment.
-_PLACEHOLDER = re.compile(r"""'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|\$(?P<number>\d+)|\?\d*""", re.DOTALL)
-
-
-def _numbered(text: str) -> str:
-    """SQLite counts `?1`; `$1` would be a name to it."""
-    return _PLACEHOLDER.sub(lambda found: f"?{found['number']}" if found["number"] else found[0], text)
-
-
-def _nothing(found: re.Match[str]) -> str:
-    return "null" if found[0].startswith(("$", "?")) else found[0]
 
 
 def _words(text: str) -> str:
     return " ".join(text.split())
-
-
-def _command(text: str) -> str:
-    return text.split(None, 1)[0].upper() if text.split() else ""
-
-
-_STATES = {
-    "UNIQUE constraint": "23505",
-    "NOT NULL constraint": "23502",
-    "FOREIGN KEY constraint": "23503",
-    "CHECK constraint": "23514",
-    "no such table": "42P01",
-    "no such column": "42703",
-}
-
-
-_STATUSES = {"23502": 400, "23514": 400, "23505": 409, "23503": 409}
-
-
-def _failure(error: Exception) -> QueryError:
-    text = str(error)
-    if "number of bindings" in text:
-        return QueryError(text, reason="parameters")
-    if "one statement" in text:
-        return QueryError("one statement at a time", reason="unsupported")
-    state = next((state for begin, state in _STATES.items() if text.startswith(begin)), "42601")
-    return QueryError(text, sqlstate=state, status=_STATUSES.get(state, 500))

@@ -1,58 +1,12 @@
-"""The core's part in a test: channels with their histories in memory, and which waits are over when."""
+"""The waits of a test: a clock that the test moves, and everything that is parked."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 
-from ._wire import payloads as p
-from ._wire.ready import ChannelOptions, ChannelPattern
-
-EPOCH = "7e57"
-HISTORY_COUNT = 1_000  # where the application says nothing
-
-
-class Channels:
-    """Histories, and the cursor of each channel."""
-
-    def __init__(self, patterns: Iterable[ChannelPattern]) -> None:
-        self._patterns = list(patterns)
-        self._histories: dict[str, list[tuple[int, p.Message]]] = {}
-        self._sequences: dict[str, int] = {}
-
-    def publish(self, name: str, content_type: str, body: bytes) -> p.Message:
-        """Appends a message; gives it with its cursor."""
-        sequence = self._sequences.get(name, 0) + 1
-        self._sequences[name] = sequence
-        message = p.Message(_cursor(sequence), content_type, body, False)
-        history = self._histories.setdefault(name, [])
-        history.append((sequence, message))
-        del history[: max(0, len(history) - self._count(name))]
-        return message
-
-    def cursor(self, name: str) -> str:
-        """Where the channel is now."""
-        return _cursor(self._sequences.get(name, 0))
-
-    def since(self, name: str, cursor: str | None) -> list[p.Message]:
-        """The messages behind a cursor, the first marked when some are no longer held; none without a cursor."""
-        if cursor is None:
-            return []
-        own = [known for known in map(_known, cursor.split(",")) if known is not None]
-        known = max(own, default=0)
-        held = [(number, message) for number, message in self._histories.get(name, []) if number > known]
-        if not held:
-            return []
-        first, message = held[0]
-        gap = not own or first > known + 1
-        return [
-            p.Message(message.cursor, message.content_type, message.body, gap),
-            *(message for _, message in held[1:]),
-        ]
-
-    def _count(self, name: str) -> int:
-        options = _longest(self._patterns, name)
-        return HISTORY_COUNT if options is None or options.count is None else options.count
+from .._wire import payloads as p
+from .._wire.ready import ChannelPattern
+from ._channels import Channels
 
 
 class Parking:
@@ -68,8 +22,8 @@ class Parking:
         self.messages: list[p.Message] = []
 
 
-class Rehearsal:
-    """A clock that moves when it is told to, the channels, and everything that is parked, in the order it came."""
+class Waits:
+    """The clock, the channels, and everything that is parked, in the order it came."""
 
     def __init__(self, patterns: Iterable[ChannelPattern]) -> None:
         self.now = 0.0
@@ -79,7 +33,7 @@ class Rehearsal:
         self._ended: list[p.Completed | p.NoResult] = []
 
     def park(self, wait: p.Wait, over: Callable[[p.Outcome], None], own_cursor: str | None = None) -> Parking:
-        """Parks. A message behind the wait's cursor (or the request's own) is there with the next `settle`."""
+        """Parks. A message after the wait's cursor (or the request's own) comes with the next `settle`."""
         seconds = (
             wait.seconds if isinstance(wait, p.Timer) else wait.options.timeout if isinstance(wait, p.Next) else None
         )
@@ -95,7 +49,7 @@ class Rehearsal:
     def park_query(
         self, wait: p.Wait, seconds: float, outcome: p.Outcome, over: Callable[[p.Outcome], None]
     ) -> Parking:
-        """Parks for a database that takes so many seconds."""
+        """Parks for a database that takes this many seconds."""
         parking = self._park(wait, seconds, outcome, over)
         if not seconds:
             self._end(parking, outcome)
@@ -106,16 +60,16 @@ class Rehearsal:
         return self._park(wait, wait.options.timeout, p.Pending(wait.id), over)
 
     def job_ended(self, outcome: p.Completed | p.NoResult) -> None:
-        """A job has; who waits for that is woken by the next `settle`."""
+        """A job has ended; requests that wait for it are woken by the next `settle`."""
         self._ended.append(outcome)
 
     def leave(self, parking: Parking) -> None:
-        """Nobody waits any more."""
+        """The request no longer waits."""
         if parking in self.parked:
             self.parked.remove(parking)
 
     def publish(self, name: str, content_type: str, body: bytes) -> None:
-        """Publishes; who waits is woken by the next `settle`, since the code that publishes is still running."""
+        """Publishes. Requests that wait are woken by the next `settle`: the code that publishes is still running."""
         message = self.channels.publish(name, content_type, body)
         for parking in self.parked:
             if isinstance(parking.wait, p.Stream) and parking.wait.channel == name:
@@ -123,7 +77,7 @@ class Rehearsal:
         self._published.append((name, message))
 
     def settle(self) -> None:
-        """Wakes everybody who waited for what was published, or for a job that has ended."""
+        """Wakes the requests that wait for what was published, or for a job that has ended."""
         while self._published or self._ended:
             if self._published:
                 name, message = self._published.pop(0)
@@ -133,7 +87,7 @@ class Rehearsal:
                 self._end_all([one for one in self.parked if _is_result(one.wait, outcome.id)], outcome)
 
     def advance(self, seconds: float) -> None:
-        """Moves the clock; whatever is due on the way ends in its order, and what it parks anew may end too."""
+        """Moves the clock. What is due meanwhile ends in its order; what is parked anew then may end, too."""
         until = self.now + seconds
         while due := [parking for parking in self.parked if parking.due is not None and parking.due <= until]:
             first = min(due, key=lambda parking: parking.due or 0.0)
@@ -167,22 +121,3 @@ def _is_next(wait: p.Wait, name: str) -> bool:
 
 def _is_result(wait: p.Wait, id: bytes) -> bool:
     return isinstance(wait, p.UntilResult) and wait.id == id
-
-
-def _known(tag: str) -> int | None:
-    """The sequence of a cursor, or of an entity tag that is one; None when it makes no sense here."""
-    epoch, _, sequence = tag.strip().removeprefix("W/").strip('"').partition(".")
-    return int(sequence, 16) if epoch == EPOCH and re.fullmatch("[0-9a-f]{1,16}", sequence) else None
-
-
-def _cursor(sequence: int) -> str:
-    return f"{EPOCH}.{sequence:x}"
-
-
-def _longest(patterns: list[ChannelPattern], name: str) -> ChannelOptions | None:
-    fits = [
-        pattern
-        for pattern in patterns
-        if pattern.pattern == name or (pattern.pattern.endswith("*") and name.startswith(pattern.pattern[:-1]))
-    ]
-    return max(fits, key=lambda pattern: len(pattern.pattern)).options if fits else None

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec import Raw
 
-from ._wire import payloads as p
+from .._wire import payloads as p
 
 
 def request_of(

@@ -1,4 +1,4 @@
-"""What the application reaches of a testing client, as of a worker's link."""
+"""The application's way to the core in a test: publishing, enqueuing, and what a job says of itself."""
 
 from __future__ import annotations
 
@@ -7,23 +7,15 @@ from typing import TypeVar
 
 import msgspec
 
-from . import _test_job_route as job_route
-from ._link import port
-from ._link.enqueued import Enqueued
-from ._rehearsal import Rehearsal
-from ._test_beside import Beside
-from ._test_jobs import Jobs
-from ._wire import payloads as p
+from .._link import port
+from .._wire import payloads as p
+from . import _job_address as job_address
+from ._exchange import Exchange
+from ._jobs import Jobs
+from ._thread import Thread
+from ._waits import Waits
 
 T = TypeVar("T")
-
-
-class Asking:
-    """A request that a coroutine answers, and the jobs that it has enqueued."""
-
-    def __init__(self) -> None:
-        self.enqueued = Enqueued()
-        self.within: list[bytes] = []  # those that wait for the COMMIT
 
 
 class TestPort:
@@ -31,17 +23,17 @@ class TestPort:
 
     __test__ = False  # pytest takes any class of that name for a test
 
-    def __init__(self, rehearsal: Rehearsal, jobs: Jobs, beside: Beside) -> None:
-        self._rehearsal = rehearsal
+    def __init__(self, waits: Waits, jobs: Jobs, thread: Thread) -> None:
+        self._waits = waits
         self._jobs = jobs
-        self._beside = beside
+        self._thread = thread
 
     def publish(self, channel: str, content_type: str, body: bytes) -> None:
-        self._rehearsal.publish(channel, content_type, body)
+        self._waits.publish(channel, content_type, body)
 
     def enqueue(self, id: bytes, job: bytes, within: bool) -> None:
         exchange = port.exchange.get()
-        if isinstance(exchange, Asking):
+        if isinstance(exchange, Exchange):
             exchange.enqueued.add(id, within)
             if within:
                 exchange.within.append(job)
@@ -52,7 +44,7 @@ class TestPort:
         told = msgspec.msgpack.decode(progress, type=p.Progress)
         job = self._jobs.on(stream)
         job.progress = (told.fraction, told.text)
-        self._rehearsal.publish(job_route.channel_of(job.told.id), "application/json", job_route.message_of(job))
+        self._waits.publish(job_address.channel_of(job.told.id), "application/json", job_address.message_of(job))
 
     def is_cancelled(self, stream: int) -> bool:
         return self._jobs.on(stream).state == "cancelled"
@@ -61,4 +53,4 @@ class TestPort:
         return 0.0
 
     async def beside(self, function: Callable[[], T]) -> T:
-        return self._beside.call(function)
+        return self._thread.call(function)

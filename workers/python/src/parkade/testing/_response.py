@@ -9,22 +9,22 @@ from typing import Any
 
 import msgspec
 
-from ._job import text_of_id
-from ._link.answers import Answer
-from ._log import log_fault
-from ._mappings import Headers
-from ._rehearsal import Parking
-from ._requests.request import Request
-from ._responses.encoding import flat_of, inline
-from ._responses.error_pages import error_response
-from ._responses.response import JSON
-from ._responses.response import Response as Made
-from ._sql.outcomes import error_of, shape_of
-from ._waits.message import Message
-from ._waits.wait import Wait
-from ._wire import payloads as p
-from .errors import JobError, QueryError
-from .jobs._values import decode_result
+from .._job import text_of_id
+from .._link.answers import Answer
+from .._log import log_fault
+from .._mappings import Headers
+from .._requests.request import Request
+from .._responses.encoding import flat_of, inline
+from .._responses.error_pages import error_response
+from .._responses.response import JSON
+from .._responses.response import Response as Made
+from .._sql.outcomes import error_of, shape_of
+from .._waits.message import Message
+from .._waits.wait import Wait
+from .._wire import payloads as p
+from ..errors import JobError, QueryError
+from ..jobs._values import decode_result
+from ._waits import Parking
 
 
 class Response:

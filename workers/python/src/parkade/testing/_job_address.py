@@ -1,4 +1,4 @@
-"""What the core answers for a job, in a test: at `/jobs/<id>`, and where a request waits for a result."""
+"""What the core answers for a job in a test: at its address, and where a request waits for its result."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Any
 
 import msgspec
 
-from ._job import text_of_id
-from ._requests.request import Request
-from ._responses.encoding import inline
-from ._responses.error_pages import error_response
-from ._responses.response import Response
-from ._test_jobs import Enqueued
-from ._wire import payloads as p
-from .errors import HTTPError, JobError
+from .._job import text_of_id
+from .._requests.request import Request
+from .._responses.encoding import inline
+from .._responses.error_pages import error_response
+from .._responses.response import Response
+from .._wire import payloads as p
+from ..errors import HTTPError, JobError
+from ._jobs import Enqueued
 
-PATIENCE_MAX = 300.0  # seconds that a client is held at most, however long it would like to wait
+PATIENCE_MAX = 300.0  # seconds for which a client is held at most, however long it prefers to wait
 
 
 def patience(request: Request) -> float | None:
@@ -37,25 +37,25 @@ def impatient(wait: p.UntilResult, request: Request) -> p.UntilResult:
     return p.UntilResult(wait.id, p.ResultOptions(min(seconds, default=None)))
 
 
-def asked_of_route(id: bytes, request: Request) -> p.UntilResult | p.Stream:
-    """What a GET of the job's route waits for."""
+def wait_of_request(id: bytes, request: Request) -> p.UntilResult | p.Stream:
+    """What a GET of a job's address waits for."""
     if "text/event-stream" in request.headers.get("accept", ""):
         return p.Stream(channel_of(id), p.StreamOptions(request.cursor))
     return p.UntilResult(id, p.ResultOptions(min(patience(request) or 0.0, PATIENCE_MAX)))
 
 
 def channel_of(id: bytes) -> str:
-    """Where it is told what happens to the job."""
+    """The channel on which the job's progress is published."""
     return f"\x01jobs/{text_of_id(id)}"
 
 
 def message_of(job: Enqueued) -> bytes:
-    """What is told there."""
+    """The message that is published there."""
     return msgspec.json.encode(_described(job))
 
 
 def answer_of_pending(job: Enqueued, jobs_path: str | None) -> p.Response:
-    """It has not ended."""
+    """The answer for a job that has not ended."""
     headers = {"cache-control": "no-store", "retry-after": "1"}
     if jobs_path is not None:
         headers["location"] = jobs_path.replace("{id:uuid}", job.id)
@@ -63,12 +63,12 @@ def answer_of_pending(job: Enqueued, jobs_path: str | None) -> p.Response:
 
 
 def answer_of_missing(id: bytes) -> p.Response:
-    """There is no such job."""
+    """The answer when there is no such job."""
     return inline(error_response(JobError("", reason="missing", id=text_of_id(id)), None))
 
 
 def answer_of_cancelled(job: Enqueued) -> p.Response:
-    """Somebody wanted it to end."""
+    """The answer for a DELETE."""
     match job.outcome:
         case p.Completed():
             return inline(error_response(HTTPError(409, "the job has completed"), None))

@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from ._job import text_of_id
-from ._link.answers import Attempted
-from ._wire import frames as f
-from ._wire import payloads as p
-from ._wire.ready import Job as ReadyJob
-from .jobs._values import decode_result
+from .._job import text_of_id
+from .._link.answers import Attempted
+from .._wire import frames as f
+from .._wire import payloads as p
+from .._wire.ready import Job as ReadyJob
+from ..jobs._values import decode_result
 
 RUNS_MAX = 10_000  # attempts in one `run_jobs`; then: AssertionError, since a test would never end
 

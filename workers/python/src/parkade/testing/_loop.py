@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
-from ._link.answers import AsyncChunks
+from .._link.answers import AsyncChunks
 
 BODY_MAX = 64 * 1024 * 1024  # bytes of a streamed answer; then: AssertionError, since a test would never end
 TURNS_PARKED = 20  # of the loop, until a parked request is told of

@@ -1,0 +1,156 @@
+"""`Client`: what a test does with an application."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from typing import Any, overload
+
+from .._app import App
+from .._link import port
+from .._waits.channel import channel
+from ._core import Core
+from ._databases import Answers
+from ._jobs import Enqueued
+from ._request import body_of, request_of
+from ._response import Parked, Response
+from ._rows import Asked
+
+
+class Client:
+    """Sends requests to an application.
+
+    With `with`, the start-up and shut-down hooks run and the test itself may publish.
+
+    An application with coroutines runs in an event loop of the client's own, so a test that is itself a coroutine
+    cannot use it. Its plain functions run in another thread, as they do in a worker.
+    """
+
+    def __init__(self, app: App, headers: Mapping[str, str] | None = None) -> None:
+        self._core = Core(app)
+        self._headers = dict(headers or {})
+        self._outside: port.Port | None = None
+
+    # Requests
+
+    def get(self, path: str, **options: Any) -> Response:
+        """As `request`."""
+        return self.request("GET", path, **options)
+
+    def post(self, path: str, **options: Any) -> Response:
+        """As `request`."""
+        return self.request("POST", path, **options)
+
+    def put(self, path: str, **options: Any) -> Response:
+        """As `request`."""
+        return self.request("PUT", path, **options)
+
+    def patch(self, path: str, **options: Any) -> Response:
+        """As `request`."""
+        return self.request("PATCH", path, **options)
+
+    def delete(self, path: str, **options: Any) -> Response:
+        """As `request`."""
+        return self.request("DELETE", path, **options)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None,
+        headers: Mapping[str, str] | None = None,
+        json: Any = None,
+        data: Mapping[str, Any] | None = None,
+        content: bytes | str | None = None,
+        client: str = "127.0.0.1",
+    ) -> Response:
+        """Sends a request; gives its answer, or a `Parked` for one that waits.
+
+        `params` are added to the query (a list is a repeated field); the body is `json`, `data` (a form) or `content`.
+        """
+        given = self._headers | dict(headers or {})
+        head, raw = request_of(method, path, params, given, body_of(json, data, content), client)
+        with self._core.connected():
+            response = self._core.route(head, raw)
+            self._core.waits.settle()
+        return response
+
+    # Databases
+
+    @overload
+    def database(self, answers: None = None, *, name: str = ...) -> sqlite3.Connection: ...
+    @overload
+    def database(self, answers: Answers, *, name: str = ...) -> None: ...
+    def database(self, answers: Answers | None = None, *, name: str = "default") -> sqlite3.Connection | None:
+        """Says what answers the queries of the application.
+
+        Without `answers` it is SQLite in memory; this gives its connection, so that the test can create tables. The
+        database `default` is that from the beginning. It takes `$1` and SQLite's SQL, not PostgreSQL's (`$1::int`,
+        arrays, `now()`); columns have the types that their tables declare. There is one connection, so there is one
+        transaction at a time, and everybody sees what it has not committed.
+
+        `answers` is a function that gets an `Asked`, or a mapping by the text of the statements. What it gives: rows
+        (dicts), one row, a number of changed rows (None for 0) or a `QueryError`, which it may also raise; or
+        `after(seconds, one of these)` for a query that takes some time on the client's clock. `begin`, `commit` and
+        `rollback` are asked too; of their answers only a `QueryError` counts.
+        """
+        if answers is None:
+            return self._core.databases.memory(name)
+        self._core.databases.answer(name, answers)
+        return None
+
+    @property
+    def queries(self) -> list[Asked]:
+        """The statements that databases were asked so far, including `begin`, `commit` and `rollback`."""
+        return list(self._core.databases.asked)
+
+    # Jobs
+
+    @property
+    def jobs(self) -> list[Enqueued]:
+        """The jobs that were enqueued so far."""
+        return list(self._core.jobs.all)
+
+    def run_jobs(self) -> None:
+        """Runs the jobs that were enqueued, in that order, and those that they enqueue: at once, also those that are
+        scheduled for later, and those that are retried. A job that waits is still `running` then; `advance` goes on
+        with it.
+        """
+        with self._core.connected():
+            self._core.run_jobs()
+
+    # Meanwhile
+
+    def advance(self, seconds: float) -> None:
+        """Moves the clock: timers and timeouts that are due end, in their order."""
+        with self._core.connected():
+            self._core.waits.advance(seconds)
+
+    def publish(self, name: str, value: object, content_type: str | None = None) -> None:
+        """Publishes as `channel(name).publish` does, and wakes the requests that wait for it."""
+        with self._core.connected():
+            channel(name).publish(value, content_type)
+            self._core.waits.settle()
+
+    def leave(self, response: Response) -> None:
+        """The client of a parked request goes away; a coroutine that waits is cancelled."""
+        if not isinstance(response, Parked) or response.parking is None:
+            raise AssertionError("only a parked request can be left")
+        self._core.cancel(response, "client_left")
+
+    @property
+    def parked(self) -> int:
+        """How many requests are parked."""
+        return len(self._core.waits.parked)
+
+    def __enter__(self) -> Client:
+        self._outside = port.connect(self._core.port())
+        self._core.worker.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        try:
+            self._core.worker.stop()
+        finally:
+            port.connect(self._outside)

@@ -1,0 +1,134 @@
+"""The worker's part in a test: runs the application's code, coroutines in a loop and plain functions beside it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextvars import Context, copy_context
+from functools import partial
+from typing import TypeAlias, cast
+
+from .._handling.handling import Handling
+from .._link import port
+from .._link.answers import Answer, AsyncChunks, Chunks, Coming, Deferred, Plain
+from .._wire import payloads as p
+from ..errors import WaitError
+from ._exchange import Exchange
+from ._loop import cancel_all, drain, joined, until
+from ._response import Parked
+from ._thread import Thread
+
+Begin: TypeAlias = Callable[[], Answer | Coming | Plain | Deferred]
+"""Begins an answer, as the methods of `Handling` do."""
+
+
+class Worker:
+    """Runs what answers a request. `finish` gets each answer, and `exchange` makes the way of a coroutine to the core:
+    its second argument is whether a plain function is in it.
+    """
+
+    def __init__(
+        self,
+        handling: Handling,
+        finish: Callable[[Parked, Answer], None],
+        exchange: Callable[[Parked, bool], Exchange],
+    ) -> None:
+        self._handling = handling
+        self._finish = finish
+        self._exchange = exchange
+        self._loop = asyncio.new_event_loop() if handling.concurrent else None
+        self.thread = Thread()
+
+    def start(self) -> None:
+        """Runs the start-up hooks."""
+        if self._loop is not None:
+            self._loop.run_until_complete(self._start())
+        else:
+            self._handling.start()
+
+    async def _start(self) -> None:
+        await self._handling.start_concurrent()
+        self.thread.context = copy_context()
+
+    def stop(self) -> None:
+        """Runs the shut-down hooks."""
+        if self._loop is not None:
+            self.thread.context.run(self._loop.run_until_complete, self._handling.stop_concurrent())
+            self._loop.run_until_complete(cancel_all(self._loop))
+            self._loop.close()
+            self.thread.close()
+        else:
+            self._handling.stop()
+
+    def request(self, response: Parked, raw: p.Request) -> None:
+        """Answers a request."""
+        self.run(response, partial(self._begin, raw))
+
+    def _begin(self, raw: p.Request) -> Answer | Coming | Plain | Deferred:
+        handling, run = self._handling, partial(self._handling.runs[raw.route], raw)
+        if raw.route in handling.plain:
+            return Plain(run)
+        return Deferred(run, occupies=True) if raw.route in handling.deferred else cast("Answer | Coming", run())
+
+    def run(self, response: Parked, begin: Begin) -> None:
+        """Runs an answer until it is there, or its coroutine waits."""
+        answer = begin()
+        occupies, response.context = False, None
+        if isinstance(answer, Plain):
+            answer = self._run_plain(response, answer.run)
+        elif isinstance(answer, Deferred):
+            occupies, answer = answer.occupies, answer.begin()
+        if isinstance(answer, Awaitable):
+            exchange = self._exchange(response, occupies)
+            response.task = self.thread.context.copy().run(self._task, exchange, answer)
+            self.go_on(response)
+        else:
+            self._finish(response, answer)
+
+    def _run_plain(self, response: Parked, run: Callable[[], Answer]) -> Answer:
+        if self._loop is None:
+            return run()
+        response.context = self.thread.context.copy()
+        return self.thread.run(run, response.context)
+
+    def _task(self, exchange: Exchange, answer: Coming) -> asyncio.Task[Answer]:
+        port.exchange.set(exchange)
+        return self._running_loop().create_task(_leave_context(exchange, answer))
+
+    def go_on(self, response: Parked) -> None:
+        """Runs the loop until the coroutine has ended or waits."""
+        task = cast("asyncio.Task[Answer]", response.task)
+        self._running_loop().run_until_complete(until(task, lambda: response.parking is not None))
+        if task.done():
+            response.task = None
+            self._finish(response, task.result())
+
+    def cancel(self, response: Parked, reason: str) -> None:
+        """Cancels the coroutine, if there is one, and waits for its end."""
+        if response.task is not None and self._loop is not None:
+            response.task.cancel(reason)
+            self._loop.run_until_complete(asyncio.wait([response.task]))
+
+    def outcome(self) -> asyncio.Future[p.Outcome]:
+        """The outcome of a wait that a coroutine awaits."""
+        return self._running_loop().create_future()
+
+    def collect(self, chunks: Chunks | AsyncChunks, context: Context | None) -> bytes:
+        """A streamed body."""
+        if isinstance(chunks, AsyncChunks):
+            return joined(drain(self._running_loop(), chunks))
+        return joined(chunks) if context is None else self.thread.run(partial(joined, chunks), context)
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            raise WaitError("this application has no coroutines")
+        return self._loop
+
+
+async def _leave_context(exchange: Exchange, coming: Coming) -> Answer:
+    """As `coming`; its context is left for the iterator of a plain function, which runs beside the loop."""
+    try:
+        return await coming
+    finally:
+        if exchange.occupies:
+            exchange.response.context = copy_context()
