@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::channels::Channels;
 use crate::config::Config;
-use crate::effect::{Effect, Outcome, Reason, Refusal};
+use crate::effect::{Effect, Outcome};
 use crate::event::Event;
 use crate::jobs::Jobs;
 use crate::life::lives::Lives;
@@ -24,7 +24,7 @@ use crate::structures::random::Random;
 use crate::structures::timers::Timers;
 use crate::workers::queue_rate::QueueRates;
 use crate::workers::roster::Roster;
-use parkade_model::{ChannelName, Cursor, JobId, MessageId, QueryId, RequestId, TableId, WorkerId};
+use parkade_model::{ChannelName, Cursor, JobId, MessageId, QueryId, Reason, Refusal, RequestId, TableId, WorkerId};
 
 /// Everything that is decided. It is told the time, and never waits, reads or writes.
 #[derive(Debug)]

@@ -1,9 +1,10 @@
 //! What the core asks to be done. Whoever carries it out decides nothing.
 
-use crate::jobs::{Allowance, Standing, Verdict};
-use crate::queries::QueryWork;
 use crate::routes::RouteId;
-use parkade_model::{Cursor, DatabaseId, JobId, LeaseId, MessageId, QueryId, RequestId, TableId, WorkerId};
+use parkade_model::{
+    Allowance, Asker, Cursor, DatabaseId, Ending, JobId, LeaseId, MessageId, QueryId, QueryWork, QueueId, Reason,
+    Refusal, RequestId, Standing, TableId, Verdict, WorkerId,
+};
 use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -179,7 +180,7 @@ pub enum Effect {
     /// So many jobs are wanted, of the queues named here at most so many. Every queue with bounds is named.
     ClaimJobs {
         count: u32,
-        limited: Vec<Allowance>,
+        limited: Vec<Allowance<QueueId>>,
     },
     /// Open a stream on which this run of a job is made.
     RunJob {
@@ -228,89 +229,6 @@ pub enum Effect {
     Exit {
         reason: ExitReason,
     },
-}
-
-/// Who wants to know of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Asker {
-    /// A handler, or another job: all jobs are its own.
-    Application,
-    /// A client at the address of the job. If the application says itself who may have that job, the answer is
-    /// [`Event::JobGuarded`](crate::Event::JobGuarded), and nothing else happens.
-    Visitor,
-    /// A client that is let in.
-    Guest,
-}
-
-/// Answers that the core gives by itself. One table in the shell maps them to status, headers and text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Refusal {
-    /// 404
-    NotFound,
-    /// 405; `Allow` comes from the route table.
-    MethodNotAllowed,
-    /// 500: the application's code raised.
-    ApplicationFailed,
-    /// 500: the application's answer breaks HTTP, or its wait is none this core knows.
-    BadAnswer,
-    /// 502: the worker that ran it died.
-    WorkerDied,
-    /// 503 with `Retry-After`: more are queued than the core keeps.
-    QueueFull,
-    /// 503 with `Retry-After`: as fast as the queue moves, no worker would take it before its deadline.
-    QueueTooSlow,
-    /// 503 with `Retry-After`: too many requests are parked.
-    ParkedFull,
-    /// 503 with `Retry-After`: a limit of channels.
-    ChannelsFull,
-    /// 503 with `Retry-After`: the same, for a message that the request has published.
-    NotPublished,
-    /// 503 with `Retry-After`: the worker said that it is overloaded.
-    WorkerOverloaded,
-    /// 503 with `Retry-After`: no worker took it before its deadline.
-    QueuedTooLong,
-    /// 503 with `Retry-After`: the application does not start.
-    NoApplication,
-    /// 503 with `Retry-After`: the server is stopping.
-    Stopping,
-    /// 500: a transaction is open for this request already.
-    TransactionOpen,
-    /// 500: no transaction is open for this request.
-    NoTransaction,
-    /// 503: an operator ended it.
-    CancelledByOperator,
-    /// 504: the deadline passed while a worker ran it.
-    DeadlinePassed,
-    /// 507: there is no room for the jobs that it enqueued.
-    StoreFull,
-    /// 503 with `Retry-After`: the jobs that it enqueued cannot be stored.
-    StoreUnavailable,
-    /// 503 with `Retry-After`: the store does not say how it stands with a job.
-    StoreUnreadable,
-    /// 504: the deadline of a query passed, and what it has done is not known yet.
-    QueryTooLong,
-    /// 503: an operator ended the query, and what it has done is not known yet.
-    QueryCancelledByOperator,
-    /// 503 with `Retry-After`: the server stops, and what the query has done is not known yet.
-    QueryStopped,
-}
-
-/// Why a request ended without its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Reason {
-    ClientLeft,
-    Deadline,
-    Operator,
-    Stopping,
-    /// The worker died or broke the protocol (never told to a worker).
-    WorkerDied,
-}
-
-/// How a request ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ending {
-    Done,
-    Cancelled(Reason),
 }
 
 /// Where the time of a request went.

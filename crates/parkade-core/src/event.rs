@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use crate::jobs::{ClaimedJob, DeclaredJobs, QueueBounds, Standing, StoreFault};
-use crate::queries::QueryWait;
 use crate::routes::{Destination, RouteId};
-use parkade_model::{ChannelName, Cursor, HistoryLimits, JobId, MessageId, QueryId, RequestId, TableId, WorkerId};
+use parkade_model::{
+    ChannelName, ClaimedJob, DeclaredJobs, HistoryLimits, JobId, MessageId, QueryId, QueueBounds, RequestId, Standing,
+    StoreFault, TableId, Then, Wait, WorkerId,
+};
 
 /// One thing that happened, told together with its moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -136,49 +137,6 @@ pub enum WorkerError {
     UnknownJob,
 }
 
-/// What a parked request waits for.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Wait {
-    Timer {
-        after: Duration,
-    },
-    Next {
-        channel: ChannelName,
-        timeout: Option<Duration>,
-        since: Option<Cursor>,
-    },
-    Stream {
-        channel: ChannelName,
-        since: Option<Cursor>,
-    },
-    Query(QueryWait),
-    /// Until all that the request has enqueued is stored.
-    Stored,
-    /// Until that job has ended.
-    Job {
-        job: JobId,
-        timeout: Option<Duration>,
-    },
-    /// At the address of a job: what its client wants there, if it may.
-    Visit {
-        job: JobId,
-        errand: Errand,
-    },
-    /// For nothing: the application was asked whether a visitor may have what it wants.
-    Access {
-        granted: bool,
-    },
-}
-
-/// What a client wants at the address of a job.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Errand {
-    /// As [`Wait::Job`].
-    Result { timeout: Option<Duration> },
-    /// If there is such a job: the stream of a channel, until that ends.
-    Events { channel: ChannelName, since: Option<Cursor> },
-}
-
 /// How a worker runs what it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
@@ -186,15 +144,4 @@ pub enum Manner {
     OneByOne,
     /// Coroutines on an event loop, and so many plain functions at a time in threads beside it.
     Loop { threads: u32 },
-}
-
-/// What happens when the wait is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Then {
-    /// The core answers alone: with the response that was parked, or with the message.
-    Answer,
-    /// Any worker calls a function with the outcome; `concurrent` when that is a coroutine.
-    Call { concurrent: bool },
-    /// The coroutine in this worker goes on.
-    Await,
 }

@@ -39,22 +39,19 @@ mod workers;
 
 pub use config::{Config, Recycle};
 pub use core::Core;
-pub use effect::{Asker, Effect, Ending, ExitReason, KillReason, Outcome, Reason, Refusal, ReloadOutcome, Times};
-pub use event::{Errand, Event, Manner, Publisher, Then, Wait, WorkerError};
-pub use jobs::{
-    Allowance, ClaimedJob, DeclaredJobs, Failure, JobPolicy, QueueBounds, Rate, Standing, StoreFault, Verdict,
-};
+pub use effect::{Effect, ExitReason, KillReason, Outcome, ReloadOutcome, Times};
+pub use event::{Event, Manner, Publisher, WorkerError};
 pub use life::{Refused, State};
 pub use moment::Moment;
 pub use parkade_model::{
-    ChannelName, ChannelNameError, Cursor, CursorError, DatabaseId, HistoryLimits, JobId, LeaseId, MessageId, QueryId,
-    QueueId, RequestId, TableId, WorkerId,
+    Allowance, Asker, ChannelName, ChannelNameError, ClaimedJob, Cursor, CursorError, DatabaseId, DeclaredJobs, Ending,
+    Errand, Failure, HistoryLimits, JobId, JobPolicy, LeaseId, MessageId, QueryId, QueryWait, QueryWork, QueueBounds,
+    QueueId, Rate, Reason, Refusal, RequestId, Role, SharedKey, Sharing, Standing, StoreFault, TableId, Then, Verdict,
+    Wait, WorkerId,
 };
-pub use queries::{QueryWait, QueryWork, SharedKey, Sharing};
 pub use report::counts::{Counts, Tally};
 pub use report::status::{
     ChannelStatus, LimitsStatus, LivesStatus, QueryStatus, Status, WaitKind, WaitStatus, WorkerState, WorkerStatus,
 };
 pub use routes::{Destination, Found, RouteError, RouteId, RouteKind, RouteSpec};
 pub use structures::random::Random;
-pub use workers::worker::Role;

@@ -1,9 +1,7 @@
 //! What a store is asked, and what it answers.
 
-use std::time::Duration;
-
 use crate::job::{Claimed, Counts, Ended, Job, NewJob, Schedule, State, Verdict, Wall};
-use parkade_model::JobId;
+use parkade_model::{Allowance, JobId};
 
 /// Whose answer it is. Minted by the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,26 +67,6 @@ impl Command {
             _ => 0,
         }
     }
-}
-
-/// How many more jobs of a queue may run, for all that this server knows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Allowance {
-    pub queue: Box<str>,
-    pub count: u32,
-    /// Of those that may run at a time, so many do not run here: other servers may have some of these places. `None`: any number may run.
-    pub places: Option<u32>,
-    /// `None`: any number may begin.
-    pub rate: Option<Rate>,
-}
-
-/// How fast jobs may begin, at whichever servers: each takes a token out of the queue's bucket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
-    /// Between two tokens.
-    pub period: Duration,
-    /// Tokens that the bucket holds, at least one.
-    pub capacity: u32,
 }
 
 /// Which jobs are listed.

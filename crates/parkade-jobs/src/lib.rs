@@ -16,10 +16,10 @@ pub mod postgres;
 pub mod schedule;
 pub mod sqlite;
 
-pub use command::{Allowance, Command, Fault, Filter, Rate, Reply, Tag};
+pub use command::{Command, Fault, Filter, Reply, Tag};
 pub use job::{Claimed, Counts, Ended, Ending, Job, NewJob, Schedule, State, Verdict, Wall};
 
-pub use parkade_model::{BadJobId, JobId};
+pub use parkade_model::{Allowance, BadJobId, JobId, Rate};
 pub use postgres::PostgresStore;
 pub use schedule::{BadTimetable, Due, Missed, Timetable};
 pub use sqlite::SqliteStore;

@@ -7,13 +7,27 @@
 //! |---|---|
 //! | what has a name | `id` |
 //! | channels, and positions in them | `channel`, `cursor` |
+//! | what a parked request waits for, and what happens then | `wait` |
+//! | how requests end | `ending` |
+//! | jobs, and the bounds of their queues | `job`, `queue` |
+//! | what a worker is for | `worker` |
 //! | bounds of what is checked here | `limits` |
 
 mod channel;
 mod cursor;
+mod ending;
 mod id;
+mod job;
 pub mod limits;
+mod queue;
+mod wait;
+mod worker;
 
 pub use channel::{ChannelName, ChannelNameError, HistoryLimits};
 pub use cursor::{Cursor, CursorError};
+pub use ending::{Ending, Reason, Refusal};
 pub use id::{BadJobId, DatabaseId, JobId, LeaseId, MessageId, QueryId, QueueId, RequestId, TableId, WorkerId};
+pub use job::{Asker, ClaimedJob, DeclaredJobs, Failure, JobPolicy, Standing, StoreFault, Verdict};
+pub use queue::{Allowance, QueueBounds, Rate};
+pub use wait::{Errand, QueryWait, QueryWork, SharedKey, Sharing, Then, Wait};
+pub use worker::Role;

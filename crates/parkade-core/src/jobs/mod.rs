@@ -10,82 +10,15 @@ mod visitors;
 mod watchers;
 
 use std::collections::HashMap;
-use std::time::Duration;
 
-use crate::effect::Refusal;
 use crate::queue::Queue;
 use crate::structures::holds::Holds;
-use parkade_model::{JobId, QueueId, RequestId};
+use parkade_model::{JobId, QueueId, RequestId, StoreFault};
 pub(crate) use pull::Pull;
 pub(crate) use queues::Queues;
-pub use queues::{Allowance, QueueBounds, Rate};
 pub(crate) use verdict::Fate;
-pub use verdict::{Failure, Verdict};
 use visitors::Visitors;
 pub(crate) use watchers::{Asked, Wants, Watchers};
-
-/// A job that the store gave to be run now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClaimedJob {
-    /// The request that its run is.
-    pub request: RequestId,
-    pub job: JobId,
-    /// 1 the first time.
-    pub attempt: u32,
-    pub queue: QueueId,
-    /// `None`: the application has no such function.
-    pub policy: Option<JobPolicy>,
-}
-
-/// Which kinds of jobs an application declares.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DeclaredJobs {
-    /// Plain functions.
-    pub plain: bool,
-    pub coroutines: bool,
-}
-
-impl DeclaredJobs {
-    #[must_use]
-    pub fn any(self) -> bool {
-        self.plain || self.coroutines
-    }
-
-    #[must_use]
-    pub fn or(self, other: Self) -> Self {
-        Self { plain: self.plain || other.plain, coroutines: self.coroutines || other.coroutines }
-    }
-}
-
-/// What the application says of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct JobPolicy {
-    /// A coroutine.
-    pub concurrent: bool,
-    /// How often it is tried again.
-    pub retries: u32,
-    /// As a route's. `None`: for ever.
-    pub deadline: Option<Duration>,
-}
-
-/// Why a job is not stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum StoreFault {
-    /// There is no room for it.
-    Full,
-    /// The store cannot be reached, or failed.
-    Unavailable,
-}
-
-/// How it stands with a job that somebody waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Standing {
-    /// For good; the shell has its result, or why there is none.
-    Ended,
-    Pending,
-    /// There is no such job, or no more.
-    Missing,
-}
 
 /// A job that is being run, or is about to be.
 #[derive(Debug)]
@@ -177,15 +110,6 @@ impl Jobs {
     pub(crate) fn forget_unstored(&mut self, request: RequestId) {
         if !self.unstored.is_empty() {
             self.unstored.remove(&request);
-        }
-    }
-}
-
-impl From<StoreFault> for Refusal {
-    fn from(fault: StoreFault) -> Self {
-        match fault {
-            StoreFault::Full => Refusal::StoreFull,
-            StoreFault::Unavailable => Refusal::StoreUnavailable,
         }
     }
 }

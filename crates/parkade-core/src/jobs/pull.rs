@@ -1,13 +1,13 @@
 //! How many jobs are claimed, and when: as many as workers can begin at once, and some ahead as long as workers turn out to wait for the store.
 
-use super::Allowance;
 use crate::limits::JOBS_AHEAD_COUNT_MAX;
 use crate::structures::timers::Alarm;
+use parkade_model::{Allowance, QueueId};
 
 #[derive(Debug, Default)]
 pub(crate) struct Pull {
     /// What the claim that is on its way was allowed. The store is asked once at a time.
-    pub(crate) asked: Option<Vec<Allowance>>,
+    pub(crate) asked: Option<Vec<Allowance<QueueId>>>,
     /// There may be jobs that are ready.
     pub(crate) is_hinted: bool,
     /// When there may be some again.

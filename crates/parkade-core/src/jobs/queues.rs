@@ -4,37 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::moment::Moment;
-use parkade_model::QueueId;
-
-/// How many more jobs of a queue may be claimed now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Allowance {
-    pub queue: QueueId,
-    pub count: u32,
-    /// Of those that may run at a time, so many do not run here. Whoever shares the queue may have some of them.
-    pub places: Option<u32>,
-    /// The bucket that all who share the queue fill and empty.
-    pub rate: Option<Rate>,
-}
-
-/// How fast jobs may begin: each takes a token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
-    /// Between two tokens.
-    pub period: Duration,
-    /// A bucket holds a second's worth, at least one.
-    pub capacity: u32,
-}
-
-/// What bounds a queue.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct QueueBounds {
-    pub queue: QueueId,
-    /// So many at a time.
-    pub concurrency: Option<u32>,
-    /// So many begun in a second.
-    pub rate: Option<f64>,
-}
+use parkade_model::{Allowance, QueueBounds, QueueId, Rate};
 
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
@@ -95,7 +65,7 @@ impl Queues {
     }
 
     /// For every queue that has a bound.
-    pub(crate) fn allowances(&self, now: Moment) -> Vec<Allowance> {
+    pub(crate) fn allowances(&self, now: Moment) -> Vec<Allowance<QueueId>> {
         let bounded = self.queues.iter().filter(|(_, queue)| queue.is_bounded());
         bounded.map(|(id, queue)| queue.allowance(*id, now)).collect()
     }
@@ -104,7 +74,7 @@ impl Queues {
     pub(crate) fn claimed(
         &mut self,
         now: Moment,
-        allowed: &[Allowance],
+        allowed: &[Allowance<QueueId>],
         claimed: impl Fn(QueueId) -> u32,
     ) -> Option<Moment> {
         let mut next = None;
@@ -152,7 +122,7 @@ impl Queue {
         self.concurrency.is_some() || self.bucket.is_some()
     }
 
-    fn allowance(&self, queue: QueueId, now: Moment) -> Allowance {
+    fn allowance(&self, queue: QueueId, now: Moment) -> Allowance<QueueId> {
         let places = self.places();
         let tokens = self.bucket.map(|bucket| bucket.tokens(now));
         let count = places.into_iter().chain(tokens).min().unwrap_or(u32::MAX);

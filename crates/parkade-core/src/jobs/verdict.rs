@@ -3,42 +3,9 @@
 use std::time::Duration;
 
 use super::Run;
-use crate::effect::{Ending, Reason, Refusal};
 use crate::limits::{JOB_RETRY_MAX, JOB_RETRY_MIN};
 use crate::structures::random::Random;
-
-/// What the store is to note.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Verdict {
-    Completed,
-    /// It failed, and is tried again.
-    Retry {
-        after: Duration,
-        why: Failure,
-    },
-    /// It failed, and is not tried again.
-    Dead {
-        why: Failure,
-    },
-    Cancelled,
-    /// The server stops: this attempt does not count.
-    HandedBack,
-    /// The application has no such function: this attempt does not count.
-    Unknown,
-}
-
-/// Why an attempt failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Failure {
-    /// Its code raised; the shell has what it said.
-    Raised,
-    WorkerDied,
-    /// Again and again.
-    ServerDied,
-    DeadlinePassed,
-    /// The core could not give it what it asked for.
-    Refused(Refusal),
-}
+use parkade_model::{Ending, Failure, Reason, Refusal, Verdict};
 
 /// How a run went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

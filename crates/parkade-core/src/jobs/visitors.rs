@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::event::Errand;
-use parkade_model::{JobId, RequestId};
+use parkade_model::{Errand, JobId, RequestId};
 
 /// Each is here until it may have what it wants, or may not, or has ended.
 #[derive(Debug, Default)]

@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::effect::Asker;
-use parkade_model::{ChannelName, Cursor, JobId, RequestId};
+use parkade_model::{Asker, ChannelName, Cursor, JobId, RequestId};
 
 #[derive(Debug, Default)]
 pub(crate) struct Watchers {

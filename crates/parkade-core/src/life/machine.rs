@@ -1,11 +1,11 @@
 //! The life of a request: which happening moves which state. One match, no wildcard.
 
 use crate::core::Core;
-use crate::effect::{Outcome, Reason, Refusal};
-use crate::event::{Then, Wait, WorkerError};
+use crate::effect::Outcome;
+use crate::event::WorkerError;
 use crate::life::{Life, Refused, Turn, Unmoved};
 use crate::routes::{Destination, RouteId};
-use parkade_model::{RequestId, TableId, WorkerId};
+use parkade_model::{Reason, Refusal, RequestId, TableId, Then, Wait, WorkerId};
 
 /// What can happen to a request.
 #[derive(Debug)]

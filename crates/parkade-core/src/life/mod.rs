@@ -8,14 +8,14 @@ pub(crate) mod machine;
 pub(crate) mod reply;
 
 use crate::channels::ChannelId;
-use crate::effect::{Outcome, Reason};
+use crate::effect::Outcome;
 use crate::life::journey::{Journey, Patience};
 use crate::life::reply::Reply;
 use crate::moment::Moment;
 use crate::queries::Seat;
 use crate::routes::RouteId;
 use crate::structures::chain::Place;
-use parkade_model::{QueryId, RequestId, TableId, WorkerId};
+use parkade_model::{QueryId, Reason, RequestId, TableId, WorkerId};
 
 #[derive(Debug)]
 pub(crate) enum Life {

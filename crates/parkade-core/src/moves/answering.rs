@@ -1,15 +1,14 @@
 //! Frames of workers about the requests that they hold.
 
 use crate::core::Core;
-use crate::effect::{Effect, Outcome, Refusal};
+use crate::effect::{Effect, Outcome};
 use crate::event::WorkerError;
-use crate::jobs::Standing;
 use crate::life::machine::Happening;
 use crate::life::reply::Reply;
 use crate::life::{Life, Refused, Running, Unmoved, Work};
 use crate::structures::chain::Place;
 use crate::workers::worker::{Held, Stage, Worker};
-use parkade_model::{RequestId, WorkerId};
+use parkade_model::{Refusal, RequestId, Standing, WorkerId};
 
 impl Core {
     /// A frame of `worker` about `request`: it counts only if the worker holds that.

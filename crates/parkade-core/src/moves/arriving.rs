@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use crate::core::Core;
-use crate::effect::{Effect, Ending, Reason, Refusal, Times};
+use crate::effect::{Effect, Times};
 use crate::life::journey::{Journey, Patience};
 use crate::life::machine::Happening;
 use crate::life::{Accepted, Bell, Life, Routed, Turn, Work};
 use crate::moment::Moment;
 use crate::routes::Destination;
-use parkade_model::{RequestId, TableId};
+use parkade_model::{Ending, Reason, Refusal, RequestId, TableId};
 
 impl Core {
     pub(crate) fn arrive(&mut self, request: RequestId, destination: Destination) {

@@ -1,13 +1,12 @@
 //! From the queue to a worker.
 
 use crate::core::Core;
-use crate::effect::{Effect, Reason};
+use crate::effect::Effect;
 use crate::life::machine::Happening;
 use crate::life::{Bell, Life, Routed, Running, State, Turn, Work};
 use crate::moment::Moment;
 use crate::structures::chain::{Chain, Place};
-use crate::workers::worker::Role;
-use parkade_model::{RequestId, WorkerId};
+use parkade_model::{Reason, RequestId, Role, WorkerId};
 
 impl Core {
     /// Gives workers of requests what is queued, and workers of jobs what runs go on with, then the jobs that wait, each in their order, as long as

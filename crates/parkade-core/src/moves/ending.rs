@@ -1,11 +1,11 @@
 //! How requests end: done, or on the one path for everything else, cancelled for a reason.
 
 use crate::core::Core;
-use crate::effect::{Effect, Ending, Reason, Refusal};
+use crate::effect::Effect;
 use crate::life::journey::Journey;
 use crate::life::{Accepted, Cancelled, Done, Life, Parked, Routed, Running, Sequel, Watch};
 use crate::moves::querying::untold;
-use parkade_model::RequestId;
+use parkade_model::{Ending, Reason, Refusal, RequestId};
 
 impl Core {
     pub(crate) fn done(&mut self, request: RequestId, journey: Journey) -> Life {

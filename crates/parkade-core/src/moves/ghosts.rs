@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use crate::core::Core;
-use crate::effect::{Effect, KillReason, Reason};
+use crate::effect::{Effect, KillReason};
 use crate::life::{Bell, Running};
 use crate::limits::GRACES_COUNT_MAX;
 use crate::moment::Moment;
 use crate::structures::chain::Place;
 use crate::structures::timers::Alarm;
 use crate::workers::worker::{Ghost, Held, Stage, Worker};
-use parkade_model::{RequestId, WorkerId};
+use parkade_model::{Reason, RequestId, WorkerId};
 
 impl Core {
     /// Leaves a ghost with the worker: its deadline holds on, or nobody would ever end what runs for nobody.

@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use crate::channels::{Began, ChannelsFull};
 use crate::core::Core;
-use crate::effect::{Asker, Effect, Outcome, Reason, Refusal};
-use crate::event::{Then, Wait};
+use crate::effect::{Effect, Outcome};
 use crate::life::journey::Journey;
 use crate::life::reply::Reply;
 use crate::life::{Bell, Life, Parked, Running, Sequel, State, Watch};
 use crate::structures::timers::Alarm;
-use parkade_model::{ChannelName, Cursor, RequestId, WorkerId};
+use parkade_model::{Asker, ChannelName, Cursor, Reason, Refusal, RequestId, Then, Wait, WorkerId};
 
 /// A request that is about to wait: its journey has no alarm, nobody watches for it yet.
 pub(crate) struct Parking {

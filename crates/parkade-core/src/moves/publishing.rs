@@ -2,11 +2,11 @@
 
 use crate::channels::Waiter;
 use crate::core::Core;
-use crate::effect::{Effect, Outcome, Refusal};
+use crate::effect::{Effect, Outcome};
 use crate::event::Publisher;
 use crate::life::machine::Happening;
 use crate::life::{Life, Parked, Sequel};
-use parkade_model::{ChannelName, MessageId, RequestId};
+use parkade_model::{ChannelName, MessageId, Refusal, RequestId};
 
 impl Core {
     /// One effect for all whose answer it is, one for all streams; the others go on with it.

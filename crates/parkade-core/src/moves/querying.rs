@@ -3,14 +3,14 @@
 //! Who waits for a query that is cancelled stays parked until the database has said what became of it, so that nobody is told a guess.
 
 use crate::core::Core;
-use crate::effect::{Effect, Outcome, Reason, Refusal};
+use crate::effect::{Effect, Outcome};
 use crate::life::journey::{Journey, Patience};
 use crate::life::machine::Happening;
 use crate::life::{Bell, Life, Parked, Refused, Sequel, Watch};
 use crate::limits::{QUERIES_END_MAX, QUERY_END_MAX};
 use crate::moves::parking::Parking;
-use crate::queries::{Audience, Kept, Lease, Phase, QueryWait, QueryWork, Seat};
-use parkade_model::{LeaseId, QueryId, RequestId};
+use crate::queries::{Audience, Kept, Lease, Phase, Seat};
+use parkade_model::{LeaseId, QueryId, QueryWait, QueryWork, Reason, Refusal, RequestId};
 
 impl Core {
     pub(crate) fn park_query(&mut self, parking: Parking, wait: &QueryWait) -> Life {

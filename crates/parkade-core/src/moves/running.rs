@@ -3,16 +3,15 @@
 use std::time::Duration;
 
 use crate::core::Core;
-use crate::effect::{Effect, Ending, Reason, Refusal, Times};
+use crate::effect::{Effect, Times};
 use crate::event::WorkerError;
-use crate::jobs::{ClaimedJob, Failure, Fate, JobPolicy, Run, Verdict};
+use crate::jobs::{Fate, Run};
 use crate::life::journey::Journey;
 use crate::life::machine::Happening;
 use crate::life::{Bell, Life, Routed, Running, Work};
 use crate::limits::{CLAIM_PAUSE, CLAIMED_EARLY, CLAIMED_IN_VAIN, JOB_RESCUES_MAX};
 use crate::moment::Moment;
-use crate::workers::worker::Role;
-use parkade_model::{JobId, RequestId};
+use parkade_model::{ClaimedJob, Ending, Failure, JobId, JobPolicy, Reason, Refusal, RequestId, Role, Verdict};
 
 impl Core {
     pub(crate) fn jobs_ready(&mut self, after: Option<Duration>) {

@@ -1,12 +1,12 @@
 //! Jobs that a request enqueues: its answer leaves when the store has them. The worker does not wait for that.
 
 use crate::core::Core;
-use crate::effect::{Effect, Outcome, Reason, Refusal};
-use crate::jobs::{Fate, StoreFault};
+use crate::effect::{Effect, Outcome};
+use crate::jobs::Fate;
 use crate::life::machine::Happening;
 use crate::life::{Life, Parked, Running, Sequel, Watch};
 use crate::moves::parking::Parking;
-use parkade_model::{RequestId, WorkerId};
+use parkade_model::{Reason, Refusal, RequestId, StoreFault, WorkerId};
 
 impl Core {
     /// `ENQUEUE`. One by a request that has ended is stored all the same; nobody waits for it.

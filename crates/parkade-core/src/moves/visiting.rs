@@ -4,14 +4,12 @@
 //! wants is kept here meanwhile, so what a worker permits can be nothing else, and nobody else's.
 
 use crate::core::Core;
-use crate::effect::{Asker, Outcome, Refusal};
-use crate::event::Errand;
-use crate::jobs::Standing;
+use crate::effect::Outcome;
 use crate::life::machine::Happening;
 use crate::life::{Life, Parked, Refused, Routed, Sequel, Work};
 use crate::moves::parking::Parking;
 use crate::routes::RouteId;
-use parkade_model::{JobId, RequestId};
+use parkade_model::{Asker, Errand, JobId, Refusal, RequestId, Standing};
 
 impl Core {
     /// A route where clients find jobs.

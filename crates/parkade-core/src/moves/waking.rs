@@ -1,15 +1,14 @@
 //! How a wait ends, and how its request goes on.
 
 use crate::core::Core;
-use crate::effect::{Effect, Outcome, Reason, Refusal};
-use crate::jobs::Standing;
+use crate::effect::{Effect, Outcome};
 use crate::life::journey::Journey;
 use crate::life::machine::Happening;
 use crate::life::reply::Reply;
 use crate::life::{Bell, Life, Parked, Routed, Running, Sequel, Watch, Work};
 use crate::moves::parking::Parking;
 use crate::workers::worker::Stage;
-use parkade_model::{RequestId, WorkerId};
+use parkade_model::{Reason, Refusal, RequestId, Standing, WorkerId};
 
 impl Core {
     /// The alarm of a wait rang.

@@ -6,12 +6,12 @@
 use std::time::Duration;
 
 use crate::core::Core;
-use crate::effect::{Asker, Effect, Outcome, Refusal};
-use crate::jobs::{Asked, Standing, Wants};
+use crate::effect::{Effect, Outcome};
+use crate::jobs::{Asked, Wants};
 use crate::life::machine::Happening;
 use crate::life::{Bell, Life, Parked, Refused, Sequel, Watch};
 use crate::moves::parking::Parking;
-use parkade_model::{ChannelName, Cursor, JobId, RequestId};
+use parkade_model::{Asker, ChannelName, Cursor, JobId, Refusal, RequestId, Standing};
 
 impl Core {
     pub(crate) fn park_job(&mut self, parking: Parking, job: JobId, asker: Asker, timeout: Option<Duration>) -> Life {

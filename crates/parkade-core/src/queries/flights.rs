@@ -6,12 +6,7 @@ use super::{Audience, Phase, Queries, Seat};
 use crate::limits::{KEPT_RESULTS_BYTES_MAX, KEPT_RESULTS_COUNT_MAX};
 use crate::structures::chain::{Chain, Place};
 use crate::structures::timers::Alarm;
-use parkade_model::{QueryId, RequestId};
-
-/// What requests must have in common to share an execution: a digest of it, so that a key costs the same whatever a client has put into
-/// its question. How it is made is the shell's business.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SharedKey(pub [u8; 32]);
+use parkade_model::{QueryId, RequestId, SharedKey};
 
 /// All who wait for one execution.
 #[derive(Debug)]

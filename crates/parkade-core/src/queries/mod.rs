@@ -6,51 +6,17 @@
 mod flights;
 mod leases;
 
-pub use flights::SharedKey;
 pub(crate) use flights::{Flight, Kept};
 pub(crate) use leases::Lease;
+pub use parkade_model::SharedKey;
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use crate::moment::Moment;
 use crate::structures::chain::{Chain, Place};
 use crate::structures::holds::Holds;
 use crate::structures::timers::Alarm;
-use parkade_model::{DatabaseId, LeaseId, QueryId, RequestId};
-
-/// What a request waits for when it waits for a database.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QueryWait {
-    pub database: DatabaseId,
-    /// When the query must have ended. `None`: as the request's route says; zero: never.
-    pub deadline: Option<Duration>,
-    pub work: QueryWork,
-    /// Requests that wait for the same key have one execution. Only with [`QueryWork::Alone`].
-    pub shared: Option<Sharing>,
-}
-
-/// What is asked, as far as it matters here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum QueryWork {
-    /// A statement of its own.
-    Alone,
-    /// A transaction begins; it is the request's until it or the request ends.
-    Begin,
-    /// A statement in the request's transaction.
-    Within,
-    /// The request's transaction ends.
-    Commit,
-    Rollback,
-}
-
-/// Whose execution counts for all.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sharing {
-    pub key: SharedKey,
-    /// So long a result is also given to those who come later.
-    pub ttl: Duration,
-}
+use parkade_model::{DatabaseId, LeaseId, QueryId, QueryWait, QueryWork, RequestId};
 
 /// What a database was asked to do once.
 #[derive(Debug)]

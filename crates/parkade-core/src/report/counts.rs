@@ -1,7 +1,8 @@
 //! Totals since the start: they only grow.
 
-use crate::effect::{KillReason, Reason, Refusal};
+use crate::effect::KillReason;
 use crate::life::Refused;
+use parkade_model::{Reason, Refusal};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {

@@ -11,7 +11,8 @@ use crate::report::status::{
     ChannelStatus, LivesStatus, QueryStatus, Status, WaitKind, WaitStatus, WorkerState, WorkerStatus,
 };
 use crate::staff::Service;
-use crate::workers::worker::{Role, Stage, Worker};
+use crate::workers::worker::{Stage, Worker};
+use parkade_model::Role;
 
 impl Core {
     /// Looks at every request: for pages that people read, not for each request.

@@ -5,8 +5,7 @@ use std::time::Duration;
 use crate::config::Config;
 use crate::effect::ReloadOutcome;
 use crate::moment::Moment;
-use crate::workers::worker::Role;
-use parkade_model::{ChannelName, Cursor, DatabaseId, HistoryLimits, QueryId, WorkerId};
+use parkade_model::{ChannelName, Cursor, DatabaseId, HistoryLimits, QueryId, Role, WorkerId};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {

@@ -10,8 +10,7 @@ mod tree;
 
 use std::time::Duration;
 
-use crate::event::{Then, Wait};
-use parkade_model::TableId;
+use parkade_model::{TableId, Then, Wait};
 use table::Table;
 
 /// One route, as a worker tells it.

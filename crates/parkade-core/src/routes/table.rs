@@ -4,9 +4,8 @@ use super::decode::decode;
 use super::pattern;
 use super::tree::Node;
 use super::{Destination, Found, RouteError, RouteId, RouteKind, RouteSpec};
-use crate::event::{Then, Wait};
 use crate::limits::ROUTES_COUNT_MAX;
-use parkade_model::TableId;
+use parkade_model::{TableId, Then, Wait};
 use std::time::Duration;
 
 #[derive(Debug)]

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use crate::core::Core;
-use crate::effect::{Effect, ExitReason, KillReason, Outcome, Reason};
+use crate::effect::{Effect, ExitReason, KillReason, Outcome};
 use crate::life::machine::Happening;
 use crate::life::{Bell, State};
 use crate::moment::Moment;
 use crate::staff::Service;
 use crate::staff::tending::may_go;
-use crate::workers::worker::{ROLES, Role, Stage, Worker};
-use parkade_model::{RequestId, WorkerId};
+use crate::workers::worker::{ROLES, Stage, Worker};
+use parkade_model::{Reason, RequestId, Role, WorkerId};
 
 impl Core {
     /// SIGTERM. Workers hear of it before anybody else does; a second one can only shorten the grace.

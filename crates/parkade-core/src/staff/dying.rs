@@ -1,13 +1,13 @@
 //! Workers that die: who has to wait because of that, and what becomes of what they held.
 
 use crate::core::Core;
-use crate::effect::{ExitReason, Reason};
+use crate::effect::ExitReason;
 use crate::life::machine::Happening;
 use crate::limits::EARLY_DEATH;
 use crate::moment::Moment;
 use crate::staff::{Fate, Service, Starts};
-use crate::workers::worker::{Ghost, Ready, Role, Stage, Worker};
-use parkade_model::{RequestId, WorkerId};
+use crate::workers::worker::{Ghost, Ready, Stage, Worker};
+use parkade_model::{Reason, RequestId, Role, WorkerId};
 
 impl Core {
     /// A worker is no more, and nobody wanted that.

@@ -3,12 +3,11 @@
 use crate::core::Core;
 use crate::effect::{Effect, KillReason};
 use crate::event::Manner;
-use crate::jobs::DeclaredJobs;
 use crate::life::Refused;
 use crate::limits::{CREDIT_MAX, HOOKS_MAX};
 use crate::staff::{Service, Starts};
-use crate::workers::worker::{Ready, Role, Stage, Wear};
-use parkade_model::{RequestId, TableId, WorkerId};
+use crate::workers::worker::{Ready, Stage, Wear};
+use parkade_model::{DeclaredJobs, RequestId, Role, TableId, WorkerId};
 
 impl Core {
     pub(crate) fn worker_ready(

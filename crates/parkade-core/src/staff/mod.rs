@@ -8,11 +8,9 @@ pub(crate) mod staffing;
 pub(crate) mod tending;
 
 use crate::effect::{ExitReason, ReloadOutcome};
-use crate::jobs::DeclaredJobs;
 use crate::moment::Moment;
-use crate::workers::worker::Role;
 use back_off::BackOff;
-use parkade_model::WorkerId;
+use parkade_model::{DeclaredJobs, Role, WorkerId};
 
 #[derive(Debug)]
 pub(crate) struct Staff {

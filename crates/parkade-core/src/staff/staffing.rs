@@ -1,14 +1,13 @@
 //! As many workers as there should be: fresh ones for the dead, for the worn, and for new code.
 
 use crate::core::Core;
-use crate::effect::{Effect, KillReason, Refusal, ReloadOutcome};
-use crate::jobs::DeclaredJobs;
+use crate::effect::{Effect, KillReason, ReloadOutcome};
 use crate::life::machine::Happening;
 use crate::limits::RECYCLE_GRACE;
 use crate::moment::Moment;
 use crate::staff::{Crew, Fate, Reload};
-use crate::workers::worker::{ROLES, Role, Stage, Worker};
-use parkade_model::{RequestId, WorkerId};
+use crate::workers::worker::{ROLES, Stage, Worker};
+use parkade_model::{DeclaredJobs, Refusal, RequestId, Role, WorkerId};
 
 impl Core {
     /// SIGHUP. One that comes during another is remembered: what changed meanwhile is to be loaded too.

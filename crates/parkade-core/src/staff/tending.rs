@@ -9,8 +9,8 @@ use crate::effect::{Effect, KillReason};
 use crate::limits::{GRACES_COUNT_MAX, HOOKS_MAX, PAUSE_MAX, STUCK_MAX};
 use crate::moment::Moment;
 use crate::staff::Service;
-use crate::workers::worker::{ROLES, Role, Stage, Worker};
-use parkade_model::WorkerId;
+use crate::workers::worker::{ROLES, Stage, Worker};
+use parkade_model::{Role, WorkerId};
 
 impl Core {
     pub(crate) fn tend(&mut self) {

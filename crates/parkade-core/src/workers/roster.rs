@@ -1,12 +1,11 @@
 //! All workers, and which of them a request goes to.
 
-use crate::jobs::DeclaredJobs;
 use crate::life::Work;
 use crate::limits::JOBS_IN_A_LOOP_COUNT_MAX;
 use crate::moment::Moment;
 use crate::workers::queue_rate::Servers;
-use crate::workers::worker::{Role, Stage, Worker};
-use parkade_model::WorkerId;
+use crate::workers::worker::{Stage, Worker};
+use parkade_model::{DeclaredJobs, Role, WorkerId};
 
 #[derive(Debug, Default)]
 pub(crate) struct Roster {

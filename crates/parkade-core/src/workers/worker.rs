@@ -10,7 +10,7 @@ use crate::moment::Moment;
 use crate::structures::chain::{Chain, Place};
 use crate::structures::timers::Alarm;
 use crate::workers::pace::Pace;
-use parkade_model::{QueueId, RequestId, TableId, WorkerId};
+use parkade_model::{QueueId, RequestId, Role, TableId, WorkerId};
 
 #[derive(Debug)]
 pub(crate) struct Worker {
@@ -67,14 +67,6 @@ pub(crate) struct Ready {
     pub(crate) manner: Manner,
     /// Credits it granted on top: a worker that is not concurrent may have begun that many more.
     pub(crate) granted: i64,
-}
-
-/// What a worker is for, from its start to its end: no request waits for a job, because none ever runs where requests do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
-    Requests,
-    /// Runs of jobs, from their beginning and after each wait.
-    Jobs,
 }
 
 pub(crate) const ROLES: [Role; 2] = [Role::Requests, Role::Jobs];

@@ -101,7 +101,9 @@ impl Script {
     pub(super) fn written_of_jobs(&self, effect: &Effect) -> String {
         match effect {
             Effect::ClaimJobs { count, limited } => {
-                let of = |allowance: &parkade_core::Allowance| format!(":q{}={}", allowance.queue.0, allowance.count);
+                let of = |allowance: &parkade_core::Allowance<parkade_core::QueueId>| {
+                    format!(":q{}={}", allowance.queue.0, allowance.count)
+                };
                 format!("claim:{count}{}", limited.iter().map(of).collect::<String>())
             }
             Effect::RunJob { request, worker } => format!("run:{}:{}", self.name(*request), self.number(*worker)),

@@ -16,7 +16,7 @@ pub struct Jobs {
     /// How jobs ended, as long as the shell keeps it.
     pub results: BTreeSet<JobId>,
     /// What the claim that is on its way allows.
-    pub claim: Option<Vec<Allowance>>,
+    pub claim: Option<Vec<Allowance<QueueId>>>,
     pub bounds: BTreeMap<QueueId, (Option<u32>, Option<f64>)>,
     /// When the jobs of each queue were claimed.
     pub begun: BTreeMap<QueueId, Vec<Moment>>,
@@ -25,7 +25,7 @@ pub struct Jobs {
     /// Ghosts that keep a place in a queue.
     pub ghosts_count: usize,
     /// What was allowed of the claim that has just come back, if that gives none either.
-    pub vain: Option<Vec<Allowance>>,
+    pub vain: Option<Vec<Allowance<QueueId>>>,
     /// Until then none is begun or claimed, if none ends well before.
     pub put_off: Option<Moment>,
     /// Requests for which the store is asked, and about which job.
@@ -129,12 +129,12 @@ impl Model {
         }
     }
 
-    fn claim(&mut self, count: u32, limited: &[Allowance]) {
+    fn claim(&mut self, count: u32, limited: &[Allowance<QueueId>]) {
         self.check_that_jobs_may_begin();
         assert!(!self.drains && !self.may_fail, "claimed while the server stops");
         assert!(count > 0 && self.jobs.claim.is_none(), "claimed in vain");
         if let Some(vain) = &self.jobs.vain {
-            let is_new = |(before, now): (&Allowance, &Allowance)| before.count == 0 && now.count > 0;
+            let is_new = |(before, now): (&Allowance<QueueId>, &Allowance<QueueId>)| before.count == 0 && now.count > 0;
             assert!(vain.iter().zip(limited).any(is_new), "claimed again and again");
         }
         self.jobs.has_reason = false;

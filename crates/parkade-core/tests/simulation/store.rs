@@ -43,7 +43,7 @@ pub enum State {
 #[derive(Debug)]
 pub enum Command {
     Enqueue { request: Option<RequestId>, id: JobId, job: Job },
-    Claim { count: u32, limited: Vec<Allowance> },
+    Claim { count: u32, limited: Vec<Allowance<QueueId>> },
     End { id: JobId, attempt: u32, verdict: Verdict, now: Moment },
     Find { request: RequestId, id: JobId },
 }
@@ -110,7 +110,7 @@ impl Store {
         self.answers.push(reply);
     }
 
-    fn claim(&mut self, now: Moment, count: u32, limited: &[Allowance]) -> Claimed {
+    fn claim(&mut self, now: Moment, count: u32, limited: &[Allowance<QueueId>]) -> Claimed {
         for job in self.jobs.values_mut() {
             if matches!(job.state, State::Scheduled(due) if due <= now) {
                 job.state = State::Ready;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use parkade_core::{
-    Allowance, ClaimedJob, Event, Failure, JobPolicy, QueryId, Rate, RequestId, Verdict as CoreVerdict, WorkerId,
+    Allowance, ClaimedJob, Event, Failure, JobPolicy, QueryId, QueueId, RequestId, Verdict as CoreVerdict, WorkerId,
 };
 use parkade_jobs::{Claimed, Command, Reply, Verdict};
 
@@ -36,17 +36,17 @@ pub struct Progress {
 const ERROR_BYTES_MAX: usize = 4096;
 
 impl Server {
-    pub(in crate::server) fn claim_jobs(&mut self, count: u32, limited: &[Allowance]) {
+    pub(in crate::server) fn claim_jobs(&mut self, count: u32, limited: &[Allowance<QueueId>]) {
         if !self.jobs.store.is_open() {
             return self.tell(Event::JobsNotClaimed);
         }
-        let name = |allowance: &Allowance| parkade_jobs::Allowance {
-            queue: self.jobs.queues.name(allowance.queue).into(),
-            count: allowance.count,
-            places: allowance.places,
-            rate: allowance.rate.map(|Rate { period, capacity }| parkade_jobs::Rate { period, capacity }),
+        let named = |&Allowance { queue, count, places, rate }: &Allowance<QueueId>| Allowance {
+            queue: self.jobs.queues.name(queue).into(),
+            count,
+            places,
+            rate,
         };
-        let limited = limited.iter().map(name).collect();
+        let limited = limited.iter().map(named).collect();
         self.jobs.ask(Question::Claim, |tag| Command::Claim { tag, count, limited });
     }
 
