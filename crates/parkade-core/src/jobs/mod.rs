@@ -1,7 +1,7 @@
 //! Jobs: which are being run, how many more are wanted, who waits for one to end, whose answer waits for the store.
 //!
 //! A job's run is a request that no client sent: it has a life like the others, so its waits, its deadline and its cancelling are theirs. What
-//! becomes of the job when that life ends is its [`Verdict`].
+//! becomes of the job when that life ends is its [`Verdict`](parkade_model::Verdict).
 
 mod pull;
 mod queues;
