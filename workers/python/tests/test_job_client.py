@@ -200,7 +200,7 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("PARKADE_ADMIN", raising=False)
     folder = tmp_path / "parkade"
     folder.mkdir(mode=0o700)
-    monkeypatch.setattr("parkade.jobs._client._folders", lambda: [folder])
+    monkeypatch.setattr("parkade.jobs._admin._folders", lambda: [folder])
     return folder
 
 
@@ -232,7 +232,7 @@ def test_a_folder_that_others_can_enter_is_not_looked_into(serve: Callable[..., 
 
 
 def test_folders_are_those_of_parkade_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    from parkade.jobs._client import _folders
+    from parkade.jobs._admin import _folders
 
     private = f"/tmp/parkade-{os.getuid()}"
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/7")

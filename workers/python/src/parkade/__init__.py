@@ -1,6 +1,7 @@
-"""Parkade for Python: write plain code; let the server wait."""
+"""Parkade for Python: write plain code; let the server wait.
 
-from __future__ import annotations
+Public are the names here, and the modules `parkade.errors`, `parkade.jobs` and `parkade.testing`.
+"""
 
 from . import jobs
 from ._app import App
@@ -76,3 +77,7 @@ __all__ = [
     "query",
     "transaction",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -34,6 +34,9 @@ SUSPENDED_MAX = 1_024  # then: the next one is broken off as overloaded
 # Bytes asked of one recv: larger buffers come from mmap each time, which costs more than a second recv.
 RECEIVE_SIZE = 65_536
 
+RESULT_WAIT_SECONDS = 20  # for which a script's request waits for the result of a job; then: the next request
+ADMIN_RESPONSE_SECONDS = 30  # for a response to a script, besides what it was asked to wait; then: ConnectError
+
 FIELDS_MAX = 1_000  # fields of a query or a form, parts of a multipart body; then: 400
 PART_HEADER_MAX = 8_192  # bytes of one part's header; then: 400
 PART_HEADER_LINES_MAX = 16  # browsers write two or three; then: 400

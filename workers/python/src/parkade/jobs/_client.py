@@ -5,25 +5,22 @@ from __future__ import annotations
 import json
 import math
 import os
-import socket
-import stat
 import time
 from base64 import b64decode, b64encode
 from datetime import datetime
-from http.client import HTTPConnection, HTTPException
-from pathlib import Path
-from typing import Any
-from urllib.parse import quote, urlsplit
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from .._job import new_id, text_of_id
+from .._limits import RESULT_WAIT_SECONDS
 from .._wire.jobs import fault_of_job
 from ..errors import ConnectError, JobError
 from ._arguments import encode_arguments
 from ._options import options
 from ._values import decode_result
 
-ANSWER_SECONDS = 30  # for a response, in addition to the time that it was asked to wait; then: ConnectError
-WAIT_SECONDS = 20  # for which one request waits for a result; then: the next one
+if TYPE_CHECKING:
+    from ._admin import Admin
 
 
 def connect(url: str | None = None) -> Connection:
@@ -32,15 +29,17 @@ def connect(url: str | None = None) -> Connection:
     `url` is the server's admin address, or `unix:FILE`; by default the value of PARKADE_ADMIN, else the only server of
     this user on this machine. Nothing is sent yet. Raises `ConnectError` where there is no server, or several.
     """
-    return Connection(url or os.environ.get("PARKADE_ADMIN", "").partition(",")[0].strip() or _private())
+    from ._admin import Admin, private_address  # here, since it imports http.client, which only scripts need
+
+    address = url or os.environ.get("PARKADE_ADMIN", "").partition(",")[0].strip() or private_address()
+    return Connection(Admin(address))
 
 
 class Connection:
-    """Make it with `connect`. One thread at a time may use it."""
+    """A connection to a server. Make it with `connect`. One thread at a time may use it."""
 
-    def __init__(self, address: str) -> None:
-        self._address = address
-        self._http = _http(address)
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
 
     def __enter__(self) -> Connection:
         return self
@@ -50,7 +49,7 @@ class Connection:
 
     def close(self) -> None:
         """Closes the connection; the next call would connect again."""
-        self._http.close()
+        self._admin.close()
 
     def enqueue(
         self,
@@ -83,7 +82,7 @@ class Connection:
             "key": told.key,
         }
         body = json.dumps({key: value for key, value in asked.items() if value is not None}).encode()
-        status, answer = self._ask("POST", "/jobs", body)
+        status, answer = self._admin.ask("POST", "/jobs", body)
         if status not in (200, 201):
             raise _refused(status, answer)
         return str(answer["id"])
@@ -95,8 +94,10 @@ class Connection:
         """
         until = None if timeout is None else time.monotonic() + timeout
         while True:
-            left = WAIT_SECONDS if until is None else max(0.0, min(WAIT_SECONDS, until - time.monotonic()))
-            status, answer = self._ask("GET", f"/jobs/{quote(id, safe='')}?wait={math.ceil(left)}")
+            left = (
+                RESULT_WAIT_SECONDS if until is None else max(0.0, min(RESULT_WAIT_SECONDS, until - time.monotonic()))
+            )
+            status, answer = self._admin.ask("GET", f"/jobs/{quote(id, safe='')}?wait={math.ceil(left)}")
             if status == 404:
                 raise JobError(str(answer.get("error", "")), reason="missing", id=id)
             if status != 200:
@@ -109,62 +110,6 @@ class Connection:
             if until is not None and time.monotonic() >= until:
                 raise TimeoutError(f"the job {id} has not ended after {timeout} seconds")
 
-    def _ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, dict[str, Any]]:
-        """Sends a request, and again if the connection was closed meanwhile: all requests here are idempotent."""
-        try:
-            status, text = self._exchange(method, path, body)
-        except (HTTPException, ConnectionError):
-            self._http.close()
-            status, text = self._once_more(method, path, body)
-        except OSError as error:
-            raise self._unreachable(error) from error
-        try:
-            answer = json.loads(text)
-        except ValueError:
-            answer = None
-        if not isinstance(answer, dict):
-            raise ConnectError(f"unexpected response from {self._address}; is this an --admin address?")
-        return status, answer
-
-    def _once_more(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
-        try:
-            return self._exchange(method, path, body)
-        except (HTTPException, OSError) as error:
-            raise self._unreachable(error) from error
-
-    def _exchange(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
-        headers = {"content-type": "application/json"} if body is not None else {}
-        self._http.request(method, path, body, headers)
-        response = self._http.getresponse()
-        return response.status, response.read()
-
-    def _unreachable(self, error: Exception) -> ConnectError:
-        self._http.close()
-        return ConnectError(f"cannot reach parkade at {self._address}: {error}; is it running?")
-
-
-class _UnixConnection(HTTPConnection):
-    def __init__(self, path: str) -> None:
-        super().__init__("parkade", timeout=WAIT_SECONDS + ANSWER_SECONDS)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
-
-
-def _http(address: str) -> HTTPConnection:
-    if address.startswith("unix:"):
-        return _UnixConnection(address.removeprefix("unix:"))
-    parts = urlsplit(address if "://" in address else f"http://{address}")
-    try:
-        if parts.scheme != "http" or not parts.hostname or parts.port is None or parts.path not in ("", "/"):
-            raise ValueError("not of that form")
-    except ValueError as error:  # also a port that is none
-        raise ConnectError(f"an admin address is http://HOST:PORT or unix:FILE, not {address!r}") from error
-    return HTTPConnection(parts.hostname, parts.port, timeout=WAIT_SECONDS + ANSWER_SECONDS)
-
 
 def _check_name(name: Any) -> None:
     if not isinstance(name, str):
@@ -175,48 +120,3 @@ def _check_name(name: Any) -> None:
 
 def _refused(status: int, answer: dict[str, Any]) -> ConnectError:
     return ConnectError(f"parkade refuses ({status}): {answer.get('error', 'no reason is given')}")
-
-
-# Private sockets, found as `parkade status` finds them
-
-
-def _private() -> str:
-    found = [path for folder in _folders() if _is_private(folder) for path in _sockets(folder) if _is_alive(path)]
-    if not found:
-        raise ConnectError(
-            "no parkade of this user is running here: give jobs.connect the --admin address, or set PARKADE_ADMIN"
-        )
-    if len(found) > 1:
-        told = ", ".join(f"unix:{path}" for path in found)
-        raise ConnectError(f"several are running: give jobs.connect the one that is meant ({told})")
-    return f"unix:{found[0]}"
-
-
-def _folders() -> list[Path]:
-    runtime = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
-    return [*([runtime / "parkade"] if runtime.is_absolute() else []), Path(f"/tmp/parkade-{os.getuid()}")]
-
-
-def _is_private(folder: Path) -> bool:
-    """Whether it is a folder of our own, not a link, and closed to others: in `/tmp` anyone may have made it."""
-    try:
-        found = folder.lstat()
-    except OSError:
-        return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and stat.S_IMODE(found.st_mode) == 0o700
-
-
-def _sockets(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*.sock") if path.stem.isdigit())
-
-
-def _is_alive(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.setblocking(False)
-        try:
-            probe.connect(str(path))
-        except BlockingIOError:  # a full backlog
-            return True
-        except OSError:
-            return False
-    return True

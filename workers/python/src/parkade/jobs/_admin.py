@@ -1,0 +1,135 @@
+"""HTTP to the admin address of a server, and the private sockets at which a server of this user may be found."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import stat
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from .._limits import ADMIN_RESPONSE_SECONDS, RESULT_WAIT_SECONDS
+from ..errors import ConnectError
+
+_SECONDS = RESULT_WAIT_SECONDS + ADMIN_RESPONSE_SECONDS
+
+
+class Admin:
+    """A connection to an admin address: `http://HOST:PORT` or `unix:FILE`."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._http = _http(address)
+
+    def close(self) -> None:
+        """Closes the connection; the next request would connect again."""
+        self._http.close()
+
+    def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, dict[str, Any]]:
+        """Gives the status and the body of the response.
+
+        Sends the request again if the connection was closed meanwhile: all requests here are idempotent. Raises
+        `ConnectError`.
+        """
+        try:
+            status, text = self._exchange(method, path, body)
+        except (HTTPException, ConnectionError):
+            self._http.close()
+            status, text = self._once_more(method, path, body)
+        except OSError as error:
+            raise self._unreachable(error) from error
+        try:
+            answer = json.loads(text)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise ConnectError(f"unexpected response from {self._address}; is this an --admin address?")
+        return status, answer
+
+    def _once_more(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        try:
+            return self._exchange(method, path, body)
+        except (HTTPException, OSError) as error:
+            raise self._unreachable(error) from error
+
+    def _exchange(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        headers = {"content-type": "application/json"} if body is not None else {}
+        self._http.request(method, path, body, headers)
+        response = self._http.getresponse()
+        return response.status, response.read()
+
+    def _unreachable(self, error: Exception) -> ConnectError:
+        self._http.close()
+        return ConnectError(f"cannot reach parkade at {self._address}: {error}; is it running?")
+
+
+class _UnixConnection(HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("parkade", timeout=_SECONDS)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def _http(address: str) -> HTTPConnection:
+    if address.startswith("unix:"):
+        return _UnixConnection(address.removeprefix("unix:"))
+    parts = urlsplit(address if "://" in address else f"http://{address}")
+    try:
+        if parts.scheme != "http" or not parts.hostname or parts.port is None or parts.path not in ("", "/"):
+            raise ValueError("not of that form")
+    except ValueError as error:  # also a port that is none
+        raise ConnectError(f"an admin address is http://HOST:PORT or unix:FILE, not {address!r}") from error
+    return HTTPConnection(parts.hostname, parts.port, timeout=_SECONDS)
+
+
+# Private sockets, found as `parkade status` finds them
+
+
+def private_address() -> str:
+    """The address of the only server of this user on this machine. Raises `ConnectError` for none or several."""
+    found = [path for folder in _folders() if _is_private(folder) for path in _sockets(folder) if _is_alive(path)]
+    if not found:
+        raise ConnectError(
+            "no parkade of this user is running here: give jobs.connect the --admin address, or set PARKADE_ADMIN"
+        )
+    if len(found) > 1:
+        told = ", ".join(f"unix:{path}" for path in found)
+        raise ConnectError(f"several are running: give jobs.connect the one that is meant ({told})")
+    return f"unix:{found[0]}"
+
+
+def _folders() -> list[Path]:
+    runtime = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
+    return [*([runtime / "parkade"] if runtime.is_absolute() else []), Path(f"/tmp/parkade-{os.getuid()}")]
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether it is a folder of our own, not a link, and closed to others: in `/tmp` anyone may have made it."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and stat.S_IMODE(found.st_mode) == 0o700
+
+
+def _sockets(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.sock") if path.stem.isdigit())
+
+
+def _is_alive(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(str(path))
+        except BlockingIOError:  # a full backlog
+            return True
+        except OSError:
+            return False
+    return True
