@@ -234,6 +234,14 @@ def test_configuration_and_logs_know_no_server() -> None:
             assert known == set(), path.relative_to(ROOT)
 
 
+def test_routes_are_looked_up_without_the_server() -> None:
+    """A pure look-up: paths in, destinations out."""
+    for path, text in sources(CRATES / "parkade" / "src"):
+        if module_of(path) == "routing":
+            assert imports_of(text) == set(), path.relative_to(ROOT)
+            assert not re.search(r"\bCore\b|\btokio\b|\bbytes::|std::(net|fs|io|time::Instant)\b", text), path
+
+
 def test_nothing_is_unsafe() -> None:
     for path, text in sources(CRATES):
         assert not re.search(r"\bunsafe\s*(\{|fn|impl)", text), path

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use parkade_core::{
-    ChannelName, Config, Core, DeclaredJobs, Destination, Effect, Event, Manner, MessageId, Moment, RequestId,
-    RouteKind, RouteSpec, Then, Wait, WorkerId,
+    ChannelName, Config, Core, DeclaredJobs, Destination, Effect, Event, Manner, MessageId, Moment, RequestId, RouteId,
+    TableId, Then, Wait, WorkerId,
 };
 
 fn main() {
@@ -32,9 +32,8 @@ fn parked(waiters: u32) -> Core {
     let mut effects: Vec<Effect> = Vec::new();
     core.begin(Moment::default(), &mut effects);
     let wait = Wait::Next { channel: channel(), timeout: Some(Duration::from_secs(60)), since: None };
-    let kind = RouteKind::Wait { wait, then: Then::Answer };
-    let route = RouteSpec { methods: vec!["GET".into()], path: "/next".into(), kind, deadline: None };
-    let table = core.learn_routes(false, vec![route]).expect("one route is a table");
+    let table = TableId(1);
+    let route = RouteId { table, index: 0 };
     let ready = Event::WorkerReady {
         worker: WorkerId(1),
         table,
@@ -44,7 +43,7 @@ fn parked(waiters: u32) -> Core {
     };
     core.handle(Moment::default(), ready, &mut effects);
     for slot in 0..waiters {
-        let destination: Destination = core.find("GET", "/next").destination;
+        let destination = Destination::Wait { route, wait: wait.clone(), then: Then::Answer, deadline: None };
         let request = RequestId { slot, generation: 1 };
         core.handle(Moment::from_nanos(u64::from(slot)), Event::Arrived { request, destination }, &mut effects);
         effects.clear();

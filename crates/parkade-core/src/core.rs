@@ -16,7 +16,6 @@ use crate::queries::{Execution, Queries};
 use crate::queue::Queue;
 use crate::report::counts::Counts;
 use crate::report::status::QueryStatus;
-use crate::routes::{Found, RouteError, RouteSpec, Routes};
 use crate::staff::Staff;
 use crate::structures::chain::Chain;
 use crate::structures::holds::Holds;
@@ -52,7 +51,6 @@ pub struct Core {
     pub(crate) jobs: Jobs,
     pub(crate) roster: Roster,
     pub(crate) staff: Staff,
-    pub(crate) routes: Routes,
     /// Coroutines woken by the event in hand: told at its end, many in one effect.
     pub(crate) resumed: Vec<(WorkerId, Outcome, RequestId)>,
     /// Messages that left a history during the event in hand: dropped at its end.
@@ -84,7 +82,6 @@ impl Core {
             jobs: Jobs::default(),
             roster: Roster::default(),
             staff: Staff::new(),
-            routes: Routes::default(),
             resumed: Vec::new(),
             dropped: Vec::new(),
             dropped_results: Vec::new(),
@@ -110,26 +107,16 @@ impl Core {
         dues.into_iter().flatten().min()
     }
 
-    /// Learns the routes that a worker told; to be called before its [`Event::WorkerReady`].
-    pub fn learn_routes(&mut self, fallback: bool, routes: Vec<RouteSpec>) -> Result<TableId, RouteError> {
-        self.routes.learn(fallback, routes)
-    }
-
-    /// Where a new request goes.
+    /// The route table in which new requests are looked up: that of the code that serves. `None` before a worker is ready.
     #[must_use]
-    pub fn find(&self, method: &str, path: &str) -> Found {
-        self.find_in(self.routes.current().unwrap_or(TableId(0)), method, path)
+    pub fn table(&self) -> Option<TableId> {
+        self.staff.table
     }
 
-    /// Where a request goes by the routes of one table.
+    /// Whether requests can still be looked up in this table: it is the current one, or a worker runs by it.
     #[must_use]
-    pub fn find_in(&self, table: TableId, method: &str, path: &str) -> Found {
-        self.routes.find(table, method, path, self.config.deadline)
-    }
-
-    /// The tables that are still in use: what the shell keeps for others can go.
-    pub fn tables(&self) -> impl Iterator<Item = TableId> {
-        self.routes.ids()
+    pub fn uses_table(&self, table: TableId) -> bool {
+        self.staff.table == Some(table) || self.roster.iter().any(|worker| worker.table() == Some(table))
     }
 
     /// Where a channel stands; `None` when nobody waits on it and it holds nothing.
@@ -201,7 +188,7 @@ impl Core {
     fn take(&mut self, event: Event) {
         match event {
             Event::Arrived { request, destination } => self.arrive(request, destination),
-            Event::Routed { request, destination } => self.turn(request, Happening::Routed(destination)),
+            Event::RouteFound { request, destination } => self.turn(request, Happening::Routed(destination)),
             Event::Left { request } => self.turn(request, Happening::Cancelled(Reason::ClientLeft)),
             Event::CancelledByOperator { request } => self.turn(request, Happening::Cancelled(Reason::Operator)),
             Event::WorkerReady { worker, table, credit, manner, jobs } => {

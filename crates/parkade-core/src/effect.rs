@@ -10,8 +10,9 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     // For the clients.
-    /// Find the request's place in this route table and say so with [`Event::Routed`](crate::Event::Routed).
-    Route {
+    /// The request waited, and the workers that may get it now have other routes. Look it up in this table and answer with
+    /// [`Event::RouteFound`](crate::Event::RouteFound).
+    LookUpRoute {
         request: RequestId,
         table: TableId,
     },

@@ -14,8 +14,8 @@ pub enum Event {
     // From the clients.
     /// A request has come: its head and, for workers that do not take bodies as they come, its whole body.
     Arrived { request: RequestId, destination: Destination },
-    /// The answer to [`Effect::Route`](crate::Effect::Route): the route table has changed, this is where the request goes now.
-    Routed { request: RequestId, destination: Destination },
+    /// The answer to [`Effect::LookUpRoute`](crate::Effect::LookUpRoute): this is where the request goes now.
+    RouteFound { request: RequestId, destination: Destination },
     /// The client of a request that has not ended has gone.
     Left { request: RequestId },
     /// An operator ends a request.

@@ -12,12 +12,13 @@
 //! | one worker, all of them, which one is picked | `workers` |
 //! | how many there should be: starting, watching, recycling, reloading, draining | `staff` |
 //! | what waits for a worker, and how long | `queue` |
-//! | routes; channels; queries; jobs | `routes`, `channels`, `queries`, `jobs` |
+//! | where a request goes | `routes` |
+//! | channels; queries; jobs | `channels`, `queries`, `jobs` |
 //! | bounds and choices | `limits`, `config` |
 //! | what can be seen | `report` |
 //! | plain structures | `structures` |
 //!
-//! Deliberately absent: sockets, processes, files, the clock, what is inside of a request, an answer, a message or a query.
+//! Deliberately absent: sockets, processes, files, the clock, paths and their routes, what is inside of a request, an answer, a message or a query.
 
 mod channels;
 mod config;
@@ -53,5 +54,5 @@ pub use report::counts::{Counts, Tally};
 pub use report::status::{
     ChannelStatus, LimitsStatus, LivesStatus, QueryStatus, Status, WaitKind, WaitStatus, WorkerState, WorkerStatus,
 };
-pub use routes::{Destination, Found, RouteError, RouteId, RouteKind, RouteSpec};
+pub use routes::{Destination, RouteId};
 pub use structures::random::Random;

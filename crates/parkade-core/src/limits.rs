@@ -114,5 +114,3 @@ pub const BACK_OFF_MAX: Duration = Duration::from_secs(30);
 
 /// Channels on the status page, those with most waiters first. Then: only counted.
 pub const STATUS_CHANNELS_COUNT_MAX: usize = 1_000;
-/// Routes of an application; a table is kept for each generation of code. Then: the worker's table is refused.
-pub const ROUTES_COUNT_MAX: usize = 10_000;

@@ -5,12 +5,9 @@
 
 mod script;
 
-use parkade_core::limits::{
-    CHANNEL_RULES_COUNT_MAX, CREDIT_MAX, REQUESTS_COUNT_MAX, ROUTES_COUNT_MAX, STATUS_CHANNELS_COUNT_MAX,
-};
+use parkade_core::limits::{CHANNEL_RULES_COUNT_MAX, CREDIT_MAX, REQUESTS_COUNT_MAX, STATUS_CHANNELS_COUNT_MAX};
 use parkade_core::{
     ChannelName, Config, Core, Destination, Effect, Event, HistoryLimits, MessageId, Moment, Refusal, RequestId,
-    RouteError, RouteKind, RouteSpec,
 };
 use script::{Script, check_with, config};
 
@@ -77,14 +74,6 @@ fn a_slot_beyond_all_bounds_is_refused_and_costs_nothing() {
     core.handle(Moment::default(), Event::Arrived { request, destination: Destination::Unknown }, &mut effects);
     assert_eq!(effects[0], Effect::Refuse { request, refusal: Refusal::QueueFull });
     assert!(matches!(effects[1], Effect::Forget { .. }) && effects.len() == 2 && core.is_idle());
-}
-
-#[test]
-fn an_application_has_so_many_routes_and_no_more() {
-    let route = |nth| RouteSpec { methods: Vec::new(), path: format!("/{nth}"), kind: RouteKind::Sync, deadline: None };
-    let learn = |count| Core::new(Config::default()).learn_routes(false, (0..count).map(route).collect());
-    assert!(learn(ROUTES_COUNT_MAX).is_ok());
-    assert_eq!(learn(ROUTES_COUNT_MAX + 1), Err(RouteError::TooMany));
 }
 
 #[test]

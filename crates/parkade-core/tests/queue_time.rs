@@ -2,13 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
 
+#[path = "support/tables.rs"]
+mod tables;
+
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 use parkade_core::{
-    Config, Core, DeclaredJobs, Effect, Ending, Event, Manner, Moment, Reason, Refusal, RequestId, RouteKind,
-    RouteSpec, WorkerId,
+    Config, Core, DeclaredJobs, Effect, Ending, Event, Manner, Moment, Reason, Refusal, RequestId, WorkerId,
 };
+use tables::{Kind, Route, Tables};
 
 const MILLI: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -17,6 +20,7 @@ const CROWD: u32 = 19_000;
 /// A server in front of workers that take `takes` for each request, and its clients.
 struct Site {
     core: Core,
+    tables: Tables,
     now: Moment,
     requests: u32,
     workers: Vec<Worker>,
@@ -45,6 +49,7 @@ impl Site {
     fn new(config: Config, takes: Duration) -> Self {
         let mut site = Self {
             core: Core::new(config),
+            tables: Tables::default(),
             now: Moment::default(),
             requests: 0,
             workers: Vec::new(),
@@ -76,18 +81,15 @@ impl Site {
     }
 
     fn worker_ready(&mut self, worker: WorkerId) {
-        let route = |path: &str, deadline| {
-            let (methods, kind) = (vec!["GET".into()], RouteKind::Sync);
-            RouteSpec { methods, path: path.into(), kind, deadline }
-        };
+        let route = |path, deadline| Route { path, kind: Kind::Sync, deadline };
         let routes = vec![
             route("/", None),
             route("/soon", Some(Some(SECOND))),
             route("/endless", Some(None)),
             route("/slow", None),
-            RouteSpec { kind: RouteKind::Async, ..route("/async", None) },
+            Route { kind: Kind::Async, ..route("/async", None) },
         ];
-        let table = self.core.learn_routes(false, routes).unwrap();
+        let table = self.tables.learn(false, routes);
         let credit = if self.is_concurrent { 1_000 } else { 64 };
         let manner = if self.is_concurrent { Manner::Loop { threads: 1 } } else { Manner::OneByOne };
         let jobs = DeclaredJobs::default();
@@ -121,9 +123,9 @@ impl Site {
                     self.first_refusal.get_or_insert(self.now);
                 }
                 Effect::Refuse { refusal: Refusal::QueueFull, .. } => panic!("the queue is full"),
-                Effect::Route { request, table } => {
-                    let destination = self.core.find_in(table, "GET", "/").destination;
-                    self.tell(Event::Routed { request, destination });
+                Effect::LookUpRoute { request, table } => {
+                    let destination = self.tables.find(Some(table), "/", self.core.config().deadline);
+                    self.tell(Event::RouteFound { request, destination });
                 }
                 Effect::Forget { ending: Ending::Cancelled(Reason::Deadline), .. } => self.late += 1,
                 Effect::Ping { worker, token } if !self.worker(worker).hangs => {
@@ -158,7 +160,7 @@ impl Site {
 
     fn arrive(&mut self, path: &str) {
         let refused = self.refused;
-        let destination = self.core.find("GET", path).destination;
+        let destination = self.tables.find(self.core.table(), path, self.core.config().deadline);
         let wait = self.core.queue_wait_of(self.now, path == "/async");
         let request = RequestId { slot: self.requests, generation: 1 };
         self.requests += 1;

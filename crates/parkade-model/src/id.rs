@@ -16,7 +16,7 @@ pub struct RequestId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkerId(pub u32);
 
-/// A route table. Equal tables have one id, whichever worker sent them.
+/// A route table. Equal tables have one id, whichever worker sent them. Minted by the server, which looks requests up in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableId(pub u32);
 

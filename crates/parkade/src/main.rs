@@ -14,6 +14,7 @@ mod job_id;
 mod job_values;
 mod log;
 mod poll;
+mod routing;
 mod serve;
 mod server;
 mod share;

@@ -114,7 +114,7 @@ impl Core {
         self.leave_queue(request, &life);
         // Whoever asks for a job begins again, by the routes and the jobs of the other code.
         self.jobs.visitors.remove(request);
-        self.effects.push(Effect::Route { request, table });
+        self.effects.push(Effect::LookUpRoute { request, table });
         Life::Accepted(life.unroute(self.unrouted.push_back(request), turn))
     }
 
@@ -122,7 +122,7 @@ impl Core {
     pub(crate) fn reroute(&mut self, table: TableId) {
         let unrouted: Vec<RequestId> = self.unrouted.values().collect();
         let queued: Vec<RequestId> = self.queue.values().collect();
-        self.effects.extend(unrouted.into_iter().map(|request| Effect::Route { request, table }));
+        self.effects.extend(unrouted.into_iter().map(|request| Effect::LookUpRoute { request, table }));
         for request in queued {
             if matches!(self.lives.life(request), Some(Life::Routed(life)) if life.work.table().is_some_and(|known| known != table))
             {
@@ -153,7 +153,7 @@ impl Core {
         let patience = life.journey.patience();
         if life.journey.alarm.is_none() {
             self.bound(request, &mut life.journey, patience);
-            self.effects.extend(self.routes.current().map(|table| Effect::Route { request, table }));
+            self.effects.extend(self.staff.table.map(|table| Effect::LookUpRoute { request, table }));
         }
         Life::Accepted(life)
     }

@@ -38,7 +38,7 @@ impl Core {
         self.staff.declared = self.staff.declared.or(jobs);
         self.staff.starts = Starts::Works;
         self.queue_rates.staffed(self.now);
-        if self.routes.make_current(table) {
+        if self.staff.make_current(table) {
             self.reroute(table);
         }
         if let Service::Draining { until, .. } = self.staff.service {
@@ -78,8 +78,6 @@ impl Core {
         }
         self.bury(worker);
         self.roster.remove(worker);
-        let roster = &self.roster;
-        self.routes.forget_unused(|table| roster.iter().any(|worker| worker.table() == Some(table)));
         self.staff.attention = true;
     }
 

@@ -10,12 +10,14 @@ pub(crate) mod tending;
 use crate::effect::{ExitReason, ReloadOutcome};
 use crate::moment::Moment;
 use back_off::BackOff;
-use parkade_model::{DeclaredJobs, Role, WorkerId};
+use parkade_model::{DeclaredJobs, Role, TableId, WorkerId};
 
 #[derive(Debug)]
 pub(crate) struct Staff {
     /// The generation of code that serves.
     pub(crate) serving: u32,
+    /// Its routes: new requests are looked up in this table.
+    pub(crate) table: Option<TableId>,
     pub(crate) minted: u32,
     pub(crate) starts: Starts,
     pub(crate) reload: Option<Reload>,
@@ -85,9 +87,15 @@ pub(crate) enum Service {
 }
 
 impl Staff {
+    /// Whether that is another table than before.
+    pub(crate) fn make_current(&mut self, table: TableId) -> bool {
+        self.table.replace(table) != Some(table)
+    }
+
     pub(crate) fn new() -> Self {
         Self {
             serving: 1,
+            table: None,
             minted: 1,
             starts: Starts::Untried,
             reload: None,

@@ -83,7 +83,7 @@ impl Core {
         let fresh =
             self.roster.iter().find(|worker| worker.generation == reload.generation && worker.stage == Stage::Ready);
         let table = fresh.and_then(Worker::table).expect("a reload is done when its workers are ready");
-        if self.routes.make_current(table) {
+        if self.staff.make_current(table) {
             self.reroute(table);
         }
     }

@@ -20,7 +20,7 @@ impl Script {
     pub(super) fn written(&self, effect: &Effect) -> String {
         let gapped = |gap: bool| if gap { ":gap" } else { "" };
         match effect {
-            Effect::Route { request, table } => format!("route:{}:{}", self.name(*request), table.0),
+            Effect::LookUpRoute { request, table } => format!("route:{}:{}", self.name(*request), table.0),
             Effect::Refuse { request, refusal } => format!("refuse:{}:{refusal:?}", self.name(*request)),
             Effect::Constant { request, .. } => format!("constant:{}", self.name(*request)),
             Effect::Relay { request, whole: true } => format!("relay:{}", self.name(*request)),

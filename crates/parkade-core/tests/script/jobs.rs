@@ -63,9 +63,7 @@ impl Script {
     }
 
     fn guarded(&mut self, name: &str, path: &str, concurrent: bool) -> Event {
-        let Destination::Wait { route, .. } = self.core.find("GET", path).destination else {
-            panic!("no visit: {path}")
-        };
+        let Destination::Wait { route, .. } = self.find(self.core.table(), path) else { panic!("no visit: {path}") };
         Event::JobGuarded { request: self.request(name), route, concurrent }
     }
 

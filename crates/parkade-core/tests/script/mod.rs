@@ -4,7 +4,7 @@
 //! `failed:1 exited:1 violated:1 credit:1:2 pong:1 heldup:1 leton:1 measured:1:500`, `arrive:a` (`arrive:a:/async`), `left:a operator:a`,
 //! `answer:a begin:a end:a error:a` by whoever holds a (`answer:a:2`: by worker 2), `park:a:timer:2s:answer`, `park:a:next:bids:call` (`call+async`),
 //! `park:a:next:bids@1.0:await`, `park:a:stream:bids:answer`, `publish:bids` (`publish:bids:a`: by request a, `publishnothing:a`), `wait:2s`, `reload`, `drain:30s`,
-//! `deaf`: `Effect::Route` is not answered from now on, but by `routed:a:/sync`.
+//! `deaf`: `Effect::LookUpRoute` is not answered from now on, but by `routed:a:/sync`.
 //!
 //! Queries: `park:a:query:alone:answer` (`alone@2s`: with a deadline; `shared@key`; `shared@key@5s`: its rows are kept; `begin`, `within`, `commit`,
 //! `rollback`), `began:a`, `ended:a` (`ended:a:500`: so many bytes), `failed:a`, `cancelquery:a` by an operator. A query is called by the request
@@ -17,19 +17,23 @@
 
 mod effects;
 mod jobs;
+#[path = "../support/tables.rs"]
+mod tables;
 mod waits;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parkade_core::{
-    ChannelName, Config, Core, DeclaredJobs, Effect, Event, LeaseId, Manner, MessageId, Moment, Publisher, QueryId,
-    QueryWork, RequestId, RouteKind, RouteSpec, State, Then, Verdict, Wait, WorkerError, WorkerId,
+    ChannelName, Config, Core, DeclaredJobs, Destination, Effect, Event, LeaseId, Manner, MessageId, Moment, Publisher,
+    QueryId, QueryWork, RequestId, State, TableId, Then, Verdict, Wait, WorkerError, WorkerId,
 };
+use tables::{Kind, Route, Tables, route};
 use waits::{sequel, wait};
 
 pub struct Script {
     pub core: Core,
+    tables: Tables,
     pub now: Moment,
     /// What the last word led to.
     pub told: Vec<String>,
@@ -41,7 +45,7 @@ pub struct Script {
     leases: BTreeMap<LeaseId, RequestId>,
     /// After which jobs were to be tried again.
     pub pauses: Vec<Duration>,
-    /// `Effect::Route` is not answered, until `routed:a:/sync` does.
+    /// `Effect::LookUpRoute` is not answered, until `routed:a:/sync` does.
     deaf: bool,
     /// Workers of requests that come before worker 1.
     before: u32,
@@ -86,6 +90,7 @@ impl Script {
         core.begin(Moment::default(), &mut effects);
         let mut script = Self {
             core,
+            tables: Tables::default(),
             now: Moment::default(),
             told: Vec::new(),
             names: BTreeMap::new(),
@@ -209,12 +214,12 @@ impl Script {
 
     fn arrive(&mut self, name: &str, path: &str) {
         let request = self.request(name);
-        let destination = self.core.find("GET", path).destination;
+        let destination = self.find(self.core.table(), path);
         self.tell(Event::Arrived { request, destination });
     }
 
     fn ready(&mut self, worker: &str, kind: &str, credit: &str, table: &str) {
-        let table = self.core.learn_routes(false, routes(table)).unwrap();
+        let table = self.tables.learn(false, routes(table));
         let (credit, concurrent) = (credit.parse().unwrap(), kind == "concurrent");
         let of_jobs = self.before > 0 && !self.silent;
         let jobs = DeclaredJobs { plain: of_jobs && !concurrent, coroutines: of_jobs && concurrent };
@@ -270,7 +275,7 @@ impl Script {
             let word = self.written(&effect);
             self.told.push(word);
             match effect {
-                Effect::Route { request, table } => routes.push((request, table)),
+                Effect::LookUpRoute { request, table } => routes.push((request, table)),
                 Effect::Assign { request, worker, .. }
                 | Effect::Call { request, worker, .. }
                 | Effect::RunJob { request, worker } => {
@@ -285,8 +290,8 @@ impl Script {
             return;
         }
         for (request, table) in routes {
-            let destination = self.core.find_in(table, "GET", "/sync").destination;
-            self.tell(Event::Routed { request, destination });
+            let destination = self.find(Some(table), "/sync");
+            self.tell(Event::RouteFound { request, destination });
         }
     }
 
@@ -307,9 +312,13 @@ impl Script {
         }
     }
 
+    fn find(&self, table: Option<TableId>, path: &str) -> Destination {
+        self.tables.find(table, path, self.core.config().deadline)
+    }
+
     fn routed(&mut self, name: &str, path: &str) {
-        let (request, destination) = (self.request(name), self.core.find("GET", path).destination);
-        self.tell(Event::Routed { request, destination });
+        let (request, destination) = (self.request(name), self.find(self.core.table(), path));
+        self.tell(Event::RouteFound { request, destination });
     }
 }
 
@@ -322,22 +331,21 @@ fn duration(text: &str) -> Duration {
 }
 
 /// Table a, or another with the same paths in another order.
-fn routes(table: &str) -> Vec<RouteSpec> {
+fn routes(table: &str) -> Vec<Route> {
     let channel = |name| ChannelName::parse(name).unwrap();
     let next = Wait::Next { channel: channel("bids"), timeout: Some(Duration::from_secs(5)), since: None };
     let stream = Wait::Stream { channel: channel("bids"), since: None };
-    let route = |path: &str, kind| RouteSpec { methods: vec!["GET".into()], path: path.into(), kind, deadline: None };
     let mut routes = vec![
-        route("/sync", RouteKind::Sync),
-        route("/async", RouteKind::Async),
-        route("/next", RouteKind::Wait { wait: next, then: Then::Answer }),
-        route("/stream", RouteKind::Wait { wait: stream, then: Then::Answer }),
-        route("/query", RouteKind::Wait { wait: wait("query", "alone"), then: Then::Answer }),
-        route("/constant", RouteKind::Constant),
-        route("/visit", RouteKind::Wait { wait: wait("visit", "x@0s"), then: Then::Answer }),
-        route("/visit/next", RouteKind::Wait { wait: wait("visit", "x@5s"), then: Then::Answer }),
-        route("/visit/events", RouteKind::Wait { wait: wait("follow", "x"), then: Then::Answer }),
-        RouteSpec { deadline: Some(None), ..route("/endless", RouteKind::Sync) },
+        route("/sync", Kind::Sync),
+        route("/async", Kind::Async),
+        route("/next", Kind::Wait { wait: next, then: Then::Answer }),
+        route("/stream", Kind::Wait { wait: stream, then: Then::Answer }),
+        route("/query", Kind::Wait { wait: wait("query", "alone"), then: Then::Answer }),
+        route("/constant", Kind::Constant),
+        route("/visit", Kind::Wait { wait: wait("visit", "x@0s"), then: Then::Answer }),
+        route("/visit/next", Kind::Wait { wait: wait("visit", "x@5s"), then: Then::Answer }),
+        route("/visit/events", Kind::Wait { wait: wait("follow", "x"), then: Then::Answer }),
+        Route { deadline: Some(None), ..route("/endless", Kind::Sync) },
     ];
     match table {
         "a" => {}

@@ -30,7 +30,7 @@ impl World {
 
     pub(crate) fn arrive(&mut self) {
         let path = *self.one_of(&PATHS);
-        let destination = self.core.find("GET", path).destination;
+        let destination = self.tables.find(self.core.table(), path, self.core.config().deadline);
         let destination = self.with_cursor(destination);
         let request = self.slot();
         let mut arrived = Request::new(path, self.now);

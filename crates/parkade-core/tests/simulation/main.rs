@@ -20,6 +20,8 @@ mod query_promises;
 mod runs;
 mod settings;
 mod store;
+#[path = "../support/tables.rs"]
+mod tables;
 mod visits;
 mod workers;
 mod world;
@@ -100,7 +102,7 @@ fn counted(core: &Core) -> BTreeSet<String> {
 }
 
 /// A simulation that never gets somewhere proves nothing about it.
-const EXPECTED: [&str; 85] = [
+const EXPECTED: [&str; 86] = [
     "NotFound",
     "ApplicationFailed",
     "BadAnswer",
@@ -186,4 +188,5 @@ const EXPECTED: [&str; 85] = [
     "StoreFull",
     "StoreUnavailable",
     "jobs not claimed",
+    "looked up again after a reload",
 ];

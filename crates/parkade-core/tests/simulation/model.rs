@@ -187,7 +187,7 @@ impl Model {
     pub fn apply(&mut self, effect: &Effect) {
         assert!(self.exited.is_none() || self.jobs.settles, "an effect after the exit");
         match effect {
-            Effect::Route { request, table } => {
+            Effect::LookUpRoute { request, table } => {
                 self.returned(*request);
                 assert_eq!(self.request(*request).place, Place::Queue, "routed while elsewhere");
                 self.request(*request).visit = None;

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use parkade_core::{
     ChannelName, Config, DatabaseId, DeclaredJobs, Errand, HistoryLimits, JobId, QueryWait, QueryWork, Random, Recycle,
-    RouteKind, RouteSpec, SharedKey, Sharing, Then, Wait,
+    SharedKey, Sharing, Then, Wait,
 };
+
+use crate::tables::{Kind, Route, route};
 
 pub const PATHS: [&str; 15] = [
     "/sync",
@@ -72,46 +74,36 @@ pub fn history(random: &mut Random) -> HistoryLimits {
 }
 
 /// Mostly the same routes; now and then those of newer code.
-pub fn routes(version: u64) -> (bool, Vec<RouteSpec>) {
+pub fn routes(version: u64) -> (bool, Vec<Route>) {
     let channel = |name| ChannelName::parse(name).unwrap();
     let next = Wait::Next { channel: channel("a"), timeout: Some(Duration::from_secs(2)), since: None };
-    let route = |path: &str, kind| RouteSpec { methods: vec!["GET".into()], path: path.into(), kind, deadline: None };
     let mut routes = vec![
-        route("/sync", RouteKind::Sync),
-        route("/async", RouteKind::Async),
-        RouteSpec { deadline: Some(None), ..route("/endless", RouteKind::Sync) },
-        route("/next", RouteKind::Wait { wait: next.clone(), then: Then::Answer }),
-        route("/next/call", RouteKind::Wait { wait: next, then: Then::Call { concurrent: false } }),
-        route(
-            "/stream",
-            RouteKind::Wait { wait: Wait::Stream { channel: channel("b"), since: None }, then: Then::Answer },
-        ),
-        route(
-            "/timer",
-            RouteKind::Wait { wait: Wait::Timer { after: Duration::from_millis(700) }, then: Then::Answer },
-        ),
+        route("/sync", Kind::Sync),
+        route("/async", Kind::Async),
+        Route { deadline: Some(None), ..route("/endless", Kind::Sync) },
+        route("/next", Kind::Wait { wait: next.clone(), then: Then::Answer }),
+        route("/next/call", Kind::Wait { wait: next, then: Then::Call { concurrent: false } }),
+        route("/stream", Kind::Wait { wait: Wait::Stream { channel: channel("b"), since: None }, then: Then::Answer }),
+        route("/timer", Kind::Wait { wait: Wait::Timer { after: Duration::from_millis(700) }, then: Then::Answer }),
         route(
             "/follow",
-            RouteKind::Wait {
-                wait: visit(Errand::Events { channel: channel("news/1"), since: None }),
-                then: Then::Answer,
-            },
+            Kind::Wait { wait: visit(Errand::Events { channel: channel("news/1"), since: None }), then: Then::Answer },
         ),
-        route("/constant", RouteKind::Constant),
-        route("/query", RouteKind::Wait { wait: query(None), then: Then::Answer }),
-        route("/query/shared", RouteKind::Wait { wait: query(Some("one")), then: Then::Answer }),
+        route("/constant", Kind::Constant),
+        route("/query", Kind::Wait { wait: query(None), then: Then::Answer }),
+        route("/query/shared", Kind::Wait { wait: query(Some("one")), then: Then::Answer }),
         route(
             "/job",
-            RouteKind::Wait {
+            Kind::Wait {
                 wait: visit(Errand::Result { timeout: Some(Duration::from_millis(600)) }),
                 then: Then::Answer,
             },
         ),
         route(
             "/job/now",
-            RouteKind::Wait { wait: visit(Errand::Result { timeout: Some(Duration::ZERO) }), then: Then::Answer },
+            Kind::Wait { wait: visit(Errand::Result { timeout: Some(Duration::ZERO) }), then: Then::Answer },
         ),
-        route("/query/call", RouteKind::Wait { wait: query(None), then: Then::Call { concurrent: false } }),
+        route("/query/call", Kind::Wait { wait: query(None), then: Then::Call { concurrent: false } }),
     ];
     match version {
         0 => routes.reverse(),

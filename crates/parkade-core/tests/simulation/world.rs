@@ -8,9 +8,11 @@ use parkade_core::{Core, DeclaredJobs, Effect, Event, Moment, Random, RequestId,
 use crate::model::{Model, Request};
 use crate::promises;
 use crate::settings::{config, declared};
+use crate::tables::Tables;
 
 pub struct World {
     pub core: Core,
+    pub(crate) tables: Tables,
     pub model: Model,
     pub now: Moment,
     pub trace: Vec<String>,
@@ -39,6 +41,7 @@ impl World {
         let declared = declared(&mut random);
         let mut world = Self {
             core: Core::new(config),
+            tables: Tables::default(),
             model: Model::default(),
             now: Moment::default(),
             trace: Vec::new(),
@@ -144,7 +147,7 @@ impl World {
         while let Some(event) = pending.pop() {
             let now = self.now.as_nanos() / 1000;
             self.note(|| format!("{now} {event:?}"));
-            if let Event::Routed { request, destination } = &event {
+            if let Event::RouteFound { request, destination } = &event {
                 let default = self.core.config().deadline;
                 self.model.routed(*request, destination, default);
             }
@@ -195,18 +198,22 @@ impl World {
         }
     }
 
-    /// The shell's answers to `Effect::Route`, in their order.
+    /// The shell's answers to `Effect::LookUpRoute`, in their order.
     fn routes(&mut self) -> Vec<Event> {
         let asked = std::mem::take(&mut self.model.routes);
+        if self.core.counts().reloads_done > 0 && !asked.is_empty() {
+            self.model.seen.insert("looked up again after a reload");
+        }
         let answer = |(request, table): (RequestId, TableId)| {
+            assert!(self.core.uses_table(table), "the shell may have forgotten this table");
             let path = self.model.requests.get(&request)?.path;
-            let destination = self.core.find_in(table, "GET", path).destination;
+            let destination = self.tables.find(Some(table), path, self.core.config().deadline);
             Some((request, destination))
         };
         let answers: Vec<_> = asked.into_iter().filter_map(answer).collect();
         let routed = answers.into_iter().map(|(request, destination)| {
             let destination = self.with_cursor(destination);
-            Event::Routed { request, destination }
+            Event::RouteFound { request, destination }
         });
         routed.collect()
     }

@@ -16,7 +16,7 @@ use crate::log::Entry;
 impl Server {
     pub(super) fn act(&mut self, effect: Effect) {
         match effect {
-            Effect::Route { request, table } => self.route_again(request, table),
+            Effect::LookUpRoute { request, table } => self.look_up_route(request, table),
             Effect::Refuse { request, refusal } => self.refuse(request, refusal),
             Effect::Constant { request, route } => self.answer_standing(request, route),
             Effect::Relay { request, whole } => self.relay(request, whole),
@@ -213,9 +213,9 @@ impl Server {
 
 /// The function that a request waits to have called, and its state.
 fn function<'a>(exchange: &'a Exchange, tables: &'a Tables) -> Option<(&'a str, &'a [u8])> {
-    match (exchange.kept.as_deref(), exchange.route) {
+    match (exchange.kept.as_deref(), &exchange.route) {
         (Some(Kept::Function { name, state }), _) => Some((name, state)),
-        (None, Some(route)) => match tables.standing(route) {
+        (None, Some(route)) => match tables.standing(route.id()) {
             Standing::Function { name, state } => Some((name, state)),
             Standing::None | Standing::Answer(_) | Standing::Job => None,
         },

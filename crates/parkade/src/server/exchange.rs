@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use parkade_core::{Cursor, RequestId, RouteId};
+use parkade_core::{Cursor, RequestId};
 use parkade_model::JobId;
 use parkade_wire::Response;
 use parkade_wire::limits::STORED_COUNT_MAX;
@@ -14,6 +14,7 @@ use super::jobs::{AskedAbout, Waiting};
 use crate::http::budget::Held;
 use crate::http::forwarded::Origin;
 use crate::http::{Head, answer};
+use crate::routing::HeldRoute;
 use crate::workers::WorkerEvent;
 
 #[derive(Debug, Default)]
@@ -28,8 +29,8 @@ pub struct Exchange {
     pub kept: Option<Box<Kept>>,
     /// For the access log, when there is one.
     pub note: Option<Box<Note>>,
-    /// The route that answers a wait route or a constant.
-    pub route: Option<RouteId>,
+    /// The wait route by which it waits.
+    pub route: Option<HeldRoute>,
     /// Of the answer, once it has begun; 0 before.
     pub status: u16,
     /// Bytes of a streamed answer that the client has not taken.

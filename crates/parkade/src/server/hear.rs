@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use parkade_core::{
-    Cursor, Destination, Event, Found, Manner, Refusal, RequestId, Role, Then, Wait, WorkerError, WorkerId,
-};
+use parkade_core::{Cursor, Destination, Event, Manner, Refusal, RequestId, Role, Then, Wait, WorkerError, WorkerId};
 use parkade_wire::{Application, ErrorReason, Response, Then as WireThen, Wait as WireWait};
 
 use super::exchange::{Arrival, Exchange, JobAsked};
 use super::seconds::duration;
 use super::{Hand, HttpEvent, Input, Server, WorkerEvent, tables};
 use crate::http::answer;
+use crate::routing::Found;
 
 impl Server {
     pub(super) fn hear_input(&mut self, input: Input) {
@@ -35,7 +34,7 @@ impl Server {
     pub(super) fn hear_http(&mut self, event: HttpEvent) {
         match event {
             HttpEvent::Arrived { request, head, body, origin, share } => {
-                let found = self.core.find(head.method(), head.path());
+                let found = self.tables.find(&self.core, head.method(), head.path());
                 let arrival = Arrival {
                     head,
                     body,
@@ -58,12 +57,12 @@ impl Server {
         }
     }
 
-    /// Finds a request's place in a route table that has changed since it came.
-    pub(super) fn route_again(&mut self, request: RequestId, table: parkade_core::TableId) {
+    /// Looks up a request that waited while the routes changed.
+    pub(super) fn look_up_route(&mut self, request: RequestId, table: parkade_core::TableId) {
         let Some(exchange) = self.exchanges.of(request) else { return };
         let Some(arrival) = exchange.arrival.as_mut() else { return };
         let Found { destination, parameters, allow } =
-            self.core.find_in(table, arrival.head.method(), arrival.head.path());
+            self.tables.find_in(Some(table), &self.core, arrival.head.method(), arrival.head.path());
         arrival.parameters = parameters;
         arrival.allow = allow;
         arrival.asked_about = None;
@@ -71,7 +70,7 @@ impl Server {
             jobs.asks = JobAsked::Nothing;
         }
         let destination = self.directed(request, destination);
-        self.tell(Event::Routed { request, destination });
+        self.tell(Event::RouteFound { request, destination });
     }
 
     /// Notes what the shell will need of a destination, and gives a wait the cursor that its client came back with.
@@ -89,17 +88,14 @@ impl Server {
                 }
                 destination
             }
-            Destination::Constant { route } => {
-                exchange.route = Some(route);
-                destination
-            }
             Destination::Wait { route, wait, then, deadline } => {
-                exchange.route = Some(route);
+                exchange.route = self.tables.hold(route);
                 // The core parks it at once: nobody will run it, so nothing else of it is kept.
                 let cursor = exchange.arrival.take().and_then(|arrival| arrival.cursor());
                 Destination::Wait { route, wait: with_cursor(wait, cursor), then, deadline }
             }
-            Destination::Fallback { .. }
+            Destination::Constant { .. }
+            | Destination::Fallback { .. }
             | Destination::NotFound
             | Destination::MethodNotAllowed
             | Destination::Unknown => destination,
@@ -175,7 +171,7 @@ impl Server {
             let limits = tables::history(*options, self.standard_history);
             self.tell(Event::ChannelConfigured { pattern: pattern.clone(), limits });
         }
-        match self.tables.learn(&mut self.core, application, &self.databases) {
+        match self.tables.learn(&self.core, application, &self.databases) {
             Ok(table) => {
                 let what = match self.core.role(worker) {
                     Some(Role::Jobs) => "a worker of jobs is ready",

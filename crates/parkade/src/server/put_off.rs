@@ -183,7 +183,7 @@ fn audience(effect: &Effect) -> Audience<'_> {
         | Effect::AnswerJob { request, .. }
         | Effect::Forget { request, .. } => Audience::One(*request),
         Effect::DropResult { .. } | Effect::DropJobResult { .. } => Audience::Afterwards,
-        Effect::Route { .. }
+        Effect::LookUpRoute { .. }
         | Effect::Constant { .. }
         | Effect::Relay { .. }
         | Effect::End { .. }

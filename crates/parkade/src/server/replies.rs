@@ -13,6 +13,7 @@ use super::tables::Standing;
 use super::{Hand, Server, refusal};
 use crate::http::Purpose;
 use crate::http::answer::{BadAnswer, Field, Prepared};
+use crate::routing::HeldRoute;
 
 /// Clients of streams that end come back after a moment drawn from this range, so that they do not all come at once.
 const RETRY_MILLISECONDS: std::ops::Range<u32> = 1_000..5_000;
@@ -88,7 +89,7 @@ impl Server {
 
     pub(super) fn release(&mut self, request: RequestId) {
         let Some(exchange) = self.exchanges.of(request) else { return };
-        match (exchange.kept.take().map(|kept| *kept), exchange.route) {
+        match (exchange.kept.take().map(|kept| *kept), exchange.route.as_ref().map(HeldRoute::id)) {
             (Some(Kept::Response(response)), _) => self.send(request, &response),
             (None, Some(route)) => self.answer_standing(request, route),
             (Some(Kept::Function { .. }) | None, _) => self.answer_nothing(request),

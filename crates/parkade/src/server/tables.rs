@@ -1,12 +1,9 @@
-//! What routes answer without a worker, and how an application is told to the core.
+//! The routes of applications: where requests go, and what routes answer without a worker.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use parkade_core::{
-    ChannelName, Core, Cursor, Errand, HistoryLimits, QueryWork, RouteId, RouteSpec, TableId, Then, Wait,
-};
+use parkade_core::{ChannelName, Core, Cursor, Errand, HistoryLimits, QueryWork, RouteId, TableId, Then, Wait};
 use parkade_model::JobId;
 use parkade_wire::{Application, CallKind, Response, Route, RouteKind, Then as WireThen, Wait as WireWait};
 
@@ -14,6 +11,7 @@ use super::exchange::Kept;
 use super::queries::asked::{self, Asked, Names};
 use super::seconds::duration;
 use crate::http::answer;
+use crate::routing::{self, Found, HeldRoute, RouteError, RouteSpec};
 
 /// What goes with a route that needs no worker.
 #[derive(Debug)]
@@ -36,17 +34,17 @@ struct Ready {
     asked: Option<Asked>,
 }
 
-/// For each route table, what its routes answer, by their number.
+/// The route tables of the applications that serve, or that a parked request waits by.
 #[derive(Debug, Default)]
 pub struct Tables {
-    ready: HashMap<TableId, Vec<Ready>>,
+    tables: routing::Tables<Ready>,
 }
 
 /// The application told something that cannot be served. The text is for the operator's log.
 #[derive(Debug, thiserror::Error)]
 pub enum BadApplication {
     #[error("{0}")]
-    Routes(#[from] parkade_core::RouteError),
+    Routes(#[from] RouteError),
     #[error("the answer of the route {path:?} cannot be sent: {fault}")]
     Answer { path: String, fault: answer::BadAnswer },
     #[error("the route {path:?} cannot wait for that: {why}")]
@@ -54,32 +52,35 @@ pub enum BadApplication {
 }
 
 impl Tables {
-    /// Tells the core the routes of an application. Tables that are equal have one id; what they answer is what was told last.
+    /// Learns the routes of an application, before the core hears that its worker is ready. Forgets the tables that neither the core nor a
+    /// request needs any more.
     pub fn learn(
         &mut self,
-        core: &mut Core,
+        core: &Core,
         application: Application,
         names: &impl Names,
     ) -> Result<TableId, BadApplication> {
-        let mut specs = Vec::with_capacity(application.routes.len());
-        let mut ready = Vec::with_capacity(application.routes.len());
-        for route in application.routes {
-            let (spec, stands) = route_spec(route, names)?;
-            specs.push(spec);
-            ready.push(stands);
-        }
-        let table = core.learn_routes(application.fallback, specs)?;
-        self.ready.insert(table, ready);
-        // Old tables stay for requests that were routed by them; a handful is kept.
-        if self.ready.len() > TABLES_KEPT {
-            let oldest = self.ready.keys().min().copied();
-            oldest.map(|oldest| self.ready.remove(&oldest));
-        }
-        Ok(table)
+        let routes: Result<Vec<_>, _> = application.routes.into_iter().map(|route| route_spec(route, names)).collect();
+        Ok(self.tables.learn(application.fallback, routes?, |table| core.uses_table(table))?)
+    }
+
+    /// Where a new request goes.
+    pub fn find(&self, core: &Core, method: &str, path: &str) -> Found {
+        self.find_in(core.table(), core, method, path)
+    }
+
+    /// Where a request goes by the routes of one table.
+    pub fn find_in(&self, table: Option<TableId>, core: &Core, method: &str, path: &str) -> Found {
+        self.tables.find(table, method, path, core.config().deadline)
+    }
+
+    /// For a request that needs the route until it ends.
+    pub fn hold(&self, route: RouteId) -> Option<HeldRoute> {
+        self.tables.hold(route)
     }
 
     pub fn standing(&self, route: RouteId) -> &Standing {
-        self.of(route).map_or(&Standing::None, |ready| &ready.standing)
+        self.tables.ready(route).map_or(&Standing::None, |ready| &ready.standing)
     }
 
     /// Whether that is where clients find jobs.
@@ -89,30 +90,21 @@ impl Tables {
 
     /// What a wait route asks of a database.
     pub fn asked(&self, route: RouteId) -> Option<&Asked> {
-        self.of(route)?.asked.as_ref()
-    }
-
-    fn of(&self, route: RouteId) -> Option<&Ready> {
-        self.ready.get(&route.table)?.get(route.index as usize)
+        self.tables.ready(route)?.asked.as_ref()
     }
 }
-
-/// Reloads during which a parked request may still be answered by the route that parked it.
-const TABLES_KEPT: usize = 64;
 
 fn route_spec(route: Route, names: &impl Names) -> Result<(RouteSpec, Ready), BadApplication> {
     let path = route.path;
     let mut asked = None;
     let (kind, standing) = match route.kind {
-        RouteKind::Sync => (parkade_core::RouteKind::Sync, Standing::None),
-        RouteKind::Async => (parkade_core::RouteKind::Async, Standing::None),
-        RouteKind::Constant(response) => {
-            (parkade_core::RouteKind::Constant, Standing::Answer(sendable(&path, response)?))
-        }
+        RouteKind::Sync => (routing::RouteKind::Sync, Standing::None),
+        RouteKind::Async => (routing::RouteKind::Async, Standing::None),
+        RouteKind::Constant(response) => (routing::RouteKind::Constant, Standing::Answer(sendable(&path, response)?)),
         RouteKind::Job => {
             // Which job, and how long, is found out from each request.
             let wait = Wait::Visit { job: JobId(0), errand: Errand::Result { timeout: Some(Duration::ZERO) } };
-            (parkade_core::RouteKind::Wait { wait, then: Then::Answer }, Standing::Job)
+            (routing::RouteKind::Wait { wait, then: Then::Answer }, Standing::Job)
         }
         RouteKind::Wait { wait: told, then } => {
             let (wait, asks) = wait(told, names).map_err(|why| BadApplication::Wait { path: path.clone(), why })?;
@@ -128,7 +120,7 @@ fn route_spec(route: Route, names: &impl Names) -> Result<(RouteSpec, Ready), Ba
                 }
                 WireThen::Await => (Then::Await, Standing::None),
             };
-            (parkade_core::RouteKind::Wait { wait, then }, standing)
+            (routing::RouteKind::Wait { wait, then }, standing)
         }
     };
     let deadline = route.deadline.map(|seconds| (seconds > 0.0).then(|| duration(seconds)));

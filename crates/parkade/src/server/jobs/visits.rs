@@ -59,7 +59,7 @@ impl Server {
 
     fn told_about(&mut self, request: RequestId, job: Job) -> Option<RouteId> {
         let exchange = self.exchanges.of(request)?;
-        let (route, arrival) = (exchange.route?, exchange.arrival.as_mut()?);
+        let (route, arrival) = (exchange.route.as_ref()?.id(), exchange.arrival.as_mut()?);
         if !arrival.share.hold_more(job.arguments.len(), Stage::Whole) {
             return None;
         }

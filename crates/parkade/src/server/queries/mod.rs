@@ -33,7 +33,7 @@ impl Server {
         collect: bool,
     ) {
         let asked = self.asked.take().or_else(|| {
-            let route = self.exchanges.peek(request)?.route?;
+            let route = self.exchanges.peek(request)?.route.as_ref()?.id();
             self.tables.asked(route).cloned()
         });
         let bytes_max = collect.then_some(self.result_bytes_max);

@@ -1,18 +1,17 @@
 //! The routes of one application, ready to be searched.
 
 use super::decode::decode;
+use super::limits::ROUTES_COUNT_MAX;
 use super::pattern;
 use super::tree::Node;
-use super::{Destination, Found, RouteError, RouteId, RouteKind, RouteSpec};
-use crate::limits::ROUTES_COUNT_MAX;
-use parkade_model::{TableId, Then, Wait};
+use super::{Destination, Found, RouteError, RouteId, RouteKind, RouteSpec, TableId, Then, Wait};
 use std::time::Duration;
 
 #[derive(Debug)]
 pub(super) struct Table {
-    pub(super) id: TableId,
-    pub(super) fallback: bool,
-    pub(super) routes: Vec<RouteSpec>,
+    id: TableId,
+    fallback: bool,
+    routes: Vec<RouteSpec>,
     root: Node,
 }
 
@@ -27,6 +26,15 @@ impl Table {
             root.insert(&pattern::parse(&route.path)?, index);
         }
         Ok(Self { id, fallback, routes, root })
+    }
+
+    pub(super) fn id(&self) -> TableId {
+        self.id
+    }
+
+    /// Whether it was made from these routes.
+    pub(super) fn declares(&self, fallback: bool, routes: &[RouteSpec]) -> bool {
+        self.fallback == fallback && self.routes == routes
     }
 
     pub(super) fn find(&self, method: &str, path: &str, deadline: Option<Duration>) -> Found {

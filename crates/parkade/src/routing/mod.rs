@@ -1,0 +1,140 @@
+//! Route tables: where a request goes, by its method and path.
+//!
+//! Pure look-up: it knows neither the core's state nor workers nor bytes. Workers of one application declare the same table, so it is kept once.
+//! After a reload there are two for a while: requests that were looked up in one go to workers that run by the other, and are looked up again.
+
+mod decode;
+mod limits;
+mod pattern;
+mod table;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use parkade_core::{Destination, RouteId, TableId, Then, Wait};
+
+use limits::ROUTES_COUNT_MAX;
+use table::Table;
+
+/// One route, as a worker declares it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RouteSpec {
+    /// Upper case.
+    pub methods: Vec<String>,
+    pub path: String,
+    pub kind: RouteKind,
+    /// `None`: the server's default. `Some(None)`: no deadline.
+    pub deadline: Option<Option<Duration>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum RouteKind {
+    Sync,
+    Async,
+    Wait { wait: Wait, then: Then },
+    Constant,
+}
+
+/// The outcome of a look-up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    pub destination: Destination,
+    /// The path parameters, decoded, in the order of the pattern.
+    pub parameters: Vec<String>,
+    /// For [`Destination::MethodNotAllowed`]: the value of `Allow`.
+    pub allow: Option<String>,
+}
+
+/// The application is at fault.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RouteError {
+    #[error("the path of a route is malformed: {0:?}")]
+    Path(String),
+    #[error("route {0:?}: this kind of wait cannot be used as a route")]
+    Wait(String),
+    #[error("the application has more than {ROUTES_COUNT_MAX} routes")]
+    TooMany,
+}
+
+/// All tables that may still be needed. `R` is what each route has ready besides.
+#[derive(Debug)]
+pub struct Tables<R> {
+    known: Vec<Known<R>>,
+    minted: u32,
+}
+
+#[derive(Debug)]
+struct Known<R> {
+    table: Table,
+    /// By the index of the route.
+    ready: Vec<R>,
+    /// One more for each request that needs a route of this table.
+    holders: Rc<()>,
+}
+
+/// A route that a request needs until it ends. Its table is not forgotten before.
+#[derive(Debug)]
+pub struct HeldRoute {
+    id: RouteId,
+    _holder: Rc<()>,
+}
+
+impl HeldRoute {
+    pub fn id(&self) -> RouteId {
+        self.id
+    }
+}
+
+impl<R> Default for Tables<R> {
+    fn default() -> Self {
+        Self { known: Vec::new(), minted: 0 }
+    }
+}
+
+impl<R> Tables<R> {
+    /// Equal tables have one id; what their routes have ready is what was declared last. Forgets the tables that nobody needs any more: no
+    /// request can be looked up in them (`is_used` says so), and none holds a route of theirs.
+    pub fn learn(
+        &mut self,
+        fallback: bool,
+        routes: Vec<(RouteSpec, R)>,
+        is_used: impl Fn(TableId) -> bool,
+    ) -> Result<TableId, RouteError> {
+        let (routes, ready): (Vec<RouteSpec>, Vec<R>) = routes.into_iter().unzip();
+        if let Some(known) = self.known.iter_mut().find(|known| known.table.declares(fallback, &routes)) {
+            known.ready = ready;
+            return Ok(known.table.id());
+        }
+        let id = TableId(self.minted + 1);
+        let table = Table::new(id, fallback, routes)?;
+        self.minted = id.0;
+        self.known.retain(|known| is_used(known.table.id()) || Rc::strong_count(&known.holders) > 1);
+        self.known.push(Known { table, ready, holders: Rc::new(()) });
+        Ok(id)
+    }
+
+    /// Where a request goes by the routes of one table. `deadline`: that of routes which have none of their own.
+    pub fn find(&self, table: Option<TableId>, method: &str, path: &str, deadline: Option<Duration>) -> Found {
+        match table.and_then(|table| self.known(table)) {
+            Some(known) => known.table.find(method, path, deadline),
+            None => Found { destination: Destination::Unknown, parameters: Vec::new(), allow: None },
+        }
+    }
+
+    /// What a route has ready; `None` when its table is forgotten.
+    pub fn ready(&self, route: RouteId) -> Option<&R> {
+        self.known(route.table)?.ready.get(route.index as usize)
+    }
+
+    /// Keeps the table of this route until what it returns is dropped.
+    pub fn hold(&self, route: RouteId) -> Option<HeldRoute> {
+        Some(HeldRoute { id: route, _holder: Rc::clone(&self.known(route.table)?.holders) })
+    }
+
+    fn known(&self, table: TableId) -> Option<&Known<R>> {
+        self.known.iter().find(|known| known.table.id() == table)
+    }
+}
