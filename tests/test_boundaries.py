@@ -20,7 +20,7 @@ STRANGERS = ("http", "workers", "databases", "store", "admin", "status_view")
 # What they all may use: words for people, the clock, polling, limits.
 ALLOWED = {("status_view", "admin"): "the report that it reads again is the one that the admin endpoints write"}
 
-WORDS_OF_DATABASES = {"LeaseId", "QueryId"}
+WORDS_OF_DATABASES = {"Int8", "Isolation", "LeaseId", "Parameter", "QueryId", "Shape", "TransactionMode"}
 """Shared types that mean something to a program that has databases and is not Parkade."""
 
 PYTHON_ORDER = [

@@ -8,6 +8,7 @@
 //! | what has a name | `id` |
 //! | channels, and positions in them | `channel`, `cursor` |
 //! | what a parked request waits for, and what happens then | `wait` |
+//! | what a statement is given, and how its rows are wanted | `query` |
 //! | how requests end | `ending` |
 //! | jobs, and the bounds of their queues | `job`, `queue` |
 //! | what a worker is for | `worker` |
@@ -19,6 +20,7 @@ mod ending;
 mod id;
 mod job;
 pub mod limits;
+mod query;
 mod queue;
 mod wait;
 mod worker;
@@ -28,6 +30,7 @@ pub use cursor::{Cursor, CursorError};
 pub use ending::{Ending, Reason, Refusal};
 pub use id::{BadJobId, DatabaseId, JobId, LeaseId, MessageId, QueryId, QueueId, RequestId, TableId, WorkerId};
 pub use job::{Asker, ClaimedJob, DeclaredJobs, Failure, JobPolicy, Standing, StoreFault, Verdict};
+pub use query::{Int8, Isolation, Parameter, Shape, TransactionMode};
 pub use queue::{Allowance, QueueBounds, Rate};
 pub use wait::{Errand, QueryWait, QueryWork, SharedKey, Sharing, Then, Wait};
 pub use worker::Role;

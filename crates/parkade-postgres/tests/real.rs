@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Poll};
 use parkade_postgres::{Database, Event, Options, Settings};
-use parkade_sql::{End, FailureKind, Form, Int8, LeaseId, Mode, Parameter, Query, QueryId, Shape, Work};
+use parkade_sql::{End, FailureKind, Form, Int8, LeaseId, Parameter, Query, QueryId, Shape, TransactionMode, Work};
 
 struct Client {
     poll: Poll,
@@ -143,7 +143,7 @@ fn statements_give_rows_or_say_why_not() {
 fn transactions_hold_and_end() {
     let mut client = Client::new();
     let lease = LeaseId(1);
-    let begin = client.submit(Work::Begin { lease, mode: Mode { isolation: None, is_read_only: true } });
+    let begin = client.submit(Work::Begin { lease, mode: TransactionMode { isolation: None, is_read_only: true } });
     assert!(matches!(client.end_of(begin).0, End::Completed(_)));
     let within = client.submit(Work::Within { lease, query: statement("select 1 a", vec![]) });
     assert_eq!(client.end_of(within).1, r#"[{"a":1}]"#);

@@ -16,7 +16,7 @@ mod status;
 
 pub use event::{Column, End, Event, Summary};
 pub use failure::{Certainty, Failure, FailureKind};
-pub use parkade_model::{LeaseId, QueryId};
-pub use query::{Form, Int8, Isolation, Mode, Parameter, Query, Shape, Work};
+pub use parkade_model::{Int8, Isolation, LeaseId, Parameter, QueryId, Shape, TransactionMode};
+pub use query::{Form, Query, Work};
 pub use rows::{Columns, RowWriter};
 pub use status::{Counts, Reach, SlotState, SlotStatus, Status};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use parkade_model::LeaseId;
+use parkade_model::{Int8, LeaseId, Parameter, Shape, TransactionMode};
 
 /// A statement with what it is given, and how its rows are wanted.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,37 +22,6 @@ pub struct Form {
     pub bytes_max: Option<usize>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Shape {
-    /// `[{…}, {…}]`
-    Rows,
-    /// `{…}`, or `null` when there is none; a second row is [`FailureKind::NotOne`](crate::FailureKind::NotOne).
-    One,
-    /// The first column of the only row, or `null`; a second row as above.
-    Value,
-}
-
-/// How 64-bit integers are written. JavaScript reads numbers over 2^53 wrongly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Int8 {
-    Number,
-    Text,
-}
-
-/// A value for a placeholder. A database that has no such type says so with [`FailureKind::Unsupported`](crate::FailureKind::Unsupported).
-#[derive(Debug, Clone, PartialEq)]
-pub enum Parameter {
-    Null,
-    Bool(bool),
-    Int(i64),
-    Float(f64),
-    Text(Box<str>),
-    Blob(Box<[u8]>),
-    Array(Vec<Parameter>),
-    /// A JSON document, as text.
-    Json(Box<str>),
-}
-
 /// What a [`QueryId`] stands for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Work {
@@ -61,7 +30,7 @@ pub enum Work {
     /// Takes a connection and begins a transaction on it.
     Begin {
         lease: LeaseId,
-        mode: Mode,
+        mode: TransactionMode,
     },
     /// One statement in that transaction.
     Within {
@@ -75,18 +44,4 @@ pub enum Work {
     Rollback {
         lease: LeaseId,
     },
-}
-
-/// What kind of transaction. `None`: the database's default.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Mode {
-    pub isolation: Option<Isolation>,
-    pub is_read_only: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Isolation {
-    ReadCommitted,
-    RepeatableRead,
-    Serializable,
 }

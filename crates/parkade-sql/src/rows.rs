@@ -8,7 +8,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use crate::event::{Column, Summary};
 use crate::failure::{Failure, FailureKind};
 use crate::json;
-use crate::query::{Form, Shape};
+use crate::query::Form;
+use parkade_model::Shape;
 
 /// The columns of a statement: made once, used for every time it runs.
 #[derive(Debug)]
@@ -169,7 +170,7 @@ impl RowWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::Int8;
+    use parkade_model::Int8;
 
     fn columns(names: &[&str]) -> Columns {
         Columns::new(names.iter().map(|name| Column { name: (*name).into(), kind: "int4".into() }).collect())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
-use parkade_sql::{Certainty, End, Failure, FailureKind, Mode, Query, Reach, SlotState, Summary, Work};
+use parkade_sql::{Certainty, End, Failure, FailureKind, Query, Reach, SlotState, Summary, TransactionMode, Work};
 use rusqlite::Connection;
 
 use crate::board::{Cancelled, Item, Lane, Shared, Task};
@@ -23,7 +23,7 @@ pub fn run(shared: &Shared, index: usize) {
         slot.introduce(std::thread::current());
         (slot.lane, Arc::clone(&slot.stop))
     });
-    let mut thread = Thread { seat, lane, stop, connection: None, mode: Mode::default() };
+    let mut thread = Thread { seat, lane, stop, connection: None, mode: TransactionMode::default() };
     loop {
         match shared.next(index) {
             Task::Work(item) => thread.serve(item),
@@ -48,7 +48,7 @@ struct Thread<'a> {
     stop: Arc<AtomicBool>,
     connection: Option<Connection>,
     /// Of the transaction that it holds.
-    mode: Mode,
+    mode: TransactionMode,
 }
 
 type Done = Result<(Bytes, Summary), Stop>;
@@ -95,7 +95,7 @@ impl Thread<'_> {
         }
     }
 
-    fn begin(&mut self, mode: Mode) {
+    fn begin(&mut self, mode: TransactionMode) {
         self.mode = mode;
         let begun =
             self.seat.start(|| self.connection().map_or(Ok(()), |connection| transaction::begin(connection, mode)));

@@ -1,13 +1,13 @@
 //! A transaction's own statements. They are never cached: an application's text could come by the same name.
 
 use bytes::Bytes;
-use parkade_sql::{Failure, FailureKind, Mode, Summary};
+use parkade_sql::{Failure, FailureKind, Summary, TransactionMode};
 use rusqlite::Connection;
 
 use crate::failures::Stop;
 
 /// Takes the lock at once where it may write: a transaction that finds it taken later could only give up.
-pub fn begin(connection: &Connection, mode: Mode) -> Result<(), Stop> {
+pub fn begin(connection: &Connection, mode: TransactionMode) -> Result<(), Stop> {
     let text = if mode.is_read_only { "BEGIN" } else { "BEGIN IMMEDIATE" };
     Ok(connection.execute_batch(text)?)
 }

@@ -31,6 +31,6 @@ pub use framing::{RawFrame, next_raw};
 pub use job::{EnqueueOptions, Enqueued, Run};
 pub use kind::{Kind, Place};
 pub use outcome::{Columns, Effect, Outcome};
-pub use query::{Begin, Isolation, Parameter, Query, QueryOptions, Shape};
+pub use query::{Begin, Query, QueryOptions};
 pub use streams::{Opener, Outbound, Progress, Stream, absent};
 pub use wait::{CallKind, Then, Wait};

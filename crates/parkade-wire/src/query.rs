@@ -4,29 +4,16 @@
 
 use std::sync::Arc;
 
+use parkade_model::{Int8, Parameter, Shape, TransactionMode};
+
 /// One statement, checked as far as that can be done without a database.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Query {
     /// 1 to 262,144 bytes, none of them NUL. Shared: a route's query is copied for each of its requests.
     pub text: Arc<str>,
+    /// Arrays are nested at most `ARRAY_DEPTH_MAX` deep.
     pub parameters: Vec<Parameter>,
     pub options: QueryOptions,
-}
-
-/// A value for a placeholder.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Parameter {
-    Null,
-    Bool(bool),
-    Int(i64),
-    /// Any float, also one that is no number.
-    Float(f64),
-    Text(Box<str>),
-    Blob(Box<[u8]>),
-    /// At most `ARRAY_DEPTH_MAX` in one another.
-    Array(Vec<Parameter>),
-    /// A JSON document. Nobody has looked whether it is one.
-    Json(Box<str>),
 }
 
 /// How a query is carried out, and how its rows are wanted.
@@ -37,8 +24,7 @@ pub struct QueryOptions {
     pub shape: Shape,
     /// Seconds; 0 is none, `None` that of the request's route.
     pub deadline: Option<f64>,
-    /// 64-bit integers become strings.
-    pub int8_is_text: bool,
+    pub int8: Int8,
     /// The key under which several requests have one execution. Never with `within`.
     pub shared: Option<Box<str>>,
     /// Seconds that the rows are kept for others with the key; 0 without one.
@@ -47,67 +33,14 @@ pub struct QueryOptions {
     pub within: bool,
 }
 
-/// The JSON text that is wanted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Shape {
-    /// An array of objects.
-    #[default]
-    Rows,
-    /// An object or `null`.
-    One,
-    /// The first column of the only row, or `null`.
-    Value,
-}
-
 /// The transaction that a request begins.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Begin {
     /// `None`: the one called `default`.
     pub database: Option<Box<str>>,
-    /// `None`: the database's default.
-    pub isolation: Option<Isolation>,
-    pub is_read_only: bool,
+    pub mode: TransactionMode,
     /// Seconds; 0 is none, `None` that of the request's route.
     pub deadline: Option<f64>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Isolation {
-    ReadCommitted,
-    RepeatableRead,
-    Serializable,
-}
-
-impl Shape {
-    pub(crate) fn of(word: &str) -> Option<Self> {
-        [Self::Rows, Self::One, Self::Value].into_iter().find(|shape| shape.word() == word)
-    }
-
-    /// The word on the wire.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Rows => "rows",
-            Self::One => "one",
-            Self::Value => "value",
-        }
-    }
-}
-
-impl Isolation {
-    pub(crate) fn of(word: &str) -> Option<Self> {
-        [Self::ReadCommitted, Self::RepeatableRead, Self::Serializable].into_iter().find(|level| level.word() == word)
-    }
-
-    /// The words on the wire.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::ReadCommitted => "read committed",
-            Self::RepeatableRead => "repeatable read",
-            Self::Serializable => "serializable",
-        }
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 mod support;
 
 use bytes::BytesMut;
-use parkade_wire::{Columns, Effect, FromCore, FromWorker, Outcome, Parameter, Then, Wait, encode, limits};
+use parkade_model::Parameter;
+use parkade_wire::{Columns, Effect, FromCore, FromWorker, Outcome, Then, Wait, encode, limits};
 use support::{bytes_of, whole};
 
 /// `PARK` on stream 1 with this wait, as in a vector, and `["await"]`.

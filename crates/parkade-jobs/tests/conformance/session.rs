@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use mio::{Events, Poll};
 use parkade_jobs::postgres::Settings as Address;
 use parkade_postgres::{Database, Event};
-use parkade_sql::{End, Form, Int8, LeaseId, Mode, Query, QueryId, Shape, Work};
+use parkade_sql::{End, Form, Int8, LeaseId, Query, QueryId, Shape, TransactionMode, Work};
 
 /// Nothing is waited for longer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -42,7 +42,7 @@ impl Session {
 
     /// The same in a transaction that stays open.
     pub fn begin(&mut self, text: &str) -> String {
-        self.work(Work::Begin { lease: LEASE, mode: Mode::default() });
+        self.work(Work::Begin { lease: LEASE, mode: TransactionMode::default() });
         self.work(Work::Within { lease: LEASE, query: query(text) })
     }
 

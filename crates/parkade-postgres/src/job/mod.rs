@@ -6,7 +6,7 @@ mod hearing;
 mod stages;
 
 use bytes::Bytes;
-use parkade_sql::{Certainty, Failure, FailureKind, Isolation, Mode, Query, QueryId, Summary, Work};
+use parkade_sql::{Certainty, Failure, FailureKind, Isolation, Query, QueryId, Summary, TransactionMode, Work};
 use std::sync::Arc;
 
 use crate::limits::PIECE_BYTES_MIN;
@@ -143,7 +143,7 @@ fn rolled_back() -> ServerError {
     }
 }
 
-fn begin_text(mode: Mode) -> String {
+fn begin_text(mode: TransactionMode) -> String {
     let isolation = match mode.isolation {
         None => "",
         Some(Isolation::ReadCommitted) => " ISOLATION LEVEL READ COMMITTED",

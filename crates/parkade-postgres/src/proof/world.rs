@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
-use parkade_sql::{End, Form, Int8, LeaseId, Mode, Query, QueryId, Shape, Work};
+use parkade_sql::{End, Form, Int8, LeaseId, Query, QueryId, Shape, TransactionMode, Work};
 
 use super::link::{Link, Packet};
 use super::pooler::Pooler;
@@ -144,7 +144,7 @@ impl World {
 
     pub fn begin(&mut self) -> (LeaseId, QueryId) {
         let lease = LeaseId(self.queries + 1);
-        let query = self.submit_work(|_| Work::Begin { lease, mode: Mode::default() });
+        let query = self.submit_work(|_| Work::Begin { lease, mode: TransactionMode::default() });
         self.leases.insert(lease, vec![query]);
         (lease, query)
     }

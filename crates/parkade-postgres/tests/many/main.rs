@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Poll};
 use parkade_postgres::{Database, Event, Options, Settings};
-use parkade_sql::{End, Form, Int8, LeaseId, Mode, Query, QueryId, Shape, Work};
+use parkade_sql::{End, Form, Int8, LeaseId, Query, QueryId, Shape, TransactionMode, Work};
 
 const SLOTS: usize = 60;
 /// Long enough for a statement to be prepared and begun.
@@ -132,7 +132,7 @@ fn open(url: &str, count: u64) {
     let mut client = Client::new(url);
     let lease = LeaseId(1);
     let who = || Work::Within { lease, query: statement("select pg_backend_pid() as pid") };
-    let begin = client.submit(Work::Begin { lease, mode: Mode::default() });
+    let begin = client.submit(Work::Begin { lease, mode: TransactionMode::default() });
     assert!(matches!(client.end_of(begin).0, End::Completed(_)));
     let query = client.submit(who());
     let process = client.end_of(query).1;

@@ -7,7 +7,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use parkade_sql::{
-    End, Event, FailureKind, Form, Int8, LeaseId, Mode, Parameter, Query, QueryId, Shape, SlotState, Summary, Work,
+    End, Event, FailureKind, Form, Int8, LeaseId, Parameter, Query, QueryId, Shape, SlotState, Summary,
+    TransactionMode, Work,
 };
 
 use crate::{Database, Options};
@@ -101,7 +102,7 @@ impl Owner {
 
     pub fn begin(&mut self, is_read_only: bool) -> (LeaseId, QueryId) {
         let lease = LeaseId(self.next + 1);
-        (lease, self.submit(Work::Begin { lease, mode: Mode { isolation: None, is_read_only } }))
+        (lease, self.submit(Work::Begin { lease, mode: TransactionMode { isolation: None, is_read_only } }))
     }
 
     pub fn within(&mut self, lease: LeaseId, text: &str) -> Answer {

@@ -3,8 +3,9 @@
 use super::read::{Reader, Value};
 use crate::error::Fault;
 use crate::limits::{ARRAY_DEPTH_MAX, PARAMETERS_COUNT_MAX, SHARED_KEY_BYTES_MAX, STATEMENT_BYTES_MAX};
-use crate::query::{Begin, Isolation, Parameter, Query, QueryOptions, Shape};
+use crate::query::{Begin, Query, QueryOptions};
 use crate::wait::Wait;
+use parkade_model::{Int8, Isolation, Parameter, Shape};
 
 /// `["query", text, parameters, options]`
 pub(super) fn query(reader: &mut Reader) -> Result<Wait, Fault> {
@@ -24,8 +25,8 @@ pub(super) fn begin(reader: &mut Reader) -> Result<Wait, Fault> {
         reader.map(|reader, key| {
             match key {
                 "database" => begin.database = Some(database(reader)?),
-                "isolation" => begin.isolation = reader.optional(isolation)?,
-                "read_only" => begin.is_read_only = reader.boolean("read_only is a boolean")?,
+                "isolation" => begin.mode.isolation = reader.optional(isolation)?,
+                "read_only" => begin.mode.is_read_only = reader.boolean("read_only is a boolean")?,
                 "deadline" => begin.deadline = reader.optional(Reader::seconds)?,
                 _ => return Ok(false),
             }
@@ -105,7 +106,7 @@ fn query_options(reader: &mut Reader) -> Result<QueryOptions, Fault> {
             "database" => options.database = Some(database(reader)?),
             "shape" => options.shape = shape(reader)?,
             "deadline" => options.deadline = reader.optional(Reader::seconds)?,
-            "int8" => options.int8_is_text = int8_is_text(reader)?,
+            "int8" => options.int8 = int8(reader)?,
             "shared" => options.shared = reader.optional(key_of_shared)?,
             "ttl" => options.ttl = reader.seconds()?,
             "within" => options.within = reader.boolean("within is a boolean")?,
@@ -128,12 +129,8 @@ fn shape(reader: &mut Reader) -> Result<Shape, Fault> {
     Shape::of(reader.text("shape is text")?).ok_or(Fault::payload("shape is rows, one or value"))
 }
 
-fn int8_is_text(reader: &mut Reader) -> Result<bool, Fault> {
-    match reader.text("int8 is text")? {
-        "number" => Ok(false),
-        "string" => Ok(true),
-        _ => Err(Fault::payload("int8 is number or string")),
-    }
+fn int8(reader: &mut Reader) -> Result<Int8, Fault> {
+    Int8::of(reader.text("int8 is text")?).ok_or(Fault::payload("int8 is number or string"))
 }
 
 fn key_of_shared(reader: &mut Reader) -> Result<Box<str>, Fault> {

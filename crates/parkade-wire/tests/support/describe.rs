@@ -1,8 +1,9 @@
 //! A typed frame as a vector writes it, in one form: bytes for *bytes or text*, every default filled in.
 
+use parkade_model::{Int8, Isolation, Parameter, Shape};
 use parkade_wire::{
-    Application, Begin, CallKind, FromCore, FromWorker, Headers, Outcome, Parameter, Query, Request, Response, Route,
-    RouteKind, Shape, Then, Wait,
+    Application, Begin, CallKind, FromCore, FromWorker, Headers, Outcome, Query, Request, Response, Route, RouteKind,
+    Then, Wait,
 };
 use serde_json::{Value, json};
 
@@ -167,7 +168,7 @@ fn query(query: &Query) -> Value {
         ("database", json!(options.database)),
         ("shape", other(options.shape != Shape::Rows, json!(options.shape.word()))),
         ("deadline", json!(options.deadline)),
-        ("int8", other(options.int8_is_text, json!("string"))),
+        ("int8", other(options.int8 != Int8::Number, json!(options.int8.word()))),
         ("shared", json!(options.shared)),
         ("ttl", other(options.ttl > 0.0, json!(options.ttl))),
         ("within", other(options.within, json!(true))),
@@ -191,8 +192,8 @@ fn parameter(parameter: &Parameter) -> Value {
 fn begin(begin: &Begin) -> Value {
     let options = map(&[
         ("database", json!(begin.database)),
-        ("isolation", json!(begin.isolation.map(parkade_wire::Isolation::word))),
-        ("read_only", if begin.is_read_only { json!(true) } else { Value::Null }),
+        ("isolation", json!(begin.mode.isolation.map(Isolation::word))),
+        ("read_only", if begin.mode.is_read_only { json!(true) } else { Value::Null }),
         ("deadline", json!(begin.deadline)),
     ]);
     json!(["begin", options])

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use parkade_core::{Event, QueryId, Reason, Refusal, RequestId};
-use parkade_sql::{End, Shape};
+use parkade_model::Shape;
+use parkade_sql::End;
 use parkade_wire::limits::INLINE_BODY_BYTES_MAX;
 use parkade_wire::{Effect as QueryEffect, Outcome as WireOutcome};
 

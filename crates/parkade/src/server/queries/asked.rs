@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parkade_core::{DatabaseId, LeaseId, QueryWait, QueryWork, Sharing, Wait};
-use parkade_sql::{Form, Int8, Isolation, Mode, Parameter, Query, Shape, Work};
-use parkade_wire::{
-    Begin as WireBegin, Isolation as WireIsolation, Parameter as WireParameter, Query as WireQuery, Shape as WireShape,
-};
+use parkade_model::TransactionMode;
+use parkade_sql::{Form, Query, Work};
+use parkade_wire::{Begin as WireBegin, Query as WireQuery};
 
 use super::super::seconds::duration;
 use super::shared_key::shared_key;
@@ -17,7 +16,7 @@ use super::shared_key::shared_key;
 pub enum Asked {
     /// A statement, alone or in the request's transaction. Its rows are bounded when it begins: only then it is known who needs them whole.
     Statement(Box<Query>),
-    Begin(Mode),
+    Begin(TransactionMode),
     /// The transaction is to end; how, the core knows.
     End,
     /// Of a database that there is not: what to do about it.
@@ -40,12 +39,8 @@ pub fn query(told: WireQuery, names: &impl Names) -> (Wait, Asked) {
         Ok(database) => database,
         Err(why) => return nowhere(why),
     };
-    let form = Form {
-        shape: shape(options.shape),
-        int8: if options.int8_is_text { Int8::Text } else { Int8::Number },
-        bytes_max: None,
-    };
-    let query = Query { text: told.text, parameters: told.parameters.into_iter().map(parameter).collect(), form };
+    let form = Form { shape: options.shape, int8: options.int8, bytes_max: None };
+    let query = Query { text: told.text, parameters: told.parameters, form };
     let shared =
         options.shared.map(|key| Sharing { key: shared_key(database, &key, &query), ttl: duration(options.ttl) });
     let work = if options.within { QueryWork::Within } else { QueryWork::Alone };
@@ -59,14 +54,8 @@ pub fn begin(told: &WireBegin, names: &impl Names) -> (Wait, Asked) {
         Ok(database) => database,
         Err(why) => return nowhere(why),
     };
-    let isolation = told.isolation.map(|isolation| match isolation {
-        WireIsolation::ReadCommitted => Isolation::ReadCommitted,
-        WireIsolation::RepeatableRead => Isolation::RepeatableRead,
-        WireIsolation::Serializable => Isolation::Serializable,
-    });
-    let mode = Mode { isolation, is_read_only: told.is_read_only };
     let deadline = told.deadline.map(duration);
-    (Wait::Query(QueryWait { database, deadline, work: QueryWork::Begin, shared: None }), Asked::Begin(mode))
+    (Wait::Query(QueryWait { database, deadline, work: QueryWork::Begin, shared: None }), Asked::Begin(told.mode))
 }
 
 /// The request's transaction ends. The core knows which, and that it has no deadline: what is being committed is not cancelled.
@@ -115,25 +104,4 @@ fn find(name: Option<&str>, names: &impl Names) -> Result<DatabaseId, String> {
     names
         .find(name)
         .ok_or_else(|| format!("there is no database {name:?}: give one with --database {name}=postgres://…"))
-}
-
-fn shape(shape: WireShape) -> Shape {
-    match shape {
-        WireShape::Rows => Shape::Rows,
-        WireShape::One => Shape::One,
-        WireShape::Value => Shape::Value,
-    }
-}
-
-fn parameter(told: WireParameter) -> Parameter {
-    match told {
-        WireParameter::Null => Parameter::Null,
-        WireParameter::Bool(value) => Parameter::Bool(value),
-        WireParameter::Int(value) => Parameter::Int(value),
-        WireParameter::Float(value) => Parameter::Float(value),
-        WireParameter::Text(value) => Parameter::Text(value),
-        WireParameter::Blob(value) => Parameter::Blob(value),
-        WireParameter::Array(values) => Parameter::Array(values.into_iter().map(parameter).collect()),
-        WireParameter::Json(value) => Parameter::Json(value),
-    }
 }

@@ -77,7 +77,7 @@ impl Server {
     /// Told with what the databases say next: the core is in the middle of something.
     fn fail_at_once(&mut self, query: QueryId, database: DatabaseId, why: Box<str>) {
         let sink = Sink::Collected(Vec::new());
-        self.queries.begin(query, Running::new("".into(), parkade_sql::Shape::Rows, database, sink, self.now));
+        self.queries.begin(query, Running::new("".into(), parkade_model::Shape::Rows, database, sink, self.now));
         let end = End::Failed(parkade_sql::Failure::new(FailureKind::NoDatabase, why));
         self.reported.push(DatabaseEvent::Query(parkade_sql::Event::Ended { query, end }));
     }
@@ -143,9 +143,9 @@ impl Server {
     }
 }
 
-fn told_shape(work: &parkade_sql::Work) -> parkade_sql::Shape {
+fn told_shape(work: &parkade_sql::Work) -> parkade_model::Shape {
     match work {
         parkade_sql::Work::Alone(query) | parkade_sql::Work::Within { query, .. } => query.form.shape,
-        _ => parkade_sql::Shape::Rows,
+        _ => parkade_model::Shape::Rows,
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use parkade_core::{DatabaseId, Moment, QueryId, RequestId};
-use parkade_sql::{Certainty, End, Failure, FailureKind, Shape};
+use parkade_model::Shape;
+use parkade_sql::{Certainty, End, Failure, FailureKind};
 use parkade_wire::Columns;
 
 use crate::admin::report::QueryTimes;

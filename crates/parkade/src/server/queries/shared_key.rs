@@ -5,7 +5,8 @@
 //! questions with one SHA-256, and no two are written alike: each value says its type, and its length where that differs.
 
 use parkade_core::{DatabaseId, SharedKey};
-use parkade_sql::{Form, Int8, Parameter, Query, Shape};
+use parkade_model::{Int8, Parameter, Shape};
+use parkade_sql::{Form, Query};
 use sha2::{Digest, Sha256};
 
 /// The key of a question to a database.
