@@ -7,7 +7,7 @@ use crate::channels::Channels;
 use crate::config::Config;
 use crate::effect::{Effect, Outcome};
 use crate::event::Event;
-use crate::jobs::Jobs;
+use crate::jobs::{Jobs, Recurring, RecurringEffect};
 use crate::life::lives::Lives;
 use crate::life::machine::Happening;
 use crate::life::{Bell, State};
@@ -103,7 +103,8 @@ impl Core {
     /// When [`Event::Tick`] must come at the latest.
     #[must_use]
     pub fn next_due(&self) -> Option<Moment> {
-        let dues = [self.timers.next_due(), self.channels.sweep_due(), self.staff.due];
+        let recurring = self.jobs.recurring.next_due().filter(|_| self.staff.is_open());
+        let dues = [self.timers.next_due(), self.channels.sweep_due(), self.staff.due, recurring];
         dues.into_iter().flatten().min()
     }
 
@@ -222,6 +223,7 @@ impl Core {
                 self.jobs.queues.configure(&queues);
                 self.jobs.pull.hint();
             }
+            Event::Recurring(event) => self.recur(|recurring, now, effects| recurring.handle(now, event, effects)),
             Event::JobEnqueued { worker, request } => self.job_enqueued(worker, request),
             Event::JobStored { request, fault } => self.job_stored(request, fault),
             Event::JobReturned { worker, request } => self.frame(worker, request, Happening::JobReturned),
@@ -256,7 +258,17 @@ impl Core {
                 Bell::QueriesOver => self.end_queries(),
             }
         }
+        self.recur(Recurring::look);
         self.staff.attention |= self.staff.due.is_some_and(|due| due <= self.now);
+    }
+
+    /// A server that stops enqueues nothing by itself.
+    fn recur(&mut self, happens: impl FnOnce(&mut Recurring, Moment, &mut Vec<RecurringEffect>)) {
+        if self.staff.is_open() {
+            let mut effects = Vec::new();
+            happens(&mut self.jobs.recurring, self.now, &mut effects);
+            self.effects.extend(effects.into_iter().map(Effect::Recurring));
+        }
     }
 
     /// One effect for all coroutines of a worker that go on with the same outcome.

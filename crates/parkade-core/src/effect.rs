@@ -1,5 +1,6 @@
 //! What the core asks to be done. Whoever carries it out decides nothing.
 
+use crate::jobs::RecurringEffect;
 use crate::routes::RouteId;
 use parkade_model::{
     Allowance, Asker, Cursor, DatabaseId, Ending, JobId, LeaseId, MessageId, QueryId, QueryWork, QueueId, Reason,
@@ -183,6 +184,8 @@ pub enum Effect {
         count: u32,
         limited: Vec<Allowance<QueueId>>,
     },
+    /// For jobs that recur.
+    Recurring(RecurringEffect),
     /// Open a stream on which this run of a job is made.
     RunJob {
         request: RequestId,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::jobs::RecurringEvent;
 use crate::routes::{Destination, RouteId};
 use parkade_model::{
     ChannelName, ClaimedJob, DeclaredJobs, HistoryLimits, JobId, MessageId, QueryId, QueueBounds, RequestId, Standing,
@@ -71,6 +72,8 @@ pub enum Event {
     JobsNotClaimed,
     /// What bounds queues from now on: those that are not named have no bounds.
     QueuesConfigured { queues: Vec<QueueBounds> },
+    /// Of jobs that recur.
+    Recurring(RecurringEvent),
     /// `ENQUEUE`: the request's answer waits until the store has the job.
     JobEnqueued { worker: WorkerId, request: RequestId },
     /// The store has it, or cannot.

@@ -82,6 +82,12 @@ pub const JOB_RETRY_MAX: Duration = Duration::from_secs(600);
 pub const JOB_RESCUES_MAX: u32 = 10;
 /// The store did not answer a claim: so long until the next.
 pub const CLAIM_PAUSE: Duration = Duration::from_secs(1);
+/// The store did not say up to which times recurring jobs have been enqueued: so long until it is asked again.
+pub const SCHEDULES_PAUSE: Duration = Duration::from_secs(1);
+/// The wall clock may be put forward or back: the timetable of a recurring job is read at least this often.
+pub const RECURRING_LOOK_MAX: Duration = Duration::from_secs(30);
+/// A time of a recurring job that is less late is on time: a server that restarts has not missed it.
+pub const RECURRING_ON_TIME: Duration = Duration::from_secs(60);
 
 /// A request past its deadline is answered; so long its worker has to come back. Then: it is killed.
 pub const KILL_GRACE: Duration = Duration::from_secs(1);

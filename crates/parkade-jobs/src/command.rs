@@ -1,7 +1,7 @@
 //! What a store is asked, and what it answers.
 
-use crate::job::{Claimed, Counts, Ended, Job, NewJob, Schedule, State, Verdict, Wall};
-use parkade_model::{Allowance, JobId};
+use crate::job::{Claimed, Counts, Ended, Job, NewJob, Schedule, State, Verdict};
+use parkade_model::{Allowance, JobId, Wall};
 
 /// Whose answer it is. Minted by the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,11 +1,7 @@
 //! What a job is, and where it is.
 
 use bytes::Bytes;
-use parkade_model::JobId;
-
-/// Milliseconds since 1970-01-01 UTC. Jobs outlive the process, and so what their times are counted from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Wall(pub i64);
+use parkade_model::{JobId, Wall};
 
 /// A job as it is enqueued.
 #[derive(Debug, Clone, PartialEq, Eq)]

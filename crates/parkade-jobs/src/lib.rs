@@ -8,7 +8,7 @@
 //! | what a store is asked, and what it answers | `command` |
 //! | jobs in a file, for one core | [`sqlite`] |
 //! | jobs in a database, for several servers | [`postgres`] |
-//! | when recurring jobs are due | [`schedule`] |
+//! | the times of recurring jobs | [`schedule`] |
 
 mod command;
 mod job;
@@ -17,9 +17,9 @@ pub mod schedule;
 pub mod sqlite;
 
 pub use command::{Command, Fault, Filter, Reply, Tag};
-pub use job::{Claimed, Counts, Ended, Ending, Job, NewJob, Schedule, State, Verdict, Wall};
+pub use job::{Claimed, Counts, Ended, Ending, Job, NewJob, Schedule, State, Verdict};
 
-pub use parkade_model::{Allowance, BadJobId, JobId, Rate};
+pub use parkade_model::{Allowance, BadJobId, JobId, Rate, Wall};
 pub use postgres::PostgresStore;
-pub use schedule::{BadTimetable, Due, Missed, Timetable};
+pub use schedule::{BadTimetable, Timetable};
 pub use sqlite::SqliteStore;

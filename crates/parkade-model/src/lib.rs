@@ -12,6 +12,7 @@
 //! | how requests end | `ending` |
 //! | jobs, and the bounds of their queues | `job`, `queue` |
 //! | what a worker is for | `worker` |
+//! | times that people and calendars know | `wall` |
 //! | bounds of what is checked here | `limits` |
 
 mod channel;
@@ -23,6 +24,7 @@ pub mod limits;
 mod query;
 mod queue;
 mod wait;
+mod wall;
 mod worker;
 
 pub use channel::{ChannelName, ChannelNameError, HistoryLimits};
@@ -33,4 +35,5 @@ pub use job::{Asker, ClaimedJob, DeclaredJobs, Failure, JobPolicy, Standing, Sto
 pub use query::{Int8, Isolation, Parameter, Shape, TransactionMode};
 pub use queue::{Allowance, QueueBounds, Rate};
 pub use wait::{Errand, QueryWait, QueryWork, SharedKey, Sharing, Then, Wait};
+pub use wall::Wall;
 pub use worker::Role;

@@ -5,6 +5,7 @@
 
 mod pull;
 mod queues;
+mod recurring;
 mod verdict;
 mod visitors;
 mod watchers;
@@ -16,6 +17,8 @@ use crate::structures::holds::Holds;
 use parkade_model::{JobId, QueueId, RequestId, StoreFault};
 pub(crate) use pull::Pull;
 pub(crate) use queues::Queues;
+pub(crate) use recurring::Recurring;
+pub use recurring::{Missed, RecurringEffect, RecurringEvent, RecurringJob};
 pub(crate) use verdict::Fate;
 use visitors::Visitors;
 pub(crate) use watchers::{Asked, Wants, Watchers};
@@ -49,6 +52,7 @@ pub(crate) struct Jobs {
     pub(crate) resuming: Queue,
     pub(crate) pull: Pull,
     pub(crate) queues: Queues,
+    pub(crate) recurring: Recurring,
     pub(crate) unstored: HashMap<RequestId, Unstored>,
     pub(crate) watchers: Watchers,
     pub(crate) visitors: Visitors,

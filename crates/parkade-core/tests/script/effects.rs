@@ -79,6 +79,7 @@ impl Script {
             | Effect::LookUpJob { .. }
             | Effect::AnswerJob { .. }
             | Effect::DropJobResult { .. } => self.written_of_jobs(effect),
+            Effect::Recurring(effect) => format!("{effect:?}"),
             Effect::DropMessage { message } => format!("drop:m{}", message.0),
             Effect::Reloaded { outcome } => format!("reloaded:{outcome:?}"),
             Effect::StopAccepting => "stop_accepting".into(),

@@ -17,6 +17,7 @@ impl World {
         self.core.begin(self.now, &mut effects);
         self.follow(&effects);
         self.queue_bounds();
+        self.recurring_jobs();
         self.tell(Event::JobsReady { after: None });
     }
 

@@ -17,6 +17,7 @@ mod process;
 mod promises;
 mod queries;
 mod query_promises;
+mod recurring;
 mod runs;
 mod settings;
 mod store;
@@ -80,7 +81,8 @@ fn run(seed: u64, traced: bool) -> Result<BTreeSet<String>, usize> {
 /// What cores counted at least once, and what the model saw.
 fn occurred(world: &World) -> BTreeSet<String> {
     let seen = world.model.seen.iter().map(|seen| (*seen).to_owned());
-    world.counted.iter().cloned().chain(counted(&world.core)).chain(seen).collect()
+    let lost = world.model.jobs.store.has_lost_an_answer.then(|| "answer lost".to_owned());
+    world.counted.iter().cloned().chain(lost).chain(counted(&world.core)).chain(seen).collect()
 }
 
 fn counted(core: &Core) -> BTreeSet<String> {
@@ -102,7 +104,7 @@ fn counted(core: &Core) -> BTreeSet<String> {
 }
 
 /// A simulation that never gets somewhere proves nothing about it.
-const EXPECTED: [&str; 86] = [
+const EXPECTED: [&str; 96] = [
     "NotFound",
     "ApplicationFailed",
     "BadAnswer",
@@ -189,4 +191,14 @@ const EXPECTED: [&str; 86] = [
     "StoreUnavailable",
     "jobs not claimed",
     "looked up again after a reload",
+    "time noted",
+    "time noted before",
+    "time refused",
+    "schedules not read",
+    "each missed time enqueued",
+    "missed time skipped",
+    "enqueued by another server",
+    "answer lost",
+    "clock put forward",
+    "clock put back",
 ];

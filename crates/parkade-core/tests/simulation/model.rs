@@ -11,6 +11,7 @@ use parkade_core::{
 use crate::jobs::{Enqueued, Jobs, Run};
 use crate::process::Process;
 use crate::queries::{Asked, Databases};
+use crate::recurring::Recurring;
 use crate::visits::Visit;
 
 #[derive(Debug, Default)]
@@ -23,6 +24,7 @@ pub struct Model {
     pub messages: BTreeSet<MessageId>,
     pub databases: Databases,
     pub jobs: Jobs,
+    pub recurring: Recurring,
     /// What occurred at least once.
     pub seen: BTreeSet<&'static str>,
     pub drains: bool,
@@ -249,6 +251,7 @@ impl Model {
             | Effect::LookUpJob { .. }
             | Effect::AnswerJob { .. }
             | Effect::DropJobResult { .. } => self.apply_of_jobs(effect),
+            Effect::Recurring(effect) => self.apply_of_recurring(effect),
             Effect::Forget { request, ending, .. } => self.forget(*request, *ending),
             Effect::Assign { request, worker, route } => self.assign(*request, *worker, route.map(|route| route.table)),
             Effect::Call { request, worker, outcome } => self.call(*request, *worker, *outcome),

@@ -10,6 +10,7 @@ use parkade_core::{
 
 use crate::model::{Place, Waiting};
 use crate::process::Phase;
+use crate::recurring::nothing_recurs_too_late;
 use crate::world::World;
 use crate::{hangs, job_promises, query_promises};
 
@@ -128,6 +129,7 @@ pub fn check(world: &mut World, before: &Before) {
     job_promises::check(world, &status);
     if world.ticked {
         nothing_is_overdue(world);
+        nothing_recurs_too_late(world);
     }
     if world.model.drains && world.model.requests.is_empty() {
         let left =

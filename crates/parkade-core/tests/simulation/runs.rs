@@ -12,7 +12,7 @@ use crate::model::{Place, Request, Waiting};
 use crate::process::{Process, Stream};
 use crate::queries::Asked;
 use crate::settings::is_guarded;
-use crate::store::{Claimed, Command, Reply, State};
+use crate::store::{Claimed, Command, JOBS_COUNT_MAX, Reply, State};
 use crate::world::World;
 
 impl World {
@@ -55,7 +55,7 @@ impl World {
 
     pub(crate) fn enqueues(&mut self, process: &Process, stream: Stream) {
         let (worker, id) = (process.id, stream.request);
-        let (now, is_full) = (self.now, self.model.jobs.store.jobs.len() > 150);
+        let (now, is_full) = (self.now, self.model.jobs.store.jobs.len() > JOBS_COUNT_MAX);
         if is_full {
             return;
         }
@@ -117,6 +117,8 @@ impl World {
                 }
             }
             Reply::Found { request, id, standing } => self.hears_found(request, id, standing),
+            Reply::Schedules(last) => self.hears_schedules(last),
+            Reply::Recurred { name, at, changed } => self.hears_recurred(name, at, changed),
         }
     }
 

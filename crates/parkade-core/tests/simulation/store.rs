@@ -3,7 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use parkade_core::{Allowance, JobId, JobPolicy, Moment, QueueId, Random, RequestId, Standing, StoreFault, Verdict};
+use parkade_core::{
+    Allowance, JobId, JobPolicy, Moment, QueueId, Random, RequestId, Standing, StoreFault, Verdict, Wall,
+};
+
+use crate::recurring::Schedule;
+
+/// More are not enqueued.
+pub const JOBS_COUNT_MAX: usize = 150;
 
 #[derive(Debug, Default)]
 pub struct Store {
@@ -17,6 +24,11 @@ pub struct Store {
     /// By an operator.
     pub dropped: BTreeSet<JobId>,
     pub minted: u128,
+    pub schedules: BTreeMap<Box<str>, Schedule>,
+    /// Of the store's clock, in milliseconds: it was put forward.
+    pub clock_ahead: i64,
+    /// A command was carried out whose answer is a refusal: its connection broke before that.
+    pub has_lost_an_answer: bool,
     /// From now on it fails only where that costs nothing but time.
     pub is_calm: bool,
 }
@@ -46,6 +58,8 @@ pub enum Command {
     Claim { count: u32, limited: Vec<Allowance<QueueId>> },
     End { id: JobId, attempt: u32, verdict: Verdict, now: Moment },
     Find { request: RequestId, id: JobId },
+    Schedules,
+    Recur { name: Box<str>, at: Wall, runs: bool },
 }
 
 #[derive(Debug)]
@@ -68,6 +82,14 @@ pub enum Reply {
         request: RequestId,
         id: JobId,
         standing: Option<Standing>,
+    },
+    /// `None`: it could not.
+    Schedules(Option<Vec<(Box<str>, Wall)>>),
+    /// `None`: it could not, or does not know.
+    Recurred {
+        name: Box<str>,
+        at: Wall,
+        changed: Option<bool>,
     },
 }
 
@@ -106,8 +128,37 @@ impl Store {
                 let standing = if fails { None } else { Some(self.standing(id)) };
                 Reply::Found { request, id, standing }
             }
+            Command::Schedules if fails => Reply::Schedules(None),
+            Command::Schedules => {
+                let all = self.schedules.iter().map(|(name, known)| (name.clone(), known.last));
+                Reply::Schedules(Some(all.collect()))
+            }
+            Command::Recur { name, at, .. } if fails && random.below(2) == 0 => {
+                Reply::Recurred { name, at, changed: None }
+            }
+            Command::Recur { name, at, runs } => {
+                let changed = self.note_time(&name, at, runs);
+                if changed && runs && self.jobs.len() < JOBS_COUNT_MAX {
+                    let (id, job) = self.mint(random, now);
+                    self.jobs.insert(id, Job { state: State::Ready, ..job });
+                }
+                self.has_lost_an_answer |= fails;
+                Reply::Recurred { name, at, changed: (!fails).then_some(changed) }
+            }
         };
         self.answers.push(reply);
+    }
+
+    pub fn is_asked_of_schedules(&self) -> bool {
+        let is_told = self.answers.iter().any(|reply| matches!(reply, Reply::Schedules(_)));
+        is_told || self.asked.iter().any(|command| matches!(command, Command::Schedules))
+    }
+
+    /// Whether it has been given a time of that job and nobody has heard what came of it.
+    pub fn is_noting(&self, job: &str) -> bool {
+        let is_told = |reply: &Reply| matches!(reply, Reply::Recurred { name, .. } if **name == *job);
+        let is_asked = |command: &Command| matches!(command, Command::Recur { name, .. } if **name == *job);
+        self.answers.iter().any(is_told) || self.asked.iter().any(is_asked)
     }
 
     fn claim(&mut self, now: Moment, count: u32, limited: &[Allowance<QueueId>]) -> Claimed {

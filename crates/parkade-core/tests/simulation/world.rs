@@ -78,6 +78,7 @@ impl World {
             383..388 => {
                 self.declared = declared(&mut self.random);
                 self.tell(Event::Reload);
+                self.recurring_jobs();
             }
             388..390 => self.all_clients_leave(),
             390..391 => self.pause(),
@@ -87,6 +88,8 @@ impl World {
             700..703 => self.operator_cancels_a_job(),
             703..705 => self.operator_drops_a_job(),
             705 if self.random.below(6) == 0 => self.is_killed(),
+            706 => self.the_clock_jumps(),
+            707..709 => self.another_server_recurs(),
             // There are many of them, of both roles.
             _ => (0..2).for_each(|_| self.a_process_acts_unless_all_is_over()),
         }
@@ -155,9 +158,10 @@ impl World {
             self.core.handle(self.now, event, &mut effects);
             self.follow(&effects);
             self.learn_roles();
-            let routed = self.routes();
+            let mut routed = self.routes();
             // By other routes a deadline may have passed already: the next tick says so.
             self.ticked &= routed.is_empty();
+            routed.extend(self.timetables());
             pending.extend(routed.into_iter().rev());
         }
         self.sync_woken();

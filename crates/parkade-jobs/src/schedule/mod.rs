@@ -1,19 +1,16 @@
-//! When recurring jobs are due.
+//! The times of recurring jobs. Which of them are due, and which run, the core says.
 //!
 //! | question | where |
 //! |---|---|
 //! | when is the next time, the last one | [`Timetable`]: `every`, `cron` |
 //! | what five fields say | `fields` |
-//! | which times are due, and which of them run | `due` |
 
 mod cron;
-mod due;
 mod fields;
 
 use std::time::Duration;
 
 use cron::Cron;
-pub use due::{Due, Missed};
 
 use crate::Wall;
 

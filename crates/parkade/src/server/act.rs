@@ -86,6 +86,7 @@ impl Server {
             Effect::AnswerQuery { request, query, late } => self.answer_query(request, query, late),
             Effect::DropResult { query } => self.queries.drop_result(query),
             Effect::ClaimJobs { count, limited } => self.claim_jobs(count, &limited),
+            Effect::Recurring(effect) => self.recur(effect),
             Effect::RunJob { request, worker } => self.run_job(request, worker),
             Effect::EndRun { request, verdict } => self.end_run(request, verdict),
             Effect::Stored { request } => self.open_gate(request),

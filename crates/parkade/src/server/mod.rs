@@ -216,7 +216,7 @@ impl Server {
         measure.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut turns = 0;
         while self.exit.is_none() {
-            let due = [self.core.next_due(), self.drain_at, self.recurring_due()].into_iter().flatten().min();
+            let due = [self.core.next_due(), self.drain_at].into_iter().flatten().min();
             let goes_on = self.has_more();
             let woken = tokio::select! {
                 ready = self.http.ready() => ready.map(|()| Woken::Ready)?,

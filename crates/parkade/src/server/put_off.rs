@@ -205,6 +205,7 @@ fn audience(effect: &Effect) -> Audience<'_> {
         | Effect::CancelQuery { .. }
         | Effect::EndLease { .. }
         | Effect::ClaimJobs { .. }
+        | Effect::Recurring(_)
         | Effect::RunJob { .. }
         | Effect::EndRun { .. }
         | Effect::Stored { .. }

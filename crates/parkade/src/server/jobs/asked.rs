@@ -1,6 +1,6 @@
 //! What the store has been asked, and for whom.
 
-use parkade_core::{Asker, RequestId, WorkerId};
+use parkade_core::{Asker, RequestId, Wall, WorkerId};
 use parkade_jobs::{Command, Reply, Verdict};
 use parkade_model::JobId;
 use tokio::sync::oneshot;
@@ -55,6 +55,8 @@ pub enum Question {
     Schedules,
     /// `is_skipped`: its time is noted, and nothing is enqueued.
     Recur {
+        name: Box<str>,
+        at: Wall,
         is_skipped: bool,
     },
     Count,

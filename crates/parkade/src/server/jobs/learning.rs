@@ -8,7 +8,7 @@ use parkade_wire::{Application, JobAccess, RouteKind};
 
 use super::Server;
 use super::asked::Question;
-use super::recurring::Entry;
+use super::recurring::{Entry, Timetables};
 
 /// What the application says of a job.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub struct Spec {
 pub struct Told {
     specs: HashMap<Box<str>, Spec>,
     queues: Vec<Queue>,
-    recurring: Vec<Entry>,
+    recurring: Timetables,
     /// The path of the route for jobs.
     path: Option<String>,
 }
@@ -87,12 +87,11 @@ impl Server {
         let are_new = specs.keys().any(|name| !self.jobs.specs.contains_key(name));
         let is_switch = self.jobs.generation.replace(generation) != Some(generation);
         self.jobs.specs = specs;
-        self.jobs.timetables.take_over(recurring);
         self.tell(Event::QueuesConfigured { queues });
         if are_new || is_switch {
             self.recognise();
         }
-        self.recur();
+        self.take_timetables_over(recurring);
     }
 
     /// Jobs that were unknown and are not any more become ready.

@@ -18,7 +18,7 @@ mod within;
 
 use std::collections::{HashMap, HashSet};
 
-use parkade_core::{Asker, DatabaseId, Event, RequestId};
+use parkade_core::{Asker, DatabaseId, Event, RecurringEvent, RequestId};
 use parkade_jobs::sqlite::OpenError;
 use parkade_jobs::{Command, Counts, Fault, Reply, Tag};
 use parkade_model::{JobId, QueryId};
@@ -224,7 +224,6 @@ impl Server {
             tracing::info!("no job runs here, by --job-workers 0: other servers with the same --jobs run them");
         }
         self.jobs.seen = Some((self.jobs.store.time().0, self.clock.now()));
-        self.jobs.ask(Question::Schedules, |tag| Command::Schedules { tag });
         self.tell(Event::JobsReady { after: None });
     }
 
@@ -260,7 +259,6 @@ impl Server {
         if let Some(opened) = opened {
             self.hear_opened(opened);
         }
-        self.recur_when_due();
         Ok(count)
     }
 
@@ -309,7 +307,7 @@ impl Server {
             }
             Question::Recognise => self.hear_changed(&reply),
             Question::Schedules => self.hear_schedules(reply),
-            Question::Recur { .. } => self.hear_recurred(&reply),
+            Question::Recur { name, at, .. } => self.hear_recurred(name, at, &reply),
             Question::Count => {
                 if let Reply::Counted { counts, .. } = reply {
                     self.jobs.counts = counts;
@@ -333,7 +331,7 @@ impl Server {
         if (wall - wall_before).abs_diff(passed) > JUMP_MS_MIN {
             tracing::info!("the clock has jumped by {} ms", wall - wall_before - passed);
             self.tell(Event::JobsReady { after: None });
-            self.recur();
+            self.tell(Event::Recurring(RecurringEvent::ClockJumped));
         }
     }
 
@@ -374,12 +372,6 @@ impl Server {
         for job in std::mem::take(&mut self.jobs.unheard) {
             self.job_has_ended_elsewhere(job);
         }
-        if self.jobs.store.is_open()
-            && self.jobs.timetables.is_ignorant()
-            && !self.jobs.is_asked(|question| matches!(question, Question::Schedules))
-        {
-            self.jobs.ask(Question::Schedules, |tag| Command::Schedules { tag });
-        }
         if self.jobs.store.is_open() && !self.jobs.is_asked(|question| matches!(question, Question::Count)) {
             self.jobs.ask(Question::Count, |tag| Command::Count { tag });
         }
@@ -402,7 +394,7 @@ fn store_fault(fault: &Fault) -> parkade_core::StoreFault {
 fn adds_a_job(question: &Question, reply: &Reply) -> bool {
     match (question, reply) {
         (Question::Enqueue { id, .. }, Reply::Enqueued { job, .. }) => id == job,
-        (Question::Recur { is_skipped }, Reply::Changed { changed, .. }) => *changed && !is_skipped,
+        (Question::Recur { is_skipped, .. }, Reply::Changed { changed, .. }) => *changed && !is_skipped,
         _ => false,
     }
 }

@@ -1,11 +1,11 @@
-//! Recurring jobs: enqueued when they are due, once for the whole installation.
+//! Recurring jobs: their timetables are read, and what is due is given to the store. When that is, the core says.
 
-use std::time::Duration;
+use std::collections::HashMap;
 
 use bytes::Bytes;
-use parkade_core::{Event, Moment};
-use parkade_jobs::schedule::{BadTimetable, Missed, Timetable};
-use parkade_jobs::{Command, NewJob, Reply, Wall};
+use parkade_core::{Event, Missed, RecurringEffect, RecurringEvent, RecurringJob, Wall};
+use parkade_jobs::schedule::{BadTimetable, Timetable};
+use parkade_jobs::{Command, NewJob, Reply};
 use parkade_model::JobId;
 use parkade_wire::{Missed as WireMissed, Recurring, When};
 
@@ -13,28 +13,17 @@ use super::asked::Question;
 use super::{QUEUE_DEFAULT, Server};
 use crate::job_id::minted;
 
-/// The wall clock may jump: so often it is looked at, whatever it said.
-const LOOK_MAX: Duration = Duration::from_secs(30);
-
-#[derive(Debug, Default)]
-pub struct Timetables {
-    all: Vec<Entry>,
-    /// How far the store says that each has been enqueued. `None`: it has not said yet.
-    known: Option<Vec<(Box<str>, Wall)>>,
-    /// When to look again.
-    due: Option<Moment>,
-}
+/// By their names, of the code that serves.
+pub type Timetables = HashMap<Box<str>, Entry>;
 
 /// A job that recurs.
 #[derive(Debug)]
 pub struct Entry {
-    name: Box<str>,
     job: Box<str>,
     arguments: Bytes,
     timetable: Timetable,
     missed: Missed,
     key: Option<Box<str>>,
-    last: Option<Wall>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +34,7 @@ pub struct BadRecurring {
 }
 
 impl Entry {
-    pub fn read(told: Recurring) -> Result<Self, BadRecurring> {
+    pub fn read(told: Recurring) -> Result<(Box<str>, Self), BadRecurring> {
         let timetable = match &told.when {
             When::Every(seconds) => Ok(Timetable::every(crate::server::seconds::duration(*seconds))),
             When::Cron { fields, timezone } => Timetable::cron(fields, timezone),
@@ -56,99 +45,63 @@ impl Entry {
             WireMissed::Skip => Missed::Skip,
             WireMissed::All => Missed::All,
         };
-        let (name, job) = (told.name.into(), told.job.into());
         let (arguments, key) = (Bytes::copy_from_slice(&told.arguments), told.key.map(Into::into));
-        Ok(Self { name, job, arguments, timetable, missed, key, last: None })
-    }
-}
-
-impl Timetables {
-    /// What recurs from now on. What is known of each stays, also of those that recur no more: they may come back.
-    pub fn take_over(&mut self, entries: Vec<Entry>) {
-        let before = std::mem::replace(&mut self.all, entries);
-        if let Some(known) = &mut self.known {
-            for Entry { name, last, .. } in before {
-                let Some(last) = last else { continue };
-                match known.iter_mut().find(|(known, _)| *known == name) {
-                    Some((_, known)) => *known = last.max(*known),
-                    None => known.push((name, last)),
-                }
-            }
-        }
-        self.remember();
-    }
-
-    fn forget(&mut self) {
-        self.known = None;
-        self.due = None;
-        self.all.iter_mut().for_each(|entry| entry.last = None);
-    }
-
-    /// Nobody has said yet how far each has been enqueued.
-    pub fn is_ignorant(&self) -> bool {
-        self.known.is_none() && !self.all.is_empty()
-    }
-
-    fn remember(&mut self) {
-        let Some(known) = &self.known else { return };
-        for entry in &mut self.all {
-            let last = known.iter().find(|(name, _)| *name == entry.name).map(|(_, last)| *last);
-            entry.last = entry.last.max(last);
-        }
+        Ok((told.name.into(), Self { job: told.job.into(), arguments, timetable, missed, key }))
     }
 }
 
 impl Server {
-    pub(super) fn hear_schedules(&mut self, reply: Reply) {
-        let Reply::Schedules { schedules, .. } = reply else { return };
-        self.jobs.timetables.known = Some(schedules.into_iter().map(|known| (known.name, known.last)).collect());
-        self.jobs.timetables.remember();
-        self.recur();
+    pub(super) fn take_timetables_over(&mut self, timetables: Timetables) {
+        let job = |(name, entry): (&Box<str>, &Entry)| RecurringJob { name: name.clone(), missed: entry.missed };
+        let jobs = timetables.iter().map(job).collect();
+        self.jobs.timetables = timetables;
+        self.tell(Event::Recurring(RecurringEvent::Configured { jobs }));
     }
 
-    pub(super) fn hear_recurred(&mut self, reply: &Reply) {
-        match reply {
-            Reply::Changed { changed: true, .. } => self.tell(Event::JobsReady { after: None }),
-            // What it knows counts, not what it was asked: that is found out, and what is due is asked for again.
-            Reply::Refused { .. } => self.jobs.timetables.forget(),
-            _ => {}
-        }
-    }
-
-    /// When recurring jobs are to be looked at.
-    pub(in crate::server) fn recurring_due(&self) -> Option<Moment> {
-        self.jobs.timetables.due
-    }
-
-    pub(super) fn recur_when_due(&mut self) {
-        if self.jobs.timetables.due.is_some_and(|due| due <= self.now) {
-            self.recur();
-        }
-    }
-
-    /// Enqueues what is due, and finds out when the next is.
-    pub(super) fn recur(&mut self) {
-        if self.jobs.timetables.known.is_none() || self.core.is_draining() {
-            self.jobs.timetables.due = None;
-            return;
-        }
-        let now = self.jobs.store.time();
-        let mut all = std::mem::take(&mut self.jobs.timetables.all);
-        let mut next = None;
-        for entry in &mut all {
-            for due in entry.timetable.due(entry.last, now, entry.missed) {
-                let job = due.runs.then(|| self.recurring_job(entry));
-                let (name, at) = (entry.name.clone(), due.at);
-                let question = Question::Recur { is_skipped: job.is_none() };
-                self.jobs.ask(question, |tag| Command::Recur { tag, name, due: at, job });
-                entry.last = entry.last.max(Some(at));
+    pub(in crate::server) fn recur(&mut self, effect: RecurringEffect) {
+        match effect {
+            RecurringEffect::ReadSchedules if self.jobs.store.is_open() => {
+                self.jobs.ask(Question::Schedules, |tag| Command::Schedules { tag });
             }
-            next = next.into_iter().chain(entry.timetable.next(entry.last.unwrap_or(now))).min();
+            RecurringEffect::ReadSchedules => self.tell(Event::Recurring(RecurringEvent::SchedulesNotRead)),
+            RecurringEffect::ReadTimetable { name, after } => self.read_timetable(name, after),
+            RecurringEffect::Enqueue { name, at } => {
+                let job = self.jobs.timetables.get(&name).map(|entry| self.recurring_job(entry));
+                self.note_time(name, at, job);
+            }
+            RecurringEffect::Skip { name, at } => self.note_time(name, at, None),
         }
-        self.jobs.timetables.all = all;
-        let until = |next: Wall| Duration::from_millis(u64::try_from(next.0 - now.0).unwrap_or(0));
-        let pause = next.map(|next| until(next).min(LOOK_MAX).max(Duration::from_millis(1)));
-        self.jobs.timetables.due = pause.map(|pause| self.now + pause);
+    }
+
+    fn read_timetable(&mut self, name: Box<str>, after: Option<Wall>) {
+        let Some(Entry { timetable, .. }) = self.jobs.timetables.get(&name) else { return };
+        let now = self.jobs.store.time();
+        let next = timetable.next(after.unwrap_or(now));
+        let latest = timetable.last(now);
+        self.tell(Event::Recurring(RecurringEvent::TimetableRead { name, after, now, next, latest }));
+    }
+
+    fn note_time(&mut self, name: Box<str>, at: Wall, job: Option<NewJob>) {
+        let question = Question::Recur { name: name.clone(), at, is_skipped: job.is_none() };
+        self.jobs.ask(question, |tag| Command::Recur { tag, name, due: at, job });
+    }
+
+    pub(super) fn hear_schedules(&mut self, reply: Reply) {
+        let event = match reply {
+            Reply::Schedules { schedules, .. } => RecurringEvent::SchedulesRead {
+                last: schedules.into_iter().map(|known| (known.name, known.last)).collect(),
+            },
+            _ => RecurringEvent::SchedulesNotRead,
+        };
+        self.tell(Event::Recurring(event));
+    }
+
+    pub(super) fn hear_recurred(&mut self, name: Box<str>, at: Wall, reply: &Reply) {
+        self.hear_changed(reply);
+        self.tell(Event::Recurring(match reply {
+            Reply::Changed { .. } => RecurringEvent::Noted { name, at },
+            _ => RecurringEvent::NotNoted { name },
+        }));
     }
 
     fn recurring_job(&self, entry: &Entry) -> NewJob {
