@@ -196,13 +196,13 @@ def test_an_error_handler_answers_with_the_errors_status() -> None:
         for response in map(client.get, ("/no", "/raise/special", "/raise/zero", "/raise/teapot"))
     ]
     assert found == [(404, "<p>/no"), (500, '{"missing":"x"}'), (503, "/raise/zero ZeroDivisionError"), (418, "tea")]
-    assert app.told().fallback
+    assert app.ready().fallback
 
 
 def test_a_handler_for_another_status_leaves_404_to_the_core() -> None:
     app = failing()
     app.error(500)(lambda: "x")
-    assert not app.told().fallback
+    assert not app.ready().fallback
 
 
 def test_a_handler_for_every_exception_leaves_http_errors_alone() -> None:
@@ -272,7 +272,7 @@ def test_hooks_run_around_every_handler() -> None:
     assert (client.get("/constant").text, client.get("/constant").headers["x-seen"]) == ("c", "/constant")
     assert (client.get("/broken").status, client.get("/broken").headers["x-seen"]) == (500, "/broken")
     assert Client(app).get("/a").status == 401
-    assert [route.kind for route in app.told().routes] == ["sync", "sync", "sync"]
+    assert [route.kind for route in app.ready().routes] == ["sync", "sync", "sync"]
 
 
 def test_one_async_hook_makes_the_application_concurrent() -> None:
@@ -301,7 +301,7 @@ def test_one_async_hook_makes_the_application_concurrent() -> None:
     with Client(app) as client:
         assert client.get("/").text == "fine"
         assert (client.get("/?x=1").status, client.get("/?x=1").text) == (500, "x")
-    assert app.told().concurrent
+    assert app.ready().concurrent
     assert ran[:2] == ["before", "after"]
 
 
@@ -361,7 +361,7 @@ def test_routes_are_told_with_their_kind() -> None:
     app.route("/sync", lambda: "", methods=["put", "PATCH"], deadline=0)
     app.channel("bids", count=10)
     app.channel("auction/*", age=60, bytes=1_000)
-    told = msgspec.to_builtins(app.told())
+    told = msgspec.to_builtins(app.ready())
     kinds = [(route["path"], route["kind"]) for route in told["routes"]]
     assert kinds == [
         ("/constant", "constant"),
@@ -382,7 +382,7 @@ def test_constants_that_do_not_fit_into_a_frame_are_given_by_a_worker() -> None:
     app = App()
     for n in range(20):
         app.get(f"/{n}", "x" * 60_000)
-    told = app.told()
+    told = app.ready()
     assert {route.kind for route in told.routes} == {"constant", "sync"}
     assert len(msgspec.msgpack.encode(told)) < 600_000
     assert Client(app).get("/19").text == "x" * 60_000

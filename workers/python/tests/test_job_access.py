@@ -190,10 +190,10 @@ def test_it_is_told_how_it_is_asked() -> None:
     app = App()
     app.job(name="open")(lambda: None)
     app.job(name="plain", access=owner_only)(lambda owner: None)
-    assert [job.access for job in app.told().jobs] == ["public", "sync"]
+    assert [job.access for job in app.ready().jobs] == ["public", "sync"]
     assert not app.concurrent
     app.job(name="coroutine", access=owner_only_later)(lambda owner: None)
-    assert [job.access for job in app.told().jobs] == ["public", "sync", "async"]
+    assert [job.access for job in app.ready().jobs] == ["public", "sync", "async"]
     assert app.concurrent, "somebody has to await it"
 
 

@@ -48,7 +48,7 @@ def test_a_job_is_told_with_its_queue_and_a_route_of_its_own() -> None:
     app.queue("mail", concurrency=2, rate=10)
     app.job(line)
     app.job(retries=5, deadline=60, queue="mail", priority=-3, name="send")(nothing)
-    told = app.told()
+    told = app.ready()
     assert told.jobs == [
         r.Job(name="line", kind="sync"),
         r.Job(name="send", kind="sync", queue="mail", retries=5, deadline=60, priority=-3),
@@ -65,9 +65,9 @@ def test_a_job_is_told_with_its_queue_and_a_route_of_its_own() -> None:
 )
 def test_the_route_of_jobs_is_where_the_application_wants_it(path: str | None, told: list[str]) -> None:
     app = App(jobs_path=path)
-    assert app.told().routes == [], "without jobs there is none"
+    assert app.ready().routes == [], "without jobs there is none"
     app.job(nothing)
-    assert [route.path for route in app.told().routes] == told
+    assert [route.path for route in app.ready().routes] == told
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_coroutine_among_jobs_makes_the_application_concurrent() -> None:
     async def wait() -> None: ...
 
     assert app.concurrent
-    assert app.told().jobs[1] == r.Job(name="wait", kind="async")
+    assert app.ready().jobs[1] == r.Job(name="wait", kind="async")
 
 
 def test_a_job_is_still_an_ordinary_function() -> None:
@@ -170,7 +170,7 @@ def test_a_queue_is_bounded_by_what_can_be_a_bound(bounds: dict[str, Any]) -> No
 def test_a_period_is_a_text_a_number_or_a_timedelta(period: Any, seconds: float) -> None:
     app = App()
     app.every(period)(nothing)
-    (told,) = app.told().recurring
+    (told,) = app.ready().recurring
     assert (told.every, told.cron, told.missed, told.arguments) == (seconds, None, "once", b"\x93\x01\x90\x80")
 
 
@@ -189,7 +189,7 @@ def test_a_job_recurs_over_or_under_its_decorator_and_alone() -> None:
     @app.every(30)
     def alone(job: Job) -> None: ...
 
-    told = app.told()
+    told = app.ready()
     assert [(job.name, job.retries) for job in told.jobs] == [("over", 0), ("below", 1), ("alone", 3)]
     assert [(one.name, one.job, one.every, one.cron, one.timezone, one.missed) for one in told.recurring] == [
         ("over", "over", 3_600, None, "UTC", "skip"),
@@ -215,11 +215,11 @@ def test_a_recurring_job_has_the_key_of_one_that_is_enqueued_without_arguments()
     app.every(60)(nothing)
     with Client(app) as client:
         once.enqueue()
-        keys = [one.key for one in app.told().recurring]
+        keys = [one.key for one in app.ready().recurring]
         assert keys == [client.jobs[0].told.options.key, "the only one", None]
     app.every(60)(app.job(unique=lambda year: str(year), name="yearly")(once.function))
     with pytest.raises(SignatureError, match="yearly recurs"):
-        app.told()
+        app.ready()
 
 
 # Enqueued

@@ -1,5 +1,5 @@
-"""The application: routes, hooks, error handlers, channels, and, by `JobRegistry`, jobs. Everything is checked when it
-is registered.
+"""The application: routes, hooks, error handlers, channels and, from `JobRegistry`, jobs. Everything is checked when
+it is registered.
 """
 
 from __future__ import annotations
@@ -31,24 +31,23 @@ class Register(Protocol):
     @overload
     def __call__(self, path: str, target: Any, *, deadline: float | None = ..., name: str | None = ...) -> None: ...
     def __call__(self, path: str, target: Any = _MISSING, **options: Any) -> Any:
-        """As a decorator, or with the handler as `target`, which may also be a wait or a constant: without a worker
-        then.
+        """Used as a decorator, or with the handler as `target`. A `target` may also be a wait or a constant, which
+        needs no worker.
 
         `path` as in `/auction/{lot:int}/bids`. `deadline`: seconds that a request may be queued or running (0 for none,
-        None for the server's). `name` for `app.path` and `request.route`, by default the function's. Raises
-        `SignatureError` for a handler that asks for what no request has.
+        None for the server's). `name` is for `app.path` and `request.route`, by default the function's. Raises
+        `SignatureError` for a handler with a parameter that no request has.
         """
 
 
 class App(JobRegistry):
     """A Parkade application.
 
-    Where all handlers are plain functions a worker runs one request at a time; with one `async def` among handlers,
-    hooks and jobs, or with `concurrent=True`, it runs many at once on an event loop, plain functions then too in the
-    loop's thread.
+    When all handlers are plain functions, a worker runs one request at a time. With one `async def` among handlers,
+    hooks and jobs, or with `concurrent=True`, it runs many at once on an event loop, and plain functions in threads.
 
-    An application with jobs answers for them, too: `GET` and `DELETE` under `jobs_path`, followed by the job's id; None
-    for nowhere. Raises `SignatureError` for a path that does not begin with a slash, or has parameters.
+    An application with jobs also answers `GET` and `DELETE` under `jobs_path`, followed by a job's id; None turns that
+    off. Raises `SignatureError` for a path that does not begin with a slash, or has parameters.
     """
 
     def __init__(self, *, concurrent: bool = False, jobs_path: str | None = "/jobs") -> None:
@@ -93,13 +92,13 @@ class App(JobRegistry):
         name: str | None = None,
     ) -> Callable[[F], F] | None:
         """As `get`, for several methods."""
-        told = tuple(method.upper() for method in methods)
-        if unknown := sorted(set(told) - _METHODS):
+        verbs = tuple(method.upper() for method in methods)
+        if unknown := sorted(set(verbs) - _METHODS):
             raise ValueError(f"{path}: no method {', '.join(unknown)}")
         pattern = parse(path)
 
         def register(handler: F) -> F:
-            self.routes.append(make_route(told, pattern, handler, deadline, name))
+            self.routes.append(make_route(verbs, pattern, handler, deadline, name))
             return handler
 
         if target is _MISSING:
@@ -123,18 +122,18 @@ class App(JobRegistry):
     # Hooks
 
     def before(self, function: F) -> F:
-        """Runs before every handler with the request; what it returns, unless None, is the answer, and the handler does
-        not run.
+        """Runs before every handler, with the request. If it returns anything but None, that is the answer, and the
+        handler does not run.
         """
         self.before_hooks.append(make_hook(function, 1, "a before hook takes the request"))
         return function
 
     def after(self, function: F) -> F:
-        """Runs behind every handler with (request, response), error answers included; it may change the response or
-        return another.
+        """Runs after every handler with (request, response), also for errors; it may change the response or return
+        another.
 
-        It does not see what the core gives alone: the messages of a channel and the response of a timer. With an after
-        or before hook, constants and waits that are routes are given by a worker.
+        It does not see what the core answers alone: the messages of a channel and the response of a timer. With a
+        before or after hook, routes that are constants or waits are answered by a worker.
         """
         self.after_hooks.append(make_hook(function, 2, "an after hook takes the request and the response"))
         return function
@@ -145,7 +144,7 @@ class App(JobRegistry):
         return function
 
     def on_stop(self, function: F) -> F:
-        """Runs in each worker that is told to stop, when its requests are finished."""
+        """Runs in each worker that stops, when its requests are finished."""
         self.stop_hooks.append(make_hook(function, 0, "a shut-down hook takes nothing"))
         return function
 
@@ -153,8 +152,8 @@ class App(JobRegistry):
         """Registers a handler for a status (400 to 599) or a type of exception: `@app.error(404)`,
         `@app.error(KeyError)`.
 
-        It may take the request (named `request` or annotated so) and the error. What it returns has the error's status
-        unless it says another.
+        It may take the request (named `request`, or annotated `Request`) and the error. What it returns has the error's
+        status, unless it sets another.
         """
 
         if isinstance(key, int):
@@ -171,10 +170,10 @@ class App(JobRegistry):
     def channel(
         self, pattern: str, *, count: int | None = None, bytes: int | None = None, age: float | None = None
     ) -> None:
-        """Bounds the history of a channel, or of all whose name begins with what stands before a final `*`: messages,
-        bytes, seconds.
+        """Limits the history of a channel, or of all channels whose name begins with what precedes a final `*`:
+        messages, bytes, seconds.
 
-        The longest pattern that fits a name counts. Raises `ValueError` for a name that no channel has.
+        The longest pattern that matches a name counts. Raises `ValueError` for a name that no channel can have.
         """
         if (reason := fault_of_channel(pattern)) is not None:
             raise ValueError(f"{pattern!r}: {reason}")
@@ -198,13 +197,13 @@ class App(JobRegistry):
             self._concurrent
             or any(route.asynchronous for route in self.routes)
             or any(hook.asynchronous for hook in hooks)
-            or any(job.asynchronous or job.policy.told_access == "async" for job in self.jobs.values())
+            or any(job.asynchronous or job.policy.access_kind == "async" for job in self.jobs.values())
         )
 
-    def told(self) -> Application:
-        """What READY tells of it.
+    def ready(self) -> Application:
+        """The application, for READY.
 
-        Requests that match no route come here only when there is a handler for 404 or 405.
+        Requests that match no route are sent to a worker only when there is a handler for 404 or 405.
         """
         interface: Literal["native"] = "native"
         hooked = bool(self.before_hooks or self.after_hooks)
@@ -215,16 +214,16 @@ class App(JobRegistry):
         routes = []
         left = CONSTANTS_MAX
         for route in self.routes:
-            told = route.told(hooked)
-            left -= byte_length(told.answer.body or b"") if told.answer is not None else 0
-            routes.append(told if told.answer is None or left >= 0 else route.told(hooked=True))
+            ready = route.ready(hooked)
+            left -= byte_length(ready.answer.body or b"") if ready.answer is not None else 0
+            routes.append(ready if ready.answer is None or left >= 0 else route.ready(hooked=True))
         return Application(
             interface=interface,
             concurrent=self.concurrent,
             fallback=fallback,
-            routes=routes + self.told_job_routes(),
+            routes=routes + self.ready_job_routes(),
             channels=self._channels,
-            jobs=self.told_jobs(),
-            queues=self.told_queues(),
-            recurring=self.told_recurring(),
+            jobs=self.ready_jobs(),
+            queues=self.ready_queues(),
+            recurring=self.ready_recurring(),
         )

@@ -8,7 +8,9 @@ WINDOW = 262_144  # bytes of DATA under way for a stream and direction; then: th
 MESSAGE_MAX = 524_288  # bytes of a published message; then: ValueError
 JOB_NAME_MAX = 200  # bytes of a job's name, its queue's, its key; then: ValueError, SignatureError
 JOB_VALUE_MAX = 524_288  # bytes of a job's arguments, and of its result; then: ValueError, the attempt fails
-JOB_KEPT_MAX = INLINE_MAX - 1_024  # bytes of a result that goes with a wait, beside the job itself; then: it fails
+JOB_KEPT_MAX = (
+    INLINE_MAX - 1_024
+)  # bytes of a result that goes with a wait, in addition to the job itself; then: it fails
 JOB_ERROR_MAX = 4_096  # bytes of why an attempt failed, which is stored; then: the beginning is kept
 RETRIES_MAX = 1_000_000
 PRIORITY_MAX = 1_000  # and the least is as far below 0
@@ -26,7 +28,7 @@ CREDIT_BLOCKING = 64
 # A held stream costs a task, some 3 KB; a coroutine that awaits a wait gives its credit back.
 CREDIT_CONCURRENT = 1_024
 
-THREADS_MAX = 1_024  # threads for plain functions beside a loop; then: the core takes no such setting
+THREADS_MAX = 1_024  # threads for plain functions of a worker with a loop; then: the core refuses the setting
 
 # Answers whose client reads slowly, put aside by a worker that runs one request at a time; each costs a generator.
 SUSPENDED_MAX = 1_024  # then: the next one is broken off as overloaded
@@ -35,7 +37,9 @@ SUSPENDED_MAX = 1_024  # then: the next one is broken off as overloaded
 RECEIVE_SIZE = 65_536
 
 RESULT_WAIT_SECONDS = 20  # for which a script's request waits for the result of a job; then: the next request
-ADMIN_RESPONSE_SECONDS = 30  # for a response to a script, besides what it was asked to wait; then: ConnectError
+ADMIN_RESPONSE_SECONDS = (
+    30  # for a response to a script, in addition to the time that it was asked to wait; then: ConnectError
+)
 
 FIELDS_MAX = 1_000  # fields of a query or a form, parts of a multipart body; then: 400
 PART_HEADER_MAX = 8_192  # bytes of one part's header; then: 400

@@ -40,7 +40,7 @@ class Compiler:
         if route.asynchronous or self._all_async:
             awaited = inspect.iscoroutinefunction(route.target)
             if not (awaited or route.asynchronous):
-                call, awaited = partial(_call_beside, call), True
+                call, awaited = partial(_call_in_thread, call), True
             return self._async_hooked(route, call, awaited) if self._is_hooked else self._async(route, call, awaited)
         return self._plain_hooked(route, call) if self._is_hooked else self._plain(route, call)
 
@@ -110,5 +110,5 @@ def _constant(target: Wait | Response) -> Call:
     return lambda raw, request: target
 
 
-async def _call_beside(call: Call, raw: p.Request, request: Request | None) -> Any:
-    return await port.port().beside(partial(call, raw, request))
+async def _call_in_thread(call: Call, raw: p.Request, request: Request | None) -> Any:
+    return await port.port().in_thread(partial(call, raw, request))

@@ -63,7 +63,9 @@ class Continuations:
             # An older version of the code may have parked it as a plain function: then the core waits for BEGAN.
             return Deferred(partial(self._call_async, prepare, raw, request))
         if self._all_async:
-            return Deferred(partial(self._call_async, partial(_prepared_beside, prepare), raw, request), occupies=True)
+            return Deferred(
+                partial(self._call_async, partial(_prepared_in_thread, prepare), raw, request), occupies=True
+            )
         return Plain(partial(self._call, prepare, raw, request))
 
     def _call(self, prepare: _Prepare, raw: p.Request | None, request: Request | None) -> Answer:
@@ -91,9 +93,9 @@ def _prepared(prepare: _Prepare) -> Any:
     return prepare()()
 
 
-def _prepared_beside(prepare: _Prepare) -> Callable[[], Any]:
+def _prepared_in_thread(prepare: _Prepare) -> Callable[[], Any]:
     """As `prepare`, for a plain function of an application whose hooks are coroutines."""
-    return partial(port.port().beside, prepare())
+    return partial(port.port().in_thread, prepare())
 
 
 def _given(found: Function, value: Any, request: Request | None, job: Job | None) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class Handling:
 
     def ready(self) -> ReadyApplication:
         """The application, for READY."""
-        return self._app.told()
+        return self._app.ready()
 
     def attempt(self, stream: int, run: p.Run) -> Answer | Plain | Deferred:
         """Runs a job."""

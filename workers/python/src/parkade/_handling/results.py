@@ -6,7 +6,7 @@ from .._hooks import ErrorHandlers, Hook, settle
 from .._link import port
 from .._link.answers import Answer, Parked
 from .._requests.request import Request
-from .._responses.encoding import Beside, encode, encode_async
+from .._responses.encoding import InThread, encode, encode_async
 from .._responses.response import InvalidResult, Response, normalise
 from .._routing.routes import Route, park
 from .._waits.wait import Wait
@@ -37,7 +37,7 @@ class Results:
             return self.park(made, raw, request)
         for hook in self._after:
             made = _changed(await settle(hook, hook.function(request, made)), made)
-        return await encode_async(made, _beside_of_exchange())
+        return await encode_async(made, _thread_of_exchange())
 
     def park(self, wait: Wait, raw: p.Request | None, request: Request | None) -> Parked:
         """Parks. The request goes along when the function after the wait, or a hook after that, may want it."""
@@ -57,12 +57,12 @@ class Results:
         )
 
 
-def _beside_of_exchange() -> Beside | None:
+def _thread_of_exchange() -> InThread | None:
     """Runs the iterator that answers this request in the thread of its plain function; None is the loop, for an
     iterator that a coroutine returned.
     """
     exchange = port.exchange.get()
-    return port.port().beside if exchange is not None and exchange.occupies else None
+    return port.port().in_thread if exchange is not None and exchange.occupies else None
 
 
 def _changed(result: object, response: Response) -> Response:

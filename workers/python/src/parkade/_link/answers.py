@@ -57,7 +57,7 @@ Coming: TypeAlias = Coroutine[Any, Any, Answer]
 
 
 class Plain(Struct, frozen=True):
-    """An answer that a plain function gives when it is run. A concurrent link does that beside its loop."""
+    """An answer that a plain function gives when it is run. A concurrent link runs it in a thread."""
 
     run: Callable[[], Answer]
 
@@ -65,7 +65,7 @@ class Plain(Struct, frozen=True):
 class Deferred(Struct, frozen=True):
     """An answer of a coroutine that begins when the core knows that it does.
 
-    `occupies` says that a plain function is in it, among hooks that are coroutines: it runs that with `port.beside`.
+    `occupies` says that a plain function is in it, among hooks that are coroutines: it runs that with `port.in_thread`.
     """
 
     begin: Callable[[], Coming]

@@ -85,7 +85,7 @@ class Blocking:
     def parked_seconds(self, stream: int) -> float:
         return 0.0  # no coroutines here
 
-    async def beside(self, function: Callable[[], T]) -> T:
+    async def in_thread(self, function: Callable[[], T]) -> T:
         return function()  # no loop either
 
     def serve(self) -> Ended | None:

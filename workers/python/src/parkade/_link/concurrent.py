@@ -32,11 +32,11 @@ from .answers import (
     Plain,
     Streamed,
 )
-from .beside import Beside
 from .enqueued import Enqueued
 from .exchange import Exchange
 from .link import Link
 from .outlet import Outlet
+from .plain_functions import PlainFunctions
 from .runners import Runners
 from .stacks import stack_of
 
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 def run(link: Link, session: Session, application: Application, threads: int = 1) -> str:
-    """As `blocking.run`, on uvloop where it is installed. So many threads run plain functions beside the loop."""
+    """As `blocking.run`, on uvloop where it is installed. `threads` is how many threads run plain functions."""
     return _loop_of_choice().run_until_complete(_run(link, session, application, threads))
 
 
@@ -76,7 +76,7 @@ def _loop_of_choice() -> asyncio.AbstractEventLoop:
 
 
 class Concurrent(asyncio.Protocol):
-    """Reads, starts tasks, writes what they answered once for each batch that was read. Plain functions run beside."""
+    """Reads, starts tasks, and writes their answers once for each batch. Plain functions run in threads."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, session: Session, application: Application) -> None:
         self.loop = loop
@@ -89,14 +89,14 @@ class Concurrent(asyncio.Protocol):
         self._thread = threading.get_ident()
         self._put = self._outlet.put
         self._flush_is_due = False
-        self._beside: Beside | None = None  # until the start-up hooks have run
+        self._plain_functions: PlainFunctions | None = None  # until the start-up hooks have run
         self._runners = Runners(self, session, self._finish)
         self._exchanges = self._runners.exchanges
 
     def open(self, writer: int, threads: int) -> None:
         """Writes there from now on, and runs plain functions, which see the context that is current here."""
         self._outlet.open(writer)
-        self._beside = Beside(self.loop, self._session, self._outlet, self._application, threads)
+        self._plain_functions = PlainFunctions(self.loop, self._session, self._outlet, self._application, threads)
 
     # The port
 
@@ -128,7 +128,9 @@ class Concurrent(asyncio.Protocol):
         meanwhile.
         """
         with self._outlet.lock:
-            is_here = threading.get_ident() == self._thread or (self._beside is not None and self._beside.owns(stream))
+            is_here = threading.get_ident() == self._thread or (
+                self._plain_functions is not None and self._plain_functions.owns(stream)
+            )
             if is_here and (data := make()):
                 self._put(data)
         if not is_here:
@@ -168,8 +170,8 @@ class Concurrent(asyncio.Protocol):
         """Whether the stream is parked with `await`, or its rows are coming."""
         return self._session.awaiting(stream)
 
-    async def beside(self, function: Callable[[], T]) -> T:
-        return await cast(Beside, self._beside).call(function)
+    async def in_thread(self, function: Callable[[], T]) -> T:
+        return await cast(PlainFunctions, self._plain_functions).call(function)
 
     def write(self, data: bytes) -> None:
         """Writes with the rest of this turn of the loop."""
@@ -211,7 +213,11 @@ class Concurrent(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._flush_is_due = True  # nothing below needs a turn of its own: the runners flush behind their first steps
-        application, beside, cancelled = self._application, cast(Beside, self._beside), self._session.cancelled
+        application, plain_functions, cancelled = (
+            self._application,
+            cast(PlainFunctions, self._plain_functions),
+            self._session.cancelled,
+        )
         runs, plain, deferred = application.runs, application.plain, application.deferred
         with self._outlet.lock:
             events = self._session.receive(data)
@@ -219,7 +225,7 @@ class Concurrent(asyncio.Protocol):
             if type(event) is Opened and event.stream not in cancelled:
                 route = event.request.route
                 if route in plain:
-                    beside.add(event.stream, partial(runs[route], event.request))
+                    plain_functions.add(event.stream, partial(runs[route], event.request))
                 elif route in deferred:
                     self._defer(event.stream, partial(runs[route], event.request), True)
                 else:
@@ -244,9 +250,9 @@ class Concurrent(asyncio.Protocol):
                     self._resume(stream, outcome)
             case Reply(data=data):
                 self._put(data)
-            case Writable(stream=stream) if not cast(Beside, self._beside).writable(stream):
+            case Writable(stream=stream) if not cast(PlainFunctions, self._plain_functions).writable(stream):
                 _resolve(self._exchanges[stream].writable)
-            case Cancelled(stream=stream) if not cast(Beside, self._beside).cancel(stream):
+            case Cancelled(stream=stream) if not cast(PlainFunctions, self._plain_functions).cancel(stream):
                 self._cancel(stream)
             case Pinged(token=token):
                 self._put(session.pong(token))
@@ -259,7 +265,7 @@ class Concurrent(asyncio.Protocol):
         if type(answer) is CoroutineType:  # nearly always
             self._runners.add(stream, answer)
         elif type(answer) is Plain:
-            cast(Beside, self._beside).add(stream, answer.run)
+            cast(PlainFunctions, self._plain_functions).add(stream, answer.run)
         elif type(answer) is Deferred:
             self._defer(stream, answer.begin, answer.occupies)
         elif type(answer) is bytes or type(answer) is Attempted:  # a failure, before anything has begun
@@ -327,7 +333,7 @@ class Concurrent(asyncio.Protocol):
                         await self._writable(exchange)
             else:
                 make = partial(next, answer.chunks, None)
-                while (chunk := await self.beside(make) if exchange.occupies else make()) is not None:
+                while (chunk := await self.in_thread(make) if exchange.occupies else make()) is not None:
                     await self._send_plain(exchange, chunk)
             self.write(session.finish(stream))
         except FAULTS as error:
@@ -341,7 +347,7 @@ class Concurrent(asyncio.Protocol):
             if isinstance(chunks, AsyncChunks):
                 await chunks.aclose()
             elif occupies:
-                await self.beside(chunks.close)
+                await self.in_thread(chunks.close)
             else:
                 chunks.close()
         except FAULTS as error:

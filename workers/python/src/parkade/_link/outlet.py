@@ -1,4 +1,4 @@
-"""The pipe to the core, of a worker in which an event loop writes, and threads beside it."""
+"""The pipe to the core, of a worker in which an event loop and threads write."""
 
 from __future__ import annotations
 

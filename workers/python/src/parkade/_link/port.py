@@ -39,8 +39,8 @@ class Port(Protocol):
     def parked_seconds(self, stream: int) -> float:
         """How long the coroutine on that stream has been parked so far. Any thread may call it."""
 
-    async def beside(self, function: Callable[[], T]) -> T:
-        """What a plain function gives, which runs beside the loop; for a coroutine of the loop."""
+    async def in_thread(self, function: Callable[[], T]) -> T:
+        """Runs a plain function in a thread, for a coroutine of the loop; gives what it returns."""
 
 
 class Exchange(Protocol):
@@ -48,7 +48,7 @@ class Exchange(Protocol):
 
     @property
     def occupies(self) -> bool:
-        """Whether a plain function answers it, which runs beside the loop, and so does the iterator that it gives."""
+        """Whether a plain function answers it: then that, and an iterator that it returns, runs in a thread."""
 
     @property
     def enqueued(self) -> Enqueued | None:
@@ -61,8 +61,8 @@ class Exchange(Protocol):
 exchange: ContextVar[Exchange | None] = ContextVar("parkade.exchange", default=None)
 
 plain: ContextVar[int] = ContextVar("parkade.plain", default=0)
-"""The stream whose plain function runs here, beside a loop; 0 for none. What the function starts with a copy of its
-context, as `asyncio.to_thread` does, works for that stream too.
+"""The stream whose plain function runs in this thread of a worker with a loop; 0 for none. Whatever the function starts
+with a copy of its context, as `asyncio.to_thread` does, works for that stream too.
 """
 
 _port: Port | None = None

@@ -17,7 +17,7 @@ from .response import BYTES, JSON, TEXT, InvalidResult, Response, shortened
 
 
 def encode(response: Response) -> bytes | Streamed:
-    """A whole RESPONSE, or one whose body follows: a long body, or an iterator, whose first piece is asked for here.
+    """A whole RESPONSE, or one whose body follows: a long body, or an iterator, whose first piece is made here.
 
     Raises `InvalidResult`.
     """
@@ -36,13 +36,13 @@ def encode(response: Response) -> bytes | Streamed:
     return encode_payload(_flat(response, content, content_type))
 
 
-Beside: TypeAlias = Callable[[Callable[[], "bytes | Streamed"]], Awaitable["bytes | Streamed"]]
-"""Runs a function in a thread beside the loop."""
+InThread: TypeAlias = Callable[[Callable[[], "bytes | Streamed"]], Awaitable["bytes | Streamed"]]
+"""Runs a function in a thread, for a coroutine."""
 
 
-async def encode_async(response: Response, beside: Beside | None) -> bytes | Streamed:
-    """As `encode`, and an asynchronous iterator may be the body. The first piece of a plain one is asked for `beside`,
-    if that is given.
+async def encode_async(response: Response, in_thread: InThread | None) -> bytes | Streamed:
+    """As `encode`, and the body may be an asynchronous iterator. The first piece of a plain one is made `in_thread`, if
+    that is given.
     """
     body = response.body
     if type(body) in _WHOLE:
@@ -50,13 +50,13 @@ async def encode_async(response: Response, beside: Beside | None) -> bytes | Str
     if isinstance(body, AsyncIterator):
         first = await anext(body, None)
         return Streamed(_head(response, _type_of_piece(first)), _PiecesAsync(first, body))
-    if beside is not None and isinstance(body, Iterator):
-        return await _encode_beside(response, beside)
+    if in_thread is not None and isinstance(body, Iterator):
+        return await _encode_in_thread(response, in_thread)
     return encode(response)
 
 
-async def _encode_beside(response: Response, beside: Beside) -> bytes | Streamed:
-    """A request that is cancelled meanwhile ends the iterator there, too: nobody else knows that it has begun."""
+async def _encode_in_thread(response: Response, in_thread: InThread) -> bytes | Streamed:
+    """A request that is cancelled meanwhile also ends the iterator in the thread: only this knows that it has begun."""
     has_begun = False
 
     def begin() -> bytes | Streamed:
@@ -69,10 +69,10 @@ async def _encode_beside(response: Response, beside: Beside) -> bytes | Streamed
         return b""
 
     try:
-        return await beside(begin)
+        return await in_thread(begin)
     except asyncio.CancelledError:
         if has_begun:
-            await beside(end)
+            await in_thread(end)
         raise
 
 

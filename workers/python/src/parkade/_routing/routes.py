@@ -47,7 +47,7 @@ class Route:
         """The request as this route's handler sees it."""
         return Request(raw, self.name, self.pattern.names)
 
-    def told(self, hooked: bool) -> ReadyRoute:
+    def ready(self, hooked: bool) -> ReadyRoute:
         """For READY.
 
         A constant or a wait is given by the core itself unless `hooked`: hooks run in a worker, for every route.

@@ -87,7 +87,7 @@ class JobFunction(Generic[P, R]):
         port.port().enqueue(id, job, told.within)
         return Handle(id, transaction)
 
-    def told(self) -> ReadyJob:
+    def ready(self) -> ReadyJob:
         """For READY."""
         policy = self.policy
         return ReadyJob(
@@ -97,7 +97,7 @@ class JobFunction(Generic[P, R]):
             retries=policy.retries,
             deadline=policy.deadline,
             priority=policy.priority,
-            access=policy.told_access,
+            access=policy.access_kind,
         )
 
     def key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:

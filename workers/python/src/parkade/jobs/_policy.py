@@ -62,7 +62,7 @@ class Policy:
         object.__setattr__(self, "encoded", Raw(encode_payload(usual)))
 
     @property
-    def told_access(self) -> Literal["public", "private", "sync", "async"]:
+    def access_kind(self) -> Literal["public", "private", "sync", "async"]:
         """Which clients can see the job at its address, for READY."""
         if self.access is not None:
             return "async" if self.access.asynchronous else "sync"

@@ -120,22 +120,22 @@ class JobRegistry:
 
     # For workers
 
-    def told_jobs(self) -> list[r.Job]:
+    def ready_jobs(self) -> list[r.Job]:
         """The jobs, for READY."""
-        return [job.told() for job in self.jobs.values()]
+        return [job.ready() for job in self.jobs.values()]
 
-    def told_queues(self) -> list[r.Queue]:
+    def ready_queues(self) -> list[r.Queue]:
         """The queues that have limits, for READY."""
         return [r.Queue(name, options) for name, options in self._queues.items()]
 
-    def told_recurring(self) -> list[r.Recurring]:
+    def ready_recurring(self) -> list[r.Recurring]:
         """The recurring jobs, for READY. Raises `SignatureError` where `unique` gives no key without arguments."""
         return [
-            schedule.told(name, job.name, encode_arguments(job.name, (), {}), _key_of(job))
+            schedule.ready(name, job.name, encode_arguments(job.name, (), {}), _key_of(job))
             for name, (schedule, job) in self._recurring.items()
         ]
 
-    def told_job_routes(self) -> list[r.Route]:
+    def ready_job_routes(self) -> list[r.Route]:
         """The route at which the core answers for jobs."""
         if not self.jobs or self.jobs_pattern is None:
             return []

@@ -27,7 +27,7 @@ class Schedule:
         if self.missed not in ("once", "skip", "all"):
             raise SignatureError(f"missed is 'once', 'skip' or 'all', not {self.missed!r}")
 
-    def told(self, name: str, job: str, arguments: bytes, key: str | None) -> Recurring:
+    def ready(self, name: str, job: str, arguments: bytes, key: str | None) -> Recurring:
         """For READY."""
         return Recurring(
             name=name,

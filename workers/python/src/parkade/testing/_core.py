@@ -40,7 +40,7 @@ class Core:
 
     def __init__(self, app: App) -> None:
         self._handling = Handling(app)
-        self._ready = app.told()
+        self._ready = app.ready()
         self._router = Router((route.methods, parse(route.path)) for route in self._ready.routes)
         self._runs: dict[int, _JobRun] = {}  # attempts of jobs that wait, or have waited, by their stream
         self.waits = Waits(self._ready.channels)

@@ -52,5 +52,5 @@ class TestPort:
     def parked_seconds(self, stream: int) -> float:
         return 0.0
 
-    async def beside(self, function: Callable[[], T]) -> T:
+    async def in_thread(self, function: Callable[[], T]) -> T:
         return self._thread.call(function)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context, copy_context
 from typing import TypeVar
 
-from .._link.beside import adopt
+from .._link.plain_functions import adopt
 
 T = TypeVar("T")
 

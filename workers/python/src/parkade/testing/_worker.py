@@ -1,4 +1,4 @@
-"""The worker's part in a test: runs the application's code, coroutines in a loop and plain functions beside it."""
+"""The worker's part in a test: runs the application's code, in an event loop and a thread if it has coroutines."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Worker:
 
 
 async def _leave_context(exchange: Exchange, coming: Coming) -> Answer:
-    """As `coming`; its context is left for the iterator of a plain function, which runs beside the loop."""
+    """As `coming`; its context is left for the iterator of a plain function, which runs in the thread."""
     try:
         return await coming
     finally:

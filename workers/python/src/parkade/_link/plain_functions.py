@@ -1,9 +1,8 @@
-"""Runs plain functions in threads beside the loop, so that coroutines go on meanwhile.
+"""Runs the plain functions of a worker with an event loop in threads, so that coroutines go on meanwhile.
 
-The session belongs to the loop. A thread takes part in it only for a stream that is its own: from BEGAN on until its
-closing frame. What it says of that, and what the loop reads
-(`Session.receive` may cancel any stream), hold `Outlet.lock`; what the loop says of its own streams need not, since
-nobody else does.
+The session belongs to the loop. A thread uses it only for a stream of its own, from BEGAN to the closing frame, and
+holds `Outlet.lock` then. The loop holds it while it reads, since `Session.receive` may cancel any stream. It needs no
+lock for the frames of its own streams: no thread writes those.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from .threads import Threads
 T = TypeVar("T")
 
 
-class Beside:
+class PlainFunctions:
     """The plain functions of a worker with an event loop."""
 
     def __init__(
@@ -37,7 +36,7 @@ class Beside:
         application: Application,
         count: int,
     ) -> None:
-        """Each function gets a copy of the context that is current here."""
+        """Each function gets a copy of the context that is current now."""
         self.session = session
         self.outlet = outlet
         self.application = application
@@ -45,8 +44,8 @@ class Beside:
         self._loop = loop
         self._threads = Threads(count, outlet.send)
         self._queued: set[int] = set()  # streams whose function has not begun
-        self._own: set[int] = set()  # streams whose function has
-        self._aside: dict[int, tuple[Chunks, Context]] = {}  # of those, whose client has to read first
+        self._own: set[int] = set()  # streams whose function has begun
+        self._aside: dict[int, tuple[Chunks, Context]] = {}  # answers whose client has to read first
 
     # In the loop
 
@@ -56,8 +55,8 @@ class Beside:
         self._threads.add(_Unit(self, stream, run))
 
     def cancel(self, stream: int) -> bool:
-        """The stream was cancelled; whether it is one of these. One that has not begun is answered at once, and one
-        that was put aside ended; another sees for itself.
+        """The stream was cancelled. Returns whether a plain function has it. If that has not begun, the stream is
+        answered at once; an answer that was put aside is ended; a running function checks for itself.
         """
         with self.outlet.lock:
             if stream in self._queued:
@@ -67,14 +66,14 @@ class Beside:
         return self.writable(stream)
 
     def writable(self, stream: int) -> bool:
-        """The client has read; whether the stream is one of these."""
+        """The client has read. Returns whether a plain function has the stream."""
         if stream in self._aside:
             self._threads.add(_Continuation(self, stream))
         return stream in self._own
 
     async def call(self, function: Callable[[], T]) -> T:
-        """Runs a plain function for a coroutine, in its turn. It sees the coroutine's context, and what it sets there
-        is seen behind it.
+        """Runs a plain function for a coroutine, when its turn comes. It sees the coroutine's context, and the
+        coroutine sees what it sets there.
 
         A coroutine that is cancelled meanwhile waits for the function, unless that has not begun.
         """
@@ -85,7 +84,7 @@ class Beside:
         except asyncio.CancelledError:
             if not called.withdraw():
                 await asyncio.wait([called.future])
-                called.future.exception()  # which nobody asks for
+                called.future.exception()  # marks it as seen
             raise
         finally:
             adopt(called.context)
@@ -94,11 +93,11 @@ class Beside:
     # In a thread, or with the lock
 
     def owns(self, stream: int) -> bool:
-        """Whether a thread speaks for the stream. With the lock."""
+        """Whether a thread writes the frames of the stream. Needs the lock."""
         return stream in self._own
 
     def begin(self, stream: int) -> bool:
-        """Says that the function of the stream begins; False when it was cancelled before."""
+        """Writes BEGAN for the function of the stream. False when it was cancelled before."""
         with self.outlet.lock:
             if stream not in self._queued or stream in self.session.cancelled:
                 return False  # it was answered, or the loop is about to
@@ -108,7 +107,7 @@ class Beside:
         return True
 
     def answer(self, stream: int, answer: Answer) -> None:
-        """Says what the function gave."""
+        """Writes what the function returned."""
         session = self.session
         if type(answer) is bytes:  # nearly always
             with self.outlet.lock:
@@ -122,7 +121,7 @@ class Beside:
             self._stream(stream, cast(Streamed, answer))
 
     def fail(self, stream: int, error: BaseException) -> None:
-        """What is no Exception on purpose, that of a foreign library for instance, ends the request only."""
+        """A BaseException that is not an Exception, from a foreign library for instance, ends only the request."""
         text = "".join(traceback.format_exception(error))
         if stream in self._own:
             self._close(stream, self.session.error, "application", text)
@@ -142,7 +141,7 @@ class Beside:
         self.write(stream, cast(Chunks, answer.chunks))
 
     def write(self, stream: int, chunks: Chunks) -> None:
-        """Writes an answer until its end, or until the client has to read first: then the thread is for others."""
+        """Writes an answer until its end, or until the client has to read first: then the thread takes other work."""
         while True:
             try:
                 chunk = None if stream in self.session.cancelled else next(chunks, None)
@@ -159,14 +158,14 @@ class Beside:
         self._close(stream, self.session.finish)
 
     def _is_put_aside(self, stream: int, chunk: bytes, chunks: Chunks) -> bool:
-        """Says a piece of an answer; whether no more can be said now."""
+        """Writes a piece of an answer. Returns whether the client has to read before the next one."""
         with self.outlet.lock:
             self.outlet.put(self.session.data(stream, chunk))
             if not self.session.blocked(stream):
                 return False
             if is_room := len(self._aside) < SUSPENDED_MAX:
                 self._aside[stream] = chunks, copy_context()
-                self.outlet.put(self.session.credit(1))  # the core counts the worker as occupied no longer
+                self.outlet.put(self.session.credit(1))  # the core no longer counts the worker as occupied
         if not is_room:
             self._end(chunks)
             text = f"{SUSPENDED_MAX} answers wait for their clients to read"
@@ -183,7 +182,7 @@ class Beside:
         context.run(self.write, stream, chunks)
 
     def _end(self, chunks: Chunks) -> None:
-        """An answer that was broken off ends its generator too, whose `finally` may raise."""
+        """Closes the generator of an answer that was broken off; its `finally` may raise."""
         try:
             chunks.close()
         except FAULTS as error:
@@ -191,7 +190,7 @@ class Beside:
 
 
 def adopt(context: Context) -> None:
-    """Sets each variable as it is there."""
+    """Sets each context variable to its value in that context."""
     for variable in context:
         if (value := context[variable]) is not variable.get(None):
             variable.set(value)
@@ -200,29 +199,29 @@ def adopt(context: Context) -> None:
 class _Unit(Struct, eq=False):
     """The function that answers a stream."""
 
-    _beside: Beside
+    _plain_functions: PlainFunctions
     _stream: int
     _run: Callable[[], Answer]
 
     def begin(self) -> bool:
-        return self._beside.begin(self._stream)
+        return self._plain_functions.begin(self._stream)
 
     def run(self) -> None:
-        self._beside.outlet.send()  # the core knows that it begins, whatever the function does to the process
-        self._beside.context.copy().run(self._answer)
+        self._plain_functions.outlet.send()  # the core knows that it begins, whatever the function does to the process
+        self._plain_functions.context.copy().run(self._answer)
 
     def _answer(self) -> None:
         port.plain.set(self._stream)
         try:
-            self._beside.answer(self._stream, self._run())
+            self._plain_functions.answer(self._stream, self._run())
         except BaseException as error:
-            self._beside.fail(self._stream, error)
+            self._plain_functions.fail(self._stream, error)
 
 
 class _Continuation(Struct, eq=False):
     """A streamed answer whose client has read."""
 
-    _beside: Beside
+    _plain_functions: PlainFunctions
     _stream: int
 
     def begin(self) -> bool:
@@ -230,9 +229,9 @@ class _Continuation(Struct, eq=False):
 
     def run(self) -> None:
         try:
-            self._beside.go_on(self._stream)
+            self._plain_functions.go_on(self._stream)
         except BaseException as error:
-            self._beside.fail(self._stream, error)
+            self._plain_functions.fail(self._stream, error)
 
 
 class _Call:
@@ -243,10 +242,10 @@ class _Call:
         self.context = context
         self._function = function
         self._loop = loop
-        self._tickets = [None]  # for one: either it begins, or it is withdrawn
+        self._tickets = [None]  # one ticket: either it begins, or it is withdrawn
 
     def withdraw(self) -> bool:
-        """Whether it will never begin."""
+        """Returns whether it will never begin."""
         return self._take()
 
     def begin(self) -> bool:
@@ -272,7 +271,7 @@ class _Call:
             self.future.set_result(result)
 
     def _failed(self, error: BaseException) -> None:
-        if isinstance(error, StopIteration):  # which no future takes
+        if isinstance(error, StopIteration):  # a future refuses it
             error, raised = RuntimeError("a plain function raised StopIteration"), error
             error.__cause__ = raised
         if not self.future.done():

@@ -1,4 +1,4 @@
-"""Plain functions of an application with coroutines: they run in threads beside the loop."""
+"""Plain functions of an application with coroutines: they run in threads."""
 
 from __future__ import annotations
 
