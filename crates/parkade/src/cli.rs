@@ -12,8 +12,8 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::config::{self, Layers, Settings};
 pub use jobs::{ChosenArgs, EnqueueArgs, JobsArgs, JobsCommand, ListArgs, ShowArgs};
 
-const ABOUT_SETTINGS: &str = "Every setting can also stand in parkade.toml (deadline = \"30s\") \
-     or in the environment (PARKADE_DEADLINE=30s). A flag beats the environment, which beats the file.";
+const ABOUT_SETTINGS: &str = "Every setting can also be given in parkade.toml (deadline = \"30s\") \
+     or in the environment (PARKADE_DEADLINE=30s). A flag overrides the environment, which overrides the file.";
 
 /// The commands that take settings.
 const SETTINGS_COMMANDS: [&str; 3] = ["serve", "dev", "routes"];
@@ -34,24 +34,24 @@ pub enum Command {
     Serve {
         #[command(flatten)]
         application: Box<Application>,
-        /// Only find out whether it would start: read the settings, load the application, exit
+        /// Only check whether it would start: read the settings, load the application, exit
         #[arg(long)]
         check: bool,
     },
-    /// Serve while you write: reload on change, show errors as pages
+    /// Serve during development: reload on change, show errors as pages
     #[command(after_help = ABOUT_SETTINGS)]
     Dev(Box<Application>),
-    /// Print the routes of an application, and its jobs
+    /// Print the routes and jobs of an application
     Routes(Box<Application>),
-    /// Show what a running parkade is doing: who waits for what, and how long
+    /// Show what a running parkade is doing: what requests wait for, and how long
     Status(StatusArgs),
     /// Publish a message on a channel of a running parkade
     Publish(PublishArgs),
-    /// End a query of a running parkade; `parkade status` shows their ids
+    /// Cancel a query of a running parkade; `parkade status` shows the ids
     Cancel(CancelArgs),
-    /// Show the jobs of a running parkade, and retry, cancel or drop them
+    /// List, show, retry, cancel or drop jobs of a running parkade
     Jobs(Box<JobsArgs>),
-    /// Enqueue a job at a running parkade; prints its id
+    /// Enqueue a job on a running parkade, and print its id
     Enqueue(Box<EnqueueArgs>),
     /// Print the table of all settings
     #[command(hide = true)]
@@ -61,7 +61,7 @@ pub enum Command {
 /// An application, how to serve it.
 #[derive(Debug, Args)]
 pub struct Application {
-    /// The application: module:name, or the path of a file
+    /// Application: module:name, or the path of a file
     pub target: String,
     #[command(flatten)]
     pub settings: Settings,
@@ -70,10 +70,10 @@ pub struct Application {
 /// Which running parkade is meant. By default the only one of this user.
 #[derive(Debug, Clone, Args)]
 pub struct Whom {
-    /// The process id, when several are running
+    /// Process id of the server, if several are running
     #[arg(long, conflicts_with = "admin")]
     pub pid: Option<u32>,
-    /// The address of its --admin
+    /// Address of the server's --admin
     #[arg(long, value_name = "ADDR")]
     pub admin: Option<SocketAddr>,
 }
@@ -82,17 +82,17 @@ pub struct Whom {
 pub struct StatusArgs {
     #[command(flatten)]
     pub whom: Whom,
-    /// Print it once and exit; so it does when the output is no terminal
+    /// Print once and exit; this is the default if the output is not a terminal
     #[arg(long)]
     pub once: bool,
-    /// Print it once as JSON
+    /// Print once, as JSON
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Debug, Clone, Args)]
 pub struct CancelArgs {
-    /// The id of the query
+    /// Id of the query
     pub id: u64,
     #[command(flatten)]
     pub whom: Whom,
@@ -100,12 +100,12 @@ pub struct CancelArgs {
 
 #[derive(Debug, Clone, Args)]
 pub struct PublishArgs {
-    /// The channel
+    /// Name of the channel
     pub channel: String,
-    /// The message; - reads it from standard input
+    /// Message; - reads it from standard input
     #[arg(default_value = "-", allow_hyphen_values = true)]
     pub value: String,
-    /// What the message is
+    /// Content type of the message
     #[arg(long, value_name = "TYPE", default_value = "text/plain; charset=utf-8")]
     pub content_type: String,
     #[command(flatten)]

@@ -26,10 +26,10 @@ use values::{
 /// What the operator has decided, parsed.
 #[derive(Debug, Clone, Args)]
 pub struct Settings {
-    /// The settings file; parkade.toml, if there is one
+    /// Settings file; by default parkade.toml, if it exists
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Change to this folder before the application is loaded
+    /// Change to this folder before loading the application
     #[arg(long, value_name = "FOLDER")]
     pub directory: Option<PathBuf>,
     #[command(flatten)]
@@ -55,22 +55,22 @@ pub struct Settings {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Listening")]
 pub struct ListenSettings {
-    /// Where to listen: host:port, :port or unix:FILE; may be given many times
+    /// Address to listen on: host:port, :port or unix:FILE; may be repeated
     #[arg(long, value_name = "ADDR", value_delimiter = ',', default_value = "127.0.0.1:8000")]
     pub bind: Vec<Bind>,
-    /// Who may connect to a unix:FILE: its mode, in octal
+    /// Permissions of a unix:FILE, in octal
     #[arg(long, value_name = "MODE", default_value = "600")]
     pub socket_mode: Mode,
-    /// The group of a unix:FILE, a name or a number; with it write --socket-mode 660
+    /// Group of a unix:FILE, as a name or a number; use it with --socket-mode 660
     #[arg(long, value_name = "GROUP")]
     pub socket_group: Option<Group>,
-    /// Believe these peers when they say who asked them: a network, an address, unix or *; may be given many times
+    /// Proxies whose forwarding headers are trusted: a network, an address, unix or *; may be repeated
     #[arg(long, value_name = "PEER", value_delimiter = ',')]
     pub trust: Vec<Trust>,
-    /// How they say it: in X-Forwarded-For and X-Forwarded-Proto, or in Forwarded; the other is not believed
+    /// Headers that trusted proxies set: X-Forwarded-For and X-Forwarded-Proto, or Forwarded; the other kind is ignored
     #[arg(long, value_name = "KIND", value_enum, default_value = "x-forwarded")]
     pub forwarded: Forwarded,
-    /// Serve health, status, metrics and publishing at this host:port too; may be given many times
+    /// Also serve health, status, metrics and publishing at this host:port; may be repeated
     #[arg(long, value_name = "ADDR", value_delimiter = ',', value_parser = address::admin)]
     pub admin: Vec<SocketAddr>,
 }
@@ -86,37 +86,37 @@ pub enum Forwarded {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Workers")]
 pub struct WorkerSettings {
-    /// How many workers; auto is the number of cores
+    /// Number of workers; auto is the number of cores
     #[arg(long = "workers", id = "workers", value_name = "COUNT", value_parser = workers, default_value = "auto")]
     pub count: usize,
-    /// How many plain functions run at a time beside the event loop of a worker, for an application with an async def
+    /// Threads for plain functions in each worker, if the application also has an async def
     #[arg(long, value_name = "COUNT", value_parser = threads, default_value = "1")]
     pub threads: u32,
-    /// The Python interpreter; python beside the parkade that runs, else python3
+    /// Python interpreter; by default the python next to the parkade executable, otherwise python3
     #[arg(long, value_name = "FILE")]
     pub python: Option<PathBuf>,
-    /// A request must have ended after this time, else 504; 0 is never
+    /// Maximum time for a request to be queued and run, then 504; 0 means no limit
     #[arg(long, value_name = "TIME", value_parser = duration_or_none, default_value = "30s")]
     pub deadline: OrNone<Duration>,
-    /// A worker that does not come back this long after a deadline is killed
+    /// Time a worker gets to return after a deadline before it is killed
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     pub kill_grace: Duration,
-    /// At SIGTERM and reload, requests have this time to end
+    /// Time that requests get to finish at SIGTERM and reload
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
     pub grace: Duration,
-    /// A worker must have loaded the application after this time
+    /// Time allowed for a worker to load the application
     #[arg(long, value_name = "TIME", value_parser = positive_duration, default_value = "60s")]
     pub start_timeout: Duration,
-    /// Replace a worker after this many requests; 0 is never
+    /// Replace a worker after this many requests; 0 means never
     #[arg(long, value_name = "COUNT", value_parser = count_or_none, default_value = "0")]
     pub max_requests: OrNone<usize>,
-    /// Replace a worker at this age; 0 is never
+    /// Replace a worker at this age; 0 means never
     #[arg(long, value_name = "TIME", value_parser = duration_or_none, default_value = "0")]
     pub max_age: OrNone<Duration>,
-    /// Replace a worker when its resident memory exceeds this; 0 is never
+    /// Replace a worker when its resident memory exceeds this; 0 means never
     #[arg(long, value_name = "SIZE", value_parser = size_or_none, default_value = "0")]
     pub max_memory: OrNone<usize>,
-    /// Spread --max-requests and --max-age by up to this share, so that workers are not replaced together
+    /// Vary --max-requests and --max-age by up to this much, so that workers are not all replaced at once
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "10%")]
     pub recycle_jitter: u8,
 }
@@ -125,31 +125,31 @@ pub struct WorkerSettings {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "HTTP")]
 pub struct HttpSettings {
-    /// Connections at a time; more are not accepted until one ends
+    /// Maximum number of connections; further ones are accepted when one closes
     #[arg(long, value_name = "COUNT", value_parser = count, default_value = "100000")]
     pub connections_limit: usize,
-    /// The largest request body; more is 413
+    /// Maximum size of a request body; beyond it, 413
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16MiB")]
     pub body_limit: usize,
-    /// Heads and bodies of all requests in hand, those that are queued or still coming included; more are 503
+    /// Maximum memory for the heads and bodies of all requests, including queued and incomplete ones; beyond it, 503
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "512MiB")]
     pub requests_limit: usize,
-    /// The largest request head; more is 431
+    /// Maximum size of a request head; beyond it, 431
     #[arg(long, value_name = "SIZE", value_parser = head_size, default_value = "32KiB")]
     pub header_limit: usize,
-    /// Header lines in a request; more is 431
+    /// Maximum number of header lines in a request; beyond it, 431
     #[arg(long, value_name = "COUNT", value_parser = header_count, default_value = "100")]
     pub header_count: usize,
-    /// A request head must have come after this time, else 408
+    /// Time allowed to receive a request head, then 408
     #[arg(long, value_name = "TIME", value_parser = positive_duration, default_value = "10s")]
     pub header_timeout: Duration,
-    /// A request body may stall this long, else 408
+    /// Time that a request body may stall, then 408
     #[arg(long, value_name = "TIME", value_parser = positive_duration, default_value = "30s")]
     pub body_timeout: Duration,
-    /// An idle connection is kept this long
+    /// Time that an idle connection is kept open
     #[arg(long, value_name = "TIME", value_parser = positive_duration, default_value = "75s")]
     pub keep_alive: Duration,
-    /// A client that takes nothing of its answer for this long is cut off
+    /// Time that a client may stop reading its response before it is disconnected
     #[arg(long, value_name = "TIME", value_parser = positive_duration, default_value = "30s")]
     pub stall_timeout: Duration,
 }
@@ -158,19 +158,19 @@ pub struct HttpSettings {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Core")]
 pub struct CoreSettings {
-    /// Requests parked; more are 503
+    /// Maximum number of parked requests; beyond it, 503
     #[arg(long, value_name = "COUNT", value_parser = count, default_value = "1000000")]
     pub parked_limit: usize,
-    /// Channels at a time; for another the one that has been silent longest is forgotten, and it is 503 when somebody waits on each
+    /// Maximum number of channels; beyond it, the one silent longest is forgotten, or 503 if clients wait on all of them
     #[arg(long, value_name = "COUNT", value_parser = count, default_value = "100000")]
     pub channel_limit: usize,
-    /// Messages that a channel keeps for clients that come back; 0 keeps none
+    /// Number of messages that a channel keeps for clients that reconnect; 0 keeps none
     #[arg(long, value_name = "COUNT", value_parser = whole, default_value = "100")]
     pub history_count: usize,
-    /// Bytes of messages that a channel keeps
+    /// Maximum size of the messages that a channel keeps
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "1MiB")]
     pub history_bytes: usize,
-    /// How long a channel keeps a message
+    /// Time that a channel keeps a message
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5m")]
     pub history_age: Duration,
 }
@@ -179,30 +179,30 @@ pub struct CoreSettings {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Databases")]
 pub struct DatabaseSettings {
-    /// A database for queries, by its URL (postgres, sqlite), with NAME= before it when there are several; may be given many times. Without one called default, that is a SQLite file in the state folder
+    /// Database for queries, as a URL (postgres, sqlite), with NAME= in front if there are several; may be repeated. If none is called default, the default is a SQLite file in the state folder
     // Taken as text: an error of the command line would show it, with the password in it.
     // What the environment says becomes the default value, which help would show.
     #[arg(long, value_name = "[NAME=]URL", value_delimiter = ' ', hide_default_value = true)]
     pub database: Vec<String>,
-    /// Connections to each database
+    /// Number of connections to each database
     #[arg(long, value_name = "COUNT", value_parser = count, default_value = "10")]
     pub database_slots: usize,
-    /// Queries that wait for a connection; more are 503
+    /// Maximum number of queries that wait for a connection; beyond it, 503
     #[arg(long, value_name = "COUNT", value_parser = count, default_value = "10000")]
     pub database_queue: usize,
-    /// The largest row of a result; a larger one ends its query
+    /// Maximum size of a row; a larger one ends its query
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "4MiB")]
     pub row_limit: usize,
-    /// The largest result for a function or a coroutine, as JSON; one that goes to the client as it comes has no limit
+    /// Maximum size of a result for a function or a coroutine, as JSON; a result that is streamed to the client has no limit
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16MiB")]
     pub result_limit: usize,
-    /// At SIGTERM queries have this time to end, then they are cancelled
+    /// Time that queries get to finish at SIGTERM before they are cancelled
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     pub query_grace: Duration,
-    /// Publish the notifications of PostgreSQL on this channel (NOTIFY) as messages on the channel of that name; may be given many times
+    /// PostgreSQL channel (NOTIFY) whose notifications are published on the channel of the same name; may be repeated
     #[arg(long, value_name = "CHANNEL", value_delimiter = ',')]
     pub listen: Vec<String>,
-    /// The folder for what has to outlive the server; it is made when something is kept
+    /// Folder for data that outlives the server; it is created when it is needed
     #[arg(long, value_name = "FOLDER", default_value = ".parkade")]
     pub state: PathBuf,
 }
@@ -211,20 +211,20 @@ pub struct DatabaseSettings {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Jobs")]
 pub struct JobSettings {
-    /// Keep jobs in this PostgreSQL database, by its URL: servers that name the same one share them. Without it jobs are in a file in the state folder
+    /// PostgreSQL database for jobs, as a URL; servers with the same one share its jobs. By default, jobs are in a file in the state folder
     // As with --database: taken as text and never shown, for there may be a password in it.
     #[arg(long, value_name = "URL", hide_default_value = true)]
     pub jobs: Option<String>,
-    /// Workers that run nothing but jobs, beside those that serve requests, if the application declares jobs; auto is half the number of cores, at least one. 0: jobs are stored here and run by other servers
+    /// Number of workers that only run jobs, in addition to --workers, if the application declares jobs; auto is half the number of cores, at least one. With 0, jobs are stored here and run by other servers
     #[arg(long, value_name = "COUNT", value_parser = job_workers, default_value = "auto")]
     pub job_workers: usize,
-    /// An attempt of a job must have ended after this time, waits not counted; 0 is never
+    /// Maximum time for an attempt of a job, waits not counted; 0 means no limit
     #[arg(long, value_name = "TIME", value_parser = duration_or_none, default_value = "10m")]
     pub job_deadline: OrNone<Duration>,
-    /// What a job that was acknowledged survives: power, the machine losing it; process, the server being killed
+    /// What an acknowledged job survives: power (the machine loses power) or process (the server is killed)
     #[arg(long, value_name = "WHAT", value_enum, default_value = "power")]
     pub durability: Durability,
-    /// How long the results of jobs are kept
+    /// Time that results of jobs are kept
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1h")]
     pub job_results: Duration,
 }
@@ -239,13 +239,13 @@ pub enum Durability {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Logs")]
 pub struct LogSettings {
-    /// What the log tells, to standard error
+    /// Lowest level that is logged, to standard error
     #[arg(long, value_name = "LEVEL", value_enum, default_value = "info")]
     pub log_level: LogLevel,
-    /// How the log is written
+    /// Format of the log
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
     pub log_format: LogFormat,
-    /// A line for each request
+    /// Log each request, in this format
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "off")]
     pub access_log: AccessFormat,
     /// Where the access log goes: a file, or - for standard output

@@ -9,8 +9,8 @@ use parkade_model::JobId;
 use super::Whom;
 use crate::config;
 
-const ABOUT_ARGUMENTS: &str = "An argument that is JSON is taken as JSON (7, true, null, '[1, 2]', '{\"a\": 1}'), any other as text; \
-     write '\"7\"' for the text 7, and -- before arguments that begin with a hyphen.";
+const ABOUT_ARGUMENTS: &str = "An argument that is valid JSON is read as JSON (7, true, null, '[1, 2]', '{\"a\": 1}'), any other as text. \
+     Write '\"7\"' for the text 7, and -- before arguments that begin with a hyphen.";
 
 #[derive(Debug, Clone, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -24,33 +24,33 @@ pub struct JobsArgs {
 
 #[derive(Debug, Clone, Subcommand)]
 pub enum JobsCommand {
-    /// List jobs, the newest first
+    /// List jobs, newest first
     List(ListArgs),
-    /// Show all that is known of a job: its arguments, its result, its last error
+    /// Show a job: its arguments, its result, its last error
     Show(ShowArgs),
-    /// Have jobs that are dead, cancelled, completed or unknown run again
+    /// Run jobs again that are dead, cancelled, completed or unknown
     Retry(ChosenArgs),
-    /// End jobs, also those that run
+    /// Cancel jobs, including running ones
     Cancel(IdArgs),
-    /// Remove jobs that do not run
+    /// Delete jobs that are not running
     Drop(ChosenArgs),
 }
 
 #[derive(Debug, Clone, Args)]
 pub struct ListArgs {
-    /// Only those in this state
+    /// Only jobs in this state
     #[arg(long, value_parser = state)]
     pub state: Option<State>,
-    /// Only those of this name
+    /// Only jobs with this name
     #[arg(long)]
     pub name: Option<String>,
-    /// Only those of this queue
+    /// Only jobs in this queue
     #[arg(long)]
     pub queue: Option<String>,
-    /// So many at most, up to 1000
+    /// Maximum number of jobs, up to 1000
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub count: u32,
-    /// Print them as JSON
+    /// Print as JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -59,9 +59,9 @@ pub struct ListArgs {
 
 #[derive(Debug, Clone, Args)]
 pub struct ShowArgs {
-    /// Its id
+    /// Id of the job
     pub id: JobId,
-    /// Print it as JSON
+    /// Print as JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -70,7 +70,7 @@ pub struct ShowArgs {
 
 #[derive(Debug, Clone, Args)]
 pub struct IdArgs {
-    /// Their ids
+    /// Ids of the jobs
     #[arg(required = true, value_name = "ID")]
     pub ids: Vec<JobId>,
     #[command(flatten)]
@@ -79,10 +79,10 @@ pub struct IdArgs {
 
 #[derive(Debug, Clone, Args)]
 pub struct ChosenArgs {
-    /// Their ids
+    /// Ids of the jobs
     #[arg(required_unless_present = "all_dead", value_name = "ID")]
     pub ids: Vec<JobId>,
-    /// Every dead letter
+    /// All dead jobs
     #[arg(long, conflicts_with = "ids")]
     pub all_dead: bool,
     #[command(flatten)]
@@ -92,24 +92,24 @@ pub struct ChosenArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = ABOUT_ARGUMENTS)]
 pub struct EnqueueArgs {
-    /// The name of the job
+    /// Name of the job
     pub name: String,
-    /// Its arguments, in their order
+    /// Positional arguments
     #[arg(value_name = "ARGUMENT", allow_negative_numbers = true)]
     pub arguments: Vec<String>,
-    /// An argument by its name; may be given many times
+    /// Keyword argument; may be repeated
     #[arg(long, value_name = "NAME=ARGUMENT", value_parser = keyword, action = ArgAction::Append)]
     pub keyword: Vec<(String, String)>,
-    /// While a job of this name with this key has not ended, none is added: its id is printed
+    /// Unique key: if an unfinished job of this name has it, add none and print that job's id
     #[arg(long)]
     pub key: Option<String>,
-    /// Not before this time has passed
+    /// Time to wait before it may run
     #[arg(long, value_name = "TIME", value_parser = config::duration)]
     pub delay: Option<Duration>,
-    /// -1000 to 1000, the higher first; by default what the application says of the job
+    /// Priority, from -1000 to 1000, higher first; by default the job's own
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, value_parser = clap::value_parser!(i16).range(-1000..=1000))]
     pub priority: Option<i16>,
-    /// By default what the application says of the job
+    /// Queue; by default the job's own
     #[arg(long)]
     pub queue: Option<String>,
     #[command(flatten)]

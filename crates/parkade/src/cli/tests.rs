@@ -172,13 +172,45 @@ fn the_table_names_every_setting_once() {
     assert!(table.contains("| `max-memory` | `PARKADE_MAX_MEMORY` | `0` |"), "{table}");
     assert!(
         table.contains(
-            "| `access-log` | `PARKADE_ACCESS_LOG` | `off` | A line for each request: `off`, `text`, `json` |"
+            "| `access-log` | `PARKADE_ACCESS_LOG` | `off` | Log each request, in this format: `off`, `text`, `json` |"
         ),
         "{table}"
     );
     assert!(table.contains("| `workers` | `PARKADE_WORKERS` | `auto` |"), "{table}");
     assert_eq!(table.matches("PARKADE_BIND").count(), 1);
     assert!(!table.contains("check") && !table.contains("target"));
+}
+
+/// A limit is a maximum or a time allowed, and 0 means that there is none. "Must have ended after" says the opposite.
+#[test]
+fn help_says_what_a_limit_does_and_what_0_means() {
+    let help = serve_command().render_long_help().to_string();
+    for line in [
+        "Maximum time for a request to be queued and run, then 504; 0 means no limit",
+        "Time allowed for a worker to load the application",
+        "Time allowed to receive a request head, then 408",
+        "Maximum number of parked requests; beyond it, 503",
+        "Replace a worker at this age; 0 means never",
+    ] {
+        assert!(help.replace(['\n', ' '], "").contains(&line.replace(' ', "")), "{line:?} is not in\n{help}");
+    }
+}
+
+#[test]
+fn help_is_short_and_names_things_first() {
+    let mut commands = vec![Cli::command()];
+    while let Some(command) = commands.pop() {
+        commands.extend(command.get_subcommands().filter(|command| command.get_name() != "help").cloned());
+        let arguments = command.get_arguments().filter_map(|argument| argument.get_help()).map(ToString::to_string);
+        let texts: Vec<String> = arguments.chain(command.get_about().map(ToString::to_string)).collect();
+        for text in texts {
+            assert!(text.starts_with(char::is_uppercase) && !text.ends_with('.'), "{text:?}");
+            for word in ["must have", "is never", "more are", "more is", "given many times", "Who ", "beside", "behind"]
+            {
+                assert!(!text.contains(word), "{text:?} says {word:?}");
+            }
+        }
+    }
 }
 
 #[test]
