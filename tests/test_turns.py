@@ -148,7 +148,7 @@ def slowest_beside_streams(server: Server) -> float:
     """What others wait while thousands of streams begin to wait and are answered."""
     with Streams(server.address, connections=60, streams=250) as streams, Prober(server.address) as prober:
         streams.ask("/next/all")
-        server.until_parked(60 * 250, 60)
+        server.until_parked(60 * 250, 180)
         server.publish("all", b"one")
         server.until_zero()
     return prober.slowest

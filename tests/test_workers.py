@@ -13,7 +13,7 @@ from .conftest import Kind, Serve
 from .harness import processes
 from .harness.client import Broken, Client, Closed
 from .harness.server import Server
-from .harness.until import Stopwatch, until
+from .harness.until import BUSY, Stopwatch, until
 
 MEBIBYTE = 1 << 20
 
@@ -57,9 +57,9 @@ def test_a_killed_worker_takes_only_the_request_that_it_was_running(serve: Serve
     os.kill(pid, signal.SIGKILL)
     answer = running.answer()
     assert (answer.status, answer.json()["fault"]) == (502, "worker")
-    assert watch.seconds < 0.5, "promised are 100 ms; a busy machine may take longer"
+    assert watch.seconds < BUSY, "promised are 100 ms"
     assert {client.answer().text for client in queued} == {"Hola queued"}, "what it had not begun goes to the next"
-    assert watch.seconds < 2, "promised is 1 s"
+    assert watch.seconds < 1 + BUSY, "promised is 1 s"
     assert new_worker(server, [pid])
     server.publish("untouched", b"still there")
     assert {client.answer().body for client in parked[:20]} == {b"still there"}

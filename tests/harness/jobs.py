@@ -9,7 +9,7 @@ from .client import Answer, Client
 from .server import Server
 from .until import until
 
-SECONDS = 30.0
+SECONDS = 90.0
 """How long a job may take: with some of them a worker ends and another starts, and then they are tried again."""
 
 STATES = {
