@@ -62,7 +62,7 @@ pub fn is_too_far_behind(waiting_bytes: usize, untouched_for: Duration) -> bool 
 }
 
 /// Bytes and time that are read over behind an answer that closes, so that the reset which unread bytes cause does not destroy the answer.
-pub const LINGER_BYTES_MAX: usize = 1024 * 1024;
+pub const LINGER_BYTES_MAX: u32 = 1024 * 1024;
 pub const LINGER_TIME: Duration = Duration::from_secs(2);
 
 /// A comment goes to a quiet event stream this often: proxies cut what is silent for 30 to 60 s.

@@ -15,19 +15,17 @@ use mio::{Interest, Token};
 use rustix::io::Errno;
 use slab::Slab;
 
-use super::answer::DateLine;
 use super::budget::{Budget, Held};
-use super::connection::{Connection, FarEnd, Step, Turn};
+use super::connection::{Connection, Context, FarEnd, Step};
 use super::departure::Departure;
 use super::forwarded;
 use super::head::Head;
-use super::limits::{ACCEPT_PAUSE, LEAVING_TIME, READ_BYTES_MAX, TURN_ACCEPTS_MAX, TURN_EVENTS_MAX, TURN_TIME};
+use super::limits::{ACCEPT_PAUSE, LEAVING_TIME, TURN_ACCEPTS_MAX, TURN_EVENTS_MAX, TURN_TIME};
 use super::listen::Listener;
 use super::roll::{Client, Roll};
 use super::socket::{Peer, Socket};
 use super::tick::Tick;
 use super::{HttpEvent, Setup};
-use crate::complaints::Complaints;
 use crate::poll::PollSet;
 use crate::share::Share;
 use parkade_core::RequestId;
@@ -66,17 +64,9 @@ pub struct Lot {
     leaving: VecDeque<usize>,
     /// Where the look at the time that connections take goes on, if it has begun.
     sweeping: Option<usize>,
-    setup: Setup,
+    context: Context,
     http2_count: Arc<AtomicUsize>,
-    scratch: Box<[u8]>,
-    out: Vec<u8>,
-    date: DateLine,
-    now: Tick,
     began: Instant,
-    budget: Budget,
-    is_draining: bool,
-    refused: Vec<(Peer, u16, usize)>,
-    tls_complaints: Complaints,
     /// Requests whose connections a bug of ours has ended, until that is told.
     bereft: Vec<RequestId>,
     panic_count: usize,
@@ -96,8 +86,8 @@ impl Lot {
         for (index, listener) in listeners.iter_mut().enumerate() {
             poll.registry().register(listener.source(), Token(LISTENER_TOKENS + index), Interest::READABLE)?;
         }
-        let mut date = DateLine::new();
-        date.set(std::time::SystemTime::now());
+        let mut context = Context::new(setup, budget);
+        context.date.set(std::time::SystemTime::now());
         Ok(Self {
             poll,
             connections: Slab::new(),
@@ -107,17 +97,9 @@ impl Lot {
             told: Vec::new(),
             leaving: VecDeque::new(),
             sweeping: None,
-            setup,
+            context,
             http2_count,
-            scratch: vec![0; READ_BYTES_MAX].into(),
-            out: Vec::with_capacity(4096),
-            date,
-            now: Tick::default(),
             began: Instant::now(),
-            budget,
-            is_draining: false,
-            refused: Vec::new(),
-            tls_complaints: Complaints::default(),
             bereft: Vec::new(),
             panic_count: 0,
             warned: None,
@@ -126,11 +108,11 @@ impl Lot {
     }
 
     pub fn date(&self) -> &[u8] {
-        self.date.as_bytes()
+        self.context.date.as_bytes()
     }
 
     pub fn now(&self) -> Tick {
-        self.now
+        self.context.now
     }
 
     pub fn is_head(&self, slot: usize) -> bool {
@@ -247,8 +229,8 @@ impl Lot {
         for event in self.poll.take()? {
             let far = match (event.is_write_closed() || event.is_error(), event.is_read_closed()) {
                 (true, _) => FarEnd::Gone,
-                (false, true) => FarEnd::SaidAll,
-                (false, false) => FarEnd::There,
+                (false, true) => FarEnd::HalfClosed,
+                (false, false) => FarEnd::Open,
             };
             self.told.push((event.token().0, event.is_readable(), event.is_writable(), far));
         }
@@ -269,12 +251,12 @@ impl Lot {
             }
             return;
         }
-        let step = self.with(token, |connection, turn| {
+        let step = self.with(token, |connection, context| {
             connection.note(readable, far);
-            if writable && let Some((request, bytes)) = connection.flush(turn.now) {
+            if writable && let Some((request, bytes)) = connection.flush(context.now) {
                 events.push(HttpEvent::Taken { request, bytes });
             }
-            (far == FarEnd::There).then(|| connection.advance(turn))
+            (far == FarEnd::Open).then(|| connection.advance(context))
         });
         match step {
             Some(Some(step)) => self.step(token, step, roll, events, departures),
@@ -289,12 +271,16 @@ impl Lot {
             roll.leave(request);
             events.push(HttpEvent::Left { request });
         }
-        events.extend(self.refused.drain(..).map(|(peer, status, bytes)| HttpEvent::Refused { peer, status, bytes }));
+        events.extend(self.context.refused.drain(..).map(|(peer, status, bytes)| HttpEvent::Refused {
+            peer,
+            status,
+            bytes,
+        }));
     }
 
     fn tell_time(&mut self) {
-        self.now = Tick::at(self.began.elapsed());
-        self.date.set(std::time::SystemTime::now());
+        self.context.now = Tick::at(self.began.elapsed());
+        self.context.date.set(std::time::SystemTime::now());
     }
 
     fn advance(&mut self, slot: usize, roll: &mut Roll, events: &mut Vec<HttpEvent>, departures: &mut Vec<Departure>) {
@@ -324,9 +310,8 @@ impl Lot {
             }
             Step::Close => self.close(slot),
             Step::Http2 => {
-                let mut connection = self.connections.remove(slot);
-                if self.poll.registry().deregister(connection.socket.source()).is_ok() {
-                    let (socket, read, peer) = connection.into_parts();
+                let (mut socket, read, peer) = self.connections.remove(slot).into_parts();
+                if self.poll.registry().deregister(socket.source()).is_ok() {
                     departures.push(Departure { socket, read, peer });
                 }
             }
@@ -334,30 +319,19 @@ impl Lot {
     }
 
     fn arrived(&mut self, slot: usize, head: Head, body: Bytes, share: Held, roll: &mut Roll) -> Option<HttpEvent> {
-        let origin = self.with(slot, |connection, turn| forwarded::origin(connection.peer, &head, turn.trust))?;
+        let origin =
+            self.with(slot, |connection, context| forwarded::origin(connection.peer(), &head, &context.setup.trust))?;
         let request = roll.enter(Client::H1(slot));
         self.connections[slot].wait(request, &head);
         Some(HttpEvent::Arrived { request, head, body, origin, share })
     }
 
     /// Runs one connection with what all connections share. A panic ends that connection and no other.
-    fn with<R>(&mut self, slot: usize, act: impl FnOnce(&mut Connection, &mut Turn<'_>) -> R) -> Option<R> {
-        let connection = self.connections.get_mut(slot)?;
-        let mut turn = Turn {
-            limits: &self.setup.limits,
-            trust: &self.setup.trust,
-            scratch: &mut self.scratch,
-            out: &mut self.out,
-            date: &self.date,
-            now: self.now,
-            budget: &self.budget,
-            is_draining: self.is_draining,
-            refused: &mut self.refused,
-            tls_complaints: &mut self.tls_complaints,
-        };
+    fn with<R>(&mut self, slot: usize, act: impl FnOnce(&mut Connection, &mut Context) -> R) -> Option<R> {
+        let (connection, context) = (self.connections.get_mut(slot)?, &mut self.context);
         // Whatever a panic leaves half done is not looked at again: the connection is thrown away with what it holds of the budget, of the
         // shared things the buffers are written before they are read, and what was refused is whole.
-        if let Ok(result) = catch_unwind(AssertUnwindSafe(|| act(connection, &mut turn))) {
+        if let Ok(result) = catch_unwind(AssertUnwindSafe(|| act(connection, context))) {
             return Some(result);
         }
         // The hook of `log::init` has told of it, as a bug of ours.
@@ -372,7 +346,7 @@ impl Lot {
     }
 
     /// Acts on the connection of a request, then sees whether it has to go on by itself.
-    pub fn act<R>(&mut self, slot: usize, act: impl FnOnce(&mut Connection, &mut Turn<'_>) -> R) -> Option<R> {
+    pub fn act<R>(&mut self, slot: usize, act: impl FnOnce(&mut Connection, &mut Context) -> R) -> Option<R> {
         let result = self.with(slot, act);
         self.look_again(slot);
         result
@@ -450,14 +424,14 @@ impl Lot {
     /// HTTP/2 connections have left the slab, but not their descriptors.
     fn is_full(&self) -> bool {
         let elsewhere = self.http2_count.load(Ordering::Relaxed);
-        self.connections.len() + elsewhere >= self.setup.limits.connection_count_max
+        self.connections.len() + elsewhere >= self.context.setup.limits.connection_count_max
     }
 
     fn admit(&mut self, mut socket: Socket, peer: Peer) {
         let entry = self.connections.vacant_entry();
         let interest = Interest::READABLE | Interest::WRITABLE;
         if self.poll.registry().register(socket.source(), Token(entry.key()), interest).is_ok() {
-            entry.insert(Connection::new(socket, peer, self.now));
+            entry.insert(Connection::new(socket, peer, self.context.now));
         }
     }
 
@@ -514,14 +488,14 @@ impl Lot {
     pub fn drain(&mut self) {
         self.accepting = Accepting::Stopped;
         self.listeners.clear();
-        self.is_draining = true;
-        let now = self.now;
+        self.context.is_draining = true;
+        let now = self.context.now;
         self.connections.retain(|_, connection| !connection.is_quiet() || connection.is_fresh(now));
     }
 
     /// Whether connections have just been accepted whose requests are likely to be on their way.
     pub fn has_fresh(&self) -> bool {
-        self.connections.iter().any(|(_, connection)| connection.is_fresh(self.now))
+        self.connections.iter().any(|(_, connection)| connection.is_fresh(self.context.now))
     }
 
     pub fn names(&self) -> Vec<String> {
@@ -535,7 +509,7 @@ enum AcceptFault {
     Nobody,
     /// It concerns the client that came, or the way to it: the next one may be accepted.
     Passing,
-    /// There is no descriptor, or no memory, for any client.
+    /// Open is no descriptor, or no memory, for any client.
     Exhausted,
     /// Something is wrong with the listener.
     Unknown,

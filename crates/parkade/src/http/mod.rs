@@ -239,7 +239,9 @@ impl Http {
         match self.roll.client(request) {
             Some(Client::H1(slot)) => {
                 let slot = *slot;
-                self.lot.act(slot, |connection, turn| connection.answer(status, fields, body, turn)).unwrap_or(Ok(()))
+                self.lot
+                    .act(slot, |connection, context| connection.answer(status, fields, body, context))
+                    .unwrap_or(Ok(()))
             }
             Some(Client::H2(exchange)) => {
                 let announced = answer::check(status, fields.clone())?;
@@ -256,7 +258,7 @@ impl Http {
         match self.roll.client(request) {
             Some(Client::H1(slot)) => {
                 let slot = *slot;
-                self.lot.act(slot, |connection, turn| connection.answer_prepared(prepared, turn));
+                self.lot.act(slot, |connection, context| connection.answer_prepared(prepared, context));
             }
             Some(Client::H2(exchange)) => {
                 let fields = prepared.fields.iter().map(|(name, value)| (&name[..], &value[..]));
@@ -278,7 +280,9 @@ impl Http {
         match self.roll.client(request) {
             Some(Client::H1(slot)) => {
                 let slot = *slot;
-                self.lot.act(slot, |connection, turn| connection.begin(status, fields, purpose, turn)).unwrap_or(Ok(()))
+                self.lot
+                    .act(slot, |connection, context| connection.begin(status, fields, purpose, context))
+                    .unwrap_or(Ok(()))
             }
             Some(Client::H2(exchange)) => {
                 let announced = answer::check(status, fields.clone())?;
@@ -294,7 +298,7 @@ impl Http {
         match self.roll.client(request) {
             Some(Client::H1(slot)) => {
                 let slot = *slot;
-                self.lot.act(slot, |connection, turn| connection.piece(bytes, turn.now)).unwrap_or(Ok(0))
+                self.lot.act(slot, |connection, context| connection.piece(bytes, context.now)).unwrap_or(Ok(0))
             }
             Some(Client::H2(exchange)) => {
                 exchange.piece(bytes.clone(), self.lot.now())?;
@@ -309,7 +313,7 @@ impl Http {
         match self.roll.client(request) {
             Some(Client::H1(slot)) => {
                 let slot = *slot;
-                self.lot.act(slot, |connection, turn| connection.framed_piece(chunked, plain, turn.now));
+                self.lot.act(slot, |connection, context| connection.framed_piece(chunked, plain, context.now));
             }
             Some(Client::H2(exchange)) => {
                 if !exchange.event(plain.clone(), self.lot.now()) {
@@ -326,7 +330,7 @@ impl Http {
         match self.roll.client(request) {
             Some(Client::H1(slot)) => {
                 let slot = *slot;
-                let is_whole = self.lot.act(slot, connection::Connection::finish).unwrap_or(true);
+                let is_whole = self.lot.act(slot, |connection, context| connection.finish(context)).unwrap_or(true);
                 if !is_whole {
                     self.lot.abort(slot);
                 }

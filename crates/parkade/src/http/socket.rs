@@ -105,6 +105,8 @@ struct Waiting {
     began: Tick,
     /// And what the socket has taken since then.
     taken_bytes: usize,
+    /// When the socket last took some of it.
+    since: Tick,
 }
 
 impl Output {
@@ -114,6 +116,18 @@ impl Output {
 
     pub fn bytes(&self) -> usize {
         self.waiting.as_ref().map_or(0, |waiting| waiting.bytes)
+    }
+
+    /// For how long the socket has taken nothing of what waits.
+    pub fn untouched_for(&self, now: Tick) -> Duration {
+        self.waiting.as_ref().map_or(Duration::ZERO, |waiting| now.since(waiting.since))
+    }
+
+    /// What waits is as if it had just begun to wait, but for its rate.
+    pub fn touch(&mut self, now: Tick) {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.since = now;
+        }
     }
 
     /// Whether the socket takes what waits more slowly than is asked of it.
@@ -129,7 +143,7 @@ impl Output {
     }
 
     /// Writes now what can be written and keeps a copy of the rest. Answers how many bytes went at once.
-    pub fn send(&mut self, socket: &mut Socket, bytes: &[u8], now: Tick) -> io::Result<usize> {
+    pub fn send(&mut self, socket: &Socket, bytes: &[u8], now: Tick) -> io::Result<usize> {
         let written = if self.is_empty() { socket.write(bytes)? } else { 0 };
         if written < bytes.len() {
             self.keep(Bytes::copy_from_slice(&bytes[written..]), now);
@@ -138,7 +152,7 @@ impl Output {
     }
 
     /// The same for bytes that are shared: the rest is kept without a copy.
-    pub fn send_shared(&mut self, socket: &mut Socket, bytes: &Bytes, now: Tick) -> io::Result<usize> {
+    pub fn send_shared(&mut self, socket: &Socket, bytes: &Bytes, now: Tick) -> io::Result<usize> {
         let written = if self.is_empty() { socket.write(bytes)? } else { 0 };
         if written < bytes.len() {
             self.keep(bytes.slice(written..), now);
@@ -147,17 +161,21 @@ impl Output {
     }
 
     fn keep(&mut self, bytes: Bytes, now: Tick) {
-        let waiting = self.waiting.get_or_insert_with(|| Box::new(Waiting { began: now, ..Waiting::default() }));
+        let waiting =
+            self.waiting.get_or_insert_with(|| Box::new(Waiting { began: now, since: now, ..Waiting::default() }));
         waiting.bytes += bytes.len();
         waiting.queue.push_back(bytes);
     }
 
     /// Writes on. Answers how many bytes went.
-    pub fn flush(&mut self, socket: &mut Socket) -> io::Result<usize> {
+    pub fn flush(&mut self, socket: &Socket, now: Tick) -> io::Result<usize> {
         let Some(waiting) = &mut self.waiting else { return Ok(0) };
         let before = waiting.bytes;
         while let Some(first) = waiting.queue.front_mut() {
             let written = socket.write(first)?;
+            if written > 0 {
+                waiting.since = now;
+            }
             waiting.bytes -= written;
             waiting.taken_bytes += written;
             first.advance(written);

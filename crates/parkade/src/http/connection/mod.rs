@@ -1,126 +1,36 @@
-//! One HTTP/1 connection: reads a request, holds it while it waits, writes its answer, begins again.
+//! One HTTP/1 connection: two state machines, as in h11. `Inbound` reads a request, `Outbound` writes its answer; when both are done with it,
+//! both begin anew.
+//!
+//! A connection that is idle, or whose request is parked, is these few words and nothing else: see the assertion at the end of this file.
 
-mod answering;
-mod receiving;
-
-use std::time::Duration;
+mod context;
+mod inbound;
+mod linger;
+mod outbound;
+mod partial_request;
+mod transport;
 
 use bytes::Bytes;
 
-use self::receiving::Receiving;
-use super::answer::{self, DateLine, Ending, Field, Persistence};
-use super::budget::{Budget, Held};
+pub use self::context::Context;
+use self::inbound::{Inbound, Received};
+use self::outbound::Outbound;
+pub use self::outbound::Purpose;
+pub use self::transport::FarEnd;
+use self::transport::Transport;
+use super::answer::{BadAnswer, Field, Prepared};
+use super::budget::Held;
 use super::fault::Fault;
-use super::forwarded::Trust;
-use super::head::{Head, Version};
-use super::limits::{FIRST_REQUEST_TIME, HEARTBEAT_INTERVAL, LINGER_BYTES_MAX, LINGER_TIME, Limits};
-use super::socket::{Filled, Output, Peer, Socket};
+use super::head::Head;
+use super::socket::{Peer, Socket};
 use super::tick::Tick;
-use crate::complaints::Complaints;
-use crate::tls_refusal;
 use parkade_core::RequestId;
-
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-/// Where a connection is. What a phase lacks cannot be used in it.
-#[derive(Debug)]
-enum Phase {
-    /// Between requests.
-    Quiet,
-    /// A part of a head has come.
-    Head {
-        scanned: usize,
-    },
-    Body(Box<Receiving>),
-    /// The request is handed on and nothing of its answer written.
-    Waiting {
-        request: RequestId,
-        terms: Terms,
-    },
-    /// A streamed answer has begun.
-    Answering {
-        request: RequestId,
-        terms: Terms,
-        ending: Ending,
-        left: u64,
-        purpose: Purpose,
-    },
-    /// The last answer is on its way.
-    Closing,
-    /// It is gone; what the client still sends is read over.
-    Lingering {
-        left: usize,
-    },
-}
-
-/// What an answer has to know of its request.
-#[derive(Debug, Clone, Copy)]
-struct Terms {
-    version: Version,
-    is_head: bool,
-    keep_alive: bool,
-}
-
-/// What a streamed answer carries: a silent event stream gets a comment now and then.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    Body,
-    Events,
-}
-
-/// What the poll set has said of the socket and has not been used up.
-#[derive(Debug, Clone, Copy, Default)]
-struct Readiness {
-    readable: bool,
-    far: FarEnd,
-}
-
-/// The client, as far as its socket tells. It never goes back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum FarEnd {
-    #[default]
-    There,
-    /// It will send nothing more. Nearly always it has left; what has been answered already may still reach it.
-    SaidAll,
-    Gone,
-}
 
 #[derive(Debug)]
 pub struct Connection {
-    pub socket: Socket,
-    pub peer: Peer,
-    phase: Phase,
-    /// Bytes that are no whole head, or that nobody has looked at; most connections have none.
-    input: Option<Box<Input>>,
-    /// Whether `input` holds bytes behind the last request that nobody has looked at.
-    has_leftover: bool,
-    output: Output,
-    since: Tick,
-    /// Whether a request has come on it, or an empty line.
-    has_spoken: bool,
-    readiness: Readiness,
-}
-
-/// What has been read and not used.
-#[derive(Debug)]
-struct Input {
-    bytes: Vec<u8>,
-    held: Held,
-}
-
-/// What a connection shares with all others for the time of one turn.
-pub struct Turn<'a> {
-    pub limits: &'a Limits,
-    pub trust: &'a Trust,
-    pub scratch: &'a mut [u8],
-    pub out: &'a mut Vec<u8>,
-    pub date: &'a DateLine,
-    pub now: Tick,
-    pub budget: &'a Budget,
-    pub is_draining: bool,
-    /// Faulty requests that were answered, with the bytes of the body: for the access log.
-    pub refused: &'a mut Vec<(Peer, u16, usize)>,
-    pub tls_complaints: &'a mut Complaints,
+    transport: Transport,
+    inbound: Inbound,
+    outbound: Outbound,
 }
 
 /// What the lot has to do for a connection that has gone as far as it can.
@@ -136,250 +46,214 @@ pub enum Step {
 
 impl Connection {
     pub fn new(socket: Socket, peer: Peer, now: Tick) -> Self {
-        Self {
-            socket,
-            peer,
-            phase: Phase::Quiet,
-            input: None,
-            has_leftover: false,
-            output: Output::default(),
-            since: now,
-            has_spoken: false,
-            readiness: Readiness::default(),
-        }
+        Self { transport: Transport::new(socket, peer), inbound: Inbound::new(now), outbound: Outbound::default() }
     }
 
-    pub fn note(&mut self, readable: bool, far: FarEnd) {
-        self.readiness.readable |= readable || far == FarEnd::SaidAll;
-        self.readiness.far = self.readiness.far.max(far);
+    /// The poll set reports a change of the socket.
+    pub fn note(&mut self, readable: bool, far_end: FarEnd) {
+        self.transport.note(readable, far_end);
     }
 
-    fn is_gone(&self) -> bool {
-        self.readiness.far == FarEnd::Gone
+    pub fn peer(&self) -> Peer {
+        self.transport.peer()
     }
 
     /// Whether the request that is on its way wants no body.
     pub fn is_head(&self) -> bool {
-        matches!(self.phase, Phase::Waiting { terms, .. } | Phase::Answering { terms, .. } if terms.is_head)
+        self.outbound.is_head()
     }
 
     pub fn has_unsent(&self) -> bool {
-        !self.output.is_empty()
+        self.transport.has_unsent()
     }
 
     /// Whether its last answer is on its way, or has just gone.
     pub fn is_closing(&self) -> bool {
-        matches!(self.phase, Phase::Closing | Phase::Lingering { .. })
+        self.outbound.is_closing()
     }
 
     pub fn is_quiet(&self) -> bool {
-        matches!(self.phase, Phase::Quiet) && self.output.is_empty()
+        self.inbound.is_idle() && !self.transport.has_unsent()
     }
 
     /// Whether it has just been accepted, so that its request is likely to be on its way.
     pub fn is_fresh(&self, now: Tick) -> bool {
-        self.is_quiet() && !self.has_spoken && now.since(self.since) < FIRST_REQUEST_TIME
+        self.is_quiet() && self.inbound.is_fresh(now)
     }
 
-    /// Whether there is something to go on with that no event of the socket will tell of.
+    /// Whether there is something to go on with that no event of the socket will report.
     pub fn has_more(&self) -> bool {
-        match self.phase {
-            _ if self.is_gone() => true,
-            Phase::Waiting { .. } | Phase::Answering { .. } => self.readiness.far != FarEnd::There,
-            // Until the client has read its answers nothing goes on; the socket tells when it takes bytes.
-            _ if !self.output.is_empty() => false,
-            Phase::Quiet | Phase::Head { .. } | Phase::Body(_) => self.readiness.readable || self.has_leftover,
-            Phase::Closing => true,
-            Phase::Lingering { .. } => self.readiness.readable,
+        if self.transport.is_gone() {
+            return true;
         }
+        if self.outbound.request().is_some() {
+            return self.transport.has_hung_up();
+        }
+        // Nothing goes on until the client has read its answers; the socket reports when it takes bytes.
+        if self.transport.has_unsent() {
+            return false;
+        }
+        if self.outbound.is_closing() {
+            return !self.outbound.is_lingering() || self.transport.is_readable();
+        }
+        self.transport.is_readable() || self.inbound.has_unread()
     }
 
     pub fn into_parts(self) -> (Socket, Vec<u8>, Peer) {
-        (self.socket, self.input.map_or_else(Vec::new, |input| input.bytes), self.peer)
+        let peer = self.peer();
+        (self.transport.into_socket(), self.inbound.into_bytes(), peer)
     }
 
+    /// The request that has arrived is known by this name until its answer is complete.
     pub fn wait(&mut self, request: RequestId, head: &Head) {
-        let terms = Terms { version: head.version, is_head: head.method() == "HEAD", keep_alive: head.keep_alive };
-        self.phase = Phase::Waiting { request, terms };
-        self.has_spoken = true;
+        self.outbound.expect(request, head);
     }
 
     /// Goes on as far as the bytes that are there allow.
-    pub fn advance(&mut self, turn: &mut Turn<'_>) -> Step {
-        match &self.phase {
-            Phase::Waiting { request, .. } | Phase::Answering { request, .. }
-                if self.readiness.far != FarEnd::There =>
-            {
-                Step::Left(*request)
-            }
-            Phase::Waiting { .. } | Phase::Answering { .. } => Step::Stay,
-            Phase::Closing | Phase::Lingering { .. } => self.linger(turn),
-            Phase::Quiet | Phase::Head { .. } | Phase::Body(_) if !self.output.is_empty() => {
-                // A client that does not read its answers gets no further request in.
-                if self.is_gone() { Step::Close } else { Step::Stay }
-            }
-            Phase::Quiet | Phase::Head { .. } | Phase::Body(_) => {
-                self.receive(turn).unwrap_or_else(|fault| self.refuse(fault, turn))
-            }
+    pub fn advance(&mut self, context: &mut Context) -> Step {
+        if let Some(request) = self.outbound.request() {
+            return if self.transport.has_hung_up() { Step::Left(request) } else { Step::Stay };
         }
+        if self.outbound.is_closing() {
+            return self.linger(context);
+        }
+        if self.transport.has_unsent() {
+            // A client that does not read its answers gets no further request in.
+            return self.close_if_gone();
+        }
+        match self.inbound.receive(&mut self.transport, context) {
+            Ok(Received::NotEnough) => self.close_if_gone(),
+            Ok(Received::Request(head, body, share)) => Step::Arrived(head, body, share),
+            Ok(Received::Preface) => Step::Http2,
+            Ok(Received::End) => Step::Close,
+            Err(fault) => self.refuse(fault, context),
+        }
+    }
+
+    fn close_if_gone(&self) -> Step {
+        if self.transport.is_gone() { Step::Close } else { Step::Stay }
     }
 
     /// Answers a faulty request and closes: nothing more of this connection is read as a request.
-    fn refuse(&mut self, fault: Fault, turn: &mut Turn<'_>) -> Step {
-        if fault == Fault::Tls {
-            return self.refuse_tls(turn);
-        }
-        let (status, detail) = fault.explain();
-        tracing::debug!(status, detail, peer = ?self.peer, "a request is refused");
-        let body = super::error_body(status, fault.whose(), detail);
-        turn.refused.push((self.peer, status, body.len()));
-        let fields: [Field<'_>; 2] = [(b"content-type", b"application/json"), (b"retry-after", b"1")];
-        let used = if status == 503 { &fields[..] } else { &fields[..1] };
-        turn.out.clear();
-        answer::write_head(
-            turn.out,
-            status,
-            used.iter().copied(),
-            Ending::Length(body.len() as u64),
-            Persistence::Close,
-            turn.date.as_bytes(),
-        );
-        turn.out.extend_from_slice(&body);
-        let out = std::mem::take(turn.out);
-        let step = self.say_last(&out, turn);
-        *turn.out = out;
-        step
+    fn refuse(&mut self, fault: Fault, context: &mut Context) -> Step {
+        self.inbound.stop();
+        self.outbound.refuse(fault, &mut self.transport, context);
+        self.linger(context)
     }
 
-    fn refuse_tls(&mut self, turn: &mut Turn<'_>) -> Step {
-        tls_refusal::complain(turn.tls_complaints, self.peer);
-        self.say_last(&tls_refusal::ALERT, turn)
-    }
-
-    fn say_last(&mut self, bytes: &[u8], turn: &mut Turn<'_>) -> Step {
-        self.input = None;
-        self.has_leftover = false;
-        self.phase = Phase::Closing;
-        self.write(bytes, turn.now);
-        self.linger(turn)
-    }
-
-    fn linger(&mut self, turn: &mut Turn<'_>) -> Step {
-        if self.is_gone() && !self.readiness.readable {
+    fn linger(&mut self, context: &mut Context) -> Step {
+        if self.transport.is_gone() && !self.transport.is_readable() {
             return Step::Close;
         }
-        if matches!(self.phase, Phase::Closing) {
-            if !self.output.is_empty() {
-                return if self.is_gone() { Step::Close } else { Step::Stay };
-            }
-            self.socket.end_writing();
-            self.since = turn.now;
-            self.phase = Phase::Lingering { left: LINGER_BYTES_MAX };
+        if self.transport.has_unsent() {
+            return self.close_if_gone();
         }
-        let Phase::Lingering { left } = &mut self.phase else { return Step::Stay };
-        loop {
-            match self.socket.read(turn.scratch) {
-                Filled::Bytes(count) if count < *left => *left -= count,
-                Filled::Nothing => {
-                    self.readiness.readable = false;
-                    return Step::Stay;
-                }
-                Filled::Bytes(_) | Filled::End | Filled::Broken => return Step::Close,
-            }
+        if self.outbound.linger(&mut self.transport, context) { Step::Stay } else { Step::Close }
+    }
+
+    /// Writes a whole answer. Nothing is written when it breaks HTTP.
+    pub fn answer<'a>(
+        &mut self,
+        status: u16,
+        fields: impl Iterator<Item = Field<'a>> + Clone,
+        body: &Bytes,
+        context: &mut Context,
+    ) -> Result<(), BadAnswer> {
+        self.outbound.answer(status, fields, body, &mut self.transport, context)?;
+        self.begin_anew(context.now);
+        Ok(())
+    }
+
+    /// Writes an answer that was serialised before.
+    pub fn answer_prepared(&mut self, prepared: &Prepared, context: &Context) {
+        self.outbound.answer_prepared(prepared, &mut self.transport, context);
+        self.begin_anew(context.now);
+    }
+
+    /// Begins an answer whose body follows in pieces.
+    pub fn begin<'a>(
+        &mut self,
+        status: u16,
+        fields: impl Iterator<Item = Field<'a>> + Clone,
+        purpose: Purpose,
+        context: &mut Context,
+    ) -> Result<(), BadAnswer> {
+        self.outbound.begin(status, fields, purpose, &mut self.transport, context)
+    }
+
+    /// Writes a piece of the body. Returns how many of its bytes the client's socket took, or that there are more than announced.
+    pub fn piece(&mut self, bytes: &Bytes, now: Tick) -> Result<usize, BadAnswer> {
+        self.outbound.piece(bytes, &mut self.transport, now)
+    }
+
+    /// Writes bytes that carry their chunk's frame already.
+    pub fn framed_piece(&mut self, chunked: &Bytes, plain: &Bytes, now: Tick) {
+        self.outbound.framed_piece(chunked, plain, &mut self.transport, now);
+    }
+
+    /// The body is complete. False when fewer bytes came than were announced: then the connection has to be broken.
+    pub fn finish(&mut self, context: &Context) -> bool {
+        let is_whole = self.outbound.finish(&mut self.transport, context);
+        self.begin_anew(context.now);
+        is_whole
+    }
+
+    /// When both machines are done with a request, the next one may come, unless the connection closes.
+    fn begin_anew(&mut self, now: Tick) {
+        if self.inbound.is_done() && self.outbound.is_done() && !self.outbound.is_closing() {
+            self.inbound.begin_anew(now);
+            self.outbound = Outbound::default();
         }
     }
 
-    /// Writes what can be written; a connection that is broken is found by the next `advance`.
-    fn write(&mut self, bytes: &[u8], now: Tick) -> usize {
-        if self.output.is_empty() {
-            self.since = now;
-        }
-        self.output.send(&mut self.socket, bytes, now).unwrap_or_else(|_| self.broken())
-    }
-
-    fn write_shared(&mut self, bytes: &Bytes, now: Tick) -> usize {
-        if self.output.is_empty() {
-            self.since = now;
-        }
-        self.output.send_shared(&mut self.socket, bytes, now).unwrap_or_else(|_| self.broken())
-    }
-
-    fn broken(&mut self) -> usize {
-        self.readiness.far = FarEnd::Gone;
-        0
-    }
-
-    /// The socket takes bytes again. Answers the request whose streamed answer has moved on, with the bytes that went.
+    /// The socket takes bytes again. Returns the request whose streamed answer has moved on, with the bytes that went.
     pub fn flush(&mut self, now: Tick) -> Option<(RequestId, usize)> {
-        let written = self.output.flush(&mut self.socket).unwrap_or_else(|_| self.broken());
-        if written > 0 {
-            self.since = now;
+        let written = self.transport.flush(now);
+        if written == 0 {
+            return None;
         }
-        match self.phase {
-            Phase::Answering { request, .. } if written > 0 => Some((request, written)),
-            _ => None,
-        }
+        self.inbound.touch(now);
+        self.outbound.touch(now);
+        self.outbound.streamed_request().map(|request| (request, written))
     }
 
     /// Before it is closed in the middle of an answer: one that ends with the connection must not look whole.
-    pub fn before_abort(&mut self) {
-        if matches!(self.phase, Phase::Answering { ending: Ending::Close, .. }) {
-            self.socket.reset_on_close();
-        }
+    pub fn before_abort(&self) {
+        self.outbound.before_abort(&self.transport);
     }
 
-    fn is_read_too_slowly(&self, now: Tick, stall: Duration) -> bool {
-        !matches!(self.phase, Phase::Answering { purpose: Purpose::Events, .. }) && self.output.is_too_slow(now, stall)
-    }
-
-    /// It is closed because of a bug, which its client must not take for the end of an answer. Answers the request that it held.
+    /// It is closed because of a bug, which its client must not take for the end of an answer. Returns the request that it held.
     pub fn end_broken(self) -> Option<RequestId> {
-        self.socket.reset_on_close();
-        match self.phase {
-            Phase::Waiting { request, .. } | Phase::Answering { request, .. } => Some(request),
-            _ => None,
-        }
+        self.transport.reset_on_close();
+        self.outbound.request()
     }
 
     /// What is due because time has passed.
-    pub fn expire(&mut self, turn: &mut Turn<'_>) -> Step {
-        let quiet_for = turn.now.since(self.since);
-        let stall = turn.limits.write_stall;
-        if !self.output.is_empty() && quiet_for > stall || self.is_read_too_slowly(turn.now, stall) {
-            self.readiness.far = FarEnd::Gone;
-            return match &self.phase {
-                Phase::Waiting { request, .. } | Phase::Answering { request, .. } => Step::Left(*request),
-                _ => Step::Close,
-            };
+    pub fn expire(&mut self, context: &mut Context) -> Step {
+        let (now, limits) = (context.now, &context.setup.limits);
+        let has_stalled = self.transport.has_stalled(now, limits.write_stall);
+        let needs_a_rate = !self.outbound.is_streaming_events();
+        if has_stalled || needs_a_rate && self.transport.is_read_too_slowly(now, limits.write_stall) {
+            self.transport.give_up();
+            return self.outbound.request().map_or(Step::Close, Step::Left);
         }
-        match &self.phase {
-            Phase::Quiet if quiet_for > turn.limits.idle_time => Step::Close,
-            Phase::Quiet if turn.is_draining && !self.is_fresh(turn.now) && self.output.is_empty() => Step::Close,
-            Phase::Head { .. } if quiet_for > turn.limits.head_time => self.refuse(Fault::HeadTooSlow, turn),
-            Phase::Body(receiving) if quiet_for > turn.limits.body_stall || receiving.is_too_slow(turn) => {
-                self.refuse(Fault::BodyTooSlow, turn)
-            }
-            Phase::Lingering { .. } if quiet_for > LINGER_TIME => Step::Close,
-            Phase::Answering { purpose: Purpose::Events, .. }
-                if quiet_for >= HEARTBEAT_INTERVAL && self.output.is_empty() =>
-            {
-                self.framed_piece(&Bytes::from_static(b"3\r\n:\n\n\r\n"), &Bytes::from_static(b":\n\n"), turn.now);
-                if self.is_gone() { self.advance(turn) } else { Step::Stay }
-            }
-            _ => Step::Stay,
+        if let Some(fault) = self.inbound.overdue(limits, now) {
+            return self.refuse(fault, context);
         }
+        let has_to_drain = context.is_draining && self.is_quiet() && !self.is_fresh(now);
+        if has_to_drain || self.inbound.is_idle_too_long(limits, now) || self.outbound.has_lingered_too_long(now) {
+            return Step::Close;
+        }
+        if self.outbound.heartbeat(&mut self.transport, now) && self.transport.is_gone() {
+            return self.advance(context);
+        }
+        Step::Stay
     }
 }
 
-impl Terms {
-    fn persistence(self, turn: &Turn<'_>) -> Persistence {
-        match (self.keep_alive && !turn.is_draining, self.version) {
-            (false, _) => Persistence::Close,
-            (true, Version::Http10) => Persistence::KeepAnnounced,
-            (true, _) => Persistence::Keep,
-        }
-    }
-}
+/// What an idle connection costs, and one whose request is parked. (mio adds a word where debug assertions are on.)
+#[cfg(not(debug_assertions))]
+const _: () = assert!(size_of::<Connection>() <= 96 && size_of::<Option<Connection>>() <= 96);
 
 #[cfg(test)]
 pub mod tests;

@@ -1,7 +1,12 @@
 use std::io::Read;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use super::*;
+use crate::http::budget::Budget;
+use crate::http::forwarded::Trust;
+use crate::http::limits::Limits;
+use crate::http::{Setup, head};
 
 pub const LIMITS: Limits = Limits {
     head_bytes_max: 32 * 1024,
@@ -22,33 +27,20 @@ fn check(purpose: Purpose, bytes_each: usize) -> Option<u64> {
     socket2::SockRef::from(&ours).set_send_buffer_size(4_096).unwrap();
     let socket = Socket::Unix(mio::net::UnixStream::from_std(ours));
     let mut connection = Connection::new(socket, None, Tick::default());
-    let (budget, mut refused, mut out) = (Budget::new(0), Vec::new(), Vec::new());
-    let (mut scratch, date) = ([0; 1024], DateLine::new());
-    let (trust, mut complaints) = (Trust::default(), Complaints::default());
-    let mut turn = Turn {
-        limits: &LIMITS,
-        trust: &trust,
-        scratch: &mut scratch,
-        out: &mut out,
-        date: &date,
-        now: Tick::default(),
-        budget: &budget,
-        is_draining: false,
-        refused: &mut refused,
-        tls_complaints: &mut complaints,
-    };
-    let terms = Terms { version: Version::Http11, is_head: false, keep_alive: true };
-    connection.phase = Phase::Waiting { request: RequestId { slot: 0, generation: 0 }, terms };
-    connection.begin(200, std::iter::empty(), purpose, &mut turn).unwrap();
-    connection.piece(&vec![b'x'; 1 << 20].into(), turn.now).unwrap();
+    let setup = Setup { limits: LIMITS, trust: Trust::default() };
+    let mut context = Context::new(setup, Budget::new(0));
+    let head = head::parse(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", LIMITS.header_count_max).unwrap();
+    connection.wait(RequestId { slot: 0, generation: 0 }, &head);
+    connection.begin(200, std::iter::empty(), purpose, &mut context).unwrap();
+    connection.piece(&vec![b'x'; 1 << 20].into(), context.now).unwrap();
     for seconds in (10..600).step_by(10) {
-        turn.now = Tick::at(Duration::from_secs(seconds));
+        context.now = Tick::at(Duration::from_secs(seconds));
         let mut left = bytes_each;
         while left > 0 {
             left -= theirs.read(&mut vec![0; left]).unwrap();
-            connection.flush(turn.now);
+            connection.flush(context.now);
         }
-        if matches!(connection.expire(&mut turn), Step::Left(_)) {
+        if matches!(connection.expire(&mut context), Step::Left(_)) {
             return Some(seconds);
         }
     }

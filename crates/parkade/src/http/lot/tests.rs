@@ -49,7 +49,7 @@ async fn a_bug_that_one_connection_meets_ends_that_connection_alone() {
     let _other = serving.connect("GET /other HTTP/1.1\nHost: h\n\n");
     let other = serving.events(1).await;
     assert!(matches!(&other[..], [HttpEvent::Arrived { .. }]));
-    let held_bytes = serving.lot.budget.held_bytes();
+    let held_bytes = serving.lot.context.budget.held_bytes();
     assert!(held_bytes > 0, "of the other");
     for request in
         ["GET / HTTP/1.1\nHost: h\nX-Bug: head\n\n", "POST / HTTP/1.1\nHost: h\nX-Bug: body\nContent-Length: 9\n\nhalf"]
@@ -59,7 +59,7 @@ async fn a_bug_that_one_connection_meets_ends_that_connection_alone() {
             serving.turn(&mut Vec::new()).await;
         }
         assert!(broken.read(&mut [0]).is_err(), "it is reset");
-        assert_eq!((serving.lot.connection_count(), serving.lot.budget.held_bytes()), (1, held_bytes));
+        assert_eq!((serving.lot.connection_count(), serving.lot.context.budget.held_bytes()), (1, held_bytes));
     }
     let _next = serving.connect("GET /next HTTP/1.1\nHost: h\n\n");
     assert!(matches!(&serving.events(1).await[..], [HttpEvent::Arrived { head, .. }] if head.path() == "/next"));
@@ -148,7 +148,7 @@ async fn a_body_that_is_all_there_is_read_in_parts_between_which_others_are_serv
     let (mut events, mut other) = (Vec::new(), None);
     while events.is_empty() {
         serving.turn(&mut events).await;
-        if other.is_none() && serving.lot.budget.held_bytes() > 0 {
+        if other.is_none() && serving.lot.context.budget.held_bytes() > 0 {
             other = Some(serving.connect("GET /other HTTP/1.1\nHost: h\n\n"));
         }
     }

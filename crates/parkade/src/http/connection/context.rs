@@ -1,0 +1,40 @@
+//! What all connections of HTTP/1 share: the rules, the clock of the turn, and buffers that each uses for the time of one call.
+
+use crate::complaints::Complaints;
+use crate::http::Setup;
+use crate::http::answer::DateLine;
+use crate::http::budget::Budget;
+use crate::http::limits::READ_BYTES_MAX;
+use crate::http::socket::Peer;
+use crate::http::tick::Tick;
+
+pub struct Context {
+    pub setup: Setup,
+    pub budget: Budget,
+    pub now: Tick,
+    pub date: DateLine,
+    pub is_draining: bool,
+    /// Sockets are read into it.
+    pub scratch: Box<[u8]>,
+    /// The head of an answer is written into it.
+    pub out: Vec<u8>,
+    /// Faulty requests that were answered, with the bytes of the body: for the access log.
+    pub refused: Vec<(Peer, u16, usize)>,
+    pub tls_complaints: Complaints,
+}
+
+impl Context {
+    pub fn new(setup: Setup, budget: Budget) -> Self {
+        Self {
+            setup,
+            budget,
+            now: Tick::default(),
+            date: DateLine::new(),
+            is_draining: false,
+            scratch: vec![0; READ_BYTES_MAX].into(),
+            out: Vec::with_capacity(4096),
+            refused: Vec::new(),
+            tls_complaints: Complaints::default(),
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! What comes in on a connection: bytes become a request. The next request is not read before this one's answer is complete.
+
+use bytes::Bytes;
+
+use super::context::Context;
+use super::partial_request::PartialRequest;
+use super::transport::Transport;
+use crate::http::budget::{Budget, Held, Stage};
+use crate::http::fault::Fault;
+use crate::http::head::{self, Framing, Head};
+use crate::http::limits::{FIRST_REQUEST_TIME, HEAD_READ_BYTES_MAX, Limits, METHOD_BYTES_MAX, TURN_READ_BYTES_MAX};
+use crate::http::socket::Filled;
+use crate::http::tick::Tick;
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+#[derive(Debug)]
+pub struct Inbound {
+    state: State,
+    /// Bytes that are no whole head, or that have not been looked at; most connections have none.
+    buffer: Option<Box<Buffer>>,
+}
+
+/// `has_spoken`: whether a request has come on the connection, or an empty line.
+/// `has_unread`: whether the buffer holds bytes after the last request that have not been looked at.
+#[derive(Debug)]
+enum State {
+    /// Between requests.
+    Idle {
+        since: Tick,
+        has_spoken: bool,
+        has_unread: bool,
+    },
+    /// A part of a head has come; `scanned` bytes of it hold no end.
+    Head {
+        since: Tick,
+        has_spoken: bool,
+        scanned: usize,
+    },
+    Body(Box<PartialRequest>),
+    /// The request is handed on, or nothing more is read as a request.
+    Done {
+        has_unread: bool,
+    },
+}
+
+/// What has been read and not used.
+#[derive(Debug)]
+struct Buffer {
+    bytes: Vec<u8>,
+    held: Held,
+}
+
+/// What the bytes that were there amount to.
+pub enum Received {
+    NotEnough,
+    Request(Head, Bytes, Held),
+    /// The client speaks HTTP/2.
+    Preface,
+    /// The client has closed between requests, or its connection is broken.
+    End,
+}
+
+/// What reading a request has to know.
+#[derive(Clone, Copy)]
+struct Rules<'a> {
+    limits: &'a Limits,
+    budget: &'a Budget,
+    now: Tick,
+}
+
+impl Inbound {
+    pub const fn new(now: Tick) -> Self {
+        Self { state: State::Idle { since: now, has_spoken: false, has_unread: false }, buffer: None }
+    }
+
+    pub const fn is_idle(&self) -> bool {
+        matches!(self.state, State::Idle { .. })
+    }
+
+    pub const fn is_done(&self) -> bool {
+        matches!(self.state, State::Done { .. })
+    }
+
+    /// Whether the connection has just been accepted, so that its request is likely to be on its way.
+    pub fn is_fresh(&self, now: Tick) -> bool {
+        matches!(self.state, State::Idle { since, has_spoken: false, .. } if now.since(since) < FIRST_REQUEST_TIME)
+    }
+
+    pub fn is_idle_too_long(&self, limits: &Limits, now: Tick) -> bool {
+        matches!(self.state, State::Idle { since, .. } if now.since(since) > limits.idle_time)
+    }
+
+    /// Whether there are bytes to go on with that no event of the socket will report.
+    pub const fn has_unread(&self) -> bool {
+        matches!(self.state, State::Idle { has_unread: true, .. })
+    }
+
+    /// The fault of a request that has taken too long to come.
+    pub fn overdue(&self, limits: &Limits, now: Tick) -> Option<Fault> {
+        match &self.state {
+            State::Head { since, .. } => (now.since(*since) > limits.head_time).then_some(Fault::HeadTooSlow),
+            State::Body(request) => request.is_too_slow(limits, now).then_some(Fault::BodyTooSlow),
+            State::Idle { .. } | State::Done { .. } => None,
+        }
+    }
+
+    /// The client has taken a part of an earlier answer: it is idle from now on.
+    pub fn touch(&mut self, now: Tick) {
+        if let State::Idle { since, .. } = &mut self.state {
+            *since = now;
+        }
+    }
+
+    /// The answer is complete: the next request may come.
+    pub fn begin_anew(&mut self, now: Tick) {
+        if let State::Done { has_unread } = self.state {
+            self.state = State::Idle { since: now, has_spoken: true, has_unread };
+        }
+    }
+
+    /// Nothing more is read as a request.
+    pub fn stop(&mut self) {
+        *self = Self { state: State::Done { has_unread: false }, buffer: None };
+    }
+
+    /// What was read and not used, for HTTP/2.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.buffer.map_or_else(Vec::new, |buffer| buffer.bytes)
+    }
+
+    /// Goes on with what was left over from before, then with what the socket has, up to a turn's share.
+    pub fn receive(&mut self, transport: &mut Transport, context: &mut Context) -> Result<Received, Fault> {
+        let rules = Rules { limits: &context.setup.limits, budget: &context.budget, now: context.now };
+        let mut held = None;
+        let mut bytes = self.buffer.take().map_or_else(Vec::new, |buffer| {
+            held = Some(buffer.held);
+            buffer.bytes
+        });
+        let mut received = Received::NotEnough;
+        if self.take_unread() {
+            let (used, came) = self.take_in(&bytes, transport, rules)?;
+            bytes.drain(..used);
+            received = came;
+        }
+        let mut left = TURN_READ_BYTES_MAX;
+        while matches!(received, Received::NotEnough) && transport.is_readable() && left > 0 {
+            let is_in_body = matches!(self.state, State::Body(_));
+            let room = if is_in_body { context.scratch.len() } else { HEAD_READ_BYTES_MAX };
+            let count = match transport.read(&mut context.scratch[..room]) {
+                Filled::Bytes(count) => count,
+                Filled::Nothing => break,
+                Filled::End if is_in_body => return Err(Fault::BodyEndedEarly),
+                Filled::End | Filled::Broken => return Ok(Received::End),
+            };
+            left = left.saturating_sub(count);
+            let read = &context.scratch[..count];
+            if bytes.is_empty() {
+                let (used, came) = self.take_in(read, transport, rules)?;
+                bytes.extend_from_slice(&read[used..]);
+                received = came;
+            } else {
+                bytes.extend_from_slice(read);
+                let (used, came) = self.take_in(&bytes, transport, rules)?;
+                bytes.drain(..used);
+                received = came;
+            }
+        }
+        self.keep(bytes, held, rules.budget)?;
+        Ok(received)
+    }
+
+    fn take_unread(&mut self) -> bool {
+        match &mut self.state {
+            State::Idle { has_unread, .. } => std::mem::take(has_unread),
+            State::Head { .. } | State::Body(_) | State::Done { .. } => false,
+        }
+    }
+
+    /// Keeps what was not used. A connection without such bytes keeps no buffer.
+    fn keep(&mut self, bytes: Vec<u8>, held: Option<Held>, budget: &Budget) -> Result<(), Fault> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        // What has come after a request waits for its answer.
+        if let State::Done { has_unread } = &mut self.state {
+            *has_unread = true;
+        }
+        let mut held = held.unwrap_or_else(|| budget.share());
+        if !held.hold(bytes.capacity(), Stage::Coming) {
+            return Err(Fault::RequestsFull);
+        }
+        self.buffer = Some(Box::new(Buffer { bytes, held }));
+        Ok(())
+    }
+
+    /// Uses what it can of the bytes and returns how many those were.
+    fn take_in(
+        &mut self,
+        bytes: &[u8],
+        transport: &mut Transport,
+        rules: Rules<'_>,
+    ) -> Result<(usize, Received), Fault> {
+        match &mut self.state {
+            State::Idle { has_spoken, .. } => {
+                // A client may send empty lines after a body (RFC 9112, section 2.2).
+                let empty_lines = bytes.chunks_exact(2).take_while(|pair| pair == b"\r\n").count() * 2;
+                let rest = &bytes[empty_lines..];
+                *has_spoken |= empty_lines > 0;
+                if rest.is_empty() || rest == b"\r" {
+                    return Ok((empty_lines, Received::NotEnough));
+                }
+                let has_spoken = *has_spoken;
+                self.state = State::Head { since: rules.now, has_spoken, scanned: 0 };
+                let (used, received) = self.take_head(rest, transport, rules)?;
+                Ok((empty_lines + used, received))
+            }
+            State::Head { .. } => self.take_head(bytes, transport, rules),
+            State::Body(_) => self.take_body(bytes, rules),
+            State::Done { .. } => Ok((0, Received::NotEnough)),
+        }
+    }
+
+    fn take_head(
+        &mut self,
+        bytes: &[u8],
+        transport: &mut Transport,
+        rules: Rules<'_>,
+    ) -> Result<(usize, Received), Fault> {
+        let State::Head { has_spoken, scanned, .. } = &mut self.state else { return Ok((0, Received::NotEnough)) };
+        // The preface changes the protocol where it comes first, and nowhere else: what has spoken HTTP/1.1 goes on with it.
+        if !*has_spoken && bytes.starts_with(PREFACE) {
+            return Ok((0, Received::Preface));
+        }
+        if !*has_spoken && PREFACE.starts_with(bytes) {
+            return Ok((0, Received::NotEnough));
+        }
+        if *scanned <= METHOD_BYTES_MAX {
+            head::begins(bytes)?;
+        }
+        let end = head::end_of_head(bytes, scanned)?;
+        if end.unwrap_or(bytes.len()) > rules.limits.head_bytes_max {
+            return Err(Fault::HeadTooLarge);
+        }
+        let Some(end) = end else { return Ok((0, Received::NotEnough)) };
+        let head = head::parse(&bytes[..end], rules.limits.header_count_max)?;
+        #[cfg(test)]
+        assert!(head.field("x-bug") != Some("head"), "a bug in reading a head");
+        let mut share = rules.budget.share();
+        let stage = if head.has_body() { Stage::Coming } else { Stage::Whole };
+        if !share.hold(head.held_bytes(), stage) {
+            return Err(Fault::RequestsFull);
+        }
+        let announced = match head.framing {
+            Framing::None | Framing::Length(0) => {
+                self.state = State::Done { has_unread: false };
+                return Ok((end, Received::Request(head, Bytes::new(), share)));
+            }
+            Framing::Length(length) if length > rules.limits.body_bytes_max as u64 => return Err(Fault::BodyTooLarge),
+            Framing::Length(length) => usize::try_from(length).unwrap_or(0),
+            Framing::Chunked => 0,
+        };
+        let expects_continue = head.expects_continue;
+        let rest = &bytes[end..];
+        let request = PartialRequest::new(head, share, announced.min(rest.len()), rules.now);
+        self.state = State::Body(Box::new(request));
+        let (used, received) = self.take_body(rest, rules)?;
+        if expects_continue && used == 0 {
+            // The only answer that goes out before its request is whole.
+            transport.write(b"HTTP/1.1 100 Continue\r\n\r\n", rules.now);
+        }
+        Ok((end + used, received))
+    }
+
+    fn take_body(&mut self, bytes: &[u8], rules: Rules<'_>) -> Result<(usize, Received), Fault> {
+        let State::Body(request) = &mut self.state else { return Ok((0, Received::NotEnough)) };
+        let used = request.take(bytes, rules.limits, rules.now)?;
+        let received = match std::mem::replace(&mut self.state, State::Done { has_unread: false }) {
+            State::Body(request) if request.is_complete() => {
+                let (head, body, share) = request.into_whole();
+                Received::Request(head, body, share)
+            }
+            unfinished => {
+                self.state = unfinished;
+                Received::NotEnough
+            }
+        };
+        Ok((used, received))
+    }
+}

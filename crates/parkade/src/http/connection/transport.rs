@@ -1,0 +1,138 @@
+//! The client's end of a connection: its socket, what the poll set has reported about it, and what waits to be written to it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::http::limits::is_too_far_behind;
+use crate::http::socket::{Filled, Output, Peer, Socket};
+use crate::http::tick::Tick;
+
+/// The client, as far as its socket tells. It never goes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum FarEnd {
+    #[default]
+    Open,
+    /// It will send nothing more. Nearly always it has left; what has been answered already may still reach it.
+    HalfClosed,
+    Gone,
+}
+
+#[derive(Debug)]
+pub struct Transport {
+    socket: Socket,
+    peer: Peer,
+    /// The poll set has reported bytes, and no read has found the end of them.
+    readable: bool,
+    far_end: FarEnd,
+    output: Output,
+}
+
+impl Transport {
+    pub fn new(socket: Socket, peer: Peer) -> Self {
+        Self { socket, peer, readable: false, far_end: FarEnd::Open, output: Output::default() }
+    }
+
+    /// The poll set reports a change.
+    pub fn note(&mut self, readable: bool, far_end: FarEnd) {
+        self.readable |= readable || far_end == FarEnd::HalfClosed;
+        self.far_end = self.far_end.max(far_end);
+    }
+
+    pub fn peer(&self) -> Peer {
+        self.peer
+    }
+
+    pub fn is_readable(&self) -> bool {
+        self.readable
+    }
+
+    /// Whether the client has closed its side, or is gone.
+    pub fn has_hung_up(&self) -> bool {
+        self.far_end != FarEnd::Open
+    }
+
+    pub fn is_gone(&self) -> bool {
+        self.far_end == FarEnd::Gone
+    }
+
+    /// The client is treated as gone from now on.
+    pub fn give_up(&mut self) {
+        self.far_end = FarEnd::Gone;
+    }
+
+    pub fn read(&mut self, into: &mut [u8]) -> Filled {
+        let filled = self.socket.read(into);
+        match filled {
+            // A short read has emptied the socket: a new event reports what comes later.
+            Filled::Bytes(count) => self.readable = count == into.len() || self.has_hung_up(),
+            Filled::Nothing => self.readable = false,
+            Filled::End | Filled::Broken => {}
+        }
+        filled
+    }
+
+    /// Writes what the socket takes now and keeps a copy of the rest. Returns how many bytes went at once.
+    pub fn write(&mut self, bytes: &[u8], now: Tick) -> usize {
+        self.output.send(&self.socket, bytes, now).unwrap_or_else(|_| self.broken())
+    }
+
+    /// The same for bytes that are shared: the rest is kept without a copy.
+    pub fn write_shared(&mut self, bytes: &Bytes, now: Tick) -> usize {
+        self.output.send_shared(&self.socket, bytes, now).unwrap_or_else(|_| self.broken())
+    }
+
+    /// The socket takes bytes again. Returns how many went.
+    pub fn flush(&mut self, now: Tick) -> usize {
+        self.output.flush(&self.socket, now).unwrap_or_else(|_| self.broken())
+    }
+
+    /// The next `advance` of the connection finds out.
+    fn broken(&mut self) -> usize {
+        self.give_up();
+        0
+    }
+
+    pub fn has_unsent(&self) -> bool {
+        !self.output.is_empty()
+    }
+
+    /// Whether the client has taken nothing of what waits for it for longer than `stall`.
+    pub fn has_stalled(&self, now: Tick, stall: Duration) -> bool {
+        self.output.untouched_for(now) > stall
+    }
+
+    /// Whether the client takes what waits for it more slowly than the minimum rate.
+    pub fn is_read_too_slowly(&self, now: Tick, stall: Duration) -> bool {
+        self.output.is_too_slow(now, stall)
+    }
+
+    /// Whether too many events wait for the client.
+    pub fn is_too_far_behind(&self, now: Tick) -> bool {
+        is_too_far_behind(self.output.bytes(), self.output.untouched_for(now))
+    }
+
+    /// An answer is complete: the client has the whole stall time for what is left of it.
+    pub fn restart_stall(&mut self, now: Tick) {
+        self.output.touch(now);
+    }
+
+    /// The minimum rate counts from now on: what was slow before was events, which have none.
+    pub fn restart_rate(&mut self, now: Tick) {
+        self.output.begin_anew(now);
+    }
+
+    /// Closes this side, after everything has been written.
+    pub fn end_writing(&self) {
+        self.socket.end_writing();
+    }
+
+    /// The client must not take what it has got for a whole answer.
+    pub fn reset_on_close(&self) {
+        self.socket.reset_on_close();
+    }
+
+    pub fn into_socket(self) -> Socket {
+        self.socket
+    }
+}
