@@ -1,10 +1,10 @@
 //! Everything about HTTP: it turns sockets into requests, and answers into bytes. It decides nothing about a request's life.
 
+mod acceptor;
 pub mod answer;
 mod body;
 pub mod budget;
 mod connection;
-mod departure;
 pub mod fault;
 pub mod forwarded;
 #[cfg(test)]
@@ -14,8 +14,8 @@ mod head;
 pub mod limits;
 pub mod listen;
 mod lot;
+mod request_table;
 mod rewind;
-mod roll;
 mod socket;
 mod target;
 mod tick;
@@ -26,7 +26,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use hyper::header::{DATE, HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::{mpsc, watch};
 
 use parkade_core::RequestId;
@@ -36,8 +35,8 @@ use self::budget::{Budget, Held};
 use self::forwarded::{Origin, Trust};
 use self::h2::{FromStream, StreamKey};
 use self::limits::Limits;
-use self::lot::Lot;
-use self::roll::{Client, Roll};
+use self::lot::{Lot, Outbox};
+use self::request_table::{Client, RequestTable};
 use self::socket::Peer;
 
 pub use self::connection::Purpose;
@@ -76,7 +75,7 @@ pub struct ConnectionCounts {
 
 pub struct Http {
     lot: Lot,
-    roll: Roll,
+    requests: RequestTable,
     shared: h2::Shared,
     inbox: mpsc::UnboundedReceiver<FromStream>,
     /// Taken out of the inbox by `ready`, for `turn`.
@@ -104,7 +103,7 @@ impl Http {
         };
         Ok(Self {
             lot: Lot::new(listeners, setup, budget, Arc::clone(&shared.connection_count))?,
-            roll: Roll::default(),
+            requests: RequestTable::default(),
             shared,
             inbox,
             first: None,
@@ -169,13 +168,13 @@ impl Http {
 
     /// Does what can be done without waiting.
     pub fn turn(&mut self, events: &mut Vec<HttpEvent>) -> io::Result<()> {
-        let mut departures = Vec::new();
-        self.lot.turn(&mut self.roll, events, &mut departures)?;
-        for departure in departures {
-            tokio::spawn(h2::serve(departure, self.shared.clone()));
+        let mut handovers = Vec::new();
+        self.lot.turn(&mut Outbox { requests: &mut self.requests, events, handovers: &mut handovers })?;
+        for handover in handovers {
+            tokio::spawn(h2::serve(handover, self.shared.clone()));
         }
         for request in std::mem::take(&mut self.cut_off) {
-            self.roll.leave(request);
+            self.requests.detach(request);
             events.push(HttpEvent::Left { request });
         }
         let mut left = limits::TURN_EVENTS_MAX;
@@ -194,13 +193,13 @@ impl Http {
         match said {
             FromStream::Arrived { key, head, body, origin, answer, cut, share } => {
                 let exchange = h2::Exchange::new(key, head.method() == "HEAD", answer, cut);
-                let request = self.roll.enter(Client::H2(Box::new(exchange)));
+                let request = self.requests.insert(Some(Client::Http2(Box::new(exchange))));
                 self.streams.insert(key, request);
                 events.push(HttpEvent::Arrived { request, head, body, origin, share });
             }
             FromStream::Taken { key, bytes } => {
                 if let Some(request) = self.streams.get(&key) {
-                    if let Some(Client::H2(exchange)) = self.roll.client(*request) {
+                    if let Some(Client::Http2(exchange)) = self.requests.client(*request) {
                         exchange.taken(bytes, self.lot.now());
                     }
                     events.push(HttpEvent::Taken { request: *request, bytes });
@@ -208,11 +207,11 @@ impl Http {
             }
             FromStream::Refused { peer, status, bytes } => events.push(HttpEvent::Refused { peer, status, bytes }),
             FromStream::Left { key } => {
-                // Of one that was broken off here everybody has heard.
+                // That a stream was broken off here is known already.
                 if let Some(request) = self.streams.remove(&key)
-                    && matches!(self.roll.client(request), Some(Client::H2(_)))
+                    && self.requests.client(request).is_some()
                 {
-                    self.roll.leave(request);
+                    self.requests.detach(request);
                     events.push(HttpEvent::Left { request });
                 }
             }
@@ -221,11 +220,10 @@ impl Http {
 
     /// Whether the client wants no body.
     pub fn is_head(&mut self, request: RequestId) -> bool {
-        match self.roll.client(request) {
-            Some(Client::H1(slot)) => self.lot.is_head(*slot),
-            Some(Client::H2(exchange)) => exchange.is_head,
-            Some(Client::Gone) | None => false,
-        }
+        self.requests.client(request).is_some_and(|client| match client {
+            Client::Http1(slot) => self.lot.is_head(*slot),
+            Client::Http2(exchange) => exchange.is_head(),
+        })
     }
 
     /// Answers a request, whole. Nothing is sent when the answer breaks HTTP.
@@ -236,36 +234,24 @@ impl Http {
         fields: impl Iterator<Item = Field<'a>> + Clone,
         body: &Bytes,
     ) -> Result<(), BadAnswer> {
-        match self.roll.client(request) {
-            Some(Client::H1(slot)) => {
-                let slot = *slot;
-                self.lot
-                    .act(slot, |connection, context| connection.answer(status, fields, body, context))
-                    .unwrap_or(Ok(()))
-            }
-            Some(Client::H2(exchange)) => {
-                let announced = answer::check(status, fields.clone())?;
-                let length = answer::length(status, exchange.is_head, announced, body)?;
-                exchange.answer(status, h2_fields(fields, self.lot.date()), length, owned(body));
-                Ok(())
-            }
-            Some(Client::Gone) | None => Ok(()),
+        let Some(client) = self.requests.client(request) else { return Ok(()) };
+        match client {
+            Client::Http1(slot) => self
+                .lot
+                .act(*slot, |connection, context| connection.answer(status, fields, body, context))
+                .unwrap_or(Ok(())),
+            Client::Http2(exchange) => exchange.answer(status, fields, body, self.lot.date()),
         }
     }
 
     /// Answers a request with what was serialised before.
     pub fn answer_prepared(&mut self, request: RequestId, prepared: &Prepared) {
-        match self.roll.client(request) {
-            Some(Client::H1(slot)) => {
-                let slot = *slot;
-                self.lot.act(slot, |connection, context| connection.answer_prepared(prepared, context));
+        let Some(client) = self.requests.client(request) else { return };
+        match client {
+            Client::Http1(slot) => {
+                self.lot.act(*slot, |connection, context| connection.answer_prepared(prepared, context));
             }
-            Some(Client::H2(exchange)) => {
-                let fields = prepared.fields.iter().map(|(name, value)| (&name[..], &value[..]));
-                let (fields, body) = (h2_fields(fields, self.lot.date()), prepared.body.clone());
-                exchange.answer(prepared.status, fields, body.len() as u64, body);
-            }
-            Some(Client::Gone) | None => {}
+            Client::Http2(exchange) => exchange.answer_prepared(prepared, self.lot.date()),
         }
     }
 
@@ -277,95 +263,77 @@ impl Http {
         fields: impl Iterator<Item = Field<'a>> + Clone,
         purpose: Purpose,
     ) -> Result<(), BadAnswer> {
-        match self.roll.client(request) {
-            Some(Client::H1(slot)) => {
-                let slot = *slot;
-                self.lot
-                    .act(slot, |connection, context| connection.begin(status, fields, purpose, context))
-                    .unwrap_or(Ok(()))
-            }
-            Some(Client::H2(exchange)) => {
-                let announced = answer::check(status, fields.clone())?;
-                exchange.begin(status, h2_fields(fields, self.lot.date()), announced, purpose);
-                Ok(())
-            }
-            Some(Client::Gone) | None => Ok(()),
+        let Some(client) = self.requests.client(request) else { return Ok(()) };
+        match client {
+            Client::Http1(slot) => self
+                .lot
+                .act(*slot, |connection, context| connection.begin(status, fields, purpose, context))
+                .unwrap_or(Ok(())),
+            Client::Http2(exchange) => exchange.begin(status, fields, purpose, self.lot.date()),
         }
     }
 
-    /// A piece of a body. Answers the bytes that are on their way already; [`HttpEvent::Taken`] tells of the others.
+    /// A piece of a body. Returns the bytes that are on their way already; [`HttpEvent::Taken`] reports the others.
     pub fn piece(&mut self, request: RequestId, bytes: &Bytes) -> Result<usize, BadAnswer> {
-        match self.roll.client(request) {
-            Some(Client::H1(slot)) => {
-                let slot = *slot;
-                self.lot.act(slot, |connection, context| connection.piece(bytes, context.now)).unwrap_or(Ok(0))
+        let Some(client) = self.requests.client(request) else { return Ok(0) };
+        match client {
+            Client::Http1(slot) => {
+                self.lot.act(*slot, |connection, context| connection.piece(bytes, context.now)).unwrap_or(Ok(0))
             }
-            Some(Client::H2(exchange)) => {
-                exchange.piece(bytes.clone(), self.lot.now())?;
-                Ok(if exchange.has_body { 0 } else { bytes.len() })
-            }
-            Some(Client::Gone) | None => Ok(0),
+            Client::Http2(exchange) => exchange.piece(bytes, self.lot.now()),
         }
     }
 
-    /// An event for a stream, framed before: in a chunk, and plain. One who lets too many pile up is cut off.
+    /// An event for a stream, framed before: in a chunk, and plain. A client that lets too many pile up is cut off.
     pub fn event(&mut self, request: RequestId, chunked: &Bytes, plain: &Bytes) {
-        match self.roll.client(request) {
-            Some(Client::H1(slot)) => {
-                let slot = *slot;
-                self.lot.act(slot, |connection, context| connection.framed_piece(chunked, plain, context.now));
+        let Some(client) = self.requests.client(request) else { return };
+        match client {
+            Client::Http1(slot) => {
+                self.lot.act(*slot, |connection, context| connection.framed_piece(chunked, plain, context.now));
             }
-            Some(Client::H2(exchange)) => {
-                if !exchange.event(plain.clone(), self.lot.now()) {
-                    exchange.abort();
+            Client::Http2(exchange) => {
+                if !exchange.event(plain, self.lot.now()) {
                     self.cut_off.push(request);
                 }
             }
-            Some(Client::Gone) | None => {}
         }
     }
 
     /// The streamed answer is complete. False when it is shorter than it was announced; it is then broken off.
     pub fn finish(&mut self, request: RequestId) -> bool {
-        match self.roll.client(request) {
-            Some(Client::H1(slot)) => {
-                let slot = *slot;
-                let is_whole = self.lot.act(slot, |connection, context| connection.finish(context)).unwrap_or(true);
+        let Some(client) = self.requests.client(request) else { return true };
+        match client {
+            Client::Http1(slot) => {
+                let is_whole = self.lot.act(*slot, |connection, context| connection.finish(context)).unwrap_or(true);
                 if !is_whole {
-                    self.lot.abort(slot);
+                    self.lot.abort(*slot);
                 }
                 is_whole
             }
-            Some(Client::H2(exchange)) => exchange.finish(),
-            Some(Client::Gone) | None => true,
+            Client::Http2(exchange) => exchange.finish(),
         }
     }
 
     /// Breaks a connection (or a stream of HTTP/2) off: its answer will never be whole.
     pub fn abort(&mut self, request: RequestId) {
-        match self.roll.client(request) {
-            Some(Client::H1(slot)) => {
-                let slot = *slot;
-                self.lot.abort(slot);
-            }
-            Some(Client::H2(exchange)) => exchange.abort(),
-            Some(Client::Gone) | None => {}
+        let Some(client) = self.requests.client(request) else { return };
+        match client {
+            Client::Http1(slot) => self.lot.abort(*slot),
+            Client::Http2(exchange) => exchange.abort(),
         }
-        self.roll.leave(request);
+        self.requests.detach(request);
     }
 
-    /// A name for a request that no client sent; whatever is answered to it nobody gets.
-    pub fn enter_nobody(&mut self) -> RequestId {
-        self.roll.enter(Client::Gone)
+    /// A name for a request that no client sent; its answer goes nowhere.
+    pub fn insert_clientless(&mut self) -> RequestId {
+        self.requests.insert(None)
     }
 
     /// The request is over: its name may be given to another.
     pub fn forget(&mut self, request: RequestId) {
-        if let Some(Client::H2(exchange)) = self.roll.client(request) {
-            let key = exchange.key;
-            self.streams.remove(&key);
+        if let Some(Client::Http2(exchange)) = self.requests.remove(request) {
+            self.streams.remove(&exchange.key());
         }
-        self.roll.forget(request);
     }
 
     /// Ends what has taken too long, in the turns that follow. To be called every [`SWEEP_INTERVAL`].
@@ -378,27 +346,6 @@ impl Http {
         self.lot.drain();
         let _ = self.draining.send(true);
     }
-}
-
-/// In memory of its own where it is small: it may wait for its client, and the buffer that it was read into holds many frames more.
-fn owned(body: &Bytes) -> Bytes {
-    if body.len() <= limits::COPIED_BODY_BYTES_MAX { Bytes::copy_from_slice(body) } else { body.clone() }
-}
-
-/// The fields as hyper takes them. They have passed [`answer::check`], which asks for no less than hyper does.
-fn h2_fields<'a>(fields: impl Iterator<Item = Field<'a>>, date: &[u8]) -> HeaderMap {
-    let mut map = HeaderMap::new();
-    for (name, value) in fields.filter(|(name, _)| !answer::is_the_servers(name)) {
-        let name = HeaderName::from_bytes(name).expect("the name of a checked field is a token");
-        map.append(
-            name,
-            HeaderValue::from_bytes(value).expect("the value of a checked field has no control character"),
-        );
-    }
-    if !map.contains_key(DATE) {
-        map.insert(DATE, HeaderValue::from_bytes(date).expect("a date is text"));
-    }
-    map
 }
 
 /// The body of every answer that the core gives by itself: status, what it is called, whose fault it is, what to do.

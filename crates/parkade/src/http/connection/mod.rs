@@ -8,6 +8,7 @@ mod inbound;
 mod linger;
 mod outbound;
 mod partial_request;
+mod readiness;
 mod transport;
 
 use bytes::Bytes;
@@ -16,7 +17,7 @@ pub use self::context::Context;
 use self::inbound::{Inbound, Received};
 use self::outbound::Outbound;
 pub use self::outbound::Purpose;
-pub use self::transport::FarEnd;
+pub use self::readiness::{FarEnd, Readiness};
 use self::transport::Transport;
 use super::answer::{BadAnswer, Field, Prepared};
 use super::budget::Held;
@@ -50,8 +51,8 @@ impl Connection {
     }
 
     /// The poll set reports a change of the socket.
-    pub fn note(&mut self, readable: bool, far_end: FarEnd) {
-        self.transport.note(readable, far_end);
+    pub fn note(&mut self, readiness: Readiness) {
+        self.transport.note(readiness);
     }
 
     pub fn peer(&self) -> Peer {

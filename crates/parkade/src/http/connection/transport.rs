@@ -4,19 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::readiness::{FarEnd, Readiness};
 use crate::http::limits::is_too_far_behind;
 use crate::http::socket::{Filled, Output, Peer, Socket};
 use crate::http::tick::Tick;
-
-/// The client, as far as its socket tells. It never goes back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum FarEnd {
-    #[default]
-    Open,
-    /// It will send nothing more. Nearly always it has left; what has been answered already may still reach it.
-    HalfClosed,
-    Gone,
-}
 
 #[derive(Debug)]
 pub struct Transport {
@@ -34,9 +25,9 @@ impl Transport {
     }
 
     /// The poll set reports a change.
-    pub fn note(&mut self, readable: bool, far_end: FarEnd) {
-        self.readable |= readable || far_end == FarEnd::HalfClosed;
-        self.far_end = self.far_end.max(far_end);
+    pub fn note(&mut self, readiness: Readiness) {
+        self.readable |= readiness.readable || readiness.far_end == FarEnd::HalfClosed;
+        self.far_end = self.far_end.max(readiness.far_end);
     }
 
     pub fn peer(&self) -> Peer {

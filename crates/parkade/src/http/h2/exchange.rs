@@ -1,13 +1,13 @@
 //! The server's end of one stream: its answer, in one piece or in many.
 
 use bytes::Bytes;
-use hyper::header::{CONTENT_LENGTH, HeaderMap};
+use hyper::header::{CONTENT_LENGTH, DATE, HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::{mpsc, oneshot};
 
 use super::StreamKey;
 use crate::http::Purpose;
-use crate::http::answer::{self, BadAnswer};
-use crate::http::limits::is_too_far_behind;
+use crate::http::answer::{self, BadAnswer, Field, Prepared};
+use crate::http::limits::{COPIED_BODY_BYTES_MAX, is_too_far_behind};
 use crate::http::tick::Tick;
 
 #[derive(Debug)]
@@ -28,10 +28,10 @@ pub enum Body {
 /// The server's end of a stream.
 #[derive(Debug)]
 pub struct Exchange {
-    pub key: StreamKey,
-    pub is_head: bool,
+    key: StreamKey,
+    is_head: bool,
     /// Whether a body is sent: not for HEAD, nor with a status that has none.
-    pub has_body: bool,
+    has_body: bool,
     answer: Option<oneshot::Sender<Answer>>,
     pieces: Option<mpsc::UnboundedSender<Bytes>>,
     waiting_bytes: usize,
@@ -58,8 +58,37 @@ impl Exchange {
         }
     }
 
-    /// `length`: what is told of it, also to `HEAD`.
-    pub fn answer(&mut self, status: u16, fields: HeaderMap, length: u64, body: Bytes) {
+    pub const fn key(&self) -> StreamKey {
+        self.key
+    }
+
+    /// Whether the client wants no body.
+    pub const fn is_head(&self) -> bool {
+        self.is_head
+    }
+
+    /// Sends a whole answer. Nothing is sent when it breaks HTTP.
+    pub fn answer<'a>(
+        &mut self,
+        status: u16,
+        fields: impl Iterator<Item = Field<'a>> + Clone,
+        body: &Bytes,
+        date: &[u8],
+    ) -> Result<(), BadAnswer> {
+        let announced = answer::check(status, fields.clone())?;
+        let length = answer::length(status, self.is_head, announced, body)?;
+        self.send_whole(status, header_map(fields, date), length, owned(body));
+        Ok(())
+    }
+
+    pub fn answer_prepared(&mut self, prepared: &Prepared, date: &[u8]) {
+        let fields = prepared.fields.iter().map(|(name, value)| (&name[..], &value[..]));
+        let (fields, body) = (header_map(fields, date), prepared.body.clone());
+        self.send_whole(prepared.status, fields, body.len() as u64, body);
+    }
+
+    /// `length`: what is announced, to `HEAD` as well.
+    fn send_whole(&mut self, status: u16, fields: HeaderMap, length: u64, body: Bytes) {
         let body = if answer::is_bodiless(status) {
             Body::Whole(Bytes::new())
         } else if self.is_head {
@@ -67,11 +96,19 @@ impl Exchange {
         } else {
             Body::Whole(body)
         };
-        self.reply(Answer { status, fields, body });
+        self.send_answer(Answer { status, fields, body });
     }
 
-    /// `announced`: the length of the body, where the application gave one.
-    pub fn begin(&mut self, status: u16, mut fields: HeaderMap, announced: Option<u64>, purpose: Purpose) {
+    /// Begins an answer whose body follows in pieces.
+    pub fn begin<'a>(
+        &mut self,
+        status: u16,
+        fields: impl Iterator<Item = Field<'a>> + Clone,
+        purpose: Purpose,
+        date: &[u8],
+    ) -> Result<(), BadAnswer> {
+        let announced = answer::check(status, fields.clone())?;
+        let mut fields = header_map(fields, date);
         let (pieces, receiver) = mpsc::unbounded_channel();
         self.pieces = Some(pieces);
         self.has_body &= !answer::is_bodiless(status);
@@ -79,32 +116,37 @@ impl Exchange {
         if let Some(length) = announced.filter(|_| !answer::is_bodiless(status)) {
             fields.insert(CONTENT_LENGTH, length.into());
         }
-        self.reply(Answer { status, fields, body: Body::Pieces(receiver, purpose) });
+        self.send_answer(Answer { status, fields, body: Body::Pieces(receiver, purpose) });
+        Ok(())
     }
 
-    fn reply(&mut self, answer: Answer) {
+    fn send_answer(&mut self, answer: Answer) {
         if let Some(sender) = self.answer.take() {
             // The stream may just have been reset: then `Left` is on its way.
             let _ = sender.send(answer);
         }
     }
 
-    /// A piece of a streamed answer, which must not be longer than was announced.
-    pub fn piece(&mut self, bytes: Bytes, now: Tick) -> Result<(), BadAnswer> {
+    /// A piece of a streamed answer, which must not be longer than was announced. Returns the bytes that need not be waited for.
+    pub fn piece(&mut self, bytes: &Bytes, now: Tick) -> Result<usize, BadAnswer> {
         if let Some(left) = &mut self.left {
             *left = left.checked_sub(bytes.len() as u64).ok_or(BadAnswer::Length)?;
         }
         self.send(bytes, now);
-        Ok(())
+        Ok(if self.has_body { 0 } else { bytes.len() })
     }
 
-    /// An event. False when the client has let too many pile up.
-    pub fn event(&mut self, bytes: Bytes, now: Tick) -> bool {
+    /// An event. False when the client has let too many pile up: then it is cut off.
+    pub fn event(&mut self, bytes: &Bytes, now: Tick) -> bool {
         self.send(bytes, now);
-        !is_too_far_behind(self.waiting_bytes, now.since(self.since))
+        let is_cut_off = is_too_far_behind(self.waiting_bytes, now.since(self.since));
+        if is_cut_off {
+            self.abort();
+        }
+        !is_cut_off
     }
 
-    fn send(&mut self, bytes: Bytes, now: Tick) {
+    fn send(&mut self, bytes: &Bytes, now: Tick) {
         if bytes.is_empty() || !self.has_body {
             return;
         }
@@ -113,7 +155,7 @@ impl Exchange {
         }
         self.waiting_bytes += bytes.len();
         if let Some(pieces) = &self.pieces {
-            let _ = pieces.send(bytes);
+            let _ = pieces.send(bytes.clone());
         }
     }
 
@@ -141,4 +183,25 @@ impl Exchange {
         self.pieces = None;
         self.answer = None;
     }
+}
+
+/// In memory of its own where it is small: it may wait for its client, and the buffer that it was read into holds many more frames.
+fn owned(body: &Bytes) -> Bytes {
+    if body.len() <= COPIED_BODY_BYTES_MAX { Bytes::copy_from_slice(body) } else { body.clone() }
+}
+
+/// The fields as hyper takes them. They have passed [`answer::check`], which asks for no less than hyper does.
+fn header_map<'a>(fields: impl Iterator<Item = Field<'a>>, date: &[u8]) -> HeaderMap {
+    let mut map = HeaderMap::new();
+    for (name, value) in fields.filter(|(name, _)| !answer::is_the_servers(name)) {
+        let name = HeaderName::from_bytes(name).expect("the name of a checked field is a token");
+        map.append(
+            name,
+            HeaderValue::from_bytes(value).expect("the value of a checked field has no control character"),
+        );
+    }
+    if !map.contains_key(DATE) {
+        map.insert(DATE, HeaderValue::from_bytes(date).expect("a date is text"));
+    }
+    map
 }

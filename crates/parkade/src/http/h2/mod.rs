@@ -3,6 +3,7 @@
 mod exchange;
 #[cfg(test)]
 mod fuzz;
+mod handover;
 mod outgoing;
 mod patience;
 
@@ -22,12 +23,12 @@ use tokio::time::Instant;
 
 pub use self::exchange::Exchange;
 use self::exchange::{Answer, Body};
+pub use self::handover::Handover;
 use self::outgoing::{Guard, Outgoing};
 use self::patience::Patient;
 use super::answer;
 use super::body::make_room;
 use super::budget::{Budget, Held, Stage};
-use super::departure::Departure;
 use super::fault::Fault;
 use super::forwarded::{self, Origin};
 use super::head::{Builder, Head};
@@ -103,15 +104,15 @@ impl Drop for Counted {
 }
 
 /// Serves one connection until its end.
-pub async fn serve(departure: Departure, mut shared: Shared) {
+pub async fn serve(handover: Handover, mut shared: Shared) {
     let _counted = Counted::new(&shared);
-    let served = match departure.socket {
+    let served = match handover.socket {
         Socket::Tcp(stream) => match tokio::net::TcpStream::from_std(std::net::TcpStream::from(stream)) {
-            Ok(stream) => run(Rewind::new(departure.read, stream), departure.peer, &mut shared).await,
+            Ok(stream) => run(Rewind::new(handover.read, stream), handover.peer, &mut shared).await,
             Err(error) => Err(error.into()),
         },
         Socket::Unix(stream) => match tokio::net::UnixStream::from_std(std::os::unix::net::UnixStream::from(stream)) {
-            Ok(stream) => run(Rewind::new(departure.read, stream), departure.peer, &mut shared).await,
+            Ok(stream) => run(Rewind::new(handover.read, stream), handover.peer, &mut shared).await,
             Err(error) => Err(error.into()),
         },
     };

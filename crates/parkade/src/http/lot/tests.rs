@@ -4,11 +4,11 @@ use std::net::{SocketAddr, TcpStream};
 use super::*;
 use crate::http::connection::tests::LIMITS;
 use crate::http::forwarded::Trust;
-use crate::http::limits::{Limits, TURN_READ_BYTES_MAX};
+use crate::http::limits::{Limits, TURN_ACCEPTS_MAX, TURN_READ_BYTES_MAX};
 
 struct Serving {
     lot: Lot,
-    roll: Roll,
+    requests: RequestTable,
     address: SocketAddr,
 }
 
@@ -19,7 +19,7 @@ impl Serving {
         let limits = Limits { connection_count_max: 1_000, ..LIMITS };
         let setup = Setup { limits, trust: Trust::default() };
         let lot = Lot::new(vec![listener], setup, Budget::new(LIMITS.requests_bytes_max), Arc::default()).unwrap();
-        Self { lot, roll: Roll::default(), address }
+        Self { lot, requests: RequestTable::default(), address }
     }
 
     fn connect(&self, request: &str) -> TcpStream {
@@ -39,7 +39,8 @@ impl Serving {
 
     async fn turn(&mut self, events: &mut Vec<HttpEvent>) {
         let _ = tokio::time::timeout(Duration::from_millis(10), self.lot.ready()).await;
-        self.lot.turn(&mut self.roll, events, &mut Vec::new()).unwrap();
+        let (requests, handovers) = (&mut self.requests, &mut Vec::new());
+        self.lot.turn(&mut Outbox { requests, events, handovers }).unwrap();
     }
 }
 
@@ -49,7 +50,7 @@ async fn a_bug_that_one_connection_meets_ends_that_connection_alone() {
     let _other = serving.connect("GET /other HTTP/1.1\nHost: h\n\n");
     let other = serving.events(1).await;
     assert!(matches!(&other[..], [HttpEvent::Arrived { .. }]));
-    let held_bytes = serving.lot.context.budget.held_bytes();
+    let held_bytes = serving.lot.slots.context.budget.held_bytes();
     assert!(held_bytes > 0, "of the other");
     for request in
         ["GET / HTTP/1.1\nHost: h\nX-Bug: head\n\n", "POST / HTTP/1.1\nHost: h\nX-Bug: body\nContent-Length: 9\n\nhalf"]
@@ -59,7 +60,7 @@ async fn a_bug_that_one_connection_meets_ends_that_connection_alone() {
             serving.turn(&mut Vec::new()).await;
         }
         assert!(broken.read(&mut [0]).is_err(), "it is reset");
-        assert_eq!((serving.lot.connection_count(), serving.lot.context.budget.held_bytes()), (1, held_bytes));
+        assert_eq!((serving.lot.connection_count(), serving.lot.slots.context.budget.held_bytes()), (1, held_bytes));
     }
     let _next = serving.connect("GET /next HTTP/1.1\nHost: h\n\n");
     assert!(matches!(&serving.events(1).await[..], [HttpEvent::Arrived { head, .. }] if head.path() == "/next"));
@@ -75,33 +76,15 @@ async fn no_listener_uses_up_the_turn_of_another() {
     let mut lot = Lot::new(listeners, setup, Budget::new(LIMITS.requests_bytes_max), Arc::default()).unwrap();
     let crowd: Vec<_> = (0..TURN_ACCEPTS_MAX + 10).map(|_| TcpStream::connect(addresses[0]).unwrap()).collect();
     let _one = TcpStream::connect(addresses[1]).unwrap();
-    let (mut roll, mut turns) = (Roll::default(), Vec::new());
+    let (mut requests, mut turns) = (RequestTable::default(), Vec::new());
     while lot.connection_count() <= crowd.len() {
         let _ = tokio::time::timeout(Duration::from_millis(10), lot.ready()).await;
-        lot.turn(&mut roll, &mut Vec::new(), &mut Vec::new()).unwrap();
+        let (requests, events, handovers) = (&mut requests, &mut Vec::new(), &mut Vec::new());
+        lot.turn(&mut Outbox { requests, events, handovers }).unwrap();
         turns.push(lot.connection_count());
     }
     turns.retain(|count| *count > 0);
     assert_eq!(turns[0], TURN_ACCEPTS_MAX / 2 + 1, "half a turn of the crowd, and the one: {turns:?}");
-}
-
-#[test]
-fn an_error_of_accept_is_taken_for_what_it_is() {
-    for (errno, fault) in [
-        (Errno::AGAIN, AcceptFault::Nobody),
-        (Errno::CONNABORTED, AcceptFault::Passing),
-        (Errno::PROTO, AcceptFault::Passing),
-        (Errno::HOSTUNREACH, AcceptFault::Passing),
-        (Errno::PERM, AcceptFault::Passing),
-        (Errno::MFILE, AcceptFault::Exhausted),
-        (Errno::NFILE, AcceptFault::Exhausted),
-        (Errno::NOBUFS, AcceptFault::Exhausted),
-        (Errno::NOMEM, AcceptFault::Exhausted),
-        (Errno::INVAL, AcceptFault::Unknown),
-        (Errno::BADF, AcceptFault::Unknown),
-    ] {
-        assert_eq!(AcceptFault::of(&errno.into()), fault, "{errno}");
-    }
 }
 
 #[tokio::test]
@@ -148,7 +131,7 @@ async fn a_body_that_is_all_there_is_read_in_parts_between_which_others_are_serv
     let (mut events, mut other) = (Vec::new(), None);
     while events.is_empty() {
         serving.turn(&mut events).await;
-        if other.is_none() && serving.lot.context.budget.held_bytes() > 0 {
+        if other.is_none() && serving.lot.slots.context.budget.held_bytes() > 0 {
             other = Some(serving.connect("GET /other HTTP/1.1\nHost: h\n\n"));
         }
     }

@@ -67,7 +67,7 @@ impl Server {
     }
 
     fn begin_run(&mut self, job: Claimed) -> ClaimedJob {
-        let request = self.http.enter_nobody();
+        let request = self.http.insert_clientless();
         let queue = self.jobs.queues.number(&job.queue);
         let standard = self.jobs.deadline;
         let policy = self.jobs.specs.get(&job.name).map(|spec| JobPolicy {

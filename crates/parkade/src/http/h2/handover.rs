@@ -1,10 +1,10 @@
 //! From the lot to HTTP/2.
 
-use super::socket::{Peer, Socket};
+use crate::http::socket::{Peer, Socket};
 
 /// A connection that turned out to speak HTTP/2, with the bytes that were read of it.
 #[derive(Debug)]
-pub struct Departure {
+pub struct Handover {
     pub socket: Socket,
     pub read: Vec<u8>,
     pub peer: Peer,

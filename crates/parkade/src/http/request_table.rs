@@ -1,4 +1,4 @@
-//! Which request belongs to which client: the only place where requests get their names.
+//! All requests that have a name, and where the answer of each goes: the only place where requests get their names.
 
 use parkade_core::RequestId;
 
@@ -8,28 +8,27 @@ use super::h2;
 #[derive(Debug)]
 pub enum Client {
     /// The connection in that slot of the lot.
-    H1(usize),
-    H2(Box<h2::Exchange>),
-    /// Nobody: it has left, or has its answer.
-    Gone,
+    Http1(usize),
+    Http2(Box<h2::Exchange>),
 }
 
 #[derive(Debug)]
 struct Entry {
     generation: u32,
     is_taken: bool,
-    client: Client,
+    /// None once the client has left, or where there has never been one.
+    client: Option<Client>,
 }
 
 #[derive(Debug, Default)]
-pub struct Roll {
+pub struct RequestTable {
     entries: Vec<Entry>,
     free: Vec<u32>,
 }
 
-impl Roll {
+impl RequestTable {
     /// Names a new request.
-    pub fn enter(&mut self, client: Client) -> RequestId {
+    pub fn insert(&mut self, client: Option<Client>) -> RequestId {
         if let Some(slot) = self.free.pop() {
             let entry = &mut self.entries[slot as usize];
             *entry = Entry { generation: entry.generation, is_taken: true, client };
@@ -40,24 +39,26 @@ impl Roll {
         RequestId { slot, generation: 0 }
     }
 
-    /// Nothing when the request is forgotten.
+    /// None when its client has left, and when the request is over.
     pub fn client(&mut self, request: RequestId) -> Option<&mut Client> {
-        self.entry(request).map(|entry| &mut entry.client)
+        self.entry(request).and_then(|entry| entry.client.as_mut())
     }
 
-    pub fn leave(&mut self, request: RequestId) {
-        if let Some(client) = self.client(request) {
-            *client = Client::Gone;
+    /// The client has left: what is answered from now on goes nowhere.
+    pub fn detach(&mut self, request: RequestId) {
+        if let Some(entry) = self.entry(request) {
+            entry.client = None;
         }
     }
 
-    /// Frees the name.
-    pub fn forget(&mut self, request: RequestId) {
-        let Some(entry) = self.entry(request) else { return };
+    /// The request is over: its name may be given to another. Returns its client, if it has not left.
+    pub fn remove(&mut self, request: RequestId) -> Option<Client> {
+        let entry = self.entry(request)?;
         entry.generation = entry.generation.wrapping_add(1);
         entry.is_taken = false;
-        entry.client = Client::Gone;
+        let client = entry.client.take();
         self.free.push(request.slot);
+        client
     }
 
     fn entry(&mut self, request: RequestId) -> Option<&mut Entry> {

@@ -1,0 +1,251 @@
+//! Accepting: the listeners, whose turn it is among them, and what happens when one cannot accept.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use mio::{Interest, Registry, Token};
+use rustix::io::Errno;
+
+use super::limits::{ACCEPT_PAUSE, TURN_ACCEPTS_MAX};
+use super::listen::Listener;
+use super::socket::{Peer, Socket};
+
+/// Poll tokens from here on are listeners; below are connections.
+const LISTENER_TOKENS: usize = usize::MAX / 2;
+
+#[derive(Debug)]
+pub struct Acceptor {
+    listeners: Vec<Listener>,
+    state: State,
+    warned: Option<Instant>,
+    /// Given up for a moment to refuse a client politely when there is no other descriptor.
+    spare: Option<std::fs::File>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The poll set will report a client that comes.
+    Idle,
+    /// A client may be waiting.
+    Due,
+    /// Descriptors or memory had run out.
+    Paused {
+        until: Instant,
+    },
+    /// A listener failed: it is tried again then, the others at any time.
+    Broken {
+        until: Instant,
+    },
+    /// The limit of connections is reached: the next one that ends makes room.
+    Full,
+    Stopped,
+}
+
+impl Acceptor {
+    pub fn new(mut listeners: Vec<Listener>, registry: &Registry) -> io::Result<Self> {
+        for (index, listener) in listeners.iter_mut().enumerate() {
+            registry.register(listener.source(), Token(LISTENER_TOKENS + index), Interest::READABLE)?;
+        }
+        let spare = std::fs::File::open("/dev/null").ok();
+        Ok(Self { listeners, state: State::Idle, warned: None, spare })
+    }
+
+    /// Where clients can connect.
+    pub fn names(&self) -> Vec<String> {
+        self.listeners.iter().map(Listener::name).collect()
+    }
+
+    /// Whether this poll token is a listener's.
+    pub const fn owns(token: usize) -> bool {
+        token >= LISTENER_TOKENS
+    }
+
+    /// The poll set reports a client at a listener.
+    pub fn note(&mut self) {
+        if matches!(self.state, State::Idle | State::Broken { .. }) {
+            self.state = State::Due;
+        }
+    }
+
+    pub fn is_due(&self) -> bool {
+        self.state == State::Due
+    }
+
+    /// Goes on after a pause, if it is over.
+    pub fn resume(&mut self) {
+        if let State::Paused { until } | State::Broken { until } = self.state
+            && Instant::now() >= until
+        {
+            self.state = State::Due;
+        }
+    }
+
+    /// Closes the listeners.
+    pub fn stop(&mut self) {
+        self.state = State::Stopped;
+        self.listeners.clear();
+    }
+
+    /// Accepts clients that wait, a turn's share of them, if it is time to and while there are fewer than `count_max` connections.
+    /// `admit` takes each and returns how many connections there are now.
+    pub fn accept(&mut self, count: usize, count_max: usize, mut admit: impl FnMut(Socket, Peer) -> usize) {
+        if self.state == State::Full && count < count_max {
+            self.state = State::Due;
+        }
+        if self.state != State::Due {
+            return;
+        }
+        // The poll set reports a listener once, so each is asked until it has no client left; but none may have more than its share.
+        let share = TURN_ACCEPTS_MAX.div_ceil(self.listeners.len().max(1));
+        let mut room = Room { count, count_max };
+        self.state = State::Idle;
+        for index in 0..self.listeners.len() {
+            match self.accept_at(index, share, &mut room, &mut admit) {
+                State::Idle => {}
+                // Where a client waits at another, all are asked again soon.
+                State::Broken { .. } if self.state == State::Due => {}
+                next @ (State::Due | State::Broken { .. }) => self.state = next,
+                next @ (State::Paused { .. } | State::Full | State::Stopped) => {
+                    self.state = next;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Accepts so many at one listener. Returns how it stands there.
+    fn accept_at(
+        &mut self,
+        index: usize,
+        share: usize,
+        room: &mut Room,
+        admit: &mut impl FnMut(Socket, Peer) -> usize,
+    ) -> State {
+        for _ in 0..share {
+            if room.is_full() {
+                self.warn(room.count, format_args!("the limit of connections is reached"));
+                return State::Full;
+            }
+            let error = match self.listeners[index].accept() {
+                Ok((socket, peer)) => {
+                    room.count = admit(socket, peer);
+                    continue;
+                }
+                Err(error) => error,
+            };
+            let until = Instant::now() + ACCEPT_PAUSE;
+            match AcceptFault::of(&error) {
+                AcceptFault::NoClient => return State::Idle,
+                AcceptFault::Passing => {}
+                AcceptFault::Exhausted => {
+                    self.refuse_politely(index);
+                    self.warn(room.count, format_args!("{error}: no descriptor or no memory is left"));
+                    return State::Paused { until };
+                }
+                AcceptFault::Unknown => {
+                    let name = self.listeners[index].name();
+                    self.warn(room.count, format_args!("accept failed at {name}: {error}; retrying"));
+                    return State::Broken { until };
+                }
+            }
+        }
+        State::Due
+    }
+
+    /// Once a second at most: a client that floods the server must not flood its log.
+    fn warn(&mut self, connections: usize, why: std::fmt::Arguments<'_>) {
+        if self.warned.is_none_or(|warned| warned.elapsed() >= Duration::from_secs(1)) {
+            self.warned = Some(Instant::now());
+            tracing::warn!(connections, "accepting pauses: {why}");
+        }
+    }
+
+    /// With the spare descriptor, tells one client that there is no room instead of letting it wait.
+    fn refuse_politely(&mut self, index: usize) {
+        use std::io::Write;
+        self.spare = None;
+        if let Ok((socket, _)) = self.listeners[index].accept() {
+            let answer =
+                b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+            let _ = match socket {
+                Socket::Tcp(mut stream) => stream.write(answer),
+                Socket::Unix(mut stream) => stream.write(answer),
+            };
+        }
+        self.spare = std::fs::File::open("/dev/null").ok();
+    }
+}
+
+/// For how many connections there is room.
+struct Room {
+    count: usize,
+    count_max: usize,
+}
+
+impl Room {
+    const fn is_full(&self) -> bool {
+        self.count >= self.count_max
+    }
+}
+
+/// What an error of `accept` means (accept(2), "Error handling").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AcceptFault {
+    NoClient,
+    /// It concerns the client that came, or the way to it: the next one may be accepted.
+    Passing,
+    /// There is no descriptor, or no memory, for any client.
+    Exhausted,
+    /// Something is wrong with the listener.
+    Unknown,
+}
+
+impl AcceptFault {
+    fn of(error: &io::Error) -> Self {
+        match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::WOULDBLOCK) => Self::NoClient,
+            Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => Self::Exhausted,
+            Some(
+                Errno::INTR
+                | Errno::CONNABORTED
+                | Errno::CONNRESET
+                | Errno::PROTO
+                | Errno::NETDOWN
+                | Errno::NOPROTOOPT
+                | Errno::HOSTDOWN
+                | Errno::NONET
+                | Errno::HOSTUNREACH
+                | Errno::OPNOTSUPP
+                | Errno::NETUNREACH
+                | Errno::TIMEDOUT
+                // A firewall has forbidden it.
+                | Errno::PERM,
+            ) => Self::Passing,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_accept_is_taken_for_what_it_is() {
+        for (errno, fault) in [
+            (Errno::AGAIN, AcceptFault::NoClient),
+            (Errno::CONNABORTED, AcceptFault::Passing),
+            (Errno::PROTO, AcceptFault::Passing),
+            (Errno::HOSTUNREACH, AcceptFault::Passing),
+            (Errno::PERM, AcceptFault::Passing),
+            (Errno::MFILE, AcceptFault::Exhausted),
+            (Errno::NFILE, AcceptFault::Exhausted),
+            (Errno::NOBUFS, AcceptFault::Exhausted),
+            (Errno::NOMEM, AcceptFault::Exhausted),
+            (Errno::INVAL, AcceptFault::Unknown),
+            (Errno::BADF, AcceptFault::Unknown),
+        ] {
+            assert_eq!(AcceptFault::of(&errno.into()), fault, "{errno}");
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! The lot: all HTTP/1 connections, parked or busy, in one slab under one poll set.
+//!
+//! A quiet connection is its socket and a few words here: no task, no buffer, no parser. Bytes make a request of it; the request parks
+//! and the connection is a few words again.
+
+mod slots;
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use self::slots::Slots;
+use super::acceptor::Acceptor;
+use super::budget::{Budget, Held};
+use super::connection::{Connection, Context, FarEnd, Readiness, Step};
+use super::forwarded;
+use super::h2::Handover;
+use super::head::Head;
+use super::limits::{LEAVING_TIME, TURN_EVENTS_MAX, TURN_TIME};
+use super::listen::Listener;
+use super::request_table::{Client, RequestTable};
+use super::tick::Tick;
+use super::{HttpEvent, Setup};
+use crate::poll::PollSet;
+use crate::share::Share;
+
+/// How long the sweep may be away.
+pub const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
+
+pub struct Lot {
+    poll: PollSet,
+    slots: Slots,
+    acceptor: Acceptor,
+    /// What the poll set has reported and no turn has had the time for, by poll token.
+    reported: Vec<(usize, Readiness)>,
+    /// Connections that can go on although their sockets have nothing new to report.
+    again: Vec<usize>,
+    /// Connections whose clients have hung up: nearly all have left, and nobody waits for their end.
+    leaving: VecDeque<usize>,
+    /// Where the search for connections that take too long goes on, if it has begun.
+    sweeping: Option<usize>,
+    http2_count: Arc<AtomicUsize>,
+    began: Instant,
+}
+
+/// Where the results of a turn go.
+pub struct Outbox<'a> {
+    pub requests: &'a mut RequestTable,
+    pub events: &'a mut Vec<HttpEvent>,
+    pub handovers: &'a mut Vec<Handover>,
+}
+
+impl Lot {
+    pub fn new(
+        listeners: Vec<Listener>,
+        setup: Setup,
+        budget: Budget,
+        http2_count: Arc<AtomicUsize>,
+    ) -> io::Result<Self> {
+        let poll = PollSet::new(TURN_EVENTS_MAX)?;
+        let acceptor = Acceptor::new(listeners, poll.registry())?;
+        let mut lot = Self {
+            poll,
+            slots: Slots::new(Context::new(setup, budget)),
+            acceptor,
+            reported: Vec::new(),
+            again: Vec::new(),
+            leaving: VecDeque::new(),
+            sweeping: None,
+            http2_count,
+            began: Instant::now(),
+        };
+        lot.set_time();
+        Ok(lot)
+    }
+
+    /// Where clients can connect.
+    pub fn names(&self) -> Vec<String> {
+        self.acceptor.names()
+    }
+
+    pub fn date(&self) -> &[u8] {
+        self.slots.context.date.as_bytes()
+    }
+
+    pub fn now(&self) -> Tick {
+        self.slots.context.now
+    }
+
+    pub fn is_head(&self, slot: usize) -> bool {
+        self.slots.get(slot).is_some_and(Connection::is_head)
+    }
+
+    pub fn has_unsent(&self) -> bool {
+        self.slots.any(Connection::has_unsent)
+    }
+
+    pub fn is_closing(&self) -> bool {
+        self.slots.any(Connection::is_closing)
+    }
+
+    /// Whether connections have just been accepted whose requests are likely to be on their way.
+    pub fn has_fresh(&self) -> bool {
+        self.slots.any(|connection| connection.is_fresh(self.now()))
+    }
+
+    pub fn connection_count(&self) -> usize {
+        self.slots.count()
+    }
+
+    /// Connections that a panic has ended.
+    pub fn panic_count(&self) -> usize {
+        self.slots.panic_count()
+    }
+
+    /// Waits until there is something to do. Cancel safe.
+    pub async fn ready(&self) -> io::Result<()> {
+        if !self.again.is_empty()
+            || !self.reported.is_empty()
+            || !self.leaving.is_empty()
+            || self.sweeping.is_some()
+            || self.slots.has_orphans()
+            || self.acceptor.is_due()
+        {
+            return Ok(());
+        }
+        self.poll.ready().await
+    }
+
+    /// Does what can be done without waiting, for a bounded number of connections.
+    pub fn turn(&mut self, outbox: &mut Outbox<'_>) -> io::Result<()> {
+        self.set_time();
+        // First those from earlier turns, in half of the time.
+        self.advance_again(outbox);
+        self.poll_sockets(outbox)?;
+        self.advance_leaving(outbox);
+        self.go_on_sweeping(outbox);
+        // Last, so that a new connection gets no event that was meant for the one before it in its slot.
+        if self.reported.is_empty() {
+            self.accept();
+        }
+        self.report(outbox);
+        Ok(())
+    }
+
+    fn set_time(&mut self) {
+        self.slots.context.now = Tick::at(self.began.elapsed());
+        self.slots.context.date.set(std::time::SystemTime::now());
+    }
+
+    /// A slot that another connection has taken since is looked at for nothing.
+    fn advance_again(&mut self, outbox: &mut Outbox<'_>) {
+        let mut share = Share::of(TURN_TIME / 2);
+        let mut again = std::mem::take(&mut self.again).into_iter();
+        for slot in again.by_ref().take(TURN_EVENTS_MAX) {
+            self.advance(slot, outbox);
+            if share.is_over() {
+                break;
+            }
+        }
+        if !again.as_slice().is_empty() {
+            let anew = std::mem::take(&mut self.again);
+            self.again = again.chain(anew).collect();
+        }
+    }
+
+    /// Goes on with each socket that the poll set reports, until there is none left or the time is over. Thousands of clients that leave are
+    /// quickly noted: a client that asks for something in the same moment need not wait until they have been let go.
+    fn poll_sockets(&mut self, outbox: &mut Outbox<'_>) -> io::Result<()> {
+        let mut share = Share::of(TURN_TIME);
+        loop {
+            if self.reported.is_empty() {
+                self.reported.extend(self.poll.take()?.iter().map(|event| (event.token().0, event.into())));
+            }
+            let is_full = self.reported.len() >= TURN_EVENTS_MAX;
+            let mut reported = std::mem::take(&mut self.reported).into_iter();
+            for (token, readiness) in reported.by_ref() {
+                self.note(token, readiness, outbox);
+                if share.is_over() {
+                    break;
+                }
+            }
+            self.reported = reported.collect();
+            if !is_full || !self.reported.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn note(&mut self, token: usize, readiness: Readiness, outbox: &mut Outbox<'_>) {
+        if Acceptor::owns(token) {
+            self.acceptor.note();
+            return;
+        }
+        let step = self.slots.with(token, |connection, context| {
+            connection.note(readiness);
+            if readiness.writable
+                && let Some((request, bytes)) = connection.flush(context.now)
+            {
+                outbox.events.push(HttpEvent::Taken { request, bytes });
+            }
+            (readiness.far_end == FarEnd::Open).then(|| connection.advance(context))
+        });
+        match step {
+            Some(Some(step)) => self.take_step(token, step, outbox),
+            Some(None) => self.leaving.push_back(token),
+            None => {}
+        }
+    }
+
+    /// Ends connections whose clients have left, as many as go into their share of the turn: closing a socket takes the kernel longer than
+    /// reading from one. A slot that another connection has taken since is looked at for nothing.
+    fn advance_leaving(&mut self, outbox: &mut Outbox<'_>) {
+        let mut share = Share::of(LEAVING_TIME);
+        while let Some(slot) = self.leaving.pop_front() {
+            self.advance(slot, outbox);
+            if share.is_over() {
+                break;
+            }
+        }
+    }
+
+    fn advance(&mut self, slot: usize, outbox: &mut Outbox<'_>) {
+        let Some(step) = self.slots.with(slot, Connection::advance) else { return };
+        self.take_step(slot, step, outbox);
+    }
+
+    fn take_step(&mut self, slot: usize, step: Step, outbox: &mut Outbox<'_>) {
+        match step {
+            Step::Stay => self.look_again(slot),
+            Step::Arrived(head, body, share) => {
+                self.arrived(slot, head, body, share, outbox);
+                // A hang-up after the request was reported with its bytes, and will not be reported again.
+                self.look_again(slot);
+            }
+            Step::Left(request) => {
+                outbox.requests.detach(request);
+                self.abort(slot);
+                outbox.events.push(HttpEvent::Left { request });
+            }
+            Step::Close => drop(self.slots.remove(slot)),
+            Step::Http2 => outbox.handovers.extend(self.hand_over(slot)),
+        }
+    }
+
+    fn arrived(&mut self, slot: usize, head: Head, body: Bytes, share: Held, outbox: &mut Outbox<'_>) {
+        let entered = self.slots.with(slot, |connection, context| {
+            let origin = forwarded::origin(connection.peer(), &head, &context.setup.trust);
+            let request = outbox.requests.insert(Some(Client::Http1(slot)));
+            connection.wait(request, &head);
+            (request, origin)
+        });
+        if let Some((request, origin)) = entered {
+            outbox.events.push(HttpEvent::Arrived { request, head, body, origin, share });
+        }
+    }
+
+    fn hand_over(&mut self, slot: usize) -> Option<Handover> {
+        let (mut socket, read, peer) = self.slots.remove(slot)?.into_parts();
+        self.poll.registry().deregister(socket.source()).ok()?;
+        Some(Handover { socket, read, peer })
+    }
+
+    /// Acts on the connection of a request, then sees whether it has to go on by itself.
+    pub fn act<R>(&mut self, slot: usize, act: impl FnOnce(&mut Connection, &mut Context) -> R) -> Option<R> {
+        let result = self.slots.with(slot, act);
+        self.look_again(slot);
+        result
+    }
+
+    fn look_again(&mut self, slot: usize) {
+        if self.slots.get(slot).is_some_and(Connection::has_more) {
+            self.again.push(slot);
+        }
+    }
+
+    /// Breaks the connection off in the middle of its answer.
+    pub fn abort(&mut self, slot: usize) {
+        if let Some(connection) = self.slots.remove(slot) {
+            connection.before_abort();
+        }
+    }
+
+    fn accept(&mut self) {
+        let Self { acceptor, slots, poll, http2_count, .. } = self;
+        // HTTP/2 connections have left the slab, but not their descriptors.
+        let elsewhere = http2_count.load(Ordering::Relaxed);
+        let count_max = slots.context.setup.limits.connection_count_max.saturating_sub(elsewhere);
+        acceptor.accept(slots.count(), count_max, |socket, peer| {
+            slots.admit(socket, peer, poll.registry());
+            slots.count()
+        });
+    }
+
+    /// Ends what has taken too long, in the turns that follow. To be called about twice a second.
+    pub fn sweep(&mut self) {
+        self.sweeping = self.sweeping.or(Some(0));
+        self.acceptor.resume();
+    }
+
+    fn go_on_sweeping(&mut self, outbox: &mut Outbox<'_>) {
+        let Some(begun) = self.sweeping.take() else { return };
+        let mut share = Share::of(LEAVING_TIME);
+        for slot in begun..self.slots.end() {
+            match self.slots.with(slot, Connection::expire) {
+                None | Some(Step::Stay | Step::Arrived(..) | Step::Http2) => {}
+                Some(step @ (Step::Left(_) | Step::Close)) => self.take_step(slot, step, outbox),
+            }
+            if share.is_over() {
+                self.sweeping = Some(slot + 1);
+                return;
+            }
+        }
+    }
+
+    /// Reports what connections did that is no step of theirs.
+    fn report(&mut self, outbox: &mut Outbox<'_>) {
+        for request in self.slots.take_orphans() {
+            outbox.requests.detach(request);
+            outbox.events.push(HttpEvent::Left { request });
+        }
+        let refused = self.slots.context.refused.drain(..);
+        outbox.events.extend(refused.map(|(peer, status, bytes)| HttpEvent::Refused { peer, status, bytes }));
+    }
+
+    /// Closes the listeners and the connections that are between requests; the others close after their answers.
+    pub fn drain(&mut self) {
+        self.acceptor.stop();
+        self.slots.context.is_draining = true;
+        let now = self.now();
+        self.slots.retain(|connection| !connection.is_quiet() || connection.is_fresh(now));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! The slots of the lot: each connection runs with what all of them share, and a panic ends that connection and no other.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use mio::{Interest, Registry, Token};
+use slab::Slab;
+
+use crate::http::connection::{Connection, Context};
+use crate::http::socket::{Peer, Socket};
+use parkade_core::RequestId;
+
+pub struct Slots {
+    connections: Slab<Connection>,
+    pub context: Context,
+    /// Requests whose connections a bug of ours has ended, until that is reported.
+    orphans: Vec<RequestId>,
+    panic_count: usize,
+}
+
+impl Slots {
+    pub fn new(context: Context) -> Self {
+        Self { connections: Slab::new(), context, orphans: Vec::new(), panic_count: 0 }
+    }
+
+    pub fn count(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// No slot that is taken has a number as high as this.
+    pub fn end(&self) -> usize {
+        self.connections.capacity()
+    }
+
+    pub fn get(&self, slot: usize) -> Option<&Connection> {
+        self.connections.get(slot)
+    }
+
+    pub fn any(&self, is_so: impl Fn(&Connection) -> bool) -> bool {
+        self.connections.iter().any(|(_, connection)| is_so(connection))
+    }
+
+    /// Runs one connection with what all connections share.
+    pub fn with<R>(&mut self, slot: usize, act: impl FnOnce(&mut Connection, &mut Context) -> R) -> Option<R> {
+        let (connection, context) = (self.connections.get_mut(slot)?, &mut self.context);
+        // Whatever a panic leaves half done is not looked at again: the connection is thrown away with what it holds of the budget, of the
+        // shared things the buffers are written before they are read, and what was refused is whole.
+        if let Ok(result) = catch_unwind(AssertUnwindSafe(|| act(connection, context))) {
+            return Some(result);
+        }
+        // The hook of `log::init` has logged it, as a bug of ours.
+        self.panic_count += 1;
+        self.orphans.extend(self.connections.remove(slot).end_broken());
+        None
+    }
+
+    /// Takes a client in, and registers its socket under the number of its slot.
+    pub fn admit(&mut self, mut socket: Socket, peer: Peer, registry: &Registry) {
+        let entry = self.connections.vacant_entry();
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if registry.register(socket.source(), Token(entry.key()), interest).is_ok() {
+            entry.insert(Connection::new(socket, peer, self.context.now));
+        }
+    }
+
+    pub fn remove(&mut self, slot: usize) -> Option<Connection> {
+        self.connections.try_remove(slot)
+    }
+
+    pub fn retain(&mut self, stays: impl Fn(&Connection) -> bool) {
+        self.connections.retain(|_, connection| stays(connection));
+    }
+
+    pub fn has_orphans(&self) -> bool {
+        !self.orphans.is_empty()
+    }
+
+    /// The requests whose connections a bug of ours has ended since the last call.
+    pub fn take_orphans(&mut self) -> impl Iterator<Item = RequestId> {
+        self.orphans.drain(..)
+    }
+
+    /// Connections that a panic has ended.
+    pub fn panic_count(&self) -> usize {
+        self.panic_count
+    }
+}
