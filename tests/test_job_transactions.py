@@ -214,7 +214,7 @@ def test_nobody_can_wait_for_it_in_the_block(shop: Shop, way: str) -> None:
     answer = begin(server, order("one"), {"enqueue": "one", way: True}).answer()
     if way == "is_awaited":
         assert answer.status == 500
-        server.until_logged("await it behind the block")
+        server.until_logged("await it after the block")
         assert (shop.orders(), shop.bodies()) == ([], 0)
     else:
         assert answer.status == 200

@@ -302,7 +302,7 @@ def test_a_job_is_enqueued_when_it_commits(end: str, enqueued: list[str]) -> Non
         try:
             async with transaction() as t:
                 handle = job.enqueue("kept")
-                with pytest.raises(WaitError, match="behind the block"):
+                with pytest.raises(WaitError, match="after the block"):
                     await handle
                 if end == "raise":
                     raise KeyError

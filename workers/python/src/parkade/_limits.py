@@ -50,4 +50,4 @@ URLENCODED_MAX = 4_194_304  # then: 413
 # function that calls itself. Other readers of JSON take 64 to 512.
 JSON_DEPTH_MAX = 200  # levels of arrays and objects in a body; then: 400
 # To make an int of text takes the square of its length: CPython refuses more than 4,300 digits, from 3.10.7 on.
-DIGITS_MAX = 4_000  # of an int or a float; of a Decimal before its point, and behind it; then: 422
+DIGITS_MAX = 4_000  # of an int or a float; of a Decimal before and after its point; then: 422

@@ -1,4 +1,4 @@
-"""What an application gives for a request, as the link needs it: encoded as far as it can be."""
+"""What a link needs of an application, and what the application answers: encoded as far as possible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FAULTS = (Exception, SystemExit)
 
 
 class Chunks(Iterator[bytes]):
-    """The pieces of a streamed body. `close` ends it before its end, which is told to the application's generator."""
+    """The pieces of a streamed body. `close` ends it before its end, and closes the application's generator."""
 
     @abstractmethod
     def close(self) -> None: ...
@@ -63,7 +63,7 @@ class Plain(Struct, frozen=True):
 
 
 class Deferred(Struct, frozen=True):
-    """An answer of a coroutine that begins when the core knows that it does.
+    """An answer of a coroutine, which begins after BEGAN was sent.
 
     `occupies` says that a plain function is in it, among hooks that are coroutines: it runs that with `port.in_thread`.
     """

@@ -1,4 +1,4 @@
-"""The request as a handler sees it. Nothing is decoded before it is asked for."""
+"""The request as a handler sees it. Each part is decoded when it is first used."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_BODY = b""
 
 
 class once(Generic[T]):
-    """A property that is worked out at its first use.
+    """A property that is computed at its first use.
 
     `functools.cached_property` takes a lock for that, before Python 3.12.
     """
@@ -102,7 +102,7 @@ class Request:
 
     @once
     def path(self) -> str:
-        """Percent-decoded; bytes that are no UTF-8 become U+FFFD."""
+        """Percent-decoded; bytes that are not UTF-8 become U+FFFD."""
         return percent_decode_text(self.raw_path)
 
     @once
@@ -112,12 +112,12 @@ class Request:
 
     @once
     def query(self) -> Fields[str]:
-        """The fields behind `?`."""
+        """The fields after `?`."""
         return Fields(parse_query(self.query_string))
 
     @once
     def cookies(self) -> Mapping[str, str]:
-        """Name to value; what cannot be read as cookies is left out (RFC 6265, section 5.4)."""
+        """Name to value; what cannot be read as a cookie is left out (RFC 6265, section 5.4)."""
         return parse_cookies(self.headers.getlist("cookie"))
 
     @property
@@ -130,7 +130,7 @@ class Request:
         """The body as text, by the charset of its content type, else UTF-8.
 
         Raises `HTTPError`: 415 for a charset other than UTF-8, US-ASCII, ISO-8859-1, Windows-1252 and UTF-16, 400 when
-        it is not text in its charset.
+        the body is not text in its charset.
         """
         _, parameters = parse_content_type(self.content_type)
         return decode_text(self.body, parameters.get("charset") or "utf-8")
@@ -153,7 +153,7 @@ class Request:
     def form(self) -> Fields[FormValue]:
         """The fields of a form, text or `Upload`.
 
-        Raises `HTTPError`: 415 when the body is no form, 413 when it is too long for one, 400 when it is broken.
+        Raises `HTTPError`: 415 when the body is not a form, 413 when it is too long, 400 when it is malformed.
         """
         return parse_form(self.content_type, self.body)
 
@@ -167,7 +167,7 @@ class Request:
         """Where the client's copy of a channel ends: its `Last-Event-ID`, else its `If-None-Match`; None without
         either.
 
-        The core judges it: of several ETags the newest counts, and what makes no sense is a gap.
+        The core interprets it: the newest of several ETags counts, and an invalid one is a gap.
         """
         told = self.headers.get("last-event-id")
         told = (self.headers.get("if-none-match", "") if told is None else told).strip()
@@ -181,7 +181,7 @@ class Request:
         return "json" in self.headers.get("accept", "")
 
     def carried(self) -> p.Request:
-        """What goes with a wait to the function that is called after it: everything but the body."""
+        """What a wait carries to the function that is called after it: everything but the body."""
         return msgspec.structs.replace(self._raw, deadline=None, body=b"")
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The answers to errors where the application has none of its own."""
+"""The responses to errors for which the application has no error handler."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .response import JSON, Response, html
 
 
 def error_response(error: HTTPError, request: Request | None) -> Response:
-    """An `HTTPError` as JSON, when the client asks for that or there is more to tell than a text, else as text."""
+    """An `HTTPError` as text, or as JSON when the client asks for that or there is more than a text."""
     if isinstance(error, QueryError):
         return _query_response(error, {})
     content: dict[str, object] = {"error": error.detail}
@@ -27,7 +27,7 @@ def error_response(error: HTTPError, request: Request | None) -> Response:
 
 
 def _query_response(error: QueryError, more: dict[str, object]) -> Response:
-    """As the core answers for one that is returned, but for whose fault it is, which a worker is not told."""
+    """As the core answers for a query that was returned, except for whose fault it is, which a worker does not know."""
     content = {"status": error.status, "error": phrase(error.status), "detail": error.detail, "effect": error.effect}
     return _json_response(error, content | more)
 
@@ -37,7 +37,7 @@ def _json_response(error: HTTPError, content: dict[str, object]) -> Response:
 
 
 def failure_response(error: BaseException, request: Request | None, dev: bool) -> Response:
-    """What the client is told of a fault of the application: nothing, but everything where a developer looks."""
+    """The response to a fault of the application: without details for clients, with all details for developers."""
     if dev and request is not None and "html" in request.headers.get("accept", ""):
         return _traceback_page(error, request)
     if isinstance(error, QueryError):

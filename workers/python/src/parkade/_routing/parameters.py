@@ -19,7 +19,7 @@ from ..errors import InvalidParameter, SignatureError
 from .sources import EMPTY, Problem, Take, is_body, source
 
 Call = Callable[[p.Request, Request | None], Any]
-"""A handler, bound: takes the request as it came, and as a `Request` if somebody has made one already."""
+"""A bound handler: takes the request as it came, and the `Request` if one was made already."""
 
 
 def bind(
@@ -29,7 +29,7 @@ def bind(
 
     `names` are its path's parameters in order, `types` what the pattern says they are, for those without an annotation.
 
-    Raises `SignatureError` for a parameter that nobody can give, and for a path parameter that the handler does not
+    Raises `SignatureError` for a parameter that no request has, and for a path parameter that the handler does not
     take.
     """
     parameters = _parameters(handler)
@@ -83,7 +83,7 @@ def _path_convert(handler: Callable[..., Any], parameter: _Parameter, kind: type
 def _path_only(
     handler: Callable[..., Any], names: tuple[str, ...], converts: list[Convert], parameters: dict[str, _Parameter]
 ) -> Call:
-    """The commonest handler takes the path's parameters and nothing else; no `Request` is made for it."""
+    """Binds the most common kind of handler: one that takes only path parameters, and needs no `Request`."""
     if any(kind is inspect.Parameter.KEYWORD_ONLY for _, _, kind in parameters.values()):
         return lambda raw, request: handler(
             **dict(zip(names, _converted(names, converts, raw.parameters), strict=True))

@@ -1,4 +1,4 @@
-"""A route: what the application registered, and how it is told to the core."""
+"""A route: what the application registered, and what READY says of it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Route:
     def ready(self, hooked: bool) -> ReadyRoute:
         """For READY.
 
-        A constant or a wait is given by the core itself unless `hooked`: hooks run in a worker, for every route.
+        The core itself answers a constant or a wait, unless `hooked`: hooks run in a worker, for every route.
         """
         methods, path, name, deadline = list(self.methods), self.pattern.path, self.name, self.deadline
         plain = ReadyRoute(
@@ -73,7 +73,7 @@ def make_route(
 ) -> Route:
     """Checks and compiles.
 
-    Raises `SignatureError` for a handler that cannot be bound, `InvalidResult` for a constant that is no answer.
+    Raises `SignatureError` for a handler that cannot be bound, `InvalidResult` for a constant that is not an answer.
     """
     if not is_handler(target):
         made = _response(target) if not isinstance(target, Wait) else target
@@ -107,7 +107,7 @@ def park(wait: Wait, request: p.Request | None) -> bytes:
 
 
 def _then(wait: Wait) -> p.Answer | p.Call:
-    """What the core does when the wait of a route is over."""
+    """What the core does after the wait of a route."""
     if wait.function is not None:
         state = encode_state(wait.function.name, wait.state, None, shape_of(wait.wait))
         return p.Call(wait.function.name, state, wait.function.kind)
@@ -120,7 +120,7 @@ _ANSWER_OUTCOME = p.Answer(None)
 
 
 def is_handler(target: Any) -> bool:
-    """Functions, and objects that are called like one; a class is a constant that nobody meant."""
+    """Whether it is a function, or an object that can be called like one, rather than a wait or a response."""
     return callable(target) and not isinstance(target, Wait | Response)
 
 

@@ -1,4 +1,4 @@
-"""Where in a request a parameter is: a function for each, which takes it out and converts it."""
+"""Finds a handler's parameters in the request: a function for each, which extracts and converts it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .._validation.json import json_decoder
 from ..errors import HTTPError, SignatureError
 
 Take = Callable[[Request], Any]
-"""Gives a parameter's value; raises `Problem`, or `HTTPError` where the whole body is something else."""
+"""Gives a parameter's value. Raises `Problem`, or `HTTPError` when the whole body is of another kind."""
 
 EMPTY = inspect.Parameter.empty
 
@@ -31,7 +31,9 @@ class Problem(Exception):
 
 
 def source(told: str, name: str, annotation: Any, default: Any) -> Take:
-    """Finds out where a parameter is, for a handler told as `told` in errors. Raises `SignatureError` when nowhere."""
+    """Makes the function for a parameter of the handler `told`, as errors name it. Raises `SignatureError` for one that
+    no request has.
+    """
     kind, optional = without_none(annotation)
     if default is EMPTY and optional:
         default = None

@@ -1,4 +1,4 @@
-"""What a link has to say to a worker: the events that a session makes of the bytes it reads."""
+"""The events that a session makes of the bytes that it reads."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .._wire import payloads as p
 
 
 class Reply(Struct, frozen=True, gc=False):
-    """Bytes that the session itself has to say: write them."""
+    """Bytes that the session itself has to send: write them."""
 
     data: bytes
 
 
 class Greeted(Struct, frozen=True):
-    """The core's HELLO, with what it tells: `core`, `target`, perhaps `dev`."""
+    """The core's HELLO, with its information: `core`, `target`, perhaps `dev`."""
 
     info: Mapping[str, Any]
 
@@ -54,7 +54,7 @@ class Resumed(Struct, frozen=True, gc=False):
 
 
 class Cancelled(Struct, frozen=True, gc=False):
-    """Nobody wants the answer any more.
+    """The answer is no longer wanted.
 
     If the stream is still held, one closing frame is due all the same: `error(stream, "cancelled")`.
     """
@@ -64,7 +64,7 @@ class Cancelled(Struct, frozen=True, gc=False):
 
 
 class Writable(Struct, frozen=True, gc=False):
-    """What was kept back of a streamed answer has gone: more may be sent."""
+    """What was held back of a streamed answer has been sent: more may follow."""
 
     stream: int
 
@@ -76,7 +76,7 @@ class Pinged(Struct, frozen=True, gc=False):
 
 
 class Draining(Struct, frozen=True, gc=False):
-    """A notice: the worker's time ends in so many seconds. It goes on; the core says goodbye when nothing is left."""
+    """A notice: the worker ends in this many seconds. It goes on; the core sends GOODBYE when no work is left."""
 
     seconds: float
 

@@ -1,4 +1,4 @@
-"""The worker's end of a link without the link: bytes in, events out; methods give the bytes to write (PROTOCOL.md,
+"""The worker's end of a link, without I/O: bytes in, events out; methods give the bytes to write (PROTOCOL.md,
 sections 2 to 4).
 """
 

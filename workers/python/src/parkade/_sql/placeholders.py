@@ -1,4 +1,4 @@
-"""Values for the placeholders of a statement, as the link carries them."""
+"""Values for the placeholders of a statement, encoded for the link."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Parameter: TypeAlias = Any
 
 
 class Json:
-    """A JSON document for a placeholder: any value that JSON can say. A dict needs no `Json`; a list is an array
-    without it.
+    """A JSON document for a placeholder: any value that JSON can express. A dict needs no `Json`; a list without it
+    is an array.
 
     Raises `TypeError` for what is not JSON-able.
     """

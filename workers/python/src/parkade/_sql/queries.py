@@ -1,4 +1,4 @@
-"""Queries: one statement, carried out by the core, cancelled when nobody waits for it any more."""
+"""Queries: one statement, executed by the core, and cancelled when no request waits for it any more."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ def query(
     deadline: float | None = None,
     int8: Int8 = "number",
 ) -> Query:
-    """Until a database has carried out one statement; `parameters` are the values for `$1`, `$2`…
+    """Waits until a database has executed one statement; `parameters` are the values for `$1`, `$2`…
 
-    Returned, its rows go to the client as JSON while they arrive; with `.then` and awaited it gives `Rows`, or what
-    `.one()` or `.value()` make of them. When the request's client leaves before that, the statement is cancelled.
+    Returned, its rows go to the client as JSON while they arrive. With `.then` and awaited it gives `Rows`, or what
+    `.one()` or `.value()` make of them. When the client leaves before that, the statement is cancelled.
 
     A parameter is None, bool, int, float, str, bytes, a datetime, date, time or timedelta, a Decimal, UUID or Enum, a
-    list of these (an array), or a dict or `Json` (a JSON document). `deadline`: seconds, the time in the queue included
-    (0 for none, None for the server's). `int8="string"` gives 64-bit integers as text, since JavaScript reads those
-    over 2^53 wrongly.
+    list of these (an array), or a dict or `Json` (a JSON document). `deadline`: seconds, including time in the queue (0
+    for none, None for the server's). `int8="string"` gives 64-bit integers as text, since JavaScript misreads those
+    over 2^53.
 
-    Awaited it raises `QueryError` when it fails; the core answers for one that is returned, also with `.then`. Raises
-    `TypeError` and `ValueError` for what cannot be sent.
+    Awaited, a query that fails raises `QueryError`; for one that is returned, also with `.then`, the core answers.
+    Raises `TypeError` and `ValueError` for values that cannot be sent.
     """
     return Query(statement(sql, parameters, options(database, deadline, int8)))
 
 
 class Query(Wait):
-    """A statement that a request waits for. Make it with `query`. It does not change: each method gives another."""
+    """A statement that a request waits for. Make it with `query`. It is immutable: each method returns another one."""
 
     __slots__ = ()
 
     wait: p.Query
 
     def rows(self) -> Query:
-        """All rows: returned `[{…}, {…}]`, awaited `Rows`. That is so unless another shape is asked for."""
+        """All rows: returned `[{…}, {…}]`, awaited `Rows`. This is the default."""
         return self._shaped("rows")
 
     def one(self) -> Query:
@@ -62,10 +62,10 @@ class Query(Wait):
         return self._shaped("value")
 
     def shared(self, key: str, ttl: float = 0) -> Query:
-        """Any number of requests that wait with the same key (1 to 200 bytes) cost one execution, which is cancelled
-        when the last of them has gone. Whoever comes within `ttl` seconds behind its end gets the same rows.
+        """Requests that wait with the same key (1 to 200 bytes) share one execution, which is cancelled when the last
+        of them has gone. A request that comes within `ttl` seconds after its end gets the same rows.
 
-        Only with the same statement, parameters and shape: a key that is used twice by mistake mixes nothing up.
+        Only the same statement, parameters and shape are shared: a key that is reused by mistake mixes nothing up.
         """
         if not isinstance(key, str):
             raise TypeError(f"a shared key is text, not a {type(key).__name__}")
@@ -99,14 +99,14 @@ class Query(Wait):
 
 
 def statement(sql: str, parameters: tuple[object, ...], options: p.QueryOptions) -> p.Query:
-    """What PARK says of a statement. Raises as `query`."""
+    """A statement, for PARK. Raises as `query` does."""
     if not isinstance(sql, str):
         raise TypeError(f"a statement is text, not a {type(sql).__name__}")
     return p.Query(sql, carried(parameters), options)
 
 
 def options(database: str, deadline: float | None, int8: Int8, within: bool = False) -> p.QueryOptions:
-    """What PARK says of a query besides the statement. Raises `TypeError` and `ValueError`."""
+    """The options of a query, for PARK. Raises `TypeError` and `ValueError`."""
     if deadline is None and database == "default" and int8 == "number" and not within:
         return _USUAL["rows"]
     if int8 not in ("number", "string"):
@@ -116,7 +116,7 @@ def options(database: str, deadline: float | None, int8: Int8, within: bool = Fa
 
 
 def named(database: str) -> str:
-    """A database's name. Raises `TypeError` for what is no text."""
+    """A database's name. Raises `TypeError` unless it is text."""
     if not isinstance(database, str):
         raise TypeError(f"a database is named by a text, not a {type(database).__name__}")
     return database
@@ -127,4 +127,4 @@ _USUAL: dict[Shape, p.QueryOptions] = {
     "one": p.QueryOptions(shape="one"),
     "value": p.QueryOptions(shape="value"),
 }
-"""What most queries say, made once."""
+"""The options of most queries, made once."""

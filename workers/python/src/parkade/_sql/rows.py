@@ -1,4 +1,4 @@
-"""Rows: what a database gave back, as Python values by the types of its columns."""
+"""Rows: the result of a query, as Python values by the types of its columns."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Rows(list[Row]):
     `UUID`; bytea and blob `bytes`; json and jsonb what they hold; arrays of these lists. Other types, interval among
     them, and what Python has no value for (the date `infinity`, years before Christ) are text.
 
-    A handler that returns them writes a `Decimal` as a JSON string, as everywhere; a query that is returned itself, as
-    a number.
+    When a handler returns rows, a `Decimal` is written as a JSON string, as everywhere; when it returns the query
+    itself, as a number.
     """
 
     __slots__ = ("columns", "command", "count")
@@ -51,7 +51,7 @@ class Rows(list[Row]):
 
 
 def value_of_rows(rows: p.Rows, shape: str) -> Any:
-    """What a query gives to who waited for it, by its shape: `Rows`; a row or None; a value or None.
+    """What a query gives, by its shape: `Rows`; a row or None; a value or None.
 
     A statement without rows gives an empty `Rows`, or None. Raises `QueryError` for JSON that is nested too deeply.
     """
@@ -66,7 +66,7 @@ def value_of_rows(rows: p.Rows, shape: str) -> Any:
 
 
 def _without_columns(rows: p.Rows, shape: str) -> Any:
-    """Of a statement without rows, or of rows that have no columns (`select from t`)."""
+    """The value of a statement without rows, or of rows that have no columns (`select from t`)."""
     body = bytes(rows.body or b"")
     if shape != "rows":
         return {} if body == b"{}" else None

@@ -26,21 +26,21 @@ def transaction(database: str = "default", isolation: Isolation | None = None, r
         await t.query("update accounts set amount = amount - $1 where id = $2", amount, payer)
         await t.query("update accounts set amount = amount + $1 where id = $2", amount, payee)
 
-    The end of the block commits; an exception that leaves it rolls back, and so does a client that leaves before the
-    COMMIT. `isolation` None is the database's own. A request has one transaction at a time; `query` outside of `t` runs
-    on another connection.
+    The end of the block commits. An exception that leaves the block rolls back, and so does a client that leaves
+    before the COMMIT. `isolation` None is the database's default. A request has one transaction at a time; `query`
+    without `t` runs on another connection.
 
-    A job that is enqueued in the block is when that commits, and not at all when it does not: by the transaction
-    itself where the jobs are in the same PostgreSQL database.
+    A job that is enqueued in the block is stored when the transaction commits, and not at all when it does not. Where
+    the jobs are in the same PostgreSQL database, the transaction itself stores it.
 
-    Entering and leaving raise `QueryError`: then nothing has changed, unless its `effect` says otherwise. Raises
-    `WaitError` outside a request's coroutine.
+    Entering and leaving the block may raise `QueryError`: then nothing has changed, unless its `effect` says otherwise.
+    Raises `WaitError` outside a request's coroutine.
     """
     return Transaction(database, isolation, read_only)
 
 
 class Transaction:
-    """What `async with transaction()` gives."""
+    """An open transaction: what `async with transaction()` gives."""
 
     __slots__ = ("_begin", "_exchange", "_state")
 
@@ -65,12 +65,12 @@ class Transaction:
         return Statement(statement(sql, parameters, within), self)
 
     async def rollback(self) -> None:
-        """Takes back everything; the rest of the block has no transaction. Raises `QueryError` when that fails."""
+        """Rolls back; the rest of the block has no transaction. Raises `QueryError` when that fails."""
         self.check()
         await self._end(p.Rollback(_END))
 
     def check(self) -> None:
-        """Raises `WaitError` unless a statement may be carried out in it now."""
+        """Raises `WaitError` unless a statement may be executed in it now."""
         if self._state is _State.NEW:
             raise WaitError("a transaction begins with its block: async with transaction() as t")
         if self._state is _State.OVER:
@@ -87,7 +87,7 @@ class Transaction:
         self._state = _State.OPEN
         try:
             await self._ask(self._begin)
-        except CancelledError:  # by asyncio.timeout, perhaps at the very moment when it had begun
+        except CancelledError:  # by asyncio.timeout, perhaps just when it had begun
             await self._take_back()
             raise
         except BaseException:
@@ -108,9 +108,9 @@ class Transaction:
             await self._take_back()
 
     async def _take_back(self) -> None:
-        """Rolls back for the sake of another exception, which is the one that matters.
+        """Rolls back because of another exception, which is the one that is raised.
 
-        When the client has left, the core has done so already and takes no frame for this request: a `WaitError`.
+        When the client has left, the core has rolled back already and takes no frame for this request: a `WaitError`.
         """
         with suppress(HTTPError, WaitError):
             await self._end(p.Rollback(_END))
@@ -138,14 +138,14 @@ class Transaction:
 
 
 def open_transaction() -> Transaction | None:
-    """That of the request which is being answered."""
+    """The open transaction of the request that is being answered."""
     exchange = port.exchange.get()
     begun = None if exchange is None else _begun.get(exchange)
     return begun if begun is not None and begun.is_open else None
 
 
 class Statement(Query):
-    """A query in a transaction: it can only be awaited, while that is open."""
+    """A query in a transaction. It can only be awaited, and only while the transaction is open."""
 
     __slots__ = ("_transaction",)
 
@@ -175,4 +175,4 @@ class _State(Enum):
 
 _ISOLATIONS = (None, "read committed", "repeatable read", "serializable")
 _END = p.EndOptions()
-_begun: dict[port.Exchange, Transaction] = {}  # the transactions of requests; each leaves with the end of its block
+_begun: dict[port.Exchange, Transaction] = {}  # the open transactions; each is removed at the end of its block

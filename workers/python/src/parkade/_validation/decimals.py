@@ -16,7 +16,7 @@ from .records import LEAVES, named_parts_of, parts_of
 
 
 def is_reasonable(value: Decimal) -> bool:
-    """Whether it is finite and, written out, has at most `DIGITS_MAX` digits before its point and behind it."""
+    """Whether it is finite and, written out, has at most `DIGITS_MAX` digits before and after its point."""
     _, digits, exponent = value.as_tuple()
     return isinstance(exponent, int) and -DIGITS_MAX <= exponent <= DIGITS_MAX - len(digits)
 
@@ -54,4 +54,4 @@ def _place(value: object) -> str:
     return "$"  # it is a key
 
 
-_EXPECTED = f"Expected a finite decimal number, with at most {DIGITS_MAX} digits before its point and behind it"
+_EXPECTED = f"Expected a finite decimal number, with at most {DIGITS_MAX} digits before and after its point"
