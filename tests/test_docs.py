@@ -20,7 +20,7 @@ GUIDE = ROOT / "docs" / "guide.md"
 README = ROOT / "README.md"
 
 COLUMNS_MAX = 100
-WRAPPED = ["README.md", "bench/README.md", "docs/decisions.md", "docs/jobs.md", "docs/operations.md"]
+WRAPPED = ["README.md", "bench/README.md", "docs/decisions.md", "docs/jobs.md", "docs/operations.md", "docs/queries.md"]
 """Documents that are wrapped; the others follow."""
 
 
