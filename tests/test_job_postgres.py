@@ -148,7 +148,7 @@ def test_a_server_that_was_taken_for_lost_comes_again_and_its_attempt_does_not_c
     site.open_gate("gate")
     assert result(second, job).text == "gate"
     first.signal(signal.SIGCONT)
-    first.until_logged("taken this one for lost")
+    first.until_logged("declared dead by its peers")
     first.until_logged("given up before")
     later = enqueue(first, "write", "later")
     assert result(first, later).text == "later"

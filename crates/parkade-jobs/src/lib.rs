@@ -8,8 +8,10 @@
 //! | what a store is asked, and what it answers | `command` |
 //! | jobs in a file, for one core | [`sqlite`] |
 //! | jobs in a database, for several servers | [`postgres`] |
+//! | servers that share a database: who is declared dead, and what becomes of its jobs | [`cluster`] |
 //! | the times of recurring jobs | [`schedule`] |
 
+pub mod cluster;
 mod command;
 mod job;
 pub mod postgres;

@@ -5,11 +5,11 @@ use std::time::Instant;
 use parkade_sql::Parameter;
 use serde::Deserialize;
 
-use super::chores::Chore;
 use super::flight::Carried;
 use super::lanes::Waiting;
+use super::maintenance::Task;
 use super::reading::{list, listed, schedules};
-use super::rows::{self, array, text, uuid};
+use super::rows::{self, array, instance, text, uuid};
 use super::store::PostgresStore;
 use super::texts;
 use crate::{Command, Reply};
@@ -26,14 +26,13 @@ pub struct Outcome {
 
 impl PostgresStore {
     pub(super) fn carry_out_alone(&mut self, now: Instant, waiting: Waiting) {
-        let boot = uuid(self.upkeep.boot());
+        let own = instance(self.member.instance());
         let (statement, parameters) = match &waiting.command {
-            Command::Cancel { job, .. } => (&*texts::CANCEL, vec![self.clock(), uuid(*job), boot]),
-            Command::Retry { job, .. } => (&*texts::RETRY, vec![self.clock(), uuid(*job), boot]),
-            Command::Drop { job, .. } => (&*texts::DROP, vec![uuid(*job), boot]),
+            Command::Cancel { job, .. } => (&*texts::CANCEL, vec![self.clock(), uuid(*job), own]),
+            Command::Retry { job, .. } => (&*texts::RETRY, vec![self.clock(), uuid(*job), own]),
+            Command::Drop { job, .. } => (&*texts::DROP, vec![uuid(*job), own]),
             Command::Recognise { names, .. } => {
-                // Servers with an older application may find them unknown again.
-                self.upkeep.names.clone_from(names);
+                self.maintenance.recognises(names);
                 (&*texts::RECOGNISE, self.of_names())
             }
             Command::Schedules { .. } => (&*texts::SCHEDULES, Vec::new()),
@@ -58,7 +57,11 @@ impl PostgresStore {
     }
 
     pub(super) fn of_names(&self) -> Vec<Parameter> {
-        vec![self.clock(), array(self.upkeep.names.iter().map(|name| text(name))), uuid(self.upkeep.boot())]
+        vec![
+            self.clock(),
+            array(self.maintenance.names().iter().map(|name| text(name))),
+            instance(self.member.instance()),
+        ]
     }
 
     pub(super) fn carried_out_alone(&mut self, now: Instant, began: Instant, waiting: Waiting, rows: &[u8]) {
@@ -75,7 +78,7 @@ impl PostgresStore {
             },
             Command::Recognise { .. } => changed(rows).map(|row| {
                 if row.is_there {
-                    self.upkeep.wants(Chore::Recognise);
+                    self.maintenance.wants(Task::Recognise);
                 }
                 Reply::Changed { tag, changed: row.changed }
             }),

@@ -6,33 +6,17 @@ use parkade_sql::{Failure, Parameter};
 use serde::Deserialize;
 
 use super::flight::Carried;
-use super::rows::{self, array, millis, uuid};
+use super::maintenance::{Task, unheard_since};
+use super::rows::{self, array, instance, millis};
 use super::store::PostgresStore;
 use super::{changes, faults, texts};
 use crate::JobId;
+use crate::cluster::{ClaimNumber, HeartbeatAnswer, Step};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chore {
-    /// The tables are there, and as this program knows them.
-    Prepare,
-    /// This server is one of those that live.
-    Arrive,
-    /// A claim whose answer was lost is over, and will not be begun any more.
-    Fence(i64),
-    /// What it took is ready again.
-    HandBack(i64),
-    /// This server lives; those that have not said so for long are lost.
-    Beat,
-    /// What lost servers ran is ready again.
-    Rescue,
-    /// Jobs that ended while nobody listened.
-    CatchUp,
-    Recognise,
-    Tidy,
-    /// This server will not be there any more.
-    Leave,
-    /// What it ran is for the others.
-    Bequeath,
+    Cluster(Step),
+    Maintenance(Task),
 }
 
 #[derive(Deserialize)]
@@ -40,6 +24,12 @@ struct Beaten {
     is_known: bool,
     lost: u64,
     now: i64,
+}
+
+impl Beaten {
+    fn answer(&self) -> HeartbeatAnswer {
+        HeartbeatAnswer { is_member: self.is_known, declared_dead: self.lost, now_ms: self.now }
+    }
 }
 
 #[derive(Deserialize)]
@@ -66,92 +56,133 @@ struct EndedRow {
 impl PostgresStore {
     /// The next that is due, if any is.
     pub(super) fn look_after(&mut self, now: Instant) {
-        if self.upkeep.poll_is_due(now, &self.options.pace) {
+        if self.maintenance.poll_is_due(now, self.is_open()) {
             self.has_hint = true;
         }
         let is_settled = self.lanes.count() == 0;
-        if let Some(chore) = self.upkeep.next(now, is_settled) {
+        let chore = self.member.next_step(now, is_settled).map(Chore::Cluster);
+        let chore = chore.or_else(|| self.maintenance.next(now, self.member.is_joined()).map(Chore::Maintenance));
+        if let Some(chore) = chore {
             self.begin(now, chore);
         }
     }
 
     pub(super) fn begin(&mut self, now: Instant, chore: Chore) {
-        let boot = || uuid(self.upkeep.boot());
+        let own = || instance(self.member.instance());
         let (statement, parameters) = match chore {
-            Chore::Prepare => (&*texts::SCHEMA, Vec::new()),
-            Chore::Arrive => (&*texts::ARRIVE, vec![boot()]),
-            Chore::Fence(claim) => (&*texts::FENCE, vec![boot(), Parameter::Int(claim)]),
-            Chore::HandBack(claim) => (&*texts::HAND_BACK, vec![boot(), Parameter::Int(claim)]),
-            Chore::Beat => {
-                let judges = self.upkeep.is_steady(now);
-                (&*texts::BEAT, vec![boot(), millis(self.options.pace.lost), Parameter::Bool(judges)])
+            Chore::Cluster(Step::Join) => (&*texts::ARRIVE, vec![own()]),
+            Chore::Cluster(Step::Heartbeat { judges }) => {
+                (&*texts::BEAT, vec![own(), millis(self.options.pace.lost), Parameter::Bool(judges)])
             }
-            Chore::Rescue | Chore::Bequeath => (&*texts::RESCUE, vec![boot()]),
-            Chore::CatchUp => (&*texts::CAUGHT_UP, vec![Parameter::Int(self.upkeep.heard_since())]),
-            Chore::Recognise => (&*texts::RECOGNISE, self.of_names()),
-            Chore::Tidy => {
+            Chore::Cluster(Step::Fence(ClaimNumber(claim))) => (&*texts::FENCE, vec![own(), Parameter::Int(claim)]),
+            Chore::Cluster(Step::HandBack(ClaimNumber(claim))) => {
+                (&*texts::HAND_BACK, vec![own(), Parameter::Int(claim)])
+            }
+            Chore::Cluster(Step::Rescue | Step::HandOver) => (&*texts::RESCUE, vec![own()]),
+            Chore::Cluster(Step::Leave) => (&*texts::LEAVE, vec![array(self.member.instances().map(instance))]),
+            Chore::Maintenance(Task::PrepareTables) => (&*texts::SCHEMA, Vec::new()),
+            Chore::Maintenance(Task::CatchUp) => {
+                (&*texts::CAUGHT_UP, vec![Parameter::Int(unheard_since(self.member.heard_ms()))])
+            }
+            Chore::Maintenance(Task::Recognise) => (&*texts::RECOGNISE, self.of_names()),
+            Chore::Maintenance(Task::Tidy) => {
                 let most = i64::try_from(self.options.keep_completed_count_max).unwrap_or(i64::MAX);
                 (&*texts::TIDY, vec![self.clock(), millis(self.options.keep_completed), Parameter::Int(most)])
             }
-            Chore::Leave => (&*texts::LEAVE, vec![array(self.upkeep.boots().map(uuid))]),
         };
         self.launch(now, Carried::Chore(chore), statement, parameters);
     }
 
     pub(super) fn chore_done(&mut self, now: Instant, chore: Chore, rows: &[u8]) {
-        let told = match chore {
-            Chore::Beat => first::<Beaten>(rows).map(|row| {
-                if let Some(beaten) = row {
+        let read = match chore {
+            Chore::Cluster(step) => self.step_done(now, step, rows),
+            Chore::Maintenance(task) => self.task_done(now, task, rows),
+        };
+        if let Err(why) = read {
+            tracing::error!(?chore, "{}", faults::garbled(&why));
+        }
+        if self.member.is_gone() {
+            self.close(now);
+        }
+    }
+
+    fn step_done(&mut self, now: Instant, step: Step, rows: &[u8]) -> Result<(), serde_json::Error> {
+        match step {
+            Step::Heartbeat { .. } => {
+                if let Some(beaten) = first::<Beaten>(rows)? {
                     self.ahead = beaten.now - self.wall.0;
-                    self.upkeep.beaten(now, beaten.is_known, beaten.lost > 0, beaten.now);
+                    let was_joined = self.member.is_joined();
+                    self.member.heartbeat_answered(now, beaten.answer());
+                    if was_joined && !self.member.is_joined() {
+                        self.maintenance.refuse_with(None);
+                    }
                 }
-            }),
-            Chore::Rescue => first::<Rescued>(rows).map(|row| {
-                let rescued = row.map_or(0, |row| row.rescued);
+                return Ok(());
+            }
+            Step::Join => self.maintenance.refuse_with(None),
+            Step::HandBack(_) => self.has_hint = true,
+            Step::Fence(_) | Step::Rescue | Step::Leave | Step::HandOver => {}
+        }
+        self.member.done(now, step);
+        match step {
+            Step::Join => {
+                if let Some(arrived) = first::<Arrived>(rows)? {
+                    self.ahead = arrived.now - self.wall.0;
+                }
+            }
+            Step::Rescue => {
+                let rescued = first::<Rescued>(rows)?.map_or(0, |row| row.rescued);
                 if rescued > 0 {
                     tracing::warn!(jobs = rescued, "jobs of servers that are gone are run again");
                     self.has_hint = true;
                 }
-            }),
-            Chore::CatchUp => rows::read::<EndedRow>(rows).map(|rows| {
-                self.ended.extend(rows.into_iter().map(|row| row.id));
-            }),
-            Chore::Recognise => changes::changed(rows).map(|row| {
+            }
+            Step::Heartbeat { .. } | Step::Fence(_) | Step::HandBack(_) | Step::Leave | Step::HandOver => {}
+        }
+        Ok(())
+    }
+
+    fn task_done(&mut self, now: Instant, task: Task, rows: &[u8]) -> Result<(), serde_json::Error> {
+        match task {
+            Task::PrepareTables => {
+                self.maintenance.tables_are_there();
+                self.member.join(now);
+            }
+            Task::CatchUp => self.ended.extend(rows::read::<EndedRow>(rows)?.into_iter().map(|row| row.id)),
+            Task::Recognise => {
+                let row = changes::changed(rows)?;
                 self.has_hint |= row.changed;
                 if row.is_there {
-                    self.upkeep.wants(Chore::Recognise);
+                    self.maintenance.wants(Task::Recognise);
                 }
-            }),
-            Chore::Tidy => first::<More>(rows).map(|row| {
-                let more = row.is_some_and(|row| row.more);
-                self.upkeep.tidied(now, &self.options.pace, more);
-            }),
-            Chore::HandBack(_) => {
-                self.has_hint = true;
-                Ok(())
             }
-            Chore::Arrive => first::<Arrived>(rows).map(|row| {
-                if let Some(arrived) = row {
-                    self.ahead = arrived.now - self.wall.0;
-                }
-            }),
-            Chore::Prepare | Chore::Fence(_) | Chore::Leave | Chore::Bequeath => Ok(()),
-        };
-        if let Err(why) = told {
-            tracing::error!(?chore, "{}", faults::garbled(&why));
+            Task::Tidy => {
+                let more = first::<More>(rows)?.is_some_and(|row| row.more);
+                self.maintenance.tidied(now, more);
+            }
         }
-        if self.upkeep.done(now, chore) {
-            self.close(now);
-        }
+        Ok(())
     }
 
     pub(super) fn chore_failed(&mut self, now: Instant, chore: Chore, failure: &Failure) {
         tracing::debug!(?chore, "the store of jobs: {}", failure.message);
         let fault = faults::of(failure);
-        if self.upkeep.failed(now, chore, &fault) {
+        match chore {
+            Chore::Cluster(step) => {
+                self.member.failed(now, step);
+                if step == Step::Join {
+                    self.maintenance.refuse_with(Some(fault.clone()));
+                }
+            }
+            Chore::Maintenance(task) => {
+                self.maintenance.failed(now, task, &fault);
+                self.member.give_up_leaving();
+            }
+        }
+        if self.member.is_gone() {
             return self.close(now);
         }
-        if !self.upkeep.is_open() {
+        if !self.member.is_joined() {
             self.refuse_all(&fault);
         }
     }

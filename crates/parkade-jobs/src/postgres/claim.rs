@@ -9,9 +9,10 @@ use serde::Deserialize;
 use super::flight::Carried;
 use super::lanes::Waiting;
 use super::limits::{CLAIM_COUNT_MAX, CONTENDED};
-use super::rows::{self, array, float_millis, text, uuid};
+use super::rows::{self, array, float_millis, instance, text};
 use super::store::PostgresStore;
 use super::texts;
+use crate::cluster::ClaimNumber;
 use crate::{Allowance, Claimed, Command, JobId, Reply, Wall};
 
 /// The first half is the same in each.
@@ -34,32 +35,32 @@ struct Row {
 impl PostgresStore {
     pub(super) fn claim(&mut self, now: Instant, waiting: Waiting) {
         let Command::Claim { count, limited, .. } = &waiting.command else { return self.misplaced(&waiting) };
-        let claim = self.upkeep.next_claim();
+        let claim = self.member.begin_claim();
         let number = |count: u32| Parameter::Int(i32::try_from(count).unwrap_or(i32::MAX).into());
         let or_null = |number: Option<Parameter>| number.unwrap_or(Parameter::Null);
         let bound = |of: &dyn Fn(&Allowance) -> Parameter| array(limited.iter().map(of));
         let parameters = vec![
             self.clock(),
-            uuid(self.upkeep.boot()),
-            Parameter::Int(claim),
+            instance(self.member.instance()),
+            Parameter::Int(claim.0),
             Parameter::Int((*count).min(CLAIM_COUNT_MAX).into()),
             bound(&|allowance| text(&allowance.queue)),
             bound(&|allowance| number(allowance.count)),
             bound(&|allowance| or_null(allowance.places.map(number))),
             bound(&|allowance| or_null(allowance.rate.map(|rate| float_millis(rate.period)))),
             bound(&|allowance| or_null(allowance.rate.map(|rate| number(rate.capacity.max(1))))),
-            array(self.upkeep.boots().map(uuid)),
+            array(self.member.instances().map(instance)),
         ];
-        self.places.asked();
+        self.limits.asked();
         self.launch(now, Carried::Claim { waiting, claim }, &texts::CLAIM, parameters);
     }
 
-    pub(super) fn claimed(&mut self, now: Instant, waiting: Waiting, claim: i64, rows: &[u8]) {
+    pub(super) fn claimed(&mut self, now: Instant, waiting: Waiting, claim: ClaimNumber, rows: &[u8]) {
         let rows = match rows::read::<Row>(rows) {
             Ok(rows) => rows,
             Err(why) => {
                 // Whatever it took nobody runs.
-                self.upkeep.unsure_of(claim);
+                self.member.claim_unanswered(claim);
                 return self.garbled(&[waiting], &why);
             }
         };
@@ -67,8 +68,8 @@ impl PostgresStore {
             .first()
             .map(|row| (row.is_held, row.more, row.is_full, row.next.map(|next| (Wall(next), Wall(row.now)))));
         let Some((true, mut more, is_full, next)) = head else {
-            // The others have given this server up for lost: it comes again, as a new one.
-            self.upkeep.is_lost();
+            self.member.declared_dead();
+            self.maintenance.refuse_with(None);
             return self.lanes.back([waiting].into_iter());
         };
         let jobs: Vec<Claimed> = rows.into_iter().filter_map(job).collect();
@@ -76,9 +77,9 @@ impl PostgresStore {
         if jobs.is_empty() && more && wanted_some {
             // Another server is claiming them: asked again at once, it would be asked without end.
             more = false;
-            self.upkeep.look_again(now + CONTENDED);
+            self.maintenance.look_again(now + CONTENDED);
         }
-        self.has_hint |= self.places.found(is_full);
+        self.has_hint |= self.limits.found(is_full);
         let next = next.map(|(next, now)| self.told(next, now));
         self.answer(&waiting, Reply::Claimed { tag: waiting.command.tag(), jobs, more, next });
     }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::flight::Carried;
 use super::lanes::Waiting;
-use super::rows::{self, array, blob, number, text, uuid};
+use super::rows::{self, array, blob, instance, number, text, uuid};
 use super::store::PostgresStore;
 use super::texts;
 use crate::{Command, Ended, Ending, JobId, Reply, State, Verdict, Wall};
@@ -33,8 +33,8 @@ impl PostgresStore {
             column(&wait),
             column(&result),
             column(&error),
-            array(self.upkeep.boots().map(uuid)),
-            uuid(self.upkeep.boot()),
+            array(self.member.instances().map(instance)),
+            instance(self.member.instance()),
             Parameter::Bool(is_again),
         ];
         self.launch(now, Carried::End(batch), &texts::END, parameters);
@@ -46,7 +46,7 @@ impl PostgresStore {
             Err(why) => return self.garbled(batch, &why),
         };
         if rows.iter().any(|row| row.is_counted) {
-            self.has_hint |= self.places.vacated();
+            self.has_hint |= self.limits.vacated();
         }
         let ended: HashSet<usize> = rows.into_iter().map(|row| rows::place(row.place)).collect();
         for (place, waiting) in batch.iter().enumerate() {

@@ -8,9 +8,10 @@ use serde::Deserialize;
 
 use super::flight::Carried;
 use super::lanes::Waiting;
-use super::rows::{self, array, blob, text, text_or_null, uuid};
+use super::rows::{self, array, blob, instance, text, text_or_null, uuid};
 use super::store::PostgresStore;
 use super::texts;
+use crate::cluster::InstanceId;
 use crate::{Command, JobId, NewJob, Reply, Wall};
 
 #[derive(Deserialize)]
@@ -37,7 +38,7 @@ impl PostgresStore {
     }
 
     pub(super) fn of_jobs(&self, jobs: &[(Wall, &NewJob)]) -> Vec<Parameter> {
-        columns(self.clock(), self.upkeep.boot(), jobs)
+        columns(self.clock(), Some(self.member.instance()), jobs)
     }
 
     pub(super) fn enqueued(&mut self, batch: Vec<Waiting>, rows: &[u8]) {
@@ -89,8 +90,8 @@ impl PostgresStore {
     }
 }
 
-/// `$1` to `$9`. `from`: the server that need not be told that they have come.
-pub fn columns(clock: Parameter, from: JobId, jobs: &[(Wall, &NewJob)]) -> Vec<Parameter> {
+/// `$1` to `$9`. `from`: the server that need not be notified that they have come.
+pub fn columns(clock: Parameter, from: Option<InstanceId>, jobs: &[(Wall, &NewJob)]) -> Vec<Parameter> {
     let column = |of: &dyn Fn(Wall, &NewJob) -> Parameter| array(jobs.iter().map(|(now, job)| of(*now, job)));
     let wait = |now, job: &NewJob| job.due.map_or(Parameter::Null, |due| Parameter::Int(rows::pause(now, due)));
     vec![
@@ -102,7 +103,7 @@ pub fn columns(clock: Parameter, from: JobId, jobs: &[(Wall, &NewJob)]) -> Vec<P
         column(&|_, job| text_or_null(job.key.as_deref())),
         column(&wait),
         column(&|_, job| blob(&job.arguments)),
-        uuid(from),
+        instance(from.unwrap_or(InstanceId(0))),
     ]
 }
 

@@ -11,6 +11,7 @@ use super::limits::TRIES_COUNT_MAX;
 use super::options::Clock;
 use super::store::PostgresStore;
 use super::{faults, texts};
+use crate::cluster::{ClaimNumber, Step};
 use crate::{Command, Fault};
 
 #[derive(Debug)]
@@ -29,7 +30,7 @@ pub enum Carried {
     Known(Vec<Waiting>),
     Claim {
         waiting: Waiting,
-        claim: i64,
+        claim: ClaimNumber,
     },
     End(Vec<Waiting>),
     Find(Vec<Waiting>),
@@ -45,7 +46,7 @@ impl Carried {
             Self::End(_) => Lane::End,
             Self::Find(_) => Lane::Find,
             Self::Alone(_) => Lane::Alone,
-            Self::Chore(Chore::Beat) => Lane::Beat,
+            Self::Chore(Chore::Cluster(Step::Heartbeat { .. })) => Lane::Beat,
             Self::Chore(_) => Lane::Upkeep,
         }
     }
@@ -62,17 +63,19 @@ impl Carried {
 impl PostgresStore {
     /// A statement for each lane that has none and something to do.
     pub(super) fn launch_all(&mut self, now: Instant) {
-        if !self.is_busy(Lane::Beat) && self.upkeep.beat_is_due(now) {
-            self.begin(now, Chore::Beat);
+        if !self.is_busy(Lane::Beat)
+            && let Some(heartbeat) = self.member.next_heartbeat(now)
+        {
+            self.begin(now, Chore::Cluster(heartbeat));
         }
         if !self.is_busy(Lane::Upkeep) {
             self.look_after(now);
         }
-        if !self.upkeep.is_open() {
+        if !self.member.is_joined() {
             return;
         }
         for lane in FOR_COMMANDS {
-            if self.is_busy(lane) || lane == Lane::Claim && self.upkeep.is_unsure() {
+            if self.is_busy(lane) || lane == Lane::Claim && !self.member.may_claim() {
                 continue;
             }
             if lane == Lane::Enqueue && !self.known.is_empty() {
@@ -155,7 +158,9 @@ impl PostgresStore {
     fn failed(&mut self, now: Instant, carried: Carried, failure: &Failure) {
         match &carried {
             Carried::Chore(chore) => return self.chore_failed(now, *chore, failure),
-            Carried::Claim { claim, .. } if failure.certainty == Certainty::Unknown => self.upkeep.unsure_of(*claim),
+            Carried::Claim { claim, .. } if failure.certainty == Certainty::Unknown => {
+                self.member.claim_unanswered(*claim)
+            }
             _ => {}
         }
         let fault = faults::of(failure);

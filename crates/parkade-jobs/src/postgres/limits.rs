@@ -29,8 +29,8 @@ pub const LISTED_ENDED_COUNT_MAX: u32 = 20_000;
 /// A statement whose connection broke is tried again so often where that changes nothing. Then: `Unavailable`.
 pub const TRIES_COUNT_MAX: u8 = 3;
 
-/// A chore that has failed is tried again so much later.
-pub const REST: Duration = Duration::from_millis(500);
+/// Pause before a maintenance task that failed is tried again.
+pub const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 /// What another server is claiming from is looked at again so much later; so is a queue with bounds while another looks at one.
 pub const CONTENDED: Duration = Duration::from_millis(20);
@@ -51,7 +51,4 @@ pub const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 pub const COUNT_SHARE: u32 = 20;
 
 /// Notifications may have been lost with the connection for so long before the last heartbeat, in ms.
-pub const DEAF_MS_MAX: i64 = 60_000;
-
-/// Boots of this process whose attempts may still end.
-pub const BOOTS_KEPT_MAX: usize = 4;
+pub const NOTIFICATIONS_LOST_MS_MAX: i64 = 60_000;

@@ -8,8 +8,8 @@
 //! | the statements | `sql/`, `texts` |
 //! | what each command is given and what it is answered | `enqueue`, `claim`, `end`, `changes`, `reading` |
 //! | what another's transaction is given, to enqueue by it | `within` |
-//! | what is done beside it: tables, heartbeats, rescues, tidying | `upkeep`, `chores` |
-//! | whether other servers have the places of a queue | `places` |
+//! | periodic maintenance: tables, tidying, missed notifications | `maintenance` |
+//! | the steps of the membership (`cluster`), and of maintenance, as statements | `chores` |
 //! | what statements give back | `rows` |
 
 mod changes;
@@ -21,13 +21,12 @@ mod faults;
 mod flight;
 mod lanes;
 mod limits;
+mod maintenance;
 mod options;
-mod places;
 mod reading;
 mod rows;
 mod store;
 mod texts;
-mod upkeep;
 mod within;
 
 pub use options::{Clock, Options, Pace};

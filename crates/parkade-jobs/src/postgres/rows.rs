@@ -9,6 +9,7 @@ use bytes::Bytes;
 use parkade_sql::Parameter;
 use serde::{Deserialize, Deserializer, de};
 
+use crate::cluster::InstanceId;
 use crate::{JobId, State, Wall};
 
 pub fn read<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<Vec<T>, serde_json::Error> {
@@ -55,6 +56,10 @@ pub fn place(number: usize) -> usize {
 
 pub fn uuid(id: JobId) -> Parameter {
     Parameter::Text(id.to_string().into())
+}
+
+pub fn instance(instance: InstanceId) -> Parameter {
+    uuid(JobId(instance.0))
 }
 
 /// PostgreSQL's texts hold no NUL.

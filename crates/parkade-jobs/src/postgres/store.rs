@@ -7,14 +7,13 @@ use std::time::Instant;
 use parkade_postgres::{Database, Event};
 use parkade_sql::QueryId;
 
-use super::chores::Chore;
 use super::flight::Flight;
 use super::lanes::{FOR_COMMANDS, Lane, Lanes, Waiting};
 use super::limits::{CHECK_INTERVAL, CONNECT_TIME_MAX, ROW_BYTES_MAX, SLOTS, WINDOW_BYTES};
-use super::options::{Clock, Options};
-use super::places::Places;
-use super::upkeep::Upkeep;
+use super::maintenance::{Maintenance, Task};
+use super::options::{Clock, Options, Pace};
 use super::{Settings, faults, rows};
+use crate::cluster::{InstanceId, Member, SharedLimits, Timing};
 use crate::{Command, Counts, Fault, JobId, Reply, Wall};
 
 /// Jobs in a PostgreSQL database, for one owner on one thread, who polls, as for [`Database`].
@@ -30,8 +29,9 @@ pub struct PostgresStore {
     pub(super) queries: u64,
     /// Statements of commands, those that an injected fault may hit.
     pub(super) commits: u32,
-    pub(super) upkeep: Upkeep,
-    pub(super) places: Places,
+    pub(super) member: Member,
+    pub(super) maintenance: Maintenance,
+    pub(super) limits: SharedLimits,
     /// Enqueued ones that were there already: which are they?
     pub(super) known: Vec<Waiting>,
     pub(super) counted: Option<Counted>,
@@ -79,10 +79,13 @@ impl PostgresStore {
             connect_timeout: CONNECT_TIME_MAX,
             check_interval: CHECK_INTERVAL,
         };
+        let Pace { beat, lost, poll, .. } = options.pace;
+        let timing = Timing { heartbeat: beat, dead_after: lost, rescue: poll };
         Ok(Self {
             database: Database::new(settings, driver, registry, first_token)?,
-            upkeep: Upkeep::new(),
-            places: Places::default(),
+            member: Member::new(fastrand::Rng::new(), timing),
+            maintenance: Maintenance::new(options.pace),
+            limits: SharedLimits::default(),
             options,
             lanes: Lanes::default(),
             flights: HashMap::new(),
@@ -103,7 +106,7 @@ impl PostgresStore {
 
     /// Begins to connect; the tables are made when they are missing. What is submitted meanwhile waits for it.
     pub fn open(&mut self, now: Instant) {
-        self.upkeep.open(now, &self.options.pace);
+        self.maintenance.open(now);
         self.database.start(now);
         self.is_asked = true;
     }
@@ -112,7 +115,7 @@ impl PostgresStore {
     pub fn submit(&mut self, now: Wall, command: Command) {
         self.wall = now;
         self.is_asked = true;
-        let refusal = self.upkeep.refusal().or_else(|| self.lanes.refusal(&self.options, &command));
+        let refusal = self.not_taken().or_else(|| self.lanes.refusal(&self.options, &command));
         match refusal {
             Some(fault) => self.answered.push(Reply::Refused { tag: command.tag(), fault }),
             None => self.lanes.add(Waiting { now, command, tries: 0, is_alone: false }),
@@ -148,15 +151,16 @@ impl PostgresStore {
     /// When the next turn is due at the latest.
     #[must_use]
     pub fn next_due(&self) -> Option<Instant> {
-        let upkeep = if self.is_busy(Lane::Upkeep) { None } else { self.upkeep.next_due() };
-        let beat = if self.is_busy(Lane::Beat) { None } else { self.upkeep.beat_due() };
-        self.database.next_due().into_iter().chain(upkeep).chain(beat).min()
+        let step = self.member.step_due().into_iter().chain(self.maintenance.next_due(self.is_open()));
+        let step = step.filter(|_| !self.is_busy(Lane::Upkeep));
+        let heartbeat = self.member.heartbeat_due().filter(|_| !self.is_busy(Lane::Beat));
+        self.database.next_due().into_iter().chain(step).chain(heartbeat).min()
     }
 
     /// Why the tables cannot be made or used, where that will not pass by itself: they are a newer program's, or the role may not make them.
     #[must_use]
     pub fn unusable(&self) -> Option<&str> {
-        self.upkeep.unusable()
+        self.maintenance.unusable()
     }
 
     /// Whether there may be jobs to claim that the owner has not heard of. Said once.
@@ -186,14 +190,16 @@ impl PostgresStore {
     /// Nothing is under way, and nothing is due.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.flights.is_empty() && self.lanes.count() == 0 && self.upkeep.is_idle() && self.answered.is_empty()
+        let is_quiet = self.member.is_gone() || self.member.is_idle() && self.maintenance.is_idle();
+        is_quiet && self.flights.is_empty() && self.lanes.count() == 0 && self.answered.is_empty()
     }
 
     /// Nothing new. What was submitted is carried out, what runs is handed to the others, the connections are closed: turns are needed until
     /// [`is_ended`](Self::is_ended).
     pub fn end(&mut self, now: Instant) {
         self.is_asked = true;
-        if self.upkeep.leave() {
+        self.member.leave();
+        if self.member.is_gone() {
             self.close(now);
         }
     }
@@ -201,19 +207,18 @@ impl PostgresStore {
     /// Whether all connections are closed.
     #[must_use]
     pub fn is_ended(&self) -> bool {
-        self.upkeep.is_ended() && self.database.is_ended()
+        self.member.is_gone() && self.database.is_ended()
     }
 
     /// Whoever still waits is told that it will not be.
     pub(super) fn close(&mut self, now: Instant) {
-        self.upkeep.ended();
         self.refuse_all(&faults::stopping());
         self.database.end(now);
     }
 
     pub(super) fn answer(&mut self, waiting: &Waiting, reply: Reply) {
         self.lanes.answered(&waiting.command);
-        self.upkeep.carried_out();
+        self.maintenance.carried_out();
         self.answered.push(reply);
     }
 
@@ -236,6 +241,21 @@ impl PostgresStore {
         }
     }
 
+    /// Why no command is taken.
+    pub(super) fn not_taken(&self) -> Option<Fault> {
+        if self.member.is_ending() {
+            Some(faults::stopping())
+        } else if self.member.is_joined() {
+            None
+        } else {
+            self.maintenance.refusal()
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.member.is_joined() && !self.member.is_ending()
+    }
+
     pub(super) fn is_busy(&self, lane: Lane) -> bool {
         self.flights.values().any(|flight| flight.carried.lane() == lane)
     }
@@ -253,7 +273,7 @@ impl PostgresStore {
             Event::Notification { channel, payload } => self.hear_notification(&channel, &payload),
             Event::ListeningAgain => {
                 self.has_hint = true;
-                self.upkeep.wants(Chore::CatchUp);
+                self.maintenance.wants(Task::CatchUp);
             }
         }
     }
@@ -261,8 +281,8 @@ impl PostgresStore {
     /// What this server has done itself its owner knows.
     fn hear_notification(&mut self, channel: &str, payload: &str) {
         let mut words = payload.split(' ');
-        let boot = words.next().and_then(|word| word.parse::<JobId>().ok());
-        let is_own = boot.is_some_and(|boot| self.upkeep.is_own(boot));
+        let instance = words.next().and_then(|word| word.parse::<JobId>().ok()).map(|id| InstanceId(id.0));
+        let is_own = instance.is_some_and(|instance| self.member.is_own(instance));
         match channel {
             // It says whose it is, the others who says it.
             "parkade_job_cancel" if is_own => {
@@ -270,7 +290,7 @@ impl PostgresStore {
             }
             "parkade_job_cancel" => {}
             _ if is_own => {}
-            "parkade_jobs" if words.next() == Some("vacated") => self.has_hint |= self.places.vacated(),
+            "parkade_jobs" if words.next() == Some("vacated") => self.has_hint |= self.limits.vacated(),
             "parkade_jobs" => self.has_hint = true,
             _ => self.ended.extend(words.filter_map(|word| word.parse::<JobId>().ok())),
         }

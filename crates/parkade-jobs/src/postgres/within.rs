@@ -1,6 +1,6 @@
 //! Jobs that somebody else's transaction enqueues, on a connection of its own: the statements for it, and what they give.
 //!
-//! Nobody can tell by its address whether a database is the one that holds the jobs. This server's boot can: its row is there and nowhere else.
+//! Nobody can tell by its address whether a database is the one that holds the jobs. This server's instance can: its row is there and nowhere else.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,16 +9,17 @@ use parkade_sql::{Form, Int8, Parameter, Query, Shape};
 use serde::Deserialize;
 
 use super::enqueue::{Known, columns};
-use super::rows::{self, array, text, text_or_null, uuid};
+use super::rows::{self, array, instance, text, text_or_null, uuid};
 use super::store::PostgresStore;
 use super::texts;
+use crate::cluster::InstanceId;
 use crate::{Fault, JobId, NewJob, Wall};
 
 /// What a transaction is given to carry out.
 #[derive(Debug, Clone)]
 pub struct Within {
     clock: Parameter,
-    boot: JobId,
+    instance: InstanceId,
 }
 
 /// As which job each was enqueued, and how long it is until that is ready (`None`: it is).
@@ -50,10 +51,10 @@ pub enum Probe {
 impl PostgresStore {
     /// `None`: it is being opened, so nobody knows yet where the jobs are. That ends: it is open then, or refuses.
     pub fn within(&self) -> Result<Option<Within>, Fault> {
-        if let Some(fault) = self.upkeep.refusal() {
+        if let Some(fault) = self.not_taken() {
             return Err(fault);
         }
-        Ok(self.upkeep.is_open().then(|| Within { clock: self.clock(), boot: self.upkeep.boot() }))
+        Ok(self.member.is_joined().then(|| Within { clock: self.clock(), instance: self.member.instance() }))
     }
 }
 
@@ -68,9 +69,9 @@ impl Within {
     #[must_use]
     pub fn enqueue(&self, now: Wall, jobs: &[&NewJob]) -> Query {
         let given: Vec<_> = jobs.iter().map(|job| (now, *job)).collect();
-        // Rung as nobody: the owner of the store is to hear it as well.
-        let mut parameters = columns(self.clock.clone(), JobId(0), &given);
-        parameters.push(uuid(self.boot));
+        // Notified from nobody, so that this store is notified as well.
+        let mut parameters = columns(self.clock.clone(), None, &given);
+        parameters.push(instance(self.instance));
         query(&texts::WITHIN, parameters)
     }
 

@@ -1,15 +1,15 @@
-//! Queues that bound how many of their jobs run at a time: when a place that others had may be free again.
+//! When a place may be free again in a queue whose limit all servers share: how many of its jobs run at a time.
 
 /// A claim is answered by what it saw; an attempt may have ended behind its back.
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct SharedLimits {
     /// Other servers had the last ones when the last claim looked.
     are_taken: bool,
     /// One has been given up since that claim began, here or elsewhere.
     is_vacated: bool,
 }
 
-impl Places {
+impl SharedLimits {
     /// A claim begins: it sees what has ended by now.
     pub fn asked(&mut self) {
         self.is_vacated = false;
@@ -34,20 +34,20 @@ mod tests {
 
     #[test]
     fn an_end_is_heard_by_those_who_met_a_full_queue_and_by_nobody_else() {
-        let mut places = Places::default();
-        assert!(!places.vacated(), "nothing was claimed");
-        places.asked();
-        assert!(!places.found(false) && !places.vacated(), "there was room");
-        places.asked();
-        assert!(!places.found(true) && places.vacated() && places.vacated());
+        let mut limits = SharedLimits::default();
+        assert!(!limits.vacated(), "nothing was claimed");
+        limits.asked();
+        assert!(!limits.found(false) && !limits.vacated(), "there was room");
+        limits.asked();
+        assert!(!limits.found(true) && limits.vacated() && limits.vacated());
     }
 
     #[test]
     fn an_end_that_overtakes_the_answer_of_a_claim_is_not_lost() {
-        let mut places = Places::default();
-        places.asked();
-        assert!(!places.vacated() && places.found(true));
-        places.asked();
-        assert!(!places.found(true), "the next has seen it");
+        let mut limits = SharedLimits::default();
+        limits.asked();
+        assert!(!limits.vacated() && limits.found(true));
+        limits.asked();
+        assert!(!limits.found(true), "the next has seen it");
     }
 }

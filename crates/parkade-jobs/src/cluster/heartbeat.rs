@@ -1,0 +1,66 @@
+//! When a heartbeat is due, and whether it may declare others dead.
+
+use std::time::{Duration, Instant};
+
+/// What the store says to a heartbeat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeartbeatAnswer {
+    /// Whether this instance is still a member: nobody has declared it dead.
+    pub is_member: bool,
+    /// How many others this heartbeat has declared dead.
+    pub declared_dead: u64,
+    /// The store's clock, in ms since 1970.
+    pub now_ms: i64,
+}
+
+#[derive(Debug)]
+pub(super) struct Heartbeat {
+    due: Option<Instant>,
+    /// When the last answer came, by this process's clock.
+    answered: Option<Instant>,
+    /// What the store's clock said in it.
+    answered_ms: i64,
+    /// Since when heartbeats have been answered without a gap.
+    steady_since: Option<Instant>,
+}
+
+impl Heartbeat {
+    pub const fn new() -> Self {
+        Self { due: None, answered: None, answered_ms: 0, steady_since: None }
+    }
+
+    pub fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    pub fn due_at(&mut self, at: Instant) {
+        self.due = Some(at);
+    }
+
+    /// What the store's clock said last, in ms since 1970.
+    pub fn answered_ms(&self) -> i64 {
+        self.answered_ms
+    }
+
+    pub fn joined(&mut self, now: Instant) {
+        self.steady_since = Some(now);
+    }
+
+    /// Whether the next heartbeat may declare others dead. After an outage of the store all servers have been silent, and the first that comes back knows
+    /// nothing of the others.
+    pub fn may_judge(&self, now: Instant, dead_after: Duration) -> bool {
+        self.steady_since.is_some_and(|since| now.duration_since(since) >= dead_after)
+    }
+
+    pub fn answered(&mut self, now: Instant, now_ms: i64, dead_after: Duration) {
+        let passed = self.answered.map(|answered| now.duration_since(answered));
+        let is_gapless = passed.is_some_and(|passed| {
+            let stored = Duration::from_millis(now_ms.saturating_sub(self.answered_ms).unsigned_abs());
+            passed < dead_after / 2 && stored.abs_diff(passed) < dead_after / 2
+        });
+        if !is_gapless {
+            self.steady_since = Some(now);
+        }
+        (self.answered, self.answered_ms) = (Some(now), now_ms);
+    }
+}

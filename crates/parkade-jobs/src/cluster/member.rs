@@ -1,0 +1,269 @@
+//! One server among those that share a store: what it does next, and what it knows of itself.
+
+use std::time::{Duration, Instant};
+
+use super::claims::{ClaimNumber, Claims, Unanswered};
+use super::heartbeat::{Heartbeat, HeartbeatAnswer};
+use super::instance::{InstanceId, Instances};
+use super::limits::RETRY_PAUSE;
+
+#[derive(Debug, Clone, Copy)]
+pub struct Timing {
+    /// Between two heartbeats.
+    pub heartbeat: Duration,
+    /// A server that has been silent for so long may be declared dead.
+    pub dead_after: Duration,
+    /// Between two looks for jobs of dead servers that nobody has rescued.
+    pub rescue: Duration,
+}
+
+/// What the store is asked for on behalf of the membership. A step is carried out once, whole or not at all; its answer may get lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Enters the present instance among the members.
+    Join,
+    /// Says that this instance lives. `judges`: it also declares dead every other member that has been silent for too long.
+    Heartbeat { judges: bool },
+    /// The claims of this instance up to this one take nothing from now on.
+    Fence(ClaimNumber),
+    /// Makes ready again what this claim took.
+    HandBack(ClaimNumber),
+    /// Makes ready again what instances run that are not members.
+    Rescue,
+    /// Removes all instances of this process from the members.
+    Leave,
+    /// A last rescue: what this process ran is for the others.
+    HandOver,
+}
+
+/// A server's membership. Steps are carried out one at a time, but for heartbeats, which wait for no other step.
+#[derive(Debug)]
+pub struct Member {
+    state: State,
+    instances: Instances,
+    claims: Claims,
+    heartbeat: Heartbeat,
+    needs_rescue: bool,
+    rescue_at: Option<Instant>,
+    /// A step has failed: no other is begun before this moment.
+    retry_at: Option<Instant>,
+    timing: Timing,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Outside,
+    Joining,
+    Joined,
+    /// It ends: what was begun is brought to an end.
+    Leaving,
+    /// It is no member any more; the others do not have its jobs yet.
+    HandingOver,
+    Gone,
+}
+
+impl Member {
+    /// Does nothing until it is told to join. `random` names its instances.
+    #[must_use]
+    pub fn new(random: fastrand::Rng, timing: Timing) -> Self {
+        Self {
+            state: State::Outside,
+            instances: Instances::new(random),
+            claims: Claims::default(),
+            heartbeat: Heartbeat::new(),
+            needs_rescue: false,
+            rescue_at: None,
+            retry_at: None,
+            timing,
+        }
+    }
+
+    /// The store is there: from now on it belongs to it, or tries to.
+    pub fn join(&mut self, now: Instant) {
+        if self.state == State::Outside {
+            self.state = State::Joining;
+            self.rescue_at = Some(now + self.timing.rescue);
+        }
+    }
+
+    /// Whether it may use the store: it is a member for all it knows.
+    #[must_use]
+    pub fn is_joined(&self) -> bool {
+        matches!(self.state, State::Joined | State::Leaving)
+    }
+
+    /// Whether it has begun to end.
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        matches!(self.state, State::Leaving | State::HandingOver | State::Gone)
+    }
+
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.state == State::Gone
+    }
+
+    /// Whether it is a member and nothing but its timers remains to be done.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.state == State::Joined && !self.needs_rescue && self.claims.unanswered().is_none()
+    }
+
+    /// Under which name it claims.
+    #[must_use]
+    pub fn instance(&self) -> InstanceId {
+        self.instances.present()
+    }
+
+    /// Under which names it may have claimed what it runs; the present one first.
+    pub fn instances(&self) -> impl Iterator<Item = InstanceId> {
+        self.instances.all()
+    }
+
+    #[must_use]
+    pub fn is_own(&self, instance: InstanceId) -> bool {
+        self.instances.contains(instance)
+    }
+
+    /// The store's clock at the last heartbeat that was answered, in ms since 1970.
+    #[must_use]
+    pub fn heard_ms(&self) -> i64 {
+        self.heartbeat.answered_ms()
+    }
+
+    /// Whether a claim may be begun. Not while nobody knows what the last one took.
+    #[must_use]
+    pub fn may_claim(&self) -> bool {
+        self.is_joined() && self.claims.unanswered().is_none()
+    }
+
+    pub fn begin_claim(&mut self) -> ClaimNumber {
+        self.claims.begin()
+    }
+
+    /// Nobody knows whether that claim took anything, or whether it still will.
+    pub fn claim_unanswered(&mut self, claim: ClaimNumber) {
+        self.claims.answer_lost(claim);
+    }
+
+    /// The others have declared this instance dead and run its jobs again. It goes on as a new one.
+    pub fn declared_dead(&mut self) {
+        if self.state == State::Joined {
+            tracing::warn!(
+                "this server was declared dead by its peers; its jobs are being run again. It rejoins as a new instance"
+            );
+            self.state = State::Joining;
+            self.instances.renew();
+            self.claims.settled();
+        }
+    }
+
+    /// The next step that is due. `is_settled`: no command waits for the store.
+    pub fn next_step(&mut self, now: Instant, is_settled: bool) -> Option<Step> {
+        if self.retry_at.is_some_and(|at| at > now) {
+            return None;
+        }
+        self.retry_at = None;
+        match self.state {
+            State::Outside | State::Gone => None,
+            State::Joining => Some(Step::Join),
+            State::HandingOver => Some(Step::HandOver),
+            State::Leaving if is_settled && self.claims.unanswered().is_none() => Some(Step::Leave),
+            State::Joined | State::Leaving => self.next_of_joined(now),
+        }
+    }
+
+    fn next_of_joined(&mut self, now: Instant) -> Option<Step> {
+        match self.claims.unanswered() {
+            Some(Unanswered::Open(claim)) => return Some(Step::Fence(claim)),
+            Some(Unanswered::Fenced(claim)) => return Some(Step::HandBack(claim)),
+            None => {}
+        }
+        if self.state == State::Joined && self.rescue_at.is_some_and(|at| at <= now) {
+            self.rescue_at = Some(now + self.timing.rescue);
+            self.needs_rescue = true;
+        }
+        std::mem::take(&mut self.needs_rescue).then_some(Step::Rescue)
+    }
+
+    /// The heartbeat, when it is due. Told once.
+    pub fn next_heartbeat(&mut self, now: Instant) -> Option<Step> {
+        if self.heartbeat_due().is_none_or(|due| due > now) {
+            return None;
+        }
+        self.heartbeat.due_at(now + self.timing.heartbeat);
+        Some(Step::Heartbeat { judges: self.heartbeat.may_judge(now, self.timing.dead_after) })
+    }
+
+    #[must_use]
+    pub fn heartbeat_due(&self) -> Option<Instant> {
+        if self.is_joined() { self.heartbeat.due().max(self.retry_at) } else { None }
+    }
+
+    /// When the next step but a heartbeat is due.
+    #[must_use]
+    pub fn step_due(&self) -> Option<Instant> {
+        match self.state {
+            State::Outside | State::Gone => None,
+            State::Joined if self.retry_at.is_none() => self.rescue_at,
+            State::Leaving if self.retry_at.is_none() => None,
+            State::Joining | State::Joined | State::Leaving | State::HandingOver => self.retry_at,
+        }
+    }
+
+    /// A step but a heartbeat was carried out.
+    pub fn done(&mut self, now: Instant, step: Step) {
+        match step {
+            Step::Join => {
+                self.state = State::Joined;
+                self.needs_rescue = true;
+                self.heartbeat.joined(now);
+                self.heartbeat.due_at(now + self.timing.heartbeat);
+            }
+            Step::Fence(claim) => self.claims.fenced(claim),
+            Step::HandBack(_) => self.claims.settled(),
+            Step::Leave => self.state = State::HandingOver,
+            Step::HandOver => self.state = State::Gone,
+            Step::Rescue | Step::Heartbeat { .. } => {}
+        }
+    }
+
+    pub fn heartbeat_answered(&mut self, now: Instant, answer: HeartbeatAnswer) {
+        self.heartbeat.answered(now, answer.now_ms, self.timing.dead_after);
+        if answer.declared_dead > 0 {
+            self.needs_rescue = true;
+        }
+        if !answer.is_member {
+            self.declared_dead();
+        }
+    }
+
+    /// A step failed, or nobody knows whether it was carried out. Each may be carried out twice.
+    pub fn failed(&mut self, now: Instant, step: Step) {
+        self.retry_at = Some(now + RETRY_PAUSE);
+        match step {
+            Step::Join | Step::Fence(_) | Step::HandBack(_) => {}
+            Step::Heartbeat { .. } => self.heartbeat.due_at(now),
+            Step::Rescue => self.needs_rescue = true,
+            // The others find out by themselves.
+            Step::Leave | Step::HandOver => self.state = State::Gone,
+        }
+        self.give_up_leaving();
+    }
+
+    /// Brings what was begun to an end and leaves.
+    pub fn leave(&mut self) {
+        match self.state {
+            State::Joined => self.state = State::Leaving,
+            State::Outside | State::Joining => self.state = State::Gone,
+            State::Leaving | State::HandingOver | State::Gone => {}
+        }
+    }
+
+    /// The store fails while this server ends: it is not waited for.
+    pub fn give_up_leaving(&mut self) {
+        if self.state == State::Leaving {
+            self.state = State::Gone;
+        }
+    }
+}

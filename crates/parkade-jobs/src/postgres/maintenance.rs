@@ -1,0 +1,187 @@
+//! Periodic maintenance: which task is next, and why the store cannot be used yet.
+
+use std::time::Instant;
+
+use super::limits::{NOTIFICATIONS_LOST_MS_MAX, RETRY_PAUSE};
+use super::options::Pace;
+use crate::Fault;
+
+/// What the store does by itself, one task at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    /// Makes the tables, or brings them up to date.
+    PrepareTables,
+    /// Reads which jobs ended while no notifications were received.
+    CatchUp,
+    /// Makes jobs ready whose function was unknown and is known now.
+    Recognise,
+    /// Forgets jobs that have been kept long enough.
+    Tidy,
+}
+
+#[derive(Debug)]
+pub struct Maintenance {
+    tables: Tables,
+    /// Why the last attempt to make the tables, or to join the other servers, failed.
+    fault: Option<Fault>,
+    /// Functions that the application has.
+    names: Vec<Box<str>>,
+    /// Tasks that no timer brings.
+    due: Vec<Task>,
+    poll_at: Option<Instant>,
+    tidy_at: Option<Instant>,
+    /// Another server was claiming: look again then.
+    look_at: Option<Instant>,
+    /// A task has failed: no other is begun before this moment.
+    retry_at: Option<Instant>,
+    pace: Pace,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tables {
+    NotAsked,
+    Missing,
+    There,
+}
+
+impl Maintenance {
+    pub fn new(pace: Pace) -> Self {
+        Self {
+            tables: Tables::NotAsked,
+            fault: None,
+            names: Vec::new(),
+            due: Vec::new(),
+            poll_at: None,
+            tidy_at: None,
+            look_at: None,
+            retry_at: None,
+            pace,
+        }
+    }
+
+    pub fn open(&mut self, now: Instant) {
+        self.tables = Tables::Missing;
+        self.poll_at = Some(now + self.pace.poll);
+        self.tidy_at = Some(now + self.pace.tidy);
+    }
+
+    /// Why nothing is taken while this server has not joined. `None`: it waits until that has been tried.
+    pub fn refusal(&self) -> Option<Fault> {
+        match self.tables {
+            Tables::NotAsked => Some(Fault::Unavailable("it is not open".into())),
+            Tables::Missing | Tables::There => self.fault.clone(),
+        }
+    }
+
+    /// Why the tables cannot be made or used, where that will not pass by itself.
+    pub fn unusable(&self) -> Option<&str> {
+        match (self.tables, &self.fault) {
+            (Tables::Missing, Some(Fault::Failed(why))) => Some(why),
+            _ => None,
+        }
+    }
+
+    /// Until this server has joined, commands are refused with this; `None`: they wait.
+    pub fn refuse_with(&mut self, fault: Option<Fault>) {
+        self.fault = fault;
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.due.is_empty()
+    }
+
+    pub fn names(&self) -> &[Box<str>] {
+        &self.names
+    }
+
+    /// Servers with an older application may find them unknown again, so they are kept.
+    pub fn recognises(&mut self, names: &[Box<str>]) {
+        names.clone_into(&mut self.names);
+    }
+
+    pub fn wants(&mut self, task: Task) {
+        if !self.due.contains(&task) {
+            self.due.push(task);
+        }
+    }
+
+    pub fn look_again(&mut self, at: Instant) {
+        self.look_at = Some(self.look_at.map_or(at, |already| already.min(at)));
+    }
+
+    /// Whether there may be jobs to claim, whatever was notified. `is_open`: this server is a member and does not end.
+    pub fn poll_is_due(&mut self, now: Instant, is_open: bool) -> bool {
+        let looks = self.look_at.take_if(|at| *at <= now).is_some();
+        if !is_open {
+            return false;
+        }
+        if self.tidy_at.take_if(|at| *at <= now).is_some() {
+            self.wants(Task::Tidy);
+        }
+        if self.poll_at.is_none_or(|at| at > now) {
+            return looks;
+        }
+        self.poll_at = Some(now + self.pace.poll);
+        if !self.names.is_empty() {
+            self.wants(Task::Recognise);
+        }
+        true
+    }
+
+    /// `is_joined`: this server is a member. Until it is only the tables are looked after.
+    pub fn next(&mut self, now: Instant, is_joined: bool) -> Option<Task> {
+        if self.retry_at.is_some_and(|at| at > now) {
+            return None;
+        }
+        self.retry_at = None;
+        match self.tables {
+            Tables::NotAsked => None,
+            Tables::Missing => Some(Task::PrepareTables),
+            Tables::There if !is_joined || self.due.is_empty() => None,
+            Tables::There => Some(self.due.remove(0)),
+        }
+    }
+
+    pub fn next_due(&self, is_open: bool) -> Option<Instant> {
+        match self.tables {
+            Tables::NotAsked => None,
+            Tables::There if is_open && self.retry_at.is_none() => {
+                [self.poll_at, self.tidy_at, self.look_at].into_iter().flatten().min()
+            }
+            Tables::Missing | Tables::There => self.retry_at,
+        }
+    }
+
+    pub fn tables_are_there(&mut self) {
+        self.tables = Tables::There;
+        self.fault = None;
+    }
+
+    pub fn tidied(&mut self, now: Instant, more: bool) {
+        if more {
+            self.wants(Task::Tidy);
+        } else if !self.pace.tidy.is_zero() {
+            self.tidy_at = Some(now + self.pace.tidy);
+        }
+    }
+
+    pub fn failed(&mut self, now: Instant, task: Task, fault: &Fault) {
+        self.retry_at = Some(now + RETRY_PAUSE);
+        match task {
+            Task::PrepareTables => self.fault = Some(fault.clone()),
+            Task::CatchUp | Task::Recognise | Task::Tidy => self.wants(task),
+        }
+    }
+
+    /// With a pace that tidies without a pause, that follows each command.
+    pub fn carried_out(&mut self) {
+        if self.pace.tidy.is_zero() {
+            self.wants(Task::Tidy);
+        }
+    }
+}
+
+/// Jobs that ended since then may not have been notified. `heard_ms`: the database's clock at the last heartbeat.
+pub const fn unheard_since(heard_ms: i64) -> i64 {
+    heard_ms - NOTIFICATIONS_LOST_MS_MAX
+}
