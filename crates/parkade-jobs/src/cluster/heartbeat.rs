@@ -9,7 +9,7 @@ pub struct HeartbeatAnswer {
     pub is_member: bool,
     /// How many others this heartbeat has declared dead.
     pub declared_dead: u64,
-    /// The store's clock, in ms since 1970.
+    /// The store's clock when it was carried out, in ms since 1970.
     pub now_ms: i64,
 }
 
@@ -46,10 +46,11 @@ impl Heartbeat {
         self.steady_since = Some(now);
     }
 
-    /// Whether the next heartbeat may declare others dead. After an outage of the store all servers have been silent, and the first that comes back knows
-    /// nothing of the others.
-    pub fn may_judge(&self, now: Instant, dead_after: Duration) -> bool {
-        self.steady_since.is_some_and(|since| now.duration_since(since) >= dead_after)
+    /// Of which heartbeat the next one may follow up to declare others dead: the store carries that out only while this is the last that it knows of this
+    /// server. `None`: it may not. After an outage of the store all servers have been silent, and the first that comes back knows nothing of the others.
+    pub fn judges_after(&self, now: Instant, dead_after: Duration) -> Option<i64> {
+        let is_steady = self.steady_since.is_some_and(|since| now.duration_since(since) >= dead_after);
+        is_steady.then_some(self.answered_ms)
     }
 
     pub fn answered(&mut self, now: Instant, now_ms: i64, dead_after: Duration) {

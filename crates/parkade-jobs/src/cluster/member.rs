@@ -22,8 +22,9 @@ pub struct Timing {
 pub enum Step {
     /// Enters the present instance among the members.
     Join,
-    /// Says that this instance lives. `judges`: it also declares dead every other member that has been silent for too long.
-    Heartbeat { judges: bool },
+    /// Says that this instance lives. `judges_after`: it also declares dead every other member that has been silent for too long, provided that the last
+    /// heartbeat of this instance was at this moment by the store's clock, and not too long ago. So nothing that is carried out late judges anybody.
+    Heartbeat { judges_after: Option<i64> },
     /// The claims of this instance up to this one take nothing from now on.
     Fence(ClaimNumber),
     /// Makes ready again what this claim took.
@@ -192,7 +193,7 @@ impl Member {
             return None;
         }
         self.heartbeat.due_at(now + self.timing.heartbeat);
-        Some(Step::Heartbeat { judges: self.heartbeat.may_judge(now, self.timing.dead_after) })
+        Some(Step::Heartbeat { judges_after: self.heartbeat.judges_after(now, self.timing.dead_after) })
     }
 
     #[must_use]

@@ -71,9 +71,10 @@ impl PostgresStore {
         let own = || instance(self.member.instance());
         let (statement, parameters) = match chore {
             Chore::Cluster(Step::Join) => (&*texts::ARRIVE, vec![own()]),
-            Chore::Cluster(Step::Heartbeat { judges }) => {
-                (&*texts::BEAT, vec![own(), millis(self.options.pace.lost), Parameter::Bool(judges)])
-            }
+            Chore::Cluster(Step::Heartbeat { judges_after }) => (
+                &*texts::BEAT,
+                vec![own(), millis(self.options.pace.lost), judges_after.map_or(Parameter::Null, Parameter::Int)],
+            ),
             Chore::Cluster(Step::Fence(ClaimNumber(claim))) => (&*texts::FENCE, vec![own(), Parameter::Int(claim)]),
             Chore::Cluster(Step::HandBack(ClaimNumber(claim))) => {
                 (&*texts::HAND_BACK, vec![own(), Parameter::Int(claim)])

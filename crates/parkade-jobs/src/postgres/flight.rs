@@ -159,7 +159,7 @@ impl PostgresStore {
         match &carried {
             Carried::Chore(chore) => return self.chore_failed(now, *chore, failure),
             Carried::Claim { claim, .. } if failure.certainty == Certainty::Unknown => {
-                self.member.claim_unanswered(*claim)
+                self.member.claim_unanswered(*claim);
             }
             _ => {}
         }
