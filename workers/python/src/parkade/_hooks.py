@@ -22,7 +22,7 @@ class Hook:
 
 
 def make_hook(function: Callable[..., Any], arguments: int, what: str) -> Hook:
-    """Checks that the function takes so many arguments. Raises `SignatureError`."""
+    """Checks that the function takes this many arguments. Raises `SignatureError`."""
     try:
         inspect.signature(function).bind(*[None] * arguments)
     except TypeError as error:
@@ -39,7 +39,7 @@ class ErrorHook:
     takes: tuple[str, ...]
 
     def call(self, request: Request | None, error: BaseException) -> Any:
-        """Runs it; it may be a coroutine that comes back."""
+        """Calls it. What comes back may be a coroutine."""
         return self.function(*(request if wanted == "request" else error for wanted in self.takes))
 
 
@@ -66,7 +66,7 @@ class ErrorHandlers:
     def find(self, error: BaseException, status: int) -> ErrorHook | None:
         """The handler of the nearest type, else of the status.
 
-        One for `Exception` is for what went wrong, not for an `HTTPError`, which is an answer that was meant.
+        A handler for `Exception` is for faults, so not for an `HTTPError`, which is an intended answer.
         """
         for kind in type(error).__mro__:
             if kind in self.by_type and not (kind is Exception and isinstance(error, HTTPError)):
@@ -74,11 +74,11 @@ class ErrorHandlers:
         return self.by_status.get(status)
 
     def expect(self, error: BaseException) -> bool:
-        """Whether there is a handler for its type, or for one above it, other than `Exception`."""
+        """Whether there is a handler for its type, or for a base class other than `Exception`."""
         return any(kind in self.by_type for kind in type(error).__mro__ if kind is not Exception)
 
     def hooks(self) -> Iterator[ErrorHook]:
-        """All of them."""
+        """All error handlers."""
         yield from self.by_status.values()
         yield from self.by_type.values()
 

@@ -1,6 +1,4 @@
-"""Finds the application that TARGET names: `module:name`, `module`, or `path/to/file.py`, with `:name` if it is not
-`app`.
-"""
+"""Loads the application that TARGET names: `module:name`, `module` or `path/to/file.py`. The default name is `app`."""
 
 from __future__ import annotations
 

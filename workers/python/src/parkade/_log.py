@@ -1,7 +1,7 @@
-"""What a worker writes to stderr, which the core takes into its log, line by line.
+"""What a worker writes to stderr, which the core copies into its log, line by line.
 
-Clients choose much of it: paths, and what stands in exceptions' texts. So whatever is foreign passes `marked`: its
-further lines begin with a mark that no line of ours has, and nothing in it steers a terminal.
+Clients choose much of it: paths, and the texts of exceptions. So all text from outside goes through `marked`: its
+further lines begin with a mark that no line of ours has, and it holds no control characters for a terminal.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ def log_error(what: str, error: BaseException) -> None:
 
 
 def log_fault(text: str) -> None:
-    """Writes what is the application's fault. The core may tell it from all else that is printed by its first word."""
+    """Writes a fault of the application. Its first word tells the core that it is not just something printed."""
     log(f"ERROR: {marked(text)}")
 
 
 def log(text: str) -> None:
-    """Writes lines of our own. Where the application has closed stderr, nowhere."""
+    """Writes lines of our own. Does nothing when the application has closed stderr."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(text if text.endswith("\n") else text + "\n")
         sys.stderr.flush()
 
 
 def marked(text: str) -> str:
-    """A text that may be anybody's: each line after the first begins with `  | `, as in the core's log; what cannot be
-    seen is written out.
+    """A text from outside: each line after the first begins with `  | `, as in the core's log, and invisible characters
+    are escaped.
     """
     return _UNSEEN.sub(_written_out, text).replace("\n", "\n  | ")
 
 
 def format_error(error: BaseException, loading: bool = False) -> str:
-    """A traceback with the application's own frames only, in each cause and context likewise.
+    """A traceback with the application's own frames only, also in each cause and context.
 
-    Where there are none, Parkade's stay, since the fault is ours then; not while `loading`, when it is a file that is
-    no Python.
+    Where there are none, Parkade's frames stay, since then the fault is ours. Not so while `loading`: then the file is
+    not Python.
     """
     told = traceback.TracebackException.from_exception(error, compact=True)
     _trim(told, loading)
@@ -73,7 +73,7 @@ def _written_out(match: re.Match[str]) -> str:
 
 
 def _pieces(told: traceback.TracebackException) -> Iterator[str]:
-    """As Python writes it, but that the exceptions' texts are marked."""
+    """As Python writes it, except that the texts of exceptions are marked."""
     if told.__cause__ is not None:
         yield from _pieces(told.__cause__)
         yield _CAUSED
@@ -90,7 +90,7 @@ def _pieces(told: traceback.TracebackException) -> Iterator[str]:
 
 
 def _marked_exception(pieces: Iterable[str]) -> str:
-    """The last piece is the text, for those without notes: a SyntaxError shows its place before."""
+    """The last piece is the text, unless there are notes; a SyntaxError shows its place first."""
     first, *rest = pieces
     if first.startswith('  File "'):
         return "".join(marked(piece.rstrip("\n")) + "\n" for piece in (first, *rest))

@@ -1,4 +1,4 @@
-"""The jobs of a test: what was enqueued, and what became of it."""
+"""The jobs of a test, and what became of them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ RUNS_MAX = 10_000  # attempts in one `run_jobs`; then: AssertionError, since a t
 
 @dataclass(slots=True)
 class Enqueued:
-    """A job that was enqueued: with which arguments and `options` (those that were said, here or of its function), and
-    where it is.
+    """A job that was enqueued: its arguments, the `options` that were given here or to `App.job`, and its state.
 
-    `progress` is what it told last, `result` what it returned, `error` why its last attempt failed.
+    `progress` is what it last reported, `result` what it returned, `error` why its last attempt failed.
     """
 
     id: str
@@ -41,17 +40,17 @@ class Enqueued:
 
 
 class Jobs:
-    """All of them, in the order they were enqueued."""
+    """All jobs, in the order in which they were enqueued."""
 
     def __init__(self, told: Iterable[ReadyJob]) -> None:
         self.all: list[Enqueued] = []
         told = list(told)
         self._retries = {job.name: job.retries for job in told}
         self._access = {job.name: job.access for job in told}
-        self._same: dict[bytes, bytes] = {}  # ids of those that were another already
+        self._same: dict[bytes, bytes] = {}  # ids of jobs that existed already, by their keys, and of the existing ones
 
     def enqueue(self, job: bytes) -> None:
-        """Takes what goes into an ENQUEUE."""
+        """Takes the payload of an ENQUEUE."""
         told = _read(job)
         if (same := self._with_key(told)) is not None:
             self._same[told.id] = same.told.id
@@ -61,32 +60,32 @@ class Jobs:
         self.all.append(Enqueued(text_of_id(told.id), told.name, tuple(args), kwargs, options, told=told))
 
     def effective(self, id: bytes) -> bytes:
-        """The id that a job has: another's, when there was one with its key."""
+        """The id that a job has: that of the existing one, when there was one with its key."""
         return self._same.get(id, id)
 
     def find(self, id: bytes) -> Enqueued | None:
         return next((job for job in self.all if job.told.id == self.effective(id)), None)
 
     def at(self, id: bytes) -> Enqueued | None:
-        """The job that has this id itself, if clients may know it, or the application says whether they may."""
+        """The job with exactly this id, unless it has no address."""
         return next((job for job in self.all if job.told.id == id and self.has_address(job)), None)
 
     def has_address(self, job: Enqueued) -> bool:
-        """Whether clients find it by its id: not one that the application does not know, either."""
+        """Whether clients can find it by its id: not when it is private, or the application does not know its name."""
         return self._access.get(job.name, "private") != "private"
 
     def is_asked_about(self, job: Enqueued) -> bool:
-        """Whether the application says who may have it."""
+        """Whether the application has an `access` function for it."""
         return self._access[job.name] in ("sync", "async")
 
     def cancel(self, job: Enqueued) -> None:
-        """It has ended, unless it had."""
+        """Cancels the job, unless it has ended."""
         if job.outcome is None:
             job.state = "cancelled"
             job.outcome = p.NoResult(job.told.id, "cancelled", "the job was cancelled")
 
     def begin(self) -> tuple[int, p.Run] | None:
-        """The next attempt that is to be made, whatever time it was put off to, with a stream for it."""
+        """The next attempt to run, even one that is scheduled for later, with a stream for it."""
         for number, job in enumerate(self.all, 1):
             if job.state == "ready":
                 job.state, job.attempt = "running", job.attempt + 1
@@ -102,7 +101,7 @@ class Jobs:
         return self.all[stream - 1]
 
     def end(self, job: Enqueued, attempted: Attempted) -> None:
-        """An attempt has ended: the job has, too, unless it is tried again."""
+        """An attempt has ended; so has the job, unless it is retried."""
         if attempted.kind == f.RESULT:
             result = msgspec.msgpack.decode(attempted.payload, type=p.Result).result
             job.state, job.error, job.result = "completed", None, decode_result(result)

@@ -1,4 +1,4 @@
-"""Turns the loop of a testing client."""
+"""Runs the event loop of a testing client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, cast
 from .._link.answers import AsyncChunks
 
 BODY_MAX = 64 * 1024 * 1024  # bytes of a streamed answer; then: AssertionError, since a test would never end
-TURNS_PARKED = 20  # of the loop, until a parked request is told of
+TURNS_PARKED = 20  # of the loop, for which a request must stay parked before the client returns
 
 
 async def until(task: asyncio.Task[Any], parked: Callable[[], bool]) -> None:
@@ -31,7 +31,7 @@ async def cancel_all(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def drain(loop: asyncio.AbstractEventLoop, chunks: AsyncChunks) -> Iterator[bytes]:
-    """The pieces that a coroutine makes; whoever asks for one turns the loop."""
+    """The pieces that a coroutine makes; asking for the next one runs the loop."""
     while True:
         try:
             yield loop.run_until_complete(cast(Any, chunks.__anext__()))

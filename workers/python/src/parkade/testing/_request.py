@@ -1,4 +1,4 @@
-"""A request as a test describes it, as the core would tell it."""
+"""From a request as a test describes it to one as the core would send it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def request_of(
     body: tuple[bytes, str | None],
     client: str,
 ) -> tuple[p.RequestHead, p.Request]:
-    """What `Client.request` is told; `body` is one of `body_of`. Of names in other case the last counts."""
+    """The request from the arguments of `Client.request`; `body` comes from `body_of`. Of headers whose names differ
+    only in case the last counts.
+    """
     content, content_type = body
     pairs = {"host": "testserver"} | ({"content-type": content_type} if content_type else {})
     pairs |= {name.lower(): value for name, value in headers.items()}
@@ -33,7 +35,7 @@ def request_of(
 
 
 def nobodys_request() -> p.Request:
-    """Where no client has sent one."""
+    """An empty request, for a job."""
     return p.Request(None, [], None, b"", _raw(p.RequestHead("", "", "", _raw([]), "", "", "")))
 
 

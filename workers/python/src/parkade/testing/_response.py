@@ -1,4 +1,4 @@
-"""What a test client gives for a request: an answer, or a request that is parked and becomes one."""
+"""What a test client returns for a request: an answer, or a parked request that becomes one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ._waits import Parking
 
 
 class Response:
-    """An answer: `status`, `headers`, `body`. `parked` is whether it is still to come, `done` whether it came."""
+    """An answer: `status`, `headers`, `body`. `parked` says that it is still to come, `done` that it has come."""
 
     def __init__(self, whole: p.Response | None = None) -> None:
         self.whole = whole
@@ -64,7 +64,7 @@ class Response:
 
     @property
     def wait(self) -> Wait | None:
-        """What it waits for, to compare: `parked.wait.wait.seconds == 2`; None when it waits for nothing."""
+        """What it waits for, for comparison: `parked.wait.wait.seconds == 2`; None when it does not wait."""
         return None
 
     def response(self) -> Response:
@@ -74,7 +74,7 @@ class Response:
 
     @property
     def messages(self) -> list[Message]:
-        """What a stream of server-sent events has brought so far."""
+        """The messages of a stream of server-sent events so far."""
         return []
 
     def read(self) -> Message | None:
@@ -91,7 +91,7 @@ class Response:
 
 
 class Parked(Response):
-    """A request that was parked when its worker let go of it. It becomes an answer when what it waits for happens."""
+    """A request that was parked by its worker. It becomes an answer when what it waits for happens."""
 
     def __init__(self, request: p.Request) -> None:
         super().__init__()
@@ -134,7 +134,7 @@ class Whole(p.Response, array_like=True, frozen=True):
 
 
 def answer_of(outcome: p.Outcome, then: p.Answer, wait: p.Wait, pending: Callable[[bytes], p.Response]) -> p.Response:
-    """What the core answers alone; `pending` for a job that has not ended."""
+    """What the core answers alone; `pending` makes the answer for a job that has not ended."""
     match outcome:
         case p.Completed(result=result):
             value = decode_result(result)
@@ -160,6 +160,6 @@ def answer_of(outcome: p.Outcome, then: p.Answer, wait: p.Wait, pending: Callabl
 
 
 def answer_of_failed(failed: p.Failed, request: Request) -> p.Response:
-    """What the core answers for a query that failed; the developer is told more, as by its log."""
+    """What the core answers for a query that failed; the log says more, as the core's does."""
     log_fault(f"{request.method} {request.raw_path}: {failed.text}")
     return inline(error_response(error_of(failed), request))

@@ -37,7 +37,7 @@ class Found:
 
 
 def found_by(rows: Iterable[Mapping[str, Any]]) -> Found:
-    """Rows that a test made, their types by the first value of each column."""
+    """Rows that a test gave; a column has the type of its first value that is not None."""
     rows = list(rows)
     names = list(rows[0]) if rows else ["?column?"]
     columns = [(name, _kind(next((row[name] for row in rows if row[name] is not None), None))) for name in names]
