@@ -20,8 +20,6 @@ GUIDE = ROOT / "docs" / "guide.md"
 README = ROOT / "README.md"
 
 COLUMNS_MAX = 100
-WRAPPED = ["README.md", "bench/README.md", "docs/decisions.md", "docs/jobs.md", "docs/operations.md", "docs/queries.md"]
-"""Documents that are wrapped; the others follow."""
 
 
 def documents() -> list[Path]:
@@ -92,12 +90,12 @@ def test_the_readme_is_short() -> None:
     assert "Missing: " in "\n".join(lines[:10]), "what is missing stands where everybody reads it"
 
 
-@pytest.mark.parametrize("name", WRAPPED)
-def test_prose_is_wrapped(name: str) -> None:
+@pytest.mark.parametrize("path", [*documents(), ROOT / "CONTRIBUTING.md"], ids=lambda path: str(path.relative_to(ROOT)))
+def test_prose_is_wrapped(path: Path) -> None:
     """But for code, tables, and whatever has no space to break at."""
     is_code = False
     long = []
-    for number, line in enumerate((ROOT / name).read_text().splitlines(), 1):
+    for number, line in enumerate(path.read_text().splitlines(), 1):
         is_code ^= line.lstrip().startswith("```")
         if len(line) > COLUMNS_MAX and not is_code and not line.startswith("|") and " " in line.strip()[:COLUMNS_MAX]:
             long.append(number)
