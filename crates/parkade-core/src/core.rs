@@ -204,13 +204,13 @@ impl Core {
             Event::HeldUp { worker } => self.held_up(worker),
             Event::LetOn { worker } => self.let_on(worker),
             Event::Measured { worker, resident_bytes } => self.measured(worker, resident_bytes),
-            Event::Answered { worker, request, whole } => {
-                self.frame(worker, request, Happening::Answered { whole });
+            Event::Answered { worker, request, payload, whole } => {
+                self.frame(worker, request, Happening::Answered { payload, whole });
             }
             Event::AnswerEnded { worker, request } => self.frame(worker, request, Happening::AnswerEnded),
             Event::Errored { worker, request, error } => self.frame(worker, request, Happening::Errored(error)),
-            Event::Parked { worker, request, wait, then } => {
-                self.frame(worker, request, Happening::Parked { wait, then });
+            Event::Parked { worker, request, wait, then, payload } => {
+                self.frame(worker, request, Happening::Parked { wait, then, payload });
             }
             Event::Unparked { worker, request } => self.unparked(worker, request),
             Event::QueryBegan { query } => self.query_began(query),

@@ -3,8 +3,8 @@
 use crate::jobs::RecurringEffect;
 use crate::routes::RouteId;
 use parkade_model::{
-    Allowance, Asker, Cursor, DatabaseId, Ending, JobId, LeaseId, MessageId, QueryId, QueryWork, QueueId, Reason,
-    Refusal, RequestId, Standing, TableId, Verdict, WorkerId,
+    Allowance, Asker, Cursor, DatabaseId, Ending, JobId, LeaseId, MessageId, PayloadId, QueryId, QueryWork, QueueId,
+    Reason, Refusal, RequestId, Standing, TableId, Verdict, WorkerId,
 };
 use std::time::Duration;
 
@@ -27,9 +27,10 @@ pub enum Effect {
         request: RequestId,
         route: RouteId,
     },
-    /// The `RESPONSE` in hand goes to the client. `whole`: it is the end.
+    /// This `RESPONSE` goes to the client. `whole`: it is the end.
     Relay {
         request: RequestId,
+        payload: PayloadId,
         whole: bool,
     },
     /// The answer that had begun is complete.
@@ -40,9 +41,10 @@ pub enum Effect {
     Abort {
         request: RequestId,
     },
-    /// Keep what came with the `PARK` in hand (a response, a function with its state), or the `RESPONSE` in hand, with the request.
+    /// Keep this with the request: the `RESPONSE`, or what came with the `PARK` (a response, a function with its state).
     Keep {
         request: RequestId,
+        payload: PayloadId,
     },
     /// A timer with [`Then::Answer`](crate::Then::Answer) is over, or the jobs of a request are stored: the kept response (or the wait route's)
     /// goes to the client.
@@ -153,11 +155,12 @@ pub enum Effect {
     },
 
     // For the databases.
-    /// Begin this query, with what the `PARK` in hand (or the wait route) asks for. `collect`: its rows are needed whole, else they are the
+    /// Begin this query. `collect`: its rows are needed whole, else they are the
     /// answer of `request` as they come.
     StartQuery {
         query: QueryId,
         request: RequestId,
+        source: StatementSource,
         database: DatabaseId,
         work: QueryWork,
         lease: Option<LeaseId>,
@@ -272,6 +275,15 @@ pub enum Outcome {
     Refused {
         refusal: Refusal,
     },
+}
+
+/// Where the statement of a query, or the mode of a transaction, is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatementSource {
+    /// It came with the `PARK`.
+    Payload(PayloadId),
+    /// The wait route has it.
+    Route(RouteId),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::jobs::RecurringEvent;
 use crate::routes::{Destination, RouteId};
 use parkade_model::{
-    ChannelName, ClaimedJob, DeclaredJobs, HistoryLimits, JobId, MessageId, QueryId, QueueBounds, RequestId, Standing,
-    StoreFault, TableId, Then, Wait, WorkerId,
+    ChannelName, ClaimedJob, DeclaredJobs, HistoryLimits, JobId, MessageId, PayloadId, QueryId, QueueBounds, RequestId,
+    Standing, StoreFault, TableId, Then, Wait, WorkerId,
 };
 
 /// One thing that happened, told together with its moment.
@@ -43,14 +43,14 @@ pub enum Event {
     LetOn { worker: WorkerId },
     /// Resident memory of the process, told about once a second.
     Measured { worker: WorkerId, resident_bytes: u64 },
-    /// `RESPONSE`; `whole` when nothing follows it. The shell has it in hand while the core decides.
-    Answered { worker: WorkerId, request: RequestId, whole: bool },
+    /// `RESPONSE`, which is the payload; `whole` when nothing follows it.
+    Answered { worker: WorkerId, request: RequestId, payload: PayloadId, whole: bool },
     /// The last `DATA` of a response.
     AnswerEnded { worker: WorkerId, request: RequestId },
     /// `ERROR`.
     Errored { worker: WorkerId, request: RequestId, error: WorkerError },
-    /// `PARK`. What goes with it (a response, a function with its state) the shell has in hand.
-    Parked { worker: WorkerId, request: RequestId, wait: Wait, then: Then },
+    /// `PARK`. The payload is what came with it: a response, a function with its state, a statement.
+    Parked { worker: WorkerId, request: RequestId, wait: Wait, then: Then, payload: PayloadId },
 
     /// `UNPARK`: the coroutine no longer wants what it waits for.
     Unparked { worker: WorkerId, request: RequestId },
@@ -78,7 +78,7 @@ pub enum Event {
     JobEnqueued { worker: WorkerId, request: RequestId },
     /// The store has it, or cannot.
     JobStored { request: RequestId, fault: Option<StoreFault> },
-    /// `RESULT`. The shell has it in hand while the core decides.
+    /// `RESULT`, which the server keeps with the run.
     JobReturned { worker: WorkerId, request: RequestId },
     /// A job has ended for good, and the store has that; the shell has what came of it.
     JobEnded { job: JobId },

@@ -40,16 +40,16 @@ mod workers;
 
 pub use config::{Config, Recycle};
 pub use core::Core;
-pub use effect::{Effect, ExitReason, KillReason, Outcome, ReloadOutcome, Times};
+pub use effect::{Effect, ExitReason, KillReason, Outcome, ReloadOutcome, StatementSource, Times};
 pub use event::{Event, Manner, Publisher, WorkerError};
 pub use jobs::{Missed, RecurringEffect, RecurringEvent, RecurringJob};
 pub use life::{Refused, State};
 pub use moment::Moment;
 pub use parkade_model::{
     Allowance, Asker, ChannelName, ChannelNameError, ClaimedJob, Cursor, CursorError, DatabaseId, DeclaredJobs, Ending,
-    Errand, Failure, HistoryLimits, JobId, JobPolicy, LeaseId, MessageId, QueryId, QueryWait, QueryWork, QueueBounds,
-    QueueId, Rate, Reason, Refusal, RequestId, Role, SharedKey, Sharing, Standing, StoreFault, TableId, Then, Verdict,
-    Wait, Wall, WorkerId,
+    Errand, Failure, HistoryLimits, JobId, JobPolicy, LeaseId, MessageId, PayloadId, QueryId, QueryWait, QueryWork,
+    QueueBounds, QueueId, Rate, Reason, Refusal, RequestId, Role, SharedKey, Sharing, Standing, StoreFault, TableId,
+    Then, Verdict, Wait, Wall, WorkerId,
 };
 pub use report::counts::{Counts, Tally};
 pub use report::status::{

@@ -9,7 +9,7 @@ use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 use parkade_core::{
-    Config, Core, DeclaredJobs, Effect, Ending, Event, Manner, Moment, Reason, Refusal, RequestId, WorkerId,
+    Config, Core, DeclaredJobs, Effect, Ending, Event, Manner, Moment, PayloadId, Reason, Refusal, RequestId, WorkerId,
 };
 use tables::{Kind, Route, Tables};
 
@@ -206,7 +206,7 @@ impl Site {
             let (worker, next) = (worker.id, worker.held.front().copied());
             self.worker(worker).busy_until = next.map(|next| self.now + self.takes(next));
             self.answered += 1;
-            self.tell(Event::Answered { worker, request, whole: true });
+            self.tell(Event::Answered { worker, request, payload: PayloadId(0), whole: true });
         }
     }
 
@@ -334,7 +334,7 @@ fn a_coroutine_that_begins_at_once_is_never_refused_whatever_plain_functions_wai
         site.arrive("/async");
         assert_eq!(site.refused, 0, "at {:?}", site.now);
         let (worker, request) = (site.workers[0].id, site.workers[0].held.pop_back().unwrap());
-        site.tell(Event::Answered { worker, request, whole: true });
+        site.tell(Event::Answered { worker, request, payload: PayloadId(0), whole: true });
     }
     site.arrive("/");
     assert_eq!(site.refused, 1, "for a plain one there is no chance");

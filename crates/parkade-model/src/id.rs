@@ -25,6 +25,11 @@ pub struct TableId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(pub u64);
 
+/// What came with a frame of a worker: a response, what goes on after a wait, a statement. Minted by the server for one event, never reused. The
+/// core gives it back in the effects that need it; what they do not take is dropped after the event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PayloadId(pub u64);
+
 /// A database. Minted by the server, for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DatabaseId(pub u16);

@@ -30,7 +30,9 @@ mod worker;
 pub use channel::{ChannelName, ChannelNameError, HistoryLimits};
 pub use cursor::{Cursor, CursorError};
 pub use ending::{Ending, Reason, Refusal};
-pub use id::{BadJobId, DatabaseId, JobId, LeaseId, MessageId, QueryId, QueueId, RequestId, TableId, WorkerId};
+pub use id::{
+    BadJobId, DatabaseId, JobId, LeaseId, MessageId, PayloadId, QueryId, QueueId, RequestId, TableId, WorkerId,
+};
 pub use job::{Asker, ClaimedJob, DeclaredJobs, Failure, JobPolicy, Standing, StoreFault, Verdict};
 pub use query::{Int8, Isolation, Parameter, Shape, TransactionMode};
 pub use queue::{Allowance, QueueBounds, Rate};

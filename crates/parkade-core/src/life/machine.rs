@@ -5,7 +5,7 @@ use crate::effect::Outcome;
 use crate::event::WorkerError;
 use crate::life::{Life, Refused, Turn, Unmoved};
 use crate::routes::{Destination, RouteId};
-use parkade_model::{Reason, Refusal, RequestId, TableId, Then, Wait, WorkerId};
+use parkade_model::{PayloadId, Reason, Refusal, RequestId, TableId, Then, Wait, WorkerId};
 
 /// What can happen to a request.
 #[derive(Debug)]
@@ -22,6 +22,7 @@ pub(crate) enum Happening {
     /// Its worker ended before it touched the request.
     Returned,
     Answered {
+        payload: PayloadId,
         whole: bool,
     },
     AnswerEnded,
@@ -30,6 +31,7 @@ pub(crate) enum Happening {
     Parked {
         wait: Wait,
         then: Then,
+        payload: PayloadId,
     },
     /// The first rows of its query have come.
     RowsBegan,
@@ -76,11 +78,15 @@ impl Core {
             (Life::Routed(life), H::Cancelled(reason)) => self.cancel_routed(request, life, reason),
 
             (Life::Running(life), H::Returned) => self.take_back(request, life),
-            (Life::Running(life), H::Answered { whole }) => return self.answered(request, life, whole),
+            (Life::Running(life), H::Answered { payload, whole }) => {
+                return self.answered(request, life, payload, whole);
+            }
             (Life::Running(life), H::AnswerEnded) => return self.answer_ended(request, life),
             (Life::Running(life), H::JobReturned) => self.job_returned(request, life),
             (Life::Running(life), H::Errored(error)) => self.errored(request, life, error),
-            (Life::Running(life), H::Parked { wait, then }) => self.park_running(request, life, wait, then),
+            (Life::Running(life), H::Parked { wait, then, payload }) => {
+                self.park_running(request, life, wait, then, payload)
+            }
             (Life::Running(life), H::Due) => self.ran_too_long(request, life),
             (Life::Running(life), H::Cancelled(reason)) => self.cancel_running(request, life, reason),
 

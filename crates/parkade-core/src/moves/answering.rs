@@ -8,7 +8,7 @@ use crate::life::reply::Reply;
 use crate::life::{Life, Refused, Running, Unmoved, Work};
 use crate::structures::chain::Place;
 use crate::workers::worker::{Held, Stage, Worker};
-use parkade_model::{Refusal, RequestId, Standing, WorkerId};
+use parkade_model::{PayloadId, Refusal, RequestId, Standing, WorkerId};
 
 impl Core {
     /// A frame of `worker` about `request`: it counts only if the worker holds that.
@@ -20,7 +20,13 @@ impl Core {
     }
 
     /// A `RESPONSE`, of which there is one at most.
-    pub(crate) fn answered(&mut self, request: RequestId, life: Running, whole: bool) -> Result<Life, Unmoved> {
+    pub(crate) fn answered(
+        &mut self,
+        request: RequestId,
+        life: Running,
+        payload: PayloadId,
+        whole: bool,
+    ) -> Result<Life, Unmoved> {
         let Some(reply) = life.reply.answered(whole) else {
             return Err(Unmoved { life: Life::Running(life), refused: Refused::OutOfTurn });
         };
@@ -30,12 +36,12 @@ impl Core {
         }
         match self.unkept(request) {
             unkept if whole && (unkept.is_some() || self.is_unstored(request)) => {
-                return Ok(self.hold_answer(request, life));
+                return Ok(self.hold_answer(request, life, Some(payload)));
             }
             Some(refusal) => return Ok(self.refuse_begun(request, life, refusal)),
             None => {}
         }
-        self.effects.push(Effect::Relay { request, whole });
+        self.effects.push(Effect::Relay { request, payload, whole });
         Ok(match reply {
             Reply::Awaited | Reply::Begun => Life::Running(Running { reply, ..life }),
             Reply::Ended => self.finish(request, life),
@@ -157,7 +163,7 @@ impl Core {
 fn closes(happening: &Happening) -> bool {
     matches!(
         happening,
-        Happening::Answered { whole: true }
+        Happening::Answered { whole: true, .. }
             | Happening::AnswerEnded
             | Happening::JobReturned
             | Happening::Errored(_)

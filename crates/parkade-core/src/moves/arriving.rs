@@ -93,11 +93,11 @@ impl Core {
             Destination::Fallback { table } => {
                 self.enqueue(request, life, Work::Fallback { table }, self.config.deadline)
             }
-            Destination::Wait { route: _, wait, then, deadline } => {
+            Destination::Wait { route, wait, then, deadline } => {
                 let mut journey = self.leave_unrouted(life).queued(self.now);
                 journey.set_patience(deadline.into());
                 self.silence(&mut journey);
-                self.park_route(request, journey, wait, then)
+                self.park_route(request, journey, route, wait, then)
             }
             Destination::Constant { route } => {
                 let journey = self.leave_unrouted(life).queued(self.now);

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use crate::channels::{Began, ChannelsFull};
 use crate::core::Core;
-use crate::effect::{Effect, Outcome};
+use crate::effect::{Effect, Outcome, StatementSource};
 use crate::life::journey::Journey;
 use crate::life::reply::Reply;
 use crate::life::{Bell, Life, Parked, Running, Sequel, State, Watch};
+use crate::routes::RouteId;
 use crate::structures::timers::Alarm;
-use parkade_model::{Asker, ChannelName, Cursor, Reason, Refusal, RequestId, Then, Wait, WorkerId};
+use parkade_model::{Asker, ChannelName, Cursor, PayloadId, Reason, Refusal, RequestId, Then, Wait, WorkerId};
 
 /// A request that is about to wait: its journey has no alarm, nobody watches for it yet.
 pub(crate) struct Parking {
@@ -28,7 +29,14 @@ impl Parking {
 
 impl Core {
     /// `PARK`.
-    pub(crate) fn park_running(&mut self, request: RequestId, life: Running, wait: Wait, then: Then) -> Life {
+    pub(crate) fn park_running(
+        &mut self,
+        request: RequestId,
+        life: Running,
+        wait: Wait,
+        then: Then,
+        payload: PayloadId,
+    ) -> Life {
         if let Some(refusal) = self.unparkable(request, &life, then) {
             self.break_off(request, life.reply, refusal);
             return self.finish(request, life);
@@ -39,10 +47,10 @@ impl Core {
         self.silence(&mut journey);
         self.let_go(work);
         if brings_something(&wait, then) {
-            self.effects.push(Effect::Keep { request });
+            self.effects.push(Effect::Keep { request, payload });
         }
         let sequel = self.sequel(then, worker, request);
-        self.park(Parking { request, journey, sequel }, wait)
+        self.park(Parking { request, journey, sequel }, wait, StatementSource::Payload(payload))
     }
 
     /// Behind a head it makes no sense: the client's connection is broken off. A run has no client whom a wait could answer. When a message
@@ -54,7 +62,14 @@ impl Core {
     }
 
     /// A route that is only a wait: there is no worker and no coroutine.
-    pub(crate) fn park_route(&mut self, request: RequestId, journey: Journey, wait: Wait, then: Then) -> Life {
+    pub(crate) fn park_route(
+        &mut self,
+        request: RequestId,
+        journey: Journey,
+        route: RouteId,
+        wait: Wait,
+        then: Then,
+    ) -> Life {
         let sequel = match then {
             Then::Answer => Sequel::Answer,
             Then::Call { concurrent } => Sequel::Call { concurrent },
@@ -63,10 +78,10 @@ impl Core {
                 return self.done(request, journey);
             }
         };
-        self.park(Parking { request, journey, sequel }, wait)
+        self.park(Parking { request, journey, sequel }, wait, StatementSource::Route(route))
     }
 
-    fn park(&mut self, parking: Parking, wait: Wait) -> Life {
+    fn park(&mut self, parking: Parking, wait: Wait, source: StatementSource) -> Life {
         if self.lives.count_of(State::Parked) >= self.config.parked_count_max {
             return self.wait_refused(parking, Refusal::ParkedFull);
         }
@@ -75,7 +90,7 @@ impl Core {
             Wait::Timer { after } => self.park_timer(parking, after),
             Wait::Next { channel, timeout, since } => self.park_next(parking, &channel, timeout, since),
             Wait::Stream { channel, since } => self.park_stream(parking, &channel, since),
-            Wait::Query(wait) => self.park_query(parking, &wait),
+            Wait::Query(wait) => self.park_query(parking, &wait, source),
             Wait::Stored => self.park_stored(parking),
             Wait::Job { job, timeout } => self.park_job(parking, job, Asker::Application, timeout),
             Wait::Visit { job, errand } => self.park_visit(parking, job, errand),

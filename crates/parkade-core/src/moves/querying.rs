@@ -3,7 +3,7 @@
 //! Who waits for a query that is cancelled stays parked until the database has said what became of it, so that nobody is told a guess.
 
 use crate::core::Core;
-use crate::effect::{Effect, Outcome};
+use crate::effect::{Effect, Outcome, StatementSource};
 use crate::life::journey::{Journey, Patience};
 use crate::life::machine::Happening;
 use crate::life::{Bell, Life, Parked, Refused, Sequel, Watch};
@@ -13,7 +13,7 @@ use crate::queries::{Audience, Kept, Lease, Phase, Seat};
 use parkade_model::{LeaseId, QueryId, QueryWait, QueryWork, Reason, Refusal, RequestId};
 
 impl Core {
-    pub(crate) fn park_query(&mut self, parking: Parking, wait: &QueryWait) -> Life {
+    pub(crate) fn park_query(&mut self, parking: Parking, wait: &QueryWait, source: StatementSource) -> Life {
         if let Err(refusal) = self.admissible(&parking, wait) {
             return self.wait_refused(parking, refusal);
         }
@@ -28,7 +28,7 @@ impl Core {
                 return self.sit(parking, wait, seat);
             }
         }
-        let seat = self.start_query(&parking, wait);
+        let seat = self.start_query(&parking, wait, source);
         self.sit(parking, wait, seat)
     }
 
@@ -46,7 +46,7 @@ impl Core {
         }
     }
 
-    fn start_query(&mut self, parking: &Parking, wait: &QueryWait) -> Seat {
+    fn start_query(&mut self, parking: &Parking, wait: &QueryWait, source: StatementSource) -> Seat {
         let request = parking.request;
         let (lease, database) = match (wait.work, self.queries.lease_of(request)) {
             (QueryWork::Alone, _) | (_, None) => (None, wait.database),
@@ -56,7 +56,7 @@ impl Core {
         let (query, seat) = self.queries.begin(self.now, request, wait, database, lease);
         let collect = !matches!(parking.sequel, Sequel::Answer) || wait.shared.is_some();
         self.counts.queries += 1;
-        self.effects.push(Effect::StartQuery { query, request, database, work: wait.work, lease, collect });
+        self.effects.push(Effect::StartQuery { query, request, source, database, work: wait.work, lease, collect });
         seat
     }
 

@@ -155,7 +155,7 @@ impl Core {
         let is_held = self.is_unstored(request) || self.unkept(request).is_some();
         match self.jobs.runs.get_mut(&request) {
             None => self.errored(request, life, WorkerError::BadAnswer),
-            Some(_) if is_held => self.hold_answer(request, life),
+            Some(_) if is_held => self.hold_answer(request, life, None),
             Some(run) => {
                 run.fate = Some(Fate::Returned);
                 self.finish(request, life)

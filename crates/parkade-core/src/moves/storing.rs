@@ -6,7 +6,7 @@ use crate::jobs::Fate;
 use crate::life::machine::Happening;
 use crate::life::{Life, Parked, Running, Sequel, Watch};
 use crate::moves::parking::Parking;
-use parkade_model::{Reason, Refusal, RequestId, StoreFault, WorkerId};
+use parkade_model::{PayloadId, Reason, Refusal, RequestId, StoreFault, WorkerId};
 
 impl Core {
     /// `ENQUEUE`. One by a request that has ended is stored all the same; nobody waits for it.
@@ -50,12 +50,13 @@ impl Core {
     }
 
     /// The answer is here, and what it stands for is not, or not yet. While jobs are to be stored the worker is free, and the client waits.
-    pub(crate) fn hold_answer(&mut self, request: RequestId, life: Running) -> Life {
+    /// The result of a run is no payload: the server keeps it with the run.
+    pub(crate) fn hold_answer(&mut self, request: RequestId, life: Running, payload: Option<PayloadId>) -> Life {
         self.release(life.worker, life.place);
         let (journey, work) = life.close(self.now);
         self.let_go(work);
         if self.is_unstored(request) {
-            self.effects.push(Effect::Keep { request });
+            self.effects.extend(payload.map(|payload| Effect::Keep { request, payload }));
             return Life::Parked(Parked { journey, watch: Watch::Stored, sequel: Sequel::Answer });
         }
         self.release_held(request);

@@ -23,11 +23,11 @@ impl Script {
             Effect::LookUpRoute { request, table } => format!("route:{}:{}", self.name(*request), table.0),
             Effect::Refuse { request, refusal } => format!("refuse:{}:{refusal:?}", self.name(*request)),
             Effect::Constant { request, .. } => format!("constant:{}", self.name(*request)),
-            Effect::Relay { request, whole: true } => format!("relay:{}", self.name(*request)),
-            Effect::Relay { request, whole: false } => format!("begin:{}", self.name(*request)),
+            Effect::Relay { request, whole: true, .. } => format!("relay:{}", self.name(*request)),
+            Effect::Relay { request, whole: false, .. } => format!("begin:{}", self.name(*request)),
             Effect::End { request } => format!("end:{}", self.name(*request)),
             Effect::Abort { request } => format!("abort:{}", self.name(*request)),
-            Effect::Keep { request } => format!("keep:{}", self.name(*request)),
+            Effect::Keep { request, .. } => format!("keep:{}", self.name(*request)),
             Effect::Release { request } => format!("release:{}", self.name(*request)),
             Effect::Deliver { message, gap, requests, .. } => {
                 format!("deliver:m{}:{}{}", message.0, self.all(requests), gapped(*gap))

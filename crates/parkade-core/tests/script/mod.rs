@@ -25,8 +25,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parkade_core::{
-    ChannelName, Config, Core, DeclaredJobs, Destination, Effect, Event, LeaseId, Manner, MessageId, Moment, Publisher,
-    QueryId, QueryWork, RequestId, State, TableId, Then, Verdict, Wait, WorkerError, WorkerId,
+    ChannelName, Config, Core, DeclaredJobs, Destination, Effect, Event, LeaseId, Manner, MessageId, Moment, PayloadId,
+    Publisher, QueryId, QueryWork, RequestId, State, TableId, Then, Verdict, Wait, WorkerError, WorkerId,
 };
 use tables::{Kind, Route, Tables, route};
 use waits::{sequel, wait};
@@ -190,6 +190,7 @@ impl Script {
         let request = self.request(name);
         let spoken = rest.last().and_then(|worker| worker.parse().ok()).map(|number: i64| self.id(number));
         let worker = spoken.or_else(|| self.holders.get(&request).copied()).unwrap_or_else(|| self.id(1));
+        let payload = PayloadId(0);
         match (verb, rest) {
             ("code", _) => Event::Began { worker, request },
             ("unpark", _) => Event::Unparked { worker, request },
@@ -198,15 +199,15 @@ impl Script {
             ("error", [of_a_job]) if jobs::error(of_a_job).is_some() => {
                 Event::Errored { worker, request, error: jobs::error(of_a_job).unwrap() }
             }
-            ("answer", _) => Event::Answered { worker, request, whole: true },
-            ("begin", _) => Event::Answered { worker, request, whole: false },
+            ("answer", _) => Event::Answered { worker, request, payload, whole: true },
+            ("begin", _) => Event::Answered { worker, request, payload, whole: false },
             ("end", _) => Event::AnswerEnded { worker, request },
             ("error", ["overloaded"]) => Event::Errored { worker, request, error: WorkerError::Overloaded },
             ("error", ["bad"]) => Event::Errored { worker, request, error: WorkerError::BadAnswer },
             ("error", ["cancelled"]) => Event::Errored { worker, request, error: WorkerError::Cancelled },
             ("error", _) => Event::Errored { worker, request, error: WorkerError::Application },
             ("park", [kind, of, then, ..]) => {
-                Event::Parked { worker, request, wait: wait(kind, of), then: sequel(then) }
+                Event::Parked { worker, request, wait: wait(kind, of), then: sequel(then), payload }
             }
             _ => panic!("no such frame: {verb} {rest:?}"),
         }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use parkade_core::limits::{QUERIES_END_MAX, QUERY_END_MAX};
 use parkade_core::{
-    ChannelName, Cursor, Destination, Effect, Errand, ExitReason, JobId, MessageId, Moment, Outcome, QueryId,
-    RequestId, Then, Wait, WorkerId,
+    ChannelName, Cursor, Destination, Effect, Errand, ExitReason, JobId, MessageId, Moment, Outcome, PayloadId,
+    QueryId, RequestId, Then, Wait, WorkerId,
 };
 
 use crate::jobs::{Enqueued, Jobs, Run};
@@ -44,6 +44,8 @@ pub struct Model {
     pub freed: Vec<RequestId>,
     /// Workers of the code that served before this step.
     pub serving: BTreeSet<WorkerId>,
+    /// What came with the event that is being decided.
+    pub payload: Option<PayloadId>,
     pub routes: Vec<(RequestId, parkade_core::TableId)>,
 }
 
@@ -197,7 +199,8 @@ impl Model {
             }
             Effect::Refuse { request, refusal } => self.refused(*request, *refusal),
             Effect::Constant { request, .. } => self.answer(*request, Answer::Awaited, Answer::Ended),
-            Effect::Relay { request, whole } => {
+            Effect::Relay { request, payload, whole } => {
+                self.has_come(*payload);
                 let to = if *whole { Answer::Ended } else { Answer::Begun };
                 self.answer(*request, Answer::Awaited, to);
             }
@@ -213,7 +216,8 @@ impl Model {
                 self.end_rows(*request, false);
                 self.conclude(*request, Answer::Begun, Answer::Ended);
             }
-            Effect::Keep { request } => {
+            Effect::Keep { request, payload } => {
+                self.has_come(*payload);
                 let request = self.request(*request);
                 assert!(!request.kept, "kept twice");
                 request.kept = true;
@@ -303,6 +307,11 @@ impl Model {
         assert!(self.jobs.results.is_empty(), "exit with things kept");
         let forced = self.drain_until.is_some_and(|until| until + QUERIES_END_MAX <= self.now);
         assert!(forced || self.databases.running.is_empty(), "exit with queries left");
+    }
+
+    /// An effect names the payload of its own event, and no other.
+    pub fn has_come(&self, payload: PayloadId) {
+        assert_eq!(self.payload, Some(payload), "the payload of another event");
     }
 
     pub fn request(&mut self, request: RequestId) -> &mut Request {

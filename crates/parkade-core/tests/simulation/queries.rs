@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use parkade_core::limits::{KEPT_RESULTS_BYTES_MAX, QUERY_END_MAX};
 use parkade_core::{
     DatabaseId, Effect, LeaseId, Moment, Outcome, QueryId, QueryWait, QueryWork, Reason, Refusal, RequestId, SharedKey,
-    Then, Wait,
+    StatementSource, Then, Wait,
 };
 
 use crate::model::{Answer, Model, Place, Waiting};
@@ -130,7 +130,10 @@ impl Query {
 impl Model {
     pub(crate) fn apply_of_databases(&mut self, effect: &Effect) {
         match effect {
-            Effect::StartQuery { query, request, database, work, lease, collect } => {
+            Effect::StartQuery { query, request, source, database, work, lease, collect } => {
+                if let StatementSource::Payload(payload) = source {
+                    self.has_come(*payload);
+                }
                 self.start_query(*request, *query, *database, *lease, *collect);
                 assert_eq!(self.databases.running[query].wait.work, *work);
             }

@@ -46,7 +46,7 @@ impl World {
             (false, 13) => self.publish(Some(Publisher { worker, request })),
             (false, 14) if !is_held_back => {
                 self.model.process(worker).stream(request).unwrap().begun = true;
-                self.tell(Event::Answered { worker, request, whole: false });
+                self.tell(Event::Answered { worker, request, payload: self.payload(), whole: false });
             }
             (false, _) if is_held_back => self.awaits_the_store(process, stream),
             (false, _) => self.parks(process, stream),
@@ -80,7 +80,7 @@ impl World {
         (parked.place, parked.kept) = (Place::Waiting(waiting), false);
         (parked.holds, parked.holds_job) = (None, None);
         self.model.process(worker).awaiting.push(request);
-        self.tell(Event::Parked { worker, request, wait: Wait::Stored, then: Then::Await });
+        self.tell(Event::Parked { worker, request, wait: Wait::Stored, then: Then::Await, payload: self.payload() });
     }
 
     pub(crate) fn the_store_acts(&mut self) {

@@ -116,7 +116,13 @@ impl World {
             let seen = if is_asked { "told who may" } else { "may without being asked about" };
             self.model.seen.insert(seen);
         }
-        self.tell(Event::Parked { worker, request, wait: Wait::Access { granted }, then: Then::Answer });
+        self.tell(Event::Parked {
+            worker,
+            request,
+            wait: Wait::Access { granted },
+            then: Then::Answer,
+            payload: self.payload(),
+        });
         if !is_asked && !stream.ghost {
             assert!(!self.model.requests.contains_key(&request), "let in by a worker that nobody has asked");
         }

@@ -137,11 +137,11 @@ impl World {
         let awaits = process.awaiting.contains(&request);
         let event = match self.random.below(6) {
             5 => Event::JobReturned { worker, request },
-            0 => Event::Answered { worker, request, whole: true },
+            0 => Event::Answered { worker, request, payload: self.payload(), whole: true },
             1 => Event::AnswerEnded { worker, request },
             2 => Event::Errored { worker, request, error: WorkerError::Application },
             3 if !awaits => Event::Unparked { worker, request },
-            _ => Event::Parked { worker, request, wait: self.wait(), then: Then::Answer },
+            _ => Event::Parked { worker, request, wait: self.wait(), then: Then::Answer, payload: self.payload() },
         };
         let mut effects = Vec::new();
         self.note(|| format!("rogue {event:?}"));
@@ -198,10 +198,12 @@ impl World {
             (false, 9..11 | 13..19) if is_held_back => {}
             (false, 0..15) if open && is_held_back => {}
             (false, 0..15) if open && process.concurrent => self.parks(process, stream),
-            (false, 0..9) => self.closes(process, Event::Answered { worker, request, whole: true }),
+            (false, 0..9) => {
+                self.closes(process, Event::Answered { worker, request, payload: self.payload(), whole: true })
+            }
             (false, 9..11) => {
                 self.model.process(worker).stream(request).unwrap().begun = true;
-                self.tell(Event::Answered { worker, request, whole: false });
+                self.tell(Event::Answered { worker, request, payload: self.payload(), whole: false });
             }
             (false, 11..13) => {
                 let error = *self.one_of(&[WorkerError::Application, WorkerError::Overloaded, WorkerError::BadAnswer]);
@@ -244,7 +246,7 @@ impl World {
 
     /// A second `RESPONSE`.
     fn answers_twice(&mut self, worker: WorkerId, request: RequestId) {
-        let event = Event::Answered { worker, request, whole: self.random.below(2) == 0 };
+        let event = Event::Answered { worker, request, payload: self.payload(), whole: self.random.below(2) == 0 };
         let mut effects = Vec::new();
         self.note(|| format!("rogue {event:?}"));
         self.core.handle(self.now, event, &mut effects);
@@ -293,7 +295,7 @@ impl World {
                 self.model.process(process.id).awaiting.push(request);
             }
         }
-        self.tell(Event::Parked { worker, request, wait, then });
+        self.tell(Event::Parked { worker, request, wait, then, payload: self.payload() });
     }
 
     pub(crate) fn wait(&mut self) -> Wait {

@@ -1,9 +1,10 @@
 //! The shell: it tells the core what the actors do, and follows the effects.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use parkade_core::{Core, DeclaredJobs, Effect, Event, Moment, Random, RequestId, State, TableId, Then};
+use parkade_core::{Core, DeclaredJobs, Effect, Event, Moment, PayloadId, Random, RequestId, State, TableId, Then};
 
 use crate::model::{Model, Request};
 use crate::promises;
@@ -31,6 +32,7 @@ pub struct World {
     pub(crate) slots: Vec<u32>,
     pub(crate) vacant: Vec<u32>,
     pub(crate) messages: u64,
+    payloads: Cell<u64>,
 }
 
 impl World {
@@ -56,6 +58,7 @@ impl World {
             slots: Vec::new(),
             vacant: Vec::new(),
             messages: 0,
+            payloads: Cell::new(0),
         };
         world.boots();
         world
@@ -154,6 +157,10 @@ impl World {
                 let default = self.core.config().deadline;
                 self.model.routed(*request, destination, default);
             }
+            self.model.payload = match event {
+                Event::Answered { payload, .. } | Event::Parked { payload, .. } => Some(payload),
+                _ => None,
+            };
             let mut effects = Vec::new();
             self.core.handle(self.now, event, &mut effects);
             self.follow(&effects);
@@ -181,6 +188,12 @@ impl World {
                 process.role = Some(worker.role);
             }
         }
+    }
+
+    /// That of a new frame.
+    pub(crate) fn payload(&self) -> PayloadId {
+        self.payloads.set(self.payloads.get() + 1);
+        PayloadId(self.payloads.get())
     }
 
     pub(crate) fn note(&mut self, line: impl FnOnce() -> String) {

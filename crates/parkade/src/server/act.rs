@@ -19,7 +19,7 @@ impl Server {
             Effect::LookUpRoute { request, table } => self.look_up_route(request, table),
             Effect::Refuse { request, refusal } => self.refuse(request, refusal),
             Effect::Constant { request, route } => self.answer_standing(request, route),
-            Effect::Relay { request, whole } => self.relay(request, whole),
+            Effect::Relay { request, payload, whole } => self.relay(request, payload, whole),
             Effect::End { request } => {
                 if !self.http.finish(request) {
                     tracing::error!(
@@ -28,7 +28,7 @@ impl Server {
                 }
             }
             Effect::Abort { request } => self.http.abort(request),
-            Effect::Keep { request } => self.keep(request),
+            Effect::Keep { request, payload } => self.keep(request, payload),
             Effect::Release { request } => self.release(request),
             Effect::Deliver { message, cursor, gap, requests } => self.deliver(message, cursor, gap, &requests),
             Effect::Empty { request, cursor } => self.empty(request, cursor),
@@ -74,8 +74,8 @@ impl Server {
             Effect::Ping { worker, token } => self.workers.ping(worker, token),
             Effect::DropMessage { message } => self.messages.drop(message),
             Effect::FeedGap { cursor, requests } => self.feed_to(&StreamEvent::gap(cursor), &requests),
-            Effect::StartQuery { query, request, database, work, lease, collect } => {
-                self.start_query(query, request, (database, work, lease), collect);
+            Effect::StartQuery { query, request, source, database, work, lease, collect } => {
+                self.start_query(query, request, source, (database, work, lease), collect);
             }
             Effect::CancelQuery { query, database } => self.cancel_query(query, database),
             Effect::EndLease { lease, database } => self.end_lease(lease, database),

@@ -6,8 +6,9 @@ use parkade_core::{Cursor, Destination, Event, Manner, Refusal, RequestId, Role,
 use parkade_wire::{Application, ErrorReason, Response, Then as WireThen, Wait as WireWait};
 
 use super::exchange::{Arrival, Exchange, JobAsked};
+use super::payloads::Payload;
 use super::seconds::duration;
-use super::{Hand, HttpEvent, Input, Server, WorkerEvent, tables};
+use super::{HttpEvent, Input, Server, WorkerEvent, tables};
 use crate::http::answer;
 use crate::routing::Found;
 
@@ -207,9 +208,12 @@ impl Server {
             self.bad_answer(worker, request, fault, more);
             return;
         }
-        self.hand = Hand::Response(response);
-        self.tell(Event::Answered { worker, request, whole: !more });
-        self.hand = Hand::Empty;
+        self.tell_with(Payload::Response(response), |payload| Event::Answered {
+            worker,
+            request,
+            payload,
+            whole: !more,
+        });
     }
 
     fn worker_went_on(&mut self, worker: WorkerId, request: RequestId, bytes: &bytes::Bytes, more: bool) {
@@ -301,16 +305,13 @@ impl Server {
             (Then::Answer, Some(exchange)) => exchange.cursor(),
             _ => None,
         };
-        self.hand = Hand::Kept(kept);
-        self.asked = asked;
-        self.tell(Event::Parked { worker, request, wait: with_cursor(wait, cursor), then });
-        self.hand = Hand::Empty;
+        let wait = with_cursor(wait, cursor);
+        // One that shares the query of another has no use for its own.
+        self.tell_with(Payload::Park { kept, asked }, |payload| Event::Parked { worker, request, wait, then, payload });
         if let Some(exchange) = self.exchanges.of(request) {
             // However long it waits, it must not hold its head and body for that.
             exchange.forget_arrival(then == Then::Await);
         }
-        // One that shares the query of another has no use for its own.
-        self.asked = None;
     }
 }
 

@@ -8,6 +8,7 @@ mod hear;
 pub mod jobs;
 mod limits;
 mod messages;
+mod payloads;
 mod publishing;
 mod put_off;
 mod queries;
@@ -21,7 +22,7 @@ mod turns;
 use std::io;
 use std::time::Duration;
 
-use parkade_core::{ChannelName, Core, Effect, Event, ExitReason, Moment, Refusal, WorkerId};
+use parkade_core::{ChannelName, Core, Effect, Event, ExitReason, Moment, PayloadId, Refusal, WorkerId};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -33,14 +34,14 @@ use crate::log::AccessLog;
 use crate::share::Share;
 use crate::workers::{WorkerEvent, Workers};
 use client_text::ClientText;
-use exchange::{Exchanges, Kept};
+use exchange::Exchanges;
 pub use jobs::Jobs;
 use limits::{ANSWERS_SHARE, SHARE};
 use messages::Messages;
-use parkade_wire::Response;
+use payloads::{Payload, Payloads};
 use publishing::HeldBack;
 use put_off::PutOff;
-use queries::{Asked, Queries};
+use queries::Queries;
 use tables::Tables;
 use turns::{Part, Turns};
 
@@ -78,14 +79,6 @@ enum Woken {
     Measure,
 }
 
-/// What a worker said that the core is deciding about: whoever carries out the decision finds it here.
-#[derive(Debug)]
-enum Hand {
-    Empty,
-    Response(Response),
-    Kept(Option<Kept>),
-}
-
 pub struct Server {
     core: Core,
     http: Http,
@@ -93,8 +86,6 @@ pub struct Server {
     databases: Databases,
     jobs: Jobs,
     queries: Queries,
-    /// The query that came with the `PARK` in hand.
-    asked: Option<Asked>,
     result_bytes_max: usize,
     /// Channels that PostgreSQL's notifications go to.
     listened: Vec<ChannelName>,
@@ -102,7 +93,7 @@ pub struct Server {
     messages: Messages,
     unpublished: publishing::Unpublished,
     tables: Tables,
-    hand: Hand,
+    payloads: Payloads,
     effects: Vec<Effect>,
     put_off: PutOff,
     held_back: HeldBack,
@@ -176,14 +167,13 @@ impl Server {
             databases: parts.databases,
             jobs: parts.jobs,
             queries: Queries::default(),
-            asked: None,
             result_bytes_max: parts.result_bytes_max,
             listened: parts.listened,
             exchanges: Exchanges::default(),
             messages: Messages::default(),
             unpublished: publishing::Unpublished::default(),
             tables: Tables::default(),
-            hand: Hand::Empty,
+            payloads: Payloads::default(),
             effects: Vec::new(),
             put_off: PutOff::default(),
             held_back: HeldBack::default(),
@@ -408,6 +398,13 @@ impl Server {
         let mut effects = std::mem::take(&mut self.effects);
         self.core.handle(self.now, event, &mut effects);
         self.carry_out(effects);
+    }
+
+    /// Tells the core what brings a payload. What the effects do not take of it is dropped.
+    fn tell_with(&mut self, payload: Payload, event: impl FnOnce(PayloadId) -> Event) {
+        let id = self.payloads.hold(payload);
+        self.tell(event(id));
+        self.payloads.drop(id);
     }
 
     fn carry_out(&mut self, mut effects: Vec<Effect>) {

@@ -4,13 +4,13 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use parkade_core::limits::RETRY_AFTER_MAX;
-use parkade_core::{Cursor, Event, MessageId, Refusal, RequestId, RouteId};
+use parkade_core::{Cursor, Event, MessageId, PayloadId, Refusal, RequestId, RouteId};
 
 use super::exchange::Kept;
 use super::messages::Event as StreamEvent;
 use super::put_off::What;
 use super::tables::Standing;
-use super::{Hand, Server, refusal};
+use super::{Server, refusal};
 use crate::http::Purpose;
 use crate::http::answer::{BadAnswer, Field, Prepared};
 use crate::routing::HeldRoute;
@@ -54,8 +54,8 @@ impl Server {
         self.http.answer(request, status, fields.iter().copied(), body)
     }
 
-    pub(super) fn relay(&mut self, request: RequestId, whole: bool) {
-        let Hand::Response(response) = std::mem::replace(&mut self.hand, Hand::Empty) else { return };
+    pub(super) fn relay(&mut self, request: RequestId, payload: PayloadId, whole: bool) {
+        let Some(response) = self.payloads.take_response(payload) else { return };
         self.exchanges.note_answer(request, Some(response.status), response.body.len());
         if whole {
             let outcome = self.http.answer(request, response.status, response.headers.iter(), &response.body);
@@ -73,13 +73,8 @@ impl Server {
         }
     }
 
-    pub(super) fn keep(&mut self, request: RequestId) {
-        let kept = match std::mem::replace(&mut self.hand, Hand::Empty) {
-            Hand::Kept(kept) => kept,
-            // An answer that waits for the store.
-            Hand::Response(response) => Some(Kept::Response(response.detached())),
-            Hand::Empty => return,
-        };
+    pub(super) fn keep(&mut self, request: RequestId, payload: PayloadId) {
+        let kept = self.payloads.take_kept(payload);
         if let Some(exchange) = self.exchanges.of(request) {
             // Nobody will run the request itself again: only what was kept goes on.
             exchange.arrival = None;

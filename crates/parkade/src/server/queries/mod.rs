@@ -6,7 +6,7 @@ mod running;
 mod shared_key;
 mod told;
 
-use parkade_core::{DatabaseId, Event, LeaseId, QueryId, QueryWork, RequestId};
+use parkade_core::{DatabaseId, Event, LeaseId, QueryId, QueryWork, RequestId, StatementSource};
 use parkade_sql::{End, FailureKind};
 
 pub use answering::{failure, never_told, no_transaction, wire_outcome};
@@ -29,13 +29,14 @@ impl Server {
         &mut self,
         query: QueryId,
         request: RequestId,
+        source: StatementSource,
         (database, work, lease): (DatabaseId, QueryWork, Option<LeaseId>),
         collect: bool,
     ) {
-        let asked = self.asked.take().or_else(|| {
-            let route = self.exchanges.peek(request)?.route.as_ref()?.id();
-            self.tables.asked(route).cloned()
-        });
+        let asked = match source {
+            StatementSource::Payload(payload) => self.payloads.take_asked(payload),
+            StatementSource::Route(route) => self.tables.asked(route).cloned(),
+        };
         let bytes_max = collect.then_some(self.result_bytes_max);
         if let Some(Asked::Nowhere(why)) = asked {
             return self.fail_at_once(query, database, why);
