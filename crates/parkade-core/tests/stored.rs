@@ -205,7 +205,7 @@ fn only_a_coroutine_may_wait_for_the_store() {
 fn what_a_job_enqueues_is_stored_before_it_has_ended() {
     let check = |events: &str, effects: &str| check_with(of_jobs(1), events, effects);
     let run = "ready:1:sync:1 jobs claimed:r enqueue:r return:r";
-    check(run, "keep:r");
+    check(run, "");
     check(&format!("{run} jobs"), "claim:1");
     check(&format!("{run} stored:r"), "verdict:r:completed done:r");
     check(&format!("{run} full:r"), "verdict:r:retry:Refused(StoreFull) done:r");
