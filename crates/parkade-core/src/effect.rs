@@ -222,6 +222,10 @@ pub enum Effect {
     },
 
     // For the server.
+    /// The message is refused: all channels that there may be are in use. [`Effect::DropMessage`] follows.
+    NotPublished {
+        message: MessageId,
+    },
     /// The message is in no history and on no way to anybody any more.
     DropMessage {
         message: MessageId,

@@ -54,7 +54,7 @@ fn no_more_channels_than_may_be() {
     check_with(config(), &format!("{both} park:c:next:three:answer"), "refuse:c:ChannelsFull done:c");
     check_with(config(), &format!("{both} park:c:next:three:await"), "resume:1:ChannelsFull:c");
     check_with(config(), &format!("{both} park:c:stream:three:answer"), "refuse:c:ChannelsFull done:c");
-    check_with(config(), &format!("{both} publish:three"), "drop:m1");
+    check_with(config(), &format!("{both} publish:three"), "unpublished:m1 drop:m1");
     check_with(config(), &format!("{both} left:a park:c:stream:three:answer"), "open:c:3.0");
 }
 

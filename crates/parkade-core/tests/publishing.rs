@@ -20,7 +20,7 @@ fn check(events: &str, effects: &str) {
 #[test]
 fn an_answer_does_not_say_that_a_message_was_published_that_was_not() {
     let refused = format!("{FULL} publish:three:a");
-    check(&refused, "drop:m1");
+    check(&refused, "unpublished:m1 drop:m1");
     check(&format!("{refused} answer:a"), "refuse:a:NotPublished done:a");
     check(&format!("{refused} begin:a"), "refuse:a:NotPublished recall:a:1:ClientLeft done:a");
     check(&format!("{refused} error:a"), "refuse:a:ApplicationFailed done:a");

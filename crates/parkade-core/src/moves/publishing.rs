@@ -15,6 +15,7 @@ impl Core {
         self.messages.hold(message);
         let Ok(publication) = self.channels.publish(self.now, channel, message, bytes, &mut self.dropped) else {
             self.counts.unpublished += 1;
+            self.effects.push(Effect::NotPublished { message });
             self.dropped.push(message);
             if let Some(by) = by {
                 self.hold_against(by, Refusal::NotPublished);

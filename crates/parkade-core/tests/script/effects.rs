@@ -80,6 +80,7 @@ impl Script {
             | Effect::AnswerJob { .. }
             | Effect::DropJobResult { .. } => self.written_of_jobs(effect),
             Effect::Recurring(effect) => format!("{effect:?}"),
+            Effect::NotPublished { message } => format!("unpublished:m{}", message.0),
             Effect::DropMessage { message } => format!("drop:m{}", message.0),
             Effect::Reloaded { outcome } => format!("reloaded:{outcome:?}"),
             Effect::StopAccepting => "stop_accepting".into(),

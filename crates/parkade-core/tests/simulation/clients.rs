@@ -83,9 +83,8 @@ impl World {
         self.model.messages.insert(message);
         self.model.publishing = Some((channel.clone(), message));
         let bytes = usize::try_from(self.random.below(300)).unwrap();
-        let refused = self.core.counts().unpublished;
         self.tell(Event::Published { channel, message, bytes, by });
-        let is_refused = self.core.counts().unpublished > refused;
+        let is_refused = self.model.not_published == Some(message);
         if let Some(request) = by.filter(|_| is_refused).and_then(|by| self.model.requests.get_mut(&by.request)) {
             request.unpublished = true;
         }

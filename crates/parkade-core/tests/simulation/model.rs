@@ -46,6 +46,8 @@ pub struct Model {
     pub serving: BTreeSet<WorkerId>,
     /// What came with the event that is being decided.
     pub payload: Option<PayloadId>,
+    /// The message that was refused last.
+    pub not_published: Option<MessageId>,
     pub routes: Vec<(RequestId, parkade_core::TableId)>,
 }
 
@@ -281,6 +283,10 @@ impl Model {
                 let process = self.process(*worker);
                 assert!(process.concurrent && process.ping.is_none(), "pinged in vain");
                 process.ping = Some((*token, now));
+            }
+            Effect::NotPublished { message } => {
+                assert!(self.messages.contains(message), "refused after it was dropped");
+                self.not_published = Some(*message);
             }
             Effect::DropMessage { message } => assert!(self.messages.remove(message), "dropped twice"),
             Effect::Reloaded { .. } => self.jobs.put_off = None,

@@ -72,6 +72,7 @@ impl Server {
                 self.workers.dump_stack(worker);
             }
             Effect::Ping { worker, token } => self.workers.ping(worker, token),
+            Effect::NotPublished { .. } => self.not_published(),
             Effect::DropMessage { message } => self.messages.drop(message),
             Effect::FeedGap { cursor, requests } => self.feed_to(&StreamEvent::gap(cursor), &requests),
             Effect::StartQuery { query, request, source, database, work, lease, collect } => {

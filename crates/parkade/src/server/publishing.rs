@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use parkade_core::{ChannelName, Cursor, Event, Moment, Publisher, RequestId, WorkerId};
+use parkade_core::{ChannelName, Cursor, Effect, Event, Moment, Publisher, RequestId, WorkerId};
 
 use super::Server;
 use crate::admin::PublishRefused;
@@ -114,15 +114,22 @@ impl Server {
     ) -> Result<Cursor, PublishRefused> {
         let bytes = body.len() + content_type.len() + channel.as_str().len() + MESSAGE_OVERHEAD_BYTES;
         let message = self.messages.keep(content_type, body);
-        let refused = self.core.counts().unpublished;
-        self.tell(Event::Published { channel: channel.clone(), message, bytes, by });
-        if self.core.counts().unpublished > refused {
-            self.unpublished.count += 1;
-            self.tell_unpublished();
+        let mut effects = std::mem::take(&mut self.effects);
+        let event = Event::Published { channel: channel.clone(), message, bytes, by };
+        self.core.handle(self.now, event, &mut effects);
+        let is_refused = effects.contains(&Effect::NotPublished { message });
+        self.carry_out(effects);
+        if is_refused {
             return Err(PublishRefused::ChannelsFull);
         }
         // A channel that keeps nothing, and on which nobody waits, is forgotten at once: no cursor finds anything in it.
         Ok(self.core.cursor(channel).unwrap_or(Cursor::NOWHERE))
+    }
+
+    /// The core has refused a message.
+    pub(super) fn not_published(&mut self) {
+        self.unpublished.count += 1;
+        self.tell_unpublished();
     }
 
     /// A line for all of the last second.

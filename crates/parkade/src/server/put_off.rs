@@ -210,6 +210,7 @@ fn audience(effect: &Effect) -> Audience<'_> {
         | Effect::EndRun { .. }
         | Effect::Stored { .. }
         | Effect::LookUpJob { .. }
+        | Effect::NotPublished { .. }
         | Effect::DropMessage { .. }
         | Effect::Reloaded { .. }
         | Effect::StopAccepting
