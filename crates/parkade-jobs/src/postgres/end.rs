@@ -1,16 +1,16 @@
 //! Attempts end: all that wait in one statement. Only the present attempt of a job does, and only in the server that claimed it.
 
 use std::collections::HashSet;
-use std::time::Instant;
 
 use parkade_sql::Parameter;
 use serde::Deserialize;
 
-use super::flight::Carried;
-use super::lanes::Waiting;
+use super::clocks::Clocks;
+use super::command_queue::Waiting;
 use super::rows::{self, array, blob, instance, number, text, uuid};
-use super::store::PostgresStore;
+use super::statement::Statement;
 use super::texts;
+use crate::cluster::Member;
 use crate::{Command, Ended, Ending, JobId, Reply, State, Verdict, Wall};
 
 #[derive(Deserialize)]
@@ -20,49 +20,49 @@ struct Row {
     is_counted: bool,
 }
 
-impl PostgresStore {
-    pub(super) fn end_attempts(&mut self, now: Instant, batch: Vec<Waiting>) {
-        let ends: Vec<_> = batch.iter().filter_map(end).collect();
-        let is_again = batch.iter().any(|waiting| waiting.tries > 0);
-        let column = |of: &dyn Fn(&End<'_>) -> Parameter| array(ends.iter().map(of));
-        let parameters = vec![
-            self.clock(),
-            column(&|end| uuid(end.job)),
-            column(&|end| Parameter::Int(end.attempt.into())),
-            column(&|end| Parameter::Int(code(end.verdict))),
-            column(&wait),
-            column(&result),
-            column(&error),
-            array(self.member.instances().map(instance)),
-            instance(self.member.instance()),
-            Parameter::Bool(is_again),
-        ];
-        self.launch(now, Carried::End(batch), &texts::END, parameters);
-    }
+pub struct Ends {
+    /// One for each of the batch.
+    pub replies: Vec<Reply>,
+    /// Some held a place of a queue that bounds how many of its jobs run at a time.
+    pub is_vacated: bool,
+}
 
-    pub(super) fn attempts_ended(&mut self, batch: &[Waiting], rows: &[u8]) {
-        let rows = match rows::read::<Row>(rows) {
-            Ok(rows) => rows,
-            Err(why) => return self.garbled(batch, &why),
-        };
-        if rows.iter().any(|row| row.is_counted) {
-            self.has_hint |= self.limits.vacated();
+pub fn prepare(clocks: &Clocks, member: &Member, batch: &[Waiting]) -> Statement {
+    let ends: Vec<_> = batch.iter().filter_map(end).collect();
+    let is_again = batch.iter().any(|waiting| waiting.tries > 0);
+    let column = |of: &dyn Fn(&End<'_>) -> Parameter| array(ends.iter().map(of));
+    let parameters = vec![
+        clocks.parameter(),
+        column(&|end| uuid(end.job)),
+        column(&|end| Parameter::Int(end.attempt.into())),
+        column(&|end| Parameter::Int(code(end.verdict))),
+        column(&wait),
+        column(&result),
+        column(&error),
+        array(member.instances().map(instance)),
+        instance(member.instance()),
+        Parameter::Bool(is_again),
+    ];
+    Statement::new(&texts::END, parameters)
+}
+
+pub fn read(rows: &[u8], batch: &[Waiting]) -> Result<Ends, serde_json::Error> {
+    let rows = rows::read::<Row>(rows)?;
+    let is_vacated = rows.iter().any(|row| row.is_counted);
+    let ended: HashSet<usize> = rows.into_iter().map(|row| rows::place(row.place)).collect();
+    let reply = |(place, waiting): (usize, &Waiting)| {
+        let tag = waiting.command.tag();
+        match end(waiting) {
+            Some(end) if ended.contains(&place) => Reply::AttemptEnded {
+                tag,
+                ended: ending(end.verdict).map(|ending| Ended { id: end.job, ending }),
+                is_stale: false,
+                due: if let Verdict::Retry { due, .. } = end.verdict { Some(*due) } else { None },
+            },
+            _ => Reply::AttemptEnded { tag, ended: None, is_stale: true, due: None },
         }
-        let ended: HashSet<usize> = rows.into_iter().map(|row| rows::place(row.place)).collect();
-        for (place, waiting) in batch.iter().enumerate() {
-            let tag = waiting.command.tag();
-            let reply = match end(waiting) {
-                Some(end) if ended.contains(&place) => Reply::AttemptEnded {
-                    tag,
-                    ended: ending(end.verdict).map(|ending| Ended { id: end.job, ending }),
-                    is_stale: false,
-                    due: if let Verdict::Retry { due, .. } = end.verdict { Some(*due) } else { None },
-                },
-                _ => Reply::AttemptEnded { tag, ended: None, is_stale: true, due: None },
-            };
-            self.answer(waiting, reply);
-        }
-    }
+    };
+    Ok(Ends { replies: batch.iter().enumerate().map(reply).collect(), is_vacated })
 }
 
 struct End<'a> {

@@ -1,17 +1,16 @@
 //! Jobs come in: all that wait in one statement.
 
 use std::collections::HashMap;
-use std::time::Instant;
 
 use parkade_sql::Parameter;
 use serde::Deserialize;
 
-use super::flight::Carried;
-use super::lanes::Waiting;
+use super::clocks::Clocks;
+use super::command_queue::Waiting;
 use super::rows::{self, array, blob, instance, text, text_or_null, uuid};
-use super::store::PostgresStore;
+use super::statement::Statement;
 use super::texts;
-use crate::cluster::InstanceId;
+use crate::cluster::{InstanceId, Member};
 use crate::{Command, JobId, NewJob, Reply, Wall};
 
 #[derive(Deserialize)]
@@ -31,63 +30,50 @@ pub struct Known {
     pub wait: Option<i64>,
 }
 
-impl PostgresStore {
-    pub(super) fn enqueue(&mut self, now: Instant, batch: Vec<Waiting>) {
-        let parameters = self.of_jobs(&batch.iter().filter_map(new).collect::<Vec<_>>());
-        self.launch(now, Carried::Enqueue(batch), &texts::ENQUEUE, parameters);
-    }
+pub fn prepare(clocks: &Clocks, member: &Member, batch: &[Waiting]) -> Statement {
+    let jobs: Vec<_> = batch.iter().filter_map(new).collect();
+    Statement::new(&texts::ENQUEUE, columns(clocks.parameter(), Some(member.instance()), &jobs))
+}
 
-    pub(super) fn of_jobs(&self, jobs: &[(Wall, &NewJob)]) -> Vec<Parameter> {
-        columns(self.clock(), Some(self.member.instance()), jobs)
-    }
+/// A reply for each of the batch. `None`: it was there already, as itself or as the one with its key, and is to be looked up.
+pub fn read(rows: &[u8], clocks: &Clocks, batch: &[Waiting]) -> Result<Vec<Option<Reply>>, serde_json::Error> {
+    let fresh: HashMap<_, _> = rows::read::<Fresh>(rows)?.into_iter().map(|row| (row.id, row.wait)).collect();
+    let reply = |waiting: &Waiting| {
+        let (_, job) = new(waiting)?;
+        Some(enqueued(waiting, clocks, job.id, *fresh.get(&job.id)?))
+    };
+    Ok(batch.iter().map(reply).collect())
+}
 
-    pub(super) fn enqueued(&mut self, batch: Vec<Waiting>, rows: &[u8]) {
-        let fresh = match rows::read::<Fresh>(rows) {
-            Ok(fresh) => fresh.into_iter().map(|row| (row.id, row.wait)).collect::<HashMap<_, _>>(),
-            Err(why) => return self.garbled(&batch, &why),
-        };
-        for waiting in batch {
-            match new(&waiting).and_then(|(_, job)| Some((job.id, fresh.get(&job.id)?))) {
-                Some((job, wait)) => self.is_enqueued(&waiting, job, *wait),
-                None => self.known.push(waiting),
-            }
-        }
-    }
+/// A statement of its own: the first one does not see what another server stored a moment ago.
+pub fn prepare_look_up(clock: Parameter, jobs: &[&NewJob]) -> Statement {
+    let parameters = vec![
+        clock,
+        array(jobs.iter().map(|job| uuid(job.id))),
+        array(jobs.iter().map(|job| text(&job.name))),
+        array(jobs.iter().map(|job| text_or_null(job.key.as_deref()))),
+    ];
+    Statement::new(&texts::THERE, parameters)
+}
 
-    /// In a statement of its own: what another server stored a moment ago the first one does not see.
-    pub(super) fn look_up_known(&mut self, now: Instant) {
-        let batch = std::mem::take(&mut self.known);
-        let jobs: Vec<_> = batch.iter().filter_map(new).map(|(_, job)| job).collect();
-        let parameters = vec![
-            self.clock(),
-            array(jobs.iter().map(|job| uuid(job.id))),
-            array(jobs.iter().map(|job| text(&job.name))),
-            array(jobs.iter().map(|job| text_or_null(job.key.as_deref()))),
-        ];
-        self.launch(now, Carried::Known(batch), &texts::THERE, parameters);
-    }
+/// The jobs of a batch, as they are looked up.
+pub fn jobs(batch: &[Waiting]) -> Vec<&NewJob> {
+    batch.iter().filter_map(new).map(|(_, job)| job).collect()
+}
 
-    pub(super) fn known_are(&mut self, batch: Vec<Waiting>, rows: &[u8]) {
-        let known = match rows::read::<Known>(rows) {
-            Ok(known) => known,
-            Err(why) => return self.garbled(&batch, &why),
-        };
-        let mut found: HashMap<usize, Known> = known.into_iter().map(|row| (rows::place(row.place), row)).collect();
-        let mut again = Vec::new();
-        for (place, waiting) in batch.into_iter().enumerate() {
-            match found.remove(&place).and_then(|row| Some((row.id?, row.wait))) {
-                Some((job, wait)) => self.is_enqueued(&waiting, job, wait),
-                // The one with its key has ended meanwhile.
-                None => again.push(waiting),
-            }
-        }
-        self.lanes.back(again.into_iter());
-    }
+/// A reply for each of the batch. `None`: the one with its key has ended in the meantime, and it is enqueued again.
+pub fn read_look_up(rows: &[u8], clocks: &Clocks, batch: &[Waiting]) -> Result<Vec<Option<Reply>>, serde_json::Error> {
+    let mut found: HashMap<usize, Known> =
+        rows::read::<Known>(rows)?.into_iter().map(|row| (rows::place(row.place), row)).collect();
+    let reply = |(place, waiting)| {
+        let row = found.remove(&place)?;
+        Some(enqueued(waiting, clocks, row.id?, row.wait))
+    };
+    Ok(batch.iter().enumerate().map(reply).collect())
+}
 
-    fn is_enqueued(&mut self, waiting: &Waiting, job: JobId, wait: Option<i64>) {
-        let due = wait.map(|wait| Wall(self.wall.0.saturating_add(wait)));
-        self.answer(waiting, Reply::Enqueued { tag: waiting.command.tag(), job, due });
-    }
+fn enqueued(waiting: &Waiting, clocks: &Clocks, job: JobId, wait: Option<i64>) -> Reply {
+    Reply::Enqueued { tag: waiting.command.tag(), job, due: wait.map(|wait| clocks.after(wait)) }
 }
 
 /// `$1` to `$9`. `from`: the server that need not be notified that they have come.

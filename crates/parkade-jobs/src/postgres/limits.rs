@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Connections: one for each lane, so that none waits for another. They are opened as they are needed.
+/// Connections: one for each kind of statement, so that none waits for another. They are opened as they are needed.
 pub const SLOTS: usize = 7;
 
 /// Commands in one statement: enough that its commit does not count. Then: the next statement.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::limits::{NOTIFICATIONS_LOST_MS_MAX, RETRY_PAUSE};
+use super::limits::RETRY_PAUSE;
 use super::options::Pace;
 use crate::Fault;
 
@@ -179,9 +179,4 @@ impl Maintenance {
             self.wants(Task::Tidy);
         }
     }
-}
-
-/// Jobs that ended since then may not have been notified. `heard_ms`: the database's clock at the last heartbeat.
-pub const fn unheard_since(heard_ms: i64) -> i64 {
-    heard_ms - NOTIFICATIONS_LOST_MS_MAX
 }

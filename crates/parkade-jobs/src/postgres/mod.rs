@@ -2,30 +2,43 @@
 //!
 //! | question | where |
 //! |---|---|
-//! | what the owner can ask, and how a store is set up | `store`, `options` |
-//! | what waits for a statement, in which order | `lanes` |
-//! | what a statement in flight stands for, and what its end means | `flight`, `faults` |
-//! | the statements | `sql/`, `texts` |
-//! | what each command is given and what it is answered | `enqueue`, `claim`, `end`, `changes`, `reading` |
+//! | what the owner can ask; the one thing that drives the database | `store`, `options` |
+//! | how its connections are set up | `connection` |
+//! | commands from their submission to their answer | `commands` |
+//! | which of them wait for a statement, in which order | `command_queue` |
+//! | which statements are under way, and for what | `in_flight` |
+//! | what each command is given and what its rows mean: `prepare` and `read` | `enqueue`, `claim`, `end`, `changes`, `reading` |
+//! | the same for steps of the membership (`crate::cluster`) and for maintenance | `steps`, `tasks` |
+//! | the statements themselves | `sql/`, `texts`, `statement` |
 //! | what another's transaction is given, to enqueue by it | `within` |
-//! | periodic maintenance: tables, tidying, missed notifications | `maintenance` |
-//! | the steps of the membership (`cluster`), and of maintenance, as statements | `chores` |
-//! | what statements give back | `rows` |
+//! | which maintenance is due: tables, tidying, missed notifications | `maintenance` |
+//! | what servers notify each other of | `notifications` |
+//! | what the last count came to | `count_cache` |
+//! | the owner's clock and the database's | `clocks` |
+//! | what a failure means for those who wait | `faults` |
+//! | values of PostgreSQL, both ways | `rows` |
 
 mod changes;
-mod chores;
 mod claim;
+mod clocks;
+mod command_queue;
+mod commands;
+mod connection;
+mod count_cache;
 mod end;
 mod enqueue;
 mod faults;
-mod flight;
-mod lanes;
+mod in_flight;
 mod limits;
 mod maintenance;
+mod notifications;
 mod options;
 mod reading;
 mod rows;
+mod statement;
+mod steps;
 mod store;
+mod tasks;
 mod texts;
 mod within;
 

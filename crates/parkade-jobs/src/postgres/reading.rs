@@ -1,18 +1,15 @@
 //! What people and programs look at.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
 use parkade_sql::Parameter;
 use serde::Deserialize;
 
-use super::flight::Carried;
-use super::lanes::Waiting;
-use super::limits::{COUNT_SHARE, LISTED_COUNT_MAX};
-use super::rows::{self, array, text_or_null, uuid};
-use super::store::{Counted, PostgresStore};
+use super::command_queue::Waiting;
+use super::limits::LISTED_COUNT_MAX;
+use super::rows::{self, array, first, text_or_null, uuid};
+use super::statement::Statement;
 use super::texts;
 use crate::{Command, Counts, Filter, Job, JobId, Reply, Schedule, State, Tag, Wall};
 
@@ -81,74 +78,58 @@ impl Row {
     }
 }
 
-impl PostgresStore {
-    pub(super) fn find(&mut self, now: Instant, batch: Vec<Waiting>) {
-        let ids = batch.iter().filter_map(|waiting| match &waiting.command {
-            Command::Find { job, .. } => Some(uuid(*job)),
-            _ => None,
-        });
-        let parameters = vec![array(ids)];
-        self.launch(now, Carried::Find(batch), &texts::FIND, parameters);
-    }
-
-    pub(super) fn found(&mut self, batch: &[Waiting], rows: &[u8]) {
-        let mut found: HashMap<usize, Row> = match rows::read::<Row>(rows) {
-            Ok(rows) => rows.into_iter().map(|row| (rows::place(row.place), row)).collect(),
-            Err(why) => return self.garbled(batch, &why),
-        };
-        for (place, waiting) in batch.iter().enumerate() {
-            let Command::Find { tag, job } = waiting.command else { continue };
-            let job = found.remove(&place).map(|row| Box::new(row.job(job)));
-            self.answer(waiting, Reply::Found { tag, job });
-        }
-    }
-
-    /// What the last count came to, where it took so long that it has to do for a while.
-    pub(super) fn count_known(&self, now: Instant) -> Option<Counts> {
-        self.counted.as_ref().filter(|counted| counted.until > now).map(|counted| counted.counts.clone())
-    }
-
-    pub(super) fn counted(
-        &mut self,
-        now: Instant,
-        began: Instant,
-        tag: Tag,
-        rows: &[u8],
-    ) -> Result<Reply, serde_json::Error> {
-        let row = rows::read::<CountRow>(rows)?.into_iter().next();
-        let counts = row.map_or_else(Counts::default, |row| Counts {
-            scheduled: row.scheduled,
-            ready: row.ready,
-            running: row.running,
-            completed: row.completed,
-            dead: row.dead,
-            cancelled: row.cancelled,
-            unknown: row.unknown,
-            oldest_ready: row.oldest.map(Wall),
-            queues: row.queues,
-        });
-        let pause = now.saturating_duration_since(began).saturating_mul(COUNT_SHARE).min(self.options.pace.count);
-        self.counted = Some(Counted { counts: counts.clone(), until: now + pause });
-        Ok(Reply::Counted { tag, counts })
-    }
+pub fn prepare_find(batch: &[Waiting]) -> Statement {
+    let ids = batch.iter().filter_map(|waiting| match &waiting.command {
+        Command::Find { job, .. } => Some(uuid(*job)),
+        _ => None,
+    });
+    Statement::new(&texts::FIND, vec![array(ids)])
 }
 
-pub fn list(filter: &Filter) -> (&'static Arc<str>, Vec<Parameter>) {
+/// A reply for each of the batch.
+pub fn read_found(rows: &[u8], batch: &[Waiting]) -> Result<Vec<Reply>, serde_json::Error> {
+    let mut found: HashMap<usize, Row> =
+        rows::read::<Row>(rows)?.into_iter().map(|row| (rows::place(row.place), row)).collect();
+    let reply = |(place, waiting): (usize, &Waiting)| match waiting.command {
+        Command::Find { tag, job } => {
+            Some(Reply::Found { tag, job: found.remove(&place).map(|row| Box::new(row.job(job))) })
+        }
+        _ => None,
+    };
+    Ok(batch.iter().enumerate().filter_map(reply).collect())
+}
+
+pub fn read_counts(rows: &[u8]) -> Result<Counts, serde_json::Error> {
+    let counts = first::<CountRow>(rows)?.map(|row| Counts {
+        scheduled: row.scheduled,
+        ready: row.ready,
+        running: row.running,
+        completed: row.completed,
+        dead: row.dead,
+        cancelled: row.cancelled,
+        unknown: row.unknown,
+        oldest_ready: row.oldest.map(Wall),
+        queues: row.queues,
+    });
+    Ok(counts.unwrap_or_default())
+}
+
+pub fn prepare_list(filter: &Filter) -> Statement {
     let parameters = vec![
         text_or_null(filter.name.as_deref()),
         text_or_null(filter.queue.as_deref()),
         Parameter::Int(filter.count.min(LISTED_COUNT_MAX).into()),
     ];
-    (texts::list_of(filter.state), parameters)
+    Statement::new(texts::list_of(filter.state), parameters)
 }
 
-pub fn listed(tag: Tag, rows: &[u8]) -> Result<Reply, serde_json::Error> {
+pub fn read_list(tag: Tag, rows: &[u8]) -> Result<Reply, serde_json::Error> {
     let rows = rows::read::<Row>(rows)?;
     let jobs = rows.into_iter().filter_map(|row| row.id.map(|id| row.job(id))).collect();
     Ok(Reply::Listed { tag, jobs })
 }
 
-pub fn schedules(tag: Tag, rows: &[u8]) -> Result<Reply, serde_json::Error> {
+pub fn read_schedules(tag: Tag, rows: &[u8]) -> Result<Reply, serde_json::Error> {
     let rows = rows::read::<ScheduleRow>(rows)?;
     let schedules = rows.into_iter().map(|row| Schedule { name: row.name, last: Wall(row.last) }).collect();
     Ok(Reply::Schedules { tag, schedules })

@@ -16,6 +16,11 @@ pub fn read<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<Vec<T>, serde_json
     serde_json::from_slice(text)
 }
 
+/// Of a statement that gives one row, or none.
+pub fn first<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<Option<T>, serde_json::Error> {
+    read::<T>(text).map(|rows| rows.into_iter().next())
+}
+
 /// A `bytea`.
 pub fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
     let Some(text) = Option::<Cow<'de, str>>::deserialize(from)? else { return Ok(None) };

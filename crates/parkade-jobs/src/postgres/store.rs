@@ -1,106 +1,74 @@
-//! What the owner can ask of the store.
+//! The store: the only thing here that drives the database.
 
-use std::collections::HashMap;
 use std::io;
 use std::time::Instant;
 
 use parkade_postgres::{Database, Event};
-use parkade_sql::QueryId;
+use parkade_sql::{Certainty, End, Failure, FailureKind, QueryId};
 
-use super::flight::Flight;
-use super::lanes::{FOR_COMMANDS, Lane, Lanes, Waiting};
-use super::limits::{CHECK_INTERVAL, CONNECT_TIME_MAX, ROW_BYTES_MAX, SLOTS, WINDOW_BYTES};
+use super::changes::Answer;
+use super::clocks::Clocks;
+use super::command_queue::{FOR_COMMANDS, StatementKind, Waiting};
+use super::commands::Commands;
+use super::count_cache::CountCache;
+use super::in_flight::{Flight, InFlight, Purpose};
+use super::limits::CONTENDED;
 use super::maintenance::{Maintenance, Task};
-use super::options::{Clock, Options, Pace};
-use super::{Settings, faults, rows};
-use crate::cluster::{InstanceId, Member, SharedLimits, Timing};
-use crate::{Command, Counts, Fault, JobId, Reply, Wall};
+use super::notifications::{self, About};
+use super::options::{Options, Pace};
+use super::statement::Statement;
+use super::within::Within;
+use super::{Settings, changes, claim, connection, end, enqueue, faults, reading, steps, tasks};
+use crate::cluster::{Member, SharedLimits, Step, Timing};
+use crate::{Command, Fault, JobId, Reply, Wall};
 
 /// Jobs in a PostgreSQL database, for one owner on one thread, who polls, as for [`Database`].
 ///
 /// Answers come in the order of the commands only where these are about the same job.
+// More than ten fields: each is a part with a state of its own, and what they have to do with each other is here.
 #[derive(Debug)]
 pub struct PostgresStore {
-    pub(super) database: Database,
-    pub(super) options: Options,
-    pub(super) lanes: Lanes,
-    /// Statements under way.
-    pub(super) flights: HashMap<QueryId, Flight>,
-    pub(super) queries: u64,
-    /// Statements of commands, those that an injected fault may hit.
-    pub(super) commits: u32,
-    pub(super) member: Member,
-    pub(super) maintenance: Maintenance,
-    pub(super) limits: SharedLimits,
-    /// Enqueued ones that were there already: which are they?
-    pub(super) known: Vec<Waiting>,
-    pub(super) counted: Option<Counted>,
-    /// What the owner's clock said last.
-    pub(super) wall: Wall,
-    /// By how much the database's clock was ahead of the owner's when they were compared last, in ms.
-    pub(super) ahead: i64,
-    pub(super) answered: Vec<Reply>,
-    pub(super) has_hint: bool,
-    pub(super) ended: Vec<JobId>,
-    cancelled: Vec<JobId>,
+    database: Database,
+    options: Options,
+    commands: Commands,
+    in_flight: InFlight,
+    member: Member,
+    maintenance: Maintenance,
+    limits: SharedLimits,
+    counts: CountCache,
+    clocks: Clocks,
+    news: News,
     /// Something was submitted or begun since the last turn of the driver.
-    pub(super) is_asked: bool,
+    is_asked: bool,
     events: Vec<Event>,
 }
 
-/// Counting a million jobs takes long: what came of it does for a while.
-#[derive(Debug)]
-pub(super) struct Counted {
-    pub counts: Counts,
-    pub until: Instant,
+/// What the owner has not taken yet.
+#[derive(Debug, Default)]
+struct News {
+    has_hint: bool,
+    ended: Vec<JobId>,
+    cancelled: Vec<JobId>,
 }
-
-/// Every plan goes by index, row by row: also one that was made while the tables were empty and is kept, also one that was made when they had
-/// been analysed, for what is taken is a few rows of however many.
-const PLANS: &str = "-c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off -c enable_mergejoin=off \
-                     -c jit=off -c statement_timeout=60s -c default_transaction_isolation=read\\ committed";
 
 impl PostgresStore {
     /// Connects to nothing yet. `first_token` and the [`TOKENS`](super::TOKENS) from it on are its own in that registry.
-    pub fn new(
-        mut settings: Settings,
-        options: Options,
-        registry: mio::Registry,
-        first_token: usize,
-    ) -> io::Result<Self> {
-        settings.options = Some(settings.options.map_or(PLANS.to_owned(), |given| format!("{given} {PLANS}")));
-        let driver = parkade_postgres::Options {
-            slots: SLOTS,
-            queue_count_max: SLOTS * 2,
-            row_bytes_max: ROW_BYTES_MAX,
-            window_bytes: WINDOW_BYTES,
-            application_name: "parkade jobs".into(),
-            listen: vec!["parkade_jobs".into(), "parkade_job_ended".into(), "parkade_job_cancel".into()],
-            connect_timeout: CONNECT_TIME_MAX,
-            check_interval: CHECK_INTERVAL,
-        };
+    pub fn new(settings: Settings, options: Options, registry: mio::Registry, first_token: usize) -> io::Result<Self> {
         let Pace { beat, lost, poll, .. } = options.pace;
         let timing = Timing { heartbeat: beat, dead_after: lost, rescue: poll };
         Ok(Self {
-            database: Database::new(settings, driver, registry, first_token)?,
+            database: connection::database(settings, registry, first_token)?,
+            commands: Commands::default(),
+            in_flight: InFlight::new(options.fail_every),
             member: Member::new(fastrand::Rng::new(), timing),
             maintenance: Maintenance::new(options.pace),
             limits: SharedLimits::default(),
-            options,
-            lanes: Lanes::default(),
-            flights: HashMap::new(),
-            queries: 0,
-            commits: 0,
-            known: Vec::new(),
-            counted: None,
-            wall: Wall::default(),
-            ahead: 0,
-            answered: Vec::new(),
-            has_hint: false,
-            ended: Vec::new(),
-            cancelled: Vec::new(),
+            counts: CountCache::default(),
+            clocks: Clocks::new(options.clock),
+            news: News::default(),
             is_asked: false,
             events: Vec::new(),
+            options,
         })
     }
 
@@ -113,12 +81,12 @@ impl PostgresStore {
 
     /// Every command is answered exactly once.
     pub fn submit(&mut self, now: Wall, command: Command) {
-        self.wall = now;
+        self.clocks.set_owner(now);
         self.is_asked = true;
-        let refusal = self.not_taken().or_else(|| self.lanes.refusal(&self.options, &command));
+        let refusal = self.refusal().or_else(|| self.commands.refusal(&self.options, &command));
         match refusal {
-            Some(fault) => self.answered.push(Reply::Refused { tag: command.tag(), fault }),
-            None => self.lanes.add(Waiting { now, command, tries: 0, is_alone: false }),
+            Some(fault) => self.commands.turn_away(&command, fault),
+            None => self.commands.add(Waiting { now, command, tries: 0, is_alone: false }),
         }
     }
 
@@ -129,7 +97,7 @@ impl PostgresStore {
 
     /// Everything that needs no waiting. `wall`: what the owner's clock says, in the same words as at [`submit`](Self::submit).
     pub fn turn(&mut self, now: Instant, wall: Wall, replies: &mut Vec<Reply>) {
-        self.wall = wall;
+        self.clocks.set_owner(wall);
         self.launch_all(now);
         self.is_asked = false;
         self.database.turn(now, &mut self.events);
@@ -138,22 +106,25 @@ impl PostgresStore {
             self.hear(now, event);
         }
         self.events = events;
+        if self.commands.has_answers() {
+            self.maintenance.carried_out();
+        }
         self.launch_all(now);
-        replies.append(&mut self.answered);
+        self.commands.take_answers(replies);
     }
 
     /// Whether another turn is due at once.
     #[must_use]
     pub fn has_more(&self) -> bool {
-        self.is_asked || self.database.has_more() || !self.answered.is_empty()
+        self.is_asked || self.database.has_more() || self.commands.has_answers()
     }
 
     /// When the next turn is due at the latest.
     #[must_use]
     pub fn next_due(&self) -> Option<Instant> {
         let step = self.member.step_due().into_iter().chain(self.maintenance.next_due(self.is_open()));
-        let step = step.filter(|_| !self.is_busy(Lane::Upkeep));
-        let heartbeat = self.member.heartbeat_due().filter(|_| !self.is_busy(Lane::Beat));
+        let step = step.filter(|_| !self.in_flight.is_busy(StatementKind::Maintenance));
+        let heartbeat = self.member.heartbeat_due().filter(|_| !self.in_flight.is_busy(StatementKind::Heartbeat));
         self.database.next_due().into_iter().chain(step).chain(heartbeat).min()
     }
 
@@ -165,25 +136,32 @@ impl PostgresStore {
 
     /// Whether there may be jobs to claim that the owner has not heard of. Said once.
     pub fn take_hint(&mut self) -> bool {
-        std::mem::take(&mut self.has_hint)
+        std::mem::take(&mut self.news.has_hint)
     }
 
     /// Jobs that have ended for good in other servers, or were dropped there; some may be named twice.
     pub fn take_ended(&mut self) -> Vec<JobId> {
-        std::mem::take(&mut self.ended)
+        std::mem::take(&mut self.news.ended)
     }
 
     /// Jobs that run here, and that somebody at another server wants to end.
     pub fn take_cancelled(&mut self) -> Vec<JobId> {
-        std::mem::take(&mut self.cancelled)
+        std::mem::take(&mut self.news.cancelled)
     }
 
     /// What time it is in the store, when the owner's clock says this.
     #[must_use]
     pub fn time(&self, wall: Wall) -> Wall {
-        match self.options.clock {
-            Clock::Database => Wall(wall.0.saturating_add(self.ahead)),
-            Clock::Owner => wall,
+        self.clocks.store_time(wall)
+    }
+
+    /// For a transaction that enqueues jobs. `None`: the store is being opened, so nobody knows yet where the jobs are. That ends: it is open then, or
+    /// refuses.
+    pub fn within(&self) -> Result<Option<Within>, Fault> {
+        match self.refusal() {
+            Some(fault) => Err(fault),
+            None if self.member.is_joined() => Ok(Some(Within::new(self.clocks.parameter(), self.member.instance()))),
+            None => Ok(None),
         }
     }
 
@@ -191,7 +169,7 @@ impl PostgresStore {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         let is_quiet = self.member.is_gone() || self.member.is_idle() && self.maintenance.is_idle();
-        is_quiet && self.flights.is_empty() && self.lanes.count() == 0 && self.answered.is_empty()
+        is_quiet && self.in_flight.is_empty() && self.commands.is_settled() && !self.commands.has_answers()
     }
 
     /// Nothing new. What was submitted is carried out, what runs is handed to the others, the connections are closed: turns are needed until
@@ -210,39 +188,8 @@ impl PostgresStore {
         self.member.is_gone() && self.database.is_ended()
     }
 
-    /// Whoever still waits is told that it will not be.
-    pub(super) fn close(&mut self, now: Instant) {
-        self.refuse_all(&faults::stopping());
-        self.database.end(now);
-    }
-
-    pub(super) fn answer(&mut self, waiting: &Waiting, reply: Reply) {
-        self.lanes.answered(&waiting.command);
-        self.maintenance.carried_out();
-        self.answered.push(reply);
-    }
-
-    pub(super) fn refuse(&mut self, waiting: &Waiting, fault: &Fault) {
-        self.answer(waiting, Reply::Refused { tag: waiting.command.tag(), fault: fault.clone() });
-    }
-
-    /// All that no statement has been begun for.
-    pub(super) fn refuse_all(&mut self, fault: &Fault) {
-        for waiting in std::mem::take(&mut self.known) {
-            self.refuse(&waiting, fault);
-        }
-        // Answering one lets the next about its job into its lane.
-        while let Some(batch) =
-            FOR_COMMANDS.into_iter().map(|lane| self.lanes.batch(lane)).find(|batch| !batch.is_empty())
-        {
-            for waiting in batch {
-                self.refuse(&waiting, fault);
-            }
-        }
-    }
-
     /// Why no command is taken.
-    pub(super) fn not_taken(&self) -> Option<Fault> {
+    fn refusal(&self) -> Option<Fault> {
         if self.member.is_ending() {
             Some(faults::stopping())
         } else if self.member.is_joined() {
@@ -252,12 +199,113 @@ impl PostgresStore {
         }
     }
 
-    pub(super) fn is_open(&self) -> bool {
+    fn is_open(&self) -> bool {
         self.member.is_joined() && !self.member.is_ending()
     }
 
-    pub(super) fn is_busy(&self, lane: Lane) -> bool {
-        self.flights.values().any(|flight| flight.carried.lane() == lane)
+    /// Refuses what still waits.
+    fn close(&mut self, now: Instant) {
+        self.commands.refuse_all(&faults::stopping());
+        self.database.end(now);
+    }
+
+    /// A statement for each kind of which none is under way and some work is due.
+    fn launch_all(&mut self, now: Instant) {
+        if !self.in_flight.is_busy(StatementKind::Heartbeat)
+            && let Some(heartbeat) = self.member.next_heartbeat(now)
+        {
+            self.launch_step(now, heartbeat);
+        }
+        if !self.in_flight.is_busy(StatementKind::Maintenance) {
+            self.launch_maintenance(now);
+        }
+        if !self.member.is_joined() {
+            return;
+        }
+        for kind in FOR_COMMANDS {
+            if self.in_flight.is_busy(kind) || kind == StatementKind::Claim && !self.member.may_claim() {
+                continue;
+            }
+            let there = if kind == StatementKind::Enqueue { self.commands.take_to_look_up() } else { Vec::new() };
+            if !there.is_empty() {
+                let statement = enqueue::prepare_look_up(self.clocks.parameter(), &enqueue::jobs(&there));
+                self.launch(now, Purpose::LookUp(there), statement);
+                continue;
+            }
+            let batch = self.commands.batch(kind);
+            if !batch.is_empty() {
+                self.launch_batch(now, kind, batch);
+            }
+        }
+    }
+
+    fn launch_maintenance(&mut self, now: Instant) {
+        self.news.has_hint |= self.maintenance.poll_is_due(now, self.is_open());
+        if let Some(step) = self.member.next_step(now, self.commands.is_settled()) {
+            self.launch_step(now, step);
+        } else if let Some(task) = self.maintenance.next(now, self.member.is_joined()) {
+            let names = self.maintenance.names();
+            let statement = tasks::prepare(task, &self.clocks, &self.member, names, &self.options);
+            self.launch(now, Purpose::Task(task), statement);
+        }
+    }
+
+    fn launch_step(&mut self, now: Instant, step: Step) {
+        let statement = steps::prepare(step, &self.member, self.options.pace.lost);
+        self.launch(now, Purpose::Step(step), statement);
+    }
+
+    fn launch_batch(&mut self, now: Instant, kind: StatementKind, mut batch: Vec<Waiting>) {
+        match kind {
+            StatementKind::Enqueue => {
+                let statement = enqueue::prepare(&self.clocks, &self.member, &batch);
+                self.launch(now, Purpose::Enqueue(batch), statement);
+            }
+            StatementKind::End => {
+                let statement = end::prepare(&self.clocks, &self.member, &batch);
+                self.launch(now, Purpose::End(batch), statement);
+            }
+            StatementKind::Find => {
+                let statement = reading::prepare_find(&batch);
+                self.launch(now, Purpose::Find(batch), statement);
+            }
+            StatementKind::Claim => batch.drain(..).for_each(|waiting| self.launch_claim(now, waiting)),
+            StatementKind::Single | StatementKind::Maintenance | StatementKind::Heartbeat => {
+                batch.drain(..).for_each(|waiting| self.launch_single(now, waiting));
+            }
+        }
+    }
+
+    fn launch_claim(&mut self, now: Instant, waiting: Waiting) {
+        let claim = self.member.begin_claim();
+        match claim::prepare(&self.clocks, &self.member, claim, &waiting.command) {
+            Some(statement) => {
+                self.limits.asked();
+                self.launch(now, Purpose::Claim { waiting, claim }, statement);
+            }
+            None => self.commands.misplaced(&waiting),
+        }
+    }
+
+    fn launch_single(&mut self, now: Instant, waiting: Waiting) {
+        match &waiting.command {
+            Command::Recognise { names, .. } => self.maintenance.recognises(names),
+            Command::Count { tag } => {
+                if let Some(counts) = self.counts.fresh(now) {
+                    return self.commands.answer(&waiting, Reply::Counted { tag: *tag, counts });
+                }
+            }
+            _ => {}
+        }
+        match changes::prepare(&waiting, &self.clocks, &self.member) {
+            Some(statement) => self.launch(now, Purpose::Single(waiting), statement),
+            None => self.commands.misplaced(&waiting),
+        }
+    }
+
+    fn launch(&mut self, now: Instant, purpose: Purpose, statement: Statement) {
+        self.is_asked = true;
+        self.in_flight.begin(&mut self.database, now, purpose, statement);
     }
 
     fn hear(&mut self, now: Instant, event: Event) {
@@ -265,39 +313,225 @@ impl PostgresStore {
             Event::Query(parkade_sql::Event::Started { .. }) => {}
             Event::Query(parkade_sql::Event::Piece { query, bytes }) => {
                 self.database.taken(query, bytes.len());
-                if let Some(flight) = self.flights.get_mut(&query) {
-                    flight.rows.extend_from_slice(&bytes);
-                }
+                self.in_flight.received(query, &bytes);
             }
-            Event::Query(parkade_sql::Event::Ended { query, end }) => self.landed(now, query, end),
-            Event::Notification { channel, payload } => self.hear_notification(&channel, &payload),
+            Event::Query(parkade_sql::Event::Ended { query, end }) => self.ended(now, query, end),
+            Event::Notification { channel, payload } => self.notified(&channel, &payload),
             Event::ListeningAgain => {
-                self.has_hint = true;
+                self.news.has_hint = true;
                 self.maintenance.wants(Task::CatchUp);
             }
         }
     }
 
     /// What this server has done itself its owner knows.
-    fn hear_notification(&mut self, channel: &str, payload: &str) {
-        let mut words = payload.split(' ');
-        let instance = words.next().and_then(|word| word.parse::<JobId>().ok()).map(|id| InstanceId(id.0));
-        let is_own = instance.is_some_and(|instance| self.member.is_own(instance));
-        match channel {
-            // It says whose it is, the others who says it.
-            "parkade_job_cancel" if is_own => {
-                self.cancelled.extend(words.filter_map(|word| word.parse::<JobId>().ok()));
-            }
-            "parkade_job_cancel" => {}
+    fn notified(&mut self, channel: &str, payload: &str) {
+        let notification = notifications::read(channel, payload);
+        let is_own = notification.instance.is_some_and(|instance| self.member.is_own(instance));
+        match notification.about {
+            About::Cancel(jobs) if is_own => self.news.cancelled.extend(jobs),
+            About::Cancel(_) => {}
             _ if is_own => {}
-            "parkade_jobs" if words.next() == Some("vacated") => self.has_hint |= self.limits.vacated(),
-            "parkade_jobs" => self.has_hint = true,
-            _ => self.ended.extend(words.filter_map(|word| word.parse::<JobId>().ok())),
+            About::Vacated => self.news.has_hint |= self.limits.vacated(),
+            About::Ready => self.news.has_hint = true,
+            About::Ended(jobs) => self.news.ended.extend(jobs),
         }
     }
 
-    /// When that is for the owner's clock, which may differ from the database's.
-    pub(super) fn told(&self, at: Wall, now: Wall) -> Wall {
-        Wall(self.wall.0.saturating_add(rows::pause(now, at)))
+    fn ended(&mut self, now: Instant, query: QueryId, end: End) {
+        let Some(flight) = self.in_flight.ended(query) else { return };
+        match end {
+            End::Completed(_) => self.carried_out(now, flight),
+            // Only the end of the server cancels.
+            End::Cancelled => {
+                let failure = Failure::new(FailureKind::Unreachable, "the server stops");
+                self.failed(now, flight.purpose, &Failure { certainty: Certainty::Unknown, ..failure });
+            }
+            End::Failed(failure) => self.failed(now, flight.purpose, &failure),
+        }
+    }
+
+    fn carried_out(&mut self, now: Instant, flight: Flight) {
+        let rows = &flight.rows;
+        match flight.purpose {
+            Purpose::Enqueue(batch) => {
+                let replies = enqueue::read(rows, &self.clocks, &batch);
+                let there = self.commands.answer_some(batch, replies);
+                self.commands.look_up(there);
+            }
+            Purpose::LookUp(batch) => {
+                let replies = enqueue::read_look_up(rows, &self.clocks, &batch);
+                let again = self.commands.answer_some(batch, replies);
+                self.commands.again(again);
+            }
+            Purpose::Claim { waiting, claim } => match claim::read(rows) {
+                Ok(taken) => self.claimed(now, waiting, taken),
+                Err(why) => {
+                    // Nobody runs what it took.
+                    self.member.claim_unanswered(claim);
+                    self.commands.garbled(&[waiting], &why);
+                }
+            },
+            Purpose::End(batch) => {
+                let ends = end::read(rows, &batch);
+                if ends.as_ref().is_ok_and(|ends| ends.is_vacated) {
+                    self.news.has_hint |= self.limits.vacated();
+                }
+                self.commands.answer_all(&batch, ends.map(|ends| ends.replies));
+            }
+            Purpose::Find(batch) => self.commands.answer_all(&batch, reading::read_found(rows, &batch)),
+            Purpose::Single(waiting) => match self.read_single(now, flight.began, &waiting.command, rows) {
+                Ok(Answer::Reply(reply)) => self.commands.answer(&waiting, reply),
+                Ok(Answer::Again) => self.commands.again(vec![waiting]),
+                Err(why) => self.commands.garbled(&[waiting], &why),
+            },
+            Purpose::Step(step) => {
+                let read = self.step_done(now, step, rows);
+                self.maintained(now, read);
+            }
+            Purpose::Task(task) => {
+                let read = self.task_done(now, task, rows);
+                self.maintained(now, read);
+            }
+        }
+    }
+
+    fn claimed(&mut self, now: Instant, waiting: Waiting, taken: Option<claim::Taken>) {
+        let Some(claim::Taken { jobs, mut more, is_full, next }) = taken else {
+            self.declared_dead();
+            return self.commands.again(vec![waiting]);
+        };
+        let wanted_some = matches!(waiting.command, Command::Claim { count: 1.., .. });
+        if jobs.is_empty() && more && wanted_some {
+            // Another server is claiming them: asked again at once, it would be asked without end.
+            more = false;
+            self.maintenance.look_again(now + CONTENDED);
+        }
+        self.news.has_hint |= self.limits.found(is_full);
+        let next = next.map(|(next, now)| self.clocks.owner_time(next, now));
+        self.commands.answer(&waiting, Reply::Claimed { tag: waiting.command.tag(), jobs, more, next });
+    }
+
+    fn read_single(
+        &mut self,
+        now: Instant,
+        began: Instant,
+        command: &Command,
+        rows: &[u8],
+    ) -> Result<Answer, serde_json::Error> {
+        match command {
+            Command::Count { tag } => {
+                let counts = reading::read_counts(rows)?;
+                self.counts.put(now, began, counts.clone(), self.options.pace.count);
+                Ok(Answer::Reply(Reply::Counted { tag: *tag, counts }))
+            }
+            Command::Recognise { tag, .. } => {
+                let outcome = changes::read_outcome(rows)?;
+                if outcome.is_there {
+                    self.maintenance.wants(Task::Recognise);
+                }
+                Ok(Answer::Reply(Reply::Changed { tag: *tag, changed: outcome.changed }))
+            }
+            _ => changes::read(command, rows),
+        }
+    }
+
+    fn step_done(&mut self, now: Instant, step: Step, rows: &[u8]) -> Result<(), serde_json::Error> {
+        if !matches!(step, Step::Heartbeat { .. }) {
+            self.member.done(now, step);
+        }
+        match step {
+            Step::Heartbeat { .. } => {
+                if let Some(answer) = steps::read_heartbeat(rows)? {
+                    self.clocks.compare(answer.now_ms);
+                    if !answer.is_member {
+                        self.declared_dead();
+                    }
+                    self.member.heartbeat_answered(now, answer);
+                }
+            }
+            Step::Join => {
+                self.maintenance.refuse_with(None);
+                if let Some(now_ms) = steps::read_join(rows)? {
+                    self.clocks.compare(now_ms);
+                }
+            }
+            Step::HandBack(_) => self.news.has_hint = true,
+            Step::Rescue => {
+                let jobs = steps::read_rescue(rows)?;
+                if jobs > 0 {
+                    tracing::warn!(jobs, "jobs of servers that are gone are run again");
+                    self.news.has_hint = true;
+                }
+            }
+            Step::Fence(_) | Step::Leave | Step::HandOver => {}
+        }
+        Ok(())
+    }
+
+    fn task_done(&mut self, now: Instant, task: Task, rows: &[u8]) -> Result<(), serde_json::Error> {
+        match task {
+            Task::PrepareTables => {
+                self.maintenance.tables_are_there();
+                self.member.join(now);
+            }
+            Task::CatchUp => self.news.ended.extend(tasks::read_catch_up(rows)?),
+            Task::Recognise => {
+                let outcome = changes::read_outcome(rows)?;
+                self.news.has_hint |= outcome.changed;
+                if outcome.is_there {
+                    self.maintenance.wants(Task::Recognise);
+                }
+            }
+            Task::Tidy => self.maintenance.tidied(now, tasks::read_tidy(rows)?),
+        }
+        Ok(())
+    }
+
+    fn maintained(&mut self, now: Instant, read: Result<(), serde_json::Error>) {
+        if let Err(why) = read {
+            tracing::error!("maintenance of the job store: {}", faults::garbled(&why));
+        }
+        if self.member.is_gone() {
+            self.close(now);
+        }
+    }
+
+    /// Commands wait until this server has joined again.
+    fn declared_dead(&mut self) {
+        self.member.declared_dead();
+        self.maintenance.refuse_with(None);
+    }
+
+    fn failed(&mut self, now: Instant, purpose: Purpose, failure: &Failure) {
+        let fault = faults::of(failure);
+        match &purpose {
+            Purpose::Step(step) => {
+                self.member.failed(now, *step);
+                if *step == Step::Join {
+                    self.maintenance.refuse_with(Some(fault.clone()));
+                }
+                self.not_maintained(now, &purpose, failure, &fault);
+            }
+            Purpose::Task(task) => {
+                self.maintenance.failed(now, *task, &fault);
+                self.member.give_up_leaving();
+                self.not_maintained(now, &purpose, failure, &fault);
+            }
+            Purpose::Claim { claim, .. } if failure.certainty == Certainty::Unknown => {
+                self.member.claim_unanswered(*claim);
+            }
+            _ => {}
+        }
+        self.commands.retry_or_refuse(purpose.into_waiting(), failure, &fault);
+    }
+
+    fn not_maintained(&mut self, now: Instant, purpose: &Purpose, failure: &Failure, fault: &Fault) {
+        tracing::debug!(?purpose, "maintenance of the job store failed; it is tried again: {}", failure.message);
+        if self.member.is_gone() {
+            self.close(now);
+        } else if !self.member.is_joined() {
+            self.commands.refuse_all(fault);
+        }
     }
 }

@@ -5,12 +5,12 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use parkade_sql::{Form, Int8, Parameter, Query, Shape};
+use parkade_sql::{Parameter, Query};
 use serde::Deserialize;
 
-use super::enqueue::{Known, columns};
-use super::rows::{self, array, instance, text, text_or_null, uuid};
-use super::store::PostgresStore;
+use super::enqueue::{Known, columns, prepare_look_up};
+use super::rows::{self, instance};
+use super::statement::Statement;
 use super::texts;
 use crate::cluster::InstanceId;
 use crate::{Fault, JobId, NewJob, Wall};
@@ -48,21 +48,15 @@ pub enum Probe {
     Maybe,
 }
 
-impl PostgresStore {
-    /// `None`: it is being opened, so nobody knows yet where the jobs are. That ends: it is open then, or refuses.
-    pub fn within(&self) -> Result<Option<Within>, Fault> {
-        if let Some(fault) = self.not_taken() {
-            return Err(fault);
-        }
-        Ok(self.member.is_joined().then(|| Within { clock: self.clock(), instance: self.member.instance() }))
-    }
-}
-
 impl Within {
+    pub(super) const fn new(clock: Parameter, instance: InstanceId) -> Self {
+        Self { clock, instance }
+    }
+
     /// Asks whether a database may be the right one. It fails nowhere: what fails ends the transaction.
     #[must_use]
     pub fn probe() -> Query {
-        query(&texts::PROBE, Vec::new())
+        Statement::new(&texts::PROBE, Vec::new()).query()
     }
 
     /// Enqueues them, unless it is another database. `now`: when they were given, as their owner's clock says.
@@ -72,19 +66,13 @@ impl Within {
         // Notified from nobody, so that this store is notified as well.
         let mut parameters = columns(self.clock.clone(), None, &given);
         parameters.push(instance(self.instance));
-        query(&texts::WITHIN, parameters)
+        Statement::new(&texts::WITHIN, parameters).query()
     }
 
     /// Asks for those that were there already.
     #[must_use]
     pub fn look_up(&self, jobs: &[&NewJob]) -> Query {
-        let parameters = vec![
-            self.clock.clone(),
-            array(jobs.iter().map(|job| uuid(job.id))),
-            array(jobs.iter().map(|job| text(&job.name))),
-            array(jobs.iter().map(|job| text_or_null(job.key.as_deref()))),
-        ];
-        query(&texts::THERE, parameters)
+        prepare_look_up(self.clock.clone(), jobs).query()
     }
 }
 
@@ -112,11 +100,6 @@ pub fn looked_up(rows: &[u8], jobs: &[&NewJob]) -> Result<Placed, Fault> {
         Some((job.id, (row.id?, pause(row.wait))))
     });
     Ok(placed.collect())
-}
-
-fn query(text: &std::sync::Arc<str>, parameters: Vec<Parameter>) -> Query {
-    let form = Form { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
-    Query { text: std::sync::Arc::clone(text), parameters, form }
 }
 
 fn pause(wait: Option<i64>) -> Option<Duration> {

@@ -1,4 +1,4 @@
-//! What waits for a statement: a lane for each kind, and at most one statement of a lane under way.
+//! Commands that wait for a statement: a queue for each kind of statement, of which at most one is under way.
 //!
 //! Commands about one job are carried out in their order, whatever their kind: the next waits until the one before is answered.
 
@@ -9,20 +9,21 @@ use super::options::Options;
 use crate::{Command, Fault, JobId, Wall};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lane {
+pub enum StatementKind {
     Enqueue,
     Claim,
     End,
     Find,
     /// One command at a time.
-    Alone,
-    /// What nobody has asked for.
-    Upkeep,
-    /// Nothing that takes its time makes a server look dead.
-    Beat,
+    Single,
+    /// Maintenance, and steps of the membership.
+    Maintenance,
+    /// On its own, so that nothing slow makes a server look dead.
+    Heartbeat,
 }
 
-pub const FOR_COMMANDS: [Lane; 5] = [Lane::Enqueue, Lane::Claim, Lane::End, Lane::Find, Lane::Alone];
+pub const FOR_COMMANDS: [StatementKind; 5] =
+    [StatementKind::Enqueue, StatementKind::Claim, StatementKind::End, StatementKind::Find, StatementKind::Single];
 
 /// A command that has not been answered.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ pub struct Waiting {
 }
 
 #[derive(Debug, Default)]
-pub struct Lanes {
+pub struct CommandQueue {
     queues: [VecDeque<Waiting>; 5],
     /// Jobs with a command that is not answered, and those that wait behind it.
     order: HashMap<JobId, VecDeque<Waiting>>,
@@ -45,7 +46,7 @@ pub struct Lanes {
     bytes: usize,
 }
 
-impl Lanes {
+impl CommandQueue {
     /// Not answered yet.
     pub fn count(&self) -> usize {
         self.count
@@ -66,7 +67,7 @@ impl Lanes {
             }
             self.order.insert(job, VecDeque::new());
         }
-        self.queue(lane(&waiting.command)).push_back(waiting);
+        self.queue(kind_of(&waiting.command)).push_back(waiting);
     }
 
     /// The next of its job may go.
@@ -75,7 +76,7 @@ impl Lanes {
         self.bytes -= command.payload_bytes();
         let Some(job) = job(command) else { return };
         match self.order.get_mut(&job).and_then(VecDeque::pop_front) {
-            Some(next) => self.queue(lane(&next.command)).push_back(next),
+            Some(next) => self.queue(kind_of(&next.command)).push_back(next),
             None => _ = self.order.remove(&job),
         }
     }
@@ -83,18 +84,18 @@ impl Lanes {
     /// Not done yet, and before all others.
     pub fn back(&mut self, waiting: impl DoubleEndedIterator<Item = Waiting>) {
         for waiting in waiting.rev() {
-            self.queue(lane(&waiting.command)).push_front(waiting);
+            self.queue(kind_of(&waiting.command)).push_front(waiting);
         }
     }
 
-    /// What the next statement of a lane carries out.
-    pub fn batch(&mut self, lane: Lane) -> Vec<Waiting> {
-        let most = match lane {
-            Lane::Enqueue | Lane::End => BATCH_COUNT_MAX,
-            Lane::Find => FOUND_COUNT_MAX,
-            Lane::Claim | Lane::Alone | Lane::Upkeep | Lane::Beat => 1,
+    /// What the next statement of this kind carries out.
+    pub fn batch(&mut self, kind: StatementKind) -> Vec<Waiting> {
+        let most = match kind {
+            StatementKind::Enqueue | StatementKind::End => BATCH_COUNT_MAX,
+            StatementKind::Find => FOUND_COUNT_MAX,
+            StatementKind::Claim | StatementKind::Single | StatementKind::Maintenance | StatementKind::Heartbeat => 1,
         };
-        let queue = self.queue(lane);
+        let queue = self.queue(kind);
         let mut batch: Vec<Waiting> = Vec::new();
         let mut bytes = 0;
         while let Some(next) = queue.front() {
@@ -114,24 +115,24 @@ impl Lanes {
         batch
     }
 
-    fn queue(&mut self, lane: Lane) -> &mut VecDeque<Waiting> {
-        let index = match lane {
-            Lane::Enqueue => 0,
-            Lane::Claim => 1,
-            Lane::End => 2,
-            Lane::Find => 3,
-            Lane::Alone | Lane::Upkeep | Lane::Beat => 4,
+    fn queue(&mut self, kind: StatementKind) -> &mut VecDeque<Waiting> {
+        let index = match kind {
+            StatementKind::Enqueue => 0,
+            StatementKind::Claim => 1,
+            StatementKind::End => 2,
+            StatementKind::Find => 3,
+            StatementKind::Single | StatementKind::Maintenance | StatementKind::Heartbeat => 4,
         };
         &mut self.queues[index]
     }
 }
 
-pub fn lane(command: &Command) -> Lane {
+fn kind_of(command: &Command) -> StatementKind {
     match command {
-        Command::Enqueue { .. } => Lane::Enqueue,
-        Command::Claim { .. } => Lane::Claim,
-        Command::End { .. } => Lane::End,
-        Command::Find { .. } => Lane::Find,
+        Command::Enqueue { .. } => StatementKind::Enqueue,
+        Command::Claim { .. } => StatementKind::Claim,
+        Command::End { .. } => StatementKind::End,
+        Command::Find { .. } => StatementKind::Find,
         Command::Cancel { .. }
         | Command::Retry { .. }
         | Command::Drop { .. }
@@ -139,7 +140,7 @@ pub fn lane(command: &Command) -> Lane {
         | Command::Count { .. }
         | Command::Recognise { .. }
         | Command::Schedules { .. }
-        | Command::Recur { .. } => Lane::Alone,
+        | Command::Recur { .. } => StatementKind::Single,
     }
 }
 
@@ -199,27 +200,27 @@ mod tests {
 
     #[test]
     fn commands_about_one_job_keep_their_order() {
-        let mut lanes = Lanes::default();
+        let mut queue = CommandQueue::default();
         for waiting in [cancel(1, 7), find(2, 7), find(3, 8), find(4, 7)] {
-            lanes.add(waiting);
+            queue.add(waiting);
         }
-        assert_eq!(tags(&lanes.batch(Lane::Find)), [3]);
-        let cancelled = lanes.batch(Lane::Alone);
-        lanes.answered(&cancelled[0].command);
-        let found = lanes.batch(Lane::Find);
+        assert_eq!(tags(&queue.batch(StatementKind::Find)), [3]);
+        let cancelled = queue.batch(StatementKind::Single);
+        queue.answered(&cancelled[0].command);
+        let found = queue.batch(StatementKind::Find);
         assert_eq!(tags(&found), [2]);
-        lanes.answered(&found[0].command);
-        assert_eq!((tags(&lanes.batch(Lane::Find)), lanes.count()), (vec![4], 2));
+        queue.answered(&found[0].command);
+        assert_eq!((tags(&queue.batch(StatementKind::Find)), queue.count()), (vec![4], 2));
     }
 
     #[test]
     fn what_failed_goes_alone_and_what_broke_goes_with_its_like() {
-        let mut lanes = Lanes::default();
-        lanes.add(find(9, 9));
+        let mut queue = CommandQueue::default();
+        queue.add(find(9, 9));
         let alone = |tag| Waiting { is_alone: true, ..find(tag, u128::from(tag)) };
         let broken = |tag| Waiting { tries: 1, ..find(tag, u128::from(tag)) };
-        lanes.back([alone(1), alone(2), broken(3), broken(4)].into_iter());
-        let batches: Vec<_> = (0..4).map(|_| tags(&lanes.batch(Lane::Find))).collect();
+        queue.back([alone(1), alone(2), broken(3), broken(4)].into_iter());
+        let batches: Vec<_> = (0..4).map(|_| tags(&queue.batch(StatementKind::Find))).collect();
         assert_eq!(batches, [vec![1], vec![2], vec![3, 4], vec![9]]);
     }
 }

@@ -1,0 +1,152 @@
+//! Commands from their submission to their answer.
+
+use parkade_sql::Failure;
+
+use super::command_queue::{CommandQueue, FOR_COMMANDS, StatementKind, Waiting, may_repeat};
+use super::faults;
+use super::limits::TRIES_COUNT_MAX;
+use super::options::Options;
+use crate::{Command, Fault, Reply};
+
+/// Each command is answered exactly once.
+#[derive(Debug, Default)]
+pub struct Commands {
+    queue: CommandQueue,
+    /// Enqueued ones that were there already and are to be looked up.
+    to_look_up: Vec<Waiting>,
+    answered: Vec<Reply>,
+}
+
+impl Commands {
+    pub fn add(&mut self, waiting: Waiting) {
+        self.queue.add(waiting);
+    }
+
+    /// Whether there are too many.
+    pub fn refusal(&self, options: &Options, command: &Command) -> Option<Fault> {
+        self.queue.refusal(options, command)
+    }
+
+    /// Whether none waits for its answer.
+    pub fn is_settled(&self) -> bool {
+        self.queue.count() == 0
+    }
+
+    pub fn has_answers(&self) -> bool {
+        !self.answered.is_empty()
+    }
+
+    pub fn take_answers(&mut self, replies: &mut Vec<Reply>) {
+        replies.append(&mut self.answered);
+    }
+
+    /// What the next statement of this kind carries out.
+    pub fn batch(&mut self, kind: StatementKind) -> Vec<Waiting> {
+        self.queue.batch(kind)
+    }
+
+    /// They were there already, but as which jobs?
+    pub fn look_up(&mut self, batch: Vec<Waiting>) {
+        self.to_look_up.extend(batch);
+    }
+
+    pub fn take_to_look_up(&mut self) -> Vec<Waiting> {
+        std::mem::take(&mut self.to_look_up)
+    }
+
+    /// They are carried out again, before all others.
+    pub fn again(&mut self, batch: Vec<Waiting>) {
+        self.queue.back(batch.into_iter());
+    }
+
+    pub fn answer(&mut self, waiting: &Waiting, reply: Reply) {
+        self.queue.answered(&waiting.command);
+        self.answered.push(reply);
+    }
+
+    /// A reply for each of the batch. What came back may not be what the statement gives.
+    pub fn answer_all(&mut self, batch: &[Waiting], replies: Result<Vec<Reply>, serde_json::Error>) {
+        match replies {
+            Ok(replies) => batch.iter().zip(replies).for_each(|(waiting, reply)| self.answer(waiting, reply)),
+            Err(why) => self.garbled(batch, &why),
+        }
+    }
+
+    /// The same; those without a reply are returned.
+    pub fn answer_some(
+        &mut self,
+        batch: Vec<Waiting>,
+        replies: Result<Vec<Option<Reply>>, serde_json::Error>,
+    ) -> Vec<Waiting> {
+        let replies = match replies {
+            Ok(replies) => replies,
+            Err(why) => {
+                self.garbled(&batch, &why);
+                return Vec::new();
+            }
+        };
+        let mut others = Vec::new();
+        for (waiting, reply) in batch.into_iter().zip(replies) {
+            match reply {
+                Some(reply) => self.answer(&waiting, reply),
+                None => others.push(waiting),
+            }
+        }
+        others
+    }
+
+    /// Not even queued.
+    pub fn turn_away(&mut self, command: &Command, fault: Fault) {
+        self.answered.push(Reply::Refused { tag: command.tag(), fault });
+    }
+
+    /// Refuses every command for which no statement has been begun.
+    pub fn refuse_all(&mut self, fault: &Fault) {
+        for waiting in self.take_to_look_up() {
+            self.refuse(&waiting, fault);
+        }
+        // An answer lets the next command about the same job into its queue.
+        while let Some(batch) =
+            FOR_COMMANDS.into_iter().map(|kind| self.queue.batch(kind)).find(|batch| !batch.is_empty())
+        {
+            for waiting in batch {
+                self.refuse(&waiting, fault);
+            }
+        }
+    }
+
+    /// Their statement failed: each is carried out again where that may help and changes nothing, else refused.
+    pub fn retry_or_refuse(&mut self, batch: Vec<Waiting>, failure: &Failure, fault: &Fault) {
+        let splits = matches!(fault, Fault::Failed(_)) && batch.len() > 1;
+        let mut again = Vec::new();
+        for mut waiting in batch {
+            let repeats = faults::is_momentary(failure) && may_repeat(&waiting.command);
+            waiting.tries += u8::from(repeats);
+            waiting.is_alone |= splits;
+            if splits || repeats && waiting.tries < TRIES_COUNT_MAX {
+                again.push(waiting);
+            } else {
+                self.refuse(&waiting, fault);
+            }
+        }
+        self.again(again);
+    }
+
+    /// What came back is not what the statement gives.
+    pub fn garbled(&mut self, batch: &[Waiting], why: &serde_json::Error) {
+        let fault = faults::garbled(why);
+        for waiting in batch {
+            self.refuse(waiting, &fault);
+        }
+    }
+
+    /// A command is in the queue of another kind.
+    pub fn misplaced(&mut self, waiting: &Waiting) {
+        debug_assert!(false, "{:?} is in the wrong queue", waiting.command);
+        self.refuse(waiting, &Fault::Failed("a command is in the wrong queue; this is a bug".into()));
+    }
+
+    fn refuse(&mut self, waiting: &Waiting, fault: &Fault) {
+        self.answer(waiting, Reply::Refused { tag: waiting.command.tag(), fault: fault.clone() });
+    }
+}

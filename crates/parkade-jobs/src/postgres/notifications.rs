@@ -1,0 +1,58 @@
+//! What servers notify each other of. Each payload begins with an instance.
+
+use crate::JobId;
+use crate::cluster::InstanceId;
+
+pub const CHANNELS: [&str; 3] = ["parkade_jobs", "parkade_job_ended", "parkade_job_cancel"];
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Notification {
+    /// Who sent it; of `Cancel`, whom it is for.
+    pub instance: Option<InstanceId>,
+    pub about: About,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum About {
+    /// There are jobs to claim.
+    Ready,
+    /// An attempt has ended that counted against the limit of its queue.
+    Vacated,
+    /// These jobs have ended, or were dropped.
+    Ended(Vec<JobId>),
+    /// These jobs run at that instance and are to be cancelled.
+    Cancel(Vec<JobId>),
+}
+
+pub fn read(channel: &str, payload: &str) -> Notification {
+    let mut words = payload.split(' ');
+    let instance = words.next().and_then(|word| word.parse::<JobId>().ok()).map(|id| InstanceId(id.0));
+    let about = match channel {
+        "parkade_jobs" if words.next() == Some("vacated") => About::Vacated,
+        "parkade_jobs" => About::Ready,
+        "parkade_job_cancel" => About::Cancel(jobs(words)),
+        _ => About::Ended(jobs(words)),
+    };
+    Notification { instance, about }
+}
+
+fn jobs<'a>(words: impl Iterator<Item = &'a str>) -> Vec<JobId> {
+    words.filter_map(|word| word.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_names_an_instance_and_what_it_is_about() {
+        let id = |number: u128| JobId(number).to_string();
+        let from = |about| Notification { instance: Some(InstanceId(7)), about };
+        assert_eq!(read("parkade_jobs", &id(7)), from(About::Ready));
+        assert_eq!(read("parkade_jobs", &format!("{} vacated", id(7))), from(About::Vacated));
+        let both = format!("{} {} {}", id(7), id(1), id(2));
+        assert_eq!(read("parkade_job_ended", &both), from(About::Ended(vec![JobId(1), JobId(2)])));
+        assert_eq!(read("parkade_job_cancel", &both), from(About::Cancel(vec![JobId(1), JobId(2)])));
+        assert_eq!(read("parkade_jobs", "test"), Notification { instance: None, about: About::Ready });
+    }
+}

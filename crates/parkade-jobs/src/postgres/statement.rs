@@ -1,0 +1,23 @@
+//! A statement as a value: its text and its parameters.
+
+use std::sync::Arc;
+
+use parkade_sql::{Form, Int8, Parameter, Query, Shape};
+
+#[derive(Debug)]
+pub struct Statement {
+    text: &'static Arc<str>,
+    parameters: Vec<Parameter>,
+}
+
+impl Statement {
+    pub fn new(text: &'static Arc<str>, parameters: Vec<Parameter>) -> Self {
+        Self { text, parameters }
+    }
+
+    /// For the driver: rows come as JSON.
+    pub fn query(self) -> Query {
+        let form = Form { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
+        Query { text: Arc::clone(self.text), parameters: self.parameters, form }
+    }
+}
