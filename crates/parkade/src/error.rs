@@ -20,9 +20,9 @@ pub enum Error {
     Log(#[from] crate::log::LogError),
     #[error("cannot change to the folder {folder}: {source}")]
     Directory { folder: String, source: io::Error },
-    #[error("the application does not load; its error stands above")]
+    #[error("the application does not load; see the error above")]
     ApplicationFailed,
-    #[error("the application did not load within {after:?}: mend it, or give a longer --start-timeout")]
+    #[error("the application did not load within {after:?}: fix it, or set a longer --start-timeout")]
     StartedTooSlowly { after: std::time::Duration },
     #[error("the worker ended before the application was loaded: {why}")]
     Worker { why: String },

@@ -23,7 +23,7 @@ pub use jobs::jobs;
 pub enum CommandError {
     #[error(transparent)]
     Ask(#[from] AskError),
-    #[error("the terminal does not do as it is told: {0}; try --once")]
+    #[error("cannot control the terminal: {0}; try --once")]
     Terminal(#[from] io::Error),
     #[error("cannot read the message from standard input: {0}")]
     Message(io::Error),

@@ -86,9 +86,9 @@ pub enum Readiness {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PublishRefused {
-    #[error("all channels that there may be are in use: try again later")]
+    #[error("channel limit reached; try again later")]
     ChannelsFull,
-    #[error("messages are published faster than clients can be told of them: try again in a moment")]
+    #[error("messages are published faster than they can be sent to clients; try again in a moment")]
     TooFast,
 }
 
@@ -96,7 +96,7 @@ pub enum PublishRefused {
 pub enum CancelRefused {
     #[error("there is no such query: it may have ended meanwhile")]
     Unknown,
-    #[error("the end of a transaction is not cancelled")]
+    #[error("a COMMIT or ROLLBACK cannot be cancelled")]
     EndsATransaction,
 }
 

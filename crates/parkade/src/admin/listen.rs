@@ -121,7 +121,7 @@ async fn accept(listener: Listener, door: AdminDoor) {
                 });
             }
             Err(error) => {
-                tracing::warn!("the admin address accepts nobody for a moment: {error}");
+                tracing::warn!("accept failed on the admin address; retrying: {error}");
                 sleep(ACCEPT_PAUSE).await;
             }
         }

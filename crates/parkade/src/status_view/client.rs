@@ -41,7 +41,7 @@ pub enum AskError {
     Several { running: Vec<Running> },
     #[error("cannot reach parkade at {place}: {source}; is it running?")]
     Unreachable { place: String, source: io::Error },
-    #[error("parkade at {place} answers nothing that can be read; is this its --admin address?")]
+    #[error("unexpected response from {place}; is this the --admin address?")]
     NoSense { place: String },
     #[error("parkade refuses ({status}): {error}")]
     Refused { status: u16, error: String },

@@ -114,7 +114,7 @@ async fn a_publish_is_refused_with_what_to_do() {
     let large = "a message has at most 524288 bytes: publish where the rest can be fetched";
     assert_eq!((status, told), (413, json!({ "error": large })));
     let (status, told) = publish(&plain, "42", Err(PublishRefused::ChannelsFull)).await;
-    let full = "all channels that there may be are in use: try again later";
+    let full = "channel limit reached; try again later";
     assert_eq!((status, told), (503, json!({ "error": full })));
     check("POST /publish/", 400, json!({ "error": "the name of a channel is empty" })).await;
     check("POST /publish/a%0ab", 400, json!({ "error": "the name of a channel has a control character" })).await;
