@@ -7,7 +7,7 @@ use crate::channels::Channels;
 use crate::config::Config;
 use crate::effect::{Effect, Outcome};
 use crate::event::Event;
-use crate::jobs::{Jobs, Recurring, RecurringEffect};
+use crate::jobs::{Jobs, Reading, Recurring, RecurringEffect};
 use crate::life::lives::Lives;
 use crate::life::machine::Happening;
 use crate::life::{Bell, State};
@@ -104,7 +104,13 @@ impl Core {
     #[must_use]
     pub fn next_due(&self) -> Option<Moment> {
         let recurring = self.jobs.recurring.next_due().filter(|_| self.staff.is_open());
-        let dues = [self.timers.next_due(), self.channels.sweep_due(), self.staff.due, recurring];
+        let dues = [
+            self.timers.next_due(),
+            self.channels.sweep_due(),
+            self.staff.due,
+            recurring,
+            self.jobs.pressure.next_due(),
+        ];
         dues.into_iter().flatten().min()
     }
 
@@ -201,8 +207,11 @@ impl Core {
             Event::Credit { worker, delta } => self.credit(worker, delta),
             Event::Began { worker, request } => self.unit_began(worker, request),
             Event::Pong { worker, token } => self.pong(worker, token),
-            Event::HeldUp { worker } => self.held_up(worker),
-            Event::LetOn { worker } => self.let_on(worker),
+            Event::Pressure(event) => {
+                if let Some(reading) = self.jobs.pressure.handle(self.now, event) {
+                    self.read(reading);
+                }
+            }
             Event::Measured { worker, resident_bytes } => self.measured(worker, resident_bytes),
             Event::Answered { worker, request, payload, whole } => {
                 self.frame(worker, request, Happening::Answered { payload, whole });
@@ -259,7 +268,28 @@ impl Core {
             }
         }
         self.recur(Recurring::look);
+        for reading in self.jobs.pressure.look(self.now) {
+            self.read(reading);
+        }
         self.staff.attention |= self.staff.due.is_some_and(|due| due <= self.now);
+    }
+
+    fn read(&mut self, reading: Reading) {
+        let (Reading::Paused(worker) | Reading::Resumed(worker)) = reading;
+        // It may be gone: what it enqueued is answered all the same.
+        if self.roster.find_mut(worker).is_none() {
+            return;
+        }
+        match reading {
+            Reading::Paused(worker) => {
+                self.held_up(worker);
+                self.effects.push(Effect::PauseReading { worker });
+            }
+            Reading::Resumed(worker) => {
+                self.let_on(worker);
+                self.effects.push(Effect::ResumeReading { worker });
+            }
+        }
     }
 
     /// A server that stops enqueues nothing by itself.

@@ -149,6 +149,13 @@ pub enum Effect {
         worker: WorkerId,
         why: KillReason,
     },
+    /// Its pipe is not read for a while.
+    PauseReading {
+        worker: WorkerId,
+    },
+    ResumeReading {
+        worker: WorkerId,
+    },
     Ping {
         worker: WorkerId,
         token: u64,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::jobs::RecurringEvent;
+use crate::jobs::{PressureEvent, RecurringEvent};
 use crate::routes::{Destination, RouteId};
 use parkade_model::{
     ChannelName, ClaimedJob, DeclaredJobs, HistoryLimits, JobId, MessageId, PayloadId, QueryId, QueueBounds, RequestId,
@@ -37,10 +37,8 @@ pub enum Event {
     Began { worker: WorkerId, request: RequestId },
     /// `PONG`.
     Pong { worker: WorkerId, token: u64 },
-    /// Its link is not read for a while: the store has to catch up with what it enqueues.
-    HeldUp { worker: WorkerId },
-    /// Its link is read again.
-    LetOn { worker: WorkerId },
+    /// What slows it down, or no longer does.
+    Pressure(PressureEvent),
     /// Resident memory of the process, told about once a second.
     Measured { worker: WorkerId, resident_bytes: u64 },
     /// `RESPONSE`, which is the payload; `whole` when nothing follows it.

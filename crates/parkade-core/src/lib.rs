@@ -42,7 +42,7 @@ pub use config::{Config, Recycle};
 pub use core::Core;
 pub use effect::{Effect, ExitReason, KillReason, Outcome, ReloadOutcome, StatementSource, Times};
 pub use event::{Event, Manner, Publisher, WorkerError};
-pub use jobs::{Missed, RecurringEffect, RecurringEvent, RecurringJob};
+pub use jobs::{Missed, PressureEvent, RecurringEffect, RecurringEvent, RecurringJob};
 pub use life::{Refused, State};
 pub use moment::Moment;
 pub use parkade_model::{

@@ -82,6 +82,13 @@ pub const JOB_RETRY_MAX: Duration = Duration::from_secs(600);
 pub const JOB_RESCUES_MAX: u32 = 10;
 /// The store did not answer a claim: so long until the next.
 pub const CLAIM_PAUSE: Duration = Duration::from_secs(1);
+/// Enqueues of one worker that the store has not answered: some four commits. Then: its pipe is not read until half of them are answered.
+/// What one turn reads of it (`READ_BYTES_PER_TURN`) comes on top.
+pub const UNSTORED_COUNT_MAX: usize = 4_096;
+/// Their arguments. Then: the same.
+pub const UNSTORED_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// So long a worker whose pipe is not read waits for a store that answers nothing of it. Then: its pipe is read until it enqueues again.
+pub const STORE_SILENT_MAX: Duration = Duration::from_secs(1);
 /// The store did not say up to which times recurring jobs have been enqueued: so long until it is asked again.
 pub const SCHEDULES_PAUSE: Duration = Duration::from_secs(1);
 /// The wall clock may be put forward or back: the timetable of a recurring job is read at least this often.

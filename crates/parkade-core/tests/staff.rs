@@ -222,6 +222,8 @@ fn an_event_loop_that_nobody_hears_is_not_stuck() {
     check(&format!("{late} wait:9s"), "");
     check(&format!("{late} wait:9s leton:1 wait:1s"), "kill:1:Deadline start:2");
     check("heldup:7", "");
+    check("ready:1 heldup:1", "pause:1");
+    check("ready:1 heldup:1 leton:1", "resume:1");
 }
 
 #[test]

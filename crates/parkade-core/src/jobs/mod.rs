@@ -3,6 +3,7 @@
 //! A job's run is a request that no client sent: it has a life like the others, so its waits, its deadline and its cancelling are theirs. What
 //! becomes of the job when that life ends is its [`Verdict`](parkade_model::Verdict).
 
+mod pressure;
 mod pull;
 mod queues;
 mod recurring;
@@ -15,6 +16,8 @@ use std::collections::HashMap;
 use crate::queue::Queue;
 use crate::structures::holds::Holds;
 use parkade_model::{JobId, QueueId, RequestId, StoreFault};
+pub use pressure::PressureEvent;
+pub(crate) use pressure::{Pressure, Reading};
 pub(crate) use pull::Pull;
 pub(crate) use queues::Queues;
 pub(crate) use recurring::Recurring;
@@ -53,6 +56,7 @@ pub(crate) struct Jobs {
     pub(crate) pull: Pull,
     pub(crate) queues: Queues,
     pub(crate) recurring: Recurring,
+    pub(crate) pressure: Pressure,
     pub(crate) unstored: HashMap<RequestId, Unstored>,
     pub(crate) watchers: Watchers,
     pub(crate) visitors: Visitors,

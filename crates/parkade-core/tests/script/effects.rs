@@ -79,6 +79,8 @@ impl Script {
             | Effect::LookUpJob { .. }
             | Effect::AnswerJob { .. }
             | Effect::DropJobResult { .. } => self.written_of_jobs(effect),
+            Effect::PauseReading { worker } => format!("pause:{}", self.number(*worker)),
+            Effect::ResumeReading { worker } => format!("resume:{}", self.number(*worker)),
             Effect::Recurring(effect) => format!("{effect:?}"),
             Effect::NotPublished { message } => format!("unpublished:m{}", message.0),
             Effect::DropMessage { message } => format!("drop:m{}", message.0),

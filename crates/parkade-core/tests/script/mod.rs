@@ -26,7 +26,8 @@ use std::time::Duration;
 
 use parkade_core::{
     ChannelName, Config, Core, DeclaredJobs, Destination, Effect, Event, LeaseId, Manner, MessageId, Moment, PayloadId,
-    Publisher, QueryId, QueryWork, RequestId, State, TableId, Then, Verdict, Wait, WorkerError, WorkerId,
+    PressureEvent, Publisher, QueryId, QueryWork, RequestId, State, TableId, Then, Verdict, Wait, WorkerError,
+    WorkerId,
 };
 use tables::{Kind, Route, Tables, route};
 use waits::{sequel, wait};
@@ -151,8 +152,8 @@ impl Script {
             ["over", "channel", name] => Event::ChannelEnded { channel: ChannelName::parse(name).unwrap() },
             ["exited", worker] => Event::WorkerExited { worker: id(worker) },
             ["violated", worker] => Event::WorkerViolated { worker: id(worker) },
-            ["heldup", worker] => Event::HeldUp { worker: id(worker) },
-            ["leton", worker] => Event::LetOn { worker: id(worker) },
+            ["heldup", worker] => Event::Pressure(PressureEvent::ClientsBehind { worker: id(worker) }),
+            ["leton", worker] => Event::Pressure(PressureEvent::ClientsCaughtUp { worker: id(worker) }),
             ["credit", worker, delta] => Event::Credit { worker: id(worker), delta: delta.parse().unwrap() },
             ["pong", worker] => Event::Pong { worker: id(worker), token: self.pings[&id(worker)] },
             ["measured", worker, bytes] => {

@@ -13,6 +13,7 @@ mod hangs;
 mod job_promises;
 mod jobs;
 mod model;
+mod pressure;
 mod process;
 mod promises;
 mod queries;
@@ -104,7 +105,7 @@ fn counted(core: &Core) -> BTreeSet<String> {
 }
 
 /// A simulation that never gets somewhere proves nothing about it.
-const EXPECTED: [&str; 96] = [
+const EXPECTED: [&str; 100] = [
     "NotFound",
     "ApplicationFailed",
     "BadAnswer",
@@ -164,6 +165,10 @@ const EXPECTED: [&str; 96] = [
     "behind one that hangs",
     "held",
     "held up",
+    "paused until the store has caught up",
+    "resumed when the store had caught up",
+    "resumed beside a store that stands still",
+    "store stands still",
     "acknowledged",
     "not stored",
     "awaited the store",

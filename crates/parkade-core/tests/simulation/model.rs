@@ -9,6 +9,7 @@ use parkade_core::{
 };
 
 use crate::jobs::{Enqueued, Jobs, Run};
+use crate::pressure::Load;
 use crate::process::Process;
 use crate::queries::{Asked, Databases};
 use crate::recurring::Recurring;
@@ -25,6 +26,7 @@ pub struct Model {
     pub databases: Databases,
     pub jobs: Jobs,
     pub recurring: Recurring,
+    pub loads: BTreeMap<WorkerId, Load>,
     /// What occurred at least once.
     pub seen: BTreeSet<&'static str>,
     pub drains: bool,
@@ -257,6 +259,7 @@ impl Model {
             | Effect::LookUpJob { .. }
             | Effect::AnswerJob { .. }
             | Effect::DropJobResult { .. } => self.apply_of_jobs(effect),
+            Effect::PauseReading { .. } | Effect::ResumeReading { .. } => self.apply_of_pressure(effect),
             Effect::Recurring(effect) => self.apply_of_recurring(effect),
             Effect::Forget { request, ending, .. } => self.forget(*request, *ending),
             Effect::Assign { request, worker, route } => self.assign(*request, *worker, route.map(|route| route.table)),

@@ -51,7 +51,9 @@ pub struct Process {
     pub ping: Option<(u64, Moment)>,
     /// Since when it does nothing any more.
     pub stuck_since: Moment,
-    /// Since when nobody hears it: the store is behind with what it has enqueued.
+    /// More clients than can be told at once are to be told what it has published.
+    pub clients_behind: bool,
+    /// Since when its pipe is not read.
     pub held_up: Option<Moment>,
 }
 
@@ -91,6 +93,7 @@ impl Process {
             front_since: now,
             ping: None,
             stuck_since: now,
+            clients_behind: false,
             held_up: None,
         }
     }

@@ -9,6 +9,7 @@ use parkade_core::{
 };
 
 use crate::model::{Place, Waiting};
+use crate::pressure::{nobody_is_paused_for_ever, pipes_are_read_or_not};
 use crate::process::Phase;
 use crate::recurring::nothing_recurs_too_late;
 use crate::world::World;
@@ -127,9 +128,11 @@ pub fn check(world: &mut World, before: &Before) {
     bounds_hold(world, &status);
     query_promises::check(world, &status);
     job_promises::check(world, &status);
+    pipes_are_read_or_not(world);
     if world.ticked {
         nothing_is_overdue(world);
         nothing_recurs_too_late(world);
+        nobody_is_paused_for_ever(world);
     }
     if world.model.drains && world.model.requests.is_empty() {
         let left =

@@ -63,8 +63,10 @@ impl World {
         if !stream.ghost {
             self.model.request(id).enqueued.insert(job, Enqueued::Pending);
         }
-        self.model.jobs.store.ask(Command::Enqueue { request: Some(id), id: job, job: stored });
+        let by = self.enqueuer(worker);
+        self.model.jobs.store.ask(Command::Enqueue { by, request: Some(id), id: job, job: stored });
         self.tell(Event::JobEnqueued { worker, request: id });
+        self.write_began(by);
     }
 
     pub(crate) fn awaits_the_store(&mut self, process: &Process, stream: Stream) {
@@ -84,6 +86,9 @@ impl World {
     }
 
     pub(crate) fn the_store_acts(&mut self) {
+        if self.store_stands_still() {
+            return self.time_passes();
+        }
         let (now, answers) = (self.now, self.model.jobs.store.answers.len() as u64);
         if answers == 0 || self.random.below(2) == 0 {
             return self.model.jobs.store.act(now, &mut self.random);
@@ -96,7 +101,8 @@ impl World {
 
     pub(crate) fn hears(&mut self, reply: Reply) {
         match reply {
-            Reply::Enqueued { request, id, fault, due } => {
+            Reply::Enqueued { by, request, id, fault, due } => {
+                self.write_ended(by);
                 if fault.is_none() {
                     self.tell(Event::JobsReady { after: due.map(|due| due - self.now) });
                 }

@@ -7,6 +7,7 @@ use parkade_core::{
     Allowance, JobId, JobPolicy, Moment, QueueId, Random, RequestId, Standing, StoreFault, Verdict, Wall,
 };
 
+use crate::pressure::Enqueuer;
 use crate::recurring::Schedule;
 
 /// More are not enqueued.
@@ -29,6 +30,8 @@ pub struct Store {
     pub clock_ahead: i64,
     /// A command was carried out whose answer is a refusal: its connection broke before that.
     pub has_lost_an_answer: bool,
+    /// Until then it does nothing, and says nothing.
+    pub stands_still: Option<Moment>,
     /// From now on it fails only where that costs nothing but time.
     pub is_calm: bool,
 }
@@ -54,7 +57,7 @@ pub enum State {
 
 #[derive(Debug)]
 pub enum Command {
-    Enqueue { request: Option<RequestId>, id: JobId, job: Job },
+    Enqueue { by: Enqueuer, request: Option<RequestId>, id: JobId, job: Job },
     Claim { count: u32, limited: Vec<Allowance<QueueId>> },
     End { id: JobId, attempt: u32, verdict: Verdict, now: Moment },
     Find { request: RequestId, id: JobId },
@@ -65,6 +68,7 @@ pub enum Command {
 #[derive(Debug)]
 pub enum Reply {
     Enqueued {
+        by: Enqueuer,
         request: Option<RequestId>,
         id: JobId,
         fault: Option<StoreFault>,
@@ -112,14 +116,14 @@ impl Store {
         let one_in = if matches!(command, Command::Enqueue { .. }) { 5 } else { 12 };
         let fails = random.below(one_in) == 0 && (!self.is_calm || matches!(command, Command::Claim { .. }));
         let reply = match command {
-            Command::Enqueue { request, id, .. } if fails => {
+            Command::Enqueue { by, request, id, .. } if fails => {
                 let fault = if random.below(2) == 0 { StoreFault::Full } else { StoreFault::Unavailable };
-                Reply::Enqueued { request, id, fault: Some(fault), due: None }
+                Reply::Enqueued { by, request, id, fault: Some(fault), due: None }
             }
-            Command::Enqueue { request, id, job } => {
+            Command::Enqueue { by, request, id, job } => {
                 let due = if let State::Scheduled(due) = job.state { Some(due) } else { None };
                 assert!(self.jobs.insert(id, job).is_none(), "enqueued twice");
-                Reply::Enqueued { request, id, fault: None, due }
+                Reply::Enqueued { by, request, id, fault: None, due }
             }
             Command::Claim { .. } if fails => Reply::Claimed(None),
             Command::Claim { count, limited } => Reply::Claimed(Some(self.claim(now, count, &limited))),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use parkade_core::{Event, Manner, Publisher, RequestId, Then, Wait, WorkerError, WorkerId};
+use parkade_core::{Event, Manner, PressureEvent, Publisher, RequestId, Then, Wait, WorkerError, WorkerId};
 
 use crate::model::{Place, Waiting};
 use crate::process::{Phase, Process, Stream, Temper};
@@ -76,9 +76,8 @@ impl World {
         }
         match self.random.below(400) {
             392..397 if process.phase == Phase::Ready => {
-                self.model.process(worker).held_up = Some(self.now);
-                self.model.seen.insert("held up");
-                self.tell(Event::HeldUp { worker });
+                self.model.process(worker).clients_behind = true;
+                self.tell(Event::Pressure(PressureEvent::ClientsBehind { worker }));
             }
             0 => self.exits(process),
             1 if process.phase == Phase::Ready => {
@@ -118,11 +117,11 @@ impl World {
     }
 
     fn is_let_on(&mut self, worker: WorkerId) {
-        if self.random.below(4) > 0 {
+        if self.random.below(4) > 0 || !self.model.process(worker).clients_behind {
             return self.time_passes();
         }
-        self.model.process(worker).held_up = None;
-        self.tell(Event::LetOn { worker });
+        self.model.process(worker).clients_behind = false;
+        self.tell(Event::Pressure(PressureEvent::ClientsCaughtUp { worker }));
     }
 
     /// A frame about a request that it does not hold: answered late, twice, or for somebody else.

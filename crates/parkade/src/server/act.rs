@@ -71,6 +71,8 @@ impl Server {
                 tracing::warn!(worker = worker.0, pid, "{}; its worker's stack follows", self.why_shown(worker, why));
                 self.workers.dump_stack(worker);
             }
+            Effect::PauseReading { worker } => self.workers.hold_up(worker),
+            Effect::ResumeReading { worker } => self.workers.let_on(worker),
             Effect::Ping { worker, token } => self.workers.ping(worker, token),
             Effect::NotPublished { .. } => self.not_published(),
             Effect::DropMessage { message } => self.messages.drop(message),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use parkade_core::{ChannelName, Cursor, Effect, Event, Moment, Publisher, RequestId, WorkerId};
+use parkade_core::{ChannelName, Cursor, Effect, Event, Moment, PressureEvent, Publisher, RequestId, WorkerId};
 
 use super::Server;
 use crate::admin::PublishRefused;
@@ -61,8 +61,7 @@ impl Server {
     pub(super) fn slow_down(&mut self, worker: WorkerId) {
         if self.put_off.is_full() && !self.held_back.has(worker) {
             self.held_back.workers.push(worker);
-            self.workers.hold_up(worker);
-            self.tell(Event::HeldUp { worker });
+            self.tell(Event::Pressure(PressureEvent::ClientsBehind { worker }));
         }
     }
 
@@ -74,7 +73,7 @@ impl Server {
         first.append(&mut self.told);
         self.told = first;
         for worker in workers {
-            self.let_on(worker);
+            self.tell(Event::Pressure(PressureEvent::ClientsCaughtUp { worker }));
         }
     }
 

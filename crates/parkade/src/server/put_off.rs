@@ -200,6 +200,8 @@ fn audience(effect: &Effect) -> Audience<'_> {
         | Effect::DismissWorker { .. }
         | Effect::KillWorker { .. }
         | Effect::DumpStack { .. }
+        | Effect::PauseReading { .. }
+        | Effect::ResumeReading { .. }
         | Effect::Ping { .. }
         | Effect::StartQuery { .. }
         | Effect::CancelQuery { .. }

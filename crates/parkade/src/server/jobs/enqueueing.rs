@@ -1,6 +1,6 @@
 //! Jobs on their way into the store, and what a request says meanwhile.
 
-use parkade_core::{Event, RequestId, StoreFault, WorkerId};
+use parkade_core::{Event, PressureEvent, RequestId, StoreFault, WorkerId};
 use parkade_jobs::{Command, NewJob, Reply, Wall};
 use parkade_model::JobId;
 use parkade_wire::{Enqueued, Wait as WireWait};
@@ -35,7 +35,7 @@ impl Server {
         let (id, bytes) = (job.id, job.arguments.len());
         let question = Question::Enqueue { id, request, asked: Asking::Worker { worker, bytes } };
         self.jobs.ask(question, |tag| Command::Enqueue { tag, job });
-        self.note_enqueued_by(worker, bytes);
+        self.tell(Event::Pressure(PressureEvent::WriteBegan { worker, bytes }));
     }
 
     pub(super) fn enqueue_for(&mut self, job: Enqueued, back: Back) {
@@ -92,7 +92,9 @@ impl Server {
             self.tell(Event::JobStored { request, fault });
         }
         match asked {
-            Asking::Worker { worker, bytes } => self.note_answered_to(worker, bytes),
+            Asking::Worker { worker, bytes } => {
+                self.tell(Event::Pressure(PressureEvent::WriteEnded { worker, bytes }));
+            }
             Asking::Script(back) => super::asked::answer(back, reply),
         }
     }

@@ -5,7 +5,6 @@ mod asked;
 mod cancelling;
 mod enqueueing;
 mod learning;
-mod pressure;
 mod progress;
 mod queues;
 mod recurring;
@@ -29,7 +28,6 @@ use crate::store::{Store, wall};
 use asked::{Question, RunEnd};
 use cancelling::Cancelling;
 use learning::Spec;
-use pressure::Pressure;
 use queues::QueueNames;
 use recurring::Timetables;
 use results::Results;
@@ -63,7 +61,6 @@ pub struct Jobs {
     tags: u64,
     results: Results,
     cancelling: Cancelling,
-    pressure: Pressure,
     timetables: Timetables,
     /// That they are put off has been said.
     are_put_off: bool,
@@ -120,7 +117,6 @@ impl Jobs {
             tags: 0,
             results: Results::default(),
             cancelling: Cancelling::default(),
-            pressure: Pressure::default(),
             timetables: Timetables::default(),
             are_put_off: false,
             unnoted: Vec::new(),
@@ -357,7 +353,6 @@ impl Server {
         let core = &self.core;
         self.jobs.queues.forget(|queue| core.knows_queue(queue));
         self.tell_of_jobs_put_off();
-        self.hear_those_that_stand_still();
         for end in std::mem::take(&mut self.jobs.unnoted) {
             self.note(end);
         }
