@@ -52,8 +52,8 @@ impl Entry {
 
 impl Server {
     pub(super) fn take_timetables_over(&mut self, timetables: Timetables) {
-        let job = |(name, entry): (&Box<str>, &Entry)| RecurringJob { name: name.clone(), missed: entry.missed };
-        let jobs = timetables.iter().map(job).collect();
+        let jobs = timetables.iter().map(|(name, entry)| RecurringJob { name: name.clone(), missed: entry.missed });
+        let jobs = jobs.collect();
         self.jobs.timetables = timetables;
         self.tell(Event::Recurring(RecurringEvent::Configured { jobs }));
     }
