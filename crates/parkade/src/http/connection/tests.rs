@@ -1,4 +1,4 @@
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -20,17 +20,84 @@ pub const LIMITS: Limits = Limits {
     write_stall: Duration::from_secs(30),
 };
 
-/// A client that takes so many bytes of an answer every ten seconds. Answers after how many seconds it is cut off, if it ever is.
-fn check(purpose: Purpose, bytes_each: usize) -> Option<u64> {
-    let (ours, mut theirs) = UnixStream::pair().unwrap();
+/// A connection that has just been accepted, and its client.
+fn connected() -> (Connection, UnixStream, Context) {
+    let (ours, theirs) = UnixStream::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     socket2::SockRef::from(&ours).set_send_buffer_size(4_096).unwrap();
     let socket = Socket::Unix(mio::net::UnixStream::from_std(ours));
-    let mut connection = Connection::new(socket, None, Tick::default());
     let setup = Setup { limits: LIMITS, trust: Trust::default() };
-    let mut context = Context::new(setup, Budget::new(0));
+    (Connection::new(socket, None, Tick::default()), theirs, Context::new(setup, Budget::new(1 << 20)))
+}
+
+const REQUEST: RequestId = RequestId { slot: 0, generation: 0 };
+
+/// Where both machines are after each of these words.
+fn states_after(words: &str) -> String {
+    let (mut connection, mut client, mut context) = connected();
+    let mut states = Vec::new();
+    for word in words.split(' ') {
+        let sent: &[u8] = match word {
+            "get" => b"GET / HTTP/1.1\r\nHost: h\r\n\r\n",
+            "last-get" => b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n",
+            "half-head" => b"POST / HTTP/1.1\r\nHost: h\r\n",
+            "other-half" => b"Content-Length: 2\r\n\r\n",
+            "body" => b"ok",
+            "nonsense" => b"\0\r\n\r\n",
+            _ => b"",
+        };
+        client.write_all(sent).unwrap();
+        match word {
+            "answer" => connection.answer(200, std::iter::empty(), &Bytes::new(), &mut context).unwrap(),
+            "begin" => connection.begin(200, std::iter::empty(), Purpose::Body, &mut context).unwrap(),
+            "finish" => assert!(connection.finish(&context)),
+            _ => connection.note(Readiness { readable: !sent.is_empty(), writable: true, far_end: FarEnd::Open }),
+        }
+        if let Step::Arrived(head, ..) = connection.advance(&mut context) {
+            connection.wait(REQUEST, &head);
+        }
+        states.push([state_of(&connection.inbound), state_of(&connection.outbound)].join("/"));
+    }
+    states.join(" ")
+}
+
+fn state_of(machine: &impl std::fmt::Debug) -> String {
+    let text = format!("{machine:?}");
+    let state = text.split("state: ").nth(1).unwrap();
+    state.split(|other: char| !other.is_alphanumeric()).next().unwrap().to_owned()
+}
+
+#[test]
+fn a_request_goes_through_both_machines_and_they_begin_anew() {
+    for (words, states) in [
+        ("get answer", "Done/Head Idle/None"),
+        ("half-head other-half body answer", "Head/None Body/None Done/Head Idle/None"),
+        ("get begin finish", "Done/Head Done/Body Idle/None"),
+        ("get answer get", "Done/Head Idle/None Done/Head"),
+        // What comes early is read when the answer is complete.
+        ("get get answer answer", "Done/Head Done/Head Done/Head Idle/None"),
+    ] {
+        assert_eq!(states_after(words), states, "{words}");
+    }
+}
+
+#[test]
+fn after_the_last_answer_nothing_is_read_as_a_request() {
+    for (words, states) in [
+        ("last-get answer get", "Done/Head Done/Done Done/Done"),
+        ("last-get begin finish get", "Done/Head Done/Body Done/Done Done/Done"),
+        ("nonsense get", "Done/Done Done/Done"),
+        ("half-head nonsense get", "Head/None Done/Done Done/Done"),
+    ] {
+        assert_eq!(states_after(words), states, "{words}");
+    }
+}
+
+/// A client that takes so many bytes of an answer every ten seconds. Returns after how many seconds it is cut off, if it ever is.
+fn check(purpose: Purpose, bytes_each: usize) -> Option<u64> {
+    let (mut connection, mut theirs, mut context) = connected();
     let head = head::parse(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", LIMITS.header_count_max).unwrap();
-    connection.wait(RequestId { slot: 0, generation: 0 }, &head);
+    connection.wait(REQUEST, &head);
     connection.begin(200, std::iter::empty(), purpose, &mut context).unwrap();
     connection.piece(&vec![b'x'; 1 << 20].into(), context.now).unwrap();
     for seconds in (10..600).step_by(10) {
