@@ -130,10 +130,10 @@ pub fn end_of_head(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, F
     Ok(None)
 }
 
-/// What the fields say that the server itself heeds.
+/// What the fields say to the server itself.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one header field, said or not; no combination is a state")]
-struct Heeded<'a> {
+struct ParsedHeaders<'a> {
     host: Option<&'a [u8]>,
     length: Option<u64>,
     chunked: bool,
@@ -159,10 +159,10 @@ pub fn parse(raw: &[u8], header_count_max: usize) -> Result<Head, Fault> {
     let method = request.method.ok_or(Fault::BadSyntax)?;
     let version = if request.version == Some(0) { Version::Http10 } else { Version::Http11 };
     let target = Target::parse(request.path.ok_or(Fault::BadTarget)?, method)?;
-    let heeded = heed(request.headers)?;
-    check_host(version, &target, heeded.host)?;
-    let framing = framing(version, &heeded)?;
-    if heeded.upgrade && framing != Framing::None && framing != Framing::Length(0) {
+    let parsed = parse_headers(request.headers)?;
+    check_host(version, &target, parsed.host)?;
+    let framing = framing(version, &parsed)?;
+    if parsed.upgrade && framing != Framing::None && framing != Framing::Length(0) {
         return Err(Fault::UpgradeWithBody);
     }
 
@@ -181,11 +181,11 @@ pub fn parse(raw: &[u8], header_count_max: usize) -> Result<Head, Fault> {
         version,
         framing,
         keep_alive: if version == Version::Http11 {
-            !heeded.connection_close
+            !parsed.connection_close
         } else {
-            heeded.connection_keep_alive && !heeded.connection_close
+            parsed.connection_keep_alive && !parsed.connection_close
         },
-        expects_continue: heeded.expects_continue && version == Version::Http11,
+        expects_continue: parsed.expects_continue && version == Version::Http11,
         raw: owned.into(),
     })
 }
@@ -209,45 +209,45 @@ fn root_span(raw: &[u8], path: &str) -> Span {
     slash..slash + 1
 }
 
-fn heed<'a>(headers: &[httparse::Header<'a>]) -> Result<Heeded<'a>, Fault> {
-    let mut heeded = Heeded::default();
+fn parse_headers<'a>(headers: &[httparse::Header<'a>]) -> Result<ParsedHeaders<'a>, Fault> {
+    let mut parsed = ParsedHeaders::default();
     for header in headers {
         // The lengths sort out most fields before a name is compared.
         match header.name.len() {
-            4 if header.name.eq_ignore_ascii_case("host") => heed_host(&mut heeded, header.value)?,
+            4 if header.name.eq_ignore_ascii_case("host") => set_host(&mut parsed, header.value)?,
             6 if header.name.eq_ignore_ascii_case("expect") => {
                 if !header.value.eq_ignore_ascii_case(b"100-continue") {
                     return Err(Fault::UnknownExpectation);
                 }
-                heeded.expects_continue = true;
+                parsed.expects_continue = true;
             }
-            7 if header.name.eq_ignore_ascii_case("upgrade") => heeded.upgrade = true,
+            7 if header.name.eq_ignore_ascii_case("upgrade") => parsed.upgrade = true,
             10 if header.name.eq_ignore_ascii_case("connection") => {
                 for token in header.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
-                    heeded.connection_close |= token.eq_ignore_ascii_case(b"close");
-                    heeded.connection_keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
+                    parsed.connection_close |= token.eq_ignore_ascii_case(b"close");
+                    parsed.connection_keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
                 }
             }
             14 if header.name.eq_ignore_ascii_case("content-length") => {
                 let length = decimal(header.value).ok_or(Fault::BadContentLength)?;
-                if heeded.length.replace(length).is_some() {
+                if parsed.length.replace(length).is_some() {
                     return Err(Fault::BadContentLength);
                 }
             }
             17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
-                if heeded.chunked || !header.value.eq_ignore_ascii_case(b"chunked") {
+                if parsed.chunked || !header.value.eq_ignore_ascii_case(b"chunked") {
                     return Err(Fault::UnknownTransferCoding);
                 }
-                heeded.chunked = true;
+                parsed.chunked = true;
             }
             _ => {}
         }
     }
-    Ok(heeded)
+    Ok(parsed)
 }
 
-fn heed_host<'a>(heeded: &mut Heeded<'a>, value: &'a [u8]) -> Result<(), Fault> {
-    if heeded.host.replace(value).is_some() { Err(Fault::BadHost) } else { Ok(()) }
+fn set_host<'a>(parsed: &mut ParsedHeaders<'a>, value: &'a [u8]) -> Result<(), Fault> {
+    if parsed.host.replace(value).is_some() { Err(Fault::BadHost) } else { Ok(()) }
 }
 
 fn decimal(value: &[u8]) -> Option<u64> {
@@ -270,8 +270,8 @@ fn check_host(version: Version, target: &Target<'_>, host: Option<&[u8]>) -> Res
     }
 }
 
-fn framing(version: Version, heeded: &Heeded<'_>) -> Result<Framing, Fault> {
-    match (heeded.chunked, heeded.length) {
+fn framing(version: Version, parsed: &ParsedHeaders<'_>) -> Result<Framing, Fault> {
+    match (parsed.chunked, parsed.length) {
         (true, Some(_)) => Err(Fault::TwoFramings),
         (true, None) if version == Version::Http10 => Err(Fault::CodingNeedsHttp11),
         (true, None) => Ok(Framing::Chunked),

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::*;
 use crate::http::Purpose;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 
-use super::{FromStream, StreamKey, patience};
+use super::{FromStream, StreamKey, write_timeout};
 use crate::http::Purpose;
 use crate::http::limits::{H2_CUT_BYTES_MAX, H2_LAST_BYTES_MAX};
 
@@ -30,7 +30,41 @@ impl Drop for Guard {
 /// The body of an answer on its way to hyper.
 pub enum Outgoing {
     Whole(Bytes),
-    Pieces { piece: Bytes, pieces: mpsc::UnboundedReceiver<Bytes>, purpose: Purpose, guard: Guard },
+    Pieces(Pieces),
+}
+
+/// A body that the server sends in pieces.
+pub struct Pieces {
+    /// What is left of the last one.
+    current: Bytes,
+    queue: mpsc::UnboundedReceiver<Bytes>,
+    purpose: Purpose,
+    guard: Guard,
+}
+
+impl Pieces {
+    pub fn new(queue: mpsc::UnboundedReceiver<Bytes>, purpose: Purpose, guard: Guard) -> Self {
+        Self { current: Bytes::new(), queue, purpose, guard }
+    }
+
+    /// What hyper gets next; None at the end.
+    fn poll_cut(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.current.is_empty() {
+            write_timeout::rest();
+            let Some(piece) = ready!(self.queue.poll_recv(context)) else {
+                self.guard.has_ended = true;
+                return Poll::Ready(None);
+            };
+            let _ = self.guard.inbox.send(FromStream::Taken { key: self.guard.key, bytes: piece.len() });
+            self.current = piece;
+        }
+        let purpose = self.purpose;
+        let next = cut(&mut self.current).inspect(|next| match purpose {
+            Purpose::Body => write_timeout::offer(next.len()),
+            Purpose::Events => write_timeout::offer_event(next.len()),
+        });
+        Poll::Ready(next)
+    }
 }
 
 impl hyper::body::Body for Outgoing {
@@ -38,29 +72,11 @@ impl hyper::body::Body for Outgoing {
     type Error = Infallible;
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let (rest, purpose) = match self.get_mut() {
-            Self::Whole(bytes) => (bytes, Purpose::Body),
-            Self::Pieces { piece, pieces, purpose, guard } => {
-                if piece.is_empty() {
-                    patience::rest();
-                    match ready!(pieces.poll_recv(context)) {
-                        Some(bytes) => {
-                            let _ = guard.inbox.send(FromStream::Taken { key: guard.key, bytes: bytes.len() });
-                            *piece = bytes;
-                        }
-                        None => guard.has_ended = true,
-                    }
-                }
-                (piece, *purpose)
-            }
+        let next = match self.get_mut() {
+            Self::Whole(bytes) => cut(bytes).inspect(|next| write_timeout::offer(next.len())),
+            Self::Pieces(pieces) => ready!(pieces.poll_cut(context)),
         };
-        Poll::Ready(cut(rest).map(|bytes| {
-            match purpose {
-                Purpose::Body => patience::offer(bytes.len()),
-                Purpose::Events => patience::offer_event(bytes.len()),
-            }
-            Ok(Frame::data(bytes))
-        }))
+        Poll::Ready(next.map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -70,13 +86,13 @@ impl hyper::body::Body for Outgoing {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Self::Pieces { .. } => SizeHint::default(),
+            Self::Pieces(_) => SizeHint::default(),
         }
     }
 }
 
 /// What hyper gets next. It takes it whole as soon as the client has place for one byte of it, and waits for the rest of that place
-/// only before the next: so the last that it gets, behind which its task ends and nobody watches, is small.
+/// only before the next. The last cut is small, because its task ends with it, and with the task its timeout.
 fn cut(bytes: &mut Bytes) -> Option<Bytes> {
     match bytes.len() {
         0 => None,

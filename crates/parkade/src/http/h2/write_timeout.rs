@@ -1,4 +1,4 @@
-//! How long a client may leave an answer untaken: the watch over each stream, and over its connection's socket.
+//! How long a client may leave an answer untaken: a timeout for each stream, and one for its connection's socket.
 //!
 //! hyper waits without end for a client to make place for an answer, on a stream or on the socket. It asks for more of a body only
 //! when the client has taken what was given before; so whatever it asks for tells of progress, and a clock runs in between.
@@ -25,7 +25,7 @@ tokio::task_local! {
 struct Watched {
     /// Since when its client has something to take.
     offered: Cell<Option<Offer>>,
-    /// Says when it is to be broken off.
+    /// Tells when it is to be broken off.
     cut: RefCell<Option<oneshot::Receiver<()>>>,
 }
 
@@ -35,7 +35,7 @@ impl Watched {
         let Some(told) = cut.as_mut().map(|cut| Pin::new(cut).poll(context)) else { return false };
         match told {
             Poll::Ready(Ok(())) => true,
-            // Nobody will say so any more.
+            // It can no longer be broken off from outside.
             Poll::Ready(Err(_)) => {
                 *cut = None;
                 false
@@ -45,9 +45,9 @@ impl Watched {
     }
 }
 
-/// How fast a client takes what waits for it.
+/// How far a client has come with what waits for it.
 #[derive(Debug, Clone, Copy)]
-struct Pace {
+struct Progress {
     began: Instant,
     /// When it last took something.
     since: Instant,
@@ -55,7 +55,7 @@ struct Pace {
     taken_bytes: usize,
 }
 
-impl Pace {
+impl Progress {
     fn new() -> Self {
         let now = Instant::now();
         Self { began: now, since: now, taken_bytes: 0 }
@@ -74,20 +74,20 @@ impl Pace {
 /// What has been offered so far of what the client has not taken.
 #[derive(Debug, Clone, Copy)]
 struct Offer {
-    pace: Pace,
+    progress: Progress,
     bytes: usize,
 }
 
 /// hyper has got a piece of this stream's body: what was offered before is taken.
 pub fn offer(bytes: usize) {
-    // Outside of a stream's task nobody watches.
+    // Outside of a stream's task there is no timeout.
     let _ = WATCHED.try_with(|watched| {
-        let pace = watched.offered.get().map_or_else(Pace::new, |before| before.pace.took(before.bytes));
-        watched.offered.set(Some(Offer { pace, bytes }));
+        let progress = watched.offered.get().map_or_else(Progress::new, |before| before.progress.took(before.bytes));
+        watched.offered.set(Some(Offer { progress, bytes }));
     });
 }
 
-/// The same for events, which need no minimum rate: each begins anew.
+/// The same for events, which have no minimum rate: each begins anew.
 pub fn offer_event(bytes: usize) {
     rest();
     offer(bytes);
@@ -98,7 +98,7 @@ pub fn rest() {
     let _ = WATCHED.try_with(|watched| watched.offered.set(None));
 }
 
-/// A way to break off the stream whose task this is, from outside and at once, whatever it waits for.
+/// Breaks off the stream whose task this is, from outside and at once, whatever it waits for.
 pub fn end_by() -> oneshot::Sender<()> {
     let (sender, receiver) = oneshot::channel();
     let _ = WATCHED.try_with(|watched| watched.cut.replace(Some(receiver)));
@@ -109,7 +109,7 @@ pub fn end_by() -> oneshot::Sender<()> {
 pub async fn watch(stream: impl Future<Output = ()>, stall: Duration) {
     let watched = async {
         let mut stream = pin!(stream);
-        let mut alarm = Alarm::default();
+        let mut timer = Timer::default();
         poll_fn(|context| {
             let is_cut = |context: &mut Context<'_>| WATCHED.with(|watched| watched.is_cut(context));
             if is_cut(context) {
@@ -118,12 +118,12 @@ pub async fn watch(stream: impl Future<Output = ()>, stall: Duration) {
             if stream.as_mut().poll(context).is_ready() {
                 return Poll::Ready(true);
             }
-            // Again, to be woken by a way that has just been made.
+            // Again, to be woken by a sender that has just been made.
             if is_cut(context) {
                 return Poll::Ready(false);
             }
-            let due = WATCHED.with(|watched| watched.offered.get()).map(|offered| offered.pace.due(stall));
-            alarm.poll(due, context).map(|()| false)
+            let due = WATCHED.with(|watched| watched.offered.get()).map(|offered| offered.progress.due(stall));
+            timer.poll(due, context).map(|()| false)
         })
         .await
     };
@@ -134,59 +134,59 @@ pub async fn watch(stream: impl Future<Output = ()>, stall: Duration) {
 
 /// Wakes its task at a moment that is put off again and again: the timer is only moved when it rings.
 #[derive(Debug, Default)]
-struct Alarm(Option<Pin<Box<Sleep>>>);
+struct Timer(Option<Pin<Box<Sleep>>>);
 
-impl Alarm {
+impl Timer {
     /// Ready when the moment has come.
     fn poll(&mut self, due: Option<Instant>, context: &mut Context<'_>) -> Poll<()> {
         let Some(due) = due else { return Poll::Pending };
-        let timer = self.0.get_or_insert_with(|| Box::pin(sleep_until(due)));
+        let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(due)));
         loop {
-            ready!(timer.as_mut().poll(context));
+            ready!(sleep.as_mut().poll(context));
             if Instant::now() >= due {
                 return Poll::Ready(());
             }
-            timer.as_mut().reset(due);
+            sleep.as_mut().reset(due);
         }
     }
 }
 
 /// A socket that fails when it takes nothing of what is to be written for so long, or too little of it.
 #[derive(Debug)]
-pub struct Patient<I> {
+pub struct WriteTimeout<I> {
     io: I,
     stall: Duration,
-    blocked: Option<Pace>,
-    alarm: Alarm,
+    blocked: Option<Progress>,
+    timer: Timer,
 }
 
-impl<I> Patient<I> {
+impl<I> WriteTimeout<I> {
     pub fn new(io: I, stall: Duration) -> Self {
-        Self { io, stall, blocked: None, alarm: Alarm::default() }
+        Self { io, stall, blocked: None, timer: Timer::default() }
     }
 }
 
-impl<I: AsyncRead + Unpin> AsyncRead for Patient<I> {
+impl<I: AsyncRead + Unpin> AsyncRead for WriteTimeout<I> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_read(context, into)
     }
 }
 
-impl<I: AsyncWrite + Unpin> AsyncWrite for Patient<I> {
+impl<I: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<I> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = &mut *self;
         let written = Pin::new(&mut this.io).poll_write(context, bytes);
         if let Poll::Ready(written) = written {
             let bytes = written.as_ref().map_or(0, |bytes| *bytes);
-            this.blocked = this.blocked.map(|pace| pace.took(bytes));
+            this.blocked = this.blocked.map(|progress| progress.took(bytes));
             return Poll::Ready(written);
         }
-        let pace = this.blocked.get_or_insert_with(Pace::new);
-        this.alarm.poll(Some(pace.due(this.stall)), context).map(|()| Err(io::ErrorKind::TimedOut.into()))
+        let progress = this.blocked.get_or_insert_with(Progress::new);
+        this.timer.poll(Some(progress.due(this.stall)), context).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Asked for behind the last byte.
+        // Called after the last byte.
         self.blocked = None;
         Pin::new(&mut self.io).poll_flush(context)
     }
@@ -287,7 +287,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_socket_fails_when_it_takes_nothing_for_the_stall_time() {
         let (near, mut far) = tokio::io::duplex(10_000);
-        let mut near = Patient::new(near, STALL);
+        let mut near = WriteTimeout::new(near, STALL);
         near.write_all(&[0; 10_000]).await.unwrap();
         let reading = tokio::spawn(async move {
             tokio::time::sleep(Duration::from_secs(20)).await;

@@ -1,0 +1,52 @@
+//! How long a connection without streams is kept.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::streams::Streams;
+
+/// It is first told to close (GOAWAY), and closed when it has had the time to take what was left for it.
+#[derive(Debug)]
+pub struct IdleTimeout {
+    due: Instant,
+    /// How long it may be without streams, from now on.
+    time: Duration,
+    /// The same once it has been told.
+    time_to_leave: Duration,
+    has_been_told: bool,
+}
+
+/// What is to be done with the connection.
+#[derive(Debug)]
+pub enum Idle {
+    NotYet,
+    SayGoodbye,
+    Close,
+}
+
+impl IdleTimeout {
+    pub fn new(time: Duration, time_to_leave: Duration) -> Self {
+        Self { due: Instant::now() + time, time, time_to_leave, has_been_told: false }
+    }
+
+    /// When to check again.
+    pub const fn due(&self) -> Instant {
+        self.due
+    }
+
+    pub fn check(&mut self, streams: &Streams) -> Idle {
+        let (now, until) = (Instant::now(), streams.idle_until(self.time));
+        if until > now {
+            self.due = until;
+            return Idle::NotYet;
+        }
+        if self.has_been_told {
+            return Idle::Close;
+        }
+        self.has_been_told = true;
+        self.time = self.time_to_leave;
+        self.due = now + self.time;
+        Idle::SayGoodbye
+    }
+}

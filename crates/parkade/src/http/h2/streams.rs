@@ -1,0 +1,87 @@
+//! The streams of one connection: each runs in a task of its own, under its timeout, and is counted.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Shared, write_timeout};
+
+/// Runs the streams of one connection.
+#[derive(Debug, Clone)]
+pub struct Streams {
+    stall: Duration,
+    open: Arc<Mutex<Open>>,
+    /// Those of all connections.
+    all: Arc<AtomicUsize>,
+    panics: Arc<AtomicUsize>,
+}
+
+/// The streams of a connection that have not ended.
+#[derive(Debug)]
+struct Open {
+    count: usize,
+    /// When the last of them ended, or the connection began.
+    since: Instant,
+}
+
+impl Default for Open {
+    fn default() -> Self {
+        Self { count: 0, since: Instant::now() }
+    }
+}
+
+impl Streams {
+    pub fn new(shared: &Shared) -> Self {
+        Self {
+            stall: shared.setup.limits.write_stall,
+            open: Arc::new(Mutex::new(Open::default())),
+            all: Arc::clone(&shared.stream_count),
+            panics: Arc::clone(&shared.panic_count),
+        }
+    }
+
+    /// Until when the connection may be left as it is, if it may be without streams for so long.
+    pub fn idle_until(&self, idle_time: Duration) -> Instant {
+        let open = lock(&self.open);
+        let since = if open.count == 0 { open.since } else { Instant::now() };
+        since + idle_time
+    }
+}
+
+impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Streams {
+    fn execute(&self, stream: F) {
+        lock(&self.open).count += 1;
+        self.all.fetch_add(1, Ordering::Relaxed);
+        let (of_connection, of_all) = (Arc::clone(&self.open), Arc::clone(&self.all));
+        let opened = Opened { of_connection, of_all, panics: Arc::clone(&self.panics) };
+        let watched = write_timeout::watch(stream, self.stall);
+        tokio::spawn(async move {
+            watched.await;
+            drop(opened);
+        });
+    }
+}
+
+/// Counts its stream as ended when dropped, and by a panic as broken.
+struct Opened {
+    of_connection: Arc<Mutex<Open>>,
+    of_all: Arc<AtomicUsize>,
+    panics: Arc<AtomicUsize>,
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.panics.fetch_add(usize::from(std::thread::panicking()), Ordering::Relaxed);
+        self.of_all.fetch_sub(1, Ordering::Relaxed);
+        let mut open = lock(&self.of_connection);
+        open.count -= 1;
+        open.since = Instant::now();
+    }
+}
+
+/// Whoever panicked while holding it cannot have left it half changed.
+fn lock(open: &Mutex<Open>) -> MutexGuard<'_, Open> {
+    open.lock().unwrap_or_else(PoisonError::into_inner)
+}
