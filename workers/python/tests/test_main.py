@@ -75,7 +75,8 @@ def test_a_developer_sees_the_traceback_and_others_do_not(core: StartCore) -> No
     assert hidden.answer(0, headers={"accept": "application/json"}).body == b'{"error":"Internal Server Error"}'
     errors = hidden.end()[1]
     assert "ValueError: <secret>" in errors
-    assert "handling.py" not in errors
+    assert str(PACKAGE / "parkade") not in errors
+    assert str(PACKAGE / "parkade") not in page.body
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
