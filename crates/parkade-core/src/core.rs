@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::channels::Channels;
 use crate::config::Config;
-use crate::effect::{Effect, Outcome};
+use crate::effect::{DatabaseEffect, Effect, Outcome, ServerEffect, StoreEffect, WorkerEffect};
 use crate::event::Event;
 use crate::jobs::{Jobs, Reading, Recurring, RecurringEffect};
 use crate::life::lives::Lives;
@@ -214,12 +214,12 @@ impl Core {
             }
             Event::Measured { worker, resident_bytes } => self.measured(worker, resident_bytes),
             Event::Answered { worker, request, payload, whole } => {
-                self.frame(worker, request, Happening::Answered { payload, whole });
+                self.frame(worker, request, Happening::Answered(payload, whole));
             }
             Event::AnswerEnded { worker, request } => self.frame(worker, request, Happening::AnswerEnded),
             Event::Errored { worker, request, error } => self.frame(worker, request, Happening::Errored(error)),
             Event::Parked { worker, request, wait, then, payload } => {
-                self.frame(worker, request, Happening::Parked { wait, then, payload });
+                self.frame(worker, request, Happening::Parked(wait, then, payload));
             }
             Event::Unparked { worker, request } => self.unparked(worker, request),
             Event::QueryBegan { query } => self.query_began(query),
@@ -283,11 +283,11 @@ impl Core {
         match reading {
             Reading::Paused(worker) => {
                 self.held_up(worker);
-                self.effects.push(Effect::PauseReading { worker });
+                self.effects.push(Effect::Worker(WorkerEffect::PauseReading { worker }));
             }
             Reading::Resumed(worker) => {
                 self.let_on(worker);
-                self.effects.push(Effect::ResumeReading { worker });
+                self.effects.push(Effect::Worker(WorkerEffect::ResumeReading { worker }));
             }
         }
     }
@@ -310,17 +310,17 @@ impl Core {
         for together in self.resumed.chunk_by(|one, next| (one.0, one.1) == (next.0, next.1)) {
             let (worker, outcome, _) = together[0];
             let requests = together.iter().map(|(_, _, request)| *request).collect();
-            self.effects.push(Effect::Resume { worker, outcome, requests });
+            self.effects.push(Effect::Worker(WorkerEffect::Resume { worker, outcome, requests }));
         }
         self.resumed = Vec::new();
     }
 
     pub(crate) fn tell_dropped(&mut self) {
         let gone = self.dropped.drain(..).filter(|&message| self.messages.release(message));
-        self.effects.extend(gone.map(|message| Effect::DropMessage { message }));
+        self.effects.extend(gone.map(|message| Effect::Server(ServerEffect::DropMessage { message })));
         let gone = self.dropped_results.drain(..).filter(|&query| self.queries.results.release(query));
-        self.effects.extend(gone.map(|query| Effect::DropResult { query }));
+        self.effects.extend(gone.map(|query| Effect::Database(DatabaseEffect::DropResult { query })));
         let gone = self.dropped_job_results.drain(..).filter(|&job| self.jobs.results.release(job));
-        self.effects.extend(gone.map(|job| Effect::DropJobResult { job }));
+        self.effects.extend(gone.map(|job| Effect::Store(StoreEffect::DropJobResult { job })));
     }
 }

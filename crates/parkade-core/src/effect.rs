@@ -10,100 +10,62 @@ use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    // For the clients.
-    /// The request waited, and the workers that may get it now have other routes. Look it up in this table and answer with
-    /// [`Event::RouteFound`](crate::Event::RouteFound).
-    LookUpRoute {
-        request: RequestId,
-        table: TableId,
-    },
+    /// For clients: answers, and streams of them.
+    Http(HttpEffect),
+    /// For the workers.
+    Worker(WorkerEffect),
+    /// For the databases.
+    Database(DatabaseEffect),
+    /// For the store of jobs.
+    Store(StoreEffect),
+    /// For the server itself: its routes, its messages, its log, its life.
+    Server(ServerEffect),
+    /// For jobs that recur.
+    Recurring(RecurringEffect),
+}
+
+/// For clients: answers, and streams of them.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HttpEffect {
     /// Answer with an error of the core's own.
-    Refuse {
-        request: RequestId,
-        refusal: Refusal,
-    },
+    Refuse { request: RequestId, refusal: Refusal },
     /// Answer with the constant of that route.
-    Constant {
-        request: RequestId,
-        route: RouteId,
-    },
+    Constant { request: RequestId, route: RouteId },
     /// This `RESPONSE` goes to the client. `whole`: it is the end.
-    Relay {
-        request: RequestId,
-        payload: PayloadId,
-        whole: bool,
-    },
+    Relay { request: RequestId, payload: PayloadId, whole: bool },
     /// The answer that had begun is complete.
-    End {
-        request: RequestId,
-    },
+    End { request: RequestId },
     /// The answer that had begun will never be complete: break the connection (or the HTTP/2 stream).
-    Abort {
-        request: RequestId,
-    },
+    Abort { request: RequestId },
     /// Keep this with the request: the `RESPONSE`, or what came with the `PARK` (a response, a function with its state).
-    Keep {
-        request: RequestId,
-        payload: PayloadId,
-    },
+    Keep { request: RequestId, payload: PayloadId },
     /// A timer with [`Then::Answer`](crate::Then::Answer) is over, or the jobs of a request are stored: the kept response (or the wait route's)
     /// goes to the client.
-    Release {
-        request: RequestId,
-    },
+    Release { request: RequestId },
     /// A message is the answer of all these requests. `gap`: messages before it, behind the cursor, are lost.
-    Deliver {
-        message: MessageId,
-        cursor: Cursor,
-        gap: bool,
-        requests: Vec<RequestId>,
-    },
+    Deliver { message: MessageId, cursor: Cursor, gap: bool, requests: Vec<RequestId> },
     /// No message came in time (or the server drains): 204 with the channel's present cursor.
-    Empty {
-        request: RequestId,
-        cursor: Cursor,
-    },
+    Empty { request: RequestId, cursor: Cursor },
     /// Begin a stream of server-sent events: the head, the gap if `gap` tells one, nothing else.
-    OpenStream {
-        request: RequestId,
-        cursor: Cursor,
-        gap: bool,
-    },
+    OpenStream { request: RequestId, cursor: Cursor, gap: bool },
     /// One more message on all these streams.
-    Feed {
-        message: MessageId,
-        cursor: Cursor,
-        requests: Vec<RequestId>,
-    },
+    Feed { message: MessageId, cursor: Cursor, requests: Vec<RequestId> },
     /// Tell these streams that messages were lost: the gap, with the channel's new cursor.
-    FeedGap {
-        cursor: Cursor,
-        requests: Vec<RequestId>,
-    },
+    FeedGap { cursor: Cursor, requests: Vec<RequestId> },
     /// Begin an answer whose rows follow as they come.
-    BeginRows {
-        request: RequestId,
-        query: QueryId,
-    },
+    BeginRows { request: RequestId, query: QueryId },
     /// What came of the query is the answer: its rows, or why there are none. `late`: it was cancelled for this reason, and may have been
     /// carried out all the same. A run of a job has no client: this is why it failed.
-    AnswerQuery {
-        request: RequestId,
-        query: QueryId,
-        late: Option<Reason>,
-    },
+    AnswerQuery { request: RequestId, query: QueryId, late: Option<Reason> },
     /// End a stream politely: a `retry` with jitter, then the end of the body.
-    EndStream {
-        request: RequestId,
-    },
-    /// The request is over for the core: log it, forget what was kept for it. Always the last effect that names a request.
-    Forget {
-        request: RequestId,
-        ending: Ending,
-        times: Times,
-    },
+    EndStream { request: RequestId },
+    /// How it stands with the job is the answer.
+    AnswerJob { request: RequestId, job: JobId, standing: Standing },
+}
 
-    // For the workers.
+/// For the workers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WorkerEffect {
     /// Open a stream for this request on the worker's link.
     Assign {
         request: RequestId,
@@ -160,8 +122,16 @@ pub enum Effect {
         worker: WorkerId,
         token: u64,
     },
+    /// Open a stream on which this run of a job is made.
+    RunJob {
+        request: RequestId,
+        worker: WorkerId,
+    },
+}
 
-    // For the databases.
+/// For the databases.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DatabaseEffect {
     /// Begin this query. `collect`: its rows are needed whole, else they are the
     /// answer of `request` as they come.
     StartQuery {
@@ -174,79 +144,47 @@ pub enum Effect {
         collect: bool,
     },
     /// Nobody waits for it any more.
-    CancelQuery {
-        query: QueryId,
-        database: DatabaseId,
-    },
+    CancelQuery { query: QueryId, database: DatabaseId },
     /// The request whose transaction this is has ended: what it did not commit is undone.
-    EndLease {
-        lease: LeaseId,
-        database: DatabaseId,
-    },
+    EndLease { lease: LeaseId, database: DatabaseId },
     /// Nobody needs the result any more.
-    DropResult {
-        query: QueryId,
-    },
+    DropResult { query: QueryId },
+}
 
-    // For the store of jobs.
+/// For the store of jobs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StoreEffect {
     /// So many jobs are wanted, of the queues named here at most so many. Every queue with bounds is named.
-    ClaimJobs {
-        count: u32,
-        limited: Vec<Allowance<QueueId>>,
-    },
-    /// For jobs that recur.
-    Recurring(RecurringEffect),
-    /// Open a stream on which this run of a job is made.
-    RunJob {
-        request: RequestId,
-        worker: WorkerId,
-    },
-    /// A run has ended: this is to be noted of its job. [`Effect::Forget`] follows.
-    EndRun {
-        request: RequestId,
-        verdict: Verdict,
-    },
+    ClaimJobs { count: u32, limited: Vec<Allowance<QueueId>> },
+    /// A run has ended: this is to be noted of its job. [`ServerEffect::Forget`] follows.
+    EndRun { request: RequestId, verdict: Verdict },
     /// All that the request has enqueued is stored (or cannot be), and its worker still holds it: what it wrote behind may be heard.
-    Stored {
-        request: RequestId,
-    },
+    Stored { request: RequestId },
     /// Say with [`Event::JobFound`](crate::Event::JobFound) how it stands with this job.
     /// Whoever wants it to end has that done by the same effect.
-    LookUpJob {
-        request: RequestId,
-        job: JobId,
-        asker: Asker,
-    },
-    /// How it stands with the job is the answer.
-    AnswerJob {
-        request: RequestId,
-        job: JobId,
-        standing: Standing,
-    },
+    LookUpJob { request: RequestId, job: JobId, asker: Asker },
     /// Nobody is to be told of the job's end any more.
-    DropJobResult {
-        job: JobId,
-    },
+    DropJobResult { job: JobId },
+}
 
-    // For the server.
-    /// The message is refused: all channels that there may be are in use. [`Effect::DropMessage`] follows.
-    NotPublished {
-        message: MessageId,
-    },
+/// For the server itself: its routes, its messages, its log, its life.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ServerEffect {
+    /// The request waited, and the workers that may get it now have other routes. Look it up in this table and answer with
+    /// [`Event::RouteFound`](crate::Event::RouteFound).
+    LookUpRoute { request: RequestId, table: TableId },
+    /// The request is over for the core: log it, forget what was kept for it. Always the last effect that names a request.
+    Forget { request: RequestId, ending: Ending, times: Times },
+    /// The message is refused: all channels that there may be are in use. [`ServerEffect::DropMessage`] follows.
+    NotPublished { message: MessageId },
     /// The message is in no history and on no way to anybody any more.
-    DropMessage {
-        message: MessageId,
-    },
+    DropMessage { message: MessageId },
     /// How a reload went, for the log and the status page.
-    Reloaded {
-        outcome: ReloadOutcome,
-    },
+    Reloaded { outcome: ReloadOutcome },
     /// Requests are no longer accepted: close the listeners.
     StopAccepting,
     /// Everything has ended.
-    Exit {
-        reason: ExitReason,
-    },
+    Exit { reason: ExitReason },
 }
 
 /// Where the time of a request went.

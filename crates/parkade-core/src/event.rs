@@ -15,7 +15,7 @@ pub enum Event {
     // From the clients.
     /// A request has come: its head and, for workers that do not take bodies as they come, its whole body.
     Arrived { request: RequestId, destination: Destination },
-    /// The answer to [`Effect::LookUpRoute`](crate::Effect::LookUpRoute): this is where the request goes now.
+    /// The answer to [`ServerEffect::LookUpRoute`](crate::ServerEffect::LookUpRoute): this is where the request goes now.
     RouteFound { request: RequestId, destination: Destination },
     /// The client of a request that has not ended has gone.
     Left { request: RequestId },
@@ -64,7 +64,7 @@ pub enum Event {
     // From the store of jobs.
     /// There may be jobs that are ready, now or after so long.
     JobsReady { after: Option<Duration> },
-    /// The answer to [`Effect::ClaimJobs`](crate::Effect::ClaimJobs). `more`: others are ready; `next`: when the next one will be.
+    /// The answer to [`StoreEffect::ClaimJobs`](crate::StoreEffect::ClaimJobs). `more`: others are ready; `next`: when the next one will be.
     JobsClaimed { jobs: Vec<ClaimedJob>, more: bool, next: Option<Duration> },
     /// The other answer: the store could not.
     JobsNotClaimed,
@@ -82,7 +82,7 @@ pub enum Event {
     JobEnded { job: JobId },
     /// A job is no more, whether or not it had ended.
     JobDropped { job: JobId },
-    /// The answer to [`Effect::LookUpJob`](crate::Effect::LookUpJob).
+    /// The answer to [`StoreEffect::LookUpJob`](crate::StoreEffect::LookUpJob).
     JobFound { request: RequestId, standing: Standing },
     /// The other answer: the store could not.
     JobNotLookedUp { request: RequestId },

@@ -40,7 +40,10 @@ mod workers;
 
 pub use config::{Config, Recycle};
 pub use core::Core;
-pub use effect::{Effect, ExitReason, KillReason, Outcome, ReloadOutcome, StatementSource, Times};
+pub use effect::{
+    DatabaseEffect, Effect, ExitReason, HttpEffect, KillReason, Outcome, ReloadOutcome, ServerEffect, StatementSource,
+    StoreEffect, Times, WorkerEffect,
+};
 pub use event::{Event, Manner, Publisher, WorkerError};
 pub use jobs::{Missed, PressureEvent, RecurringEffect, RecurringEvent, RecurringJob};
 pub use life::{Refused, State};

@@ -7,7 +7,8 @@ mod script;
 
 use parkade_core::limits::{CHANNEL_RULES_COUNT_MAX, CREDIT_MAX, REQUESTS_COUNT_MAX, STATUS_CHANNELS_COUNT_MAX};
 use parkade_core::{
-    ChannelName, Config, Core, Destination, Effect, Event, HistoryLimits, MessageId, Moment, Refusal, RequestId,
+    ChannelName, Config, Core, Destination, Effect, Event, HistoryLimits, HttpEffect, MessageId, Moment, Refusal,
+    RequestId, ServerEffect,
 };
 use script::{Script, check_with, config};
 
@@ -72,8 +73,8 @@ fn a_slot_beyond_all_bounds_is_refused_and_costs_nothing() {
     let request = RequestId { slot: u32::try_from(REQUESTS_COUNT_MAX).unwrap(), generation: 1 };
     let mut effects = Vec::new();
     core.handle(Moment::default(), Event::Arrived { request, destination: Destination::Unknown }, &mut effects);
-    assert_eq!(effects[0], Effect::Refuse { request, refusal: Refusal::QueueFull });
-    assert!(matches!(effects[1], Effect::Forget { .. }) && effects.len() == 2 && core.is_idle());
+    assert_eq!(effects[0], Effect::Http(HttpEffect::Refuse { request, refusal: Refusal::QueueFull }));
+    assert!(matches!(effects[1], Effect::Server(ServerEffect::Forget { .. })) && effects.len() == 2 && core.is_idle());
 }
 
 #[test]

@@ -9,7 +9,8 @@ use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 use parkade_core::{
-    Config, Core, DeclaredJobs, Effect, Ending, Event, Manner, Moment, PayloadId, Reason, Refusal, RequestId, WorkerId,
+    Config, Core, DeclaredJobs, Effect, Ending, Event, HttpEffect, Manner, Moment, PayloadId, Reason, Refusal,
+    RequestId, ServerEffect, WorkerEffect, WorkerId,
 };
 use tables::{Kind, Route, Tables};
 
@@ -105,30 +106,34 @@ impl Site {
     fn follow(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
-                Effect::StartWorker { worker: id } => {
+                Effect::Worker(WorkerEffect::StartWorker { worker: id }) => {
                     self.workers.push(Worker { id, held: VecDeque::new(), busy_until: None, hangs: self.is_cursed });
                     if self.is_cursed {
                         self.worker_ready(id);
                     }
                 }
-                Effect::KillWorker { worker, .. } | Effect::DismissWorker { worker } => self.exits(worker),
-                Effect::Assign { request, worker, .. } => {
+                Effect::Worker(WorkerEffect::KillWorker { worker, .. } | WorkerEffect::DismissWorker { worker }) => {
+                    self.exits(worker);
+                }
+                Effect::Worker(WorkerEffect::Assign { request, worker, .. }) => {
                     let until = self.now + self.takes(request);
                     let worker = self.workers.iter_mut().find(|known| known.id == worker).unwrap();
                     worker.held.push_back(request);
                     worker.busy_until.get_or_insert(until);
                 }
-                Effect::Refuse { refusal: Refusal::QueueTooSlow, .. } => {
+                Effect::Http(HttpEffect::Refuse { refusal: Refusal::QueueTooSlow, .. }) => {
                     self.refused += 1;
                     self.first_refusal.get_or_insert(self.now);
                 }
-                Effect::Refuse { refusal: Refusal::QueueFull, .. } => panic!("the queue is full"),
-                Effect::LookUpRoute { request, table } => {
+                Effect::Http(HttpEffect::Refuse { refusal: Refusal::QueueFull, .. }) => panic!("the queue is full"),
+                Effect::Server(ServerEffect::LookUpRoute { request, table }) => {
                     let destination = self.tables.find(Some(table), "/", self.core.config().deadline);
                     self.tell(Event::RouteFound { request, destination });
                 }
-                Effect::Forget { ending: Ending::Cancelled(Reason::Deadline), .. } => self.late += 1,
-                Effect::Ping { worker, token } if !self.worker(worker).hangs => {
+                Effect::Server(ServerEffect::Forget { ending: Ending::Cancelled(Reason::Deadline), .. }) => {
+                    self.late += 1
+                }
+                Effect::Worker(WorkerEffect::Ping { worker, token }) if !self.worker(worker).hangs => {
                     self.tell(Event::Pong { worker, token });
                 }
                 _ => {}

@@ -21,18 +21,12 @@ pub(crate) enum Happening {
     Given(WorkerId),
     /// Its worker ended before it touched the request.
     Returned,
-    Answered {
-        payload: PayloadId,
-        whole: bool,
-    },
+    /// Whether that is all of it.
+    Answered(PayloadId, bool),
     AnswerEnded,
     JobReturned,
     Errored(WorkerError),
-    Parked {
-        wait: Wait,
-        then: Then,
-        payload: PayloadId,
-    },
+    Parked(Wait, Then, PayloadId),
     /// The first rows of its query have come.
     RowsBegan,
     /// Its query is given up, and how that ended is to be told.
@@ -78,15 +72,11 @@ impl Core {
             (Life::Routed(life), H::Cancelled(reason)) => self.cancel_routed(request, life, reason),
 
             (Life::Running(life), H::Returned) => self.take_back(request, life),
-            (Life::Running(life), H::Answered { payload, whole }) => {
-                return self.answered(request, life, payload, whole);
-            }
+            (Life::Running(life), H::Answered(payload, whole)) => return self.answered(request, life, payload, whole),
             (Life::Running(life), H::AnswerEnded) => return self.answer_ended(request, life),
             (Life::Running(life), H::JobReturned) => self.job_returned(request, life),
             (Life::Running(life), H::Errored(error)) => self.errored(request, life, error),
-            (Life::Running(life), H::Parked { wait, then, payload }) => {
-                self.park_running(request, life, wait, then, payload)
-            }
+            (Life::Running(life), H::Parked(wait, then, data)) => self.park_running(request, life, wait, then, data),
             (Life::Running(life), H::Due) => self.ran_too_long(request, life),
             (Life::Running(life), H::Cancelled(reason)) => self.cancel_running(request, life, reason),
 
@@ -104,11 +94,11 @@ impl Core {
                 H::Unrouted { .. }
                 | H::Given(_)
                 | H::Returned
-                | H::Answered { .. }
+                | H::Answered(..)
                 | H::AnswerEnded
                 | H::JobReturned
                 | H::Errored(_)
-                | H::Parked { .. }
+                | H::Parked(..)
                 | H::RowsBegan
                 | H::QueryGivenUp(_)
                 | H::Guarded { .. }
@@ -118,11 +108,11 @@ impl Core {
                 life @ Life::Routed(_),
                 H::Routed(_)
                 | H::Returned
-                | H::Answered { .. }
+                | H::Answered(..)
                 | H::AnswerEnded
                 | H::JobReturned
                 | H::Errored(_)
-                | H::Parked { .. }
+                | H::Parked(..)
                 | H::RowsBegan
                 | H::QueryGivenUp(_)
                 | H::Guarded { .. }
@@ -146,11 +136,11 @@ impl Core {
                 | H::Refused(_)
                 | H::Given(_)
                 | H::Returned
-                | H::Answered { .. }
+                | H::Answered(..)
                 | H::AnswerEnded
                 | H::JobReturned
                 | H::Errored(_)
-                | H::Parked { .. },
+                | H::Parked(..),
             ) => return Err(Unmoved { life, refused: Refused::OutOfTurn }),
 
             (
@@ -160,11 +150,11 @@ impl Core {
                 | H::Refused(_)
                 | H::Given(_)
                 | H::Returned
-                | H::Answered { .. }
+                | H::Answered(..)
                 | H::AnswerEnded
                 | H::JobReturned
                 | H::Errored(_)
-                | H::Parked { .. }
+                | H::Parked(..)
                 | H::RowsBegan
                 | H::QueryGivenUp(_)
                 | H::Guarded { .. }

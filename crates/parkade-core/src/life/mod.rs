@@ -65,7 +65,7 @@ pub(crate) struct Parked {
 #[derive(Debug)]
 pub(crate) struct Done;
 
-/// It ended without its answer. Why has been told with [`Effect::Forget`](crate::Effect::Forget).
+/// It ended without its answer. Why has been told with [`ServerEffect::Forget`](crate::ServerEffect::Forget).
 #[derive(Debug)]
 pub(crate) struct Cancelled;
 

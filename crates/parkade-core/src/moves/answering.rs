@@ -1,7 +1,7 @@
 //! Frames of workers about the requests that they hold.
 
 use crate::core::Core;
-use crate::effect::{Effect, Outcome};
+use crate::effect::{Effect, HttpEffect, Outcome};
 use crate::event::WorkerError;
 use crate::life::machine::Happening;
 use crate::life::reply::Reply;
@@ -41,7 +41,7 @@ impl Core {
             Some(refusal) => return Ok(self.refuse_begun(request, life, refusal)),
             None => {}
         }
-        self.effects.push(Effect::Relay { request, payload, whole });
+        self.effects.push(Effect::Http(HttpEffect::Relay { request, payload, whole }));
         Ok(match reply {
             Reply::Awaited | Reply::Begun => Life::Running(Running { reply, ..life }),
             Reply::Ended => self.finish(request, life),
@@ -56,7 +56,7 @@ impl Core {
         match self.unkept(request) {
             _ if self.jobs.is_run(request) => {}
             Some(refusal) => self.break_off(request, life.reply, refusal),
-            None => self.effects.push(Effect::End { request }),
+            None => self.effects.push(Effect::Http(HttpEffect::End { request })),
         }
         Ok(self.finish(request, life))
     }
@@ -83,7 +83,9 @@ impl Core {
     /// The client gets an error if nothing was sent, else a broken connection.
     pub(crate) fn break_off(&mut self, request: RequestId, reply: Reply, refusal: Refusal) {
         match reply {
-            Reply::Begun | Reply::Ended if !self.jobs.is_run(request) => self.effects.push(Effect::Abort { request }),
+            Reply::Begun | Reply::Ended if !self.jobs.is_run(request) => {
+                self.effects.push(Effect::Http(HttpEffect::Abort { request }));
+            }
             Reply::Awaited | Reply::Begun | Reply::Ended => self.refuse(request, refusal),
         }
     }
@@ -94,7 +96,7 @@ impl Core {
             return self.run_refused(request, refusal);
         }
         self.counts.refused.add(refusal);
-        self.effects.push(Effect::Refuse { request, refusal });
+        self.effects.push(Effect::Http(HttpEffect::Refuse { request, refusal }));
     }
 
     /// The closing frame has come: the stream is the worker's no more.
@@ -163,10 +165,10 @@ impl Core {
 fn closes(happening: &Happening) -> bool {
     matches!(
         happening,
-        Happening::Answered { whole: true, .. }
+        Happening::Answered(_, true)
             | Happening::AnswerEnded
             | Happening::JobReturned
             | Happening::Errored(_)
-            | Happening::Parked { .. }
+            | Happening::Parked(..)
     )
 }

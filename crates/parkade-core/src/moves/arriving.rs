@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::core::Core;
-use crate::effect::{Effect, Times};
+use crate::effect::{Effect, HttpEffect, ServerEffect, Times};
 use crate::life::journey::{Journey, Patience};
 use crate::life::machine::Happening;
 use crate::life::{Accepted, Bell, Life, Routed, Turn, Work};
@@ -17,7 +17,11 @@ impl Core {
             self.counts.refused_events.add(refused);
             if self.lives.state(request).is_none() {
                 self.refuse(request, Refusal::QueueFull);
-                self.effects.push(Effect::Forget { request, ending: Ending::Done, times: Times::default() });
+                self.effects.push(Effect::Server(ServerEffect::Forget {
+                    request,
+                    ending: Ending::Done,
+                    times: Times::default(),
+                }));
             }
             return;
         }
@@ -101,7 +105,7 @@ impl Core {
             }
             Destination::Constant { route } => {
                 let journey = self.leave_unrouted(life).queued(self.now);
-                self.effects.push(Effect::Constant { request, route });
+                self.effects.push(Effect::Http(HttpEffect::Constant { request, route }));
                 self.done(request, journey)
             }
             Destination::NotFound => self.refuse_accepted(request, life, Refusal::NotFound),
@@ -114,7 +118,7 @@ impl Core {
         self.leave_queue(request, &life);
         // Whoever asks for a job begins again, by the routes and the jobs of the other code.
         self.jobs.visitors.remove(request);
-        self.effects.push(Effect::LookUpRoute { request, table });
+        self.effects.push(Effect::Server(ServerEffect::LookUpRoute { request, table }));
         Life::Accepted(life.unroute(self.unrouted.push_back(request), turn))
     }
 
@@ -122,7 +126,8 @@ impl Core {
     pub(crate) fn reroute(&mut self, table: TableId) {
         let unrouted: Vec<RequestId> = self.unrouted.values().collect();
         let queued: Vec<RequestId> = self.queue.values().collect();
-        self.effects.extend(unrouted.into_iter().map(|request| Effect::LookUpRoute { request, table }));
+        self.effects
+            .extend(unrouted.into_iter().map(|request| Effect::Server(ServerEffect::LookUpRoute { request, table })));
         for request in queued {
             if matches!(self.lives.life(request), Some(Life::Routed(life)) if life.work.table().is_some_and(|known| known != table))
             {
@@ -153,7 +158,8 @@ impl Core {
         let patience = life.journey.patience();
         if life.journey.alarm.is_none() {
             self.bound(request, &mut life.journey, patience);
-            self.effects.extend(self.staff.table.map(|table| Effect::LookUpRoute { request, table }));
+            self.effects
+                .extend(self.staff.table.map(|table| Effect::Server(ServerEffect::LookUpRoute { request, table })));
         }
         Life::Accepted(life)
     }

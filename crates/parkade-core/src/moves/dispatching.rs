@@ -1,7 +1,7 @@
 //! From the queue to a worker.
 
 use crate::core::Core;
-use crate::effect::Effect;
+use crate::effect::{Effect, WorkerEffect};
 use crate::life::machine::Happening;
 use crate::life::{Bell, Life, Routed, Running, State, Turn, Work};
 use crate::moment::Moment;
@@ -103,10 +103,10 @@ impl Core {
             self.queue_rates.of_mut(life.work.is_coroutine()).started(self.now);
         }
         self.effects.push(match &life.work {
-            Work::Call { outcome, .. } => Effect::Call { request, worker, outcome: **outcome },
-            Work::Job { .. } => Effect::RunJob { request, worker },
+            Work::Call { outcome, .. } => Effect::Worker(WorkerEffect::Call { request, worker, outcome: **outcome }),
+            Work::Job { .. } => Effect::Worker(WorkerEffect::RunJob { request, worker }),
             work @ (Work::Handler { .. } | Work::Fallback { .. } | Work::Coroutine) => {
-                Effect::Assign { request, worker, route: work.route() }
+                Effect::Worker(WorkerEffect::Assign { request, worker, route: work.route() })
             }
         });
         let place = self.entrust(worker, request, &life.work);

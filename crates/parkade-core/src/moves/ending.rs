@@ -1,7 +1,7 @@
 //! How requests end: done, or on the one path for everything else, cancelled for a reason.
 
 use crate::core::Core;
-use crate::effect::Effect;
+use crate::effect::{DatabaseEffect, Effect, HttpEffect, ServerEffect, WorkerEffect};
 use crate::life::journey::Journey;
 use crate::life::{Accepted, Cancelled, Done, Life, Parked, Routed, Running, Sequel, Watch};
 use crate::moves::querying::untold;
@@ -30,7 +30,7 @@ impl Core {
             self.timers.clear(alarm);
         }
         if let Some(lease) = self.queries.leases.remove(&request) {
-            self.effects.push(Effect::EndLease { lease: lease.id, database: lease.database });
+            self.effects.push(Effect::Database(DatabaseEffect::EndLease { lease: lease.id, database: lease.database }));
         }
         self.jobs.forget_unstored(request);
         self.jobs.visitors.remove(request);
@@ -42,7 +42,7 @@ impl Core {
         }
         // The last one ends a drain.
         self.staff.attention |= !self.staff.is_open();
-        self.effects.push(Effect::Forget { request, ending, times });
+        self.effects.push(Effect::Server(ServerEffect::Forget { request, ending, times }));
     }
 
     pub(crate) fn refuse_accepted(&mut self, request: RequestId, life: Accepted, refusal: Refusal) -> Life {
@@ -94,7 +94,7 @@ impl Core {
             self.break_off(request, life.reply, refusal);
         }
         if reason != Reason::WorkerDied {
-            self.effects.push(Effect::Cancel { request, worker: life.worker, reason });
+            self.effects.push(Effect::Worker(WorkerEffect::Cancel { request, worker: life.worker, reason }));
             self.haunt(request, &mut life, reason);
         }
         self.let_go(life.work);
@@ -110,9 +110,9 @@ impl Core {
                 Reason::ClientLeft,
             ) => {}
             (Watch::Stream { .. }, Reason::Operator | Reason::Stopping | Reason::Deadline | Reason::WorkerDied) => {
-                self.effects.push(Effect::EndStream { request });
+                self.effects.push(Effect::Http(HttpEffect::EndStream { request }));
             }
-            (Watch::Rows { .. }, _) => self.effects.push(Effect::Abort { request }),
+            (Watch::Rows { .. }, _) => self.effects.push(Effect::Http(HttpEffect::Abort { request })),
             (Watch::Query { .. } | Watch::QueryEnding { .. }, Reason::WorkerDied) => {
                 self.refuse(request, Refusal::WorkerDied);
             }
@@ -124,7 +124,7 @@ impl Core {
         if let Sequel::Await { worker, .. } = life.sequel
             && reason != Reason::WorkerDied
         {
-            self.effects.push(Effect::Cancel { request, worker, reason });
+            self.effects.push(Effect::Worker(WorkerEffect::Cancel { request, worker, reason }));
         }
         let (journey, _) = life.wake(self.now);
         self.cancelled(request, journey, reason)

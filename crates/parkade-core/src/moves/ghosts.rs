@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::core::Core;
-use crate::effect::{Effect, KillReason};
+use crate::effect::{Effect, KillReason, WorkerEffect};
 use crate::life::{Bell, Running};
 use crate::limits::GRACES_COUNT_MAX;
 use crate::moment::Moment;
@@ -59,7 +59,7 @@ impl Core {
         // Many coroutines may pass their deadlines together: their one stack is shown once, until the loop turns again.
         let is_shown = holder.is_concurrent() && std::mem::replace(&mut holder.ping.dumped, true);
         if holder.is_at_work() && holder.has_begun(place) && !is_shown {
-            self.effects.push(Effect::DumpStack { worker, why: KillReason::Deadline });
+            self.effects.push(Effect::Worker(WorkerEffect::DumpStack { worker, why: KillReason::Deadline }));
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::channels::{Began, ChannelsFull};
 use crate::core::Core;
-use crate::effect::{Effect, Outcome, StatementSource};
+use crate::effect::{Effect, HttpEffect, Outcome, StatementSource};
 use crate::life::journey::Journey;
 use crate::life::reply::Reply;
 use crate::life::{Bell, Life, Parked, Running, Sequel, State, Watch};
@@ -47,7 +47,7 @@ impl Core {
         self.silence(&mut journey);
         self.let_go(work);
         if brings_something(&wait, then) {
-            self.effects.push(Effect::Keep { request, payload });
+            self.effects.push(Effect::Http(HttpEffect::Keep { request, payload }));
         }
         let sequel = self.sequel(then, worker, request);
         self.park(Parking { request, journey, sequel }, wait, StatementSource::Payload(payload))
@@ -115,7 +115,12 @@ impl Core {
             Err(ChannelsFull) => self.wait_refused(parking, Refusal::ChannelsFull),
             Ok(Began::Missed { message, cursor, gap }) => {
                 if matches!(parking.sequel, Sequel::Answer) {
-                    self.effects.push(Effect::Deliver { message, cursor, gap, requests: vec![request] });
+                    self.effects.push(Effect::Http(HttpEffect::Deliver {
+                        message,
+                        cursor,
+                        gap,
+                        requests: vec![request],
+                    }));
                 }
                 self.go_on(parking, Outcome::Message { message, cursor, gap })
             }
@@ -140,10 +145,10 @@ impl Core {
         let Ok(began) = self.channels.stream(self.now, request, channel, since, &mut self.dropped) else {
             return self.wait_refused(parking, Refusal::ChannelsFull);
         };
-        self.effects.push(Effect::OpenStream { request, cursor: began.cursor, gap: began.gap });
+        self.effects.push(Effect::Http(HttpEffect::OpenStream { request, cursor: began.cursor, gap: began.gap }));
         self.counts.gaps += u64::from(began.gap);
         self.counts.delivered += began.missed.len() as u64;
-        let feed = |(cursor, message)| Effect::Feed { message, cursor, requests: vec![request] };
+        let feed = |(cursor, message)| Effect::Http(HttpEffect::Feed { message, cursor, requests: vec![request] });
         self.effects.extend(began.missed.into_iter().map(feed));
         let parked = parking.park(Watch::Stream { channel: began.channel, place: began.place }, None);
         if self.staff.is_open() {

@@ -2,7 +2,7 @@
 
 use crate::channels::Waiter;
 use crate::core::Core;
-use crate::effect::{Effect, Outcome};
+use crate::effect::{Effect, HttpEffect, Outcome, ServerEffect};
 use crate::event::Publisher;
 use crate::life::machine::Happening;
 use crate::life::{Life, Parked, Sequel};
@@ -15,7 +15,7 @@ impl Core {
         self.messages.hold(message);
         let Ok(publication) = self.channels.publish(self.now, channel, message, bytes, &mut self.dropped) else {
             self.counts.unpublished += 1;
-            self.effects.push(Effect::NotPublished { message });
+            self.effects.push(Effect::Server(ServerEffect::NotPublished { message }));
             self.dropped.push(message);
             if let Some(by) = by {
                 self.hold_against(by, Refusal::NotPublished);
@@ -25,12 +25,12 @@ impl Core {
         let cursor = publication.cursor;
         if !publication.streams.is_empty() {
             self.counts.delivered += publication.streams.len() as u64;
-            self.effects.push(Effect::Feed { message, cursor, requests: publication.streams });
+            self.effects.push(Effect::Http(HttpEffect::Feed { message, cursor, requests: publication.streams }));
         }
         for gap in [false, true] {
             let requests = self.answered_by_it(&publication.nexts, gap);
             if !requests.is_empty() {
-                self.effects.push(Effect::Deliver { message, cursor, gap, requests });
+                self.effects.push(Effect::Http(HttpEffect::Deliver { message, cursor, gap, requests }));
             }
         }
         // Their alarms were mostly set in the order of arrival: from the last one back each is at the bottom of the heap, where it is
@@ -68,7 +68,7 @@ impl Core {
         if let Some((cursor, requests)) = self.channels.lose(self.now, channel, &mut self.dropped) {
             self.counts.gaps += requests.len() as u64;
             if !requests.is_empty() {
-                self.effects.push(Effect::FeedGap { cursor, requests });
+                self.effects.push(Effect::Http(HttpEffect::FeedGap { cursor, requests }));
             }
         }
     }
@@ -82,7 +82,7 @@ impl Core {
 
     pub(crate) fn end_stream(&mut self, request: RequestId, life: Parked) -> Life {
         self.unwatch(request, &life);
-        self.effects.push(Effect::EndStream { request });
+        self.effects.push(Effect::Http(HttpEffect::EndStream { request }));
         let (journey, _) = life.wake(self.now);
         self.done(request, journey)
     }

@@ -3,7 +3,7 @@
 //! Who waits for a query that is cancelled stays parked until the database has said what became of it, so that nobody is told a guess.
 
 use crate::core::Core;
-use crate::effect::{Effect, Outcome, StatementSource};
+use crate::effect::{DatabaseEffect, Effect, HttpEffect, Outcome, StatementSource};
 use crate::life::journey::{Journey, Patience};
 use crate::life::machine::Happening;
 use crate::life::{Bell, Life, Parked, Refused, Sequel, Watch};
@@ -56,7 +56,15 @@ impl Core {
         let (query, seat) = self.queries.begin(self.now, request, wait, database, lease);
         let collect = !matches!(parking.sequel, Sequel::Answer) || wait.shared.is_some();
         self.counts.queries += 1;
-        self.effects.push(Effect::StartQuery { query, request, source, database, work: wait.work, lease, collect });
+        self.effects.push(Effect::Database(DatabaseEffect::StartQuery {
+            query,
+            request,
+            source,
+            database,
+            work: wait.work,
+            lease,
+            collect,
+        }));
         seat
     }
 
@@ -86,7 +94,7 @@ impl Core {
     pub(crate) fn rows_began(&mut self, request: RequestId, life: Parked) -> Life {
         let (Watch::Query { seat }, Sequel::Answer) = (life.watch, life.sequel) else { return Life::Parked(life) };
         let query = self.queries.seated(seat).query;
-        self.effects.push(Effect::BeginRows { request, query });
+        self.effects.push(Effect::Http(HttpEffect::BeginRows { request, query }));
         Life::Parked(Parked { watch: Watch::Rows { seat }, ..life })
     }
 
@@ -135,7 +143,7 @@ impl Core {
         late: Option<Reason>,
     ) -> Life {
         self.run_failed(request);
-        self.effects.push(Effect::AnswerQuery { request, query, late });
+        self.effects.push(Effect::Http(HttpEffect::AnswerQuery { request, query, late }));
         match late {
             Some(reason) if !self.was_only_its_query(request, reason) => self.cancelled(request, journey, reason),
             Some(_) | None => self.done(request, journey),
@@ -152,7 +160,11 @@ impl Core {
         self.unwatch(request, &life);
         let (mut journey, _) = life.wake(self.now);
         self.silence(&mut journey);
-        self.effects.push(if completed { Effect::End { request } } else { Effect::Abort { request } });
+        self.effects.push(if completed {
+            Effect::Http(HttpEffect::End { request })
+        } else {
+            Effect::Http(HttpEffect::Abort { request })
+        });
         self.done(request, journey)
     }
 
@@ -173,7 +185,7 @@ impl Core {
     /// The transaction of a `begin` that was given up: who asked for it will never end it.
     fn release_lease(&mut self, request: RequestId, lease: LeaseId) {
         if let Some(Lease { id: lease, database }) = self.queries.end_lease(request, lease) {
-            self.effects.push(Effect::EndLease { lease, database });
+            self.effects.push(Effect::Database(DatabaseEffect::EndLease { lease, database }));
         }
     }
 
@@ -186,7 +198,7 @@ impl Core {
         let (query, database) = (execution.query, execution.database);
         let key = execution.key();
         self.counts.queries_cancelled += 1;
-        self.effects.push(Effect::CancelQuery { query, database });
+        self.effects.push(Effect::Database(DatabaseEffect::CancelQuery { query, database }));
         if let Some(key) = key {
             self.queries.land(&key, query);
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::core::Core;
-use crate::effect::{Effect, Times};
+use crate::effect::{Effect, ServerEffect, StoreEffect, Times};
 use crate::event::WorkerError;
 use crate::jobs::{Fate, Run};
 use crate::life::journey::Journey;
@@ -59,7 +59,7 @@ impl Core {
         let limited = self.jobs.queues.allowances(self.now);
         self.jobs.pull.is_hinted = false;
         self.jobs.pull.asked = Some(limited.clone());
-        self.effects.push(Effect::ClaimJobs { count, limited });
+        self.effects.push(Effect::Store(StoreEffect::ClaimJobs { count, limited }));
     }
 
     fn jobs_wanted(&mut self) -> u32 {
@@ -135,7 +135,11 @@ impl Core {
         };
         let (Some(JobPolicy { concurrent, retries, deadline }), None, Ok(())) = (policy, unrun, vacant) else {
             self.tell_verdict(request, unrun.unwrap_or(Verdict::HandedBack));
-            self.effects.push(Effect::Forget { request, ending: Ending::Done, times: Times::default() });
+            self.effects.push(Effect::Server(ServerEffect::Forget {
+                request,
+                ending: Ending::Done,
+                times: Times::default(),
+            }));
             if vacant.is_err() {
                 self.expect_jobs(self.now + CLAIM_PAUSE);
             }
@@ -213,7 +217,7 @@ impl Core {
             Verdict::Unknown => &mut self.counts.jobs_unknown,
         };
         *count += 1;
-        self.effects.push(Effect::EndRun { request, verdict });
+        self.effects.push(Effect::Store(StoreEffect::EndRun { request, verdict }));
     }
 
     /// Nobody will begin them here, or not soon: another start, or another machine, does.

@@ -1,7 +1,7 @@
 //! Jobs that a request enqueues: its answer leaves when the store has them. The worker does not wait for that.
 
 use crate::core::Core;
-use crate::effect::{Effect, Outcome};
+use crate::effect::{Effect, HttpEffect, Outcome, StoreEffect, WorkerEffect};
 use crate::jobs::Fate;
 use crate::life::machine::Happening;
 use crate::life::{Life, Parked, Running, Sequel, Watch};
@@ -31,7 +31,7 @@ impl Core {
             Some(Life::Parked(Parked { watch: Watch::Stored, .. })) => {
                 self.turn(request, Happening::Woken(Outcome::Stored));
             }
-            Some(Life::Running(_)) => self.effects.push(Effect::Stored { request }),
+            Some(Life::Running(_)) => self.effects.push(Effect::Store(StoreEffect::Stored { request })),
             Some(Life::Accepted(_) | Life::Routed(_) | Life::Parked(_) | Life::Done(_) | Life::Cancelled(_)) | None => {
             }
         }
@@ -56,7 +56,7 @@ impl Core {
         let (journey, work) = life.close(self.now);
         self.let_go(work);
         if self.is_unstored(request) {
-            self.effects.extend(payload.map(|payload| Effect::Keep { request, payload }));
+            self.effects.extend(payload.map(|payload| Effect::Http(HttpEffect::Keep { request, payload })));
             return Life::Parked(Parked { journey, watch: Watch::Stored, sequel: Sequel::Answer });
         }
         self.release_held(request);
@@ -66,7 +66,11 @@ impl Core {
     /// An answer that comes in pieces begins, and what it stands for is lost. The worker is told that nobody gets the rest.
     pub(crate) fn refuse_begun(&mut self, request: RequestId, mut life: Running, refusal: Refusal) -> Life {
         self.refuse(request, refusal);
-        self.effects.push(Effect::Cancel { request, worker: life.worker, reason: Reason::ClientLeft });
+        self.effects.push(Effect::Worker(WorkerEffect::Cancel {
+            request,
+            worker: life.worker,
+            reason: Reason::ClientLeft,
+        }));
         self.haunt(request, &mut life, Reason::ClientLeft);
         let (journey, work) = life.close(self.now);
         self.let_go(work);
@@ -103,7 +107,7 @@ impl Core {
         }
         match self.jobs.runs.get_mut(&request) {
             Some(run) => run.fate = Some(Fate::Returned),
-            None => self.effects.push(Effect::Release { request }),
+            None => self.effects.push(Effect::Http(HttpEffect::Release { request })),
         }
     }
 }

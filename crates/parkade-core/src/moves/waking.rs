@@ -1,7 +1,7 @@
 //! How a wait ends, and how its request goes on.
 
 use crate::core::Core;
-use crate::effect::{Effect, Outcome};
+use crate::effect::{Effect, HttpEffect, Outcome};
 use crate::life::journey::Journey;
 use crate::life::machine::Happening;
 use crate::life::reply::Reply;
@@ -117,10 +117,14 @@ impl Core {
         match sequel {
             Sequel::Answer => {
                 match outcome {
-                    Outcome::Elapsed => self.effects.push(Effect::Release { request }),
-                    Outcome::TimedOut { cursor } => self.effects.push(Effect::Empty { request, cursor }),
+                    Outcome::Elapsed => self.effects.push(Effect::Http(HttpEffect::Release { request })),
+                    Outcome::TimedOut { cursor } => {
+                        self.effects.push(Effect::Http(HttpEffect::Empty { request, cursor }));
+                    }
                     Outcome::Stored => self.release_held(request),
-                    Outcome::Job { job, standing } => self.effects.push(Effect::AnswerJob { request, job, standing }),
+                    Outcome::Job { job, standing } => {
+                        self.effects.push(Effect::Http(HttpEffect::AnswerJob { request, job, standing }));
+                    }
                     Outcome::Message { .. } | Outcome::Queried { .. } | Outcome::Unparked | Outcome::Refused { .. } => {
                     }
                 }

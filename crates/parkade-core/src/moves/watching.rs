@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::core::Core;
-use crate::effect::{Effect, Outcome};
+use crate::effect::{Effect, Outcome, StoreEffect};
 use crate::jobs::{Asked, Wants};
 use crate::life::machine::Happening;
 use crate::life::{Bell, Life, Parked, Refused, Sequel, Watch};
@@ -65,7 +65,7 @@ impl Core {
     pub(crate) fn look_up(&mut self, request: RequestId, asked: Asked) {
         if self.jobs.watchers.look_up(request, asked) {
             let Asked { job, asker } = asked;
-            self.effects.push(Effect::LookUpJob { request, job, asker });
+            self.effects.push(Effect::Store(StoreEffect::LookUpJob { request, job, asker }));
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::core::Core;
-use crate::effect::{Effect, ExitReason, KillReason, Outcome};
+use crate::effect::{Effect, ExitReason, KillReason, Outcome, ServerEffect, WorkerEffect};
 use crate::life::machine::Happening;
 use crate::life::{Bell, State};
 use crate::moment::Moment;
@@ -30,10 +30,10 @@ impl Core {
             Service::Ending(_) | Service::Ended => return,
         }
         self.staff.service = Service::Draining { since: self.now, until: self.now + grace };
-        self.effects.push(Effect::StopAccepting);
+        self.effects.push(Effect::Server(ServerEffect::StopAccepting));
         self.stop_reloading();
         for worker in self.ids_of(Worker::is_at_work) {
-            self.effects.push(Effect::DrainWorker { worker, within: grace });
+            self.effects.push(Effect::Worker(WorkerEffect::DrainWorker { worker, within: grace }));
         }
         self.end_channel_waits();
         self.end_job_waits();
@@ -176,7 +176,7 @@ impl Core {
         self.forget_queries();
         self.expect_no_jobs();
         self.tell_dropped();
-        self.effects.push(Effect::Exit { reason });
+        self.effects.push(Effect::Server(ServerEffect::Exit { reason }));
     }
 
     /// When ghosts have had their time.

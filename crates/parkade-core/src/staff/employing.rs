@@ -1,7 +1,7 @@
 //! What workers say about themselves, and that they have ended.
 
 use crate::core::Core;
-use crate::effect::{Effect, KillReason};
+use crate::effect::{Effect, KillReason, WorkerEffect};
 use crate::event::Manner;
 use crate::life::Refused;
 use crate::limits::{CREDIT_MAX, HOOKS_MAX};
@@ -42,7 +42,7 @@ impl Core {
             self.reroute(table);
         }
         if let Service::Draining { until, .. } = self.staff.service {
-            self.effects.push(Effect::DrainWorker { worker, within: until - self.now });
+            self.effects.push(Effect::Worker(WorkerEffect::DrainWorker { worker, within: until - self.now }));
         }
     }
 
@@ -164,7 +164,7 @@ impl Core {
             return;
         }
         self.counts.workers_killed.add(why);
-        self.effects.push(Effect::KillWorker { worker, why });
+        self.effects.push(Effect::Worker(WorkerEffect::KillWorker { worker, why }));
         if why == KillReason::StartedTooSlowly {
             self.note_death(worker);
         }
@@ -180,7 +180,7 @@ impl Core {
         };
         pinged.ping.sent = Some(self.now);
         pinged.ping.token += 1;
-        self.effects.push(Effect::Ping { worker, token: pinged.ping.token });
+        self.effects.push(Effect::Worker(WorkerEffect::Ping { worker, token: pinged.ping.token }));
         self.staff.attention = true;
     }
 

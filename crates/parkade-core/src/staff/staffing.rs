@@ -1,7 +1,7 @@
 //! As many workers as there should be: fresh ones for the dead, for the worn, and for new code.
 
 use crate::core::Core;
-use crate::effect::{Effect, KillReason, ReloadOutcome};
+use crate::effect::{Effect, KillReason, ReloadOutcome, ServerEffect};
 use crate::life::machine::Happening;
 use crate::limits::RECYCLE_GRACE;
 use crate::moment::Moment;
@@ -100,7 +100,7 @@ impl Core {
     }
 
     fn reloaded(&mut self, reload: Reload, outcome: ReloadOutcome) {
-        self.effects.push(Effect::Reloaded { outcome });
+        self.effects.push(Effect::Server(ServerEffect::Reloaded { outcome }));
         self.staff.reload = None;
         self.staff.last_reload = Some(outcome);
         if reload.again {

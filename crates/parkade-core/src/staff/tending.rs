@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::core::Core;
-use crate::effect::{Effect, KillReason};
+use crate::effect::{Effect, KillReason, WorkerEffect};
 use crate::limits::{GRACES_COUNT_MAX, HOOKS_MAX, PAUSE_MAX, STUCK_MAX};
 use crate::moment::Moment;
 use crate::staff::Service;
@@ -65,7 +65,7 @@ impl Core {
         let ping = &mut worker.ping;
         if now - sent >= stuck_after && !ping.dumped {
             ping.dumped = true;
-            self.effects.push(Effect::DumpStack { worker: id, why: KillReason::Stuck });
+            self.effects.push(Effect::Worker(WorkerEffect::DumpStack { worker: id, why: KillReason::Stuck }));
         }
         if now - sent >= STUCK_MAX.max(stuck_after) {
             self.kill(id, KillReason::Stuck);
@@ -74,19 +74,19 @@ impl Core {
 
     pub(crate) fn dismiss(&mut self, id: WorkerId) {
         self.holder(id).stage = Stage::Leaving { until: self.now + HOOKS_MAX };
-        self.effects.push(Effect::DismissWorker { worker: id });
+        self.effects.push(Effect::Worker(WorkerEffect::DismissWorker { worker: id }));
     }
 
     pub(crate) fn start_worker(&mut self, generation: u32, role: Role) {
         let worker = self.roster.mint();
         self.roster.add(Worker::new(worker, generation, role, self.now, self.now + self.config.start_timeout));
         self.counts.workers_started += 1;
-        self.effects.push(Effect::StartWorker { worker });
+        self.effects.push(Effect::Worker(WorkerEffect::StartWorker { worker }));
     }
 
     pub(crate) fn drain_worker(&mut self, id: WorkerId, within: Duration) {
         self.holder(id).stage = Stage::Draining { since: self.now, until: self.now + within };
-        self.effects.push(Effect::DrainWorker { worker: id, within });
+        self.effects.push(Effect::Worker(WorkerEffect::DrainWorker { worker: id, within }));
         self.staff.attention = true;
     }
 

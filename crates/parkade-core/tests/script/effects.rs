@@ -1,6 +1,9 @@
 //! Effects as words.
 
-use parkade_core::{Effect, Ending, Outcome, QueryId, QueryWork, Reason, RequestId};
+use parkade_core::{
+    DatabaseEffect, Effect, Ending, HttpEffect, Outcome, QueryId, QueryWork, Reason, RequestId, ServerEffect,
+    StoreEffect, WorkerEffect,
+};
 
 use super::{Script, jobs};
 
@@ -20,73 +23,85 @@ impl Script {
     pub(super) fn written(&self, effect: &Effect) -> String {
         let gapped = |gap: bool| if gap { ":gap" } else { "" };
         match effect {
-            Effect::LookUpRoute { request, table } => format!("route:{}:{}", self.name(*request), table.0),
-            Effect::Refuse { request, refusal } => format!("refuse:{}:{refusal:?}", self.name(*request)),
-            Effect::Constant { request, .. } => format!("constant:{}", self.name(*request)),
-            Effect::Relay { request, whole: true, .. } => format!("relay:{}", self.name(*request)),
-            Effect::Relay { request, whole: false, .. } => format!("begin:{}", self.name(*request)),
-            Effect::End { request } => format!("end:{}", self.name(*request)),
-            Effect::Abort { request } => format!("abort:{}", self.name(*request)),
-            Effect::Keep { request, .. } => format!("keep:{}", self.name(*request)),
-            Effect::Release { request } => format!("release:{}", self.name(*request)),
-            Effect::Deliver { message, gap, requests, .. } => {
+            Effect::Server(ServerEffect::LookUpRoute { request, table }) => {
+                format!("route:{}:{}", self.name(*request), table.0)
+            }
+            Effect::Http(HttpEffect::Refuse { request, refusal }) => {
+                format!("refuse:{}:{refusal:?}", self.name(*request))
+            }
+            Effect::Http(HttpEffect::Constant { request, .. }) => format!("constant:{}", self.name(*request)),
+            Effect::Http(HttpEffect::Relay { request, whole: true, .. }) => format!("relay:{}", self.name(*request)),
+            Effect::Http(HttpEffect::Relay { request, whole: false, .. }) => format!("begin:{}", self.name(*request)),
+            Effect::Http(HttpEffect::End { request }) => format!("end:{}", self.name(*request)),
+            Effect::Http(HttpEffect::Abort { request }) => format!("abort:{}", self.name(*request)),
+            Effect::Http(HttpEffect::Keep { request, .. }) => format!("keep:{}", self.name(*request)),
+            Effect::Http(HttpEffect::Release { request }) => format!("release:{}", self.name(*request)),
+            Effect::Http(HttpEffect::Deliver { message, gap, requests, .. }) => {
                 format!("deliver:m{}:{}{}", message.0, self.all(requests), gapped(*gap))
             }
-            Effect::Empty { request, cursor } => format!("empty:{}:{cursor}", self.name(*request)),
-            Effect::OpenStream { request, cursor, gap } => {
+            Effect::Http(HttpEffect::Empty { request, cursor }) => format!("empty:{}:{cursor}", self.name(*request)),
+            Effect::Http(HttpEffect::OpenStream { request, cursor, gap }) => {
                 format!("open:{}:{cursor}{}", self.name(*request), gapped(*gap))
             }
-            Effect::Feed { message, requests, .. } => format!("feed:m{}:{}", message.0, self.all(requests)),
-            Effect::FeedGap { cursor, requests } => format!("gap:{cursor}:{}", self.all(requests)),
-            Effect::EndStream { request } => format!("end_stream:{}", self.name(*request)),
-            Effect::Forget { request, ending: Ending::Done, .. } => format!("done:{}", self.name(*request)),
-            Effect::Forget { request, ending: Ending::Cancelled(reason), .. } => {
+            Effect::Http(HttpEffect::Feed { message, requests, .. }) => {
+                format!("feed:m{}:{}", message.0, self.all(requests))
+            }
+            Effect::Http(HttpEffect::FeedGap { cursor, requests }) => format!("gap:{cursor}:{}", self.all(requests)),
+            Effect::Http(HttpEffect::EndStream { request }) => format!("end_stream:{}", self.name(*request)),
+            Effect::Server(ServerEffect::Forget { request, ending: Ending::Done, .. }) => {
+                format!("done:{}", self.name(*request))
+            }
+            Effect::Server(ServerEffect::Forget { request, ending: Ending::Cancelled(reason), .. }) => {
                 format!("cancelled:{}:{reason:?}", self.name(*request))
             }
-            Effect::Assign { request, worker, .. } => {
+            Effect::Worker(WorkerEffect::Assign { request, worker, .. }) => {
                 format!("assign:{}:{}", self.name(*request), self.number(*worker))
             }
-            Effect::Call { request, worker, outcome } => {
+            Effect::Worker(WorkerEffect::Call { request, worker, outcome }) => {
                 format!("call:{}:{}:{}", self.name(*request), self.number(*worker), self.outcome(*outcome))
             }
-            Effect::Resume { worker, outcome, requests } => {
+            Effect::Worker(WorkerEffect::Resume { worker, outcome, requests }) => {
                 format!("resume:{}:{}:{}", self.number(*worker), self.outcome(*outcome), self.all(requests))
             }
-            Effect::Cancel { request, worker, reason } => {
+            Effect::Worker(WorkerEffect::Cancel { request, worker, reason }) => {
                 format!("recall:{}:{}:{reason:?}", self.name(*request), self.number(*worker))
             }
-            Effect::StartWorker { worker } => format!("start:{}", self.number(*worker)),
-            Effect::DrainWorker { worker, within } => format!("drain:{}:{}s", self.number(*worker), within.as_secs()),
-            Effect::DismissWorker { worker } => format!("dismiss:{}", self.number(*worker)),
-            Effect::KillWorker { worker, why } => format!("kill:{}:{why:?}", self.number(*worker)),
-            Effect::DumpStack { worker, why } => format!("dump:{}:{why:?}", self.number(*worker)),
-            Effect::Ping { worker, .. } => format!("ping:{}", self.number(*worker)),
-            Effect::StartQuery { query, work, collect, .. } => {
+            Effect::Worker(WorkerEffect::StartWorker { worker }) => format!("start:{}", self.number(*worker)),
+            Effect::Worker(WorkerEffect::DrainWorker { worker, within }) => {
+                format!("drain:{}:{}s", self.number(*worker), within.as_secs())
+            }
+            Effect::Worker(WorkerEffect::DismissWorker { worker }) => format!("dismiss:{}", self.number(*worker)),
+            Effect::Worker(WorkerEffect::KillWorker { worker, why }) => {
+                format!("kill:{}:{why:?}", self.number(*worker))
+            }
+            Effect::Worker(WorkerEffect::DumpStack { worker, why }) => format!("dump:{}:{why:?}", self.number(*worker)),
+            Effect::Worker(WorkerEffect::Ping { worker, .. }) => format!("ping:{}", self.number(*worker)),
+            Effect::Database(DatabaseEffect::StartQuery { query, work, collect, .. }) => {
                 let work = if *work == QueryWork::Alone { String::new() } else { format!(":{work:?}").to_lowercase() };
                 format!("query:{}{work}{}", self.query_name(*query), if *collect { ":collect" } else { "" })
             }
-            Effect::CancelQuery { query, .. } => format!("cancelquery:{}", self.query_name(*query)),
-            Effect::BeginRows { request, query } => format!("rows:{}", self.by(*request, *query)),
-            Effect::AnswerQuery { request, query, late } => {
+            Effect::Database(DatabaseEffect::CancelQuery { query, .. }) => {
+                format!("cancelquery:{}", self.query_name(*query))
+            }
+            Effect::Http(HttpEffect::BeginRows { request, query }) => format!("rows:{}", self.by(*request, *query)),
+            Effect::Http(HttpEffect::AnswerQuery { request, query, late }) => {
                 format!("told:{}{}", self.by(*request, *query), late.map_or(String::new(), |late| format!(":{late:?}")))
             }
-            Effect::EndLease { lease, .. } => format!("endlease:{}", self.name(self.leases[lease])),
-            Effect::DropResult { query } => format!("dropresult:{}", self.query_name(*query)),
-            Effect::ClaimJobs { .. }
-            | Effect::RunJob { .. }
-            | Effect::EndRun { .. }
-            | Effect::Stored { .. }
-            | Effect::LookUpJob { .. }
-            | Effect::AnswerJob { .. }
-            | Effect::DropJobResult { .. } => self.written_of_jobs(effect),
-            Effect::PauseReading { worker } => format!("pause:{}", self.number(*worker)),
-            Effect::ResumeReading { worker } => format!("resume:{}", self.number(*worker)),
+            Effect::Database(DatabaseEffect::EndLease { lease, .. }) => {
+                format!("endlease:{}", self.name(self.leases[lease]))
+            }
+            Effect::Database(DatabaseEffect::DropResult { query }) => format!("dropresult:{}", self.query_name(*query)),
+            Effect::Store(_)
+            | Effect::Worker(WorkerEffect::RunJob { .. })
+            | Effect::Http(HttpEffect::AnswerJob { .. }) => self.written_of_jobs(effect),
+            Effect::Worker(WorkerEffect::PauseReading { worker }) => format!("pause:{}", self.number(*worker)),
+            Effect::Worker(WorkerEffect::ResumeReading { worker }) => format!("resume:{}", self.number(*worker)),
             Effect::Recurring(effect) => format!("{effect:?}"),
-            Effect::NotPublished { message } => format!("unpublished:m{}", message.0),
-            Effect::DropMessage { message } => format!("drop:m{}", message.0),
-            Effect::Reloaded { outcome } => format!("reloaded:{outcome:?}"),
-            Effect::StopAccepting => "stop_accepting".into(),
-            Effect::Exit { reason } => format!("exit:{reason:?}"),
+            Effect::Server(ServerEffect::NotPublished { message }) => format!("unpublished:m{}", message.0),
+            Effect::Server(ServerEffect::DropMessage { message }) => format!("drop:m{}", message.0),
+            Effect::Server(ServerEffect::Reloaded { outcome }) => format!("reloaded:{outcome:?}"),
+            Effect::Server(ServerEffect::StopAccepting) => "stop_accepting".into(),
+            Effect::Server(ServerEffect::Exit { reason }) => format!("exit:{reason:?}"),
         }
     }
 

@@ -16,8 +16,8 @@
 //! written `lookup:a:x:visitor`, or `guest`. `guarded:a` (`guarded:a:async`): the application is to be asked, `park:a:access:yes:answer` (`no`) what it says.
 
 use parkade_core::{
-    Asker, ClaimedJob, Destination, Effect, Event, JobId, JobPolicy, QueueBounds, QueueId, Standing, StoreFault,
-    Verdict, WorkerError,
+    Asker, ClaimedJob, Destination, Effect, Event, HttpEffect, JobId, JobPolicy, QueueBounds, QueueId, Standing,
+    StoreEffect, StoreFault, Verdict, WorkerEffect, WorkerError,
 };
 
 use super::{Script, config, duration};
@@ -98,16 +98,20 @@ impl Script {
 
     pub(super) fn written_of_jobs(&self, effect: &Effect) -> String {
         match effect {
-            Effect::ClaimJobs { count, limited } => {
+            Effect::Store(StoreEffect::ClaimJobs { count, limited }) => {
                 let of = |allowance: &parkade_core::Allowance<parkade_core::QueueId>| {
                     format!(":q{}={}", allowance.queue.0, allowance.count)
                 };
                 format!("claim:{count}{}", limited.iter().map(of).collect::<String>())
             }
-            Effect::RunJob { request, worker } => format!("run:{}:{}", self.name(*request), self.number(*worker)),
-            Effect::EndRun { request, verdict } => format!("verdict:{}:{}", self.name(*request), written(*verdict)),
-            Effect::Stored { request } => format!("stored:{}", self.name(*request)),
-            Effect::LookUpJob { request, job, asker } => {
+            Effect::Worker(WorkerEffect::RunJob { request, worker }) => {
+                format!("run:{}:{}", self.name(*request), self.number(*worker))
+            }
+            Effect::Store(StoreEffect::EndRun { request, verdict }) => {
+                format!("verdict:{}:{}", self.name(*request), written(*verdict))
+            }
+            Effect::Store(StoreEffect::Stored { request }) => format!("stored:{}", self.name(*request)),
+            Effect::Store(StoreEffect::LookUpJob { request, job, asker }) => {
                 let asker = match asker {
                     Asker::Application => "",
                     Asker::Visitor => ":visitor",
@@ -115,10 +119,10 @@ impl Script {
                 };
                 format!("lookup:{}:{}{asker}", self.name(*request), name(*job))
             }
-            Effect::AnswerJob { request, job, standing } => {
+            Effect::Http(HttpEffect::AnswerJob { request, job, standing }) => {
                 format!("told:{}:{}", self.name(*request), self::standing(*job, *standing))
             }
-            Effect::DropJobResult { job } => format!("dropjob:{}", name(*job)),
+            Effect::Store(StoreEffect::DropJobResult { job }) => format!("dropjob:{}", name(*job)),
             _ => panic!("not of jobs: {effect:?}"),
         }
     }

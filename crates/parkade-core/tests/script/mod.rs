@@ -4,7 +4,7 @@
 //! `failed:1 exited:1 violated:1 credit:1:2 pong:1 heldup:1 leton:1 measured:1:500`, `arrive:a` (`arrive:a:/async`), `left:a operator:a`,
 //! `answer:a begin:a end:a error:a` by whoever holds a (`answer:a:2`: by worker 2), `park:a:timer:2s:answer`, `park:a:next:bids:call` (`call+async`),
 //! `park:a:next:bids@1.0:await`, `park:a:stream:bids:answer`, `publish:bids` (`publish:bids:a`: by request a, `publishnothing:a`), `wait:2s`, `reload`, `drain:30s`,
-//! `deaf`: `Effect::LookUpRoute` is not answered from now on, but by `routed:a:/sync`.
+//! `deaf`: `ServerEffect::LookUpRoute` is not answered from now on, but by `routed:a:/sync`.
 //!
 //! Queries: `park:a:query:alone:answer` (`alone@2s`: with a deadline; `shared@key`; `shared@key@5s`: its rows are kept; `begin`, `within`, `commit`,
 //! `rollback`), `began:a`, `ended:a` (`ended:a:500`: so many bytes), `failed:a`, `cancelquery:a` by an operator. A query is called by the request
@@ -25,9 +25,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parkade_core::{
-    ChannelName, Config, Core, DeclaredJobs, Destination, Effect, Event, LeaseId, Manner, MessageId, Moment, PayloadId,
-    PressureEvent, Publisher, QueryId, QueryWork, RequestId, State, TableId, Then, Verdict, Wait, WorkerError,
-    WorkerId,
+    ChannelName, Config, Core, DatabaseEffect, DeclaredJobs, Destination, Effect, Event, LeaseId, Manner, MessageId,
+    Moment, PayloadId, PressureEvent, Publisher, QueryId, QueryWork, RequestId, ServerEffect, State, StoreEffect,
+    TableId, Then, Verdict, Wait, WorkerEffect, WorkerError, WorkerId,
 };
 use tables::{Kind, Route, Tables, route};
 use waits::{sequel, wait};
@@ -46,7 +46,7 @@ pub struct Script {
     leases: BTreeMap<LeaseId, RequestId>,
     /// After which jobs were to be tried again.
     pub pauses: Vec<Duration>,
-    /// `Effect::LookUpRoute` is not answered, until `routed:a:/sync` does.
+    /// `ServerEffect::LookUpRoute` is not answered, until `routed:a:/sync` does.
     deaf: bool,
     /// Workers of requests that come before worker 1.
     before: u32,
@@ -277,14 +277,18 @@ impl Script {
             let word = self.written(&effect);
             self.told.push(word);
             match effect {
-                Effect::LookUpRoute { request, table } => routes.push((request, table)),
-                Effect::Assign { request, worker, .. }
-                | Effect::Call { request, worker, .. }
-                | Effect::RunJob { request, worker } => {
+                Effect::Server(ServerEffect::LookUpRoute { request, table }) => routes.push((request, table)),
+                Effect::Worker(
+                    WorkerEffect::Assign { request, worker, .. }
+                    | WorkerEffect::Call { request, worker, .. }
+                    | WorkerEffect::RunJob { request, worker },
+                ) => {
                     self.holders.insert(request, worker);
                 }
-                Effect::EndRun { verdict: Verdict::Retry { after, .. }, .. } => self.pauses.push(after),
-                Effect::Ping { worker, token } => drop(self.pings.insert(worker, token)),
+                Effect::Store(StoreEffect::EndRun { verdict: Verdict::Retry { after, .. }, .. }) => {
+                    self.pauses.push(after)
+                }
+                Effect::Worker(WorkerEffect::Ping { worker, token }) => drop(self.pings.insert(worker, token)),
                 _ => {}
             }
         }
@@ -299,7 +303,7 @@ impl Script {
 
     /// Queries and transactions are called by whom they were begun for.
     fn learn(&mut self, effect: &Effect) {
-        let Effect::StartQuery { query, request, work, lease, .. } = effect else { return };
+        let Effect::Database(DatabaseEffect::StartQuery { query, request, work, lease, .. }) = effect else { return };
         let name = self.name(*request).to_owned();
         let before = self.queries.keys().filter(|known| known.trim_end_matches(char::is_numeric) == name).count();
         let name = if before == 0 { name } else { format!("{name}{}", before + 1) };

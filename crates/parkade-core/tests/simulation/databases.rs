@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use parkade_core::{
-    DatabaseId, Effect, Event, QueryId, QueryWait, QueryWork, RequestId, SharedKey, Sharing, Then, Wait,
+    DatabaseEffect, DatabaseId, Effect, Event, QueryId, QueryWait, QueryWork, RequestId, SharedKey, Sharing, Then, Wait,
 };
 
 use crate::queries::Query;
@@ -82,7 +82,8 @@ impl World {
             1 => (Event::QueryCancelledByOperator { query }, vec![]),
             _ => {
                 let is_held = self.model.databases.results.contains(&query);
-                let dropped = if is_held { vec![] } else { vec![Effect::DropResult { query }] };
+                let dropped =
+                    if is_held { vec![] } else { vec![Effect::Database(DatabaseEffect::DropResult { query })] };
                 (Event::QueryEnded { query, completed: true, bytes: 1 }, dropped)
             }
         };

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use parkade_core::{
-    Allowance, Asker, Effect, Errand, Failure, JobId, JobPolicy, Moment, Outcome, QueueId, RequestId, Standing, Then,
-    Verdict, Wait, WorkerId,
+    Allowance, Asker, Effect, Errand, Failure, HttpEffect, JobId, JobPolicy, Moment, Outcome, QueueId, RequestId,
+    Standing, StoreEffect, Then, Verdict, Wait, WorkerEffect, WorkerId,
 };
 
 use crate::model::{Answer, Model, Place, Request, Waiting};
@@ -105,16 +105,16 @@ impl Model {
 
     pub(crate) fn apply_of_jobs(&mut self, effect: &Effect) {
         match effect {
-            Effect::ClaimJobs { count, limited } => self.claim(*count, limited),
-            Effect::RunJob { request, worker } => self.run_job(*request, *worker),
-            Effect::EndRun { request, verdict } => self.end_run(*request, *verdict),
-            Effect::Stored { request } => {
+            Effect::Store(StoreEffect::ClaimJobs { count, limited }) => self.claim(*count, limited),
+            Effect::Worker(WorkerEffect::RunJob { request, worker }) => self.run_job(*request, *worker),
+            Effect::Store(StoreEffect::EndRun { request, verdict }) => self.end_run(*request, *verdict),
+            Effect::Store(StoreEffect::Stored { request }) => {
                 let id = *request;
                 let request = self.request(id);
                 assert!(matches!(request.place, Place::Worker(_)) && !request.is_unstored(), "nobody waits for this");
                 assert_eq!(self.jobs.stored.replace(id), None, "told twice");
             }
-            Effect::LookUpJob { request, job, asker } => {
+            Effect::Store(StoreEffect::LookUpJob { request, job, asker }) => {
                 let waiting = self.request(*request).waiting().expect("it waits");
                 let is_it = matches!(waiting.wait, Wait::Job { job: asked, .. } | Wait::Visit { job: asked, .. } if asked == *job);
                 assert!(is_it, "asked for another");
@@ -123,8 +123,12 @@ impl Model {
                 assert_eq!(self.jobs.looked_up.insert(*request, asked), None, "asked again before it was answered");
                 self.jobs.store.ask(Command::Find { request: *request, id: *job });
             }
-            Effect::AnswerJob { request, job, standing } => self.answer_job(*request, *job, *standing),
-            Effect::DropJobResult { job } => assert!(self.jobs.results.remove(job), "dropped twice"),
+            Effect::Http(HttpEffect::AnswerJob { request, job, standing }) => {
+                self.answer_job(*request, *job, *standing)
+            }
+            Effect::Store(StoreEffect::DropJobResult { job }) => {
+                assert!(self.jobs.results.remove(job), "dropped twice")
+            }
             _ => panic!("not of jobs: {effect:?}"),
         }
     }

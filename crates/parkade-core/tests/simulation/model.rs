@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use parkade_core::limits::{QUERIES_END_MAX, QUERY_END_MAX};
 use parkade_core::{
-    ChannelName, Cursor, Destination, Effect, Errand, ExitReason, JobId, MessageId, Moment, Outcome, PayloadId,
-    QueryId, RequestId, Then, Wait, WorkerId,
+    ChannelName, Cursor, Destination, Effect, Errand, ExitReason, HttpEffect, JobId, MessageId, Moment, Outcome,
+    PayloadId, QueryId, RequestId, ServerEffect, Then, Wait, WorkerEffect, WorkerId,
 };
 
 use crate::jobs::{Enqueued, Jobs, Run};
@@ -195,106 +195,107 @@ impl Model {
     pub fn apply(&mut self, effect: &Effect) {
         assert!(self.exited.is_none() || self.jobs.settles, "an effect after the exit");
         match effect {
-            Effect::LookUpRoute { request, table } => {
+            Effect::Server(ServerEffect::LookUpRoute { request, table }) => {
                 self.returned(*request);
                 assert_eq!(self.request(*request).place, Place::Queue, "routed while elsewhere");
                 self.request(*request).visit = None;
                 self.routes.push((*request, *table));
             }
-            Effect::Refuse { request, refusal } => self.refused(*request, *refusal),
-            Effect::Constant { request, .. } => self.answer(*request, Answer::Awaited, Answer::Ended),
-            Effect::Relay { request, payload, whole } => {
+            Effect::Http(HttpEffect::Refuse { request, refusal }) => self.refused(*request, *refusal),
+            Effect::Http(HttpEffect::Constant { request, .. }) => self.answer(*request, Answer::Awaited, Answer::Ended),
+            Effect::Http(HttpEffect::Relay { request, payload, whole }) => {
                 self.has_come(*payload);
                 let to = if *whole { Answer::Ended } else { Answer::Begun };
                 self.answer(*request, Answer::Awaited, to);
             }
-            Effect::End { request } => {
+            Effect::Http(HttpEffect::End { request }) => {
                 self.end_rows(*request, true);
                 self.answer(*request, Answer::Begun, Answer::Ended);
             }
-            Effect::EndStream { request } => {
+            Effect::Http(HttpEffect::EndStream { request }) => {
                 self.answer(*request, Answer::Begun, Answer::Ended);
             }
-            Effect::Abort { request } => {
+            Effect::Http(HttpEffect::Abort { request }) => {
                 self.note_death_of(*request);
                 self.end_rows(*request, false);
                 self.conclude(*request, Answer::Begun, Answer::Ended);
             }
-            Effect::Keep { request, payload } => {
+            Effect::Http(HttpEffect::Keep { request, payload }) => {
                 self.has_come(*payload);
                 let request = self.request(*request);
                 assert!(!request.kept, "kept twice");
                 request.kept = true;
             }
-            Effect::Release { request } => self.release(*request),
-            Effect::Deliver { message, cursor, gap, requests } => {
+            Effect::Http(HttpEffect::Release { request }) => self.release(*request),
+            Effect::Http(HttpEffect::Deliver { message, cursor, gap, requests }) => {
                 assert!(!requests.is_empty());
                 for request in requests {
                     self.deliver(*request, *message, *cursor, *gap);
                 }
             }
-            Effect::Empty { request, .. } => self.empty(*request),
-            Effect::OpenStream { request, cursor, gap } => self.open_stream(*request, *cursor, *gap),
-            Effect::Feed { message, cursor, requests } => {
+            Effect::Http(HttpEffect::Empty { request, .. }) => self.empty(*request),
+            Effect::Http(HttpEffect::OpenStream { request, cursor, gap }) => self.open_stream(*request, *cursor, *gap),
+            Effect::Http(HttpEffect::Feed { message, cursor, requests }) => {
                 assert!(!requests.is_empty());
                 for request in requests {
                     self.feed(*request, *message, *cursor);
                 }
             }
-            Effect::FeedGap { cursor, requests } => {
+            Effect::Http(HttpEffect::FeedGap { cursor, requests }) => {
                 for request in requests {
                     self.feed_gap(*request, *cursor);
                 }
             }
-            Effect::StartQuery { .. }
-            | Effect::CancelQuery { .. }
-            | Effect::BeginRows { .. }
-            | Effect::AnswerQuery { .. }
-            | Effect::EndLease { .. }
-            | Effect::DropResult { .. } => self.apply_of_databases(effect),
-            Effect::ClaimJobs { .. }
-            | Effect::RunJob { .. }
-            | Effect::EndRun { .. }
-            | Effect::Stored { .. }
-            | Effect::LookUpJob { .. }
-            | Effect::AnswerJob { .. }
-            | Effect::DropJobResult { .. } => self.apply_of_jobs(effect),
-            Effect::PauseReading { .. } | Effect::ResumeReading { .. } => self.apply_of_pressure(effect),
+            Effect::Database(_) | Effect::Http(HttpEffect::BeginRows { .. } | HttpEffect::AnswerQuery { .. }) => {
+                self.apply_of_databases(effect)
+            }
+            Effect::Store(_)
+            | Effect::Worker(WorkerEffect::RunJob { .. })
+            | Effect::Http(HttpEffect::AnswerJob { .. }) => self.apply_of_jobs(effect),
+            Effect::Worker(WorkerEffect::PauseReading { .. } | WorkerEffect::ResumeReading { .. }) => {
+                self.apply_of_pressure(effect);
+            }
             Effect::Recurring(effect) => self.apply_of_recurring(effect),
-            Effect::Forget { request, ending, .. } => self.forget(*request, *ending),
-            Effect::Assign { request, worker, route } => self.assign(*request, *worker, route.map(|route| route.table)),
-            Effect::Call { request, worker, outcome } => self.call(*request, *worker, *outcome),
-            Effect::Resume { worker, outcome, requests } => {
+            Effect::Server(ServerEffect::Forget { request, ending, .. }) => self.forget(*request, *ending),
+            Effect::Worker(WorkerEffect::Assign { request, worker, route }) => {
+                self.assign(*request, *worker, route.map(|route| route.table))
+            }
+            Effect::Worker(WorkerEffect::Call { request, worker, outcome }) => self.call(*request, *worker, *outcome),
+            Effect::Worker(WorkerEffect::Resume { worker, outcome, requests }) => {
                 assert!(!requests.is_empty());
                 for request in requests {
                     self.resume(*request, *worker, *outcome);
                 }
             }
-            Effect::Cancel { request, worker, reason } => self.cancel(*request, *worker, *reason),
-            Effect::StartWorker { worker } => self.start(*worker),
-            Effect::DrainWorker { worker, within } => {
+            Effect::Worker(WorkerEffect::Cancel { request, worker, reason }) => self.cancel(*request, *worker, *reason),
+            Effect::Worker(WorkerEffect::StartWorker { worker }) => self.start(*worker),
+            Effect::Worker(WorkerEffect::DrainWorker { worker, within }) => {
                 let (drains, until) = (self.drains, self.now + *within);
                 let process = self.process(*worker);
                 process.replaced |= !drains;
                 process.drained_at = Some(until);
             }
-            Effect::DismissWorker { worker } => self.dismiss(*worker),
-            Effect::KillWorker { worker, why } => self.kill(*worker, *why),
-            Effect::DumpStack { worker, .. } => assert!(self.processes.contains_key(worker)),
-            Effect::Ping { worker, token } => {
+            Effect::Worker(WorkerEffect::DismissWorker { worker }) => self.dismiss(*worker),
+            Effect::Worker(WorkerEffect::KillWorker { worker, why }) => self.kill(*worker, *why),
+            Effect::Worker(WorkerEffect::DumpStack { worker, .. }) => assert!(self.processes.contains_key(worker)),
+            Effect::Worker(WorkerEffect::Ping { worker, token }) => {
                 let now = self.now;
                 let process = self.process(*worker);
                 assert!(process.concurrent && process.ping.is_none(), "pinged in vain");
                 process.ping = Some((*token, now));
             }
-            Effect::NotPublished { message } => {
+            Effect::Server(ServerEffect::NotPublished { message }) => {
                 assert!(self.messages.contains(message), "refused after it was dropped");
                 self.not_published = Some(*message);
             }
-            Effect::DropMessage { message } => assert!(self.messages.remove(message), "dropped twice"),
-            Effect::Reloaded { .. } => self.jobs.put_off = None,
-            Effect::StopAccepting => assert!(self.drains, "the listeners are closed without a drain"),
-            Effect::Exit { reason } => {
+            Effect::Server(ServerEffect::DropMessage { message }) => {
+                assert!(self.messages.remove(message), "dropped twice")
+            }
+            Effect::Server(ServerEffect::Reloaded { .. }) => self.jobs.put_off = None,
+            Effect::Server(ServerEffect::StopAccepting) => {
+                assert!(self.drains, "the listeners are closed without a drain")
+            }
+            Effect::Server(ServerEffect::Exit { reason }) => {
                 self.check_exit();
                 self.exited = Some(*reason);
             }

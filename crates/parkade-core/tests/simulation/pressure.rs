@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use parkade_core::limits::{STORE_SILENT_MAX, UNSTORED_BYTES_MAX};
-use parkade_core::{Effect, Event, Moment, PressureEvent, WorkerId};
+use parkade_core::{Effect, Event, Moment, PressureEvent, WorkerEffect, WorkerId};
 
 use crate::model::Model;
 use crate::process::Phase;
@@ -46,8 +46,8 @@ impl Model {
 
     pub(crate) fn apply_of_pressure(&mut self, effect: &Effect) {
         match effect {
-            Effect::PauseReading { worker } => self.pauses(*worker),
-            Effect::ResumeReading { worker } => self.resumes(*worker),
+            Effect::Worker(WorkerEffect::PauseReading { worker }) => self.pauses(*worker),
+            Effect::Worker(WorkerEffect::ResumeReading { worker }) => self.resumes(*worker),
             _ => panic!("no back-pressure: {effect:?}"),
         }
     }

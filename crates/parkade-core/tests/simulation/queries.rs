@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use parkade_core::limits::{KEPT_RESULTS_BYTES_MAX, QUERY_END_MAX};
 use parkade_core::{
-    DatabaseId, Effect, LeaseId, Moment, Outcome, QueryId, QueryWait, QueryWork, Reason, Refusal, RequestId, SharedKey,
-    StatementSource, Then, Wait,
+    DatabaseEffect, DatabaseId, Effect, HttpEffect, LeaseId, Moment, Outcome, QueryId, QueryWait, QueryWork, Reason,
+    Refusal, RequestId, SharedKey, StatementSource, Then, Wait,
 };
 
 use crate::model::{Answer, Model, Place, Waiting};
@@ -130,18 +130,22 @@ impl Query {
 impl Model {
     pub(crate) fn apply_of_databases(&mut self, effect: &Effect) {
         match effect {
-            Effect::StartQuery { query, request, source, database, work, lease, collect } => {
+            Effect::Database(DatabaseEffect::StartQuery { query, request, source, database, work, lease, collect }) => {
                 if let StatementSource::Payload(payload) = source {
                     self.has_come(*payload);
                 }
                 self.start_query(*request, *query, *database, *lease, *collect);
                 assert_eq!(self.databases.running[query].wait.work, *work);
             }
-            Effect::CancelQuery { query, .. } => self.cancel_query(*query),
-            Effect::BeginRows { request, query } => self.begin_rows(*request, *query),
-            Effect::AnswerQuery { request, query, late } => self.answer_query(*request, *query, *late),
-            Effect::EndLease { lease, database } => self.end_lease(*lease, *database),
-            Effect::DropResult { query } => assert!(self.databases.results.remove(query), "dropped twice"),
+            Effect::Database(DatabaseEffect::CancelQuery { query, .. }) => self.cancel_query(*query),
+            Effect::Http(HttpEffect::BeginRows { request, query }) => self.begin_rows(*request, *query),
+            Effect::Http(HttpEffect::AnswerQuery { request, query, late }) => {
+                self.answer_query(*request, *query, *late)
+            }
+            Effect::Database(DatabaseEffect::EndLease { lease, database }) => self.end_lease(*lease, *database),
+            Effect::Database(DatabaseEffect::DropResult { query }) => {
+                assert!(self.databases.results.remove(query), "dropped twice")
+            }
             _ => panic!("not for databases: {effect:?}"),
         }
     }

@@ -215,7 +215,7 @@ impl World {
         }
     }
 
-    /// The shell's answers to `Effect::LookUpRoute`, in their order.
+    /// The shell's answers to `ServerEffect::LookUpRoute`, in their order.
     fn routes(&mut self) -> Vec<Event> {
         let asked = std::mem::take(&mut self.model.routes);
         if self.core.counts().reloads_done > 0 && !asked.is_empty() {

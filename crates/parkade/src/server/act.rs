@@ -1,7 +1,8 @@
 //! What the core asks for, done.
 
 use parkade_core::{
-    Effect, Ending, KillReason, Outcome, Refusal, ReloadOutcome, RequestId, Role, RouteId, Times, WorkerId,
+    DatabaseEffect, Effect, Ending, HttpEffect, KillReason, Outcome, Refusal, ReloadOutcome, RequestId, Role, RouteId,
+    ServerEffect, StoreEffect, Times, WorkerEffect, WorkerId,
 };
 use parkade_wire::Outcome as WireOutcome;
 use parkade_wire::encode::RequestParts;
@@ -16,29 +17,50 @@ use crate::log::Entry;
 impl Server {
     pub(super) fn act(&mut self, effect: Effect) {
         match effect {
-            Effect::LookUpRoute { request, table } => self.look_up_route(request, table),
-            Effect::Refuse { request, refusal } => self.refuse(request, refusal),
-            Effect::Constant { request, route } => self.answer_standing(request, route),
-            Effect::Relay { request, payload, whole } => self.relay(request, payload, whole),
-            Effect::End { request } => {
+            Effect::Http(effect) => self.act_for_client(effect),
+            Effect::Worker(effect) => self.act_on_worker(effect),
+            Effect::Database(effect) => self.act_on_database(effect),
+            Effect::Store(effect) => self.act_on_store(effect),
+            Effect::Server(effect) => self.act_on_server(effect),
+            Effect::Recurring(effect) => self.recur(effect),
+        }
+    }
+
+    fn act_for_client(&mut self, effect: HttpEffect) {
+        match effect {
+            HttpEffect::Refuse { request, refusal } => self.refuse(request, refusal),
+            HttpEffect::Constant { request, route } => self.answer_standing(request, route),
+            HttpEffect::Relay { request, payload, whole } => self.relay(request, payload, whole),
+            HttpEffect::End { request } => {
                 if !self.http.finish(request) {
                     tracing::error!(
                         "the application's answer is shorter than its Content-Length: the connection is broken off"
                     );
                 }
             }
-            Effect::Abort { request } => self.http.abort(request),
-            Effect::Keep { request, payload } => self.keep(request, payload),
-            Effect::Release { request } => self.release(request),
-            Effect::Deliver { message, cursor, gap, requests } => self.deliver(message, cursor, gap, &requests),
-            Effect::Empty { request, cursor } => self.empty(request, cursor),
-            Effect::OpenStream { request, cursor, gap } => self.open_stream(request, cursor, gap),
-            Effect::Feed { message, cursor, requests } => self.feed(message, cursor, &requests),
-            Effect::EndStream { request } => self.end_stream(request),
-            Effect::Forget { request, ending, times } => self.forget(request, ending, times),
-            Effect::Assign { request, worker, route } => self.assign(request, worker, route),
-            Effect::Call { request, worker, outcome } => self.call(worker, outcome, &[request]),
-            Effect::Resume { worker, outcome: Outcome::Stored, requests } => {
+            HttpEffect::Abort { request } => self.http.abort(request),
+            HttpEffect::Keep { request, payload } => self.keep(request, payload),
+            HttpEffect::Release { request } => self.release(request),
+            HttpEffect::Deliver { message, cursor, gap, requests } => self.deliver(message, cursor, gap, &requests),
+            HttpEffect::Empty { request, cursor } => self.empty(request, cursor),
+            HttpEffect::OpenStream { request, cursor, gap } => self.open_stream(request, cursor, gap),
+            HttpEffect::Feed { message, cursor, requests } => self.feed(message, cursor, &requests),
+            HttpEffect::EndStream { request } => self.end_stream(request),
+            HttpEffect::FeedGap { cursor, requests } => self.feed_to(&StreamEvent::gap(cursor), &requests),
+            HttpEffect::BeginRows { request, query } => self.begin_rows(request, query),
+            HttpEffect::AnswerQuery { request, query, .. } if self.jobs.is_run(request) => {
+                self.run_lost_its_query(request, query);
+            }
+            HttpEffect::AnswerQuery { request, query, late } => self.answer_query(request, query, late),
+            HttpEffect::AnswerJob { request, job, standing } => self.answer_job(request, job, standing),
+        }
+    }
+
+    fn act_on_worker(&mut self, effect: WorkerEffect) {
+        match effect {
+            WorkerEffect::Assign { request, worker, route } => self.assign(request, worker, route),
+            WorkerEffect::Call { request, worker, outcome } => self.call(worker, outcome, &[request]),
+            WorkerEffect::Resume { worker, outcome: Outcome::Stored, requests } => {
                 // Each has enqueued something else.
                 for request in requests {
                     let ids = self.exchanges.of(request).and_then(|exchange| exchange.jobs.as_mut());
@@ -46,17 +68,17 @@ impl Server {
                     self.workers.resume(worker, &WireOutcome::Stored { ids }, &[request], None);
                 }
             }
-            Effect::Resume { worker, outcome, requests } => {
+            WorkerEffect::Resume { worker, outcome, requests } => {
                 let behind = self.rows_behind(outcome);
                 if let Some(outcome) = wire_outcome(&self.messages, &self.queries, &self.jobs, outcome) {
                     self.workers.resume(worker, &outcome, &requests, behind.as_ref());
                 }
             }
-            Effect::Cancel { request, worker, reason } => self.workers.cancel(worker, request, reason),
-            Effect::StartWorker { worker } => self.start_worker(worker),
-            Effect::DrainWorker { worker, within } => self.workers.drain(worker, within),
-            Effect::DismissWorker { worker } => self.workers.dismiss(worker),
-            Effect::KillWorker { worker, why } => {
+            WorkerEffect::Cancel { request, worker, reason } => self.workers.cancel(worker, request, reason),
+            WorkerEffect::StartWorker { worker } => self.start_worker(worker),
+            WorkerEffect::DrainWorker { worker, within } => self.workers.drain(worker, within),
+            WorkerEffect::DismissWorker { worker } => self.workers.dismiss(worker),
+            WorkerEffect::KillWorker { worker, why } => {
                 let (pid, reason) = (self.workers.pid(worker), kill_reason(why));
                 if why == KillReason::NotNeeded {
                     // Nothing is wrong with it; what made it needless has been told.
@@ -66,46 +88,55 @@ impl Server {
                 }
                 self.workers.kill(worker);
             }
-            Effect::DumpStack { worker, why } => {
+            WorkerEffect::DumpStack { worker, why } => {
                 let pid = self.workers.pid(worker);
                 tracing::warn!(worker = worker.0, pid, "{}; its worker's stack follows", self.why_shown(worker, why));
                 self.workers.dump_stack(worker);
             }
-            Effect::PauseReading { worker } => self.workers.hold_up(worker),
-            Effect::ResumeReading { worker } => self.workers.let_on(worker),
-            Effect::Ping { worker, token } => self.workers.ping(worker, token),
-            Effect::NotPublished { .. } => self.not_published(),
-            Effect::DropMessage { message } => self.messages.drop(message),
-            Effect::FeedGap { cursor, requests } => self.feed_to(&StreamEvent::gap(cursor), &requests),
-            Effect::StartQuery { query, request, source, database, work, lease, collect } => {
+            WorkerEffect::PauseReading { worker } => self.workers.hold_up(worker),
+            WorkerEffect::ResumeReading { worker } => self.workers.let_on(worker),
+            WorkerEffect::Ping { worker, token } => self.workers.ping(worker, token),
+            WorkerEffect::RunJob { request, worker } => self.run_job(request, worker),
+        }
+    }
+
+    fn act_on_database(&mut self, effect: DatabaseEffect) {
+        match effect {
+            DatabaseEffect::StartQuery { query, request, source, database, work, lease, collect } => {
                 self.start_query(query, request, source, (database, work, lease), collect);
             }
-            Effect::CancelQuery { query, database } => self.cancel_query(query, database),
-            Effect::EndLease { lease, database } => self.end_lease(lease, database),
-            Effect::BeginRows { request, query } => self.begin_rows(request, query),
-            Effect::AnswerQuery { request, query, .. } if self.jobs.is_run(request) => {
-                self.run_lost_its_query(request, query);
-            }
-            Effect::AnswerQuery { request, query, late } => self.answer_query(request, query, late),
-            Effect::DropResult { query } => self.queries.drop_result(query),
-            Effect::ClaimJobs { count, limited } => self.claim_jobs(count, &limited),
-            Effect::Recurring(effect) => self.recur(effect),
-            Effect::RunJob { request, worker } => self.run_job(request, worker),
-            Effect::EndRun { request, verdict } => self.end_run(request, verdict),
-            Effect::Stored { request } => self.open_gate(request),
-            Effect::LookUpJob { request, job, asker } => self.look_up_job(request, job, asker),
-            Effect::AnswerJob { request, job, standing } => self.answer_job(request, job, standing),
+            DatabaseEffect::CancelQuery { query, database } => self.cancel_query(query, database),
+            DatabaseEffect::EndLease { lease, database } => self.end_lease(lease, database),
+            DatabaseEffect::DropResult { query } => self.queries.drop_result(query),
+        }
+    }
+
+    fn act_on_store(&mut self, effect: StoreEffect) {
+        match effect {
+            StoreEffect::ClaimJobs { count, limited } => self.claim_jobs(count, &limited),
+            StoreEffect::EndRun { request, verdict } => self.end_run(request, verdict),
+            StoreEffect::Stored { request } => self.open_gate(request),
+            StoreEffect::LookUpJob { request, job, asker } => self.look_up_job(request, job, asker),
             // Somebody may have asked for it anew while this was put off.
-            Effect::DropJobResult { job } if self.core.holds_result(job) => {}
-            Effect::DropJobResult { job } => self.jobs.drop_result(job),
-            Effect::Reloaded { outcome: ReloadOutcome::Done } => {
+            StoreEffect::DropJobResult { job } if self.core.holds_result(job) => {}
+            StoreEffect::DropJobResult { job } => self.jobs.drop_result(job),
+        }
+    }
+
+    fn act_on_server(&mut self, effect: ServerEffect) {
+        match effect {
+            ServerEffect::LookUpRoute { request, table } => self.look_up_route(request, table),
+            ServerEffect::Forget { request, ending, times } => self.forget(request, ending, times),
+            ServerEffect::NotPublished { .. } => self.not_published(),
+            ServerEffect::DropMessage { message } => self.messages.drop(message),
+            ServerEffect::Reloaded { outcome: ReloadOutcome::Done } => {
                 tracing::info!("reloaded: new workers serve, the old ones end");
             }
-            Effect::Reloaded { outcome: ReloadOutcome::GivenUp } => {
+            ServerEffect::Reloaded { outcome: ReloadOutcome::GivenUp } => {
                 tracing::error!("the reload is given up: the new code does not start, the old goes on");
             }
-            Effect::StopAccepting => self.http.drain(),
-            Effect::Exit { reason } => self.exit = Some(reason),
+            ServerEffect::StopAccepting => self.http.drain(),
+            ServerEffect::Exit { reason } => self.exit = Some(reason),
         }
     }
 

@@ -22,7 +22,7 @@ mod turns;
 use std::io;
 use std::time::Duration;
 
-use parkade_core::{ChannelName, Core, Effect, Event, ExitReason, Moment, PayloadId, Refusal, WorkerId};
+use parkade_core::{ChannelName, Core, Effect, Event, ExitReason, Moment, PayloadId, Refusal, WorkerEffect, WorkerId};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -411,10 +411,11 @@ impl Server {
         let count = effects.len();
         let mut rest = effects.drain(..);
         while let Some(effect) = rest.next() {
-            if let Effect::Call { request, worker, outcome } = effect {
+            if let Effect::Worker(WorkerEffect::Call { request, worker, outcome }) = effect {
                 // Whatever woke many calls is written once.
                 let mut requests = vec![request];
-                while let Some(Effect::Call { request, worker: same, outcome: alike }) = rest.as_slice().first()
+                while let Some(Effect::Worker(WorkerEffect::Call { request, worker: same, outcome: alike })) =
+                    rest.as_slice().first()
                     && (*same, *alike) == (worker, outcome)
                 {
                     requests.push(*request);

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use parkade_core::{ChannelName, Cursor, Effect, Event, Moment, PressureEvent, Publisher, RequestId, WorkerId};
+use parkade_core::{
+    ChannelName, Cursor, Effect, Event, Moment, PressureEvent, Publisher, RequestId, ServerEffect, WorkerId,
+};
 
 use super::Server;
 use crate::admin::PublishRefused;
@@ -116,7 +118,7 @@ impl Server {
         let mut effects = std::mem::take(&mut self.effects);
         let event = Event::Published { channel: channel.clone(), message, bytes, by };
         self.core.handle(self.now, event, &mut effects);
-        let is_refused = effects.contains(&Effect::NotPublished { message });
+        let is_refused = effects.contains(&Effect::Server(ServerEffect::NotPublished { message }));
         self.carry_out(effects);
         if is_refused {
             return Err(PublishRefused::ChannelsFull);

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use parkade_core::{Effect, RequestId};
+use parkade_core::{DatabaseEffect, Effect, HttpEffect, RequestId, ServerEffect, StoreEffect};
 
 use super::Server;
 use super::limits::{ANSWERS_AT_A_TIME, EFFECTS_AT_ONCE, PUT_OFF_BYTES_MAX, PUT_OFF_COUNT_MAX};
@@ -103,19 +103,19 @@ impl Server {
             return Some(effect);
         }
         let (what, requests) = match effect {
-            Effect::Deliver { message, cursor, gap, requests } => {
+            Effect::Http(HttpEffect::Deliver { message, cursor, gap, requests }) => {
                 (What::Answer(self.prepared(message, cursor, gap)?), requests)
             }
-            Effect::Feed { message, cursor, requests } => {
+            Effect::Http(HttpEffect::Feed { message, cursor, requests }) => {
                 (What::Event(self.messages.event(message, cursor)?), requests)
             }
-            Effect::FeedGap { cursor, requests } => (What::Event(StreamEvent::gap(cursor)), requests),
+            Effect::Http(HttpEffect::FeedGap { cursor, requests }) => (What::Event(StreamEvent::gap(cursor)), requests),
             effect => {
                 let request = match audience(&effect) {
                     Audience::One(request) => Some(request),
                     Audience::Many(_) | Audience::Afterwards | Audience::Now => None,
                 };
-                if let (Effect::Forget { .. }, Some(request)) = (&effect, request) {
+                if let (Effect::Server(ServerEffect::Forget { .. }), Some(request)) = (&effect, request) {
                     self.exchanges.note_over(request);
                 }
                 (What::Effect(effect), request.into_iter().collect())
@@ -172,51 +172,35 @@ impl Server {
 
 fn audience(effect: &Effect) -> Audience<'_> {
     match effect {
-        Effect::Deliver { requests, .. } | Effect::Feed { requests, .. } | Effect::FeedGap { requests, .. } => {
-            Audience::Many(requests)
+        Effect::Http(effect) => audience_of_answer(effect),
+        Effect::Server(ServerEffect::Forget { request, .. }) => Audience::One(*request),
+        Effect::Database(DatabaseEffect::DropResult { .. }) | Effect::Store(StoreEffect::DropJobResult { .. }) => {
+            Audience::Afterwards
         }
-        Effect::Refuse { request, .. }
-        | Effect::Release { request }
-        | Effect::Empty { request, .. }
-        | Effect::EndStream { request }
-        | Effect::AnswerQuery { request, .. }
-        | Effect::AnswerJob { request, .. }
-        | Effect::Forget { request, .. } => Audience::One(*request),
-        Effect::DropResult { .. } | Effect::DropJobResult { .. } => Audience::Afterwards,
-        Effect::LookUpRoute { .. }
-        | Effect::Constant { .. }
-        | Effect::Relay { .. }
-        | Effect::End { .. }
-        | Effect::Abort { .. }
-        | Effect::Keep { .. }
-        | Effect::OpenStream { .. }
-        | Effect::BeginRows { .. }
-        | Effect::Assign { .. }
-        | Effect::Call { .. }
-        | Effect::Resume { .. }
-        | Effect::Cancel { .. }
-        | Effect::StartWorker { .. }
-        | Effect::DrainWorker { .. }
-        | Effect::DismissWorker { .. }
-        | Effect::KillWorker { .. }
-        | Effect::DumpStack { .. }
-        | Effect::PauseReading { .. }
-        | Effect::ResumeReading { .. }
-        | Effect::Ping { .. }
-        | Effect::StartQuery { .. }
-        | Effect::CancelQuery { .. }
-        | Effect::EndLease { .. }
-        | Effect::ClaimJobs { .. }
-        | Effect::Recurring(_)
-        | Effect::RunJob { .. }
-        | Effect::EndRun { .. }
-        | Effect::Stored { .. }
-        | Effect::LookUpJob { .. }
-        | Effect::NotPublished { .. }
-        | Effect::DropMessage { .. }
-        | Effect::Reloaded { .. }
-        | Effect::StopAccepting
-        | Effect::Exit { .. } => Audience::Now,
+        Effect::Worker(_) | Effect::Database(_) | Effect::Store(_) | Effect::Recurring(_) | Effect::Server(_) => {
+            Audience::Now
+        }
+    }
+}
+
+fn audience_of_answer(effect: &HttpEffect) -> Audience<'_> {
+    match effect {
+        HttpEffect::Deliver { requests, .. }
+        | HttpEffect::Feed { requests, .. }
+        | HttpEffect::FeedGap { requests, .. } => Audience::Many(requests),
+        HttpEffect::Refuse { request, .. }
+        | HttpEffect::Release { request }
+        | HttpEffect::Empty { request, .. }
+        | HttpEffect::EndStream { request }
+        | HttpEffect::AnswerQuery { request, .. }
+        | HttpEffect::AnswerJob { request, .. } => Audience::One(*request),
+        HttpEffect::Constant { .. }
+        | HttpEffect::Relay { .. }
+        | HttpEffect::End { .. }
+        | HttpEffect::Abort { .. }
+        | HttpEffect::Keep { .. }
+        | HttpEffect::OpenStream { .. }
+        | HttpEffect::BeginRows { .. } => Audience::Now,
     }
 }
 
@@ -237,7 +221,7 @@ mod tests {
     fn each_of_many_is_told_once_and_the_first_first() {
         let mut put_off = PutOff::default();
         put_off.push(event(), (0..19_500).map(request).collect());
-        put_off.push(What::Effect(Effect::EndStream { request: request(7) }), vec![request(7)]);
+        put_off.push(What::Effect(Effect::Http(HttpEffect::EndStream { request: request(7) })), vec![request(7)]);
         let mut told: Vec<u32> = Vec::new();
         while let Some((_, requests)) = put_off.next() {
             assert!(requests.len() <= ANSWERS_AT_A_TIME);
