@@ -130,7 +130,7 @@ pub enum WorkerEffect {
 }
 
 /// For the databases.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum DatabaseEffect {
     /// Begin this query. `collect`: its rows are needed whole, else they are the
     /// answer of `request` as they come.
@@ -168,7 +168,7 @@ pub enum StoreEffect {
 }
 
 /// For the server itself: its routes, its messages, its log, its life.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ServerEffect {
     /// The request waited, and the workers that may get it now have other routes. Look it up in this table and answer with
     /// [`Event::RouteFound`](crate::Event::RouteFound).

@@ -131,7 +131,7 @@ impl Site {
                     self.tell(Event::RouteFound { request, destination });
                 }
                 Effect::Server(ServerEffect::Forget { ending: Ending::Cancelled(Reason::Deadline), .. }) => {
-                    self.late += 1
+                    self.late += 1;
                 }
                 Effect::Worker(WorkerEffect::Ping { worker, token }) if !self.worker(worker).hangs => {
                     self.tell(Event::Pong { worker, token });

@@ -2,7 +2,7 @@
 
 use parkade_core::{
     DatabaseEffect, Effect, Ending, HttpEffect, Outcome, QueryId, QueryWork, Reason, RequestId, ServerEffect,
-    StoreEffect, WorkerEffect,
+    WorkerEffect,
 };
 
 use super::{Script, jobs};

@@ -286,7 +286,7 @@ impl Script {
                     self.holders.insert(request, worker);
                 }
                 Effect::Store(StoreEffect::EndRun { verdict: Verdict::Retry { after, .. }, .. }) => {
-                    self.pauses.push(after)
+                    self.pauses.push(after);
                 }
                 Effect::Worker(WorkerEffect::Ping { worker, token }) => drop(self.pings.insert(worker, token)),
                 _ => {}

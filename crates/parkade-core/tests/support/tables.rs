@@ -11,6 +11,7 @@ pub struct Route {
     pub path: &'static str,
     pub kind: Kind,
     /// `None`: the server's default. `Some(None)`: no deadline.
+    #[allow(clippy::option_option, reason = "nothing said, no deadline and a deadline are three cases")]
     pub deadline: Option<Option<Duration>>,
 }
 

@@ -27,6 +27,7 @@ pub struct RouteSpec {
     pub path: String,
     pub kind: RouteKind,
     /// `None`: the server's default. `Some(None)`: no deadline.
+    #[allow(clippy::option_option, reason = "nothing said, no deadline and a deadline are three cases")]
     pub deadline: Option<Option<Duration>>,
 }
 

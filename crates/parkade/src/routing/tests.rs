@@ -110,7 +110,7 @@ fn a_table_is_forgotten_when_no_request_is_looked_up_in_it_and_none_holds_a_rout
         (1..=101).filter(|&table| tables.ready(first(table)) == Some(&table)).collect::<Vec<u32>>()
     };
     assert_eq!(known(&tables), [1, 2, 100], "one is used, one is held, one was just learned");
-    assert_eq!(held.as_ref().map(|held| held.id()), Some(first(2)));
+    assert_eq!(held.as_ref().map(super::HeldRoute::id), Some(first(2)));
     drop(held);
     tables.learn(false, vec![(spec(&["GET"], "/101"), 101)], |_| false).unwrap();
     assert_eq!(known(&tables), [101]);
