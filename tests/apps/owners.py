@@ -21,14 +21,16 @@ def owner_only(request: Request, job: StoredJob) -> bool:
 
 
 async def owner_only_async(request: Request, job: StoredJob) -> bool:
-    """The same as a coroutine, which waits in the core, too; for the job of `X-First` as well."""
+    """The same as a coroutine, which waits in the core, too: after its gate, since what waits there gives back what it
+    holds. `X-First` is a job for which it waits as well.
+    """
     note(f"asked {request.method} {job.id}")
+    if (gate := request.headers.get("x-gate")) is not None:
+        await hold_async(gate)
     await after(0.001, None)
     if (first := request.headers.get("x-first")) is not None:
         with suppress(JobError):
             await Handle.of(first).result(0)
-    if (gate := request.headers.get("x-gate")) is not None:
-        await hold_async(gate)
     return _is_owner(request, job)
 
 
