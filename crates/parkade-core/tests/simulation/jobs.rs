@@ -124,10 +124,10 @@ impl Model {
                 self.jobs.store.ask(Command::Find { request: *request, id: *job });
             }
             Effect::Http(HttpEffect::AnswerJob { request, job, standing }) => {
-                self.answer_job(*request, *job, *standing)
+                self.answer_job(*request, *job, *standing);
             }
             Effect::Store(StoreEffect::DropJobResult { job }) => {
-                assert!(self.jobs.results.remove(job), "dropped twice")
+                assert!(self.jobs.results.remove(job), "dropped twice");
             }
             _ => panic!("not of jobs: {effect:?}"),
         }

@@ -195,59 +195,8 @@ impl Model {
     pub fn apply(&mut self, effect: &Effect) {
         assert!(self.exited.is_none() || self.jobs.settles, "an effect after the exit");
         match effect {
-            Effect::Server(ServerEffect::LookUpRoute { request, table }) => {
-                self.returned(*request);
-                assert_eq!(self.request(*request).place, Place::Queue, "routed while elsewhere");
-                self.request(*request).visit = None;
-                self.routes.push((*request, *table));
-            }
-            Effect::Http(HttpEffect::Refuse { request, refusal }) => self.refused(*request, *refusal),
-            Effect::Http(HttpEffect::Constant { request, .. }) => self.answer(*request, Answer::Awaited, Answer::Ended),
-            Effect::Http(HttpEffect::Relay { request, payload, whole }) => {
-                self.has_come(*payload);
-                let to = if *whole { Answer::Ended } else { Answer::Begun };
-                self.answer(*request, Answer::Awaited, to);
-            }
-            Effect::Http(HttpEffect::End { request }) => {
-                self.end_rows(*request, true);
-                self.answer(*request, Answer::Begun, Answer::Ended);
-            }
-            Effect::Http(HttpEffect::EndStream { request }) => {
-                self.answer(*request, Answer::Begun, Answer::Ended);
-            }
-            Effect::Http(HttpEffect::Abort { request }) => {
-                self.note_death_of(*request);
-                self.end_rows(*request, false);
-                self.conclude(*request, Answer::Begun, Answer::Ended);
-            }
-            Effect::Http(HttpEffect::Keep { request, payload }) => {
-                self.has_come(*payload);
-                let request = self.request(*request);
-                assert!(!request.kept, "kept twice");
-                request.kept = true;
-            }
-            Effect::Http(HttpEffect::Release { request }) => self.release(*request),
-            Effect::Http(HttpEffect::Deliver { message, cursor, gap, requests }) => {
-                assert!(!requests.is_empty());
-                for request in requests {
-                    self.deliver(*request, *message, *cursor, *gap);
-                }
-            }
-            Effect::Http(HttpEffect::Empty { request, .. }) => self.empty(*request),
-            Effect::Http(HttpEffect::OpenStream { request, cursor, gap }) => self.open_stream(*request, *cursor, *gap),
-            Effect::Http(HttpEffect::Feed { message, cursor, requests }) => {
-                assert!(!requests.is_empty());
-                for request in requests {
-                    self.feed(*request, *message, *cursor);
-                }
-            }
-            Effect::Http(HttpEffect::FeedGap { cursor, requests }) => {
-                for request in requests {
-                    self.feed_gap(*request, *cursor);
-                }
-            }
             Effect::Database(_) | Effect::Http(HttpEffect::BeginRows { .. } | HttpEffect::AnswerQuery { .. }) => {
-                self.apply_of_databases(effect)
+                self.apply_of_databases(effect);
             }
             Effect::Store(_)
             | Effect::Worker(WorkerEffect::RunJob { .. })
@@ -256,46 +205,121 @@ impl Model {
                 self.apply_of_pressure(effect);
             }
             Effect::Recurring(effect) => self.apply_of_recurring(effect),
-            Effect::Server(ServerEffect::Forget { request, ending, .. }) => self.forget(*request, *ending),
-            Effect::Worker(WorkerEffect::Assign { request, worker, route }) => {
-                self.assign(*request, *worker, route.map(|route| route.table))
+            Effect::Http(effect) => self.apply_of_clients(effect),
+            Effect::Worker(effect) => self.apply_of_workers(effect),
+            Effect::Server(effect) => self.apply_of_server(effect),
+        }
+    }
+
+    fn apply_of_clients(&mut self, effect: &HttpEffect) {
+        match effect {
+            HttpEffect::Refuse { request, refusal } => self.refused(*request, *refusal),
+            HttpEffect::Constant { request, .. } => self.answer(*request, Answer::Awaited, Answer::Ended),
+            HttpEffect::Relay { request, payload, whole } => {
+                self.has_come(*payload);
+                let to = if *whole { Answer::Ended } else { Answer::Begun };
+                self.answer(*request, Answer::Awaited, to);
             }
-            Effect::Worker(WorkerEffect::Call { request, worker, outcome }) => self.call(*request, *worker, *outcome),
-            Effect::Worker(WorkerEffect::Resume { worker, outcome, requests }) => {
+            HttpEffect::End { request } => {
+                self.end_rows(*request, true);
+                self.answer(*request, Answer::Begun, Answer::Ended);
+            }
+            HttpEffect::EndStream { request } => {
+                self.answer(*request, Answer::Begun, Answer::Ended);
+            }
+            HttpEffect::Abort { request } => {
+                self.note_death_of(*request);
+                self.end_rows(*request, false);
+                self.conclude(*request, Answer::Begun, Answer::Ended);
+            }
+            HttpEffect::Keep { request, payload } => {
+                self.has_come(*payload);
+                let request = self.request(*request);
+                assert!(!request.kept, "kept twice");
+                request.kept = true;
+            }
+            HttpEffect::Release { request } => self.release(*request),
+            HttpEffect::Deliver { message, cursor, gap, requests } => {
+                assert!(!requests.is_empty());
+                for request in requests {
+                    self.deliver(*request, *message, *cursor, *gap);
+                }
+            }
+            HttpEffect::Empty { request, .. } => self.empty(*request),
+            HttpEffect::OpenStream { request, cursor, gap } => self.open_stream(*request, *cursor, *gap),
+            HttpEffect::Feed { message, cursor, requests } => {
+                assert!(!requests.is_empty());
+                for request in requests {
+                    self.feed(*request, *message, *cursor);
+                }
+            }
+            HttpEffect::FeedGap { cursor, requests } => {
+                for request in requests {
+                    self.feed_gap(*request, *cursor);
+                }
+            }
+            HttpEffect::BeginRows { .. } | HttpEffect::AnswerQuery { .. } | HttpEffect::AnswerJob { .. } => {
+                unreachable!("of databases and jobs")
+            }
+        }
+    }
+
+    fn apply_of_workers(&mut self, effect: &WorkerEffect) {
+        match effect {
+            WorkerEffect::Assign { request, worker, route } => {
+                self.assign(*request, *worker, route.map(|route| route.table));
+            }
+            WorkerEffect::Call { request, worker, outcome } => self.call(*request, *worker, *outcome),
+            WorkerEffect::Resume { worker, outcome, requests } => {
                 assert!(!requests.is_empty());
                 for request in requests {
                     self.resume(*request, *worker, *outcome);
                 }
             }
-            Effect::Worker(WorkerEffect::Cancel { request, worker, reason }) => self.cancel(*request, *worker, *reason),
-            Effect::Worker(WorkerEffect::StartWorker { worker }) => self.start(*worker),
-            Effect::Worker(WorkerEffect::DrainWorker { worker, within }) => {
+            WorkerEffect::Cancel { request, worker, reason } => self.cancel(*request, *worker, *reason),
+            WorkerEffect::StartWorker { worker } => self.start(*worker),
+            WorkerEffect::DrainWorker { worker, within } => {
                 let (drains, until) = (self.drains, self.now + *within);
                 let process = self.process(*worker);
                 process.replaced |= !drains;
                 process.drained_at = Some(until);
             }
-            Effect::Worker(WorkerEffect::DismissWorker { worker }) => self.dismiss(*worker),
-            Effect::Worker(WorkerEffect::KillWorker { worker, why }) => self.kill(*worker, *why),
-            Effect::Worker(WorkerEffect::DumpStack { worker, .. }) => assert!(self.processes.contains_key(worker)),
-            Effect::Worker(WorkerEffect::Ping { worker, token }) => {
+            WorkerEffect::DismissWorker { worker } => self.dismiss(*worker),
+            WorkerEffect::KillWorker { worker, why } => self.kill(*worker, *why),
+            WorkerEffect::DumpStack { worker, .. } => assert!(self.processes.contains_key(worker)),
+            WorkerEffect::Ping { worker, token } => {
                 let now = self.now;
                 let process = self.process(*worker);
                 assert!(process.concurrent && process.ping.is_none(), "pinged in vain");
                 process.ping = Some((*token, now));
             }
-            Effect::Server(ServerEffect::NotPublished { message }) => {
+            WorkerEffect::RunJob { .. } | WorkerEffect::PauseReading { .. } | WorkerEffect::ResumeReading { .. } => {
+                unreachable!("of jobs and of back-pressure")
+            }
+        }
+    }
+
+    fn apply_of_server(&mut self, effect: &ServerEffect) {
+        match effect {
+            ServerEffect::LookUpRoute { request, table } => {
+                self.returned(*request);
+                assert_eq!(self.request(*request).place, Place::Queue, "routed while elsewhere");
+                self.request(*request).visit = None;
+                self.routes.push((*request, *table));
+            }
+            ServerEffect::Forget { request, ending, .. } => self.forget(*request, *ending),
+            ServerEffect::NotPublished { message } => {
                 assert!(self.messages.contains(message), "refused after it was dropped");
                 self.not_published = Some(*message);
             }
-            Effect::Server(ServerEffect::DropMessage { message }) => {
-                assert!(self.messages.remove(message), "dropped twice")
+            ServerEffect::DropMessage { message } => {
+                assert!(self.messages.remove(message), "dropped twice");
             }
-            Effect::Server(ServerEffect::Reloaded { .. }) => self.jobs.put_off = None,
-            Effect::Server(ServerEffect::StopAccepting) => {
-                assert!(self.drains, "the listeners are closed without a drain")
+            ServerEffect::Reloaded { .. } => self.jobs.put_off = None,
+            ServerEffect::StopAccepting => {
+                assert!(self.drains, "the listeners are closed without a drain");
             }
-            Effect::Server(ServerEffect::Exit { reason }) => {
+            ServerEffect::Exit { reason } => {
                 self.check_exit();
                 self.exited = Some(*reason);
             }

@@ -140,11 +140,11 @@ impl Model {
             Effect::Database(DatabaseEffect::CancelQuery { query, .. }) => self.cancel_query(*query),
             Effect::Http(HttpEffect::BeginRows { request, query }) => self.begin_rows(*request, *query),
             Effect::Http(HttpEffect::AnswerQuery { request, query, late }) => {
-                self.answer_query(*request, *query, *late)
+                self.answer_query(*request, *query, *late);
             }
             Effect::Database(DatabaseEffect::EndLease { lease, database }) => self.end_lease(*lease, *database),
             Effect::Database(DatabaseEffect::DropResult { query }) => {
-                assert!(self.databases.results.remove(query), "dropped twice")
+                assert!(self.databases.results.remove(query), "dropped twice");
             }
             _ => panic!("not for databases: {effect:?}"),
         }

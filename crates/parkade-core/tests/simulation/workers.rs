@@ -198,7 +198,7 @@ impl World {
             (false, 0..15) if open && is_held_back => {}
             (false, 0..15) if open && process.concurrent => self.parks(process, stream),
             (false, 0..9) => {
-                self.closes(process, Event::Answered { worker, request, payload: self.payload(), whole: true })
+                self.closes(process, Event::Answered { worker, request, payload: self.payload(), whole: true });
             }
             (false, 9..11) => {
                 self.model.process(worker).stream(request).unwrap().begun = true;
