@@ -63,7 +63,7 @@ def test_what_nobody_answers_for_is_logged_once_a_second(full: Server) -> None:
     until("it is told", lambda: len(lines(full)) > before)
     assert len(lines(full)) - before <= 5
     status, body = full.admin("POST", "/publish/new", b"x")
-    assert (status, b"channels" in body) == (503, True)
+    assert (status, b"channel limit" in body) == (503, True)
 
 
 def lines(server: Server) -> list[str]:
