@@ -34,21 +34,19 @@ async def pause():
 
 @app.get("/statement-in-time")
 async def statement_in_time():
-    async def slow():
+    try:
         async with transaction() as t:
-            await t.query("slow")
-    return await in_time(slow())
+            await asyncio.wait_for(t.query("slow"), 0.01)
+    except asyncio.TimeoutError:
+        return "late"
 
 @app.get("/begin-in-time")
 async def begin_in_time():
     async def slow():
         async with transaction():
             pass
-    return await in_time(slow())
-
-async def in_time(coming):
     try:
-        await asyncio.wait_for(coming, 0.01)
+        await asyncio.wait_for(slow(), 0.01)
     except asyncio.TimeoutError:
         return "late"
 
