@@ -18,7 +18,7 @@ use crate::{patience, rules};
 
 /// A connection of the calling thread. It may wait for the lock of another process.
 pub fn open(shared: &Shared, lane: Lane, stop: &Arc<AtomicBool>) -> Result<Connection, Stop> {
-    let _alone = shared.opening.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = shared.coming_and_going.lock().unwrap_or_else(PoisonError::into_inner);
     patience::set(Arc::clone(stop), shared.options.busy_timeout);
     folder(&shared.file)?;
     make(&shared.file);

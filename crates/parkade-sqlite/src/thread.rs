@@ -1,8 +1,8 @@
 //! What a thread does: it takes the next piece of work, carries it out, and says how it ended.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
 use parkade_sql::{Certainty, End, Failure, FailureKind, Query, Reach, SlotState, Summary, TransactionMode, Work};
@@ -158,14 +158,17 @@ impl Thread<'_> {
         Ok(())
     }
 
-    /// The last connection that closes writes what is in the log into the file; the writer does it also where another process stays.
+    /// The last connection that closes writes the log into the file and removes it. The writer writes it even where another process
+    /// keeps the file open.
     fn disconnect(&mut self) {
         let Some(connection) = self.connection.take() else { return };
+        let _alone = self.seat.shared.coming_and_going.lock().unwrap_or_else(PoisonError::into_inner);
         self.seat.shared.change(|board| board.slots[self.seat.index].connect(None));
         if self.lane == Lane::Writes {
             transaction::roll_back(&connection);
             let _written = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         }
+        drop(connection);
     }
 }
 

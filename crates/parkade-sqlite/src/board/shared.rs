@@ -15,8 +15,9 @@ use crate::limits::EVENTS_COUNT_MAX;
 pub struct Shared {
     pub file: PathBuf,
     pub options: Options,
-    /// Held while a connection is opened: the change to WAL does not bear a second one.
-    pub opening: Mutex<()>,
+    /// Held while a connection is opened or closed. SQLite changes to WAL, and removes the log again, only for a connection that has
+    /// the file to itself; of two that close at once, each would take the other for one that stays.
+    pub coming_and_going: Mutex<()>,
     board: Mutex<Board>,
     wake: Arc<dyn Fn() + Send + Sync>,
 }
@@ -25,7 +26,7 @@ impl Shared {
     pub fn new(file: PathBuf, options: Options, wake: Arc<dyn Fn() + Send + Sync>) -> Self {
         let Options { readers, queue_count_max, window_bytes, .. } = options;
         let board = Board::new(Limits { readers, queue_count_max, window_bytes });
-        Self { file, options, opening: Mutex::default(), board: Mutex::new(board), wake }
+        Self { file, options, coming_and_going: Mutex::default(), board: Mutex::new(board), wake }
     }
 
     pub fn slot_count(&self) -> usize {

@@ -4,6 +4,8 @@ use std::time::Instant;
 
 use parkade_sql::{End, FailureKind};
 
+use crate::Options;
+
 use super::owner::{ENDLESS, Owner, failed, options};
 
 #[test]
@@ -30,6 +32,22 @@ fn the_end_cancels_everything_and_ends_the_threads() {
     let file = rusqlite::Connection::open(owner.folder.file()).unwrap();
     let rows: i64 = file.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap();
     assert_eq!(rows, 1);
+}
+
+/// SQLite leaves the log where two connections close at the same moment.
+#[test]
+fn connections_that_close_together_leave_no_log() {
+    for _ in 0..30 {
+        let mut owner = Owner::new(Options { readers: 6, ..options() });
+        owner.run("CREATE TABLE t (a)").unwrap();
+        let running: Vec<_> = (0..6).map(|_| owner.ask(ENDLESS)).collect();
+        for query in running {
+            owner.until_started(query);
+        }
+        owner.database.end(Instant::now());
+        owner.until(|owner| owner.database.is_ended());
+        assert!(!owner.folder.0.join("test.db-wal").exists(), "the log has been written into the file");
+    }
 }
 
 #[test]
