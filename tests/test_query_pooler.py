@@ -172,8 +172,10 @@ def test_a_cancel_that_the_pooler_sends_on_too_late_hits_nobody(serve: Serve, po
 def test_a_query_that_waits_in_the_pooler_ends_there(serve: Serve, postgres: Postgres) -> None:
     with Pooler(postgres, processes=1) as pooler, postgres.locked(96):
         server = serve("shop_queries", database=pooler.url(), database_slots=2)
-        # A connection is greeted by a process: both are made while it is free.
-        assert all(client.answer().status == 200 for client in waiting(server, "returned", 20, "select 1"))
+        # A connection is greeted by a process: both are made while it is free. Quick statements might all find the
+        # first connection idle.
+        slow = "select pg_sleep(0.02)::text"
+        assert all(client.answer().status == 200 for client in waiting(server, "returned", 20, slow))
         server.until(lambda status: status["databases"]["default"]["slots"] == {"idle": 2})
         first, second = (waiting(server, "returned", 1, LOCK, 96)[0] for _ in range(2))
         until_running(server, 2)
