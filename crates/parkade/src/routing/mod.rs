@@ -28,7 +28,6 @@ pub struct RouteSpec {
     pub kind: RouteKind,
     /// `None`: the server's default. `Some(None)`: no deadline.
     #[allow(clippy::option_option, reason = "nothing said, no deadline and a deadline are three cases")]
-    #[expect(clippy::option_option, reason = "a route may have no deadline where the server has one")]
     pub deadline: Option<Option<Duration>>,
 }
 
