@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::channels::Channels;
 use crate::config::Config;
+use crate::context::Context;
 use crate::effect::{DatabaseEffect, Effect, Outcome, ServerEffect, StoreEffect, WorkerEffect};
 use crate::event::Event;
 use crate::jobs::{Jobs, Reading, Recurring, RecurringEffect};
@@ -19,8 +20,6 @@ use crate::report::status::QueryStatus;
 use crate::staff::Staff;
 use crate::structures::chain::Chain;
 use crate::structures::holds::Holds;
-use crate::structures::random::Random;
-use crate::structures::timers::Timers;
 use crate::workers::queue_rate::QueueRates;
 use crate::workers::roster::Roster;
 use parkade_model::{ChannelName, Cursor, JobId, MessageId, QueryId, Reason, Refusal, RequestId, TableId, WorkerId};
@@ -28,20 +27,13 @@ use parkade_model::{ChannelName, Cursor, JobId, MessageId, QueryId, Reason, Refu
 /// Everything that is decided. It is told the time, and never waits, reads or writes.
 #[derive(Debug)]
 pub struct Core {
-    /// The moment of the event in hand.
-    pub(crate) now: Moment,
-    /// What it leads to.
-    pub(crate) effects: Vec<Effect>,
-    pub(crate) config: Config,
-    pub(crate) random: Random,
-    pub(crate) counts: Counts,
+    pub(crate) cx: Context,
     pub(crate) lives: Lives,
     /// Accepted requests whose place is not known.
     pub(crate) unrouted: Chain<RequestId>,
     /// Routed requests that no worker has.
     pub(crate) queue: Queue,
     pub(crate) queue_rates: QueueRates,
-    pub(crate) timers: Timers<Bell>,
     pub(crate) channels: Channels,
     /// Who needs the messages: a history, and each call that has not ended and was woken by one.
     pub(crate) messages: Holds<MessageId>,
@@ -64,18 +56,13 @@ pub struct Core {
 impl Core {
     #[must_use]
     pub fn new(config: Config) -> Self {
-        let config = config.sane();
+        let cx = Context::new(config);
         Self {
-            now: Moment::default(),
-            effects: Vec::new(),
-            random: Random::new(config.seed),
-            counts: Counts::default(),
             lives: Lives::default(),
             unrouted: Chain::default(),
             queue: Queue::default(),
             queue_rates: QueueRates::default(),
-            timers: Timers::default(),
-            channels: Channels::new(&config),
+            channels: Channels::new(&cx.config),
             messages: Holds::default(),
             unpublished: HashMap::new(),
             queries: Queries::default(),
@@ -86,7 +73,7 @@ impl Core {
             dropped: Vec::new(),
             dropped_results: Vec::new(),
             dropped_job_results: Vec::new(),
-            config,
+            cx,
         }
     }
 
@@ -105,7 +92,7 @@ impl Core {
     pub fn next_due(&self) -> Option<Moment> {
         let recurring = self.jobs.recurring.next_due().filter(|_| self.staff.is_open());
         let dues = [
-            self.timers.next_due(),
+            self.cx.timers.next_due(),
             self.channels.sweep_due(),
             self.staff.due,
             recurring,
@@ -146,12 +133,12 @@ impl Core {
 
     #[must_use]
     pub fn counts(&self) -> &Counts {
-        &self.counts
+        &self.cx.counts
     }
 
     #[must_use]
     pub fn config(&self) -> &Config {
-        &self.config
+        &self.cx.config
     }
 
     /// In which state a request is; `None` when there is no such request any more.
@@ -174,8 +161,8 @@ impl Core {
 
     /// Every event begins by knowing the moment, and ends by giving workers what is queued and telling what was gathered.
     fn within(&mut self, now: Moment, effects: &mut Vec<Effect>, happens: impl FnOnce(&mut Self)) {
-        self.now = self.now.max(now);
-        std::mem::swap(&mut self.effects, effects);
+        self.cx.now = self.cx.now.max(now);
+        std::mem::swap(&mut self.cx.effects, effects);
         happens(self);
         self.dispatch();
         while self.staff.attention {
@@ -183,13 +170,13 @@ impl Core {
             self.dispatch();
         }
         for concurrent in [false, true] {
-            self.queue_rates.of_mut(concurrent).settled(self.now, self.queue.count_of(concurrent) == 0);
+            self.queue_rates.of_mut(concurrent).settled(self.cx.now, self.queue.count_of(concurrent) == 0);
         }
         self.watch_the_waiting();
         self.pull_jobs();
         self.tell_resumed();
         self.tell_dropped();
-        std::mem::swap(&mut self.effects, effects);
+        std::mem::swap(&mut self.cx.effects, effects);
     }
 
     fn take(&mut self, event: Event) {
@@ -208,7 +195,7 @@ impl Core {
             Event::Began { worker, request } => self.unit_began(worker, request),
             Event::Pong { worker, token } => self.pong(worker, token),
             Event::Pressure(event) => {
-                if let Some(reading) = self.jobs.pressure.handle(self.now, event) {
+                if let Some(reading) = self.jobs.pressure.handle(self.cx.now, event) {
                     self.read(reading);
                 }
             }
@@ -245,7 +232,7 @@ impl Core {
             Event::Published { channel, message, bytes, by } => self.publish(&channel, message, bytes, by),
             Event::PublishedNothing { by } => self.hold_against(by, Refusal::BadAnswer),
             Event::ChannelConfigured { pattern, limits } => {
-                self.channels.configure(self.now, &pattern, limits, &mut self.dropped);
+                self.channels.configure(self.cx.now, &pattern, limits, &mut self.dropped);
             }
             Event::MessagesLost { channel } => self.lose_messages(&channel),
             Event::ChannelEnded { channel } => self.end_streams(&channel),
@@ -256,8 +243,8 @@ impl Core {
     }
 
     fn tick(&mut self) {
-        self.channels.sweep(self.now, &mut self.dropped);
-        while let Some(bell) = self.timers.ring(self.now) {
+        self.channels.sweep(self.cx.now, &mut self.dropped);
+        while let Some(bell) = self.cx.timers.ring(self.cx.now) {
             match bell {
                 Bell::Life(request) => self.turn(request, Happening::Due),
                 Bell::Ghost(worker, place) => self.ghost_due(worker, place),
@@ -268,10 +255,10 @@ impl Core {
             }
         }
         self.recur(Recurring::look);
-        for reading in self.jobs.pressure.look(self.now) {
+        for reading in self.jobs.pressure.look(self.cx.now) {
             self.read(reading);
         }
-        self.staff.attention |= self.staff.due.is_some_and(|due| due <= self.now);
+        self.staff.attention |= self.staff.due.is_some_and(|due| due <= self.cx.now);
     }
 
     fn read(&mut self, reading: Reading) {
@@ -283,11 +270,11 @@ impl Core {
         match reading {
             Reading::Paused(worker) => {
                 self.held_up(worker);
-                self.effects.push(Effect::Worker(WorkerEffect::PauseReading { worker }));
+                self.cx.effects.push(Effect::Worker(WorkerEffect::PauseReading { worker }));
             }
             Reading::Resumed(worker) => {
                 self.let_on(worker);
-                self.effects.push(Effect::Worker(WorkerEffect::ResumeReading { worker }));
+                self.cx.effects.push(Effect::Worker(WorkerEffect::ResumeReading { worker }));
             }
         }
     }
@@ -296,8 +283,8 @@ impl Core {
     fn recur(&mut self, happens: impl FnOnce(&mut Recurring, Moment, &mut Vec<RecurringEffect>)) {
         if self.staff.is_open() {
             let mut effects = Vec::new();
-            happens(&mut self.jobs.recurring, self.now, &mut effects);
-            self.effects.extend(effects.into_iter().map(Effect::Recurring));
+            happens(&mut self.jobs.recurring, self.cx.now, &mut effects);
+            self.cx.effects.extend(effects.into_iter().map(Effect::Recurring));
         }
     }
 
@@ -310,17 +297,17 @@ impl Core {
         for together in self.resumed.chunk_by(|one, next| (one.0, one.1) == (next.0, next.1)) {
             let (worker, outcome, _) = together[0];
             let requests = together.iter().map(|(_, _, request)| *request).collect();
-            self.effects.push(Effect::Worker(WorkerEffect::Resume { worker, outcome, requests }));
+            self.cx.effects.push(Effect::Worker(WorkerEffect::Resume { worker, outcome, requests }));
         }
         self.resumed = Vec::new();
     }
 
     pub(crate) fn tell_dropped(&mut self) {
         let gone = self.dropped.drain(..).filter(|&message| self.messages.release(message));
-        self.effects.extend(gone.map(|message| Effect::Server(ServerEffect::DropMessage { message })));
+        self.cx.effects.extend(gone.map(|message| Effect::Server(ServerEffect::DropMessage { message })));
         let gone = self.dropped_results.drain(..).filter(|&query| self.queries.results.release(query));
-        self.effects.extend(gone.map(|query| Effect::Database(DatabaseEffect::DropResult { query })));
+        self.cx.effects.extend(gone.map(|query| Effect::Database(DatabaseEffect::DropResult { query })));
         let gone = self.dropped_job_results.drain(..).filter(|&job| self.jobs.results.release(job));
-        self.effects.extend(gone.map(|job| Effect::Store(StoreEffect::DropJobResult { job })));
+        self.cx.effects.extend(gone.map(|job| Effect::Store(StoreEffect::DropJobResult { job })));
     }
 }

@@ -15,6 +15,7 @@
 //! | where a request goes | `routes` |
 //! | channels; queries; jobs | `channels`, `queries`, `jobs` |
 //! | bounds and choices | `limits`, `config` |
+//! | what every decision may use: the time, the effects | `context` |
 //! | what can be seen | `report` |
 //! | plain structures | `structures` |
 //!
@@ -22,6 +23,7 @@
 
 mod channels;
 mod config;
+mod context;
 mod core;
 mod effect;
 mod event;

@@ -48,10 +48,10 @@ impl Core {
     pub(crate) fn turn(&mut self, request: RequestId, happening: Happening) {
         let life = match self.lives.take(request) {
             Ok(life) => life,
-            Err(refused) => return self.counts.refused_events.add(refused),
+            Err(refused) => return self.cx.counts.refused_events.add(refused),
         };
         let life = self.moved(request, life, happening).unwrap_or_else(|unmoved| {
-            self.counts.refused_events.add(unmoved.refused);
+            self.cx.counts.refused_events.add(unmoved.refused);
             unmoved.life
         });
         self.lives.put(request, life);

@@ -41,7 +41,7 @@ impl Core {
             Some(refusal) => return Ok(self.refuse_begun(request, life, refusal)),
             None => {}
         }
-        self.effects.push(Effect::Http(HttpEffect::Relay { request, payload, whole }));
+        self.cx.effects.push(Effect::Http(HttpEffect::Relay { request, payload, whole }));
         Ok(match reply {
             Reply::Awaited | Reply::Begun => Life::Running(Running { reply, ..life }),
             Reply::Ended => self.finish(request, life),
@@ -56,7 +56,7 @@ impl Core {
         match self.unkept(request) {
             _ if self.jobs.is_run(request) => {}
             Some(refusal) => self.break_off(request, life.reply, refusal),
-            None => self.effects.push(Effect::Http(HttpEffect::End { request })),
+            None => self.cx.effects.push(Effect::Http(HttpEffect::End { request })),
         }
         Ok(self.finish(request, life))
     }
@@ -84,7 +84,7 @@ impl Core {
     pub(crate) fn break_off(&mut self, request: RequestId, reply: Reply, refusal: Refusal) {
         match reply {
             Reply::Begun | Reply::Ended if !self.jobs.is_run(request) => {
-                self.effects.push(Effect::Http(HttpEffect::Abort { request }));
+                self.cx.effects.push(Effect::Http(HttpEffect::Abort { request }));
             }
             Reply::Awaited | Reply::Begun | Reply::Ended => self.refuse(request, refusal),
         }
@@ -95,21 +95,21 @@ impl Core {
         if self.jobs.is_run(request) {
             return self.run_refused(request, refusal);
         }
-        self.counts.refused.add(refusal);
-        self.effects.push(Effect::Http(HttpEffect::Refuse { request, refusal }));
+        self.cx.counts.refused.add(refusal);
+        self.cx.effects.push(Effect::Http(HttpEffect::Refuse { request, refusal }));
     }
 
     /// The closing frame has come: the stream is the worker's no more.
     pub(crate) fn finish(&mut self, request: RequestId, life: Running) -> Life {
         self.release(life.worker, life.place);
-        let (journey, work) = life.close(self.now);
+        let (journey, work) = life.close(self.cx.now);
         self.let_go(work);
         self.done(request, journey)
     }
 
     /// Takes a stream from its worker, whose credit it was.
     pub(crate) fn release(&mut self, worker: WorkerId, place: Place) -> Held {
-        let now = self.now;
+        let now = self.cx.now;
         let serving = self.staff.serving;
         let holder = self.holder(worker);
         let held = holder.release(now, place);
@@ -148,9 +148,9 @@ impl Core {
     /// A frame about a request that the worker does not hold, or that is cancelled.
     fn late_frame(&mut self, worker: WorkerId, request: RequestId, closes: bool) {
         let Some(place) = self.roster.find(worker).and_then(|worker| worker.ghost(request)) else {
-            return self.counts.refused_events.add(Refused::NotHeld);
+            return self.cx.counts.refused_events.add(Refused::NotHeld);
         };
-        self.counts.late_frames += 1;
+        self.cx.counts.late_frames += 1;
         if !closes {
             return;
         }

@@ -14,10 +14,10 @@ use parkade_model::{Ending, Reason, Refusal, RequestId, TableId};
 impl Core {
     pub(crate) fn arrive(&mut self, request: RequestId, destination: Destination) {
         if let Err(refused) = self.lives.vacant(request) {
-            self.counts.refused_events.add(refused);
+            self.cx.counts.refused_events.add(refused);
             if self.lives.state(request).is_none() {
                 self.refuse(request, Refusal::QueueFull);
-                self.effects.push(Effect::Server(ServerEffect::Forget {
+                self.cx.effects.push(Effect::Server(ServerEffect::Forget {
                     request,
                     ending: Ending::Done,
                     times: Times::default(),
@@ -25,9 +25,9 @@ impl Core {
             }
             return;
         }
-        self.counts.accepted += 1;
+        self.cx.counts.accepted += 1;
         let place = self.unrouted.push_back(request);
-        let journey = Journey::new(self.now, self.config.deadline.into(), None);
+        let journey = Journey::new(self.cx.now, self.cx.config.deadline.into(), None);
         self.lives.begin(request, Life::Accepted(Accepted { journey, place, turn: Turn::Last }));
         let happening = match self.inadmissible(&destination) {
             Some(Refusal::Stopping) => Happening::Cancelled(Reason::Stopping),
@@ -50,7 +50,7 @@ impl Core {
                 self.no_room(queued_before, &work, *deadline)
             }
             Destination::Fallback { table } => {
-                self.no_room(queued_before, &Work::Fallback { table: *table }, self.config.deadline)
+                self.no_room(queued_before, &Work::Fallback { table: *table }, self.cx.config.deadline)
             }
             Destination::Unknown => self.no_place(queued_before),
             Destination::Wait { .. }
@@ -70,7 +70,7 @@ impl Core {
     fn no_place(&self, queued_before: usize) -> Option<Refusal> {
         if self.lacks_an_application() {
             Some(Refusal::NoApplication)
-        } else if queued_before >= self.config.queued_count_max.max(1) {
+        } else if queued_before >= self.cx.config.queued_count_max.max(1) {
             Some(Refusal::QueueFull)
         } else {
             None
@@ -79,7 +79,7 @@ impl Core {
 
     fn would_start_too_late(&self, concurrent: bool, deadline: Option<Duration>) -> bool {
         let deadline = Patience::from(deadline).duration();
-        deadline.is_some_and(|deadline| self.soonest(self.now, concurrent).is_some_and(|soonest| soonest > deadline))
+        deadline.is_some_and(|deadline| self.soonest(self.cx.now, concurrent).is_some_and(|soonest| soonest > deadline))
     }
 
     /// When one that joins this line now would start. Nobody stands in a line whose first a worker would take, so whoever would be taken now
@@ -95,17 +95,17 @@ impl Core {
                 self.enqueue(request, life, Work::Handler { route, concurrent }, deadline)
             }
             Destination::Fallback { table } => {
-                self.enqueue(request, life, Work::Fallback { table }, self.config.deadline)
+                self.enqueue(request, life, Work::Fallback { table }, self.cx.config.deadline)
             }
             Destination::Wait { route, wait, then, deadline } => {
-                let mut journey = self.leave_unrouted(life).queued(self.now);
+                let mut journey = self.leave_unrouted(life).queued(self.cx.now);
                 journey.set_patience(deadline.into());
                 self.silence(&mut journey);
                 self.park_route(request, journey, route, wait, then)
             }
             Destination::Constant { route } => {
-                let journey = self.leave_unrouted(life).queued(self.now);
-                self.effects.push(Effect::Http(HttpEffect::Constant { request, route }));
+                let journey = self.leave_unrouted(life).queued(self.cx.now);
+                self.cx.effects.push(Effect::Http(HttpEffect::Constant { request, route }));
                 self.done(request, journey)
             }
             Destination::NotFound => self.refuse_accepted(request, life, Refusal::NotFound),
@@ -118,7 +118,7 @@ impl Core {
         self.leave_queue(request, &life);
         // Whoever asks for a job begins again, by the routes and the jobs of the other code.
         self.jobs.visitors.remove(request);
-        self.effects.push(Effect::Server(ServerEffect::LookUpRoute { request, table }));
+        self.cx.effects.push(Effect::Server(ServerEffect::LookUpRoute { request, table }));
         Life::Accepted(life.unroute(self.unrouted.push_back(request), turn))
     }
 
@@ -126,7 +126,8 @@ impl Core {
     pub(crate) fn reroute(&mut self, table: TableId) {
         let unrouted: Vec<RequestId> = self.unrouted.values().collect();
         let queued: Vec<RequestId> = self.queue.values().collect();
-        self.effects
+        self.cx
+            .effects
             .extend(unrouted.into_iter().map(|request| Effect::Server(ServerEffect::LookUpRoute { request, table })));
         for request in queued {
             if matches!(self.lives.life(request), Some(Life::Routed(life)) if life.work.table().is_some_and(|known| known != table))
@@ -158,7 +159,8 @@ impl Core {
         let patience = life.journey.patience();
         if life.journey.alarm.is_none() {
             self.bound(request, &mut life.journey, patience);
-            self.effects
+            self.cx
+                .effects
                 .extend(self.staff.table.map(|table| Effect::Server(ServerEffect::LookUpRoute { request, table })));
         }
         Life::Accepted(life)
@@ -171,17 +173,17 @@ impl Core {
             return;
         }
         let began = match (journey.alarm, before.duration()) {
-            (Some(alarm), Some(before)) => self.timers.due(alarm) - before,
+            (Some(alarm), Some(before)) => self.cx.timers.due(alarm) - before,
             (Some(_) | None, _) => journey.since(),
         };
         self.silence(journey);
-        journey.alarm = patience.duration().map(|patience| self.timers.set(began + patience, Bell::Life(request)));
+        journey.alarm = patience.duration().map(|patience| self.cx.timers.set(began + patience, Bell::Life(request)));
     }
 
     /// Clears the alarm, if one is set.
     pub(crate) fn silence(&mut self, journey: &mut Journey) {
         if let Some(alarm) = journey.alarm.take() {
-            self.timers.clear(alarm);
+            self.cx.timers.clear(alarm);
         }
     }
 }

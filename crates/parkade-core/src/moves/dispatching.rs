@@ -23,7 +23,7 @@ impl Core {
             self.hand_back_resuming();
             return self.hand_back_waiting();
         }
-        if self.jobs_put_off(self.now).is_some() {
+        if self.jobs_put_off(self.cx.now).is_some() {
             // Others may begin them meanwhile, and have their places in queues.
             return self.hand_back_waiting();
         }
@@ -56,7 +56,7 @@ impl Core {
         let Some(request) = request.filter(|_| self.may_run_another(role)) else { return false };
         let Some(Life::Routed(life)) = self.lives.life(request) else { return false };
         let table = life.work.table();
-        let Some(worker) = self.roster.pick(self.now, self.staff.serving, role, &life.work) else { return false };
+        let Some(worker) = self.roster.pick(self.cx.now, self.staff.serving, role, &life.work) else { return false };
         let happening = match worker.table() {
             Some(other) if table.is_some_and(|table| table != other) => {
                 Happening::Unrouted { table: other, turn: Turn::Next }
@@ -69,7 +69,7 @@ impl Core {
 
     /// The bound holds for requests and for runs of jobs apart. They are told apart only when both together have reached it.
     fn may_run_another(&self, role: Role) -> bool {
-        let (running, most) = (self.lives.count_of(State::Running), self.config.running_count_max);
+        let (running, most) = (self.lives.count_of(State::Running), self.cx.config.running_count_max);
         if running < most {
             return true;
         }
@@ -100,9 +100,9 @@ impl Core {
         self.leave_queue(request, &life);
         let is_run = self.jobs.is_run(request);
         if !is_run {
-            self.queue_rates.of_mut(life.work.is_coroutine()).started(self.now);
+            self.queue_rates.of_mut(life.work.is_coroutine()).started(self.cx.now);
         }
-        self.effects.push(match &life.work {
+        self.cx.effects.push(match &life.work {
             Work::Call { outcome, .. } => Effect::Worker(WorkerEffect::Call { request, worker, outcome: **outcome }),
             Work::Job { .. } => Effect::Worker(WorkerEffect::RunJob { request, worker }),
             work @ (Work::Handler { .. } | Work::Fallback { .. } | Work::Coroutine) => {
@@ -113,12 +113,12 @@ impl Core {
         if is_run && self.holder(worker).has_begun(place) {
             self.start_spell(request, &mut life.journey);
         }
-        Life::Running(life.give(worker, place, self.now))
+        Life::Running(life.give(worker, place, self.cx.now))
     }
 
     /// Whatever this worker may begin by now has begun.
     pub(crate) fn next_begin(&mut self, worker: WorkerId) {
-        let now = self.now;
+        let now = self.cx.now;
         while let Some(next) = self.holder(worker).begin_next(now) {
             self.note_begun(next);
         }
@@ -135,23 +135,23 @@ impl Core {
     fn run_began(&mut self, request: RequestId) {
         let Some(Life::Running(Running { journey, .. })) = self.lives.life(request) else { return };
         if let (None, Some(patience)) = (journey.alarm, journey.patience().duration()) {
-            let alarm = self.timers.set(self.now + patience, Bell::Life(request));
+            let alarm = self.cx.timers.set(self.cx.now + patience, Bell::Life(request));
             self.lives.running_mut(request).expect("it runs").journey.alarm = Some(alarm);
         }
     }
 
     /// The worker holds it from now on.
     pub(crate) fn entrust(&mut self, worker: WorkerId, request: RequestId, work: &Work) -> Place {
-        let (now, is_job) = (self.now, self.jobs.is_run(request));
+        let (now, is_job) = (self.cx.now, self.jobs.is_run(request));
         self.holder(worker).hold(now, request, work, is_job)
     }
 
     /// Its worker is gone and had not touched it: it is the next again, for another worker. A job whose server stops is another server's.
     pub(crate) fn take_back(&mut self, request: RequestId, life: Running) -> Life {
         if matches!(life.work, Work::Job { .. }) && !self.staff.is_open() {
-            return self.cancelled(request, life.close(self.now).0, Reason::Stopping);
+            return self.cancelled(request, life.close(self.cx.now).0, Reason::Stopping);
         }
         let place = self.queue_of(request, &life.work).push_front(request);
-        Life::Routed(life.return_to(place, self.now))
+        Life::Routed(life.return_to(place, self.cx.now))
     }
 }

@@ -10,7 +10,7 @@ use parkade_model::{Ending, Reason, Refusal, RequestId};
 impl Core {
     pub(crate) fn done(&mut self, request: RequestId, journey: Journey) -> Life {
         if !self.jobs.is_run(request) {
-            self.counts.answered += 1;
+            self.cx.counts.answered += 1;
         }
         self.forget(request, journey, Ending::Done);
         Life::Done(Done)
@@ -18,7 +18,7 @@ impl Core {
 
     pub(crate) fn cancelled(&mut self, request: RequestId, journey: Journey, reason: Reason) -> Life {
         if !self.jobs.is_run(request) {
-            self.counts.cancelled.add(reason);
+            self.cx.counts.cancelled.add(reason);
         }
         self.forget(request, journey, Ending::Cancelled(reason));
         Life::Cancelled(Cancelled)
@@ -27,10 +27,12 @@ impl Core {
     fn forget(&mut self, request: RequestId, journey: Journey, ending: Ending) {
         let (times, alarm) = journey.end();
         if let Some(alarm) = alarm {
-            self.timers.clear(alarm);
+            self.cx.timers.clear(alarm);
         }
         if let Some(lease) = self.queries.leases.remove(&request) {
-            self.effects.push(Effect::Database(DatabaseEffect::EndLease { lease: lease.id, database: lease.database }));
+            self.cx
+                .effects
+                .push(Effect::Database(DatabaseEffect::EndLease { lease: lease.id, database: lease.database }));
         }
         self.jobs.forget_unstored(request);
         self.jobs.visitors.remove(request);
@@ -42,7 +44,7 @@ impl Core {
         }
         // The last one ends a drain.
         self.staff.attention |= !self.staff.is_open();
-        self.effects.push(Effect::Server(ServerEffect::Forget { request, ending, times }));
+        self.cx.effects.push(Effect::Server(ServerEffect::Forget { request, ending, times }));
     }
 
     pub(crate) fn refuse_accepted(&mut self, request: RequestId, life: Accepted, refusal: Refusal) -> Life {
@@ -64,7 +66,7 @@ impl Core {
     }
 
     pub(crate) fn cancel_accepted(&mut self, request: RequestId, life: Accepted, reason: Reason) -> Life {
-        let journey = self.leave_unrouted(life).queued(self.now);
+        let journey = self.leave_unrouted(life).queued(self.cx.now);
         self.tell_client(request, reason, Refusal::QueuedTooLong);
         self.cancelled(request, journey, reason)
     }
@@ -78,7 +80,7 @@ impl Core {
         self.leave_queue(request, &life);
         self.let_go(life.work);
         self.tell_client(request, reason, Refusal::QueuedTooLong);
-        self.cancelled(request, life.journey.queued(self.now), reason)
+        self.cancelled(request, life.journey.queued(self.cx.now), reason)
     }
 
     pub(crate) fn ran_too_long(&mut self, request: RequestId, mut life: Running) -> Life {
@@ -94,11 +96,11 @@ impl Core {
             self.break_off(request, life.reply, refusal);
         }
         if reason != Reason::WorkerDied {
-            self.effects.push(Effect::Worker(WorkerEffect::Cancel { request, worker: life.worker, reason }));
+            self.cx.effects.push(Effect::Worker(WorkerEffect::Cancel { request, worker: life.worker, reason }));
             self.haunt(request, &mut life, reason);
         }
         self.let_go(life.work);
-        self.cancelled(request, life.journey.ran(self.now), reason)
+        self.cancelled(request, life.journey.ran(self.cx.now), reason)
     }
 
     /// Ends the wait. A stream of messages that an operator or the server ends is ended politely: its client comes back elsewhere.
@@ -110,9 +112,9 @@ impl Core {
                 Reason::ClientLeft,
             ) => {}
             (Watch::Stream { .. }, Reason::Operator | Reason::Stopping | Reason::Deadline | Reason::WorkerDied) => {
-                self.effects.push(Effect::Http(HttpEffect::EndStream { request }));
+                self.cx.effects.push(Effect::Http(HttpEffect::EndStream { request }));
             }
-            (Watch::Rows { .. }, _) => self.effects.push(Effect::Http(HttpEffect::Abort { request })),
+            (Watch::Rows { .. }, _) => self.cx.effects.push(Effect::Http(HttpEffect::Abort { request })),
             (Watch::Query { .. } | Watch::QueryEnding { .. }, Reason::WorkerDied) => {
                 self.refuse(request, Refusal::WorkerDied);
             }
@@ -124,9 +126,9 @@ impl Core {
         if let Sequel::Await { worker, .. } = life.sequel
             && reason != Reason::WorkerDied
         {
-            self.effects.push(Effect::Worker(WorkerEffect::Cancel { request, worker, reason }));
+            self.cx.effects.push(Effect::Worker(WorkerEffect::Cancel { request, worker, reason }));
         }
-        let (journey, _) = life.wake(self.now);
+        let (journey, _) = life.wake(self.cx.now);
         self.cancelled(request, journey, reason)
     }
 

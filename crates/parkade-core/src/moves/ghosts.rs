@@ -19,15 +19,15 @@ impl Core {
         let mut ghost = Ghost { alarm: None, overdue: None, is_unshown: false, queue: self.jobs.keep_place(request) };
         let alarm = life.journey.alarm.take();
         let due = match alarm {
-            Some(alarm) => Some(self.timers.due(alarm)),
+            Some(alarm) => Some(self.cx.timers.due(alarm)),
             None if reason == Reason::Deadline || self.holder(life.worker).has_begun(life.place) => None,
             // A run that has not begun has no alarm yet.
-            None => life.journey.patience().duration().map(|patience| self.now + patience),
+            None => life.journey.patience().duration().map(|patience| self.cx.now + patience),
         };
         if let Some(alarm) = alarm {
-            self.timers.clear(alarm);
+            self.cx.timers.clear(alarm);
         }
-        ghost.alarm = due.map(|due| self.timers.set(due, bell));
+        ghost.alarm = due.map(|due| self.cx.timers.set(due, bell));
         if reason == Reason::Deadline {
             ghost = self.overdue(life.worker, life.place, ghost);
         }
@@ -37,7 +37,7 @@ impl Core {
 
     /// The deadline of what a worker holds has passed: from now on it has the grace.
     fn overdue(&mut self, worker: WorkerId, place: Place, ghost: Ghost) -> Ghost {
-        let (now, grace) = (self.now, self.config.kill_grace);
+        let (now, grace) = (self.cx.now, self.cx.config.kill_grace);
         // It may be one whose client does not read, and the worker at nothing, or at another: it lets go of such a one as soon as it is told.
         let is_doubtful = self.holder(worker).has_put_aside();
         if !is_doubtful {
@@ -48,7 +48,7 @@ impl Core {
         }
         self.staff.attention = true;
         let due = if is_doubtful { now + grace / 2 } else { now + grace };
-        let alarm = Some(self.timers.set(due, Bell::Ghost(worker, place)));
+        let alarm = Some(self.cx.timers.set(due, Bell::Ghost(worker, place)));
         Ghost { alarm, overdue: Some(now), is_unshown: is_doubtful, ..ghost }
     }
 
@@ -59,7 +59,7 @@ impl Core {
         // Many coroutines may pass their deadlines together: their one stack is shown once, until the loop turns again.
         let is_shown = holder.is_concurrent() && std::mem::replace(&mut holder.ping.dumped, true);
         if holder.is_at_work() && holder.has_begun(place) && !is_shown {
-            self.effects.push(Effect::Worker(WorkerEffect::DumpStack { worker, why: KillReason::Deadline }));
+            self.cx.effects.push(Effect::Worker(WorkerEffect::DumpStack { worker, why: KillReason::Deadline }));
         }
     }
 
@@ -71,7 +71,7 @@ impl Core {
             None => self.overdue(worker, place, ghost),
             Some(since) if ghost.is_unshown => {
                 self.show(worker, place);
-                let alarm = self.timers.set(since + self.config.kill_grace, Bell::Ghost(worker, place));
+                let alarm = self.cx.timers.set(since + self.cx.config.kill_grace, Bell::Ghost(worker, place));
                 Ghost { alarm: Some(alarm), is_unshown: false, ..ghost }
             }
             Some(since) => Ghost { alarm: self.judge(worker, place, since), ..ghost },
@@ -82,7 +82,7 @@ impl Core {
     /// Its worker has let go of it, or is gone.
     pub(crate) fn lay(&mut self, ghost: Ghost) {
         if let Some(alarm) = ghost.alarm {
-            self.timers.clear(alarm);
+            self.cx.timers.clear(alarm);
         }
         if let Some(queue) = ghost.queue {
             self.jobs.leave(queue);
@@ -93,7 +93,7 @@ impl Core {
     /// after ten graces its worker is replaced as one that is worn. It is judged by itself, whatever queues behind it. Returns the alarm for
     /// the next look.
     fn judge(&mut self, worker: WorkerId, place: Place, since: Moment) -> Option<Alarm> {
-        let (now, grace) = (self.now, self.config.kill_grace);
+        let (now, grace) = (self.cx.now, self.cx.config.kill_grace);
         let holder = self.holder(worker);
         let Held { occupies, begun, .. } = *holder.held.value(place);
         let verdict = match begun {
@@ -116,7 +116,7 @@ impl Core {
                 return None;
             }
         };
-        Some(self.timers.set(due, Bell::Ghost(worker, place)))
+        Some(self.cx.timers.set(due, Bell::Ghost(worker, place)))
     }
 }
 

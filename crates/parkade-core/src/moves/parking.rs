@@ -43,11 +43,11 @@ impl Core {
         }
         let worker = life.worker;
         self.release(worker, life.place);
-        let (mut journey, work) = life.close(self.now);
+        let (mut journey, work) = life.close(self.cx.now);
         self.silence(&mut journey);
         self.let_go(work);
         if brings_something(&wait, then) {
-            self.effects.push(Effect::Http(HttpEffect::Keep { request, payload }));
+            self.cx.effects.push(Effect::Http(HttpEffect::Keep { request, payload }));
         }
         let sequel = self.sequel(then, worker, request);
         self.park(Parking { request, journey, sequel }, wait, StatementSource::Payload(payload))
@@ -82,10 +82,10 @@ impl Core {
     }
 
     fn park(&mut self, parking: Parking, wait: Wait, source: StatementSource) -> Life {
-        if self.lives.count_of(State::Parked) >= self.config.parked_count_max {
+        if self.lives.count_of(State::Parked) >= self.cx.config.parked_count_max {
             return self.wait_refused(parking, Refusal::ParkedFull);
         }
-        self.counts.parked += u64::from(!self.jobs.is_run(parking.request));
+        self.cx.counts.parked += u64::from(!self.jobs.is_run(parking.request));
         match wait {
             Wait::Timer { after } => self.park_timer(parking, after),
             Wait::Next { channel, timeout, since } => self.park_next(parking, &channel, timeout, since),
@@ -99,7 +99,7 @@ impl Core {
     }
 
     fn park_timer(&mut self, parking: Parking, after: Duration) -> Life {
-        let alarm = self.timers.set(self.now + after, Bell::Life(parking.request));
+        let alarm = self.cx.timers.set(self.cx.now + after, Bell::Life(parking.request));
         Life::Parked(parking.park(Watch::Timer, Some(alarm)))
     }
 
@@ -111,11 +111,11 @@ impl Core {
         since: Option<Cursor>,
     ) -> Life {
         let request = parking.request;
-        match self.channels.wait(self.now, request, channel, since, &mut self.dropped) {
+        match self.channels.wait(self.cx.now, request, channel, since, &mut self.dropped) {
             Err(ChannelsFull) => self.wait_refused(parking, Refusal::ChannelsFull),
             Ok(Began::Missed { message, cursor, gap }) => {
                 if matches!(parking.sequel, Sequel::Answer) {
-                    self.effects.push(Effect::Http(HttpEffect::Deliver {
+                    self.cx.effects.push(Effect::Http(HttpEffect::Deliver {
                         message,
                         cursor,
                         gap,
@@ -125,7 +125,7 @@ impl Core {
                 self.go_on(parking, Outcome::Message { message, cursor, gap })
             }
             Ok(Began::Waiting { channel, place }) => {
-                let alarm = timeout.map(|timeout| self.timers.set(self.now + timeout, Bell::Life(request)));
+                let alarm = timeout.map(|timeout| self.cx.timers.set(self.cx.now + timeout, Bell::Life(request)));
                 let parked = parking.park(Watch::Next { channel, place }, alarm);
                 if self.staff.is_open() {
                     return Life::Parked(parked);
@@ -142,14 +142,14 @@ impl Core {
         if !matches!(parking.sequel, Sequel::Answer) {
             return self.wait_refused(parking, Refusal::BadAnswer);
         }
-        let Ok(began) = self.channels.stream(self.now, request, channel, since, &mut self.dropped) else {
+        let Ok(began) = self.channels.stream(self.cx.now, request, channel, since, &mut self.dropped) else {
             return self.wait_refused(parking, Refusal::ChannelsFull);
         };
-        self.effects.push(Effect::Http(HttpEffect::OpenStream { request, cursor: began.cursor, gap: began.gap }));
-        self.counts.gaps += u64::from(began.gap);
-        self.counts.delivered += began.missed.len() as u64;
+        self.cx.effects.push(Effect::Http(HttpEffect::OpenStream { request, cursor: began.cursor, gap: began.gap }));
+        self.cx.counts.gaps += u64::from(began.gap);
+        self.cx.counts.delivered += began.missed.len() as u64;
         let feed = |(cursor, message)| Effect::Http(HttpEffect::Feed { message, cursor, requests: vec![request] });
-        self.effects.extend(began.missed.into_iter().map(feed));
+        self.cx.effects.extend(began.missed.into_iter().map(feed));
         let parked = parking.park(Watch::Stream { channel: began.channel, place: began.place }, None);
         if self.staff.is_open() {
             return Life::Parked(parked);

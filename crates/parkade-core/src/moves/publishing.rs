@@ -11,11 +11,11 @@ use parkade_model::{ChannelName, MessageId, Refusal, RequestId};
 impl Core {
     /// One effect for all whose answer it is, one for all streams; the others go on with it.
     pub(crate) fn publish(&mut self, channel: &ChannelName, message: MessageId, bytes: usize, by: Option<Publisher>) {
-        self.counts.published += 1;
+        self.cx.counts.published += 1;
         self.messages.hold(message);
-        let Ok(publication) = self.channels.publish(self.now, channel, message, bytes, &mut self.dropped) else {
-            self.counts.unpublished += 1;
-            self.effects.push(Effect::Server(ServerEffect::NotPublished { message }));
+        let Ok(publication) = self.channels.publish(self.cx.now, channel, message, bytes, &mut self.dropped) else {
+            self.cx.counts.unpublished += 1;
+            self.cx.effects.push(Effect::Server(ServerEffect::NotPublished { message }));
             self.dropped.push(message);
             if let Some(by) = by {
                 self.hold_against(by, Refusal::NotPublished);
@@ -24,13 +24,13 @@ impl Core {
         };
         let cursor = publication.cursor;
         if !publication.streams.is_empty() {
-            self.counts.delivered += publication.streams.len() as u64;
-            self.effects.push(Effect::Http(HttpEffect::Feed { message, cursor, requests: publication.streams }));
+            self.cx.counts.delivered += publication.streams.len() as u64;
+            self.cx.effects.push(Effect::Http(HttpEffect::Feed { message, cursor, requests: publication.streams }));
         }
         for gap in [false, true] {
             let requests = self.answered_by_it(&publication.nexts, gap);
             if !requests.is_empty() {
-                self.effects.push(Effect::Http(HttpEffect::Deliver { message, cursor, gap, requests }));
+                self.cx.effects.push(Effect::Http(HttpEffect::Deliver { message, cursor, gap, requests }));
             }
         }
         // Their alarms were mostly set in the order of arrival: from the last one back each is at the bottom of the heap, where it is
@@ -65,10 +65,10 @@ impl Core {
 
     /// What was published meanwhile is unknown: who waits for the next message is told with it, streams at once.
     pub(crate) fn lose_messages(&mut self, channel: &ChannelName) {
-        if let Some((cursor, requests)) = self.channels.lose(self.now, channel, &mut self.dropped) {
-            self.counts.gaps += requests.len() as u64;
+        if let Some((cursor, requests)) = self.channels.lose(self.cx.now, channel, &mut self.dropped) {
+            self.cx.counts.gaps += requests.len() as u64;
             if !requests.is_empty() {
-                self.effects.push(Effect::Http(HttpEffect::FeedGap { cursor, requests }));
+                self.cx.effects.push(Effect::Http(HttpEffect::FeedGap { cursor, requests }));
             }
         }
     }
@@ -82,8 +82,8 @@ impl Core {
 
     pub(crate) fn end_stream(&mut self, request: RequestId, life: Parked) -> Life {
         self.unwatch(request, &life);
-        self.effects.push(Effect::Http(HttpEffect::EndStream { request }));
-        let (journey, _) = life.wake(self.now);
+        self.cx.effects.push(Effect::Http(HttpEffect::EndStream { request }));
+        let (journey, _) = life.wake(self.cx.now);
         self.done(request, journey)
     }
 

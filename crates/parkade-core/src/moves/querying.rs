@@ -20,11 +20,11 @@ impl Core {
         if let Some(sharing) = &wait.shared {
             if let Some(kept) = self.queries.kept.get(&sharing.key) {
                 let outcome = Outcome::Queried { query: kept.query, completed: true, late: None };
-                self.counts.queries_shared += 1;
+                self.cx.counts.queries_shared += 1;
                 return self.go_on(parking, outcome);
             }
             if let Some(seat) = self.queries.join(&sharing.key, parking.request) {
-                self.counts.queries_shared += 1;
+                self.cx.counts.queries_shared += 1;
                 return self.sit(parking, wait, seat);
             }
         }
@@ -53,10 +53,10 @@ impl Core {
             (_, Some(lease)) => (Some(lease.id), lease.database),
         };
         let lease = if wait.work == QueryWork::Begin { Some(self.lease(request, wait)) } else { lease };
-        let (query, seat) = self.queries.begin(self.now, request, wait, database, lease);
+        let (query, seat) = self.queries.begin(self.cx.now, request, wait, database, lease);
         let collect = !matches!(parking.sequel, Sequel::Answer) || wait.shared.is_some();
-        self.counts.queries += 1;
-        self.effects.push(Effect::Database(DatabaseEffect::StartQuery {
+        self.cx.counts.queries += 1;
+        self.cx.effects.push(Effect::Database(DatabaseEffect::StartQuery {
             query,
             request,
             source,
@@ -77,7 +77,7 @@ impl Core {
     fn sit(&mut self, parking: Parking, wait: &QueryWait, seat: Seat) -> Life {
         let patience = wait.deadline.map_or(parking.journey.patience(), |deadline| Patience::from(Some(deadline)));
         let alarm =
-            patience.duration().map(|patience| self.timers.set(self.now + patience, Bell::Life(parking.request)));
+            patience.duration().map(|patience| self.cx.timers.set(self.cx.now + patience, Bell::Life(parking.request)));
         Life::Parked(parking.park(Watch::Query { seat }, alarm))
     }
 
@@ -87,14 +87,14 @@ impl Core {
             Some(&Audience::One(Some(request))) => self.turn(request, Happening::RowsBegan),
             // Whoever wanted them has left, which the database has been told.
             Some(_) => {}
-            None => self.counts.refused_events.add(Refused::Unknown),
+            None => self.cx.counts.refused_events.add(Refused::Unknown),
         }
     }
 
     pub(crate) fn rows_began(&mut self, request: RequestId, life: Parked) -> Life {
         let (Watch::Query { seat }, Sequel::Answer) = (life.watch, life.sequel) else { return Life::Parked(life) };
         let query = self.queries.seated(seat).query;
-        self.effects.push(Effect::Http(HttpEffect::BeginRows { request, query }));
+        self.cx.effects.push(Effect::Http(HttpEffect::BeginRows { request, query }));
         Life::Parked(Parked { watch: Watch::Rows { seat }, ..life })
     }
 
@@ -103,7 +103,7 @@ impl Core {
         self.queries.results.hold(query);
         self.dropped_results.push(query);
         let Some(execution) = self.queries.find_mut(query) else {
-            return self.counts.refused_events.add(Refused::Unknown);
+            return self.cx.counts.refused_events.add(Refused::Unknown);
         };
         let is_wanted = execution.phase == Phase::Running;
         execution.phase = Phase::Ended;
@@ -123,7 +123,7 @@ impl Core {
             self.queries.land(&flight.key, query);
             if completed && is_wanted && !flight.ttl.is_zero() && !self.queries.is_closed {
                 self.queries.results.hold(query);
-                let alarm = self.timers.set(self.now + flight.ttl, Bell::KeptResult(query));
+                let alarm = self.cx.timers.set(self.cx.now + flight.ttl, Bell::KeptResult(query));
                 let gone = self.queries.keep(flight.key, query, bytes, alarm);
                 for kept in gone {
                     self.drop_kept(&kept);
@@ -143,7 +143,7 @@ impl Core {
         late: Option<Reason>,
     ) -> Life {
         self.run_failed(request);
-        self.effects.push(Effect::Http(HttpEffect::AnswerQuery { request, query, late }));
+        self.cx.effects.push(Effect::Http(HttpEffect::AnswerQuery { request, query, late }));
         match late {
             Some(reason) if !self.was_only_its_query(request, reason) => self.cancelled(request, journey, reason),
             Some(_) | None => self.done(request, journey),
@@ -158,9 +158,9 @@ impl Core {
     /// The rows that went out were all, or there will be no more of them.
     pub(crate) fn end_rows(&mut self, request: RequestId, life: Parked, completed: bool) -> Life {
         self.unwatch(request, &life);
-        let (mut journey, _) = life.wake(self.now);
+        let (mut journey, _) = life.wake(self.cx.now);
         self.silence(&mut journey);
-        self.effects.push(if completed {
+        self.cx.effects.push(if completed {
             Effect::Http(HttpEffect::End { request })
         } else {
             Effect::Http(HttpEffect::Abort { request })
@@ -185,7 +185,7 @@ impl Core {
     /// The transaction of a `begin` that was given up: who asked for it will never end it.
     fn release_lease(&mut self, request: RequestId, lease: LeaseId) {
         if let Some(Lease { id: lease, database }) = self.queries.end_lease(request, lease) {
-            self.effects.push(Effect::Database(DatabaseEffect::EndLease { lease, database }));
+            self.cx.effects.push(Effect::Database(DatabaseEffect::EndLease { lease, database }));
         }
     }
 
@@ -197,8 +197,8 @@ impl Core {
         execution.phase = Phase::Cancelled;
         let (query, database) = (execution.query, execution.database);
         let key = execution.key();
-        self.counts.queries_cancelled += 1;
-        self.effects.push(Effect::Database(DatabaseEffect::CancelQuery { query, database }));
+        self.cx.counts.queries_cancelled += 1;
+        self.cx.effects.push(Effect::Database(DatabaseEffect::CancelQuery { query, database }));
         if let Some(key) = key {
             self.queries.land(&key, query);
         }
@@ -225,7 +225,7 @@ impl Core {
             return self.never_told(request, life, reason);
         }
         self.cancel_query(seat);
-        life.journey.alarm = Some(self.timers.set(self.now + QUERY_END_MAX, Bell::Life(request)));
+        life.journey.alarm = Some(self.cx.timers.set(self.cx.now + QUERY_END_MAX, Bell::Life(request)));
         Life::Parked(Parked { watch: Watch::QueryEnding { seat, reason }, ..life })
     }
 
@@ -238,7 +238,7 @@ impl Core {
             }
             Sequel::Answer | Sequel::Call { .. } if self.was_only_its_query(request, reason) => {
                 self.unwatch(request, &life);
-                let (journey, _) = life.wake(self.now);
+                let (journey, _) = life.wake(self.cx.now);
                 self.refuse(request, untold(reason));
                 self.done(request, journey)
             }
@@ -248,7 +248,7 @@ impl Core {
 
     pub(crate) fn cancel_by_operator(&mut self, query: QueryId) {
         match self.queries.find(query) {
-            None => return self.counts.refused_events.add(Refused::Unknown),
+            None => return self.cx.counts.refused_events.add(Refused::Unknown),
             Some(execution) if execution.ends_a_transaction() => return,
             Some(_) => {}
         }
@@ -282,12 +282,12 @@ impl Core {
     /// From now on only the ends of queries are waited for, and not for long.
     pub(crate) fn bound_the_end_of_queries(&mut self) {
         self.queries.is_closed = true;
-        self.queries.end_by = Some(self.now + QUERIES_END_MAX);
+        self.queries.end_by = Some(self.cx.now + QUERIES_END_MAX);
     }
 
     /// Nothing of a query is waited for any more.
     pub(crate) fn have_queries_ended(&self) -> bool {
-        self.queries.count() == 0 || self.queries.end_by.is_some_and(|by| by <= self.now)
+        self.queries.count() == 0 || self.queries.end_by.is_some_and(|by| by <= self.cx.now)
     }
 
     pub(crate) fn forget_result(&mut self, query: QueryId) {
@@ -299,7 +299,7 @@ impl Core {
     /// At the exit: no alarm rings any more, no result is kept.
     pub(crate) fn forget_queries(&mut self) {
         if let Some(alarm) = self.queries.over.take() {
-            self.timers.clear(alarm);
+            self.cx.timers.clear(alarm);
         }
         let kept = std::mem::take(&mut self.queries.kept);
         for kept in kept.into_values() {
@@ -308,7 +308,7 @@ impl Core {
     }
 
     fn drop_kept(&mut self, kept: &Kept) {
-        self.timers.clear(kept.alarm);
+        self.cx.timers.clear(kept.alarm);
         self.dropped_results.push(kept.query);
     }
 }

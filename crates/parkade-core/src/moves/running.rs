@@ -15,7 +15,7 @@ use parkade_model::{ClaimedJob, Ending, Failure, JobId, JobPolicy, Reason, Refus
 
 impl Core {
     pub(crate) fn jobs_ready(&mut self, after: Option<Duration>) {
-        self.expect_jobs(self.now + after.unwrap_or_default());
+        self.expect_jobs(self.cx.now + after.unwrap_or_default());
     }
 
     /// There may be some at that moment, if not before. A server that stops expects none.
@@ -23,22 +23,22 @@ impl Core {
         if !self.staff.is_open() {
             return;
         }
-        if due <= self.now {
+        if due <= self.cx.now {
             return self.jobs.pull.hint();
         }
         if let Some(alarm) = self.jobs.pull.alarm {
-            if self.timers.due(alarm) <= due {
+            if self.cx.timers.due(alarm) <= due {
                 return;
             }
-            self.timers.clear(alarm);
+            self.cx.timers.clear(alarm);
         }
-        self.jobs.pull.alarm = Some(self.timers.set(due, Bell::JobsReady));
+        self.jobs.pull.alarm = Some(self.cx.timers.set(due, Bell::JobsReady));
     }
 
     /// At the exit: no alarm rings any more.
     pub(crate) fn expect_no_jobs(&mut self) {
         for alarm in [self.jobs.pull.alarm.take(), self.jobs.pull.in_vain.take()].into_iter().flatten() {
-            self.timers.clear(alarm);
+            self.cx.timers.clear(alarm);
         }
     }
 
@@ -56,15 +56,17 @@ impl Core {
         if count == 0 {
             return;
         }
-        let limited = self.jobs.queues.allowances(self.now);
+        let limited = self.jobs.queues.allowances(self.cx.now);
         self.jobs.pull.is_hinted = false;
         self.jobs.pull.asked = Some(limited.clone());
-        self.effects.push(Effect::Store(StoreEffect::ClaimJobs { count, limited }));
+        self.cx.effects.push(Effect::Store(StoreEffect::ClaimJobs { count, limited }));
     }
 
     fn jobs_wanted(&mut self) -> u32 {
-        let Some(room) = self.roster.room_for_jobs(self.now, self.staff.serving, self.staff.declared) else { return 0 };
-        if self.first_waits_since().is_some_and(|since| self.now - since > CLAIMED_EARLY) {
+        let Some(room) = self.roster.room_for_jobs(self.cx.now, self.staff.serving, self.staff.declared) else {
+            return 0;
+        };
+        if self.first_waits_since().is_some_and(|since| self.cx.now - since > CLAIMED_EARLY) {
             self.jobs.pull.was_early();
             return 0;
         }
@@ -84,15 +86,15 @@ impl Core {
             return;
         }
         if let Some(since) = self.first_waits_since() {
-            let due = self.now.max(since + CLAIMED_IN_VAIN);
-            self.jobs.pull.in_vain = Some(self.timers.set(due, Bell::ClaimedInVain));
+            let due = self.cx.now.max(since + CLAIMED_IN_VAIN);
+            self.jobs.pull.in_vain = Some(self.cx.timers.set(due, Bell::ClaimedInVain));
         }
     }
 
     pub(crate) fn claimed_in_vain(&mut self) {
         self.jobs.pull.in_vain = None;
         let is_late =
-            |core: &Self, first| core.queued_since(first).is_some_and(|since| core.now - since >= CLAIMED_IN_VAIN);
+            |core: &Self, first| core.queued_since(first).is_some_and(|since| core.cx.now - since >= CLAIMED_IN_VAIN);
         while let Some(first) = self.jobs.waiting.firsts().into_iter().flatten().find(|&first| is_late(self, first)) {
             self.jobs.pull.was_in_vain();
             self.turn(first, Happening::Cancelled(Reason::Stopping));
@@ -112,20 +114,20 @@ impl Core {
         for job in jobs {
             self.begin_run(job);
         }
-        let another = self.jobs.queues.claimed(self.now, &allowed, claimed);
-        for due in another.into_iter().chain(next.map(|next| self.now + next)) {
+        let another = self.jobs.queues.claimed(self.cx.now, &allowed, claimed);
+        for due in another.into_iter().chain(next.map(|next| self.cx.now + next)) {
             self.expect_jobs(due);
         }
     }
 
     pub(crate) fn jobs_not_claimed(&mut self) {
         self.jobs.pull.asked = None;
-        self.expect_jobs(self.now + CLAIM_PAUSE);
+        self.expect_jobs(self.cx.now + CLAIM_PAUSE);
     }
 
     fn begin_run(&mut self, claimed: &ClaimedJob) {
         let ClaimedJob { request, job, attempt, queue, policy } = *claimed;
-        self.counts.jobs_claimed += 1;
+        self.cx.counts.jobs_claimed += 1;
         let vacant = self.lives.vacant(request);
         let kills = |policy: JobPolicy| attempt > policy.retries.saturating_add(1 + JOB_RESCUES_MAX);
         let unrun = match policy {
@@ -135,18 +137,18 @@ impl Core {
         };
         let (Some(JobPolicy { concurrent, retries, deadline }), None, Ok(())) = (policy, unrun, vacant) else {
             self.tell_verdict(request, unrun.unwrap_or(Verdict::HandedBack));
-            self.effects.push(Effect::Server(ServerEffect::Forget {
+            self.cx.effects.push(Effect::Server(ServerEffect::Forget {
                 request,
                 ending: Ending::Done,
                 times: Times::default(),
             }));
             if vacant.is_err() {
-                self.expect_jobs(self.now + CLAIM_PAUSE);
+                self.expect_jobs(self.cx.now + CLAIM_PAUSE);
             }
             return;
         };
         self.jobs.begin_run(request, Run { job, attempt, place: Some(queue), retries, fate: None });
-        let journey = Journey::new(self.now, deadline.into(), None);
+        let journey = Journey::new(self.cx.now, deadline.into(), None);
         let place = self.jobs.waiting.line(concurrent).push_back(request);
         self.lives.begin(request, Life::Routed(Routed { journey, place, work: Work::Job { concurrent } }));
         if !self.staff.is_open() {
@@ -196,7 +198,7 @@ impl Core {
 
     /// The life of a run has ended.
     pub(crate) fn end_run(&mut self, request: RequestId, run: &Run, ending: Ending) {
-        let verdict = run.verdict(ending, &mut self.random);
+        let verdict = run.verdict(ending, &mut self.cx.random);
         match verdict {
             // Workers do not die of all of them.
             Verdict::Completed => self.staff.attention |= self.staff.crew_mut(Role::Jobs).back_off.survived(),
@@ -209,15 +211,15 @@ impl Core {
 
     fn tell_verdict(&mut self, request: RequestId, verdict: Verdict) {
         let count = match verdict {
-            Verdict::Completed => &mut self.counts.jobs_completed,
-            Verdict::Retry { .. } => &mut self.counts.jobs_retried,
-            Verdict::Dead { .. } => &mut self.counts.jobs_dead,
-            Verdict::Cancelled => &mut self.counts.jobs_cancelled,
-            Verdict::HandedBack => &mut self.counts.jobs_handed_back,
-            Verdict::Unknown => &mut self.counts.jobs_unknown,
+            Verdict::Completed => &mut self.cx.counts.jobs_completed,
+            Verdict::Retry { .. } => &mut self.cx.counts.jobs_retried,
+            Verdict::Dead { .. } => &mut self.cx.counts.jobs_dead,
+            Verdict::Cancelled => &mut self.cx.counts.jobs_cancelled,
+            Verdict::HandedBack => &mut self.cx.counts.jobs_handed_back,
+            Verdict::Unknown => &mut self.cx.counts.jobs_unknown,
         };
         *count += 1;
-        self.effects.push(Effect::Store(StoreEffect::EndRun { request, verdict }));
+        self.cx.effects.push(Effect::Store(StoreEffect::EndRun { request, verdict }));
     }
 
     /// Nobody will begin them here, or not soon: another start, or another machine, does.

@@ -31,7 +31,7 @@ impl Core {
             Some(Life::Parked(Parked { watch: Watch::Stored, .. })) => {
                 self.turn(request, Happening::Woken(Outcome::Stored));
             }
-            Some(Life::Running(_)) => self.effects.push(Effect::Store(StoreEffect::Stored { request })),
+            Some(Life::Running(_)) => self.cx.effects.push(Effect::Store(StoreEffect::Stored { request })),
             Some(Life::Accepted(_) | Life::Routed(_) | Life::Parked(_) | Life::Done(_) | Life::Cancelled(_)) | None => {
             }
         }
@@ -53,10 +53,10 @@ impl Core {
     /// The result of a run is no payload: the server keeps it with the run.
     pub(crate) fn hold_answer(&mut self, request: RequestId, life: Running, payload: Option<PayloadId>) -> Life {
         self.release(life.worker, life.place);
-        let (journey, work) = life.close(self.now);
+        let (journey, work) = life.close(self.cx.now);
         self.let_go(work);
         if self.is_unstored(request) {
-            self.effects.extend(payload.map(|payload| Effect::Http(HttpEffect::Keep { request, payload })));
+            self.cx.effects.extend(payload.map(|payload| Effect::Http(HttpEffect::Keep { request, payload })));
             return Life::Parked(Parked { journey, watch: Watch::Stored, sequel: Sequel::Answer });
         }
         self.release_held(request);
@@ -66,13 +66,13 @@ impl Core {
     /// An answer that comes in pieces begins, and what it stands for is lost. The worker is told that nobody gets the rest.
     pub(crate) fn refuse_begun(&mut self, request: RequestId, mut life: Running, refusal: Refusal) -> Life {
         self.refuse(request, refusal);
-        self.effects.push(Effect::Worker(WorkerEffect::Cancel {
+        self.cx.effects.push(Effect::Worker(WorkerEffect::Cancel {
             request,
             worker: life.worker,
             reason: Reason::ClientLeft,
         }));
         self.haunt(request, &mut life, Reason::ClientLeft);
-        let (journey, work) = life.close(self.now);
+        let (journey, work) = life.close(self.cx.now);
         self.let_go(work);
         self.done(request, journey)
     }
@@ -107,7 +107,7 @@ impl Core {
         }
         match self.jobs.runs.get_mut(&request) {
             Some(run) => run.fate = Some(Fate::Returned),
-            None => self.effects.push(Effect::Http(HttpEffect::Release { request })),
+            None => self.cx.effects.push(Effect::Http(HttpEffect::Release { request })),
         }
     }
 }

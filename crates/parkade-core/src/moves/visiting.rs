@@ -31,12 +31,12 @@ impl Core {
     /// The store knows the job, and the application says who may have it.
     pub(crate) fn job_guarded(&mut self, request: RequestId, route: RouteId, concurrent: bool) {
         let Some(asked) = self.jobs.watchers.looked_up(request) else {
-            return self.counts.refused_events.add(Refused::Unknown);
+            return self.cx.counts.refused_events.add(Refused::Unknown);
         };
         match self.jobs.watchers.asked(request) {
             Some(asks) if asks != asked => self.look_up(request, asks),
             Some(_) if asked.asker == Asker::Visitor => self.turn(request, Happening::Guarded { route, concurrent }),
-            Some(_) => self.counts.refused_events.add(Refused::OutOfTurn),
+            Some(_) => self.cx.counts.refused_events.add(Refused::OutOfTurn),
             // It has ended meanwhile.
             None => {}
         }
@@ -51,7 +51,7 @@ impl Core {
         concurrent: bool,
     ) -> Life {
         self.unwatch(request, &life);
-        let (mut journey, _) = life.wake(self.now);
+        let (mut journey, _) = life.wake(self.cx.now);
         self.silence(&mut journey);
         let work = Work::Handler { route, concurrent };
         let queued_before = self.queue.count() + self.unrouted.count();

@@ -45,7 +45,7 @@ impl Core {
             (_, outcome) => outcome,
         };
         self.unwatch(request, &life);
-        let (mut journey, sequel) = life.wake(self.now);
+        let (mut journey, sequel) = life.wake(self.cx.now);
         self.silence(&mut journey);
         self.follow(request, journey, sequel, outcome)
     }
@@ -61,7 +61,7 @@ impl Core {
 
     pub(crate) fn silence_parked(&mut self, request: RequestId) {
         if let Some(alarm) = self.lives.parked_mut(request).and_then(|parked| parked.journey.alarm.take()) {
-            self.timers.clear(alarm);
+            self.cx.timers.clear(alarm);
         }
     }
 
@@ -70,8 +70,8 @@ impl Core {
         match life.watch {
             Watch::Timer | Watch::Stored => {}
             Watch::Job => drop(self.jobs.watchers.remove(request)),
-            Watch::Next { channel, place } => self.channels.leave_next(self.now, channel, place),
-            Watch::Stream { channel, place } => self.channels.leave_stream(self.now, channel, place),
+            Watch::Next { channel, place } => self.channels.leave_next(self.cx.now, channel, place),
+            Watch::Stream { channel, place } => self.channels.leave_stream(self.cx.now, channel, place),
             Watch::Query { seat } | Watch::Rows { seat } | Watch::QueryEnding { seat, .. } => self.leave_query(seat),
         }
         self.leave_coroutine(life.sequel);
@@ -102,8 +102,8 @@ impl Core {
     /// What comes after the wait. A message that is the answer has been told by whoever published it.
     fn follow(&mut self, request: RequestId, mut journey: Journey, sequel: Sequel, outcome: Outcome) -> Life {
         if let Outcome::Message { gap, .. } = outcome {
-            self.counts.delivered += 1;
-            self.counts.gaps += u64::from(gap);
+            self.cx.counts.delivered += 1;
+            self.cx.counts.gaps += u64::from(gap);
         }
         if let (Outcome::Queried { query, completed, late }, Sequel::Answer | Sequel::Call { .. }) = (outcome, sequel)
             && (matches!(sequel, Sequel::Answer) || !completed || late.is_some())
@@ -117,13 +117,13 @@ impl Core {
         match sequel {
             Sequel::Answer => {
                 match outcome {
-                    Outcome::Elapsed => self.effects.push(Effect::Http(HttpEffect::Release { request })),
+                    Outcome::Elapsed => self.cx.effects.push(Effect::Http(HttpEffect::Release { request })),
                     Outcome::TimedOut { cursor } => {
-                        self.effects.push(Effect::Http(HttpEffect::Empty { request, cursor }));
+                        self.cx.effects.push(Effect::Http(HttpEffect::Empty { request, cursor }));
                     }
                     Outcome::Stored => self.release_held(request),
                     Outcome::Job { job, standing } => {
-                        self.effects.push(Effect::Http(HttpEffect::AnswerJob { request, job, standing }));
+                        self.cx.effects.push(Effect::Http(HttpEffect::AnswerJob { request, job, standing }));
                     }
                     Outcome::Message { .. } | Outcome::Queried { .. } | Outcome::Unparked | Outcome::Refused { .. } => {
                     }
@@ -160,6 +160,6 @@ impl Core {
     /// The clock of the deadline starts again.
     pub(crate) fn start_spell(&mut self, request: RequestId, journey: &mut Journey) {
         let patience = journey.patience().duration();
-        journey.alarm = patience.map(|patience| self.timers.set(self.now + patience, Bell::Life(request)));
+        journey.alarm = patience.map(|patience| self.cx.timers.set(self.cx.now + patience, Bell::Life(request)));
     }
 }

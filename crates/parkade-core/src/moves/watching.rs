@@ -22,7 +22,7 @@ impl Core {
         // A server that stops does not wait for it either; how it stands is told all the same.
         let wants = if self.staff.is_open() { Wants::End } else { Wants::Standing };
         self.look_up_for(request, Asked { job, asker }, wants);
-        let alarm = timeout.map(|timeout| self.timers.set(self.now + timeout, Bell::Life(request)));
+        let alarm = timeout.map(|timeout| self.cx.timers.set(self.cx.now + timeout, Bell::Life(request)));
         Life::Parked(parking.park(Watch::Job, alarm))
     }
 
@@ -51,7 +51,7 @@ impl Core {
     pub(crate) fn follow_job(&mut self, request: RequestId, life: Parked) -> Life {
         let stream = self.jobs.watchers.stream_of(request);
         self.unwatch(request, &life);
-        let (mut journey, sequel) = life.wake(self.now);
+        let (mut journey, sequel) = life.wake(self.cx.now);
         self.silence(&mut journey);
         let (channel, since) = stream.expect("who follows a job has a channel to be told on");
         self.park_stream(Parking { request, journey, sequel }, &channel, since)
@@ -65,14 +65,14 @@ impl Core {
     pub(crate) fn look_up(&mut self, request: RequestId, asked: Asked) {
         if self.jobs.watchers.look_up(request, asked) {
             let Asked { job, asker } = asked;
-            self.effects.push(Effect::Store(StoreEffect::LookUpJob { request, job, asker }));
+            self.cx.effects.push(Effect::Store(StoreEffect::LookUpJob { request, job, asker }));
         }
     }
 
     /// The store has said how it stands.
     pub(crate) fn job_found(&mut self, request: RequestId, standing: Standing) {
         let Some(asked) = self.jobs.watchers.looked_up(request) else {
-            return self.counts.refused_events.add(Refused::Unknown);
+            return self.cx.counts.refused_events.add(Refused::Unknown);
         };
         if standing == Standing::Ended {
             self.jobs.results.hold(asked.job);
@@ -96,7 +96,7 @@ impl Core {
             Some(asked) => {
                 self.tell_standing(request, asked, Outcome::Refused { refusal: Refusal::StoreUnreadable });
             }
-            None => self.counts.refused_events.add(Refused::Unknown),
+            None => self.cx.counts.refused_events.add(Refused::Unknown),
         }
     }
 

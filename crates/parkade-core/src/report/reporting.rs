@@ -45,13 +45,13 @@ impl Core {
             jobs_unstored: self.jobs.unstored.len(),
             claims_count: usize::from(self.jobs.pull.asked.is_some()),
             job_results_held: self.jobs.results.count(),
-            alarms: self.timers.count(),
+            alarms: self.cx.timers.count(),
             ready: self.ready(),
             draining: !self.staff.is_open(),
             generation: self.staff.serving,
             reloading: self.staff.reload.is_some(),
             last_reload: self.staff.last_reload,
-            limits: (&self.config).into(),
+            limits: (&self.cx.config).into(),
         }
     }
 

@@ -19,7 +19,7 @@ impl Core {
         match &mut self.staff.service {
             Service::Open => {}
             Service::Draining { since, until } => {
-                *until = (*until).min(self.now + grace);
+                *until = (*until).min(self.cx.now + grace);
                 *since = (*since).max(*until - grace);
                 return;
             }
@@ -29,17 +29,17 @@ impl Core {
             }
             Service::Ending(_) | Service::Ended => return,
         }
-        self.staff.service = Service::Draining { since: self.now, until: self.now + grace };
-        self.effects.push(Effect::Server(ServerEffect::StopAccepting));
+        self.staff.service = Service::Draining { since: self.cx.now, until: self.cx.now + grace };
+        self.cx.effects.push(Effect::Server(ServerEffect::StopAccepting));
         self.stop_reloading();
         for worker in self.ids_of(Worker::is_at_work) {
-            self.effects.push(Effect::Worker(WorkerEffect::DrainWorker { worker, within: grace }));
+            self.cx.effects.push(Effect::Worker(WorkerEffect::DrainWorker { worker, within: grace }));
         }
         self.end_channel_waits();
         self.end_job_waits();
         self.hand_back_waiting();
-        let over = self.now + grace.min(self.config.query_grace);
-        self.queries.over = Some(self.timers.set(over, Bell::QueriesOver));
+        let over = self.cx.now + grace.min(self.cx.config.query_grace);
+        self.queries.over = Some(self.cx.timers.set(over, Bell::QueriesOver));
     }
 
     /// New code is not wanted any more.
@@ -64,8 +64,8 @@ impl Core {
 
     pub(crate) fn tend_the_end(&mut self) {
         if let Service::Draining { since, until } = self.staff.service {
-            if until <= self.now {
-                self.end_by_force(self.config.kill_grace.min(until - since));
+            if until <= self.cx.now {
+                self.end_by_force(self.cx.config.kill_grace.min(until - since));
             } else {
                 for role in ROLES {
                     self.dismiss_the_idle(role, since);
@@ -80,7 +80,7 @@ impl Core {
 
     /// Those that nobody will need: so their hooks run, whatever is still at work elsewhere.
     fn dismiss_the_idle(&mut self, role: Role, since: Moment) {
-        let (now, haunting, mut needed) = (self.now, self.haunting(), self.outside_of_workers(role));
+        let (now, haunting, mut needed) = (self.cx.now, self.haunting(), self.outside_of_workers(role));
         for id in self.ids_of(|worker| worker.role == role) {
             let worker = self.holder(id);
             match worker.stage {
@@ -108,14 +108,14 @@ impl Core {
     }
 
     fn fill_for_the_queue(&mut self, role: Role) {
-        if self.fills(role) && self.staff.crew(role).back_off.holds_until(self.now).is_none() {
+        if self.fills(role) && self.staff.crew(role).back_off.holds_until(self.cx.now).is_none() {
             self.start_worker(self.staff.serving, role);
         }
     }
 
     /// The grace of a drain is over: the jobs that the worker is at are handed back, their code is told, and has a moment to end.
     pub(crate) fn drained_for_too_long(&mut self, worker: WorkerId) {
-        if !self.stop_runs(worker, self.config.kill_grace) {
+        if !self.stop_runs(worker, self.cx.config.kill_grace) {
             self.kill(worker, KillReason::GraceOver);
         }
     }
@@ -129,7 +129,7 @@ impl Core {
         for request in runs {
             self.turn(request, Happening::Cancelled(Reason::Stopping));
         }
-        self.holder(worker).stage = Stage::Draining { since: self.now, until: self.now + moment };
+        self.holder(worker).stage = Stage::Draining { since: self.cx.now, until: self.cx.now + moment };
         self.staff.attention = true;
         true
     }
@@ -176,7 +176,7 @@ impl Core {
         self.forget_queries();
         self.expect_no_jobs();
         self.tell_dropped();
-        self.effects.push(Effect::Server(ServerEffect::Exit { reason }));
+        self.cx.effects.push(Effect::Server(ServerEffect::Exit { reason }));
     }
 
     /// When ghosts have had their time.
@@ -184,7 +184,7 @@ impl Core {
         let Service::Draining { since, .. } = self.staff.service else { return None };
         let is_haunted =
             |worker: &Worker| worker.stage == Stage::Ready && !worker.is_empty() && worker.is_haunted_only();
-        let due = Some(since + self.haunting()).filter(|due| *due > self.now);
+        let due = Some(since + self.haunting()).filter(|due| *due > self.cx.now);
         due.filter(|_| self.roster.iter().any(is_haunted))
     }
 }

@@ -12,7 +12,7 @@ use parkade_model::{Reason, RequestId, Role, WorkerId};
 impl Core {
     /// A worker is no more, and nobody wanted that.
     pub(crate) fn note_death(&mut self, worker: WorkerId) {
-        self.counts.workers_died += 1;
+        self.cx.counts.workers_died += 1;
         self.staff.attention = true;
         let Some(dead) = self.roster.find(worker) else { return };
         let (generation, role, started, ready) = (dead.generation, dead.role, dead.started, dead.ready);
@@ -33,21 +33,21 @@ impl Core {
     /// At the very first start there is nobody to be served meanwhile: the operator is told by the exit. Workers of jobs start when there is
     /// an application.
     fn start_failed(&mut self, role: Role, started: Moment) {
-        self.staff.crew_mut(role).back_off.failed_to_start(self.now, started);
+        self.staff.crew_mut(role).back_off.failed_to_start(self.cx.now, started);
         if role == Role::Jobs {
             return;
         }
         let first = matches!(self.staff.starts, Starts::Untried | Starts::NeverWorked);
         self.staff.starts = self.staff.starts.failed();
-        if first && self.config.exit_when_the_first_start_fails && self.staff.is_open() {
-            self.staff.service = Service::Draining { since: self.now, until: self.now };
+        if first && self.cx.config.exit_when_the_first_start_fails && self.staff.is_open() {
+            self.staff.service = Service::Draining { since: self.cx.now, until: self.cx.now };
             self.staff.verdict = Some(ExitReason::ApplicationFailed);
         }
     }
 
     /// A streak ends with a worker that was steady: the dead one itself, or one of its role that started after the last death.
     fn back_off(&mut self, role: Role, started: Moment, ready: Ready) {
-        let steady = |ready_at: Moment| self.now - ready_at >= EARLY_DEATH;
+        let steady = |ready_at: Moment| self.cx.now - ready_at >= EARLY_DEATH;
         let back_off = &mut self.staff.crew_mut(role).back_off;
         let another = self.roster.iter().any(|other| {
             other.role == role
@@ -58,7 +58,7 @@ impl Core {
             back_off.reset();
         }
         if !steady(ready.at) {
-            back_off.died_early(self.now, started);
+            back_off.died_early(self.cx.now, started);
         }
     }
 

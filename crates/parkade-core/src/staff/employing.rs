@@ -19,11 +19,11 @@ impl Core {
         jobs: DeclaredJobs,
     ) {
         let worn = self.wear();
-        let next = self.now + self.config.ping_interval;
+        let next = self.cx.now + self.cx.config.ping_interval;
         let starting = self.roster.find_mut(worker).filter(|worker| matches!(worker.stage, Stage::Starting { .. }));
-        let Some(starting) = starting else { return self.counts.refused_events.add(Refused::OutOfTurn) };
+        let Some(starting) = starting else { return self.cx.counts.refused_events.add(Refused::OutOfTurn) };
         starting.stage = Stage::Ready;
-        starting.ready = Some(Ready { at: self.now, table, manner, granted: 0 });
+        starting.ready = Some(Ready { at: self.cx.now, table, manner, granted: 0 });
         starting.credit = credit.clamp(0, CREDIT_MAX);
         starting.worn = worn;
         starting.ping.next = next;
@@ -37,12 +37,12 @@ impl Core {
         }
         self.staff.declared = self.staff.declared.or(jobs);
         self.staff.starts = Starts::Works;
-        self.queue_rates.staffed(self.now);
+        self.queue_rates.staffed(self.cx.now);
         if self.staff.make_current(table) {
             self.reroute(table);
         }
         if let Service::Draining { until, .. } = self.staff.service {
-            self.effects.push(Effect::Worker(WorkerEffect::DrainWorker { worker, within: until - self.now }));
+            self.cx.effects.push(Effect::Worker(WorkerEffect::DrainWorker { worker, within: until - self.cx.now }));
         }
     }
 
@@ -63,14 +63,14 @@ impl Core {
 
     pub(crate) fn worker_failed(&mut self, worker: WorkerId) {
         let starting = self.roster.find_mut(worker).filter(|worker| matches!(worker.stage, Stage::Starting { .. }));
-        let Some(starting) = starting else { return self.counts.refused_events.add(Refused::OutOfTurn) };
-        starting.stage = Stage::Leaving { until: self.now + HOOKS_MAX };
+        let Some(starting) = starting else { return self.cx.counts.refused_events.add(Refused::OutOfTurn) };
+        starting.stage = Stage::Leaving { until: self.cx.now + HOOKS_MAX };
         self.note_death(worker);
     }
 
     pub(crate) fn worker_exited(&mut self, worker: WorkerId) {
         let Some(stage) = self.roster.find(worker).map(|worker| worker.stage) else {
-            return self.counts.refused_events.add(Refused::Unknown);
+            return self.cx.counts.refused_events.add(Refused::Unknown);
         };
         match stage {
             Stage::Starting { .. } | Stage::Ready | Stage::Draining { .. } => self.note_death(worker),
@@ -84,7 +84,7 @@ impl Core {
     /// Its link is closed: nothing more comes from it.
     pub(crate) fn worker_violated(&mut self, worker: WorkerId) {
         let Some(stage) = self.roster.find(worker).map(|worker| worker.stage) else {
-            return self.counts.refused_events.add(Refused::Unknown);
+            return self.cx.counts.refused_events.add(Refused::Unknown);
         };
         if !matches!(stage, Stage::Killed(_) | Stage::Leaving { .. }) {
             self.note_death(worker);
@@ -100,17 +100,17 @@ impl Core {
                 let worker = worker.id;
                 self.next_begin(worker);
             }
-            Some(_) | None => self.counts.refused_events.add(Refused::OutOfTurn),
+            Some(_) | None => self.cx.counts.refused_events.add(Refused::OutOfTurn),
         }
     }
 
     /// `BEGAN`. Of one that is cancelled it says that it may hang.
     pub(crate) fn unit_began(&mut self, worker: WorkerId, request: RequestId) {
-        let now = self.now;
+        let now = self.cx.now;
         let holder = self.roster.find_mut(worker);
         let Some((holder, place)) = holder.and_then(|holder| holder.place_of(request).map(|place| (holder, place)))
         else {
-            return self.counts.refused_events.add(Refused::NotHeld);
+            return self.cx.counts.refused_events.add(Refused::NotHeld);
         };
         if holder.begin(now, place) {
             self.note_begun(request);
@@ -118,10 +118,10 @@ impl Core {
     }
 
     pub(crate) fn pong(&mut self, worker: WorkerId, token: u64) {
-        let next = self.now + self.config.ping_interval;
+        let next = self.cx.now + self.cx.config.ping_interval;
         let pinged = self.roster.find_mut(worker).map(|worker| &mut worker.ping);
         let Some(ping) = pinged.filter(|ping| ping.sent.is_some() && ping.token == token) else {
-            return self.counts.refused_events.add(Refused::OutOfTurn);
+            return self.cx.counts.refused_events.add(Refused::OutOfTurn);
         };
         ping.sent = None;
         ping.dumped = false;
@@ -133,13 +133,13 @@ impl Core {
     pub(crate) fn held_up(&mut self, worker: WorkerId) {
         // It may be gone: what it enqueued is answered all the same.
         let Some(worker) = self.roster.find_mut(worker) else { return };
-        worker.held_up.get_or_insert(self.now);
+        worker.held_up.get_or_insert(self.cx.now);
         self.staff.attention = true;
     }
 
     /// It is heard again. A ping that is not answered is as old as before.
     pub(crate) fn let_on(&mut self, worker: WorkerId) {
-        let now = self.now;
+        let now = self.cx.now;
         // It may be gone: what it enqueued is answered all the same.
         let Some(worker) = self.roster.find_mut(worker) else { return };
         if let Some(since) = worker.held_up.take() {
@@ -150,10 +150,10 @@ impl Core {
 
     pub(crate) fn measured(&mut self, worker: WorkerId, resident_bytes: u64) {
         let Some(worker) = self.roster.find_mut(worker) else {
-            return self.counts.refused_events.add(Refused::Unknown);
+            return self.cx.counts.refused_events.add(Refused::Unknown);
         };
         worker.resident_bytes = Some(resident_bytes);
-        self.staff.attention |= worker.stage == Stage::Ready && worker.is_worn(self.now);
+        self.staff.attention |= worker.stage == Stage::Ready && worker.is_worn(self.cx.now);
     }
 
     /// Ends a process. What it held is resolved when its link is read to the end: an answer may still be in there.
@@ -163,8 +163,8 @@ impl Core {
         if matches!(stage, Stage::Killed(_)) {
             return;
         }
-        self.counts.workers_killed.add(why);
-        self.effects.push(Effect::Worker(WorkerEffect::KillWorker { worker, why }));
+        self.cx.counts.workers_killed.add(why);
+        self.cx.effects.push(Effect::Worker(WorkerEffect::KillWorker { worker, why }));
         if why == KillReason::StartedTooSlowly {
             self.note_death(worker);
         }
@@ -178,18 +178,18 @@ impl Core {
         else {
             return;
         };
-        pinged.ping.sent = Some(self.now);
+        pinged.ping.sent = Some(self.cx.now);
         pinged.ping.token += 1;
-        self.effects.push(Effect::Worker(WorkerEffect::Ping { worker, token: pinged.ping.token }));
+        self.cx.effects.push(Effect::Worker(WorkerEffect::Ping { worker, token: pinged.ping.token }));
         self.staff.attention = true;
     }
 
     fn wear(&mut self) -> Wear {
-        let recycle = self.config.recycle;
+        let recycle = self.cx.config.recycle;
         let percent = recycle.jitter_percent.min(100);
-        let requests = recycle.requests.map(|requests| self.random.jitter(requests, percent).max(1));
+        let requests = recycle.requests.map(|requests| self.cx.random.jitter(requests, percent).max(1));
         let age = recycle.age.map(|age| u64::try_from(age.as_nanos()).unwrap_or(u64::MAX));
-        let at = age.map(|age| self.now + std::time::Duration::from_nanos(self.random.jitter(age, percent)));
+        let at = age.map(|age| self.cx.now + std::time::Duration::from_nanos(self.cx.random.jitter(age, percent)));
         Wear { requests, at, resident_bytes: recycle.resident_bytes }
     }
 }

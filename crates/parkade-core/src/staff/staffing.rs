@@ -65,18 +65,18 @@ impl Core {
 
     fn switch(&mut self, reload: Reload) {
         self.staff.serving = reload.generation;
-        self.queue_rates.renewed(self.now);
+        self.queue_rates.renewed(self.cx.now);
         self.staff.starts = crate::staff::Starts::Works;
         self.staff.declared = reload.declared;
         for role in ROLES {
             *self.staff.crew_mut(role) = Crew::default();
         }
-        self.counts.reloads_done += 1;
+        self.cx.counts.reloads_done += 1;
         self.reloaded(reload, ReloadOutcome::Done);
         for old in self.ids_of(|worker| worker.generation != reload.generation) {
             match self.holder(old).stage {
                 Stage::Starting { .. } => self.kill(old, KillReason::NotNeeded),
-                Stage::Ready => self.drain_worker(old, self.config.reload_grace),
+                Stage::Ready => self.drain_worker(old, self.cx.config.reload_grace),
                 Stage::Draining { .. } | Stage::Leaving { .. } | Stage::Killed(_) => {}
             }
         }
@@ -95,12 +95,12 @@ impl Core {
                 Stage::Draining { .. } | Stage::Leaving { .. } | Stage::Killed(_) => {}
             }
         }
-        self.counts.reloads_given_up += 1;
+        self.cx.counts.reloads_given_up += 1;
         self.reloaded(reload, ReloadOutcome::GivenUp);
     }
 
     fn reloaded(&mut self, reload: Reload, outcome: ReloadOutcome) {
-        self.effects.push(Effect::Server(ServerEffect::Reloaded { outcome }));
+        self.cx.effects.push(Effect::Server(ServerEffect::Reloaded { outcome }));
         self.staff.reload = None;
         self.staff.last_reload = Some(outcome);
         if reload.again {
@@ -116,14 +116,14 @@ impl Core {
         let is_ready =
             |worker: &Worker| worker.generation == serving && worker.role == role && worker.stage == Stage::Ready;
         if recycling.is_none() && self.staff.reload.is_none() {
-            let worn = |worker: &&Worker| is_ready(worker) && worker.is_worn(self.now);
+            let worn = |worker: &&Worker| is_ready(worker) && worker.is_worn(self.cx.now);
             recycling = self.roster.iter().find(worn).map(|worker| worker.id);
         }
         self.staff.crew_mut(role).recycling = recycling;
         let Some(old) = recycling else { return };
         let others = self.count(|worker| is_ready(worker) && worker.id != old);
         if self.holder(old).stage == Stage::Ready && others >= self.workers_wanted(role, self.staff.declared) {
-            self.counts.workers_recycled += 1;
+            self.cx.counts.workers_recycled += 1;
             self.drain_worker(old, RECYCLE_GRACE);
         }
     }
@@ -136,14 +136,14 @@ impl Core {
 
     /// Starts what is missing, unless workers keep dying.
     pub(crate) fn fill(&mut self, role: Role) {
-        if self.staff.crew(role).back_off.holds_until(self.now).is_none() {
+        if self.staff.crew(role).back_off.holds_until(self.cx.now).is_none() {
             (0..self.missing(role)).for_each(|_| self.start_worker(self.staff.serving, role));
         }
     }
 
     pub(crate) fn fill_due(&self) -> Option<Moment> {
         let missing = ROLES.into_iter().filter(|role| self.missing(*role) > 0 && self.fills(*role));
-        missing.filter_map(|role| self.staff.crew(role).back_off.holds_until(self.now)).min()
+        missing.filter_map(|role| self.staff.crew(role).back_off.holds_until(self.cx.now)).min()
     }
 
     fn missing(&self, role: Role) -> usize {
@@ -187,8 +187,8 @@ impl Core {
 
     pub(crate) fn workers_wanted(&self, role: Role, declared: DeclaredJobs) -> usize {
         match role {
-            Role::Requests => self.config.workers as usize,
-            Role::Jobs if declared.any() => self.config.job_workers as usize,
+            Role::Requests => self.cx.config.workers as usize,
+            Role::Jobs if declared.any() => self.cx.config.job_workers as usize,
             Role::Jobs => 0,
         }
     }

@@ -34,7 +34,7 @@ impl Core {
     }
 
     fn tend_worker(&mut self, id: WorkerId) {
-        let (now, haunting) = (self.now, self.haunting());
+        let (now, haunting) = (self.cx.now, self.haunting());
         let worker = self.holder(id);
         match worker.stage {
             Stage::Starting { until } if until <= now => self.kill(id, KillReason::StartedTooSlowly),
@@ -51,7 +51,7 @@ impl Core {
     }
 
     fn tend_pings(&mut self, id: WorkerId) {
-        let (now, stuck_after) = (self.now, self.config.stuck_after);
+        let (now, stuck_after) = (self.cx.now, self.cx.config.stuck_after);
         let worker = self.holder(id);
         let Some(sent) = worker.ping.sent else {
             if worker.ping.next <= now {
@@ -65,7 +65,7 @@ impl Core {
         let ping = &mut worker.ping;
         if now - sent >= stuck_after && !ping.dumped {
             ping.dumped = true;
-            self.effects.push(Effect::Worker(WorkerEffect::DumpStack { worker: id, why: KillReason::Stuck }));
+            self.cx.effects.push(Effect::Worker(WorkerEffect::DumpStack { worker: id, why: KillReason::Stuck }));
         }
         if now - sent >= STUCK_MAX.max(stuck_after) {
             self.kill(id, KillReason::Stuck);
@@ -73,39 +73,39 @@ impl Core {
     }
 
     pub(crate) fn dismiss(&mut self, id: WorkerId) {
-        self.holder(id).stage = Stage::Leaving { until: self.now + HOOKS_MAX };
-        self.effects.push(Effect::Worker(WorkerEffect::DismissWorker { worker: id }));
+        self.holder(id).stage = Stage::Leaving { until: self.cx.now + HOOKS_MAX };
+        self.cx.effects.push(Effect::Worker(WorkerEffect::DismissWorker { worker: id }));
     }
 
     pub(crate) fn start_worker(&mut self, generation: u32, role: Role) {
         let worker = self.roster.mint();
-        self.roster.add(Worker::new(worker, generation, role, self.now, self.now + self.config.start_timeout));
-        self.counts.workers_started += 1;
-        self.effects.push(Effect::Worker(WorkerEffect::StartWorker { worker }));
+        self.roster.add(Worker::new(worker, generation, role, self.cx.now, self.cx.now + self.cx.config.start_timeout));
+        self.cx.counts.workers_started += 1;
+        self.cx.effects.push(Effect::Worker(WorkerEffect::StartWorker { worker }));
     }
 
     pub(crate) fn drain_worker(&mut self, id: WorkerId, within: Duration) {
-        self.holder(id).stage = Stage::Draining { since: self.now, until: self.now + within };
-        self.effects.push(Effect::Worker(WorkerEffect::DrainWorker { worker: id, within }));
+        self.holder(id).stage = Stage::Draining { since: self.cx.now, until: self.cx.now + within };
+        self.cx.effects.push(Effect::Worker(WorkerEffect::DrainWorker { worker: id, within }));
         self.staff.attention = true;
     }
 
     /// The core itself did not run for a while (`SIGSTOP`, suspend): what came meanwhile is unread, so nobody was silent or slow.
     fn forgive_a_pause(&mut self) {
-        if self.staff.due.is_none_or(|due| self.now - due < PAUSE_MAX) {
+        if self.staff.due.is_none_or(|due| self.cx.now - due < PAUSE_MAX) {
             return;
         }
         for worker in self.roster.iter_mut() {
-            worker.ping.sent = worker.ping.sent.map(|_| self.now);
+            worker.ping.sent = worker.ping.sent.map(|_| self.cx.now);
             if let Stage::Starting { until } = &mut worker.stage {
-                *until = (*until).max(self.now + PAUSE_MAX);
+                *until = (*until).max(self.cx.now + PAUSE_MAX);
             }
         }
     }
 
     /// So long a draining worker that holds nothing but ghosts waits for them.
     pub(crate) fn haunting(&self) -> Duration {
-        self.config.kill_grace * GRACES_COUNT_MAX
+        self.cx.config.kill_grace * GRACES_COUNT_MAX
     }
 
     fn staff_due(&self) -> Option<Moment> {
@@ -113,7 +113,7 @@ impl Core {
         let service = match self.staff.service {
             Service::Open => self.fill_due(),
             Service::Draining { until, .. } => Some(self.fill_due().map_or(until, |due| due.min(until))),
-            Service::Ending(_) => self.queries.end_by.filter(|by| self.queries.count() > 0 && *by > self.now),
+            Service::Ending(_) => self.queries.end_by.filter(|by| self.queries.count() > 0 && *by > self.cx.now),
             Service::Ended => None,
         };
         workers.chain(service).chain(self.haunted_end_due()).min()
@@ -136,8 +136,8 @@ impl Core {
         match worker.ping.sent {
             None => Some(worker.ping.next),
             Some(_) if worker.held_up.is_some() => None,
-            Some(sent) if !worker.ping.dumped => Some(sent + self.config.stuck_after),
-            Some(sent) => Some(sent + STUCK_MAX.max(self.config.stuck_after)),
+            Some(sent) if !worker.ping.dumped => Some(sent + self.cx.config.stuck_after),
+            Some(sent) => Some(sent + STUCK_MAX.max(self.cx.config.stuck_after)),
         }
     }
 }
