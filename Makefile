@@ -49,7 +49,8 @@ check: setup ## The quick loop: format, lints, types, unit tests; then what the 
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q workers/python/tests
-	$(BIN)/python scripts/house.py --names
+	$(BIN)/python scripts/house.py --list names
+	$(BIN)/python scripts/house.py
 
 soak: setup ## Ten minutes each of queries, of jobs, and of jobs of three servers: clients that leave, restarts, kill -9; nobody was hit by mistake, nothing was lost
 	PARKADE_FUZZ_SECONDS=60 cargo test --locked --quiet -p parkade -p parkade-postgres -p parkade-wire fuzz_ -- --nocapture

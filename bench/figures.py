@@ -124,8 +124,11 @@ def tables(results: Results) -> str:
 
 
 def measured(series: dict[str, Any]) -> str:
-    runs = series["settings"]["runs"]
-    return f"{series['began'].replace('T', ' ')[:16]} ({runs} {'run' if runs == 1 else 'runs'})"
+    """When it began, and how many runs each server had: large measurements have fewer than the rest."""
+    counts = {len(runs) for comparison in series["comparisons"].values() for runs in comparison["samples"].values()}
+    fewest, most = min(counts), max(counts)
+    runs = f"{most} {'run' if most == 1 else 'runs'}" if fewest == most else f"{fewest} to {most} runs"
+    return f"{series['began'].replace('T', ' ')[:16]} ({runs})"
 
 
 def wrapped(words: str, width: int = 100) -> Iterator[str]:

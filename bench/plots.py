@@ -34,7 +34,6 @@ class Plot:
     note: str
     unit: str
     groups: Sequence[Group]
-    digits: int = 0
     is_logarithmic: bool = False
 
     def svg(self) -> str:
@@ -70,7 +69,7 @@ class Plot:
         middle = statistics.median(bar.samples)
         end, low, high = (NAMES + along(value) for value in (middle, min(bar.samples), max(bar.samples)))
         centre = y + BAR / 2
-        label = f"{middle:,.{self.digits}f}{self.unit}"
+        label = f"{middle:,.0f}{self.unit}"
         top, across = f"{centre - 4:.1f}", f"{centre:.1f}"
         parts = [
             text(NAMES - 10, centre + 4, bar.name, INK, 13, anchor="end"),

@@ -2,7 +2,6 @@
 """Measures the structure of the Rust code: large objects, files that only slice one, repeated names, import cycles.
 
     scripts/house.py                  the table
-    scripts/house.py --names          the type names that are declared more than once, then the table
     scripts/house.py --list cycles    what the number in one row counts
     scripts/house.py --root OTHER     another checkout
 
@@ -428,17 +427,11 @@ def main(words: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent, help="the checkout")
     parser.add_argument("--list", choices=known, help="list what one row counts")
-    parser.add_argument("--names", action="store_true", help="list the type names that are declared more than once")
     chosen = parser.parse_args(words)
     house = read(chosen.root.resolve())
     if chosen.list:
         print("\n".join(next(row for row in rows() if row.key == chosen.list).parts(house)))
         return
-    if chosen.names:
-        twice = names(house)
-        print(f"Type names declared more than once: {len(twice)}")
-        print("\n".join(f"  {name}: {' '.join(house.short(one) for one in where)}" for name, where in twice.items()))
-        print()
     print(table(house))
 
 

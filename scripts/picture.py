@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws docs/status.svg: what `parkade status` prints while the demo is busy. Needs `pip install rich`.
+"""Draws docs/status.svg: what `parkade status` prints while the demo is busy. Needs Python 3.11 and `rich`.
 
     scripts/picture.py
 

@@ -53,7 +53,6 @@ class Source:
     lines: int
     """Outside tests, comments and blank lines among them."""
     items: list[Item]
-    is_root: bool = False
     children: set[str] = field(default_factory=set)
 
     @property
@@ -119,7 +118,6 @@ def source(path: Path, root: Path) -> tuple[Source, set[Path]]:
     code, bare = blanked(raw, keeps_strings=True), blanked(raw, keeps_strings=False)
     crate, _, *rest = path.relative_to(root / "crates").parts
     names = [*rest[:-1], rest[-1].removesuffix(".rs")]
-    is_root = names in (["lib"], ["main"])
     module = tuple(names[:-1] if names[-1] in ("mod", "lib", "main") else names)
     found, tests, lines = [], set(), raw.count("\n")
     for one in items(bare):
@@ -135,7 +133,7 @@ def source(path: Path, root: Path) -> tuple[Source, set[Path]]:
             folder = path.parent if path.name in ("mod.rs", "lib.rs", "main.rs") else path.with_suffix("")
             tests |= {folder / f"{one.name}.rs", folder / one.name}
     children = {one.name for one in found if one.keyword == "mod" and one.header.rstrip().endswith(";")}
-    return Source(path, crate, module, code, bare, lines, found, is_root, children), tests
+    return Source(path, crate, module, code, bare, lines, found, children), tests
 
 
 @dataclass(slots=True)

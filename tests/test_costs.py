@@ -1,4 +1,7 @@
-"""What one client sends costs at most a small multiple of its size, in time and in memory (style.md, rule 24).
+"""What one client sends costs at most a small multiple of its size, in time and in memory.
+
+Otherwise one client could stop the server for all others. So everything that reads what a client sent has a bound, and
+never uses a codec, a regular expression or a recursion that the client chooses.
 
 Each input is sent at its limit and at an eighth of that. Time is the worker's own, not the clock's, and it is compared:
 what takes the square of its length takes 64 times as long.

@@ -54,7 +54,7 @@ def test_a_coroutine_that_keeps_its_loop_is_killed_in_time_however_many_come_bac
 def test_what_queues_behind_a_plain_function_that_hangs_is_answered_when_that_is_killed(
     serve: Serve, hanging: str
 ) -> None:
-    server = serve("beside", workers=1, kill_grace="1s")
+    server = serve("plain_functions", workers=1, kill_grace="1s")
     for _ in range(300):  # so that the worker is known to be quick
         server.get("/where")
     late = server.connect().ask("GET", hanging)

@@ -92,7 +92,7 @@ def test_quick_ones_that_wait_for_a_slow_one_of_a_quick_worker_are_not_refused(
 
 @pytest.mark.promise(8)
 def test_a_coroutine_that_begins_at_once_is_not_refused_though_plain_functions_queue(serve: Serve) -> None:
-    server = serve("beside", workers=1)
+    server = serve("plain_functions", workers=1)
     slow = server.connect().ask("GET", "/hold/slow")
     server.until_running(1)
     queued = server.waiting("/where", 40)

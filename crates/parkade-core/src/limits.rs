@@ -87,7 +87,8 @@ pub const CLAIM_PAUSE: Duration = Duration::from_secs(1);
 pub const UNSTORED_COUNT_MAX: usize = 4_096;
 /// Their arguments. Then: the same.
 pub const UNSTORED_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// So long a worker whose pipe is not read waits for a store that answers nothing of it. Then: its pipe is read until it enqueues again.
+/// A worker whose pipe is not read waits at least this long, and at most twice as long, for a store that answers none of its enqueues.
+/// Then: its pipe is read until it enqueues again.
 pub const STORE_SILENT_MAX: Duration = Duration::from_secs(1);
 /// The store did not say up to which times recurring jobs have been enqueued: so long until it is asked again.
 pub const SCHEDULES_PAUSE: Duration = Duration::from_secs(1);

@@ -60,7 +60,7 @@ def test_to_import_parkade_imports_what_an_application_needs_and_no_more() -> No
 
 
 def test_no_file_is_longer_than_a_page_too_many() -> None:
-    """style.md, rule 12: 300 lines are a question, 500 an answer."""
+    """A file is about one noun. With more than 500 lines it is about several; from 300 on, ask whether it is."""
     assert [file.name for file in PACKAGE.rglob("*.py") if len(file.read_text().splitlines()) > 500] == []
 
 

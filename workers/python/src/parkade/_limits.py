@@ -8,9 +8,8 @@ WINDOW = 262_144  # bytes of DATA under way for a stream and direction; then: th
 MESSAGE_MAX = 524_288  # bytes of a published message; then: ValueError
 JOB_NAME_MAX = 200  # bytes of a job's name, its queue's, its key; then: ValueError, SignatureError
 JOB_VALUE_MAX = 524_288  # bytes of a job's arguments, and of its result; then: ValueError, the attempt fails
-JOB_KEPT_MAX = (
-    INLINE_MAX - 1_024
-)  # bytes of a result that goes with a wait, in addition to the job itself; then: it fails
+# Bytes of a result that goes with a wait. The rest of the state is the job itself. Then: the attempt fails.
+JOB_KEPT_MAX = INLINE_MAX - 1_024
 JOB_ERROR_MAX = 4_096  # bytes of why an attempt failed, which is stored; then: the beginning is kept
 RETRIES_MAX = 1_000_000
 PRIORITY_MAX = 1_000  # and the least is as far below 0
@@ -22,8 +21,8 @@ LOG_TEXT_MAX = 65_536  # bytes of an ERROR's text and of FAILED's; then: the end
 HEADERS_MAX = 65_536  # characters of an answer's headers: more than any client takes; then: 500
 CONSTANTS_MAX = 524_288  # bytes of constants in READY, half a frame; then: a worker gives the others
 
-# The core reads frames about 50 at a time under load (design.md, section 2), and sends ahead no more than a worker
-# clears in about a millisecond; at some 5 µs a request this many are never what holds it back.
+# Under load the core reads about 50 frames at a time, and sends ahead no more than a worker clears in about a
+# millisecond. At about 5 µs a request, this credit never limits it.
 CREDIT_BLOCKING = 64
 # A held stream costs a task, some 3 KB; a coroutine that awaits a wait gives its credit back.
 CREDIT_CONCURRENT = 1_024
@@ -37,9 +36,8 @@ SUSPENDED_MAX = 1_024  # then: the next one is broken off as overloaded
 RECEIVE_SIZE = 65_536
 
 RESULT_WAIT_SECONDS = 20  # for which a script's request waits for the result of a job; then: the next request
-ADMIN_RESPONSE_SECONDS = (
-    30  # for a response to a script, in addition to the time that it was asked to wait; then: ConnectError
-)
+# For a response to a script, in addition to the time that the script asked the server to wait. Then: ConnectError.
+ADMIN_RESPONSE_SECONDS = 30
 
 FIELDS_MAX = 1_000  # fields of a query or a form, parts of a multipart body; then: 400
 PART_HEADER_MAX = 8_192  # bytes of one part's header; then: 400

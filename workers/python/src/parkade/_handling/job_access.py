@@ -37,9 +37,8 @@ class JobAccess:
     def answer(self, raw: p.Request) -> Answer | Coming | Plain | Deferred:
         """Answers what the core asks about one job and one client."""
         name = raw.parameters[1]
-        if (
-            name not in self._runs
-        ):  # another version of the application has an `access` function: this one's rule counts
+        if name not in self._runs:
+            # Another version of the application has an `access` function for this job: this version's own rule counts.
             job = self._jobs.get(name)
             answer = Parked(park(verdict(job is not None and job.policy.public), None))
             return _at_once(answer) if self._concurrent else answer

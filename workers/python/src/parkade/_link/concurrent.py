@@ -83,7 +83,6 @@ class Concurrent(asyncio.Protocol):
         self.over: asyncio.Future[Ended | None] = loop.create_future()  # None when the core is gone
         self._session = session
         self._application = application
-        self._runs = application.runs
         self._inlet: asyncio.ReadTransport | None = None
         self._outlet = Outlet(loop, self)
         self._thread = threading.get_ident()

@@ -15,8 +15,8 @@ from ._jobs import Jobs
 from ._response import Parked
 
 
-class Core(Protocol):
-    """What an exchange needs of the core."""
+class Parker(Protocol):
+    """Whatever parks and unparks the request of an exchange: the core of a test."""
 
     jobs: Jobs
 
@@ -30,7 +30,7 @@ class Core(Protocol):
 class Exchange:
     """See `_link.port.Exchange`."""
 
-    def __init__(self, core: Core, response: Parked, occupies: bool) -> None:
+    def __init__(self, core: Parker, response: Parked, occupies: bool) -> None:
         self._core = core
         self.response = response
         self.occupies = occupies

@@ -1,4 +1,4 @@
-"""Plain functions of an application with coroutines run beside the loop, in threads."""
+"""Plain functions of an application with coroutines run in threads, while its event loop goes on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BEHIND = 0.2
 
 @pytest.fixture
 def server(serve: Serve) -> Server:
-    return serve("beside", workers=1)
+    return serve("plain_functions", workers=1)
 
 
 @pytest.mark.promise(4)
@@ -37,7 +37,7 @@ def test_coroutines_go_on_while_a_plain_function_holds_the_worker(server: Server
 
 
 @pytest.mark.promise(4)
-def test_a_coroutine_is_answered_at_once_beside_a_plain_function_that_began_first(server: Server) -> None:
+def test_a_coroutine_is_answered_at_once_while_a_plain_function_that_began_first_runs(server: Server) -> None:
     """Promised is that 99 of 100 take less than 10 ms, whatever the function does for a second."""
     holding = server.connect().ask("GET", "/hold/first")
     server.until_logged("holds at first")
@@ -54,7 +54,7 @@ def test_a_coroutine_is_answered_at_once_beside_a_plain_function_that_began_firs
 
 @pytest.mark.promise(4)
 def test_plain_functions_go_to_a_worker_where_none_waits(serve: Serve) -> None:
-    server = serve("beside", workers=2)
+    server = serve("plain_functions", workers=2)
     for _ in range(300):  # so that both are known to be quick
         server.get("/where")
     holding = server.connect().ask("GET", "/hold/first")
@@ -67,7 +67,7 @@ def test_plain_functions_go_to_a_worker_where_none_waits(serve: Serve) -> None:
 
 
 def test_what_a_plain_function_says_from_everywhere_is_heard_in_order(serve: Serve, tmp_path: Path) -> None:
-    server = serve("beside", workers=1, folder=tmp_path)
+    server = serve("plain_functions", workers=1, folder=tmp_path)
     news, recorded = server.connect().ask("GET", "/two/news"), server.connect().ask("GET", "/two/news/recorded")
     server.until(lambda status: sum(worker["awaiting"] for worker in status["workers"]) == 2)
     assert server.post("/tell/news").text == "told"
@@ -81,7 +81,7 @@ def test_a_function_behind_a_wait_runs_there_too(server: Server) -> None:
 
 
 def test_more_threads_run_more_functions_at_a_time(serve: Serve) -> None:
-    server = serve("beside", workers=1, threads=3)
+    server = serve("plain_functions", workers=1, threads=3)
     holding = [server.connect().ask("GET", f"/hold/{gate}") for gate in ("one", "two")]
     for gate in ("one", "two"):
         server.until_logged(f"holds at {gate}")
@@ -94,7 +94,7 @@ def test_more_threads_run_more_functions_at_a_time(serve: Serve) -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_as_many_plain_functions_begin_as_there_are_threads_and_the_others_queue(serve: Serve, threads: int) -> None:
-    server = serve("beside", workers=1, threads=threads)
+    server = serve("plain_functions", workers=1, threads=threads)
     holding = server.waiting("/hold/many", 5)
     server.until_logged("holds at many", times=threads)
     server.until(lambda status: status["lives"]["running"] == threads and status["lives"]["queued"] == 5 - threads)
@@ -115,7 +115,7 @@ def test_a_slow_reader_holds_no_thread(server: Server) -> None:
 
 
 def test_a_worker_whose_thread_hangs_leaves_at_the_stop(serve: Serve) -> None:
-    server = serve("beside", workers=1, grace="300ms", kill_grace="300ms")
+    server = serve("plain_functions", workers=1, grace="300ms", kill_grace="300ms")
     server.connect().ask("GET", "/hold/never")
     server.until_logged("holds at never")
     assert server.stop() == 0

@@ -1,4 +1,4 @@
-"""Plain functions in a worker with an event loop: they run beside it."""
+"""Plain functions in a worker with an event loop: they run in threads."""
 
 from __future__ import annotations
 
