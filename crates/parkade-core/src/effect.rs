@@ -1,6 +1,7 @@
 //! What the core asks to be done. Whoever carries it out decides nothing.
 
 use crate::jobs::RecurringEffect;
+use crate::life::Times;
 use crate::routes::RouteId;
 use parkade_model::{
     Allowance, Asker, Cursor, DatabaseId, Ending, JobId, LeaseId, MessageId, PayloadId, QueryId, QueryWork, QueueId,
@@ -23,6 +24,9 @@ pub enum Effect {
     /// For jobs that recur.
     Recurring(RecurringEffect),
 }
+
+/// One event may lead to tens of thousands of them.
+const _: () = assert!(size_of::<Effect>() <= 64);
 
 /// For clients: answers, and streams of them.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,7 +86,7 @@ pub enum WorkerEffect {
     Resume {
         worker: WorkerId,
         outcome: Outcome,
-        requests: Vec<RequestId>,
+        requests: Box<[RequestId]>,
     },
     /// Tell the worker that nobody waits for this any more.
     Cancel {
@@ -185,14 +189,6 @@ pub enum ServerEffect {
     StopAccepting,
     /// Everything has ended.
     Exit { reason: ExitReason },
-}
-
-/// Where the time of a request went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Times {
-    pub queued: Duration,
-    pub running: Duration,
-    pub parked: Duration,
 }
 
 /// How a wait ended, for a function or a coroutine.

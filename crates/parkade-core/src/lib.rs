@@ -44,11 +44,11 @@ pub use config::{Config, Recycle};
 pub use core::Core;
 pub use effect::{
     DatabaseEffect, Effect, ExitReason, HttpEffect, KillReason, Outcome, ReloadOutcome, ServerEffect, StatementSource,
-    StoreEffect, Times, WorkerEffect,
+    StoreEffect, WorkerEffect,
 };
 pub use event::{Event, Manner, Publisher, WorkerError};
 pub use jobs::{Missed, PressureEvent, RecurringEffect, RecurringEvent, RecurringJob};
-pub use life::{Refused, State};
+pub use life::{Refused, State, Times};
 pub use moment::Moment;
 pub use parkade_model::{
     Allowance, Asker, ChannelName, ChannelNameError, ClaimedJob, Cursor, CursorError, DatabaseId, DeclaredJobs, Ending,

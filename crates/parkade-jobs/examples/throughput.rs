@@ -153,7 +153,7 @@ impl Owner {
 /// Ids grow with time, as those of version 7 do.
 fn enqueue(number: u32) -> Command {
     let job = NewJob {
-        id: JobId(u128::from(number) << 64 | u128::from(number.wrapping_mul(2_654_435_769))),
+        id: JobId::new(u128::from(number) << 64 | u128::from(number.wrapping_mul(2_654_435_769))),
         name: "write_log".into(),
         queue: "default".into(),
         arguments: Bytes::from_static(&[7; 100]),

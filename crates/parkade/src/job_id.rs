@@ -27,7 +27,7 @@ mod tests {
 
     #[test]
     fn an_id_is_a_uuid_of_version_7_and_no_two_are_alike() {
-        let text = JobId(minted()).to_string();
+        let text = JobId::new(minted()).to_string();
         assert_eq!((&text[14..15], matches!(&text[19..20], "8" | "9" | "a" | "b")), ("7", true), "{text}");
         assert_ne!(minted(), minted());
     }

@@ -68,6 +68,8 @@ pub(crate) struct Recurring {
     last: Last,
     /// Jobs of which the store has been given a time and has not answered.
     under_way: BTreeSet<Box<str>>,
+    /// When [`Self::look`] has something to do.
+    next_due: Option<Moment>,
 }
 
 #[derive(Debug)]
@@ -95,14 +97,9 @@ impl Default for Last {
 }
 
 impl Recurring {
-    /// When [`Self::look`] has something to do.
+    /// When [`Self::look`] has something to do. Every turn asks, so it is not looked for here.
     pub(crate) fn next_due(&self) -> Option<Moment> {
-        match &self.last {
-            Last::Unknown { .. } if self.jobs.is_empty() => None,
-            Last::Unknown { ask_at } => Some(*ask_at),
-            Last::Asked => None,
-            Last::Known(_) => self.jobs.iter().filter_map(|schedule| schedule.due).min(),
-        }
+        self.next_due
     }
 
     pub(crate) fn handle(&mut self, now: Moment, event: RecurringEvent, effects: &mut Vec<RecurringEffect>) {
@@ -133,6 +130,15 @@ impl Recurring {
 
     /// Asks for what is to be known by now.
     pub(crate) fn look(&mut self, now: Moment, effects: &mut Vec<RecurringEffect>) {
+        self.ask(now, effects);
+        self.next_due = match &self.last {
+            Last::Unknown { ask_at } => (!self.jobs.is_empty()).then_some(*ask_at),
+            Last::Asked => None,
+            Last::Known(_) => self.jobs.iter().filter_map(|schedule| schedule.due).min(),
+        };
+    }
+
+    fn ask(&mut self, now: Moment, effects: &mut Vec<RecurringEffect>) {
         match &self.last {
             Last::Unknown { ask_at } if *ask_at <= now && !self.jobs.is_empty() => {
                 self.last = Last::Asked;

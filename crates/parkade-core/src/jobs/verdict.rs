@@ -60,7 +60,7 @@ mod tests {
     use parkade_model::{JobId, QueueId};
 
     fn run(attempt: u32, retries: u32, fate: Option<Fate>) -> Run {
-        Run { job: JobId(1), attempt, place: Some(QueueId(0)), retries, fate }
+        Run { job: JobId::new(1), attempt, place: Some(QueueId(0)), retries, fate }
     }
 
     #[test]

@@ -1,20 +1,16 @@
-//! Where the time of a request goes, packed small, for there may be a million of them.
+//! What a request carries from state to state, packed small, for there may be a million of them.
 
 use std::time::Duration;
 
-use crate::effect::Times;
+use super::times::Times;
 use crate::moment::Moment;
 use crate::structures::timers::Alarm;
 
-/// What a request carries from state to state.
 #[derive(Debug)]
 pub(crate) struct Journey {
     /// Since when it is in its present state.
     since: Moment,
-    queued_micros: u32,
-    running_micros: u32,
-    /// Milliseconds: a stream may live for days, and 2^32 of these are 49.
-    parked_millis: u32,
+    times: Times,
     patience: Patience,
     /// Its deadline while it is queued or running, the end of its wait while it is parked.
     pub(crate) alarm: Option<Alarm>,
@@ -25,8 +21,8 @@ pub(crate) struct Journey {
 pub(crate) struct Patience(u32);
 
 impl Journey {
-    pub(crate) const fn new(now: Moment, patience: Patience, alarm: Option<Alarm>) -> Self {
-        Self { since: now, queued_micros: 0, running_micros: 0, parked_millis: 0, patience, alarm }
+    pub(crate) fn new(now: Moment, patience: Patience, alarm: Option<Alarm>) -> Self {
+        Self { since: now, times: Times::default(), patience, alarm }
     }
 
     pub(crate) const fn since(&self) -> Moment {
@@ -47,31 +43,26 @@ impl Journey {
     }
 
     pub(crate) fn queued(mut self, now: Moment) -> Self {
-        self.queued_micros = self.queued_micros.saturating_add(clamp((now - self.since).as_micros()));
+        self.times.add_queued(now - self.since);
         self.since = now;
         self
     }
 
     pub(crate) fn ran(mut self, now: Moment) -> Self {
-        self.running_micros = self.running_micros.saturating_add(clamp((now - self.since).as_micros()));
+        self.times.add_running(now - self.since);
         self.since = now;
         self
     }
 
     pub(crate) fn waited(mut self, now: Moment) -> Self {
-        self.parked_millis = self.parked_millis.saturating_add(clamp((now - self.since).as_millis()));
+        self.times.add_parked(now - self.since);
         self.since = now;
         self
     }
 
     /// Where the time went, and the alarm that is still set.
     pub(crate) fn end(self) -> (Times, Option<Alarm>) {
-        let times = Times {
-            queued: Duration::from_micros(self.queued_micros.into()),
-            running: Duration::from_micros(self.running_micros.into()),
-            parked: Duration::from_millis(self.parked_millis.into()),
-        };
-        (times, self.alarm)
+        (self.times, self.alarm)
     }
 }
 
@@ -84,12 +75,8 @@ impl Patience {
 impl From<Option<Duration>> for Patience {
     /// No deadline and a deadline of zero are the same: none.
     fn from(deadline: Option<Duration>) -> Self {
-        Self(deadline.map_or(0, |deadline| clamp(deadline.as_nanos().div_ceil(1_000_000))))
+        Self(deadline.map_or(0, |deadline| u32::try_from(deadline.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX)))
     }
-}
-
-fn clamp(count: u128) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -102,7 +89,7 @@ mod tests {
         let journey =
             Journey::new(at(1), Patience::from(None), None).queued(at(3)).ran(at(10)).waited(at(100)).queued(at(101));
         let (times, _) = journey.end();
-        assert_eq!((times.queued.as_millis(), times.running.as_millis(), times.parked.as_millis()), (3, 7, 90));
+        assert_eq!((times.queued().as_millis(), times.running().as_millis(), times.parked().as_millis()), (3, 7, 90));
     }
 
     #[test]

@@ -6,6 +6,9 @@ pub(crate) mod journey;
 pub(crate) mod lives;
 pub(crate) mod machine;
 pub(crate) mod reply;
+mod times;
+
+pub use times::Times;
 
 use crate::channels::ChannelId;
 use crate::effect::Outcome;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::core::Core;
-use crate::effect::{Effect, HttpEffect, ServerEffect, Times};
+use crate::effect::{Effect, HttpEffect, ServerEffect};
+use crate::life::Times;
 use crate::life::journey::{Journey, Patience};
 use crate::life::machine::Happening;
 use crate::life::{Accepted, Bell, Life, Routed, Turn, Work};

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use crate::core::Core;
-use crate::effect::{Effect, ServerEffect, StoreEffect, Times};
+use crate::effect::{Effect, ServerEffect, StoreEffect};
 use crate::event::WorkerError;
 use crate::jobs::{Fate, Run};
+use crate::life::Times;
 use crate::life::journey::Journey;
 use crate::life::machine::Happening;
 use crate::life::{Bell, Life, Routed, Running, Work};

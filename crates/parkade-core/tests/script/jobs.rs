@@ -139,11 +139,11 @@ fn queue_id(text: &str) -> QueueId {
 
 /// A job is called by its number, and has its name for one.
 pub(super) fn job(name: &str) -> JobId {
-    JobId(name.bytes().fold(0, |number, byte| number << 8 | u128::from(byte)))
+    JobId::new(name.bytes().fold(0, |number, byte| number << 8 | u128::from(byte)))
 }
 
 fn name(job: JobId) -> String {
-    let bytes = job.0.to_be_bytes();
+    let bytes = job.bytes();
     String::from_utf8(bytes.into_iter().skip_while(|byte| *byte == 0).collect()).unwrap()
 }
 

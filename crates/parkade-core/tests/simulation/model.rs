@@ -93,7 +93,6 @@ pub struct Woken {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "a model has a few requests")]
 pub enum Place {
     Queue,
     Worker(WorkerId),

@@ -245,7 +245,7 @@ impl World {
     /// Of those that were ever enqueued, or none.
     pub(crate) fn some_job(&mut self) -> JobId {
         let minted = u64::try_from(self.model.jobs.store.minted).unwrap();
-        JobId((minted - self.random.below(minted.min(12) + 1)).into())
+        JobId::new((minted - self.random.below(minted.min(12) + 1)).into())
     }
 
     pub(crate) fn queue_bounds(&mut self) {

@@ -116,12 +116,12 @@ pub fn routes(version: u64) -> (bool, Vec<Route>) {
 
 /// At the address of a job, which is another for each client.
 fn visit(errand: Errand) -> Wait {
-    Wait::Visit { job: JobId(0), errand }
+    Wait::Visit { job: JobId::new(0), errand }
 }
 
 /// Of which jobs the application says itself who may have them.
 pub fn is_guarded(job: JobId) -> bool {
-    job.0.is_multiple_of(2)
+    job.number().is_multiple_of(2)
 }
 
 fn query(key: Option<&str>) -> Wait {

@@ -244,6 +244,6 @@ impl Store {
             queue: QueueId(random.below(4)),
             policy: (random.below(20) > 0).then_some(policy),
         };
-        (JobId(self.minted), job)
+        (JobId::new(self.minted), job)
     }
 }

@@ -185,12 +185,12 @@ mod tests {
     use crate::Tag;
 
     fn find(tag: u64, job: u128) -> Waiting {
-        let command = Command::Find { tag: Tag(tag), job: JobId(job) };
+        let command = Command::Find { tag: Tag(tag), job: JobId::new(job) };
         Waiting { now: Wall(0), command, tries: 0, is_alone: false }
     }
 
     fn cancel(tag: u64, job: u128) -> Waiting {
-        let command = Command::Cancel { tag: Tag(tag), job: JobId(job) };
+        let command = Command::Cancel { tag: Tag(tag), job: JobId::new(job) };
         Waiting { now: Wall(0), command, tries: 0, is_alone: false }
     }
 

@@ -26,7 +26,7 @@ pub enum About {
 
 pub fn read(channel: &str, payload: &str) -> Notification {
     let mut words = payload.split(' ');
-    let instance = words.next().and_then(|word| word.parse::<JobId>().ok()).map(|id| InstanceId(id.0));
+    let instance = words.next().and_then(|word| word.parse::<JobId>().ok()).map(|id| InstanceId(id.number()));
     let about = match channel {
         "parkade_jobs" if words.next() == Some("vacated") => About::Vacated,
         "parkade_jobs" => About::Ready,
@@ -46,13 +46,13 @@ mod tests {
 
     #[test]
     fn a_payload_names_an_instance_and_what_it_is_about() {
-        let id = |number: u128| JobId(number).to_string();
+        let id = |number: u128| JobId::new(number).to_string();
         let from = |about| Notification { instance: Some(InstanceId(7)), about };
         assert_eq!(read("parkade_jobs", &id(7)), from(About::Ready));
         assert_eq!(read("parkade_jobs", &format!("{} vacated", id(7))), from(About::Vacated));
         let both = format!("{} {} {}", id(7), id(1), id(2));
-        assert_eq!(read("parkade_job_ended", &both), from(About::Ended(vec![JobId(1), JobId(2)])));
-        assert_eq!(read("parkade_job_cancel", &both), from(About::Cancel(vec![JobId(1), JobId(2)])));
+        assert_eq!(read("parkade_job_ended", &both), from(About::Ended(vec![JobId::new(1), JobId::new(2)])));
+        assert_eq!(read("parkade_job_cancel", &both), from(About::Cancel(vec![JobId::new(1), JobId::new(2)])));
         assert_eq!(read("parkade_jobs", "test"), Notification { instance: None, about: About::Ready });
     }
 }

@@ -64,7 +64,7 @@ pub fn uuid(id: JobId) -> Parameter {
 }
 
 pub fn instance(instance: InstanceId) -> Parameter {
-    uuid(JobId(instance.0))
+    uuid(JobId::new(instance.0))
 }
 
 /// PostgreSQL's texts hold no NUL.
@@ -117,7 +117,7 @@ mod tests {
             state: State,
         }
         let text = br#"[{"id":"00000000-0000-0000-0000-000000000007","some":"AP8=","none":null,"state":6}]"#;
-        let row = Row { id: JobId(7), some: Some(Bytes::from_static(&[0, 255])), none: None, state: State::Dead };
+        let row = Row { id: JobId::new(7), some: Some(Bytes::from_static(&[0, 255])), none: None, state: State::Dead };
         assert_eq!(read::<Row>(text).unwrap(), [row]);
         assert!(read::<Row>(b"[{}]").is_err());
     }

@@ -120,7 +120,7 @@ mod tests {
     fn another_database_says_so_itself() {
         assert_eq!(enqueued(br#"[{"id":null,"wait":null}]"#).unwrap(), None);
         let placed = enqueued(format!(r#"[{{"id":"{SEVEN}","wait":1500}}]"#).as_bytes()).unwrap().unwrap();
-        assert_eq!(placed[&JobId(7)], (JobId(7), Some(Duration::from_millis(1_500))));
+        assert_eq!(placed[&JobId::new(7)], (JobId::new(7), Some(Duration::from_millis(1_500))));
         assert_eq!(enqueued(b"[]").unwrap(), Some(Placed::new()));
     }
 

@@ -57,7 +57,7 @@ fn first() -> Vec<Command> {
 
 fn job(number: u128, queue: &str) -> NewJob {
     NewJob {
-        id: JobId(number),
+        id: JobId::new(number),
         name: if number.is_multiple_of(3) { "play" } else { "work" }.into(),
         queue: queue.into(),
         arguments: vec![1; if number.is_multiple_of(5) { 1_000 } else { 10 }].into(),
@@ -70,7 +70,7 @@ fn job(number: u128, queue: &str) -> NewJob {
 fn command(random: &mut fastrand::Rng, now: Wall, running: &mut Vec<(JobId, u32)>) -> Command {
     let soon = Wall(now.0 + random.i64(-5..50));
     let number = if random.bool() { random.u128(..300) } else { 10_000 + random.u128(..FIRST) };
-    let some = JobId(number);
+    let some = JobId::new(number);
     match random.u32(..22) {
         0..=5 => {
             let queue = ["a", "b", "c"][random.usize(..3)];

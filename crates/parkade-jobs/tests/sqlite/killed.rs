@@ -25,7 +25,7 @@ fn works_until_it_is_killed() {
         let commands = numbers.map(|number| Box::new(enqueue(number, 50)) as Box<dyn Fn(Tag) -> _>);
         for reply in owner.ask_all(commands) {
             let Reply::Enqueued { job, .. } = reply else { panic!("{reply:?}") };
-            println!("enqueued {}", job.0);
+            println!("enqueued {}", job.number());
         }
         for (number, attempt) in owner.claim(7) {
             owner.complete(number, attempt, 50);

@@ -40,7 +40,7 @@ fn a_full_file_refuses_new_jobs_and_lets_those_that_are_there_end() {
         assert!(matches!(reply, Reply::AttemptEnded { is_stale: false, .. }), "{reply:?}");
     }
     for (number, _) in claimed {
-        owner.ask(|tag| Command::Drop { tag, job: JobId(number) });
+        owner.ask(|tag| Command::Drop { tag, job: JobId::new(number) });
     }
     assert!(!is_full(&owner.enqueue(201, 1)), "there is room again");
 }
@@ -125,8 +125,9 @@ fn what_is_to_be_forgotten_goes_little_by_little_and_all_of_it() {
     let mut owner = Owner::open(&folder, options()).unwrap();
     let many = (1..=3_000).map(|number| Box::new(enqueue(number, 1)) as Box<dyn Fn(Tag) -> Command>);
     owner.ask_all(many);
-    let all = (1..=3_000)
-        .map(|number| Box::new(move |tag| Command::Cancel { tag, job: JobId(number) }) as Box<dyn Fn(Tag) -> Command>);
+    let all = (1..=3_000).map(|number| {
+        Box::new(move |tag| Command::Cancel { tag, job: JobId::new(number) }) as Box<dyn Fn(Tag) -> Command>
+    });
     owner.ask_all(all);
     owner.store.end();
     let mut owner = Owner::open(&folder, Options { keep_completed_count_max: 5, ..options() }).unwrap();
@@ -147,7 +148,7 @@ fn very_many_unknown_jobs_become_ready_little_by_little_and_all_of_them() {
     owner.ask_all((1..=2_000).map(|number| Box::new(enqueue(number, 1)) as Box<dyn Fn(Tag) -> Command>));
     for _ in 0..2 {
         for (number, attempt) in owner.claim(1_000) {
-            owner.submit(|tag| Command::End { tag, job: JobId(number), attempt, verdict: Verdict::Unknown });
+            owner.submit(|tag| Command::End { tag, job: JobId::new(number), attempt, verdict: Verdict::Unknown });
         }
         owner.replies(1_000);
     }

@@ -97,7 +97,7 @@ impl Owner {
 
     /// `None`: there is no such job.
     pub fn state(&mut self, number: u128) -> Option<State> {
-        match self.ask(|tag| Command::Find { tag, job: JobId(number) }) {
+        match self.ask(|tag| Command::Find { tag, job: JobId::new(number) }) {
             Reply::Found { job, .. } => job.map(|job| job.state),
             other => panic!("{other:?}"),
         }
@@ -106,21 +106,21 @@ impl Owner {
     /// The jobs that it gets, each with its attempt.
     pub fn claim(&mut self, count: u32) -> Vec<(u128, u32)> {
         match self.ask(|tag| Command::Claim { tag, count, limited: Vec::new() }) {
-            Reply::Claimed { jobs, .. } => jobs.iter().map(|job| (job.id.0, job.attempt)).collect(),
+            Reply::Claimed { jobs, .. } => jobs.iter().map(|job| (job.id.number(), job.attempt)).collect(),
             other => panic!("{other:?}"),
         }
     }
 
     pub fn complete(&mut self, number: u128, attempt: u32, bytes: usize) -> Reply {
         let verdict = Verdict::Completed { result: vec![7; bytes].into() };
-        self.ask(|tag| Command::End { tag, job: JobId(number), attempt, verdict: verdict.clone() })
+        self.ask(|tag| Command::End { tag, job: JobId::new(number), attempt, verdict: verdict.clone() })
     }
 }
 
 pub fn enqueue(number: u128, bytes: usize) -> impl Fn(Tag) -> Command {
     move |tag| {
         let job = NewJob {
-            id: JobId(number),
+            id: JobId::new(number),
             name: "work".into(),
             queue: "default".into(),
             arguments: vec![1; bytes].into(),

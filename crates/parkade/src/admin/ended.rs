@@ -29,9 +29,9 @@ pub struct Histogram {
 impl Ended {
     /// Counts one request. `status` is 0 when it got no answer.
     pub fn record(&mut self, status: u16, times: Times) {
-        self.queue.observe(times.queued);
-        self.run.observe(times.running);
-        self.park.observe(times.parked);
+        self.queue.observe(times.queued());
+        self.run.observe(times.running());
+        self.park.observe(times.parked());
         let class = usize::from(status / 100);
         if let Some(count) = self.by_class.get_mut(class) {
             *count += 1;

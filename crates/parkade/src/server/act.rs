@@ -127,7 +127,7 @@ impl Server {
         match effect {
             ServerEffect::LookUpRoute { request, table } => self.look_up_route(request, table),
             ServerEffect::Forget { request, ending, times } => self.forget(request, ending, times),
-            ServerEffect::NotPublished { .. } => self.not_published(),
+            ServerEffect::NotPublished { message } => self.not_published(message),
             ServerEffect::DropMessage { message } => self.messages.drop(message),
             ServerEffect::Reloaded { outcome: ReloadOutcome::Done } => {
                 tracing::info!("reloaded: new workers serve, the old ones end");
@@ -159,10 +159,10 @@ impl Server {
                 path: &note.path,
                 status,
                 bytes: note.bytes,
-                queue: times.queued,
-                run: times.running,
-                park: times.parked,
-                total: times.queued + times.running + times.parked,
+                queue: times.queued(),
+                run: times.running(),
+                park: times.parked(),
+                total: times.total(),
                 ending,
                 user_agent: note.user_agent.as_deref(),
             });
@@ -171,22 +171,20 @@ impl Server {
 
     /// A faulty request has no method, no path and no life; its line says who sent it and what it was told.
     pub(super) fn log_refused(&mut self, client: Option<std::net::IpAddr>, status: u16, bytes: usize) {
-        let Times { queued, running, parked } = Times::default();
-        self.ended.record(status, Times::default());
+        let times = Times::default();
+        self.ended.record(status, times);
         if let Some(log) = &mut self.access_log {
-            let (queue, run, park, total) = (queued, running, parked, queued);
-            let ending = Ending::Done;
             log.write(&Entry {
                 client,
                 method: "-",
                 path: "-",
                 status,
                 bytes: bytes as u64,
-                queue,
-                run,
-                park,
-                total,
-                ending,
+                queue: times.queued(),
+                run: times.running(),
+                park: times.parked(),
+                total: times.total(),
+                ending: Ending::Done,
                 user_agent: None,
             });
         }

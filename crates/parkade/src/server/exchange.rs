@@ -33,8 +33,7 @@ pub struct Exchange {
     pub route: Option<HeldRoute>,
     /// Of the answer, once it has begun; 0 before.
     pub status: u16,
-    /// Bytes of a streamed answer that the client has not taken.
-    pub untaken_bytes: u64,
+    pub untaken: Untaken,
     /// It is a run of a job: no client waits.
     pub is_run: bool,
     /// It is over: nothing of it is left but what its client has to be told, which was put off.
@@ -43,6 +42,26 @@ pub struct Exchange {
     pub put_off: u32,
     /// What it has to do with jobs: most requests nothing.
     pub jobs: Option<Box<WithJobs>>,
+}
+
+/// A million requests may be parked.
+const _: () = assert!(size_of::<Exchange>() <= 72);
+
+/// Bytes of a streamed answer that the client has not taken: never more than the windows allow.
+#[derive(Debug, Default)]
+pub struct Untaken(u32);
+
+impl Untaken {
+    pub fn add(&mut self, bytes: usize) {
+        self.0 = self.0.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+    }
+
+    /// The client has taken so many bytes. How many of them are the answer's own: framing takes its part.
+    pub fn take(&mut self, bytes: usize) -> usize {
+        let own = self.0.min(u32::try_from(bytes).unwrap_or(u32::MAX));
+        self.0 -= own;
+        own as usize
+    }
 }
 
 /// What a request has to do with jobs.

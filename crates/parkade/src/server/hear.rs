@@ -218,7 +218,7 @@ impl Server {
 
     fn worker_went_on(&mut self, worker: WorkerId, request: RequestId, bytes: &bytes::Bytes, more: bool) {
         if let Some(exchange) = self.exchanges.of(request) {
-            exchange.untaken_bytes += bytes.len() as u64;
+            exchange.untaken.add(bytes.len());
             match self.http.piece(request, bytes) {
                 Ok(taken) => {
                     self.exchanges.note_answer(request, None, bytes.len());
@@ -238,9 +238,7 @@ impl Server {
     /// The worker may send as many bytes more. What the socket counts includes the framing, which was never in the worker's window.
     pub(super) fn client_took(&mut self, request: RequestId, bytes: usize) {
         let Some(exchange) = self.exchanges.of(request) else { return };
-        let bytes = exchange.untaken_bytes.min(bytes as u64);
-        exchange.untaken_bytes -= bytes;
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let bytes = exchange.untaken.take(bytes);
         match self.queries.flowing_to(request) {
             _ if bytes == 0 => {}
             Some((query, database)) => self.databases.taken(database, query, bytes),
@@ -280,7 +278,7 @@ impl Server {
                 let job = self.enqueued_as(request, job);
                 let timeout =
                     if matches!(then, WireThen::Answer(_)) { self.patience(request, timeout) } else { timeout };
-                WireWait::Result { job: job.0.to_be_bytes(), timeout }
+                WireWait::Result { job: job.bytes(), timeout }
             }
             wait => wait,
         };

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use parkade_core::{
-    ChannelName, Cursor, Effect, Event, Moment, PressureEvent, Publisher, RequestId, ServerEffect, WorkerId,
-};
+use parkade_core::{ChannelName, Cursor, Event, MessageId, Moment, PressureEvent, Publisher, RequestId, WorkerId};
 
 use super::Server;
 use crate::admin::PublishRefused;
@@ -20,6 +18,8 @@ const LINE_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub struct Unpublished {
     count: u64,
+    /// The last of them.
+    last: Option<MessageId>,
     told_at: Option<Moment>,
 }
 
@@ -115,12 +115,9 @@ impl Server {
     ) -> Result<Cursor, PublishRefused> {
         let bytes = body.len() + content_type.len() + channel.as_str().len() + MESSAGE_OVERHEAD_BYTES;
         let message = self.messages.keep(content_type, body);
-        let mut effects = std::mem::take(&mut self.effects);
-        let event = Event::Published { channel: channel.clone(), message, bytes, by };
-        self.core.handle(self.now, event, &mut effects);
-        let is_refused = effects.contains(&Effect::Server(ServerEffect::NotPublished { message }));
-        self.carry_out(effects);
-        if is_refused {
+        self.unpublished.last = None;
+        self.tell(Event::Published { channel: channel.clone(), message, bytes, by });
+        if self.unpublished.last == Some(message) {
             return Err(PublishRefused::ChannelsFull);
         }
         // A channel that keeps nothing, and on which nobody waits, is forgotten at once: no cursor finds anything in it.
@@ -128,7 +125,8 @@ impl Server {
     }
 
     /// The core has refused a message.
-    pub(super) fn not_published(&mut self) {
+    pub(super) fn not_published(&mut self, message: MessageId) {
+        self.unpublished.last = Some(message);
         self.unpublished.count += 1;
         self.tell_unpublished();
     }

@@ -74,15 +74,17 @@ impl PutOff {
     /// The next part, in its order.
     fn next(&mut self) -> Option<(What, Vec<RequestId>)> {
         let first = self.items.front_mut()?;
-        let mut now = first.requests.split_off(first.requests.len().saturating_sub(ANSWERS_AT_A_TIME));
+        let rest = first.requests.len().saturating_sub(ANSWERS_AT_A_TIME);
+        let (what, mut now) = if rest > 0 {
+            (first.what.clone(), first.requests.split_off(rest))
+        } else {
+            let last = self.items.pop_front()?;
+            self.bytes -= last.what.bytes();
+            (last.what, last.requests)
+        };
         now.reverse();
         self.requests_count -= now.len();
-        if !first.requests.is_empty() {
-            return Some((first.what.clone(), now));
-        }
-        let last = self.items.pop_front()?;
-        self.bytes -= last.what.bytes();
-        Some((last.what, now))
+        Some((what, now))
     }
 }
 

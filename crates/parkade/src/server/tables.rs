@@ -103,7 +103,7 @@ fn route_spec(route: Route, names: &impl Names) -> Result<(RouteSpec, Ready), Ba
         RouteKind::Constant(response) => (routing::RouteKind::Constant, Standing::Answer(sendable(&path, response)?)),
         RouteKind::Job => {
             // Which job, and how long, is found out from each request.
-            let wait = Wait::Visit { job: JobId(0), errand: Errand::Result { timeout: Some(Duration::ZERO) } };
+            let wait = Wait::Visit { job: JobId::new(0), errand: Errand::Result { timeout: Some(Duration::ZERO) } };
             (routing::RouteKind::Wait { wait, then: Then::Answer }, Standing::Job)
         }
         RouteKind::Wait { wait: told, then } => {
@@ -162,7 +162,7 @@ pub fn wait(told: WireWait, names: &impl Names) -> Result<(Wait, Option<Asked>),
         WireWait::Rollback => Ok(asks(asked::end(QueryWork::Rollback))),
         WireWait::Stored => Ok((Wait::Stored, None)),
         WireWait::Result { job, timeout } => {
-            Ok((Wait::Job { job: JobId(u128::from_be_bytes(job)), timeout: timeout.map(duration) }, None))
+            Ok((Wait::Job { job: JobId::from_bytes(job), timeout: timeout.map(duration) }, None))
         }
         WireWait::Access { .. } => Err("\"access\": nobody asks for a job here".to_owned()),
         WireWait::Unaccepted { name, why } => Err(format!("{name:?}: {why}")),

@@ -27,7 +27,7 @@ struct Enqueued {
 /// Prints the id under which it is stored.
 pub fn enqueue(args: &EnqueueArgs) -> Result<(), CommandError> {
     let address = Address::find(&args.whom)?;
-    let id = JobId(minted()).to_string();
+    let id = JobId::new(minted()).to_string();
     let body = body(args, &id)?;
     let answer = address.ask("POST", "/jobs", "application/json", body.to_string().as_bytes())?;
     let no_sense = |_| AskError::NoSense { place: address.to_string() };

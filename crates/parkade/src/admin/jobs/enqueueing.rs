@@ -92,7 +92,7 @@ fn job(body: &[u8]) -> Result<Enqueued, Refused> {
     let wrong = |why: &str| Refused::Wrong(why.to_owned());
     let asked: Asked =
         serde_json::from_slice(body).map_err(|error| Refused::Wrong(format!("the body describes no job: {error}")))?;
-    let id = asked.id.as_deref().map_or_else(|| Ok(JobId(minted())), str::parse);
+    let id = asked.id.as_deref().map_or_else(|| Ok(JobId::new(minted())), str::parse);
     let id = id.map_err(|bad: BadJobId| wrong(&bad.to_string()))?;
     let name = short("a name", asked.name)?;
     if name.contains(|character: char| character.is_ascii_control()) {

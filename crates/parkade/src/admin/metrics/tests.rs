@@ -24,7 +24,9 @@ fn report() -> Report {
     report.jobs.oldest = Some(2.5);
     report.counts.jobs_retried = 3;
     report.counts.cancelled = BTreeMap::from([("client left".into(), 7)]);
-    report.ended.record(200, Times { parked: Duration::from_secs(2), ..Times::default() });
+    let mut times = Times::default();
+    times.add_parked(Duration::from_secs(2));
+    report.ended.record(200, times);
     report
 }
 

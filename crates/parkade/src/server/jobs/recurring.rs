@@ -107,7 +107,7 @@ impl Server {
     fn recurring_job(&self, entry: &Entry) -> NewJob {
         let spec = self.jobs.specs.get(&entry.job);
         NewJob {
-            id: JobId(minted()),
+            id: JobId::new(minted()),
             name: entry.job.clone(),
             queue: spec.map_or_else(|| QUEUE_DEFAULT.into(), |spec| spec.queue.clone()),
             arguments: entry.arguments.clone(),

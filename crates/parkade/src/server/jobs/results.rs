@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_result_is_written_once_for_all_who_wait_for_it() {
-        let (job, mut results) = (JobId(7), Results::default());
+        let (job, mut results) = (JobId::new(7), Results::default());
         let completed = |result| Ending::Completed { result: Bytes::from_static(result) };
         results.keep(job, completed(b"\x91\x01"));
         let first = results.answer(job).unwrap().unwrap();

@@ -63,7 +63,7 @@ impl Server {
 
     fn send_rows(&mut self, request: RequestId, bytes: &Bytes) {
         let Some(exchange) = self.exchanges.of(request) else { return };
-        exchange.untaken_bytes += bytes.len() as u64;
+        exchange.untaken.add(bytes.len());
         if let Ok(taken) = self.http.piece(request, bytes) {
             self.exchanges.note_answer(request, None, bytes.len());
             self.client_took(request, taken);
