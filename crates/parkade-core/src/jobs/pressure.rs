@@ -71,8 +71,8 @@ impl Pressure {
         match event {
             PressureEvent::WriteBegan { worker, bytes } => {
                 let reading = self.change(worker, |load| load.write_began(bytes));
-                if matches!(reading, Some(Reading::Paused(_))) || self.is_behind(worker) {
-                    self.look_at.get_or_insert(now + STORE_SILENT_MAX);
+                if self.look_at.is_none() && self.is_behind(worker) {
+                    self.look_at = Some(now + STORE_SILENT_MAX);
                 }
                 reading
             }
