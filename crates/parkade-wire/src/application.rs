@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::exchange::Response;
-use crate::wait::{CallKind, Then, Wait};
+use crate::wait::{CallKind, Then, WaitRequest};
 
 /// The application, as told in `READY`.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,7 +48,7 @@ pub enum RouteKind {
     /// A coroutine.
     Async,
     /// The core parks the request itself; `then` is never `Await`.
-    Wait { wait: Wait, then: Then },
+    Wait { wait: WaitRequest, then: Then },
     /// The core answers itself.
     Constant(Response),
     /// The core answers for the job whose id is the first path parameter; nobody has looked whether there is one.

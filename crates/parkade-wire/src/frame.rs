@@ -7,7 +7,7 @@ use crate::exchange::{Request, Response};
 use crate::job::{Enqueued, Run};
 use crate::kind::Kind;
 use crate::outcome::Outcome;
-use crate::wait::{Then, Wait};
+use crate::wait::{Then, WaitRequest};
 
 /// A frame that a worker wrote. Stream and end have been checked, time has not ([`crate::Conversation`]).
 /// A fraction is 0 to 1; whether a result is a `MessagePack` value, nobody has looked.
@@ -21,7 +21,7 @@ pub enum FromWorker {
     Window { stream: u32, bytes: u32 },
     Error { stream: u32, reason: ErrorReason, text: String },
     Began { stream: u32 },
-    Park { stream: u32, wait: Wait, then: Then },
+    Park { stream: u32, wait: WaitRequest, then: Then },
     Unpark { stream: u32 },
     Publish { stream: u32, channel: String, content_type: String, body: Bytes },
     Credit { delta: i32 },

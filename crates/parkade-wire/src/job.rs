@@ -1,11 +1,12 @@
 //! Jobs as they travel: what a worker enqueues, what a core has it run.
 
 use bytes::Bytes;
+use parkade_model::JobId;
 
 /// A job that a worker wants to be stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Enqueued {
-    pub id: [u8; 16],
+    pub id: JobId,
     /// 1 to 200 bytes, none of them a control character. The application need not have such a job.
     pub name: String,
     /// Only workers understand them. At most `ARGUMENTS_BYTES_MAX`.
@@ -33,7 +34,7 @@ pub struct EnqueueOptions {
 /// An attempt of a job, as a worker reads it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    pub id: [u8; 16],
+    pub id: JobId,
     pub name: String,
     /// 1 the first time.
     pub attempt: u32,

@@ -33,4 +33,4 @@ pub use kind::{Kind, Place};
 pub use outcome::{Columns, Effect, Outcome};
 pub use query::{Begin, Query, QueryOptions};
 pub use streams::{Opener, Outbound, Progress, Stream, absent};
-pub use wait::{CallKind, Then, Wait};
+pub use wait::{CallKind, Then, WaitRequest};

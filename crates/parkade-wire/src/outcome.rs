@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::{Bytes, BytesMut};
+use parkade_model::JobId;
 
 use crate::codec::columns;
 use crate::limits::COLUMNS_BYTES_MAX;
@@ -26,13 +27,13 @@ pub enum Outcome<'a> {
     /// It was not. `text` is for logs and developers; what is over `FAILED_TEXT_BYTES_MAX` is cut off. `status` is 400 to 599.
     Failed { reason: Cow<'a, str>, sqlstate: Option<Cow<'a, str>>, text: Cow<'a, str>, effect: Effect, status: u16 },
     /// All that the request had enqueued is durable: the ids, in the order of the `ENQUEUE`s; at most `STORED_COUNT_MAX`.
-    Stored { ids: Vec<[u8; 16]> },
+    Stored { ids: Vec<JobId> },
     /// The job has completed. At most `RESULT_BYTES_MAX`.
-    Result { id: [u8; 16], result: Cow<'a, [u8]> },
+    Result { id: JobId, result: Cow<'a, [u8]> },
     /// The time is up, and the job has not ended.
-    Pending { id: [u8; 16] },
+    Pending { id: JobId },
     /// There will be no result: `dead`, `cancelled` or `missing`. What is over `FAILED_TEXT_BYTES_MAX` of the text is cut off.
-    NoResult { id: [u8; 16], reason: Cow<'a, str>, text: Cow<'a, str> },
+    NoResult { id: JobId, reason: Cow<'a, str>, text: Cow<'a, str> },
 }
 
 /// What is known of the changes of a query that failed.

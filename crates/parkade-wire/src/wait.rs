@@ -1,26 +1,29 @@
 //! What a parked request waits for, and what happens then.
 
+use std::time::Duration;
+
 use bytes::Bytes;
+use parkade_model::{ChannelName, Cursor, JobId};
 
 use crate::exchange::Response;
 use crate::query::{Begin, Query};
 
-/// What a request waits for. Seconds are finite and not negative; channel names have been checked.
+/// What a worker, or a route, asks to wait for.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Wait {
+pub enum WaitRequest {
     Timer {
-        seconds: f64,
+        after: Duration,
     },
-    /// The next message of a channel; `timeout` in seconds, `since` a cursor.
+    /// The next message of a channel.
     Next {
-        channel: String,
-        timeout: Option<f64>,
-        since: Option<String>,
+        channel: ChannelName,
+        timeout: Option<Duration>,
+        since: Option<Cursor>,
     },
     /// Every message of a channel, until the client leaves.
     Stream {
-        channel: String,
-        since: Option<String>,
+        channel: ChannelName,
+        since: Option<Cursor>,
     },
     /// Until a database has run a statement.
     Query(Box<Query>),
@@ -32,10 +35,10 @@ pub enum Wait {
     Rollback,
     /// Until all that the request has enqueued is stored. Only awaited.
     Stored,
-    /// Until the job has ended; `timeout` in seconds.
+    /// Until the job has ended.
     Result {
-        job: [u8; 16],
-        timeout: Option<f64>,
+        job: JobId,
+        timeout: Option<Duration>,
     },
     /// For nothing: whether the client may have what it wants of the job that the application was asked about.
     Access {

@@ -5,11 +5,11 @@ mod support;
 
 use bytes::BytesMut;
 use parkade_model::Parameter;
-use parkade_wire::{Columns, Effect, FromCore, FromWorker, Outcome, Then, Wait, encode, limits};
+use parkade_wire::{Columns, Effect, FromCore, FromWorker, Outcome, Then, WaitRequest, encode, limits};
 use support::{bytes_of, whole};
 
 /// `PARK` on stream 1 with this wait, as in a vector, and `["await"]`.
-fn parked(wait: &str) -> Wait {
+fn parked(wait: &str) -> WaitRequest {
     let mut payload = bytes_of(&format!("92 {wait} 91a56177616974"));
     let mut bytes = u32::try_from(payload.len()).unwrap().to_be_bytes().to_vec();
     bytes.extend([0x20, 0, 0, 0, 0, 0, 0, 1]);
@@ -21,13 +21,13 @@ fn parked(wait: &str) -> Wait {
 }
 
 /// `["query", text, parameters, {}]`, the two as in a vector.
-fn query(text: &str, parameters: &str) -> Wait {
+fn query(text: &str, parameters: &str) -> WaitRequest {
     parked(&format!("94 a57175657279 {text} {parameters} 80"))
 }
 
-fn refusal(wait: &Wait) -> &'static str {
+fn refusal(wait: &WaitRequest) -> &'static str {
     match wait {
-        Wait::Unaccepted { why, .. } => why,
+        WaitRequest::Unaccepted { why, .. } => why,
         _ => "",
     }
 }
@@ -52,7 +52,7 @@ fn a_query_over_a_bound_ends_the_request_only() {
 
 #[test]
 fn a_float_that_is_no_number_is_a_parameter() {
-    let Wait::Query(query) = query("a161", "92 cb7ff8000000000000 ca7f800000") else { panic!("not a query") };
+    let WaitRequest::Query(query) = query("a161", "92 cb7ff8000000000000 ca7f800000") else { panic!("not a query") };
     assert!(matches!(query.parameters[..], [Parameter::Float(nan), Parameter::Float(f64::INFINITY)] if nan.is_nan()));
 }
 

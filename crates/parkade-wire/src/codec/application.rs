@@ -7,7 +7,7 @@ use crate::application::{Application, ChannelOptions, Route, RouteKind};
 use crate::error::Fault;
 use crate::exchange::Response;
 use crate::limits::THREADS_MAX;
-use crate::wait::{Then, Wait};
+use crate::wait::{Then, WaitRequest};
 
 pub(super) fn application(reader: &mut Reader) -> Result<Application, Fault> {
     let mut interface = None;
@@ -77,7 +77,7 @@ struct Said {
     kind: Option<String>,
     deadline: Option<f64>,
     answer: Option<Response>,
-    wait: Option<Wait>,
+    wait: Option<WaitRequest>,
     then: Option<Then>,
 }
 
@@ -118,7 +118,7 @@ impl Said {
     }
 }
 
-fn parked(wait: Option<Wait>, then: Option<Then>) -> Result<RouteKind, Fault> {
+fn parked(wait: Option<WaitRequest>, then: Option<Then>) -> Result<RouteKind, Fault> {
     let wait = wait.ok_or(Fault::payload("wait is missing"))?;
     let then = then.ok_or(Fault::payload("then is missing"))?;
     match wait_then(wait, then)? {

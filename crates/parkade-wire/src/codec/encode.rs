@@ -2,6 +2,7 @@
 //!
 //! Nothing here allocates (but for the buffer's own growth), and nothing fails: what goes in has been bounded where it came from.
 
+use parkade_model::JobId;
 use std::ops::RangeInclusive;
 
 use bytes::{BufMut, BytesMut};
@@ -84,7 +85,7 @@ where
 pub fn run(
     out: &mut BytesMut,
     stream: u32,
-    id: [u8; 16],
+    id: JobId,
     name: &str,
     attempt: u32,
     deadline: Option<f64>,
@@ -92,7 +93,7 @@ pub fn run(
 ) {
     frame(out, Kind::Run, false, stream, |out| {
         array(out, 5);
-        binary(out, &id);
+        binary(out, &id.bytes());
         text(out, name);
         unsigned(out, attempt.into());
         optional(out, deadline, seconds);

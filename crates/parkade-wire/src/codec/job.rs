@@ -1,5 +1,6 @@
 //! Reads what jobs bring to the wire: their frames, and the waits for them.
 
+use parkade_model::JobId;
 use std::ops::RangeInclusive;
 
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use crate::error::Fault;
 use crate::frame::FromWorker;
 use crate::job::{EnqueueOptions, Enqueued, Run};
 use crate::limits::{ARGUMENTS_BYTES_MAX, JOB_NAME_BYTES_MAX, PRIORITY_MAX, PROGRESS_TEXT_BYTES_MAX, RESULT_BYTES_MAX};
-use crate::wait::Wait;
+use crate::wait::WaitRequest;
 
 /// `[id, name, arguments, options]`
 pub(super) fn enqueued(reader: &mut Reader) -> Result<Enqueued, Fault> {
@@ -48,36 +49,36 @@ pub(super) fn progress(stream: u32, reader: &mut Reader) -> Result<FromWorker, F
 }
 
 /// `["stored"]`
-pub(super) fn stored(reader: &mut Reader) -> Result<Wait, Fault> {
-    reader.array(1, |reader| reader.skip(1).map(|()| Wait::Stored))
+pub(super) fn stored(reader: &mut Reader) -> Result<WaitRequest, Fault> {
+    reader.array(1, |reader| reader.skip(1).map(|()| WaitRequest::Stored))
 }
 
 /// `["result", id, options]`
-pub(super) fn result_of(reader: &mut Reader) -> Result<Wait, Fault> {
+pub(super) fn result_of(reader: &mut Reader) -> Result<WaitRequest, Fault> {
     reader.array(3, |reader| {
         reader.skip(1)?;
         let job = id(reader)?;
         let mut timeout = None;
         reader.map(|reader, key| match key {
-            "timeout" => reader.optional(Reader::seconds).map(|value| timeout = value).map(|()| true),
+            "timeout" => reader.optional(Reader::duration).map(|value| timeout = value).map(|()| true),
             _ => Ok(false),
         })?;
-        Ok(Wait::Result { job, timeout })
+        Ok(WaitRequest::Result { job, timeout })
     })
 }
 
 /// `["access", granted]`
-pub(super) fn access(reader: &mut Reader) -> Result<Wait, Fault> {
+pub(super) fn access(reader: &mut Reader) -> Result<WaitRequest, Fault> {
     reader.array(2, |reader| {
         reader.skip(1)?;
-        Ok(Wait::Access { granted: reader.boolean("granted is a boolean")? })
+        Ok(WaitRequest::Access { granted: reader.boolean("granted is a boolean")? })
     })
 }
 
 /// A UUID.
-pub(super) fn id(reader: &mut Reader) -> Result<[u8; 16], Fault> {
+pub(super) fn id(reader: &mut Reader) -> Result<JobId, Fault> {
     const ID: &str = "an id is 16 bytes";
-    reader.binary(ID)?[..].try_into().map_err(|_| Fault::payload(ID))
+    reader.binary(ID)?[..].try_into().map(JobId::from_bytes).map_err(|_| Fault::payload(ID))
 }
 
 /// Of a job: 1 to 200 bytes, none of them a control character.

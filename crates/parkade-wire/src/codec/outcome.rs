@@ -1,6 +1,7 @@
 //! The outcome in a `RESUME`, written and read.
 
 use bytes::BytesMut;
+use parkade_model::JobId;
 
 use super::columns::pairs;
 use super::job::{id, result};
@@ -53,15 +54,15 @@ pub(super) fn write(out: &mut BytesMut, outcome: &Outcome) {
             text(out, "stored");
             array(out, ids.len());
             for id in ids {
-                binary(out, id);
+                binary(out, &id.bytes());
             }
         }
-        Outcome::Result { id, result } => { array(out, 3); text(out, "result"); binary(out, id); binary(out, result); }
-        Outcome::Pending { id } => { array(out, 2); text(out, "pending"); binary(out, id); }
+        Outcome::Result { id, result } => { array(out, 3); text(out, "result"); binary(out, &id.bytes()); binary(out, result); }
+        Outcome::Pending { id } => { array(out, 2); text(out, "pending"); binary(out, &id.bytes()); }
         Outcome::NoResult { id, reason, text: why } => {
             array(out, 4);
             text(out, "no result");
-            binary(out, id);
+            binary(out, &id.bytes());
             text(out, reason);
             text(out, beginning(why));
         }
@@ -182,7 +183,7 @@ fn no_result(reader: &mut Reader) -> Result<Outcome<'static>, Fault> {
 }
 
 /// The id behind the outcome's name.
-fn behind(reader: &mut Reader) -> Result<[u8; 16], Fault> {
+fn behind(reader: &mut Reader) -> Result<JobId, Fault> {
     reader.skip(1)?;
     id(reader)
 }

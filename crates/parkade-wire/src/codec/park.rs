@@ -6,7 +6,8 @@ use super::read::Reader;
 use crate::error::Fault;
 use crate::exchange::{Headers, Response};
 use crate::limits::{CHANNEL_NAME_BYTES_MAX, INLINE_BODY_BYTES_MAX, NAME_BYTES_MAX, STATE_BYTES_MAX};
-use crate::wait::{CallKind, Then, Wait};
+use crate::wait::{CallKind, Then, WaitRequest};
+use parkade_model::{ChannelName, ChannelNameError, Cursor};
 
 /// `[status, headers, body]`
 pub(super) fn response(reader: &mut Reader) -> Result<Response, Fault> {
@@ -46,41 +47,41 @@ pub(super) fn inline_body(reader: &mut Reader) -> Result<bytes::Bytes, Fault> {
 }
 
 /// A wait and its `then`, which must suit each other.
-pub(super) fn wait_then(wait: Wait, then: Then) -> Result<(Wait, Then), Fault> {
+pub(super) fn wait_then(wait: WaitRequest, then: Then) -> Result<(WaitRequest, Then), Fault> {
     match (&wait, &then) {
-        (Wait::Timer { .. }, Then::Answer(None)) => Err(Fault::payload("a timer's answer is a response")),
-        (Wait::Next { .. }, Then::Answer(Some(_))) => Err(Fault::payload("a channel's answer is nil")),
-        (Wait::Stream { .. }, Then::Answer(Some(_)) | Then::Call { .. } | Then::Await) => {
+        (WaitRequest::Timer { .. }, Then::Answer(None)) => Err(Fault::payload("a timer's answer is a response")),
+        (WaitRequest::Next { .. }, Then::Answer(Some(_))) => Err(Fault::payload("a channel's answer is nil")),
+        (WaitRequest::Stream { .. }, Then::Answer(Some(_)) | Then::Call { .. } | Then::Await) => {
             Err(Fault::payload("a stream has only answer nil"))
         }
-        (Wait::Query(_), Then::Answer(Some(_))) => Err(Fault::payload("a query's answer is nil")),
-        (Wait::Begin(_) | Wait::Commit | Wait::Rollback, Then::Answer(_) | Then::Call { .. }) => {
+        (WaitRequest::Query(_), Then::Answer(Some(_))) => Err(Fault::payload("a query's answer is nil")),
+        (WaitRequest::Begin(_) | WaitRequest::Commit | WaitRequest::Rollback, Then::Answer(_) | Then::Call { .. }) => {
             Err(Fault::payload("a transaction is only awaited"))
         }
-        (Wait::Stored, Then::Answer(_) | Then::Call { .. }) => Err(Fault::payload("stored is only awaited")),
-        (Wait::Result { .. }, Then::Answer(Some(_))) => Err(Fault::payload("a job's answer is nil")),
-        (Wait::Access { .. }, Then::Answer(Some(_)) | Then::Call { .. } | Then::Await) => {
+        (WaitRequest::Stored, Then::Answer(_) | Then::Call { .. }) => Err(Fault::payload("stored is only awaited")),
+        (WaitRequest::Result { .. }, Then::Answer(Some(_))) => Err(Fault::payload("a job's answer is nil")),
+        (WaitRequest::Access { .. }, Then::Answer(Some(_)) | Then::Call { .. } | Then::Await) => {
             Err(Fault::payload("access has only answer nil"))
         }
         (
-            Wait::Timer { .. }
-            | Wait::Next { .. }
-            | Wait::Stream { .. }
-            | Wait::Query(_)
-            | Wait::Begin(_)
-            | Wait::Commit
-            | Wait::Rollback
-            | Wait::Stored
-            | Wait::Result { .. }
-            | Wait::Access { .. }
-            | Wait::Unaccepted { .. },
+            WaitRequest::Timer { .. }
+            | WaitRequest::Next { .. }
+            | WaitRequest::Stream { .. }
+            | WaitRequest::Query(_)
+            | WaitRequest::Begin(_)
+            | WaitRequest::Commit
+            | WaitRequest::Rollback
+            | WaitRequest::Stored
+            | WaitRequest::Result { .. }
+            | WaitRequest::Access { .. }
+            | WaitRequest::Unaccepted { .. },
             _,
         ) => Ok((wait, then)),
     }
 }
 
 /// `[name, …]`. Behind the name nothing is a violation: what does not suit makes the wait `Unaccepted`.
-pub(super) fn wait(reader: &mut Reader) -> Result<Wait, Fault> {
+pub(super) fn wait(reader: &mut Reader) -> Result<WaitRequest, Fault> {
     let mut whole = reader.value()?;
     let mut named = whole.clone();
     if named.array_length().map_err(|_| Fault::payload("wait is an array"))? == 0 {
@@ -93,55 +94,63 @@ pub(super) fn wait(reader: &mut Reader) -> Result<Wait, Fault> {
         "stream" => stream(&mut whole),
         "query" => query(&mut whole),
         "begin" => begin(&mut whole),
-        "commit" => end(&mut whole).map(|()| Wait::Commit),
-        "rollback" => end(&mut whole).map(|()| Wait::Rollback),
+        "commit" => end(&mut whole).map(|()| WaitRequest::Commit),
+        "rollback" => end(&mut whole).map(|()| WaitRequest::Rollback),
         "stored" => stored(&mut whole),
         "result" => result_of(&mut whole),
         "access" => access(&mut whole),
         _ => Err(Fault::payload("no wait of this core")),
     };
-    Ok(known.unwrap_or_else(|fault| Wait::Unaccepted { name: name.to_owned(), why: fault.why }))
+    Ok(known.unwrap_or_else(|fault| WaitRequest::Unaccepted { name: name.to_owned(), why: fault.why }))
 }
 
-fn timer(reader: &mut Reader) -> Result<Wait, Fault> {
+fn timer(reader: &mut Reader) -> Result<WaitRequest, Fault> {
     reader.array(2, |reader| {
         reader.skip(1)?;
-        Ok(Wait::Timer { seconds: reader.seconds()? })
+        Ok(WaitRequest::Timer { after: reader.duration()? })
     })
 }
 
-fn next(reader: &mut Reader) -> Result<Wait, Fault> {
+fn next(reader: &mut Reader) -> Result<WaitRequest, Fault> {
     reader.array(3, |reader| {
         reader.skip(1)?;
-        let channel = channel_name(reader)?;
+        let channel = channel(reader)?;
         let (mut timeout, mut since) = (None, None);
         reader.map(|reader, key| match key {
-            "timeout" => reader.optional(Reader::seconds).map(|value| timeout = value).map(|()| true),
-            "since" => reader.optional(cursor).map(|value| since = value).map(|()| true),
+            "timeout" => reader.optional(Reader::duration).map(|value| timeout = value).map(|()| true),
+            "since" => reader.optional(cursor).map(|value| since = value.flatten()).map(|()| true),
             _ => Ok(false),
         })?;
-        Ok(Wait::Next { channel, timeout, since })
+        Ok(WaitRequest::Next { channel, timeout, since })
     })
 }
 
-fn stream(reader: &mut Reader) -> Result<Wait, Fault> {
+fn stream(reader: &mut Reader) -> Result<WaitRequest, Fault> {
     reader.array(3, |reader| {
         reader.skip(1)?;
-        let channel = channel_name(reader)?;
+        let channel = channel(reader)?;
         let mut since = None;
         reader.map(|reader, key| match key {
-            "since" => reader.optional(cursor).map(|value| since = value).map(|()| true),
+            "since" => reader.optional(cursor).map(|value| since = value.flatten()).map(|()| true),
             _ => Ok(false),
         })?;
-        Ok(Wait::Stream { channel, since })
+        Ok(WaitRequest::Stream { channel, since })
     })
 }
 
-fn cursor(reader: &mut Reader) -> Result<String, Fault> {
-    reader.text("a cursor is text").map(str::to_owned)
+/// What a client came back with: what makes no sense is a position all the same (see [`Cursor::told`]).
+fn cursor(reader: &mut Reader) -> Result<Option<Cursor>, Fault> {
+    reader.text("a cursor is text").map(Cursor::told)
 }
 
-/// 1 to 200 bytes, none of them a control character.
+fn channel(reader: &mut Reader) -> Result<ChannelName, Fault> {
+    ChannelName::parse(reader.text("a channel's name is text")?).map_err(|wrong| match wrong {
+        ChannelNameError::Empty | ChannelNameError::TooLong => Fault::payload("a channel's name has 1 to 200 bytes"),
+        ChannelNameError::Control => Fault::payload("a channel's name has no control character"),
+    })
+}
+
+/// Of `PUBLISH`, where a name that breaks this is a violation; the server says what else is no name of a channel.
 pub(super) fn channel_name(reader: &mut Reader) -> Result<String, Fault> {
     let name = reader.text("a channel's name is text")?;
     if name.is_empty() || name.len() > CHANNEL_NAME_BYTES_MAX {

@@ -4,21 +4,21 @@ use super::read::{Reader, Value};
 use crate::error::Fault;
 use crate::limits::{ARRAY_DEPTH_MAX, PARAMETERS_COUNT_MAX, SHARED_KEY_BYTES_MAX, STATEMENT_BYTES_MAX};
 use crate::query::{Begin, Query, QueryOptions};
-use crate::wait::Wait;
+use crate::wait::WaitRequest;
 use parkade_model::{Int8, Isolation, Parameter, Shape};
 
 /// `["query", text, parameters, options]`
-pub(super) fn query(reader: &mut Reader) -> Result<Wait, Fault> {
+pub(super) fn query(reader: &mut Reader) -> Result<WaitRequest, Fault> {
     reader.array(4, |reader| {
         reader.skip(1)?;
         let text = statement(reader)?.into();
         let parameters = parameters(reader)?;
-        Ok(Wait::Query(Box::new(Query { text, parameters, options: query_options(reader)? })))
+        Ok(WaitRequest::Query(Box::new(Query { text, parameters, options: query_options(reader)? })))
     })
 }
 
 /// `["begin", options]`
-pub(super) fn begin(reader: &mut Reader) -> Result<Wait, Fault> {
+pub(super) fn begin(reader: &mut Reader) -> Result<WaitRequest, Fault> {
     reader.array(2, |reader| {
         reader.skip(1)?;
         let mut begin = Begin::default();
@@ -32,7 +32,7 @@ pub(super) fn begin(reader: &mut Reader) -> Result<Wait, Fault> {
             }
             Ok(true)
         })?;
-        Ok(Wait::Begin(Box::new(begin)))
+        Ok(WaitRequest::Begin(Box::new(begin)))
     })
 }
 

@@ -1,5 +1,7 @@
 //! Reads `MessagePack`, never more than is there, never recursively: what a frame claims costs nothing until its bytes have come.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use rmp::Marker;
 
@@ -205,6 +207,11 @@ impl<'a> Reader<'a> {
     }
 
     /// An integer or a float, finite and not negative.
+    pub fn duration(&mut self) -> Result<Duration, Fault> {
+        self.seconds().map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+    }
+
+    /// Seconds, finite and not negative.
     pub fn seconds(&mut self) -> Result<f64, Fault> {
         match self.float("seconds are a number")? {
             value if !value.is_finite() => Err(Fault::payload("seconds are finite")),

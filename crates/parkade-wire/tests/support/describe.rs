@@ -1,9 +1,11 @@
 //! A typed frame as a vector writes it, in one form: bytes for *bytes or text*, every default filled in.
 
-use parkade_model::{Int8, Isolation, Parameter, Shape};
+use std::time::Duration;
+
+use parkade_model::{Cursor, Int8, Isolation, Parameter, Shape};
 use parkade_wire::{
     Application, Begin, CallKind, FromCore, FromWorker, Headers, Outcome, Query, Request, Response, Route, RouteKind,
-    Then, Wait,
+    Then, WaitRequest,
 };
 use serde_json::{Value, json};
 
@@ -142,22 +144,34 @@ fn request(request: &Request) -> Value {
     json!([request.route, request.parameters, request.deadline, body, head])
 }
 
-fn wait(wait: &Wait) -> Value {
+fn wait(wait: &WaitRequest) -> Value {
     match wait {
-        Wait::Timer { seconds } => json!(["timer", seconds]),
-        Wait::Next { channel, timeout, since } => {
-            json!(["next", channel, map(&[("timeout", json!(timeout)), ("since", json!(since))])])
+        WaitRequest::Timer { after } => json!(["timer", after.as_secs_f64()]),
+        WaitRequest::Next { channel, timeout, since } => {
+            json!(["next", channel.as_str(), map(&[("timeout", seconds(*timeout)), ("since", cursor(*since))])])
         }
-        Wait::Stream { channel, since } => json!(["stream", channel, map(&[("since", json!(since))])]),
-        Wait::Query(query) => self::query(query),
-        Wait::Begin(begin) => self::begin(begin),
-        Wait::Commit => json!(["commit", {}]),
-        Wait::Rollback => json!(["rollback", {}]),
-        Wait::Stored => json!(["stored"]),
-        Wait::Result { job, timeout } => json!(["result", hex(job), map(&[("timeout", json!(timeout))])]),
-        Wait::Access { granted } => json!(["access", granted]),
-        Wait::Unaccepted { name, .. } => json!([name, "unaccepted"]),
+        WaitRequest::Stream { channel, since } => {
+            json!(["stream", channel.as_str(), map(&[("since", cursor(*since))])])
+        }
+        WaitRequest::Query(query) => self::query(query),
+        WaitRequest::Begin(begin) => self::begin(begin),
+        WaitRequest::Commit => json!(["commit", {}]),
+        WaitRequest::Rollback => json!(["rollback", {}]),
+        WaitRequest::Stored => json!(["stored"]),
+        WaitRequest::Result { job, timeout } => {
+            json!(["result", hex(&job.bytes()), map(&[("timeout", seconds(*timeout))])])
+        }
+        WaitRequest::Access { granted } => json!(["access", granted]),
+        WaitRequest::Unaccepted { name, .. } => json!([name, "unaccepted"]),
     }
+}
+
+fn seconds(duration: Option<Duration>) -> Value {
+    json!(duration.map(|duration| duration.as_secs_f64()))
+}
+
+fn cursor(cursor: Option<Cursor>) -> Value {
+    json!(cursor.map(|cursor| cursor.to_string()))
 }
 
 /// What is the default is left out.
@@ -223,9 +237,9 @@ fn outcome(outcome: &Outcome) -> Value {
         Outcome::Failed { reason, sqlstate, text, effect, status } => {
             json!(["failed", reason, sqlstate, text, effect.word(), status])
         }
-        Outcome::Stored { ids } => json!(["stored", ids.iter().map(|id| hex(id)).collect::<Vec<_>>()]),
-        Outcome::Result { id, result } => json!(["result", hex(id), hex(result)]),
-        Outcome::Pending { id } => json!(["pending", hex(id)]),
-        Outcome::NoResult { id, reason, text } => json!(["no result", hex(id), reason, text]),
+        Outcome::Stored { ids } => json!(["stored", ids.iter().map(|id| hex(&id.bytes())).collect::<Vec<_>>()]),
+        Outcome::Result { id, result } => json!(["result", hex(&id.bytes()), hex(result)]),
+        Outcome::Pending { id } => json!(["pending", hex(&id.bytes())]),
+        Outcome::NoResult { id, reason, text } => json!(["no result", hex(&id.bytes()), reason, text]),
     }
 }

@@ -17,11 +17,11 @@ pub fn enqueued(job: &Enqueued) -> Value {
         ("key", json!(options.key)),
         ("within", if options.within { json!(true) } else { Value::Null }),
     ]);
-    json!([hex(&job.id), job.name, hex(&job.arguments), options])
+    json!([hex(&job.id.bytes()), job.name, hex(&job.arguments), options])
 }
 
 pub fn run(run: &Run) -> Value {
-    json!([hex(&run.id), run.name, run.attempt, run.deadline, hex(&run.arguments)])
+    json!([hex(&run.id.bytes()), run.name, run.attempt, run.deadline, hex(&run.arguments)])
 }
 
 pub fn error(reason: ErrorReason, text: &str) -> Value {

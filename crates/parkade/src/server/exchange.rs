@@ -107,9 +107,9 @@ pub enum JobAsked {
 /// A job that a request has enqueued.
 #[derive(Debug, Clone, Copy)]
 pub struct StoredJob {
-    pub enqueued_as: [u8; 16],
+    pub enqueued_as: JobId,
     /// Another's, where there was one with its key.
-    pub id: [u8; 16],
+    pub id: JobId,
 }
 
 impl WithJobs {
@@ -124,7 +124,7 @@ impl WithJobs {
 
     /// The ids of those that its coroutine is told of now, the last of them if there are more than so many. One that awaits thousands one
     /// after the other would else be told all of them each time.
-    pub fn tell_stored(&mut self, count_max: usize) -> Vec<[u8; 16]> {
+    pub fn tell_stored(&mut self, count_max: usize) -> Vec<JobId> {
         let left_out = self.told_count.max(self.stored.len().saturating_sub(count_max));
         self.told_count = self.stored.len();
         self.stored.iter().skip(left_out).map(|job| job.id).collect()
@@ -335,15 +335,15 @@ mod tests {
     fn a_coroutine_is_told_of_each_of_its_jobs_once() {
         let mut jobs = WithJobs::default();
         let store = |jobs: &mut WithJobs, number| {
-            jobs.stored.push(StoredJob { enqueued_as: [number; 16], id: [number; 16] });
+            jobs.stored.push(StoredJob { enqueued_as: JobId(number), id: JobId(number) });
         };
         (1..=3).for_each(|number| store(&mut jobs, number));
-        assert_eq!(jobs.tell_stored(9), [[1; 16], [2; 16], [3; 16]]);
+        assert_eq!(jobs.tell_stored(9), [JobId(1), JobId(2), JobId(3)]);
         store(&mut jobs, 4);
-        assert_eq!(jobs.tell_stored(9), [[4; 16]]);
-        assert_eq!(jobs.tell_stored(9), [[0; 16]; 0]);
+        assert_eq!(jobs.tell_stored(9), [JobId(4)]);
+        assert_eq!(jobs.tell_stored(9), []);
         (5..=8).for_each(|number| store(&mut jobs, number));
-        assert_eq!(jobs.tell_stored(2), [[7; 16], [8; 16]], "the last, if there are more than may be told");
-        assert_eq!(jobs.tell_stored(9), [[0; 16]; 0]);
+        assert_eq!(jobs.tell_stored(2), [JobId(7), JobId(8)], "the last, if there are more than may be told");
+        assert_eq!(jobs.tell_stored(9), []);
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use parkade_core::{Cursor, Destination, Event, Manner, Refusal, RequestId, Role, Then, Wait, WorkerError, WorkerId};
-use parkade_wire::{Application, ErrorReason, Response, Then as WireThen, Wait as WireWait};
+use parkade_wire::{Application, ErrorReason, Response, Then as WireThen, WaitRequest};
 
 use super::exchange::{Arrival, Exchange, JobAsked};
 use super::payloads::Payload;
@@ -262,7 +262,7 @@ impl Server {
         self.tell(Event::Left { request });
     }
 
-    fn worker_parked(&mut self, worker: WorkerId, request: RequestId, wait: WireWait, then: WireThen) {
+    fn worker_parked(&mut self, worker: WorkerId, request: RequestId, wait: WaitRequest, then: WireThen) {
         if matches!(then, WireThen::Answer(_)) && self.jobs.is_run(request) {
             self.run_said(request, "it left its answer to a wait: a job gives a result itself");
             return self.tell(Event::Errored { worker, request, error: WorkerError::BadAnswer });
@@ -274,16 +274,16 @@ impl Server {
             return;
         }
         let wait = match wait {
-            WireWait::Result { job, timeout } => {
+            WaitRequest::Result { job, timeout } => {
                 let job = self.enqueued_as(request, job);
                 let timeout =
                     if matches!(then, WireThen::Answer(_)) { self.patience(request, timeout) } else { timeout };
-                WireWait::Result { job: job.bytes(), timeout }
+                WaitRequest::Result { job, timeout }
             }
             wait => wait,
         };
         let known = match wait {
-            WireWait::Access { granted } if self.is_asked_about(request) => Ok((Wait::Access { granted }, None)),
+            WaitRequest::Access { granted } if self.is_asked_about(request) => Ok((Wait::Access { granted }, None)),
             wait => tables::wait(wait, &self.databases),
         };
         let (wait, asked) = match known {

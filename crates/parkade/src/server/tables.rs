@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use parkade_core::{ChannelName, Core, Cursor, Errand, HistoryLimits, QueryWork, RouteId, TableId, Then, Wait};
+use parkade_core::{Core, Errand, HistoryLimits, QueryWork, RouteId, TableId, Then, Wait};
 use parkade_model::JobId;
-use parkade_wire::{Application, CallKind, Response, Route, RouteKind, Then as WireThen, Wait as WireWait};
+use parkade_wire::{Application, CallKind, Response, Route, RouteKind, Then as WireThen, WaitRequest};
 
 use super::exchange::Kept;
 use super::queries::asked::{self, Asked, Names};
@@ -144,28 +144,19 @@ pub fn check(response: &Response, is_whole: bool) -> Result<(), answer::BadAnswe
 }
 
 /// A wait as the core understands it, and what it asks of a database; else why not.
-pub fn wait(told: WireWait, names: &impl Names) -> Result<(Wait, Option<Asked>), String> {
-    let channel = |name: &str| ChannelName::parse(name).map_err(|error| error.to_string());
-    let cursor = |text: Option<String>| text.and_then(|text| Cursor::told(&text));
+pub fn wait(told: WaitRequest, names: &impl Names) -> Result<(Wait, Option<Asked>), String> {
     match told {
-        WireWait::Timer { seconds } => Ok((Wait::Timer { after: duration(seconds) }, None)),
-        WireWait::Next { channel: name, timeout, since } => {
-            let timeout = timeout.map(duration);
-            Ok((Wait::Next { channel: channel(&name)?, timeout, since: cursor(since) }, None))
-        }
-        WireWait::Stream { channel: name, since } => {
-            Ok((Wait::Stream { channel: channel(&name)?, since: cursor(since) }, None))
-        }
-        WireWait::Query(query) => Ok(asks(asked::query(*query, names))),
-        WireWait::Begin(begin) => Ok(asks(asked::begin(&begin, names))),
-        WireWait::Commit => Ok(asks(asked::end(QueryWork::Commit))),
-        WireWait::Rollback => Ok(asks(asked::end(QueryWork::Rollback))),
-        WireWait::Stored => Ok((Wait::Stored, None)),
-        WireWait::Result { job, timeout } => {
-            Ok((Wait::Job { job: JobId::from_bytes(job), timeout: timeout.map(duration) }, None))
-        }
-        WireWait::Access { .. } => Err("\"access\": nobody asks for a job here".to_owned()),
-        WireWait::Unaccepted { name, why } => Err(format!("{name:?}: {why}")),
+        WaitRequest::Timer { after } => Ok((Wait::Timer { after }, None)),
+        WaitRequest::Next { channel, timeout, since } => Ok((Wait::Next { channel, timeout, since }, None)),
+        WaitRequest::Stream { channel, since } => Ok((Wait::Stream { channel, since }, None)),
+        WaitRequest::Query(query) => Ok(asks(asked::query(*query, names))),
+        WaitRequest::Begin(begin) => Ok(asks(asked::begin(&begin, names))),
+        WaitRequest::Commit => Ok(asks(asked::end(QueryWork::Commit))),
+        WaitRequest::Rollback => Ok(asks(asked::end(QueryWork::Rollback))),
+        WaitRequest::Stored => Ok((Wait::Stored, None)),
+        WaitRequest::Result { job, timeout } => Ok((Wait::Job { job, timeout }, None)),
+        WaitRequest::Access { .. } => Err("\"access\": nobody asks for a job here".to_owned()),
+        WaitRequest::Unaccepted { name, why } => Err(format!("{name:?}: {why}")),
     }
 }
 

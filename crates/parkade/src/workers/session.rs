@@ -2,6 +2,7 @@
 //!
 //! [`Conversation`] and [`Stream`] of the wire judge what the worker says; here it is put together with the requests.
 
+use parkade_model::JobId;
 use std::collections::{HashMap, VecDeque, hash_map::Entry};
 use std::fmt::Write;
 use std::ops::RangeInclusive;
@@ -62,7 +63,7 @@ impl Body {
 
 /// An attempt of a job, as it is told to a worker.
 pub struct RunParts<'a> {
-    pub id: [u8; 16],
+    pub id: JobId,
     pub name: &'a str,
     pub attempt: u32,
     /// Seconds.

@@ -1,7 +1,7 @@
 //! The conversations of `protocol/vectors/sessions`, and what they leave out: which events follow, and how bodies go out.
 
 use bytes::BufMut;
-use parkade_core::RequestId;
+use parkade_model::{JobId, RequestId};
 use parkade_wire::limits::WINDOW_BYTES;
 use parkade_wire::{Columns, ErrorReason, FromCore, Response};
 use serde_json::Value;
@@ -75,7 +75,7 @@ impl Link {
     }
 
     fn runs(&mut self, stream: u32) {
-        let parts = RunParts { id: [0; 16], name: "x", attempt: 1, deadline: None, arguments: &[] };
+        let parts = RunParts { id: JobId(0), name: "x", attempt: 1, deadline: None, arguments: &[] };
         self.session.run(&mut self.out, &mut self.places, request(stream), &parts).unwrap();
     }
 

@@ -53,7 +53,7 @@ where
         return Err(refused);
     }
     let job = job(&body?).map_err(|refused| fault(refused.status(), &refused.text()))?;
-    let id = JobId::from_bytes(job.id);
+    let id = job.id;
     match asked(JobAsk::Enqueue(Box::new(job)), door).await? {
         JobAnswer::Enqueued { job, is_scheduled } if job == id => {
             Ok(stands(StatusCode::CREATED, job, if is_scheduled { State::Scheduled } else { State::Ready }))
@@ -105,7 +105,7 @@ fn job(body: &[u8]) -> Result<Enqueued, Refused> {
         return Err(wrong("a delay and a time are 0 or more seconds"));
     }
     Ok(Enqueued {
-        id: id.bytes(),
+        id,
         name,
         arguments: asked.arguments.map_or_else(|| Ok(Bytes::from_static(&NO_ARGUMENTS)), |text| arguments(&text))?,
         options: EnqueueOptions {
@@ -148,7 +148,7 @@ mod tests {
             r#"{{"id":"{ID}","name":"write_log","arguments":"kwGRoXiA","at":1.5,"priority":-1000,"queue":"mail","key":"x"}}"#
         );
         let expected = Enqueued {
-            id: ID.parse::<JobId>().unwrap().bytes(),
+            id: ID.parse::<JobId>().unwrap(),
             name: "write_log".into(),
             arguments: Bytes::from_static(b"\x93\x01\x91\xa1x\x80"),
             options: EnqueueOptions {

@@ -3,7 +3,7 @@
 use parkade_core::{Event, PressureEvent, RequestId, StoreFault, WorkerId};
 use parkade_jobs::{Command, NewJob, Reply, Wall};
 use parkade_model::JobId;
-use parkade_wire::{Enqueued, Wait as WireWait};
+use parkade_wire::{Enqueued, WaitRequest};
 
 use super::asked::{Asking, Back, Question};
 use super::{QUEUE_DEFAULT, Server, store_fault, until};
@@ -49,7 +49,7 @@ impl Server {
         let spec = self.jobs.specs.get(job.name.as_str());
         let options = job.options;
         NewJob {
-            id: JobId::from_bytes(job.id),
+            id: job.id,
             queue: match (options.queue, spec) {
                 (Some(queue), _) => queue.into(),
                 (None, Some(spec)) => spec.queue.clone(),
@@ -101,7 +101,7 @@ impl Server {
 
     pub(super) fn note_stored(&mut self, request: RequestId, enqueued_as: JobId, id: JobId) {
         if let Some(exchange) = self.exchanges.of(request) {
-            let job = StoredJob { enqueued_as: enqueued_as.bytes(), id: id.bytes() };
+            let job = StoredJob { enqueued_as, id };
             exchange.jobs.get_or_insert_default().note_stored(job);
         }
     }
@@ -111,7 +111,7 @@ impl Server {
     /// An answer that is whole the core holds itself, so that the worker has its credit back.
     pub(in crate::server) fn gate(&mut self, event: &WorkerEvent) -> Option<&mut Vec<WorkerEvent>> {
         let (request, waits) = match event {
-            WorkerEvent::Parked { wait: WireWait::Stored, .. } | WorkerEvent::Response { more: false, .. } => {
+            WorkerEvent::Parked { wait: WaitRequest::Stored, .. } | WorkerEvent::Response { more: false, .. } => {
                 return None;
             }
             WorkerEvent::Parked { request, .. } | WorkerEvent::Response { request, .. } => (*request, true),
@@ -148,9 +148,9 @@ impl Server {
     }
 
     /// The id that a job of this request has in the store: another's, where there was one with its key.
-    pub(in crate::server) fn enqueued_as(&self, request: RequestId, enqueued_as: [u8; 16]) -> JobId {
+    pub(in crate::server) fn enqueued_as(&self, request: RequestId, enqueued_as: JobId) -> JobId {
         let jobs = self.exchanges.peek(request).and_then(|exchange| exchange.jobs.as_ref());
         let known = jobs.and_then(|jobs| jobs.stored.iter().find(|job| job.enqueued_as == enqueued_as));
-        JobId::from_bytes(known.map_or(enqueued_as, |job| job.id))
+        known.map_or(enqueued_as, |job| job.id)
     }
 }

@@ -282,7 +282,7 @@ fn ending(job: Job) -> Result<Ending, Box<Job>> {
 
 /// What a function or a coroutine is told.
 pub fn wire_outcome(results: &Results, job: JobId, standing: Standing) -> WireOutcome<'_> {
-    let id = job.bytes();
+    let id = job;
     let none = |reason: &'static str, text: &str| WireOutcome::NoResult {
         id,
         reason: reason.into(),

@@ -48,9 +48,9 @@ impl Server {
     }
 
     /// How long a request waits for the result of a job: as long as the handler said, or less if its client prefers.
-    pub(in crate::server) fn patience(&self, request: RequestId, timeout: Option<f64>) -> Option<f64> {
+    pub(in crate::server) fn patience(&self, request: RequestId, timeout: Option<Duration>) -> Option<Duration> {
         let preferred = self.exchanges.peek(request).and_then(Exchange::patience);
-        timeout.into_iter().chain(preferred).reduce(f64::min)
+        timeout.into_iter().chain(preferred.map(duration)).min()
     }
 
     /// What is said beside an answer at the address of a job; nothing anywhere else.

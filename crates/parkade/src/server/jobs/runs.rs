@@ -88,7 +88,7 @@ impl Server {
     pub(in crate::server) fn run_job(&mut self, request: RequestId, worker: WorkerId) {
         let Some(run) = self.jobs.runs.get(&request) else { return };
         let parts = RunParts {
-            id: run.job.id.bytes(),
+            id: run.job.id,
             name: &run.job.name,
             attempt: run.job.attempt,
             deadline: run.deadline.map(|deadline| deadline.as_secs_f64()),
