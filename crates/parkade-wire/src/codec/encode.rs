@@ -2,10 +2,10 @@
 //!
 //! Nothing here allocates (but for the buffer's own growth), and nothing fails: what goes in has been bounded where it came from.
 
-use parkade_model::JobId;
 use std::ops::RangeInclusive;
 
 use bytes::{BufMut, BytesMut};
+use parkade_model::JobId;
 
 use super::outcome::{length, write as outcome};
 use super::write::{array, array_of, binary, map, optional, seconds, text, unsigned};

@@ -1,9 +1,9 @@
 //! Reads what jobs bring to the wire: their frames, and the waits for them.
 
-use parkade_model::JobId;
 use std::ops::RangeInclusive;
 
 use bytes::Bytes;
+use parkade_model::JobId;
 
 use super::read::Reader;
 use super::worker::text;

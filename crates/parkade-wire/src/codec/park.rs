@@ -1,5 +1,7 @@
 //! Reads what `PARK` and `READY` share: responses, waits and what follows them.
 
+use parkade_model::{ChannelName, ChannelNameError, Cursor};
+
 use super::job::{access, result_of, stored};
 use super::query::{begin, end, query};
 use super::read::Reader;
@@ -7,7 +9,6 @@ use crate::error::Fault;
 use crate::exchange::{Headers, Response};
 use crate::limits::{CHANNEL_NAME_BYTES_MAX, INLINE_BODY_BYTES_MAX, NAME_BYTES_MAX, STATE_BYTES_MAX};
 use crate::wait::{CallKind, Then, WaitRequest};
-use parkade_model::{ChannelName, ChannelNameError, Cursor};
 
 /// `[status, headers, body]`
 pub(super) fn response(reader: &mut Reader) -> Result<Response, Fault> {

@@ -1,11 +1,12 @@
 //! Reads the waits for a database. As with all waits, a fault behind the name is no violation (see `park::wait`).
 
+use parkade_model::{Int8, Isolation, Parameter, Shape};
+
 use super::read::{Reader, Value};
 use crate::error::Fault;
 use crate::limits::{ARRAY_DEPTH_MAX, PARAMETERS_COUNT_MAX, SHARED_KEY_BYTES_MAX, STATEMENT_BYTES_MAX};
 use crate::query::{Begin, Query, QueryOptions};
 use crate::wait::WaitRequest;
-use parkade_model::{Int8, Isolation, Parameter, Shape};
 
 /// `["query", text, parameters, options]`
 pub(super) fn query(reader: &mut Reader) -> Result<WaitRequest, Fault> {

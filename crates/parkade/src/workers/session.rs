@@ -2,13 +2,13 @@
 //!
 //! [`Conversation`] and [`Stream`] of the wire judge what the worker says; here it is put together with the requests.
 
-use parkade_model::JobId;
 use std::collections::{HashMap, VecDeque, hash_map::Entry};
 use std::fmt::Write;
 use std::ops::RangeInclusive;
 
 use bytes::{Bytes, BytesMut};
 use parkade_core::{Reason, RequestId, WorkerId};
+use parkade_model::JobId;
 use parkade_wire::encode::{self, RequestParts};
 use parkade_wire::limits::{DATA_BYTES_MAX, INLINE_BODY_BYTES_MAX};
 use parkade_wire::{
