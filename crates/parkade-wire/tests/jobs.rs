@@ -8,7 +8,7 @@ use parkade_model::JobId;
 use parkade_wire::{FromCore, Outcome, encode, limits};
 use support::whole;
 
-const ID: JobId = JobId(7);
+const ID: JobId = JobId::new(7);
 
 #[test]
 fn a_result_for_many_calls_becomes_several_frames() {
@@ -38,7 +38,7 @@ fn a_result_for_more_than_one_frame_may_name_becomes_two() {
 
 #[test]
 fn as_many_jobs_as_may_be_are_told_as_stored() {
-    let ids: Vec<JobId> = (0..limits::STORED_COUNT_MAX).map(|n| JobId(n as u128)).collect();
+    let ids: Vec<JobId> = (0..limits::STORED_COUNT_MAX).map(|n| JobId::new(n as u128)).collect();
     let outcome = Outcome::Stored { ids };
     let mut out = BytesMut::new();
     encode::resume_await(&mut out, &outcome, &[1]);

@@ -335,15 +335,15 @@ mod tests {
     fn a_coroutine_is_told_of_each_of_its_jobs_once() {
         let mut jobs = WithJobs::default();
         let store = |jobs: &mut WithJobs, number| {
-            jobs.stored.push(StoredJob { enqueued_as: JobId(number), id: JobId(number) });
+            jobs.stored.push(StoredJob { enqueued_as: JobId::new(number), id: JobId::new(number) });
         };
         (1..=3).for_each(|number| store(&mut jobs, number));
-        assert_eq!(jobs.tell_stored(9), [JobId(1), JobId(2), JobId(3)]);
+        assert_eq!(jobs.tell_stored(9), [JobId::new(1), JobId::new(2), JobId::new(3)]);
         store(&mut jobs, 4);
-        assert_eq!(jobs.tell_stored(9), [JobId(4)]);
+        assert_eq!(jobs.tell_stored(9), [JobId::new(4)]);
         assert_eq!(jobs.tell_stored(9), []);
         (5..=8).for_each(|number| store(&mut jobs, number));
-        assert_eq!(jobs.tell_stored(2), [JobId(7), JobId(8)], "the last, if there are more than may be told");
+        assert_eq!(jobs.tell_stored(2), [JobId::new(7), JobId::new(8)], "the last, if there are more than may be told");
         assert_eq!(jobs.tell_stored(9), []);
     }
 }

@@ -75,7 +75,7 @@ impl Link {
     }
 
     fn runs(&mut self, stream: u32) {
-        let parts = RunParts { id: JobId(0), name: "x", attempt: 1, deadline: None, arguments: &[] };
+        let parts = RunParts { id: JobId::new(0), name: "x", attempt: 1, deadline: None, arguments: &[] };
         self.session.run(&mut self.out, &mut self.places, request(stream), &parts).unwrap();
     }
 
