@@ -1,28 +1,26 @@
 //! The core: events in, effects out.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::channels::Channels;
 use crate::config::Config;
 use crate::context::Context;
-use crate::effect::{DatabaseEffect, Effect, Outcome, ServerEffect, StoreEffect, WorkerEffect};
+use crate::effect::{Effect, Outcome, StoreEffect, WorkerEffect};
 use crate::event::Event;
 use crate::jobs::{Jobs, Reading, Recurring, RecurringEffect};
 use crate::life::lives::Lives;
 use crate::life::machine::Happening;
 use crate::life::{Bell, State};
 use crate::moment::Moment;
-use crate::queries::{Execution, Queries};
+use crate::queries::Queries;
 use crate::queue::Queue;
 use crate::report::counts::Counts;
 use crate::report::status::QueryStatus;
 use crate::staff::Staff;
 use crate::structures::chain::Chain;
-use crate::structures::holds::Holds;
 use crate::workers::queue_rate::QueueRates;
 use crate::workers::roster::Roster;
-use parkade_model::{ChannelName, Cursor, JobId, MessageId, QueryId, Reason, Refusal, RequestId, TableId, WorkerId};
+use parkade_model::{ChannelName, Cursor, QueryId, Reason, Refusal, RequestId, TableId, WorkerId};
 
 /// Everything that is decided. It is told the time, and never waits, reads or writes.
 #[derive(Debug)]
@@ -35,22 +33,12 @@ pub struct Core {
     pub(crate) queue: Queue,
     pub(crate) queue_rates: QueueRates,
     pub(crate) channels: Channels,
-    /// Who needs the messages: a history, and each call that has not ended and was woken by one.
-    pub(crate) messages: Holds<MessageId>,
-    /// Requests of which a message was not published, and why: their answers may not say that all is well.
-    pub(crate) unpublished: HashMap<RequestId, Refusal>,
     pub(crate) queries: Queries,
     pub(crate) jobs: Jobs,
     pub(crate) roster: Roster,
     pub(crate) staff: Staff,
     /// Coroutines woken by the event in hand: told at its end, many in one effect.
     pub(crate) resumed: Vec<(WorkerId, Outcome, RequestId)>,
-    /// Messages that left a history during the event in hand: dropped at its end.
-    pub(crate) dropped: Vec<MessageId>,
-    /// The same for results of queries.
-    pub(crate) dropped_results: Vec<QueryId>,
-    /// The same for what came of jobs.
-    pub(crate) dropped_job_results: Vec<JobId>,
 }
 
 impl Core {
@@ -63,16 +51,11 @@ impl Core {
             queue: Queue::default(),
             queue_rates: QueueRates::default(),
             channels: Channels::new(&cx.config),
-            messages: Holds::default(),
-            unpublished: HashMap::new(),
             queries: Queries::default(),
             jobs: Jobs::default(),
             roster: Roster::default(),
             staff: Staff::new(),
             resumed: Vec::new(),
-            dropped: Vec::new(),
-            dropped_results: Vec::new(),
-            dropped_job_results: Vec::new(),
             cx,
         }
     }
@@ -116,7 +99,7 @@ impl Core {
     /// Where a channel stands; `None` when nobody waits on it and it holds nothing.
     #[must_use]
     pub fn cursor(&self, channel: &ChannelName) -> Option<Cursor> {
-        self.channels.named(channel).map(|id| self.channels.cursor(id))
+        self.channels.cursor(channel)
     }
 
     /// How long a request that arrives now would be queued, at the soonest, in the slower line; `None` when nothing is known of that.
@@ -150,7 +133,7 @@ impl Core {
     /// Who waits for a query, and whether it was cancelled; `None` when there is no such query.
     #[must_use]
     pub fn query(&self, query: QueryId) -> Option<QueryStatus> {
-        self.queries.find(query).map(Execution::status)
+        self.queries.status(query)
     }
 
     /// Whether no request is on its way, cancelled ones in workers included.
@@ -232,9 +215,9 @@ impl Core {
             Event::Published { channel, message, bytes, by } => self.publish(&channel, message, bytes, by),
             Event::PublishedNothing { by } => self.hold_against(by, Refusal::BadAnswer),
             Event::ChannelConfigured { pattern, limits } => {
-                self.channels.configure(self.cx.now, &pattern, limits, &mut self.dropped);
+                self.channels.configure(self.cx.now, &pattern, limits);
             }
-            Event::MessagesLost { channel } => self.lose_messages(&channel),
+            Event::MessagesLost { channel } => self.channels.lose(&mut self.cx, &channel),
             Event::ChannelEnded { channel } => self.end_streams(&channel),
             Event::Tick => self.tick(),
             Event::Reload => self.reload(),
@@ -243,12 +226,12 @@ impl Core {
     }
 
     fn tick(&mut self) {
-        self.channels.sweep(self.cx.now, &mut self.dropped);
+        self.channels.sweep(self.cx.now);
         while let Some(bell) = self.cx.timers.ring(self.cx.now) {
             match bell {
                 Bell::Life(request) => self.turn(request, Happening::Due),
                 Bell::Ghost(worker, place) => self.ghost_due(worker, place),
-                Bell::KeptResult(query) => self.forget_result(query),
+                Bell::KeptResult(query) => self.queries.forget_kept(query),
                 Bell::JobsReady => self.jobs_due(),
                 Bell::ClaimedInVain => self.claimed_in_vain(),
                 Bell::QueriesOver => self.end_queries(),
@@ -303,11 +286,9 @@ impl Core {
     }
 
     pub(crate) fn tell_dropped(&mut self) {
-        let gone = self.dropped.drain(..).filter(|&message| self.messages.release(message));
-        self.cx.effects.extend(gone.map(|message| Effect::Server(ServerEffect::DropMessage { message })));
-        let gone = self.dropped_results.drain(..).filter(|&query| self.queries.results.release(query));
-        self.cx.effects.extend(gone.map(|query| Effect::Database(DatabaseEffect::DropResult { query })));
-        let gone = self.dropped_job_results.drain(..).filter(|&job| self.jobs.results.release(job));
-        self.cx.effects.extend(gone.map(|job| Effect::Store(StoreEffect::DropJobResult { job })));
+        self.channels.drop_messages(&mut self.cx);
+        self.queries.drop_results(&mut self.cx);
+        let effects = &mut self.cx.effects;
+        self.jobs.results.drop_unheld(|job| effects.push(Effect::Store(StoreEffect::DropJobResult { job })));
     }
 }

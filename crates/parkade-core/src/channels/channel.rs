@@ -1,27 +1,28 @@
 //! One channel: who waits, what is held, where it stands.
 
 use super::history::History;
+use crate::report::status::ChannelStatus;
 use crate::structures::chain::{Chain, Place};
 use parkade_model::{ChannelName, Cursor, HistoryLimits, MessageId, RequestId};
 
 #[derive(Debug)]
-pub(super) struct Channel {
-    pub(super) name: ChannelName,
-    pub(super) epoch: u64,
+pub struct Channel {
+    pub name: ChannelName,
+    pub epoch: u64,
     /// Of the last message.
-    pub(super) sequence: u64,
-    pub(super) limits: HistoryLimits,
-    pub(super) history: History,
-    pub(super) nexts: Chain<Waiter>,
-    pub(super) streams: Chain<RequestId>,
+    pub sequence: u64,
+    pub limits: HistoryLimits,
+    pub history: History,
+    pub nexts: Chain<NextWaiter>,
+    pub streams: Chain<RequestId>,
     /// The number of its last message among those of all channels.
-    pub(super) newest: u64,
-    pub(super) rest: Rest,
+    pub newest: u64,
+    pub rest: Rest,
 }
 
 /// Where a channel stands among those that could be forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rest {
+pub enum Rest {
     /// Somebody waits on it: nowhere.
     Awaited,
     /// Nobody waits and nothing is held: its place among the idle.
@@ -32,23 +33,25 @@ pub(super) enum Rest {
 
 /// A request that waits for the next message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Waiter {
-    pub(crate) request: RequestId,
+pub struct NextWaiter {
+    pub request: RequestId,
+    /// The message is its answer.
+    pub is_answer: bool,
     /// The cursor it came with lay before what is held: the next message tells it so.
-    pub(crate) gap: bool,
+    pub gap: bool,
 }
 
 /// Where one who comes with a cursor goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Start {
+pub struct Start {
     /// Behind this one.
-    pub(super) sequence: u64,
+    pub sequence: u64,
     /// Messages between the cursor and what is held behind it are lost.
-    pub(super) gap: bool,
+    pub gap: bool,
 }
 
 impl Channel {
-    pub(super) fn new(name: ChannelName, epoch: u64, limits: HistoryLimits) -> Self {
+    pub fn new(name: ChannelName, epoch: u64, limits: HistoryLimits) -> Self {
         Self {
             name,
             epoch,
@@ -62,20 +65,36 @@ impl Channel {
         }
     }
 
-    pub(super) fn cursor(&self) -> Cursor {
+    pub fn cursor(&self) -> Cursor {
         Cursor { epoch: self.epoch, sequence: self.sequence }
     }
 
-    pub(super) fn waiters_count(&self) -> usize {
+    pub fn waiters_count(&self) -> usize {
         self.nexts.count() + self.streams.count()
     }
 
-    pub(super) fn is_idle(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.waiters_count() == 0 && self.history.count() == 0
     }
 
+    pub fn first_waiter(&self) -> Option<RequestId> {
+        self.nexts.first().map(|waiter| waiter.request).or_else(|| self.streams.first())
+    }
+
+    pub fn status(&self) -> ChannelStatus {
+        ChannelStatus {
+            name: self.name.clone(),
+            waiters: self.nexts.count(),
+            streams: self.streams.count(),
+            oldest: None,
+            history_count: self.history.count(),
+            history_bytes: self.history.bytes(),
+            cursor: self.cursor(),
+        }
+    }
+
     /// Whether it still stands where it was put.
-    pub(super) fn is_settled(&self) -> bool {
+    pub fn is_settled(&self) -> bool {
         match self.rest {
             Rest::Awaited => self.waiters_count() > 0,
             Rest::Idle(_) => self.is_idle(),
@@ -84,7 +103,7 @@ impl Channel {
     }
 
     /// A cursor of another epoch, or from ahead of this one, says nothing about this channel: all that is held is new, and more may be lost.
-    pub(super) fn start(&self, since: Option<Cursor>) -> Start {
+    pub fn start(&self, since: Option<Cursor>) -> Start {
         let oldest_kept = self.sequence - self.history.count() as u64;
         match since {
             None => Start { sequence: self.sequence, gap: false },
@@ -95,7 +114,7 @@ impl Channel {
         }
     }
 
-    pub(super) fn behind(&self, sequence: u64) -> impl Iterator<Item = (Cursor, MessageId)> {
+    pub fn behind(&self, sequence: u64) -> impl Iterator<Item = (Cursor, MessageId)> {
         let epoch = self.epoch;
         self.history
             .behind(sequence, self.sequence)

@@ -7,48 +7,48 @@ use crate::structures::chain::Place;
 use parkade_model::{HistoryLimits, MessageId};
 
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub struct History {
     entries: VecDeque<Entry>,
     bytes: usize,
 }
 
 /// `elder` is its place in the line of all channels' messages by age.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
-    pub(super) message: MessageId,
-    pub(super) bytes: usize,
-    pub(super) at: Moment,
-    pub(super) elder: Place,
+pub struct Entry {
+    pub message: MessageId,
+    pub bytes: usize,
+    pub at: Moment,
+    pub elder: Place,
 }
 
 impl History {
-    pub(super) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.entries.len()
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    pub(super) fn push(&mut self, entry: Entry) {
+    pub fn push(&mut self, entry: Entry) {
         self.bytes += entry.bytes;
         self.entries.push_back(entry);
     }
 
-    pub(super) fn drop_oldest(&mut self) -> Option<Entry> {
+    pub fn drop_oldest(&mut self) -> Option<Entry> {
         let entry = self.entries.pop_front()?;
         self.bytes -= entry.bytes;
         Some(entry)
     }
 
     /// Whether the oldest has to go.
-    pub(super) fn exceeds(&self, limits: &HistoryLimits, now: Moment) -> bool {
+    pub fn exceeds(&self, limits: &HistoryLimits, now: Moment) -> bool {
         let Some(oldest) = self.entries.front() else { return false };
         self.entries.len() > limits.count || self.bytes > limits.bytes || now.since(oldest.at) >= limits.age
     }
 
     /// Those behind `sequence`, with their numbers, when the last has the number `last`.
-    pub(super) fn behind(&self, sequence: u64, last: u64) -> impl Iterator<Item = (u64, MessageId)> {
+    pub fn behind(&self, sequence: u64, last: u64) -> impl Iterator<Item = (u64, MessageId)> {
         let first = last + 1 - self.entries.len() as u64;
         let skipped = usize::try_from((sequence + 1).saturating_sub(first)).unwrap_or(usize::MAX);
         self.entries.iter().zip(first..).skip(skipped).map(|(entry, sequence)| (sequence, entry.message))

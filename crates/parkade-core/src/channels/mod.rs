@@ -5,290 +5,265 @@
 mod channel;
 mod history;
 mod rules;
-mod upkeep;
+mod table;
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
-
-pub(crate) use channel::Waiter;
-use parkade_model::{ChannelName, Cursor, HistoryLimits, MessageId, RequestId};
+use std::collections::HashMap;
 
 use crate::config::Config;
+use crate::context::Context;
+use crate::effect::{Effect, HttpEffect, Outcome, ServerEffect};
 use crate::moment::Moment;
 use crate::report::status::ChannelStatus;
-use crate::structures::chain::{Chain, Place};
-use channel::Channel;
-use history::Entry;
-use rules::Rules;
+use crate::structures::chain::Place;
+use channel::NextWaiter;
+use parkade_model::{ChannelName, Cursor, HistoryLimits, MessageId, Refusal, RequestId, Then};
+use table::{ChannelId, ChannelTable};
 
-/// A channel that is there. Its number is used again after it was forgotten.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ChannelId(u32);
+pub use table::ChannelsFull;
 
 #[derive(Debug)]
-pub(crate) struct Channels {
-    by_name: HashMap<ChannelName, ChannelId>,
-    slots: Vec<Option<Channel>>,
-    vacant: Vec<ChannelId>,
-    /// Those without waiters and messages, and since when: the first is idle longest.
-    idle: Chain<(ChannelId, Moment)>,
-    /// Those without waiters that hold messages, by the number of their newest: the first has been silent longest.
-    quiet: BTreeMap<u64, ChannelId>,
-    /// All messages that are held, by their channels: the first is the oldest.
-    elders: Chain<ChannelId>,
-    bytes: usize,
-    /// Messages that were ever published, which numbers them.
-    published: u64,
-    rules: Rules,
-    next_epoch: u64,
-    count_max: usize,
-    bytes_max: usize,
-    sweep_due: Option<Moment>,
-    /// Where the sweep goes on: it has looked at those before.
-    swept: usize,
+pub struct Channels {
+    table: ChannelTable,
+    /// Requests of which a message was not published, and why: their answers may not say that all is well.
+    unpublished: HashMap<RequestId, Refusal>,
 }
 
-/// No more channels: somebody waits on each that there may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ChannelsFull;
+/// Where a request waits, for the next message or for all that follow.
+#[derive(Debug, Clone, Copy)]
+pub struct Subscription {
+    channel: ChannelId,
+    place: Place,
+}
 
 /// How a wait for the next message begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Began {
-    Waiting {
-        channel: ChannelId,
-        place: Place,
-    },
-    /// It missed this one: no need to wait.
-    Missed {
-        message: MessageId,
-        cursor: Cursor,
-        gap: bool,
-    },
+#[derive(Debug, Clone, Copy)]
+pub enum NextBegan {
+    Waits(Subscription),
+    /// It missed a message: no need to wait.
+    Missed(Outcome),
 }
 
-/// How a stream begins: what it missed follows at once.
+/// A message, and who waited for it alone: those to whom it is an answer have been sent it, and all go on.
 #[derive(Debug)]
-pub(crate) struct StreamBegan {
-    pub(crate) channel: ChannelId,
-    pub(crate) place: Place,
-    pub(crate) cursor: Cursor,
-    pub(crate) gap: bool,
-    pub(crate) missed: Vec<(Cursor, MessageId)>,
+pub struct Publication {
+    message: MessageId,
+    cursor: Cursor,
+    waiters: Vec<NextWaiter>,
 }
 
-/// A message, and who waited for it.
-#[derive(Debug)]
-pub(crate) struct Publication {
-    pub(crate) cursor: Cursor,
-    pub(crate) nexts: Vec<Waiter>,
-    pub(crate) streams: Vec<RequestId>,
+impl Publication {
+    pub fn waiters(&self) -> impl DoubleEndedIterator<Item = (RequestId, Outcome)> {
+        let (message, cursor) = (self.message, self.cursor);
+        self.waiters.iter().map(move |waiter| (waiter.request, Outcome::Message { message, cursor, gap: waiter.gap }))
+    }
 }
 
 impl Channels {
-    pub(crate) fn new(config: &Config) -> Self {
-        Self {
-            by_name: HashMap::new(),
-            slots: Vec::new(),
-            vacant: Vec::new(),
-            idle: Chain::default(),
-            quiet: BTreeMap::new(),
-            elders: Chain::default(),
-            bytes: 0,
-            published: 0,
-            rules: Rules::new(config.history),
-            next_epoch: config.epoch,
-            count_max: config.channels_count_max.max(1),
-            bytes_max: config.history_bytes_max,
-            sweep_due: None,
-            swept: 0,
+    pub fn new(config: &Config) -> Self {
+        Self { table: ChannelTable::new(config), unpublished: HashMap::new() }
+    }
+
+    // Waiting.
+
+    /// Waits for the next message after `since`, or tells the first that was missed.
+    pub fn next(
+        &mut self,
+        cx: &mut Context,
+        (request, then): (RequestId, Then),
+        name: &ChannelName,
+        since: Option<Cursor>,
+    ) -> Result<NextBegan, ChannelsFull> {
+        let id = self.table.open(cx.now, name)?;
+        let channel = self.table.channel_mut(id);
+        let start = channel.start(since);
+        let (missed, gap) = (channel.behind(start.sequence).next(), start.gap);
+        let began = if let Some((cursor, message)) = missed {
+            if then == Then::Answer {
+                let requests = vec![request];
+                cx.effects.push(Effect::Http(HttpEffect::Deliver { message, cursor, gap, requests }));
+            }
+            NextBegan::Missed(Outcome::Message { message, cursor, gap })
+        } else {
+            let place = channel.nexts.push_back(NextWaiter { request, gap, is_answer: then == Then::Answer });
+            NextBegan::Waits(Subscription { channel: id, place })
+        };
+        self.table.settle(cx.now, id);
+        Ok(began)
+    }
+
+    /// Every message after `since`: the head of the answer, what was missed, then whatever comes.
+    pub fn stream(
+        &mut self,
+        cx: &mut Context,
+        request: RequestId,
+        name: &ChannelName,
+        since: Option<Cursor>,
+    ) -> Result<Subscription, ChannelsFull> {
+        let id = self.table.open(cx.now, name)?;
+        let channel = self.table.channel_mut(id);
+        let start = channel.start(since);
+        let subscription = Subscription { channel: id, place: channel.streams.push_back(request) };
+        let cursor = Cursor { epoch: channel.epoch, sequence: start.sequence };
+        cx.effects.push(Effect::Http(HttpEffect::OpenStream { request, cursor, gap: start.gap }));
+        cx.counts.gaps += u64::from(start.gap);
+        for (cursor, message) in channel.behind(start.sequence) {
+            cx.counts.delivered += 1;
+            cx.effects.push(Effect::Http(HttpEffect::Feed { message, cursor, requests: vec![request] }));
         }
+        self.table.settle(cx.now, id);
+        Ok(subscription)
     }
 
-    pub(crate) fn count(&self) -> usize {
-        self.by_name.len()
+    pub fn leave_next(&mut self, now: Moment, Subscription { channel, place }: Subscription) {
+        self.table.channel_mut(channel).nexts.remove(place);
+        self.table.settle(now, channel);
     }
 
-    pub(crate) fn history_bytes(&self) -> usize {
-        self.bytes
+    pub fn leave_stream(&mut self, now: Moment, Subscription { channel, place }: Subscription) {
+        self.table.channel_mut(channel).streams.remove(place);
+        self.table.settle(now, channel);
     }
 
-    pub(crate) fn sweep_due(&self) -> Option<Moment> {
-        self.sweep_due
+    /// What a request is told for which no message came in time.
+    pub fn timed_out(&self, subscription: Subscription) -> Outcome {
+        Outcome::TimedOut { cursor: self.table.channel(subscription.channel).cursor() }
     }
 
-    pub(crate) fn named(&self, name: &ChannelName) -> Option<ChannelId> {
-        self.by_name.get(name).copied()
+    /// The server stops. All that wait for the next message are told so, as if their time were over.
+    pub fn drained(&self) -> Vec<(RequestId, Outcome)> {
+        let waiting = self.table.iter().flat_map(|(_, channel)| {
+            let outcome = Outcome::TimedOut { cursor: channel.cursor() };
+            channel.nexts.values().map(move |waiter| (waiter.request, outcome))
+        });
+        waiting.collect()
     }
 
-    pub(crate) fn cursor(&self, channel: ChannelId) -> Cursor {
-        self.channel(channel).cursor()
+    pub fn streams(&self) -> Vec<RequestId> {
+        self.table.iter().flat_map(|(_, channel)| channel.streams.values()).collect()
     }
 
-    /// Waits for the next message behind `since`, or tells the first that was missed.
-    pub(crate) fn wait(
+    pub fn streams_of(&self, name: &ChannelName) -> Vec<RequestId> {
+        self.table.named(name).map_or_else(Vec::new, |id| self.table.channel(id).streams.values().collect())
+    }
+
+    // Publishing.
+
+    /// One effect for all whose answer the message is, and one for all streams. Those who wait stay where they are until each has been woken.
+    pub fn publish(
         &mut self,
-        now: Moment,
-        request: RequestId,
-        name: &ChannelName,
-        since: Option<Cursor>,
-        dropped: &mut Vec<MessageId>,
-    ) -> Result<Began, ChannelsFull> {
-        let id = self.open(now, name, dropped)?;
-        let channel = self.channel_mut(id);
-        let start = channel.start(since);
-        let missed = channel.behind(start.sequence).next();
-        let began = match missed {
-            Some((cursor, message)) => Began::Missed { message, cursor, gap: start.gap },
-            None => Began::Waiting { channel: id, place: channel.nexts.push_back(Waiter { request, gap: start.gap }) },
-        };
-        self.settle(now, id);
-        Ok(began)
-    }
-
-    /// Every message behind `since`, from now on.
-    pub(crate) fn stream(
-        &mut self,
-        now: Moment,
-        request: RequestId,
-        name: &ChannelName,
-        since: Option<Cursor>,
-        dropped: &mut Vec<MessageId>,
-    ) -> Result<StreamBegan, ChannelsFull> {
-        let id = self.open(now, name, dropped)?;
-        let channel = self.channel_mut(id);
-        let start = channel.start(since);
-        let began = StreamBegan {
-            channel: id,
-            place: channel.streams.push_back(request),
-            cursor: Cursor { epoch: channel.epoch, sequence: start.sequence },
-            gap: start.gap,
-            missed: channel.behind(start.sequence).collect(),
-        };
-        self.settle(now, id);
-        Ok(began)
-    }
-
-    pub(crate) fn leave_next(&mut self, now: Moment, channel: ChannelId, place: Place) {
-        self.channel_mut(channel).nexts.remove(place);
-        self.settle(now, channel);
-    }
-
-    pub(crate) fn leave_stream(&mut self, now: Moment, channel: ChannelId, place: Place) {
-        self.channel_mut(channel).streams.remove(place);
-        self.settle(now, channel);
-    }
-
-    /// Appends a message. Those who wait stay where they are until each has been woken.
-    pub(crate) fn publish(
-        &mut self,
-        now: Moment,
+        cx: &mut Context,
         name: &ChannelName,
         message: MessageId,
         bytes: usize,
-        dropped: &mut Vec<MessageId>,
     ) -> Result<Publication, ChannelsFull> {
-        let id = self.open(now, name, dropped)?;
-        let elder = self.elders.push_back(id);
-        self.bytes += bytes;
-        self.published += 1;
-        let newest = self.published;
-        let channel = self.channel_mut(id);
-        channel.sequence += 1;
-        channel.newest = newest;
-        channel.history.push(Entry { message, bytes, at: now, elder });
-        let publication = Publication {
-            cursor: channel.cursor(),
-            nexts: channel.nexts.values().collect(),
-            streams: channel.streams.values().collect(),
-        };
-        self.trim(now, id, dropped);
-        while self.bytes > self.bytes_max {
-            let Some(eldest) = self.elders.first() else { break };
-            self.drop_oldest(eldest, dropped);
-            self.settle(now, eldest);
+        cx.counts.published += 1;
+        self.table.messages_mut().hold(message);
+        let id = self.table.open(cx.now, name).inspect_err(|ChannelsFull| {
+            cx.counts.unpublished += 1;
+            cx.effects.push(Effect::Server(ServerEffect::NotPublished { message }));
+            self.table.messages_mut().release(message);
+        })?;
+        self.table.append(cx.now, id, message, bytes);
+        let channel = self.table.channel(id);
+        let (cursor, streams) = (channel.cursor(), channel.streams.values().collect::<Vec<_>>());
+        let publication = Publication { message, cursor, waiters: channel.nexts.values().collect() };
+        self.table.bound(cx.now, id);
+        if !streams.is_empty() {
+            cx.counts.delivered += streams.len() as u64;
+            cx.effects.push(Effect::Http(HttpEffect::Feed { message, cursor, requests: streams }));
         }
-        self.settle(now, id);
+        for gap in [false, true] {
+            let alike = publication.waiters.iter().filter(|waiter| waiter.is_answer && waiter.gap == gap);
+            let requests: Vec<RequestId> = alike.map(|waiter| waiter.request).collect();
+            if !requests.is_empty() {
+                cx.effects.push(Effect::Http(HttpEffect::Deliver { message, cursor, gap, requests }));
+            }
+        }
         Ok(publication)
     }
 
-    /// Messages may be missing behind what is held: nothing that was held counts any more, and every cursor from before has a gap.
-    pub(crate) fn lose(
-        &mut self,
-        now: Moment,
-        name: &ChannelName,
-        dropped: &mut Vec<MessageId>,
-    ) -> Option<(Cursor, Vec<RequestId>)> {
-        let id = self.named(name)?;
-        while self.channel(id).history.count() > 0 {
-            self.drop_oldest(id, dropped);
+    /// A client that gets the answer of this request would believe that its message is in the channel.
+    pub fn hold_against(&mut self, request: RequestId, refusal: Refusal) {
+        self.unpublished.entry(request).or_insert(refusal);
+    }
+
+    /// Why a message of this request was not published.
+    pub fn held_against(&self, request: RequestId) -> Option<Refusal> {
+        if self.unpublished.is_empty() { None } else { self.unpublished.get(&request).copied() }
+    }
+
+    /// The request has ended.
+    pub fn forget(&mut self, request: RequestId) {
+        if !self.unpublished.is_empty() {
+            self.unpublished.remove(&request);
         }
-        let epoch = self.next_epoch;
-        self.next_epoch += 1;
-        let channel = self.channel_mut(id);
-        (channel.epoch, channel.sequence) = (epoch, 0);
+    }
+
+    /// What was published meanwhile is unknown: a request that waits for the next message is told with it, streams at once.
+    pub fn lose(&mut self, cx: &mut Context, name: &ChannelName) {
+        let Some(id) = self.table.named(name) else { return };
+        self.table.restart(id);
+        let channel = self.table.channel_mut(id);
         channel.nexts.for_each_mut(|waiter| waiter.gap = true);
-        let told = (channel.cursor(), channel.streams.values().collect());
-        self.settle(now, id);
-        Some(told)
-    }
-
-    pub(crate) fn streams_of(&self, name: &ChannelName) -> Vec<RequestId> {
-        self.named(name).map_or_else(Vec::new, |id| self.channel(id).streams.values().collect())
-    }
-
-    pub(crate) fn configure(
-        &mut self,
-        now: Moment,
-        pattern: &str,
-        limits: HistoryLimits,
-        dropped: &mut Vec<MessageId>,
-    ) {
-        if !self.rules.learn(pattern, limits) {
-            return;
-        }
-        let is_about = |id: &ChannelId| rules::matches(pattern, self.channel(*id).name.as_str());
-        let concerned: Vec<_> = self.ids().into_iter().filter(is_about).collect();
-        for id in concerned {
-            let limits = self.rules.limits(&self.channel(id).name);
-            self.channel_mut(id).limits = limits;
-            self.trim(now, id, dropped);
-            self.settle(now, id);
+        let (cursor, requests) = (channel.cursor(), channel.streams.values().collect::<Vec<_>>());
+        self.table.settle(cx.now, id);
+        cx.counts.gaps += requests.len() as u64;
+        if !requests.is_empty() {
+            cx.effects.push(Effect::Http(HttpEffect::FeedGap { cursor, requests }));
         }
     }
 
-    /// All requests that wait for the next message, and all streams.
-    pub(crate) fn waiters(&self) -> (Vec<(ChannelId, RequestId)>, Vec<RequestId>) {
-        let present = || self.ids().into_iter().map(|id| (id, self.channel(id)));
-        let nexts = present().flat_map(|(id, channel)| channel.nexts.values().map(move |waiter| (id, waiter.request)));
-        let streams = present().flat_map(|(_, channel)| channel.streams.values());
-        (nexts.collect(), streams.collect())
+    // Upkeep.
+
+    pub fn configure(&mut self, now: Moment, pattern: &str, limits: HistoryLimits) {
+        self.table.configure(now, pattern, limits);
     }
 
-    /// Those on which most requests wait come first, so many at most. A look at each, and an order of those alone.
-    pub(crate) fn busiest(&self, count: usize) -> Vec<ChannelId> {
-        let waited = |id| Reverse(self.channel(id).nexts.count() + self.channel(id).streams.count());
-        let mut busiest: Vec<_> = self.ids().into_iter().map(|id| (waited(id), id.0)).collect();
-        if count < busiest.len() {
-            busiest.select_nth_unstable(count);
-            busiest.truncate(count);
-        }
-        busiest.sort_unstable();
-        busiest.into_iter().map(|(_, id)| ChannelId(id)).collect()
+    pub fn sweep(&mut self, now: Moment) {
+        self.table.sweep(now);
     }
 
-    /// And the first who waits on it.
-    pub(crate) fn status_of(&self, id: ChannelId) -> (ChannelStatus, Option<RequestId>) {
-        let channel = self.channel(id);
-        let status = ChannelStatus {
-            name: channel.name.clone(),
-            waiters: channel.nexts.count(),
-            streams: channel.streams.count(),
-            oldest: None,
-            history_count: channel.history.count(),
-            history_bytes: channel.history.bytes(),
-            cursor: channel.cursor(),
-        };
-        (status, channel.nexts.first().map(|waiter| waiter.request).or_else(|| channel.streams.first()))
+    pub fn sweep_due(&self) -> Option<Moment> {
+        self.table.sweep_due()
+    }
+
+    /// A call that was woken by the message needs it.
+    pub fn hold_message(&mut self, message: MessageId) {
+        self.table.messages_mut().hold(message);
+    }
+
+    pub fn release_message(&mut self, message: MessageId) {
+        self.table.messages_mut().release(message);
+    }
+
+    /// At the end of an event: messages that are in no history and on no way to anybody any more.
+    pub fn drop_messages(&mut self, cx: &mut Context) {
+        let effects = &mut cx.effects;
+        let drop = |message| effects.push(Effect::Server(ServerEffect::DropMessage { message }));
+        self.table.messages_mut().drop_unheld(drop);
+    }
+
+    // What can be seen.
+
+    pub fn count(&self) -> usize {
+        self.table.count()
+    }
+
+    pub fn history_bytes(&self) -> usize {
+        self.table.history_bytes()
+    }
+
+    pub fn messages_count(&self) -> usize {
+        self.table.messages().count()
+    }
+
+    /// Where a channel stands; `None` when nobody waits on it and it holds nothing.
+    pub fn cursor(&self, name: &ChannelName) -> Option<Cursor> {
+        self.table.named(name).map(|id| self.table.channel(id).cursor())
+    }
+
+    /// Of so many channels at most, those on which most requests wait first; each with the first who waits on it.
+    pub fn statuses(&self, count: usize) -> impl Iterator<Item = (ChannelStatus, Option<RequestId>)> {
+        self.table.busiest(count).map(|channel| (channel.status(), channel.first_waiter()))
     }
 }

@@ -4,7 +4,7 @@ use crate::limits::CHANNEL_RULES_COUNT_MAX;
 use parkade_model::{ChannelName, HistoryLimits};
 
 #[derive(Debug)]
-pub(super) struct Rules {
+pub struct Rules {
     otherwise: HistoryLimits,
     rules: Vec<Rule>,
 }
@@ -16,12 +16,12 @@ struct Rule {
 }
 
 impl Rules {
-    pub(super) fn new(otherwise: HistoryLimits) -> Self {
+    pub fn new(otherwise: HistoryLimits) -> Self {
         Self { otherwise, rules: Vec::new() }
     }
 
     /// Longest patterns first. Whether anything changed.
-    pub(super) fn learn(&mut self, pattern: &str, limits: HistoryLimits) -> bool {
+    pub fn learn(&mut self, pattern: &str, limits: HistoryLimits) -> bool {
         if let Some(rule) = self.rules.iter_mut().find(|rule| rule.pattern == pattern) {
             let changed = rule.limits != limits;
             rule.limits = limits;
@@ -36,7 +36,7 @@ impl Rules {
     }
 
     /// What applications say is of their channels.
-    pub(super) fn limits(&self, name: &ChannelName) -> HistoryLimits {
+    pub fn limits(&self, name: &ChannelName) -> HistoryLimits {
         if name.is_own() {
             return self.otherwise;
         }
@@ -52,7 +52,7 @@ fn length(pattern: &str) -> (usize, bool) {
     }
 }
 
-pub(super) fn matches(pattern: &str, name: &str) -> bool {
+pub fn matches(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(prefix) => name.starts_with(prefix),
         None => pattern == name,

@@ -14,7 +14,7 @@ mod watchers;
 use std::collections::HashMap;
 
 use crate::queue::Queue;
-use crate::structures::holds::Holds;
+use crate::structures::ref_counts::RefCounts;
 use parkade_model::{JobId, QueueId, RequestId, StoreFault};
 pub use pressure::PressureEvent;
 pub(crate) use pressure::{Pressure, Reading};
@@ -61,7 +61,7 @@ pub(crate) struct Jobs {
     pub(crate) watchers: Watchers,
     pub(crate) visitors: Visitors,
     /// How jobs ended that somebody is still to be told of.
-    pub(crate) results: Holds<JobId>,
+    pub(crate) results: RefCounts<JobId>,
 }
 
 impl Jobs {

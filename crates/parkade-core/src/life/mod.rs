@@ -10,15 +10,15 @@ mod times;
 
 pub use times::Times;
 
-use crate::channels::ChannelId;
+use crate::channels::Subscription;
 use crate::effect::Outcome;
 use crate::life::journey::{Journey, Patience};
 use crate::life::reply::Reply;
 use crate::moment::Moment;
-use crate::queries::Seat;
+use crate::queries::Waiter;
 use crate::routes::RouteId;
 use crate::structures::chain::Place;
-use parkade_model::{QueryId, Reason, RequestId, TableId, WorkerId};
+use parkade_model::{QueryId, RequestId, TableId, Then, WorkerId};
 
 #[derive(Debug)]
 pub(crate) enum Life {
@@ -107,26 +107,9 @@ pub(crate) enum Work {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Watch {
     Timer,
-    Next {
-        channel: ChannelId,
-        place: Place,
-    },
-    Stream {
-        channel: ChannelId,
-        place: Place,
-    },
-    Query {
-        seat: Seat,
-    },
-    /// Rows of it are on their way to the client.
-    Rows {
-        seat: Seat,
-    },
-    /// It was cancelled for this reason, and how it ended is still to be told.
-    QueryEnding {
-        seat: Seat,
-        reason: Reason,
-    },
+    Next(Subscription),
+    Stream(Subscription),
+    Query(Waiter),
     /// The store, which is to have what the request has enqueued.
     Stored,
     Job,
@@ -138,6 +121,16 @@ pub(crate) enum Sequel {
     Answer,
     Call { concurrent: bool },
     Await { worker: WorkerId, place: Place },
+}
+
+impl Sequel {
+    pub(crate) fn then(self) -> Then {
+        match self {
+            Self::Answer => Then::Answer,
+            Self::Call { concurrent } => Then::Call { concurrent },
+            Self::Await { .. } => Then::Await,
+        }
+    }
 }
 
 impl Work {

@@ -129,9 +129,9 @@ impl Core {
     pub(crate) fn let_go(&mut self, work: Work) {
         let Work::Call { outcome, .. } = work else { return };
         match *outcome {
-            Outcome::Message { message, .. } => self.dropped.push(message),
-            Outcome::Queried { query, .. } => self.dropped_results.push(query),
-            Outcome::Job { job, standing: Standing::Ended } => self.dropped_job_results.push(job),
+            Outcome::Message { message, .. } => self.channels.release_message(message),
+            Outcome::Queried { query, .. } => self.queries.release_result(query),
+            Outcome::Job { job, standing: Standing::Ended } => self.jobs.results.release(job),
             Outcome::Job { standing: Standing::Pending | Standing::Missing, .. }
             | Outcome::Elapsed
             | Outcome::Stored

@@ -1,10 +1,9 @@
 //! How requests end: done, or on the one path for everything else, cancelled for a reason.
 
 use crate::core::Core;
-use crate::effect::{DatabaseEffect, Effect, HttpEffect, ServerEffect, WorkerEffect};
+use crate::effect::{Effect, HttpEffect, ServerEffect, WorkerEffect};
 use crate::life::journey::Journey;
 use crate::life::{Accepted, Cancelled, Done, Life, Parked, Routed, Running, Sequel, Watch};
-use crate::moves::querying::untold;
 use parkade_model::{Ending, Reason, Refusal, RequestId};
 
 impl Core {
@@ -29,16 +28,10 @@ impl Core {
         if let Some(alarm) = alarm {
             self.cx.timers.clear(alarm);
         }
-        if let Some(lease) = self.queries.leases.remove(&request) {
-            self.cx
-                .effects
-                .push(Effect::Database(DatabaseEffect::EndLease { lease: lease.id, database: lease.database }));
-        }
+        self.queries.end_transaction(&mut self.cx, request);
         self.jobs.forget_unstored(request);
         self.jobs.visitors.remove(request);
-        if !self.unpublished.is_empty() {
-            self.unpublished.remove(&request);
-        }
+        self.channels.forget(request);
         if let Some(run) = self.jobs.end_run(request) {
             self.end_run(request, &run, ending);
         }
@@ -107,19 +100,16 @@ impl Core {
     pub(crate) fn cancel_parked(&mut self, request: RequestId, life: Parked, reason: Reason) -> Life {
         self.unwatch(request, &life);
         match (life.watch, reason) {
-            (
-                Watch::Stream { .. } | Watch::Rows { .. } | Watch::Query { .. } | Watch::QueryEnding { .. },
-                Reason::ClientLeft,
-            ) => {}
-            (Watch::Stream { .. }, Reason::Operator | Reason::Stopping | Reason::Deadline | Reason::WorkerDied) => {
+            (Watch::Stream(_), Reason::ClientLeft) => {}
+            (Watch::Stream(_), Reason::Operator | Reason::Stopping | Reason::Deadline | Reason::WorkerDied) => {
                 self.cx.effects.push(Effect::Http(HttpEffect::EndStream { request }));
             }
-            (Watch::Rows { .. }, _) => self.cx.effects.push(Effect::Http(HttpEffect::Abort { request })),
-            (Watch::Query { .. } | Watch::QueryEnding { .. }, Reason::WorkerDied) => {
-                self.refuse(request, Refusal::WorkerDied);
+            (Watch::Query(waiter), _) => {
+                if let Some(refusal) = waiter.refusal(&mut self.cx, request, reason) {
+                    self.refuse(request, refusal);
+                }
             }
-            (Watch::Query { .. } | Watch::QueryEnding { .. }, _) => self.refuse(request, untold(reason)),
-            (Watch::Timer | Watch::Next { .. } | Watch::Stored | Watch::Job, _) => {
+            (Watch::Timer | Watch::Next(_) | Watch::Stored | Watch::Job, _) => {
                 self.tell_client(request, reason, Refusal::DeadlinePassed);
             }
         }

@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use crate::channels::{Began, ChannelsFull};
+use crate::channels::{ChannelsFull, NextBegan};
 use crate::core::Core;
-use crate::effect::{Effect, HttpEffect, Outcome, StatementSource};
+use crate::effect::{Effect, HttpEffect, StatementSource};
 use crate::life::journey::Journey;
 use crate::life::reply::Reply;
 use crate::life::{Bell, Life, Parked, Running, Sequel, State, Watch};
@@ -111,46 +111,29 @@ impl Core {
         since: Option<Cursor>,
     ) -> Life {
         let request = parking.request;
-        match self.channels.wait(self.cx.now, request, channel, since, &mut self.dropped) {
+        match self.channels.next(&mut self.cx, (request, parking.sequel.then()), channel, since) {
             Err(ChannelsFull) => self.wait_refused(parking, Refusal::ChannelsFull),
-            Ok(Began::Missed { message, cursor, gap }) => {
-                if matches!(parking.sequel, Sequel::Answer) {
-                    self.cx.effects.push(Effect::Http(HttpEffect::Deliver {
-                        message,
-                        cursor,
-                        gap,
-                        requests: vec![request],
-                    }));
-                }
-                self.go_on(parking, Outcome::Message { message, cursor, gap })
-            }
-            Ok(Began::Waiting { channel, place }) => {
+            Ok(NextBegan::Missed(outcome)) => self.go_on(parking, outcome),
+            Ok(NextBegan::Waits(subscription)) => {
                 let alarm = timeout.map(|timeout| self.cx.timers.set(self.cx.now + timeout, Bell::Life(request)));
-                let parked = parking.park(Watch::Next { channel, place }, alarm);
+                let parked = parking.park(Watch::Next(subscription), alarm);
                 if self.staff.is_open() {
                     return Life::Parked(parked);
                 }
-                let cursor = self.channels.cursor(channel);
-                self.wake(request, parked, Outcome::TimedOut { cursor })
+                self.wake(request, parked, self.channels.timed_out(subscription))
             }
         }
     }
 
-    /// The head, what was missed, then whatever comes.
     pub(crate) fn park_stream(&mut self, parking: Parking, channel: &ChannelName, since: Option<Cursor>) -> Life {
         let request = parking.request;
         if !matches!(parking.sequel, Sequel::Answer) {
             return self.wait_refused(parking, Refusal::BadAnswer);
         }
-        let Ok(began) = self.channels.stream(self.cx.now, request, channel, since, &mut self.dropped) else {
+        let Ok(subscription) = self.channels.stream(&mut self.cx, request, channel, since) else {
             return self.wait_refused(parking, Refusal::ChannelsFull);
         };
-        self.cx.effects.push(Effect::Http(HttpEffect::OpenStream { request, cursor: began.cursor, gap: began.gap }));
-        self.cx.counts.gaps += u64::from(began.gap);
-        self.cx.counts.delivered += began.missed.len() as u64;
-        let feed = |(cursor, message)| Effect::Http(HttpEffect::Feed { message, cursor, requests: vec![request] });
-        self.cx.effects.extend(began.missed.into_iter().map(feed));
-        let parked = parking.park(Watch::Stream { channel: began.channel, place: began.place }, None);
+        let parked = parking.park(Watch::Stream(subscription), None);
         if self.staff.is_open() {
             return Life::Parked(parked);
         }

@@ -7,6 +7,7 @@ use crate::life::machine::Happening;
 use crate::life::reply::Reply;
 use crate::life::{Bell, Life, Parked, Routed, Running, Sequel, Watch, Work};
 use crate::moves::parking::Parking;
+use crate::queries::QueryAnswer;
 use crate::workers::worker::Stage;
 use parkade_model::{Reason, Refusal, RequestId, Standing, WorkerId};
 
@@ -15,27 +16,25 @@ impl Core {
     pub(crate) fn wait_over(&mut self, request: RequestId, mut life: Parked) -> Life {
         life.journey.alarm = None;
         let outcome = match life.watch {
-            Watch::Query { .. } | Watch::Rows { .. } => return self.give_query_up(request, life, Reason::Deadline),
-            Watch::QueryEnding { reason, .. } => return self.never_told(request, life, reason),
+            Watch::Query(waiter) => {
+                let given_up = self.queries.expire(&mut self.cx, waiter);
+                return self.query_given_up(request, life, given_up);
+            }
             Watch::Stored => return self.cancel_parked(request, life, Reason::Deadline),
             Watch::Job => return self.job_still_pending(request, life),
             Watch::Timer => Outcome::Elapsed,
-            Watch::Next { channel, .. } | Watch::Stream { channel, .. } => {
-                Outcome::TimedOut { cursor: self.channels.cursor(channel) }
-            }
+            Watch::Next(subscription) | Watch::Stream(subscription) => self.channels.timed_out(subscription),
         };
         self.wake(request, life, outcome)
     }
 
     pub(crate) fn wake(&mut self, request: RequestId, life: Parked, outcome: Outcome) -> Life {
         let outcome = match (life.watch, outcome) {
-            (Watch::Rows { .. }, Outcome::Queried { completed, .. }) => {
-                return self.end_rows(request, life, completed);
-            }
-            (Watch::QueryEnding { reason, .. }, Outcome::Queried { query, completed, late: _ }) => {
-                Outcome::Queried { query, completed, late: Some(reason) }
-            }
-            (Watch::Stream { .. }, Outcome::Elapsed) => return self.end_stream(request, life),
+            (Watch::Query(waiter), outcome) => match waiter.answer(&mut self.cx, request, outcome) {
+                QueryAnswer::Outcome(outcome) => outcome,
+                QueryAnswer::Sent => return self.sent(request, life),
+            },
+            (Watch::Stream(_), Outcome::Elapsed) => return self.end_stream(request, life),
             (Watch::Job, Outcome::Job { standing: Standing::Ended | Standing::Pending, .. })
                 if self.jobs.watchers.follows(request) =>
             {
@@ -70,9 +69,9 @@ impl Core {
         match life.watch {
             Watch::Timer | Watch::Stored => {}
             Watch::Job => drop(self.jobs.watchers.remove(request)),
-            Watch::Next { channel, place } => self.channels.leave_next(self.cx.now, channel, place),
-            Watch::Stream { channel, place } => self.channels.leave_stream(self.cx.now, channel, place),
-            Watch::Query { seat } | Watch::Rows { seat } | Watch::QueryEnding { seat, .. } => self.leave_query(seat),
+            Watch::Next(subscription) => self.channels.leave_next(self.cx.now, subscription),
+            Watch::Stream(subscription) => self.channels.leave_stream(self.cx.now, subscription),
+            Watch::Query(waiter) => self.queries.leave(&mut self.cx, waiter),
         }
         self.leave_coroutine(life.sequel);
     }
@@ -132,10 +131,10 @@ impl Core {
             }
             Sequel::Call { concurrent } => {
                 if let Outcome::Message { message, .. } = outcome {
-                    self.messages.hold(message);
+                    self.channels.hold_message(message);
                 }
                 if let Outcome::Queried { query, .. } = outcome {
-                    self.queries.results.hold(query);
+                    self.queries.hold_result(query);
                 }
                 if let Outcome::Job { job, standing: Standing::Ended } = outcome {
                     self.jobs.results.hold(job);

@@ -76,7 +76,7 @@ impl Core {
         };
         if standing == Standing::Ended {
             self.jobs.results.hold(asked.job);
-            self.dropped_job_results.push(asked.job);
+            self.jobs.results.release(asked.job);
         }
         if standing == Standing::Pending && self.waits_for(request, asked) && self.jobs.watchers.take_end(request) {
             // The store was asked before it had that.
@@ -117,7 +117,7 @@ impl Core {
     /// clients to know.
     pub(crate) fn job_ended(&mut self, job: JobId) {
         self.jobs.results.hold(job);
-        self.dropped_job_results.push(job);
+        self.jobs.results.release(job);
         for request in self.jobs.watchers.of(job) {
             if self.is_client_asking(request) {
                 self.jobs.watchers.note_end(request);

@@ -1,31 +1,46 @@
-//! Leases: whose transaction is open where.
+//! Leases: which request has a transaction open, and in which database.
 
-use super::Queries;
+use std::collections::HashMap;
+
 use parkade_model::{DatabaseId, LeaseId, RequestId};
+
+#[derive(Debug, Default)]
+pub struct Leases {
+    open: HashMap<RequestId, Lease>,
+    minted: u64,
+}
 
 /// A request's transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Lease {
-    pub(crate) id: LeaseId,
-    pub(crate) database: DatabaseId,
+pub struct Lease {
+    pub id: LeaseId,
+    pub database: DatabaseId,
 }
 
-impl crate::Core {
-    /// Whether the request has begun a transaction that has not ended.
-    #[must_use]
-    pub fn has_transaction(&self, request: RequestId) -> bool {
-        self.queries.lease_of(request).is_some()
+impl Leases {
+    pub fn count(&self) -> usize {
+        self.open.len()
     }
-}
 
-impl Queries {
-    pub(crate) fn lease_of(&self, request: RequestId) -> Option<Lease> {
-        self.leases.get(&request).copied()
+    pub fn of(&self, request: RequestId) -> Option<Lease> {
+        self.open.get(&request).copied()
+    }
+
+    pub fn begin(&mut self, request: RequestId, database: DatabaseId) -> LeaseId {
+        self.minted += 1;
+        let id = LeaseId(self.minted);
+        self.open.insert(request, Lease { id, database });
+        id
     }
 
     /// The transaction has ended, if it is still this one.
-    pub(crate) fn end_lease(&mut self, request: RequestId, id: LeaseId) -> Option<Lease> {
-        self.lease_of(request).filter(|lease| lease.id == id)?;
-        self.leases.remove(&request)
+    pub fn end(&mut self, request: RequestId, id: LeaseId) -> Option<Lease> {
+        self.of(request).filter(|lease| lease.id == id)?;
+        self.open.remove(&request)
+    }
+
+    /// The request has ended.
+    pub fn remove(&mut self, request: RequestId) -> Option<Lease> {
+        self.open.remove(&request)
     }
 }

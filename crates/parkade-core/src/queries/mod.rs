@@ -1,210 +1,394 @@
 //! Queries: work that databases do for parked requests. What is asked, and what came of it, is opaque here.
 //!
-//! An execution is what a database was asked to do once. One request waits for it, or many that share a key; when the last of them has gone
-//! it is cancelled, and it is remembered until the database has said how it ended.
+//! An execution is what a database was asked to do once. One request waits for it, or many that share a key; when the last of them has left
+//! it is cancelled, and it is remembered until the database has said how it ended. A request whose query is cancelled stays parked until then,
+//! so that nobody is told a guess.
 
-mod flights;
+mod execution;
+mod kept;
 mod leases;
+mod waiter;
 
-pub(crate) use flights::{Flight, Kept};
-pub(crate) use leases::Lease;
-pub use parkade_model::SharedKey;
-
-use std::collections::HashMap;
-
+use crate::context::Context;
+use crate::effect::{DatabaseEffect, Effect, HttpEffect, StatementSource};
+use crate::life::{Bell, Refused};
+use crate::limits::QUERIES_END_MAX;
 use crate::moment::Moment;
-use crate::structures::chain::{Chain, Place};
-use crate::structures::holds::Holds;
+use crate::report::status::QueryStatus;
+use crate::structures::ref_counts::RefCounts;
 use crate::structures::timers::Alarm;
-use parkade_model::{DatabaseId, LeaseId, QueryId, QueryWait, QueryWork, RequestId};
+use execution::{ExecutionPhase, Executions};
+use kept::{KeptResult, KeptResults};
+use leases::{Lease, Leases};
+use parkade_model::{LeaseId, QueryId, QueryWait, QueryWork, Reason, Refusal, RequestId, Then};
+use waiter::WaiterStage;
 
-/// What a database was asked to do once.
-#[derive(Debug)]
-pub(crate) struct Execution {
-    pub(crate) query: QueryId,
-    /// For whom it was begun.
-    pub(crate) request: RequestId,
-    pub(crate) database: DatabaseId,
-    pub(crate) work: QueryWork,
-    /// Whose transaction it is in, or begins or ends.
-    pub(crate) lease: Option<LeaseId>,
-    pub(crate) audience: Audience,
-    pub(crate) phase: Phase,
-    pub(crate) since: Moment,
-}
-
-/// How far an execution got.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
-    Running,
-    Cancelled,
-    /// The database has said how; those who waited are being told.
-    Ended,
-}
-
-/// Who waits for an execution.
-#[derive(Debug)]
-pub(crate) enum Audience {
-    /// One request, until it has left.
-    One(Option<RequestId>),
-    /// Boxed: it is rare beside the other, and large.
-    Many(Box<Flight>),
-}
-
-/// Where a request stands in an audience.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Seat {
-    slot: u32,
-    place: Option<Place>,
-}
+pub use waiter::{QueryAnswer, Waiter, fate_unknown};
 
 #[derive(Debug, Default)]
-pub(crate) struct Queries {
-    executions: Vec<Option<Execution>>,
-    vacant: Vec<u32>,
-    slots: HashMap<QueryId, u32>,
-    minted: u64,
-    pub(crate) flights: HashMap<SharedKey, QueryId>,
-    pub(crate) kept: HashMap<SharedKey, Kept>,
-    /// Results that are kept, the oldest first.
-    pub(crate) eldest: Chain<QueryId>,
-    pub(crate) kept_bytes: usize,
-    pub(crate) leases: HashMap<RequestId, Lease>,
-    leases_minted: u64,
-    /// Results whose content the shell holds, and who needs them.
-    pub(crate) results: Holds<QueryId>,
-    /// The server stops: rings when queries have had their time.
-    pub(crate) over: Option<Alarm>,
-    /// They have had it: nothing new.
-    pub(crate) is_closed: bool,
+pub struct Queries {
+    executions: Executions,
+    kept: KeptResults,
+    leases: Leases,
+    /// Results that the shell holds, and how many need each.
+    results: RefCounts<QueryId>,
+    stop: QueryStop,
+}
+
+/// How far the stop of the server concerns queries.
+#[derive(Debug, Default)]
+struct QueryStop {
+    /// Rings when queries have had their time.
+    over: Option<Alarm>,
+    /// They have had it: none is begun any more.
+    is_closed: bool,
     /// The server ends then, whatever still runs.
-    pub(crate) end_by: Option<Moment>,
+    end_by: Option<Moment>,
+}
+
+/// A request that asks a database for something.
+#[derive(Debug, Clone, Copy)]
+pub struct NewQuery {
+    pub request: RequestId,
+    pub then: Then,
+    /// Where its statement is found.
+    pub source: StatementSource,
+}
+
+/// How a wait for a database begins.
+#[derive(Debug, Clone, Copy)]
+pub enum QueryBegan {
+    Waits(Waiter),
+    /// Another request has just had this result.
+    Kept(QueryId),
+}
+
+/// What becomes of a request whose query is given up while its client is there.
+#[derive(Debug, Clone, Copy)]
+pub enum GivenUp {
+    /// The query has been cancelled. The request waits until the database has said how it ended, but not for long.
+    Waits(Waiter),
+    /// It waits for that already.
+    AsBefore,
+    /// What became of the query will not be known in time.
+    Unknown(Reason),
+    /// Rows have gone out already.
+    BrokenOff,
+}
+
+/// A database is done with a query. Those who waited are to be woken, then [`Queries::forget`] takes this.
+#[derive(Debug)]
+#[must_use]
+pub struct EndedQuery {
+    pub query: QueryId,
+    pub waiters: Vec<RequestId>,
+    completed: bool,
+    bytes: usize,
+    /// It was not cancelled.
+    was_wanted: bool,
 }
 
 impl Queries {
-    pub(crate) fn count(&self) -> usize {
-        self.executions.len() - self.vacant.len()
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Execution> {
-        self.executions.iter().flatten()
-    }
-
-    /// An execution begins, for this request and whoever shares it.
-    pub(crate) fn begin(
-        &mut self,
-        now: Moment,
-        request: RequestId,
-        wait: &QueryWait,
-        database: DatabaseId,
-        lease: Option<LeaseId>,
-    ) -> (QueryId, Seat) {
-        let slot = self.vacant.pop().unwrap_or_else(|| {
-            self.executions.push(None);
-            u32::try_from(self.executions.len() - 1)
-                .expect("there are no more executions than requests, which limits.rs bounds")
-        });
-        self.minted += 1;
-        let query = QueryId(self.minted);
-        self.slots.insert(query, slot);
-        let (audience, place) = match &wait.shared {
-            None => (Audience::One(Some(request)), None),
-            Some(sharing) => {
-                let mut waiters = Chain::default();
-                let place = waiters.push_back(request);
-                self.flights.insert(sharing.key, query);
-                let flight = Flight { key: sharing.key, ttl: sharing.ttl, waiters };
-                (Audience::Many(Box::new(flight)), Some(place))
+    /// The request waits for a database from now on, unless it may not, or need not.
+    pub fn begin(&mut self, cx: &mut Context, new: NewQuery, wait: &QueryWait) -> Result<QueryBegan, Refusal> {
+        self.admit(new, wait.work)?;
+        if let Some(sharing) = &wait.shared {
+            if let Some(query) = self.kept.get(&sharing.key) {
+                cx.counts.queries_shared += 1;
+                return Ok(QueryBegan::Kept(query));
             }
-        };
-        let (work, phase) = (wait.work, Phase::Running);
-        self.executions[slot as usize] =
-            Some(Execution { query, request, database, work, lease, audience, phase, since: now });
-        (query, Seat { slot, place })
+            if let Some(waiter) = self.executions.join(&sharing.key, new.request) {
+                cx.counts.queries_shared += 1;
+                return Ok(QueryBegan::Waits(waiter));
+            }
+        }
+        Ok(QueryBegan::Waits(self.start(cx, new, wait)))
     }
 
-    pub(crate) fn mint_lease(&mut self) -> LeaseId {
-        self.leases_minted += 1;
-        LeaseId(self.leases_minted)
-    }
-
-    pub(crate) fn seated(&self, seat: Seat) -> &Execution {
-        self.executions[seat.slot as usize].as_ref().expect("whoever has a seat keeps its execution")
-    }
-
-    pub(crate) fn seated_mut(&mut self, seat: Seat) -> &mut Execution {
-        self.executions[seat.slot as usize].as_mut().expect("whoever has a seat keeps its execution")
-    }
-
-    pub(crate) fn find(&self, query: QueryId) -> Option<&Execution> {
-        self.executions[*self.slots.get(&query)? as usize].as_ref()
-    }
-
-    pub(crate) fn find_mut(&mut self, query: QueryId) -> Option<&mut Execution> {
-        self.executions[*self.slots.get(&query)? as usize].as_mut()
-    }
-
-    /// The seat of nobody: for what concerns the execution alone.
-    pub(crate) fn seat(&self, query: QueryId) -> Option<Seat> {
-        self.slots.get(&query).map(|slot| Seat { slot: *slot, place: None })
-    }
-
-    /// The request waits for it no longer.
-    pub(crate) fn leave(&mut self, seat: Seat) {
-        let audience = &mut self.seated_mut(seat).audience;
-        match (audience, seat.place) {
-            (Audience::One(request), _) => *request = None,
-            (Audience::Many(flight), Some(place)) => drop(flight.waiters.remove(place)),
-            (Audience::Many(_), None) => {}
+    fn admit(&self, new: NewQuery, work: QueryWork) -> Result<(), Refusal> {
+        let has_transaction = self.has_transaction(new.request);
+        match work {
+            QueryWork::Alone | QueryWork::Begin if self.stop.is_closed => Err(Refusal::Stopping),
+            QueryWork::Begin | QueryWork::Commit | QueryWork::Rollback if new.then != Then::Await => {
+                Err(Refusal::BadAnswer)
+            }
+            QueryWork::Begin if has_transaction => Err(Refusal::TransactionOpen),
+            QueryWork::Within | QueryWork::Commit | QueryWork::Rollback if !has_transaction => {
+                Err(Refusal::NoTransaction)
+            }
+            QueryWork::Alone | QueryWork::Begin | QueryWork::Within | QueryWork::Commit | QueryWork::Rollback => Ok(()),
         }
     }
 
-    /// It is over: nobody waits for it any more.
-    pub(crate) fn end(&mut self, query: QueryId) -> Option<Execution> {
-        let slot = self.slots.remove(&query)?;
-        self.vacant.push(slot);
-        self.executions[slot as usize].take()
+    fn start(&mut self, cx: &mut Context, new: NewQuery, wait: &QueryWait) -> Waiter {
+        let NewQuery { request, then, source } = new;
+        let (lease, database) = match (wait.work, self.leases.of(request)) {
+            (QueryWork::Begin, _) => (Some(self.leases.begin(request, wait.database)), wait.database),
+            (QueryWork::Alone, _) | (_, None) => (None, wait.database),
+            (_, Some(lease)) => (Some(lease.id), lease.database),
+        };
+        let work = wait.work;
+        let (query, waiter) = self.executions.begin(cx.now, request, (database, work, lease), wait.shared.as_ref());
+        let collect = then != Then::Answer || wait.shared.is_some();
+        cx.counts.queries += 1;
+        cx.effects.push(Effect::Database(DatabaseEffect::StartQuery {
+            query,
+            request,
+            source,
+            database,
+            work,
+            lease,
+            collect,
+        }));
+        waiter
+    }
+
+    /// The first rows have come of an answer that goes out as they come: of whose?
+    pub fn rows_came(&self, cx: &mut Context, query: QueryId) -> Option<RequestId> {
+        let execution = self.executions.find(query);
+        if execution.is_none() {
+            cx.counts.refused_events.add(Refused::Unknown);
+        }
+        // Whoever wanted them may have left, which the database has been told.
+        execution?.only_waiter()
+    }
+
+    /// The answer of a request begins with the first rows of its query.
+    pub fn begin_rows(&self, cx: &mut Context, request: RequestId, waiter: Waiter) -> Waiter {
+        if waiter.stage != WaiterStage::Waiting {
+            return waiter;
+        }
+        let query = self.executions.of(waiter).query;
+        cx.effects.push(Effect::Http(HttpEffect::BeginRows { request, query }));
+        waiter.at(WaiterStage::Streaming)
+    }
+
+    /// The database is done with it.
+    pub fn end(&mut self, cx: &mut Context, query: QueryId, completed: bool, bytes: usize) -> Option<EndedQuery> {
+        self.results.hold(query);
+        self.results.release(query);
+        let Some(execution) = self.executions.find_mut(query) else {
+            cx.counts.refused_events.add(Refused::Unknown);
+            return None;
+        };
+        let was_wanted = execution.phase == ExecutionPhase::Running;
+        execution.phase = ExecutionPhase::Ended;
+        let (waiters, owner) = (execution.waiters(), execution.request);
+        let (begun, ended) = (execution.begins_lease(completed), execution.ends_lease(completed));
+        if let Some(lease) = ended {
+            self.leases.end(owner, lease);
+        }
+        if let Some(lease) = begun.filter(|_| !was_wanted) {
+            self.release_lease(cx, owner, lease);
+        }
+        Some(EndedQuery { query, waiters, completed, bytes, was_wanted })
+    }
+
+    /// Everybody who waited for it has gone on. Its result may be kept for those who come a little later.
+    pub fn forget(&mut self, cx: &mut Context, ended: &EndedQuery) {
+        let Some(flight) = self.executions.end(ended.query) else { return };
+        if !ended.completed || !ended.was_wanted || flight.ttl.is_zero() || self.stop.is_closed {
+            return;
+        }
+        let query = ended.query;
+        self.results.hold(query);
+        let alarm = cx.timers.set(cx.now + flight.ttl, Bell::KeptResult(query));
+        for kept in self.kept.keep(flight.key, KeptResult { query, alarm }, ended.bytes) {
+            self.drop_kept(cx, kept);
+        }
+    }
+
+    /// The request waits no more. The last one to leave has the query cancelled.
+    pub fn leave(&mut self, cx: &mut Context, waiter: Waiter) {
+        let (execution, was_last) = self.executions.leave(waiter);
+        let (query, is_unwanted) = (execution.query, was_last && execution.phase == ExecutionPhase::Running);
+        // Nobody is left to end a transaction that has just been begun.
+        let begins =
+            execution.lease.filter(|_| execution.work == QueryWork::Begin && execution.phase != ExecutionPhase::Ended);
+        let owner = execution.request;
+        if is_unwanted {
+            self.cancel(cx, query);
+        }
+        if let Some(lease) = begins {
+            self.release_lease(cx, owner, lease);
+        }
+    }
+
+    /// The client is still there, so it is told what became of the query: as soon as the database has said so.
+    pub fn give_up(&mut self, cx: &mut Context, waiter: Waiter, reason: Reason) -> GivenUp {
+        match waiter.stage {
+            WaiterStage::Streaming => GivenUp::BrokenOff,
+            WaiterStage::Ending(_) => GivenUp::AsBefore,
+            WaiterStage::Waiting => {
+                let execution = self.executions.of(waiter);
+                if execution.phase == ExecutionPhase::Running && execution.waiters_count() > 1 {
+                    // It goes on for the others.
+                    return GivenUp::Unknown(reason);
+                }
+                self.cancel(cx, execution.query);
+                GivenUp::Waits(waiter.at(WaiterStage::Ending(reason)))
+            }
+        }
+    }
+
+    /// The time of the wait is over.
+    pub fn expire(&mut self, cx: &mut Context, waiter: Waiter) -> GivenUp {
+        match waiter.stage {
+            WaiterStage::Ending(reason) => GivenUp::Unknown(reason),
+            WaiterStage::Waiting | WaiterStage::Streaming => self.give_up(cx, waiter, Reason::Deadline),
+        }
+    }
+
+    /// Somebody ends it. Those who wait for it are to be told that they have to give it up. The end of a transaction is not cancelled.
+    pub fn cancel_by_operator(&mut self, cx: &mut Context, query: QueryId) -> Vec<RequestId> {
+        match self.executions.find(query) {
+            None => {
+                cx.counts.refused_events.add(Refused::Unknown);
+                Vec::new()
+            }
+            Some(execution) if execution.ends_a_transaction() => Vec::new(),
+            Some(_) => self.cancel_for_all(cx, query),
+        }
+    }
+
+    /// Returns those who wait for it, and have to give it up.
+    pub fn cancel_for_all(&mut self, cx: &mut Context, query: QueryId) -> Vec<RequestId> {
+        let Some(execution) = self.executions.find(query) else { return Vec::new() };
+        let waiters = execution.waiters();
+        self.cancel(cx, query);
+        waiters
+    }
+
+    fn cancel(&mut self, cx: &mut Context, query: QueryId) {
+        let Some(execution) =
+            self.executions.find_mut(query).filter(|execution| execution.phase == ExecutionPhase::Running)
+        else {
+            return;
+        };
+        execution.phase = ExecutionPhase::Cancelled;
+        let (database, key) = (execution.database, execution.key());
+        cx.counts.queries_cancelled += 1;
+        cx.effects.push(Effect::Database(DatabaseEffect::CancelQuery { query, database }));
+        if let Some(key) = key {
+            self.executions.land(&key, query);
+        }
+    }
+
+    /// Whether the request has begun a transaction that has not ended.
+    pub fn has_transaction(&self, request: RequestId) -> bool {
+        self.leases.of(request).is_some()
+    }
+
+    /// The request has ended: what its transaction did not commit is undone.
+    pub fn end_transaction(&mut self, cx: &mut Context, request: RequestId) {
+        if let Some(lease) = self.leases.remove(request) {
+            end_lease(cx, lease);
+        }
+    }
+
+    /// The transaction of a `begin` that was given up: the request that asked for it will never end it.
+    fn release_lease(&mut self, cx: &mut Context, request: RequestId, lease: LeaseId) {
+        if let Some(lease) = self.leases.end(request, lease) {
+            end_lease(cx, lease);
+        }
+    }
+
+    // The end of the server.
+
+    /// Queries have time until then.
+    pub fn stop_at(&mut self, cx: &mut Context, due: Moment) {
+        self.stop.over = Some(cx.timers.set(due, Bell::QueriesOver));
+    }
+
+    /// They have had it. Returns those to be cancelled: transactions that are open may still be ended.
+    pub fn close(&mut self) -> Vec<QueryId> {
+        self.stop.over = None;
+        self.stop.is_closed = true;
+        self.executions
+            .iter()
+            .filter(|execution| matches!(execution.work, QueryWork::Alone | QueryWork::Within | QueryWork::Begin))
+            .map(|execution| execution.query)
+            .collect()
+    }
+
+    /// From now on only the ends of queries are waited for, and not for long.
+    pub fn bound_the_end(&mut self, now: Moment) {
+        self.stop.is_closed = true;
+        self.stop.end_by = Some(now + QUERIES_END_MAX);
+    }
+
+    /// Nothing of a query is waited for any more.
+    pub fn have_ended(&self, now: Moment) -> bool {
+        self.count() == 0 || self.stop.end_by.is_some_and(|by| by <= now)
+    }
+
+    /// When the ends of queries are waited for no longer, if any is.
+    pub fn end_due(&self, now: Moment) -> Option<Moment> {
+        self.stop.end_by.filter(|by| self.count() > 0 && *by > now)
+    }
+
+    /// At the exit: no alarm rings any more, no result is kept.
+    pub fn forget_all(&mut self, cx: &mut Context) {
+        if let Some(alarm) = self.stop.over.take() {
+            cx.timers.clear(alarm);
+        }
+        for kept in self.kept.take() {
+            self.drop_kept(cx, kept);
+        }
+    }
+
+    // Results.
+
+    /// Somebody needs the result.
+    pub fn hold_result(&mut self, query: QueryId) {
+        self.results.hold(query);
+    }
+
+    pub fn release_result(&mut self, query: QueryId) {
+        self.results.release(query);
+    }
+
+    /// The time of a kept result is over.
+    pub fn forget_kept(&mut self, query: QueryId) {
+        if self.kept.remove_query(query).is_some() {
+            self.results.release(query);
+        }
+    }
+
+    fn drop_kept(&mut self, cx: &mut Context, kept: KeptResult) {
+        cx.timers.clear(kept.alarm);
+        self.results.release(kept.query);
+    }
+
+    /// At the end of an event: results that nobody needs any more.
+    pub fn drop_results(&mut self, cx: &mut Context) {
+        let effects = &mut cx.effects;
+        self.results.drop_unheld(|query| effects.push(Effect::Database(DatabaseEffect::DropResult { query })));
+    }
+
+    // What can be seen.
+
+    pub fn count(&self) -> usize {
+        self.executions.count()
+    }
+
+    pub fn results_count(&self) -> usize {
+        self.results.count()
+    }
+
+    pub fn transactions_count(&self) -> usize {
+        self.leases.count()
+    }
+
+    pub fn statuses(&self) -> impl Iterator<Item = QueryStatus> {
+        self.executions.iter().map(execution::Execution::status)
+    }
+
+    pub fn status(&self, query: QueryId) -> Option<QueryStatus> {
+        self.executions.find(query).map(execution::Execution::status)
     }
 }
 
-impl Execution {
-    pub(crate) fn waiters_count(&self) -> usize {
-        match &self.audience {
-            Audience::One(request) => usize::from(request.is_some()),
-            Audience::Many(flight) => flight.waiters.count(),
-        }
-    }
-
-    /// What its key is, if it is shared.
-    pub(crate) fn key(&self) -> Option<SharedKey> {
-        match &self.audience {
-            Audience::One(_) => None,
-            Audience::Many(flight) => Some(flight.key),
-        }
-    }
-
-    /// The lease that is there when it ends so.
-    pub(crate) fn begins_lease(&self, completed: bool) -> Option<LeaseId> {
-        self.lease.filter(|_| self.work == QueryWork::Begin && completed)
-    }
-
-    pub(crate) fn ends_a_transaction(&self) -> bool {
-        matches!(self.work, QueryWork::Commit | QueryWork::Rollback)
-    }
-
-    /// The lease that is over when it ends so.
-    pub(crate) fn ends_lease(&self, completed: bool) -> Option<LeaseId> {
-        match self.work {
-            QueryWork::Begin if !completed => self.lease,
-            QueryWork::Commit | QueryWork::Rollback => self.lease,
-            QueryWork::Begin | QueryWork::Alone | QueryWork::Within => None,
-        }
-    }
-
-    pub(crate) fn waiters(&self) -> Vec<RequestId> {
-        match &self.audience {
-            Audience::One(request) => request.iter().copied().collect(),
-            Audience::Many(flight) => flight.waiters.values().collect(),
-        }
-    }
+fn end_lease(cx: &mut Context, Lease { id, database }: Lease) {
+    cx.effects.push(Effect::Database(DatabaseEffect::EndLease { lease: id, database }));
 }

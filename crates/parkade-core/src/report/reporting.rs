@@ -6,7 +6,6 @@ use crate::core::Core;
 use crate::life::{Life, State, Watch};
 use crate::limits::STATUS_CHANNELS_COUNT_MAX;
 use crate::moment::Moment;
-use crate::queries::Execution;
 use crate::report::status::{
     ChannelStatus, LivesStatus, QueryStatus, Status, WaitKind, WaitStatus, WorkerState, WorkerStatus,
 };
@@ -32,10 +31,10 @@ impl Core {
             channels: self.channel_status(now),
             channels_count: self.channels.count(),
             history_bytes: self.channels.history_bytes(),
-            messages_held: self.messages.count(),
+            messages_held: self.channels.messages_count(),
             queries_count: self.queries.count(),
-            results_held: self.queries.results.count(),
-            transactions_count: self.queries.leases.len(),
+            results_held: self.queries.results_count(),
+            transactions_count: self.queries.transactions_count(),
             jobs_running: self.jobs.runs.len() - self.jobs.waiting.count(),
             jobs_waiting: self.jobs.waiting.count(),
             jobs_put_off: self.jobs_put_off(now),
@@ -72,7 +71,7 @@ impl Core {
 
     /// Every query that a database has been asked for and has not ended.
     pub fn queries(&self) -> impl Iterator<Item = QueryStatus> {
-        self.queries.iter().map(Execution::status)
+        self.queries.statuses()
     }
 
     fn runs(&self) -> LivesStatus {
@@ -131,8 +130,7 @@ impl Core {
     }
 
     fn channel_status(&self, now: Moment) -> Vec<ChannelStatus> {
-        let aged = self.channels.busiest(STATUS_CHANNELS_COUNT_MAX).into_iter().map(|id| {
-            let (channel, first) = self.channels.status_of(id);
+        let aged = self.channels.statuses(STATUS_CHANNELS_COUNT_MAX).map(|(channel, first)| {
             let since = first.and_then(|request| self.lives.life(request)).map(|life| parked_for(now, life));
             ChannelStatus { oldest: since, ..channel }
         });
@@ -140,25 +138,12 @@ impl Core {
     }
 }
 
-impl Execution {
-    pub(crate) fn status(&self) -> QueryStatus {
-        QueryStatus {
-            query: self.query,
-            database: self.database,
-            waiting: self.waiters_count(),
-            cancelled: self.phase != crate::queries::Phase::Running,
-            is_cancellable: !self.ends_a_transaction(),
-            since: self.since,
-        }
-    }
-}
-
 fn kind(watch: Watch) -> WaitKind {
     match watch {
         Watch::Timer => WaitKind::Timer,
-        Watch::Next { .. } => WaitKind::Next,
-        Watch::Stream { .. } => WaitKind::Stream,
-        Watch::Query { .. } | Watch::Rows { .. } | Watch::QueryEnding { .. } => WaitKind::Query,
+        Watch::Next(_) => WaitKind::Next,
+        Watch::Stream(_) => WaitKind::Stream,
+        Watch::Query(_) => WaitKind::Query,
         Watch::Stored | Watch::Job => WaitKind::Job,
     }
 }

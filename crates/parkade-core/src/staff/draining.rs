@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::core::Core;
-use crate::effect::{Effect, ExitReason, KillReason, Outcome, ServerEffect, WorkerEffect};
+use crate::effect::{Effect, ExitReason, KillReason, ServerEffect, WorkerEffect};
+use crate::life::State;
 use crate::life::machine::Happening;
-use crate::life::{Bell, State};
 use crate::moment::Moment;
 use crate::staff::Service;
 use crate::staff::tending::may_go;
@@ -39,7 +39,7 @@ impl Core {
         self.end_job_waits();
         self.hand_back_waiting();
         let over = self.cx.now + grace.min(self.cx.config.query_grace);
-        self.queries.over = Some(self.cx.timers.set(over, Bell::QueriesOver));
+        self.queries.stop_at(&mut self.cx, over);
     }
 
     /// New code is not wanted any more.
@@ -52,10 +52,9 @@ impl Core {
 
     /// Long polls get their empty answer, coroutines and functions their time-out, streams their end. Timers run on.
     fn end_channel_waits(&mut self) {
-        let (nexts, streams) = self.channels.waiters();
-        for (channel, request) in nexts {
-            let cursor = self.channels.cursor(channel);
-            self.turn(request, Happening::Woken(Outcome::TimedOut { cursor }));
+        let streams = self.channels.streams();
+        for (request, outcome) in self.channels.drained() {
+            self.turn(request, Happening::Woken(outcome));
         }
         for request in streams {
             self.turn(request, Happening::Cancelled(Reason::Stopping));
@@ -73,7 +72,7 @@ impl Core {
                 }
             }
         }
-        if self.roster.is_empty() && self.lives.count() == 0 && self.have_queries_ended() {
+        if self.roster.is_empty() && self.lives.count() == 0 && self.queries.have_ended(self.cx.now) {
             self.exit();
         }
     }
@@ -162,7 +161,7 @@ impl Core {
         for worker in self.ids_of(|worker| !told.contains(&worker.id) && !goes_itself(worker)) {
             if idle.contains(&worker) { self.dismiss(worker) } else { self.kill(worker, why) }
         }
-        self.bound_the_end_of_queries();
+        self.queries.bound_the_end(self.cx.now);
         self.staff.service = Service::Ending(reason);
     }
 
@@ -173,7 +172,7 @@ impl Core {
             Service::Ending(reason) => reason,
         };
         self.staff.service = Service::Ended;
-        self.forget_queries();
+        self.queries.forget_all(&mut self.cx);
         self.expect_no_jobs();
         self.tell_dropped();
         self.cx.effects.push(Effect::Server(ServerEffect::Exit { reason }));
