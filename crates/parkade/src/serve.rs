@@ -74,7 +74,6 @@ pub fn serve(application: &Application) -> Result<ExitCode, Error> {
             workers,
             databases,
             jobs: jobs(settings)?,
-            listened: listened(settings)?,
             result_bytes_max: settings.databases.result_limit,
             grace: settings.workers.grace,
             access_log: guard.access(),
@@ -230,7 +229,7 @@ fn databases(settings: &Settings) -> Result<Databases, Error> {
         slots: chosen.database_slots,
         queue_count_max: chosen.database_queue,
         row_bytes_max: chosen.row_limit,
-        listen: chosen.listen.clone(),
+        listen: listened(settings)?,
     };
     Ok(Databases::new(&chosen.database, &options, &chosen.state)?)
 }

@@ -40,9 +40,9 @@ fn server(page: &mut Page, report: &Report) {
         "Connections that a bug in the core has ended.",
         report.connections.broken,
     );
-    page.single("turns_long_total", Kind::Counter, "Turns of the core that took longer than 10 ms.", report.turns.long);
+    page.single("turns_long_total", Kind::Counter, "Turns of the core that took longer than 15 ms.", report.turns.long);
     page.single("turn_longest_seconds", Kind::Gauge, "The longest turn since the start.", report.turns.longest);
-    page.single("turns_busy_total", Kind::Counter, "Turns that took more than 10 ms of CPU.", report.turns.busy);
+    page.single("turns_busy_total", Kind::Counter, "Turns that took more than 15 ms of CPU.", report.turns.busy);
     page.single("turn_busiest_seconds", Kind::Gauge, "The most CPU time that a turn took.", report.turns.busiest);
     if let Some(bytes) = report.memory.resident_bytes {
         page.single("resident_bytes", Kind::Gauge, "Resident memory of the core.", bytes);

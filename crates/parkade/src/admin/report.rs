@@ -62,7 +62,7 @@ pub struct Code {
 /// Of the thread that decides.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Turns {
-    /// Those that took longer than 10 ms.
+    /// Those that took longer than 15 ms.
     pub long: u64,
     pub longest: f64,
     /// The same in CPU time: those in which the core itself worked for so long.

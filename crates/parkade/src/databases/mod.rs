@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use mio::{Token, Waker};
-use parkade_core::DatabaseId;
-use parkade_sql::{LeaseId, QueryId, Status, Work};
+use parkade_model::{ChannelName, DatabaseId};
+use parkade_sql::{End, LeaseId, QueryId, Status, Work};
 use tokio::time::timeout_at;
 
 use crate::poll::PollSet;
@@ -36,7 +36,7 @@ pub struct Options {
     pub queue_count_max: usize,
     pub row_bytes_max: usize,
     /// Channels of PostgreSQL's NOTIFY that the first PostgreSQL among them listens to.
-    pub listen: Vec<String>,
+    pub listen: Vec<ChannelName>,
 }
 
 /// What the databases have to say.
@@ -48,13 +48,16 @@ pub enum DatabaseEvent {
         channel: String,
         payload: String,
     },
-    /// Notifications may have been missed.
+    /// Notifications may have been missed, on every channel that is [`listened`](Databases::listened) to.
     ListeningAgain,
 }
 
 pub struct Databases {
     names: Vec<Box<str>>,
     all: Vec<Database>,
+    listened: Vec<ChannelName>,
+    /// What did not come to a database has ended all the same: that is heard in the next turn.
+    ended: Vec<DatabaseEvent>,
     poll: PollSet,
     /// A thread of SQLite has something to say.
     threads_spoke: Arc<AtomicBool>,
@@ -107,13 +110,15 @@ impl Databases {
         let mut databases = Self {
             names: Vec::new(),
             all: Vec::new(),
+            listened: options.listen.clone(),
+            ended: Vec::new(),
             poll,
             threads_spoke,
             asked: false,
             outstanding: 0,
             has_more: false,
         };
-        let mut listen = options.listen.clone();
+        let mut listen: Vec<_> = options.listen.iter().map(|channel| channel.as_str().to_owned()).collect();
         for location in locations.iter().chain(&embedded) {
             let channels = if location.is_postgres() { std::mem::take(&mut listen) } else { Vec::new() };
             let first_token = THREADS.0 + 1 + databases.all.len() * parkade_postgres::TOKENS;
@@ -146,6 +151,11 @@ impl Databases {
         matches!(self.all.get(usize::from(database.0)), Some(Database::Postgres { .. }))
     }
 
+    /// Channels that the notifications of PostgreSQL go to.
+    pub fn listened(&self) -> &[ChannelName] {
+        &self.listened
+    }
+
     /// Waits until a database has something to say. Cancel safe.
     pub async fn ready(&self) -> io::Result<()> {
         if self.asked || self.has_more || self.threads_spoke.load(Ordering::Acquire) {
@@ -172,6 +182,7 @@ impl Databases {
     /// Does what can be done without waiting.
     pub fn turn(&mut self, now: Instant, events: &mut Vec<DatabaseEvent>) -> io::Result<()> {
         self.asked = false;
+        events.append(&mut self.ended);
         for event in self.poll.take()? {
             let Some(place) = event.token().0.checked_sub(THREADS.0 + 1).map(|token| token / parkade_postgres::TOKENS)
             else {
@@ -195,6 +206,13 @@ impl Databases {
     pub fn submit(&mut self, database: DatabaseId, now: Instant, query: QueryId, work: Work) {
         self.outstanding += 1;
         self.ask(database, |database| database.submit(now, query, work));
+    }
+
+    /// The query ends so, without a database.
+    pub fn end_without(&mut self, query: QueryId, end: End) {
+        self.outstanding += 1;
+        self.asked = true;
+        self.ended.push(DatabaseEvent::Query(parkade_sql::Event::Ended { query, end }));
     }
 
     /// Nobody waits for it any more. Its end is still told.

@@ -1,18 +1,22 @@
 //! What the core asks for, done.
 
+use bytes::Bytes;
 use parkade_core::{
-    DatabaseEffect, Effect, Ending, HttpEffect, KillReason, Outcome, Refusal, ReloadOutcome, RequestId, Role, RouteId,
-    ServerEffect, StoreEffect, Times, WorkerEffect, WorkerId,
+    DatabaseEffect, Effect, HttpEffect, KillReason, Outcome, ReloadOutcome, RouteId, ServerEffect, StatementSource,
+    StoreEffect, Times, WorkerEffect,
 };
-use parkade_wire::Outcome as WireOutcome;
+use parkade_model::{DatabaseId, Ending, QueryId, Refusal, RequestId, Role, WorkerId};
+use parkade_sql::{End, Work};
 use parkade_wire::encode::RequestParts;
 use parkade_wire::limits::STORED_COUNT_MAX;
+use parkade_wire::{Effect as QueryEffect, Outcome as WireOutcome};
 
 use super::exchange::{Exchange, Kept};
 use super::messages::Event as StreamEvent;
 use super::tables::{Standing, Tables};
 use super::{Server, refusal};
 use crate::log::Entry;
+use crate::queries::Start;
 
 impl Server {
     pub(super) fn act(&mut self, effect: Effect) {
@@ -69,7 +73,7 @@ impl Server {
                 }
             }
             WorkerEffect::Resume { worker, outcome, requests } => {
-                let behind = self.rows_behind(outcome);
+                let behind = self.rows_after(outcome);
                 if let Some(outcome) = wire_outcome(&self.messages, &self.queries, &self.jobs, outcome) {
                     self.workers.resume(worker, &outcome, &requests, behind.as_ref());
                 }
@@ -103,10 +107,12 @@ impl Server {
     fn act_on_database(&mut self, effect: DatabaseEffect) {
         match effect {
             DatabaseEffect::StartQuery { query, request, source, database, work, lease, collect } => {
-                self.start_query(query, request, source, (database, work, lease), collect);
+                self.start_query(&Start { query, request, database, work, lease, collect }, source);
             }
             DatabaseEffect::CancelQuery { query, database } => self.cancel_query(query, database),
-            DatabaseEffect::EndLease { lease, database } => self.end_lease(lease, database),
+            DatabaseEffect::EndLease { lease, database } => {
+                self.databases.release(database, self.clock.at(self.now), lease);
+            }
             DatabaseEffect::DropResult { query } => self.queries.drop_result(query),
         }
     }
@@ -224,7 +230,7 @@ impl Server {
     }
 
     pub(super) fn call(&mut self, worker: WorkerId, outcome: Outcome, requests: &[RequestId]) {
-        let behind = self.rows_behind(outcome);
+        let behind = self.rows_after(outcome);
         let Some(outcome) = wire_outcome(&self.messages, &self.queries, &self.jobs, outcome) else { return };
         let (exchanges, tables) = (&self.exchanges, &self.tables);
         let functions =
@@ -233,6 +239,47 @@ impl Server {
         for same in functions.chunk_by(|(_, (name, _)), (_, (next, _))| name == next) {
             let calls: Vec<_> = same.iter().map(|(request, (_, state))| (*request, *state)).collect();
             self.workers.call(worker, &outcome, same[0].1.0, &calls, behind.as_ref());
+        }
+    }
+
+    /// The rows that follow an outcome: they are too many to go with it.
+    fn rows_after(&self, outcome: Outcome) -> Option<Bytes> {
+        match outcome {
+            Outcome::Queried { query, completed: true, late: None } => self.queries.rows_after_outcome(query),
+            _ => None,
+        }
+    }
+
+    fn start_query(&mut self, start: &Start, source: StatementSource) {
+        let asked = match source {
+            StatementSource::Payload(payload) => self.payloads.take_asked(payload),
+            StatementSource::Route(route) => self.tables.asked(route).cloned(),
+        };
+        let Some(asked) = asked else {
+            return tracing::error!("a bug in parkade: a query begins that nobody has asked for");
+        };
+        let Start { query, request, database, .. } = *start;
+        let work = match self.queries.start(start, asked, self.now) {
+            Ok(work) => work,
+            Err(failure) => return self.databases.end_without(query, End::Failed(failure)),
+        };
+        match work {
+            Work::Commit { lease } => {
+                if let Some(waiting) = self.take_within(request) {
+                    return self.commit_jobs(request, (query, database, lease), *waiting);
+                }
+            }
+            // What belonged to the one before has gone with it.
+            Work::Begin { .. } | Work::Rollback { .. } => drop(self.take_within(request)),
+            Work::Alone(_) | Work::Within { .. } => {}
+        }
+        self.databases.submit(database, self.clock.at(self.now), query, work);
+    }
+
+    fn cancel_query(&mut self, query: QueryId, database: DatabaseId) {
+        self.queries.cancelled(query, self.now);
+        if !self.cancel_committing(query) {
+            self.databases.cancel(database, self.clock.at(self.now), query);
         }
     }
 
@@ -263,11 +310,9 @@ fn wire_outcome<'a>(
     outcome: Outcome,
 ) -> Option<WireOutcome<'a>> {
     match outcome {
-        Outcome::Queried { query, late, .. } => {
-            queries.result(query).map(|result| super::queries::wire_outcome(result, late))
-        }
-        Outcome::Refused { refusal } if refusal::is_about_a_query(refusal) => Some(super::queries::never_told(refusal)),
-        Outcome::Refused { refusal: Refusal::NoTransaction } => Some(super::queries::no_transaction()),
+        Outcome::Queried { query, late, .. } => queries.outcome(query, late),
+        Outcome::Refused { refusal } if refusal::is_about_a_query(refusal) => Some(unknown_outcome(refusal)),
+        Outcome::Refused { refusal: Refusal::NoTransaction } => Some(no_transaction()),
         Outcome::Job { job, standing } => Some(jobs.wire_outcome(job, standing)),
         // It is only awaited, and told to each with what is its own.
         Outcome::Stored => None,
@@ -279,6 +324,29 @@ fn wire_outcome<'a>(
             let (status, _, text, _) = refusal::explain(refusal);
             Some(WireOutcome::Refused { text: text.into(), status })
         }
+    }
+}
+
+/// The query was given up, and what became of it is not known yet.
+fn unknown_outcome(refusal: Refusal) -> WireOutcome<'static> {
+    let (status, _, detail, _) = refusal::explain(refusal);
+    let reason = match refusal {
+        Refusal::QueryCancelledByOperator => "operator",
+        Refusal::QueryStopped => "stopping",
+        _ => "deadline",
+    };
+    let effect = QueryEffect::Unknown;
+    WireOutcome::Failed { reason: reason.into(), sqlstate: None, text: detail.into(), effect, status }
+}
+
+/// What the request has no transaction for.
+fn no_transaction() -> WireOutcome<'static> {
+    WireOutcome::Failed {
+        reason: "no transaction".into(),
+        sqlstate: None,
+        text: "this request has no transaction open".into(),
+        effect: QueryEffect::None,
+        status: 500,
     }
 }
 

@@ -2,15 +2,20 @@
 
 use std::time::Duration;
 
-use parkade_core::{Cursor, Destination, Event, Manner, Refusal, RequestId, Role, Then, Wait, WorkerError, WorkerId};
+use bytes::Bytes;
+use parkade_core::{Destination, Event, Manner, WorkerError};
+use parkade_model::{ChannelName, Cursor, QueryId, Reason, Refusal, RequestId, Role, TableId, Then, Wait, WorkerId};
+use parkade_sql::End;
 use parkade_wire::{Application, ErrorReason, Response, Then as WireThen, WaitRequest};
 
 use super::exchange::{Arrival, Exchange, JobAsked};
 use super::payloads::Payload;
-use super::seconds::duration;
 use super::{HttpEvent, Input, Server, WorkerEvent, tables};
+use crate::databases::DatabaseEvent;
 use crate::http::answer;
+use crate::queries::Rows;
 use crate::routing::Found;
+use crate::seconds::duration;
 
 impl Server {
     pub(super) fn hear_input(&mut self, input: Input) {
@@ -59,7 +64,7 @@ impl Server {
     }
 
     /// Looks up a request that waited while the routes changed.
-    pub(super) fn look_up_route(&mut self, request: RequestId, table: parkade_core::TableId) {
+    pub(super) fn look_up_route(&mut self, request: RequestId, table: TableId) {
         let Some(exchange) = self.exchanges.of(request) else { return };
         let Some(arrival) = exchange.arrival.as_mut() else { return };
         let Found { destination, parameters, allow } =
@@ -216,7 +221,7 @@ impl Server {
         });
     }
 
-    fn worker_went_on(&mut self, worker: WorkerId, request: RequestId, bytes: &bytes::Bytes, more: bool) {
+    fn worker_went_on(&mut self, worker: WorkerId, request: RequestId, bytes: &Bytes, more: bool) {
         if let Some(exchange) = self.exchanges.of(request) {
             exchange.untaken.add(bytes.len());
             match self.http.piece(request, bytes) {
@@ -292,7 +297,7 @@ impl Server {
                 tracing::error!(worker = worker.0, "the application waits for something that there is not: {why}");
                 if then == WireThen::Await {
                     // Its coroutine would wait for ever.
-                    self.workers.cancel(worker, request, parkade_core::Reason::Operator);
+                    self.workers.cancel(worker, request, Reason::Operator);
                 }
                 self.tell(Event::Errored { worker, request, error: WorkerError::BadAnswer });
                 return;
@@ -309,6 +314,63 @@ impl Server {
         if let Some(exchange) = self.exchanges.of(request) {
             // However long it waits, it must not hold its head and body for that.
             exchange.forget_arrival(then == Then::Await);
+        }
+    }
+}
+
+impl Server {
+    pub(super) fn hear_database(&mut self, event: DatabaseEvent) {
+        match event {
+            DatabaseEvent::Query(event) if Self::is_for_jobs(&event) => self.hear_within(event),
+            DatabaseEvent::Query(parkade_sql::Event::Started { query }) => self.queries.started(query, self.now),
+            DatabaseEvent::Query(parkade_sql::Event::Piece { query, bytes }) => self.rows_came(query, bytes),
+            DatabaseEvent::Query(parkade_sql::Event::Ended { query, end }) => self.query_ended(query, end),
+            DatabaseEvent::Notified { channel, payload } => self.publish_notification(&channel, &payload),
+            DatabaseEvent::ListeningAgain => self.messages_may_be_lost(),
+        }
+    }
+
+    fn rows_came(&mut self, query: QueryId, rows: Bytes) {
+        let count = rows.len();
+        match self.queries.take(query, rows) {
+            Rows::Nowhere => {}
+            Rows::Collected { database } => self.databases.taken(database, query, count),
+            Rows::NoRoom { database } => self.databases.cancel(database, self.clock.at(self.now), query),
+            Rows::Flow { request, rows } => self.send_rows(request, &rows),
+            Rows::Begin(rows) => {
+                self.tell(Event::QueryBegan { query });
+                if let Some(request) = self.queries.taker(query) {
+                    self.send_rows(request, &rows);
+                }
+            }
+        }
+    }
+
+    fn query_ended(&mut self, query: QueryId, end: End) {
+        let Some(database) = self.queries.database(query) else { return };
+        let database = self.databases.name(database);
+        let Some((completed, bytes)) = self.queries.ended(query, end, database, self.now) else { return };
+        self.tell(Event::QueryEnded { query, completed, bytes });
+        self.jobs_committed(query, completed);
+    }
+
+    /// PostgreSQL's NOTIFY becomes a message on the channel of that name.
+    fn publish_notification(&mut self, channel: &str, payload: &str) {
+        let name = match ChannelName::parse(channel) {
+            Ok(name) => name,
+            Err(error) => return tracing::error!(channel, "a notification is not published: {error}"),
+        };
+        let is_json = payload.starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(payload).is_ok();
+        let content_type = if is_json { "application/json" } else { "text/plain; charset=utf-8" };
+        let _ = self.publish(&name, content_type, payload.as_bytes(), None);
+    }
+
+    fn messages_may_be_lost(&mut self) {
+        tracing::warn!(
+            "the database is listened to again: notifications may have been missed, and whoever waits is told so"
+        );
+        for channel in self.databases.listened().to_vec() {
+            self.tell(Event::MessagesLost { channel });
         }
     }
 }

@@ -11,18 +11,16 @@ mod messages;
 mod payloads;
 mod publishing;
 mod put_off;
-mod queries;
 mod refusal;
 mod replies;
 mod report;
-mod seconds;
 mod tables;
 mod turns;
 
 use std::io;
 use std::time::Duration;
 
-use parkade_core::{ChannelName, Core, Effect, Event, ExitReason, Moment, PayloadId, Refusal, WorkerEffect, WorkerId};
+use parkade_core::{Core, Effect, Event, ExitReason, Moment, PayloadId, Refusal, WorkerEffect, WorkerId};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -31,6 +29,7 @@ use crate::clock::Clock;
 use crate::databases::{DatabaseEvent, Databases};
 use crate::http::{FIRST_REQUEST_TIME, Http, HttpEvent, SWEEP_INTERVAL};
 use crate::log::AccessLog;
+use crate::queries::Queries;
 use crate::share::Share;
 use crate::workers::{WorkerEvent, Workers};
 use client_text::ClientText;
@@ -41,7 +40,6 @@ use messages::Messages;
 use payloads::{Payload, Payloads};
 use publishing::HeldBack;
 use put_off::PutOff;
-use queries::Queries;
 use tables::Tables;
 use turns::{Part, Turns};
 
@@ -86,9 +84,6 @@ pub struct Server {
     databases: Databases,
     jobs: Jobs,
     queries: Queries,
-    result_bytes_max: usize,
-    /// Channels that PostgreSQL's notifications go to.
-    listened: Vec<ChannelName>,
     exchanges: Exchanges,
     messages: Messages,
     unpublished: publishing::Unpublished,
@@ -149,7 +144,6 @@ pub struct Parts {
     pub workers: Workers,
     pub databases: Databases,
     pub jobs: Jobs,
-    pub listened: Vec<ChannelName>,
     /// Rows that a worker is given, or that several requests share.
     pub result_bytes_max: usize,
     pub grace: Duration,
@@ -166,9 +160,7 @@ impl Server {
             workers: parts.workers,
             databases: parts.databases,
             jobs: parts.jobs,
-            queries: Queries::default(),
-            result_bytes_max: parts.result_bytes_max,
-            listened: parts.listened,
+            queries: Queries::new(parts.result_bytes_max, parts.about.is_dev),
             exchanges: Exchanges::default(),
             messages: Messages::default(),
             unpublished: publishing::Unpublished::default(),
@@ -354,15 +346,12 @@ impl Server {
         if is_held_back || !self.databases.are_due() && self.reported.is_empty() {
             return Ok(());
         }
-        // Hearing one may bring another: of a database that there is not.
         let mut reported = std::mem::take(&mut self.reported);
         if reported.is_empty() {
             self.databases.turn(self.clock.at(self.now), &mut reported)?;
         }
         let count = reported.len();
-        let mut left = self.hear(reported, Share::of(SHARE), Self::hear_database);
-        left.append(&mut self.reported);
-        self.reported = left;
+        self.reported = self.hear(reported, Share::of(SHARE), Self::hear_database);
         self.did(Part::Databases, count);
         Ok(())
     }

@@ -2,18 +2,18 @@
 //!
 //! The event has its number, and so has each effect that needs it: who carries the effect out takes it from here. Nothing stays after the event.
 
-use parkade_core::PayloadId;
+use parkade_model::PayloadId;
 use parkade_wire::Response;
 
 use super::exchange::Kept;
-use super::queries::Asked;
+use crate::queries::WorkRequest;
 
 #[derive(Debug)]
 pub enum Payload {
     /// `RESPONSE`
     Response(Response),
     /// `PARK`: what goes on when the wait is over, and what is asked of a database.
-    Park { kept: Option<Kept>, asked: Option<Asked> },
+    Park { kept: Option<Kept>, asked: Option<WorkRequest> },
 }
 
 /// As many as events are being decided about: hardly ever more than one.
@@ -31,9 +31,10 @@ impl Payloads {
         id
     }
 
-    /// A response that goes to its client now.
+    /// A response that goes to its client now. What came with a `PARK` stays.
     pub fn take_response(&mut self, id: PayloadId) -> Option<Response> {
-        match self.remove(id)? {
+        let at = self.position(id).filter(|at| matches!(self.held[*at].1, Payload::Response(_)))?;
+        match self.held.swap_remove(at).1 {
             Payload::Response(response) => Some(response),
             Payload::Park { .. } => None,
         }
@@ -41,16 +42,21 @@ impl Payloads {
 
     /// What a parked request keeps, in memory of its own.
     pub fn take_kept(&mut self, id: PayloadId) -> Option<Kept> {
-        if let Payload::Park { kept, .. } = self.find(id)? {
+        let at = self.position(id)?;
+        if let Payload::Park { kept, .. } = &mut self.held[at].1 {
             return kept.take();
         }
-        // An answer that waits for the store.
-        self.take_response(id).map(|response| Kept::Response(response.detached()))
+        match self.held.swap_remove(at).1 {
+            // An answer that waits for the store.
+            Payload::Response(response) => Some(Kept::Response(response.detached())),
+            Payload::Park { .. } => None,
+        }
     }
 
     /// What is asked of a database.
-    pub fn take_asked(&mut self, id: PayloadId) -> Option<Asked> {
-        match self.find(id)? {
+    pub fn take_asked(&mut self, id: PayloadId) -> Option<WorkRequest> {
+        let at = self.position(id)?;
+        match &mut self.held[at].1 {
             Payload::Park { asked, .. } => asked.take(),
             Payload::Response(_) => None,
         }
@@ -58,16 +64,13 @@ impl Payloads {
 
     /// The event is over: nobody has a use for what is left.
     pub fn drop(&mut self, id: PayloadId) {
-        self.remove(id);
+        if let Some(at) = self.position(id) {
+            self.held.swap_remove(at);
+        }
     }
 
-    fn find(&mut self, id: PayloadId) -> Option<&mut Payload> {
-        self.held.iter_mut().find(|(known, _)| *known == id).map(|(_, payload)| payload)
-    }
-
-    fn remove(&mut self, id: PayloadId) -> Option<Payload> {
-        let index = self.held.iter().position(|(known, _)| *known == id)?;
-        Some(self.held.swap_remove(index).1)
+    fn position(&self, id: PayloadId) -> Option<usize> {
+        self.held.iter().position(|(known, _)| *known == id)
     }
 }
 
@@ -77,20 +80,21 @@ mod tests {
 
     fn park(state: &'static [u8]) -> Payload {
         let kept = Some(Kept::Function { name: "told".into(), state: bytes::Bytes::from_static(state) });
-        Payload::Park { kept, asked: Some(Asked::End) }
+        Payload::Park { kept, asked: Some(WorkRequest::End) }
     }
 
     #[test]
     fn each_part_is_taken_once_and_only_by_its_own_number() {
         let mut payloads = Payloads::default();
         let (one, other) = (payloads.hold(park(b"one")), payloads.hold(park(b"other")));
+        assert!(payloads.take_response(one).is_none(), "it is none, and stays");
         assert!(matches!(payloads.take_kept(one), Some(Kept::Function { state, .. }) if &*state == b"one"));
         assert!(payloads.take_kept(one).is_none());
-        assert!(matches!(payloads.take_asked(one), Some(Asked::End)));
+        assert!(matches!(payloads.take_asked(one), Some(WorkRequest::End)));
         assert!(payloads.take_asked(one).is_none());
         assert!(payloads.take_response(PayloadId(99)).is_none());
         payloads.drop(one);
-        assert!(matches!(payloads.take_asked(other), Some(Asked::End)));
+        assert!(matches!(payloads.take_asked(other), Some(WorkRequest::End)));
         payloads.drop(other);
         assert!(payloads.held.is_empty());
         assert!(payloads.hold(park(b"third")) > other, "a number never comes back");

@@ -4,8 +4,8 @@ use parkade_core::Refusal;
 
 use parkade_wire::Effect;
 
-use super::queries;
 use crate::http::error_body;
+use crate::queries::error_json;
 
 /// Status, whose fault it is, detail, and after how many seconds to try again. Of what is about the queue the queue says when ([`Server::refuse`]).
 pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Option<&'static [u8]>) {
@@ -51,7 +51,7 @@ pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Opti
 pub fn body(refusal: Refusal) -> Vec<u8> {
     let (status, fault, detail, _) = explain(refusal);
     if is_about_a_query(refusal) {
-        queries::failure(status, fault, detail, Effect::Unknown).to_string().into_bytes()
+        error_json(status, fault, detail, Effect::Unknown).to_string().into_bytes()
     } else {
         error_body(status, fault, detail)
     }

@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use parkade_core::limits::RETRY_AFTER_MAX;
-use parkade_core::{Cursor, Event, MessageId, PayloadId, Refusal, RequestId, RouteId};
+use parkade_core::{Event, RouteId};
+use parkade_model::{Cursor, MessageId, PayloadId, QueryId, Reason, Refusal, RequestId};
 
 use super::exchange::Kept;
 use super::messages::Event as StreamEvent;
@@ -13,10 +14,13 @@ use super::tables::Standing;
 use super::{Server, refusal};
 use crate::http::Purpose;
 use crate::http::answer::{BadAnswer, Field, Prepared};
+use crate::queries::QueryAnswer;
 use crate::routing::HeldRoute;
 
 /// Clients of streams that end come back after a moment drawn from this range, so that they do not all come at once.
 const RETRY_MILLISECONDS: std::ops::Range<u32> = 1_000..5_000;
+
+const JSON: Field<'static> = (b"content-type", b"application/json");
 
 impl Server {
     pub(super) fn refuse(&mut self, request: RequestId, refused: Refusal) {
@@ -28,7 +32,7 @@ impl Server {
             .of(request)
             .and_then(|exchange| exchange.arrival.as_mut())
             .and_then(|arrival| arrival.allow.take());
-        let mut fields: Vec<Field<'_>> = vec![(b"content-type", b"application/json")];
+        let mut fields: Vec<Field<'_>> = vec![JSON];
         fields.extend(retry_after.map(|seconds| (&b"retry-after"[..], seconds)));
         fields.extend(allow.as_ref().map(|allow| (&b"allow"[..], allow.as_bytes())));
         fields.extend(self.fields_of_job(request));
@@ -42,6 +46,43 @@ impl Server {
     fn seconds_of_the_queue(&self) -> String {
         let wait = self.core.queue_wait(self.now).unwrap_or_default().min(RETRY_AFTER_MAX);
         (wait.as_millis().div_ceil(1_000)).max(1).to_string()
+    }
+
+    /// An answer whose rows follow as they come begins.
+    pub(super) fn begin_rows(&mut self, request: RequestId, query: QueryId) {
+        let held = self.queries.flow(query);
+        self.exchanges.note_answer(request, Some(200), 0);
+        let begun = self.http.begin(request, 200, [JSON].into_iter(), Purpose::Body);
+        sent(begun);
+        if self.http.is_head(request) {
+            // Its answer is complete: the rows are wanted by nobody.
+            self.http.finish(request);
+            self.tell(Event::Left { request });
+            return;
+        }
+        if let Some(held) = held {
+            self.send_rows(request, &held);
+        }
+    }
+
+    pub(super) fn send_rows(&mut self, request: RequestId, rows: &Bytes) {
+        let Some(exchange) = self.exchanges.of(request) else { return };
+        exchange.untaken.add(rows.len());
+        if let Ok(taken) = self.http.piece(request, rows) {
+            self.exchanges.note_answer(request, None, rows.len());
+            self.client_took(request, taken);
+        }
+    }
+
+    /// What came of a query is the answer.
+    pub(super) fn answer_query(&mut self, request: RequestId, query: QueryId, late: Option<Reason>) {
+        let Some(QueryAnswer { status, body, retry_after }) = self.queries.answer(query, late) else {
+            return tracing::error!("a bug in parkade: a result was dropped before it was needed");
+        };
+        let fields = [Some(JSON), retry_after.map(|seconds| (&b"retry-after"[..], seconds))];
+        self.exchanges.note_answer(request, Some(status), body.len());
+        let outcome = self.http.answer(request, status, fields.into_iter().flatten(), &body);
+        sent(outcome);
     }
 
     pub(super) fn http_answer(

@@ -74,11 +74,11 @@ impl Server {
         let reports = status.map(|(place, (name, status))| {
             let its = self.core.queries().filter(|known| usize::from(known.database.0) == place);
             let queries = its.filter_map(|known| {
-                let running = self.queries.peek(known.query)?;
+                let (text, has_started) = self.queries.shown(known.query)?;
                 Some(QueryReport {
                     id: known.query.0,
-                    statement: shown(&running.text),
-                    state: if running.has_started() { "running" } else { "queued" }.into(),
+                    statement: shown(text),
+                    state: if has_started { "running" } else { "queued" }.into(),
                     age: now.since(known.since).as_secs_f64(),
                     waiting: known.waiting,
                     cancelled: known.cancelled,

@@ -8,10 +8,11 @@ use parkade_model::JobId;
 use parkade_wire::{Application, CallKind, Response, Route, RouteKind, Then as WireThen, WaitRequest};
 
 use super::exchange::Kept;
-use super::queries::asked::{self, Asked, Names};
-use super::seconds::duration;
+use crate::databases::Databases;
 use crate::http::answer;
+use crate::queries::{self, WorkRequest};
 use crate::routing::{self, Found, HeldRoute, RouteError, RouteSpec};
+use crate::seconds::duration;
 
 /// What goes with a route that needs no worker.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ pub enum Standing {
 #[derive(Debug)]
 struct Ready {
     standing: Standing,
-    asked: Option<Asked>,
+    asked: Option<WorkRequest>,
 }
 
 /// The route tables of the applications that serve, or that a parked request waits by.
@@ -58,9 +59,10 @@ impl Tables {
         &mut self,
         core: &Core,
         application: Application,
-        names: &impl Names,
+        databases: &Databases,
     ) -> Result<TableId, BadApplication> {
-        let routes: Result<Vec<_>, _> = application.routes.into_iter().map(|route| route_spec(route, names)).collect();
+        let routes: Result<Vec<_>, _> =
+            application.routes.into_iter().map(|route| route_spec(route, databases)).collect();
         Ok(self.tables.learn(application.fallback, routes?, |table| core.uses_table(table))?)
     }
 
@@ -89,12 +91,12 @@ impl Tables {
     }
 
     /// What a wait route asks of a database.
-    pub fn asked(&self, route: RouteId) -> Option<&Asked> {
+    pub fn asked(&self, route: RouteId) -> Option<&WorkRequest> {
         self.tables.ready(route)?.asked.as_ref()
     }
 }
 
-fn route_spec(route: Route, names: &impl Names) -> Result<(RouteSpec, Ready), BadApplication> {
+fn route_spec(route: Route, databases: &Databases) -> Result<(RouteSpec, Ready), BadApplication> {
     let path = route.path;
     let mut asked = None;
     let (kind, standing) = match route.kind {
@@ -107,8 +109,8 @@ fn route_spec(route: Route, names: &impl Names) -> Result<(RouteSpec, Ready), Ba
             (routing::RouteKind::Wait { wait, then: Then::Answer }, Standing::Job)
         }
         RouteKind::Wait { wait: told, then } => {
-            let (wait, asks) = wait(told, names).map_err(|why| BadApplication::Wait { path: path.clone(), why })?;
-            if let Some(Asked::Nowhere(why)) = &asks {
+            let (wait, asks) = wait(told, databases).map_err(|why| BadApplication::Wait { path: path.clone(), why })?;
+            if let Some(WorkRequest::NoDatabase(why)) = &asks {
                 return Err(BadApplication::Wait { path, why: (**why).to_owned() });
             }
             asked = asks;
@@ -144,15 +146,15 @@ pub fn check(response: &Response, is_whole: bool) -> Result<(), answer::BadAnswe
 }
 
 /// A wait as the core understands it, and what it asks of a database; else why not.
-pub fn wait(told: WaitRequest, names: &impl Names) -> Result<(Wait, Option<Asked>), String> {
+pub fn wait(told: WaitRequest, databases: &Databases) -> Result<(Wait, Option<WorkRequest>), String> {
     match told {
         WaitRequest::Timer { after } => Ok((Wait::Timer { after }, None)),
         WaitRequest::Next { channel, timeout, since } => Ok((Wait::Next { channel, timeout, since }, None)),
         WaitRequest::Stream { channel, since } => Ok((Wait::Stream { channel, since }, None)),
-        WaitRequest::Query(query) => Ok(asks(asked::query(*query, names))),
-        WaitRequest::Begin(begin) => Ok(asks(asked::begin(&begin, names))),
-        WaitRequest::Commit => Ok(asks(asked::end(QueryWork::Commit))),
-        WaitRequest::Rollback => Ok(asks(asked::end(QueryWork::Rollback))),
+        WaitRequest::Query(query) => Ok(asks(queries::query(*query, databases))),
+        WaitRequest::Begin(begin) => Ok(asks(queries::begin(&begin, databases))),
+        WaitRequest::Commit => Ok(asks(queries::end(QueryWork::Commit))),
+        WaitRequest::Rollback => Ok(asks(queries::end(QueryWork::Rollback))),
         WaitRequest::Stored => Ok((Wait::Stored, None)),
         WaitRequest::Result { job, timeout } => Ok((Wait::Job { job, timeout }, None)),
         WaitRequest::Access { .. } => Err("\"access\": nobody asks for a job here".to_owned()),
@@ -160,7 +162,7 @@ pub fn wait(told: WaitRequest, names: &impl Names) -> Result<(Wait, Option<Asked
     }
 }
 
-fn asks((wait, asked): (Wait, Asked)) -> (Wait, Option<Asked>) {
+fn asks((wait, asked): (Wait, WorkRequest)) -> (Wait, Option<WorkRequest>) {
     (wait, Some(asked))
 }
 

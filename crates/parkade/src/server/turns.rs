@@ -123,15 +123,15 @@ mod tests {
         let mut turns = Turns::default();
         turns.begin(at(0));
         turns.did(at(2), Part::Sockets, 7);
-        turns.did(at(9), Part::Frames, 1_000);
-        turns.end(at(9));
-        assert_eq!((turns.long_count, turns.longest), (0, Duration::from_millis(9)));
+        turns.did(at(14), Part::Frames, 1_000);
+        turns.end(at(14));
+        assert_eq!((turns.long_count, turns.longest), (0, Duration::from_millis(14)));
         turns.begin(at(100));
         turns.did(at(102), Part::Sockets, 7);
-        turns.did(at(110), Part::Frames, 1_000);
-        turns.did(at(111), Part::Sending, 2);
-        assert_eq!(turns.most, Some((Part::Frames, Duration::from_millis(8), 1_000)));
-        turns.end(at(111));
-        assert_eq!((turns.long_count, turns.longest), (1, Duration::from_millis(11)));
+        turns.did(at(114), Part::Frames, 1_000);
+        turns.did(at(116), Part::Sending, 2);
+        assert_eq!(turns.most, Some((Part::Frames, Duration::from_millis(12), 1_000)));
+        turns.end(at(116));
+        assert_eq!((turns.long_count, turns.longest), (1, Duration::from_millis(16)));
     }
 }

@@ -36,7 +36,7 @@ pub struct BadRecurring {
 impl Entry {
     pub fn read(told: Recurring) -> Result<(Box<str>, Self), BadRecurring> {
         let timetable = match &told.when {
-            When::Every(seconds) => Ok(Timetable::every(crate::server::seconds::duration(*seconds))),
+            When::Every(seconds) => Ok(Timetable::every(crate::seconds::duration(*seconds))),
             When::Cron { fields, timezone } => Timetable::cron(fields, timezone),
         };
         let timetable = timetable.map_err(|why| BadRecurring { name: told.name.clone(), why })?;

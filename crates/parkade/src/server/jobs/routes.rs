@@ -7,8 +7,8 @@ use parkade_core::{Destination, Errand, RequestId, RouteId, Then, Wait};
 use super::{Server, progress};
 use crate::http::Head;
 use crate::http::answer::Field;
+use crate::seconds::duration;
 use crate::server::exchange::{Exchange, JobAsked};
-use crate::server::seconds::duration;
 
 /// How it stands with a job changes, and what a client is told depends on what it asked for.
 const FIELDS: &[Field<'static>] = &[(b"cache-control", b"no-store"), (b"vary", b"Accept, Prefer")];

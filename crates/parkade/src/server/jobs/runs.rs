@@ -8,9 +8,9 @@ use parkade_jobs::{Claimed, Command, Reply, Verdict};
 
 use super::asked::{Question, RunEnd};
 use super::{Server, until};
+use crate::seconds::duration;
 use crate::server::exchange::Exchange;
 use crate::server::refusal;
-use crate::server::seconds::duration;
 use crate::store::wall;
 use crate::workers::RunParts;
 
@@ -119,11 +119,9 @@ impl Server {
 
     /// What it waited for failed, and nobody goes on with that.
     pub(in crate::server) fn run_lost_its_query(&mut self, request: RequestId, query: QueryId) {
-        let text = match self.queries.result(query).map(|result| &result.end) {
-            Some(parkade_sql::End::Failed(failure)) => failure.message.to_string(),
-            Some(parkade_sql::End::Cancelled | parkade_sql::End::Completed(_)) | None => {
-                "its query was given up".to_owned()
-            }
+        let text = match self.queries.failure(query) {
+            Some(failure) => failure.message.clone(),
+            None => "its query was given up".into(),
         };
         self.run_said(request, &text);
     }

@@ -15,7 +15,6 @@ use parkade_sql::{End, Failure, FailureKind, LeaseId, Query, Work};
 use parkade_wire::Enqueued;
 
 use super::Server;
-use crate::databases::DatabaseEvent;
 use crate::store::wall;
 
 /// Jobs of one transaction, and the bytes of their arguments. Beyond that it fails.
@@ -249,7 +248,7 @@ impl Server {
     fn roll_back(&mut self, committing: &Committing, end: End) {
         let Committing { database, lease, commit, .. } = *committing;
         self.databases.release(database, self.clock.at(self.now), lease);
-        self.reported.push(DatabaseEvent::Query(parkade_sql::Event::Ended { query: commit, end }));
+        self.databases.end_without(commit, end);
     }
 
     /// Whether the COMMIT has not been asked for yet: then it will not be.

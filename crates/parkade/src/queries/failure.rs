@@ -2,13 +2,16 @@
 
 use std::borrow::Cow;
 
-use parkade_core::Reason;
+use parkade_model::Reason;
 use parkade_sql::{Certainty, End, Failure, FailureKind};
 use parkade_wire::Effect;
+use serde_json::{Value, json};
+
+use crate::http::status_name;
 
 /// A query that is not answered with its rows.
 #[derive(Debug)]
-pub struct Told {
+pub struct Explanation {
     pub status: u16,
     pub fault: &'static str,
     /// For the client: it never quotes the statement.
@@ -20,7 +23,7 @@ pub struct Told {
 }
 
 /// What is told of a query that was given up, by how it ended.
-pub fn late(reason: Reason, end: &End) -> Told {
+pub fn late(reason: Reason, end: &End) -> Explanation {
     let effect = effect(end);
     let (status, fault, why, word, retry_after): (_, _, _, _, Option<&'static [u8]>) = match reason {
         Reason::Deadline => (504, "application", "the deadline of the query passed", "deadline", None),
@@ -29,11 +32,11 @@ pub fn late(reason: Reason, end: &End) -> Told {
             (503, "server", "the server is stopping", "stopping", Some(b"1"))
         }
     };
-    Told { status, fault, detail: format!("{why}; {}", said(effect)).into(), retry_after, reason: word, effect }
+    Explanation { status, fault, detail: format!("{why}; {}", said(effect)).into(), retry_after, reason: word, effect }
 }
 
 /// What is told of a query that failed by itself.
-pub fn failed(failure: &Failure) -> Told {
+pub fn failed(failure: &Failure) -> Explanation {
     let (status, fault, detail, retry_after) = row(failure);
     let reason = match failure.kind {
         FailureKind::Refused => "refused",
@@ -50,12 +53,12 @@ pub fn failed(failure: &Failure) -> Told {
         FailureKind::NoTransaction => "no transaction",
     };
     let effect = certain(failure.certainty);
-    Told { status, fault, detail: detail.into(), retry_after, reason, effect }
+    Explanation { status, fault, detail: detail.into(), retry_after, reason, effect }
 }
 
 /// A query that nobody here gave up was cancelled all the same: by the last of others that shared it.
-pub fn cancelled() -> Told {
-    Told {
+pub fn cancelled() -> Explanation {
+    Explanation {
         status: 503,
         fault: "server",
         detail: "the query was cancelled: try again".into(),
@@ -63,6 +66,23 @@ pub fn cancelled() -> Told {
         reason: "stopping",
         effect: Effect::Cancelled,
     }
+}
+
+/// A query that was to give a row and has none.
+pub fn no_row() -> Explanation {
+    Explanation {
+        status: 404,
+        fault: "client",
+        detail: "there is no such row".into(),
+        retry_after: None,
+        reason: "not one",
+        effect: Effect::Completed,
+    }
+}
+
+/// The answer to a query that has none: what every error says, and what is known of its changes.
+pub fn error_json(status: u16, fault: &str, detail: &str, effect: Effect) -> Value {
+    json!({ "status": status, "error": status_name(status), "fault": fault, "detail": detail, "effect": effect.word() })
 }
 
 fn row(failure: &Failure) -> (u16, &'static str, &'static str, Option<&'static [u8]>) {

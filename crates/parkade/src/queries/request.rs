@@ -3,29 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use parkade_core::{DatabaseId, LeaseId, QueryWait, QueryWork, Sharing, Wait};
-use parkade_model::TransactionMode;
-use parkade_sql::{Form, Query, Work};
+use parkade_model::{DatabaseId, LeaseId, QueryWait, QueryWork, Sharing, TransactionMode, Wait};
+use parkade_sql::{Failure, FailureKind, Form, Query, Work};
 use parkade_wire::{Begin as WireBegin, Query as WireQuery};
 
-use super::super::seconds::duration;
 use super::shared_key::shared_key;
+use crate::databases::Databases;
+use crate::seconds::duration;
 
 /// What is asked, until the core says that it begins: opaque to the core.
 #[derive(Debug, Clone)]
-pub enum Asked {
+pub enum WorkRequest {
     /// A statement, alone or in the request's transaction. Its rows are bounded when it begins: only then it is known who needs them whole.
     Statement(Box<Query>),
     Begin(TransactionMode),
     /// The transaction is to end; how, the core knows.
     End,
-    /// Of a database that there is not: what to do about it.
-    Nowhere(Box<str>),
-}
-
-/// The databases that an application may name.
-pub trait Names {
-    fn find(&self, name: &str) -> Option<DatabaseId>;
+    /// There is no such database: what to do about that.
+    NoDatabase(Box<str>),
 }
 
 const DEFAULT: &str = "default";
@@ -33,11 +28,11 @@ const DEFAULT: &str = "default";
 const NOWHERE: DatabaseId = DatabaseId(u16::MAX);
 
 /// A query as the core and the database understand it.
-pub fn query(told: WireQuery, names: &impl Names) -> (Wait, Asked) {
+pub fn query(told: WireQuery, databases: &Databases) -> (Wait, WorkRequest) {
     let options = told.options;
-    let database = match find(options.database.as_deref(), names) {
+    let database = match find(options.database.as_deref(), databases) {
         Ok(database) => database,
-        Err(why) => return nowhere(why),
+        Err(why) => return no_database(why),
     };
     let form = Form { shape: options.shape, int8: options.int8, bytes_max: None };
     let query = Query { text: told.text, parameters: told.parameters, form };
@@ -45,29 +40,29 @@ pub fn query(told: WireQuery, names: &impl Names) -> (Wait, Asked) {
         options.shared.map(|key| Sharing { key: shared_key(database, &key, &query), ttl: duration(options.ttl) });
     let work = if options.within { QueryWork::Within } else { QueryWork::Alone };
     let wait = QueryWait { database, deadline: options.deadline.map(duration), work, shared };
-    (Wait::Query(wait), Asked::Statement(Box::new(query)))
+    (Wait::Query(wait), WorkRequest::Statement(Box::new(query)))
 }
 
 /// A transaction that begins.
-pub fn begin(told: &WireBegin, names: &impl Names) -> (Wait, Asked) {
-    let database = match find(told.database.as_deref(), names) {
+pub fn begin(told: &WireBegin, databases: &Databases) -> (Wait, WorkRequest) {
+    let database = match find(told.database.as_deref(), databases) {
         Ok(database) => database,
-        Err(why) => return nowhere(why),
+        Err(why) => return no_database(why),
     };
     let deadline = told.deadline.map(duration);
-    (Wait::Query(QueryWait { database, deadline, work: QueryWork::Begin, shared: None }), Asked::Begin(told.mode))
+    (Wait::Query(QueryWait { database, deadline, work: QueryWork::Begin, shared: None }), WorkRequest::Begin(told.mode))
 }
 
 /// The request's transaction ends. The core knows which, and that it has no deadline: what is being committed is not cancelled.
-pub fn end(work: QueryWork) -> (Wait, Asked) {
+pub fn end(work: QueryWork) -> (Wait, WorkRequest) {
     let database = DatabaseId(0);
-    (Wait::Query(QueryWait { database, deadline: Some(Duration::ZERO), work, shared: None }), Asked::End)
+    (Wait::Query(QueryWait { database, deadline: Some(Duration::ZERO), work, shared: None }), WorkRequest::End)
 }
 
-impl Asked {
-    /// What the database is told. `bytes_max`: of the rows, where they are needed whole.
-    pub fn work(self, work: QueryWork, lease: Option<LeaseId>, bytes_max: Option<usize>) -> Option<Work> {
-        Some(match (self, work, lease) {
+impl WorkRequest {
+    /// What the database is told; else why it cannot be. `bytes_max`: of the rows, where they are needed whole.
+    pub fn work(self, work: QueryWork, lease: Option<LeaseId>, bytes_max: Option<usize>) -> Result<Work, Failure> {
+        Ok(match (self, work, lease) {
             (Self::Statement(mut query), work, lease) => {
                 query.form.bytes_max = bytes_max;
                 match (work, lease) {
@@ -78,7 +73,11 @@ impl Asked {
             (Self::Begin(mode), _, Some(lease)) => Work::Begin { lease, mode },
             (Self::End, QueryWork::Commit, Some(lease)) => Work::Commit { lease },
             (Self::End, QueryWork::Rollback, Some(lease)) => Work::Rollback { lease },
-            (Self::Begin(_) | Self::End | Self::Nowhere(_), _, _) => return None,
+            (Self::NoDatabase(why), _, _) => return Err(Failure::new(FailureKind::NoDatabase, why)),
+            (Self::Begin(_) | Self::End, _, _) => {
+                let why = "a bug in parkade: a transaction begins or ends without a connection";
+                return Err(Failure::new(FailureKind::Unsupported, why));
+            }
         })
     }
 
@@ -86,6 +85,7 @@ impl Asked {
     pub fn text(&self, work: QueryWork) -> Arc<str> {
         match (self, work) {
             (Self::Statement(query), _) => Arc::clone(&query.text),
+            (Self::NoDatabase(_), _) => "".into(),
             (_, QueryWork::Commit) => "commit".into(),
             (_, QueryWork::Rollback) => "rollback".into(),
             (_, QueryWork::Begin | QueryWork::Alone | QueryWork::Within) => "begin".into(),
@@ -94,14 +94,14 @@ impl Asked {
 }
 
 /// It fails as soon as it begins.
-fn nowhere(why: String) -> (Wait, Asked) {
+fn no_database(why: String) -> (Wait, WorkRequest) {
     let wait = QueryWait { database: NOWHERE, deadline: None, work: QueryWork::Alone, shared: None };
-    (Wait::Query(wait), Asked::Nowhere(why.into()))
+    (Wait::Query(wait), WorkRequest::NoDatabase(why.into()))
 }
 
-fn find(name: Option<&str>, names: &impl Names) -> Result<DatabaseId, String> {
+fn find(name: Option<&str>, databases: &Databases) -> Result<DatabaseId, String> {
     let name = name.unwrap_or(DEFAULT);
-    names
+    databases
         .find(name)
         .ok_or_else(|| format!("there is no database {name:?}: give one with --database {name}=postgres://…"))
 }

@@ -1,11 +1,10 @@
 //! What requests that share an execution have in common, as a digest.
 //!
-//! The key alone would do for an application without mistakes; with the whole question beside it, one that uses a key twice mixes nothing
+//! The key alone would do for an application without mistakes; with the whole question as a part of it, one that uses a key twice mixes nothing
 //! up. A question holds what clients send, and its key is kept as long as its result: the digest has 32 bytes, whatever they sent. Nobody finds two
 //! questions with one SHA-256, and no two are written alike: each value says its type, and its length where that differs.
 
-use parkade_core::{DatabaseId, SharedKey};
-use parkade_model::{Int8, Parameter, Shape};
+use parkade_model::{DatabaseId, Int8, Parameter, Shape, SharedKey};
 use parkade_sql::{Form, Query};
 use sha2::{Digest, Sha256};
 

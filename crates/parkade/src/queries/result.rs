@@ -1,0 +1,158 @@
+//! What came of a query, as an answer to its client or an outcome for a worker.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use parkade_model::{Reason, Shape};
+use parkade_sql::{Certainty, End, Failure, FailureKind};
+use parkade_wire::limits::INLINE_BODY_BYTES_MAX;
+use parkade_wire::{Columns, Effect, Outcome};
+
+use super::RESULTS_BYTES_MAX;
+use super::failure::{self, Explanation, error_json};
+use super::running::{Running, Sink};
+
+#[derive(Debug)]
+pub struct QueryResult {
+    text: Arc<str>,
+    shape: Shape,
+    /// JSON text; empty where it went to its client already.
+    rows: Bytes,
+    end: End,
+    /// As workers are told; `None` where no worker will be, or where they are too many.
+    columns: Option<Columns>,
+    collected_bytes: usize,
+}
+
+/// What a client is answered.
+#[derive(Debug)]
+pub struct QueryAnswer {
+    pub status: u16,
+    /// JSON.
+    pub body: Bytes,
+    pub retry_after: Option<&'static [u8]>,
+}
+
+impl QueryResult {
+    pub fn new(running: Running, end: End) -> Self {
+        let end = if running.is_crowded_out() { crowded_out(&end) } else { end };
+        let columns = match (&running.sink, &end) {
+            (Sink::Collected(_), End::Completed(summary)) => {
+                Columns::new(summary.columns.iter().map(|column| (&*column.name, &*column.kind)))
+            }
+            _ => None,
+        };
+        let (rows, collected_bytes) = match running.sink {
+            Sink::Collected(pieces) => {
+                let rows = joined(pieces);
+                let bytes = rows.len();
+                (rows, bytes)
+            }
+            Sink::Client { held, .. } => (held.unwrap_or_default(), 0),
+            Sink::Flowing { .. } => (Bytes::new(), 0),
+        };
+        Self { text: running.text, shape: running.shape, rows, end, columns, collected_bytes }
+    }
+
+    pub fn is_complete(&self) -> bool {
+        matches!(self.end, End::Completed(_))
+    }
+
+    pub fn end(&self) -> &End {
+        &self.end
+    }
+
+    pub fn rows(&self) -> &Bytes {
+        &self.rows
+    }
+
+    /// Of the rows that count as collected.
+    pub fn collected_bytes(&self) -> usize {
+        self.collected_bytes
+    }
+
+    /// For a client. `late`: the query had been given up for this reason. `shows_failure`: the client is a developer, who sees the statement and
+    /// what its database said of it.
+    pub fn answer(&self, late: Option<Reason>, shows_failure: bool) -> QueryAnswer {
+        let explanation = match (&self.end, late) {
+            (end, Some(reason)) => failure::late(reason, end),
+            (End::Failed(failure), None) => failure::failed(failure),
+            (End::Cancelled, None) => failure::cancelled(),
+            (End::Completed(summary), None) => {
+                let is_missing = self.shape != Shape::Rows && summary.rows == 0 && !summary.columns.is_empty();
+                if !is_missing {
+                    return QueryAnswer { status: 200, body: self.rows.clone(), retry_after: None };
+                }
+                failure::no_row()
+            }
+        };
+        let Explanation { status, fault, detail, retry_after, effect, .. } = explanation;
+        let mut body = error_json(status, fault, &detail, effect);
+        if shows_failure {
+            body["query"] = (*self.text).into();
+            if let End::Failed(failure) = &self.end {
+                body["message"] = (*failure.message).into();
+                body["sqlstate"] = failure.sqlstate.as_deref().into();
+            }
+        }
+        QueryAnswer { status, body: body.to_string().into(), retry_after }
+    }
+
+    /// For a worker. Rows that are too many for the outcome follow it.
+    pub fn outcome(&self, late: Option<Reason>) -> Outcome<'_> {
+        let (explanation, text) = match (&self.end, late) {
+            (end, Some(reason)) => (failure::late(reason, end), None),
+            (End::Failed(failure), None) => (failure::failed(failure), Some(&*failure.message)),
+            (End::Cancelled, None) => (failure::cancelled(), None),
+            (End::Completed(summary), None) => {
+                let Some(columns) = self.columns.clone() else { return too_many_columns() };
+                let is_inline = self.rows.len() <= INLINE_BODY_BYTES_MAX;
+                return Outcome::Rows {
+                    columns,
+                    command: (&*summary.command).into(),
+                    count: summary.rows,
+                    body: is_inline.then(|| self.rows[..].into()),
+                };
+            }
+        };
+        let sqlstate = match &self.end {
+            End::Failed(failure) => failure.sqlstate.as_deref().map(Into::into),
+            End::Completed(_) | End::Cancelled => None,
+        };
+        let Explanation { status, detail, reason, effect, .. } = explanation;
+        let text = text.map_or(detail, Into::into);
+        Outcome::Failed { reason: reason.into(), sqlstate, text, effect, status }
+    }
+}
+
+fn too_many_columns() -> Outcome<'static> {
+    Outcome::Failed {
+        reason: "too large".into(),
+        sqlstate: None,
+        text: "the names of the columns are too long to be told to a worker".into(),
+        effect: Effect::Completed,
+        status: 500,
+    }
+}
+
+/// What a query ends with whose rows did not fit in with those of others.
+fn crowded_out(end: &End) -> End {
+    let certainty = match end {
+        End::Completed(_) => Certainty::Unknown,
+        End::Cancelled => Certainty::NotDone,
+        End::Failed(failure) => failure.certainty,
+    };
+    let message = format!("results of queries have {RESULTS_BYTES_MAX} bytes already");
+    End::Failed(Failure { certainty, ..Failure::new(FailureKind::QueueFull, message) })
+}
+
+fn joined(mut pieces: Vec<Bytes>) -> Bytes {
+    if pieces.len() <= 1 {
+        return pieces.pop().unwrap_or_default();
+    }
+    let mut all = BytesMut::with_capacity(pieces.iter().map(Bytes::len).sum());
+    for piece in &pieces {
+        all.extend_from_slice(piece);
+    }
+    all.freeze()
+}

@@ -1,0 +1,70 @@
+//! A query that a database was given.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parkade_core::Moment;
+use parkade_model::{DatabaseId, RequestId, Shape};
+
+/// Where its rows go.
+#[derive(Debug)]
+pub enum Sink {
+    /// Together, for a worker or for many.
+    Collected(Vec<Bytes>),
+    /// To a client as they come. The first piece is held back: when the end is right after it, it is a whole answer.
+    Client { request: RequestId, held: Option<Bytes> },
+    /// To a client whose answer has begun.
+    Flowing { request: RequestId },
+}
+
+#[derive(Debug)]
+pub struct Running {
+    pub text: Arc<str>,
+    pub shape: Shape,
+    pub database: DatabaseId,
+    pub sink: Sink,
+    submitted: Moment,
+    started: Option<Moment>,
+    cancelled: Option<Moment>,
+    /// Its rows did not fit in with those of others.
+    is_crowded_out: bool,
+}
+
+impl Running {
+    pub fn new(text: Arc<str>, shape: Shape, database: DatabaseId, sink: Sink, now: Moment) -> Self {
+        Self { text, shape, database, sink, submitted: now, started: None, cancelled: None, is_crowded_out: false }
+    }
+
+    /// How long it was queued.
+    pub fn start(&mut self, now: Moment) -> Duration {
+        self.started = Some(now);
+        now.since(self.submitted)
+    }
+
+    pub fn has_started(&self) -> bool {
+        self.started.is_some()
+    }
+
+    pub fn cancel(&mut self, now: Moment) {
+        self.cancelled = Some(now);
+    }
+
+    /// Whether all its rows have fitted in, the last of which fit or do not.
+    pub fn has_room(&mut self, fits: bool) -> bool {
+        self.is_crowded_out |= !fits;
+        !self.is_crowded_out
+    }
+
+    pub fn is_crowded_out(&self) -> bool {
+        self.is_crowded_out
+    }
+
+    pub fn time_in_database(&self, now: Moment) -> Option<Duration> {
+        self.started.map(|started| now.since(started))
+    }
+
+    pub fn time_to_cancel(&self, now: Moment) -> Option<Duration> {
+        self.cancelled.map(|cancelled| now.since(cancelled))
+    }
+}
