@@ -4,8 +4,8 @@ use crate::jobs::RecurringEffect;
 use crate::life::Times;
 use crate::routes::RouteId;
 use parkade_model::{
-    Allowance, Asker, Cursor, DatabaseId, Ending, JobId, LeaseId, MessageId, PayloadId, QueryId, QueryWork, QueueId,
-    Reason, Refusal, RequestId, Standing, TableId, Verdict, WorkerId,
+    Allowance, Cursor, DatabaseId, Ending, JobCaller, JobId, JobLookup, LeaseId, MessageId, PayloadId, QueryId,
+    QueryWork, QueueId, Reason, Refusal, RequestId, TableId, Verdict, WorkerId,
 };
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ pub enum HttpEffect {
     /// End a stream politely: a `retry` with jitter, then the end of the body.
     EndStream { request: RequestId },
     /// How it stands with the job is the answer.
-    AnswerJob { request: RequestId, job: JobId, standing: Standing },
+    AnswerJob { request: RequestId, job: JobId, standing: JobLookup },
 }
 
 /// For the workers.
@@ -166,7 +166,7 @@ pub enum StoreEffect {
     Stored { request: RequestId },
     /// Say with [`Event::JobFound`](crate::Event::JobFound) how it stands with this job.
     /// Whoever wants it to end has that done by the same effect.
-    LookUpJob { request: RequestId, job: JobId, asker: Asker },
+    LookUpJob { request: RequestId, job: JobId, asker: JobCaller },
     /// Nobody is to be told of the job's end any more.
     DropJobResult { job: JobId },
 }
@@ -213,7 +213,7 @@ pub enum Outcome {
     Stored,
     Job {
         job: JobId,
-        standing: Standing,
+        standing: JobLookup,
     },
     /// Its coroutine no longer wants it.
     Unparked,

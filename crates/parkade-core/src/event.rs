@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::jobs::{PressureEvent, RecurringEvent};
 use crate::routes::{Destination, RouteId};
 use parkade_model::{
-    ChannelName, ClaimedJob, DeclaredJobs, HistoryLimits, JobId, MessageId, PayloadId, QueryId, QueueBounds, RequestId,
-    Standing, StoreFault, TableId, Then, Wait, WorkerId,
+    ChannelName, ClaimedJob, DeclaredJobs, HistoryLimits, JobId, JobLookup, MessageId, PayloadId, QueryId, QueueBounds,
+    RequestId, StoreFault, TableId, Then, Wait, WorkerId,
 };
 
 /// One thing that happened, told together with its moment.
@@ -83,7 +83,7 @@ pub enum Event {
     /// A job is no more, whether or not it had ended.
     JobDropped { job: JobId },
     /// The answer to [`StoreEffect::LookUpJob`](crate::StoreEffect::LookUpJob).
-    JobFound { request: RequestId, standing: Standing },
+    JobFound { request: RequestId, standing: JobLookup },
     /// The other answer: the store could not.
     JobNotLookedUp { request: RequestId },
     /// The third, for a visitor: before anything is told of the job, or done to it, the application is asked whether this client

@@ -47,14 +47,14 @@ pub use effect::{
     StoreEffect, WorkerEffect,
 };
 pub use event::{Event, Manner, Publisher, WorkerError};
-pub use jobs::{Missed, PressureEvent, RecurringEffect, RecurringEvent, RecurringJob};
+pub use jobs::{PressureEvent, RecurringEffect, RecurringEvent, RecurringJob};
 pub use life::{Refused, State, Times};
 pub use moment::Moment;
 pub use parkade_model::{
-    Allowance, Asker, ChannelName, ChannelNameError, ClaimedJob, Cursor, CursorError, DatabaseId, DeclaredJobs, Ending,
-    Errand, Failure, HistoryLimits, JobId, JobPolicy, LeaseId, MessageId, PayloadId, QueryId, QueryWait, QueryWork,
-    QueueBounds, QueueId, Rate, Reason, Refusal, RequestId, Role, SharedKey, Sharing, Standing, StoreFault, TableId,
-    Then, Verdict, Wait, Wall, WorkerId,
+    Allowance, ChannelName, ChannelNameError, ClaimedJob, Cursor, CursorError, DatabaseId, DeclaredJobs, Ending,
+    Errand, Failure, HistoryLimits, JobCaller, JobId, JobLookup, JobPolicy, LeaseId, MessageId, PayloadId, QueryId,
+    QueryWait, QueryWork, QueueBounds, QueueId, Rate, Reason, Refusal, RequestId, Role, SharedKey, Sharing, StoreFault,
+    TableId, Then, Verdict, Wait, Wall, WorkerId,
 };
 pub use report::counts::{Counts, Tally};
 pub use report::status::{

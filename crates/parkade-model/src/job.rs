@@ -81,7 +81,7 @@ pub enum StoreFault {
 
 /// What is known of a job that a request waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Standing {
+pub enum JobLookup {
     /// For good; the server has its result, or why there is none.
     Ended,
     Pending,
@@ -91,7 +91,7 @@ pub enum Standing {
 
 /// On whose behalf a job is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Asker {
+pub enum JobCaller {
     /// A handler, or another job: all jobs are its own.
     Application,
     /// A client at the address of the job. If the application says itself who may have that job, it is asked first,
@@ -99,6 +99,18 @@ pub enum Asker {
     Visitor,
     /// A client that the application has let in.
     Guest,
+}
+
+/// What is done about the times of a recurring job that passed while no server ran.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Missed {
+    /// One run for all of them.
+    #[default]
+    Once,
+    /// Only a time of the last minute runs.
+    Skip,
+    /// Each has its run.
+    All,
 }
 
 impl DeclaredJobs {
@@ -110,6 +122,23 @@ impl DeclaredJobs {
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self { plain: self.plain || other.plain, coroutines: self.coroutines || other.coroutines }
+    }
+}
+
+impl Missed {
+    #[must_use]
+    pub fn of(word: &str) -> Option<Self> {
+        [Self::Once, Self::Skip, Self::All].into_iter().find(|missed| missed.word() == word)
+    }
+
+    /// The word that applications write.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Skip => "skip",
+            Self::All => "all",
+        }
     }
 }
 

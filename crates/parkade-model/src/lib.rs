@@ -33,7 +33,7 @@ pub use ending::{Ending, Reason, Refusal};
 pub use id::{
     BadJobId, DatabaseId, JobId, LeaseId, MessageId, PayloadId, QueryId, QueueId, RequestId, TableId, WorkerId,
 };
-pub use job::{Asker, ClaimedJob, DeclaredJobs, Failure, JobPolicy, Standing, StoreFault, Verdict};
+pub use job::{ClaimedJob, DeclaredJobs, Failure, JobCaller, JobLookup, JobPolicy, Missed, StoreFault, Verdict};
 pub use query::{Int8, Isolation, Parameter, Shape, TransactionMode};
 pub use queue::{Allowance, QueueBounds, Rate};
 pub use wait::{Errand, QueryWait, QueryWork, SharedKey, Sharing, Then, Wait};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Poll};
 use parkade_postgres::{Database, Event, Options, Settings};
-use parkade_sql::{End, Form, Int8, Query, QueryId, Shape, Work};
+use parkade_sql::{DatabaseWork, Int8, Query, QueryEnd, QueryId, RowFormat, Shape};
 
 struct Driver {
     poll: Poll,
@@ -84,7 +84,7 @@ fn run(
     cancels: bool,
 ) -> Result<Vec<f64>, Box<dyn std::error::Error>> {
     let text: std::sync::Arc<str> = sql.into();
-    let form = Form { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
+    let form = RowFormat { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
     let (mut submitted, mut ended) = (0, 0);
     let mut waits = Vec::new();
     let mut cancelled = Instant::now();
@@ -92,7 +92,7 @@ fn run(
         let is_new = submitted - ended < inflight && submitted < count;
         while submitted < count && submitted - ended < inflight {
             let query = Query { text: text.clone(), parameters: vec![], form };
-            driver.database.submit(Instant::now(), QueryId(first + submitted), Work::Alone(query));
+            driver.database.submit(Instant::now(), QueryId(first + submitted), DatabaseWork::Alone(query));
             submitted += 1;
         }
         if cancels && is_new {
@@ -108,15 +108,17 @@ fn run(
         driver.wait(Duration::from_secs(1))?;
         for event in driver.events.drain(..) {
             match event {
-                Event::Query(parkade_sql::Event::Ended { end: End::Failed(failure), .. }) => {
+                Event::Query(parkade_sql::QueryEvent::Ended { end: QueryEnd::Failed(failure), .. }) => {
                     return Err(failure.message.into_string().into());
                 }
-                Event::Query(parkade_sql::Event::Ended { .. }) => {
+                Event::Query(parkade_sql::QueryEvent::Ended { .. }) => {
                     ended += 1;
                     waits.push(cancelled.elapsed().as_secs_f64());
                 }
-                Event::Query(parkade_sql::Event::Piece { query, bytes }) => driver.database.taken(query, bytes.len()),
-                Event::Query(parkade_sql::Event::Started { .. })
+                Event::Query(parkade_sql::QueryEvent::Piece { query, bytes }) => {
+                    driver.database.taken(query, bytes.len())
+                }
+                Event::Query(parkade_sql::QueryEvent::Started { .. })
                 | Event::Notification { .. }
                 | Event::ListeningAgain => {}
             }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Poll};
 use parkade_postgres::{Database, Event, Options, Settings};
-use parkade_sql::{End, Form, Int8, Query, QueryId, Shape, Work};
+use parkade_sql::{DatabaseWork, Int8, Query, QueryEnd, QueryId, RowFormat, Shape};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
@@ -27,10 +27,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let settings = Settings::parse(url, &|name| std::env::var(name).ok())?;
     let mut database = Database::new(settings, options, poll.registry().try_clone()?, 0)?;
     database.start(Instant::now());
-    let form = Form { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
+    let form = RowFormat { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
     for query in 0..count {
         let statement = Query { text: sql.as_str().into(), parameters: vec![], form };
-        database.submit(Instant::now(), QueryId(query), Work::Alone(statement));
+        database.submit(Instant::now(), QueryId(query), DatabaseWork::Alone(statement));
     }
     let (mut polled, mut events, mut ended, mut turns) = (Events::with_capacity(256), vec![], 0, vec![]);
     let mut worked = vec![];
@@ -44,11 +44,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         worked.push(cpu_time().saturating_sub(worked_before));
         for event in events.drain(..) {
             match event {
-                Event::Query(parkade_sql::Event::Ended { end: End::Failed(failure), .. }) => {
+                Event::Query(parkade_sql::QueryEvent::Ended { end: QueryEnd::Failed(failure), .. }) => {
                     return Err(failure.message.into_string().into());
                 }
-                Event::Query(parkade_sql::Event::Ended { .. }) => ended += 1,
-                Event::Query(parkade_sql::Event::Piece { query, bytes }) => database.taken(query, bytes.len()),
+                Event::Query(parkade_sql::QueryEvent::Ended { .. }) => ended += 1,
+                Event::Query(parkade_sql::QueryEvent::Piece { query, bytes }) => database.taken(query, bytes.len()),
                 _ => {}
             }
         }

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use parkade_sql::{LeaseId, QueryId, Work};
+use parkade_sql::{DatabaseWork, LeaseId, QueryId};
 
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub(crate) place: Place,
-    pub(crate) waiting: VecDeque<(QueryId, Work)>,
+    pub(crate) waiting: VecDeque<(QueryId, DatabaseWork)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Lease {
     pub(crate) fn remove(&mut self, query: QueryId) -> bool {
         // The end of a transaction is carried out even when nobody waits for it.
         let at = self.waiting.iter().position(|(waiting, work)| {
-            *waiting == query && !matches!(work, Work::Commit { .. } | Work::Rollback { .. })
+            *waiting == query && !matches!(work, DatabaseWork::Commit { .. } | DatabaseWork::Rollback { .. })
         });
         at.and_then(|at| self.waiting.remove(at)).is_some()
     }
@@ -46,12 +46,12 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    pub(crate) fn of(work: &Work) -> Self {
+    pub(crate) fn of(work: &DatabaseWork) -> Self {
         match work {
-            Work::Alone(_) => Self::Alone,
-            Work::Begin { lease, .. } => Self::Begin(*lease),
-            Work::Within { lease, .. } => Self::Within(*lease),
-            Work::Commit { lease } | Work::Rollback { lease } => Self::End(*lease),
+            DatabaseWork::Alone(_) => Self::Alone,
+            DatabaseWork::Begin { lease, .. } => Self::Begin(*lease),
+            DatabaseWork::Within { lease, .. } => Self::Within(*lease),
+            DatabaseWork::Commit { lease } | DatabaseWork::Rollback { lease } => Self::End(*lease),
         }
     }
 

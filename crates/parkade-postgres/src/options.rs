@@ -25,7 +25,7 @@ pub struct Options {
 /// What happened.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    Query(parkade_sql::Event),
+    Query(parkade_sql::QueryEvent),
     Notification {
         channel: String,
         payload: String,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use parkade_sql::{LeaseId, QueryId, Work};
+use parkade_sql::{DatabaseWork, LeaseId, QueryId};
 
 use crate::ids::IdMap;
 
@@ -26,7 +26,7 @@ pub(crate) enum Ticket {
 
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    pub(crate) work: Work,
+    pub(crate) work: DatabaseWork,
     /// How often it has been on a connection that broke before it ran.
     pub(crate) tries: u8,
 }
@@ -40,7 +40,7 @@ impl Queue {
         self.tickets.get(&query)
     }
 
-    pub(crate) fn push_back(&mut self, query: QueryId, work: Work) {
+    pub(crate) fn push_back(&mut self, query: QueryId, work: DatabaseWork) {
         self.order.push_back(query);
         self.enqueue(query, Waiting { work, tries: 0 });
     }
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn whoever_leaves_is_passed_over_and_leaves_nothing_behind() {
         let mut queue = Queue::default();
-        let work = || Work::Commit { lease: LeaseId(0) };
+        let work = || DatabaseWork::Commit { lease: LeaseId(0) };
         for query in 0..1000 {
             queue.push_back(QueryId(query), work());
         }

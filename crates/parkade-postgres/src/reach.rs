@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use parkade_sql::{FailureKind, Reach};
+use parkade_sql::{Availability, FailureKind};
 
 use crate::back_off::BackOff;
 use crate::handshake::Refusal;
@@ -114,12 +114,12 @@ impl Reaching {
         self.back_off.is_failing()
     }
 
-    pub(crate) fn shown(&self) -> Reach {
+    pub(crate) fn shown(&self) -> Availability {
         match &self.verdict {
-            Verdict::Untried => Reach::Untried,
-            Verdict::Up => Reach::Up,
-            Verdict::Failing { why, .. } | Verdict::Down { why } => Reach::Down { why: why.clone() },
-            Verdict::Denied { why, .. } => Reach::Denied { why: why.clone() },
+            Verdict::Untried => Availability::Untried,
+            Verdict::Up => Availability::Up,
+            Verdict::Failing { why, .. } | Verdict::Down { why } => Availability::Down { why: why.clone() },
+            Verdict::Denied { why, .. } => Availability::Denied { why: why.clone() },
         }
     }
 }

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Poll};
 use parkade_postgres::{Database, Event, Options, Settings};
-use parkade_sql::{End, FailureKind, Form, Int8, LeaseId, Parameter, Query, QueryId, Shape, TransactionMode, Work};
+use parkade_sql::{
+    DatabaseWork, FailureKind, Int8, LeaseId, Parameter, Query, QueryEnd, QueryId, RowFormat, Shape, TransactionMode,
+};
 
 struct Client {
     poll: Poll,
@@ -50,24 +52,24 @@ impl Client {
         self.heard.append(&mut self.events);
     }
 
-    fn submit(&mut self, work: Work) -> QueryId {
+    fn submit(&mut self, work: DatabaseWork) -> QueryId {
         self.queries += 1;
         self.database.submit(Instant::now(), QueryId(self.queries), work);
         QueryId(self.queries)
     }
 
     /// How it ended, and the text that came before.
-    fn end_of(&mut self, query: QueryId) -> (End, String) {
+    fn end_of(&mut self, query: QueryId) -> (QueryEnd, String) {
         let until = Instant::now() + Duration::from_secs(20);
         let mut text = String::new();
         loop {
             for event in std::mem::take(&mut self.heard) {
                 match event {
-                    Event::Query(parkade_sql::Event::Piece { query: whose, bytes }) if whose == query => {
+                    Event::Query(parkade_sql::QueryEvent::Piece { query: whose, bytes }) if whose == query => {
                         self.database.taken(query, bytes.len());
                         text.push_str(std::str::from_utf8(&bytes).unwrap());
                     }
-                    Event::Query(parkade_sql::Event::Ended { query: whose, end }) if whose == query => {
+                    Event::Query(parkade_sql::QueryEvent::Ended { query: whose, end }) if whose == query => {
                         return (end, text);
                     }
                     Event::Query(_) => {}
@@ -79,28 +81,28 @@ impl Client {
         }
     }
 
-    fn run(&mut self, text: &str, parameters: Vec<Parameter>) -> (End, String) {
-        let query = self.submit(Work::Alone(statement(text, parameters)));
+    fn run(&mut self, text: &str, parameters: Vec<Parameter>) -> (QueryEnd, String) {
+        let query = self.submit(DatabaseWork::Alone(statement(text, parameters)));
         self.end_of(query)
     }
 
     fn text(&mut self, text: &str, parameters: Vec<Parameter>) -> String {
         match self.run(text, parameters) {
-            (End::Completed(_), text) => text,
+            (QueryEnd::Completed(_), text) => text,
             (other, _) => panic!("{text}: {other:?}"),
         }
     }
 
     fn failure(&mut self, text: &str, parameters: Vec<Parameter>) -> (FailureKind, String) {
         match self.run(text, parameters) {
-            (End::Failed(failure), _) => (failure.kind, failure.sqlstate.unwrap_or_default().into_string()),
+            (QueryEnd::Failed(failure), _) => (failure.kind, failure.sqlstate.unwrap_or_default().into_string()),
             (other, _) => panic!("{text}: {other:?}"),
         }
     }
 }
 
 fn statement(text: &str, parameters: Vec<Parameter>) -> Query {
-    Query { text: text.into(), parameters, form: Form { shape: Shape::Rows, int8: Int8::Number, bytes_max: None } }
+    Query { text: text.into(), parameters, form: RowFormat { shape: Shape::Rows, int8: Int8::Number, bytes_max: None } }
 }
 
 #[test]
@@ -143,17 +145,20 @@ fn statements_give_rows_or_say_why_not() {
 fn transactions_hold_and_end() {
     let mut client = Client::new();
     let lease = LeaseId(1);
-    let begin = client.submit(Work::Begin { lease, mode: TransactionMode { isolation: None, is_read_only: true } });
-    assert!(matches!(client.end_of(begin).0, End::Completed(_)));
-    let within = client.submit(Work::Within { lease, query: statement("select 1 a", vec![]) });
+    let begin =
+        client.submit(DatabaseWork::Begin { lease, mode: TransactionMode { isolation: None, is_read_only: true } });
+    assert!(matches!(client.end_of(begin).0, QueryEnd::Completed(_)));
+    let within = client.submit(DatabaseWork::Within { lease, query: statement("select 1 a", vec![]) });
     assert_eq!(client.end_of(within).1, r#"[{"a":1}]"#);
-    let sleeping = client.submit(Work::Within { lease, query: statement("select pg_sleep(30)", vec![]) });
+    let sleeping = client.submit(DatabaseWork::Within { lease, query: statement("select pg_sleep(30)", vec![]) });
     client.turn(Duration::from_millis(50));
     client.turn(Duration::from_millis(50));
     client.database.cancel(Instant::now(), sleeping);
-    assert_eq!(client.end_of(sleeping).0, End::Cancelled);
-    let commit = client.submit(Work::Commit { lease });
-    assert!(matches!(client.end_of(commit).0, End::Failed(failure) if failure.sqlstate.as_deref() == Some("25P02")));
+    assert_eq!(client.end_of(sleeping).0, QueryEnd::Cancelled);
+    let commit = client.submit(DatabaseWork::Commit { lease });
+    assert!(
+        matches!(client.end_of(commit).0, QueryEnd::Failed(failure) if failure.sqlstate.as_deref() == Some("25P02"))
+    );
     assert_eq!(client.text("select 1 a", vec![]), r#"[{"a":1}]"#);
 }
 

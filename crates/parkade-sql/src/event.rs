@@ -5,11 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parkade_model::QueryId;
 
-use crate::failure::Failure;
+use crate::failure::QueryFailure;
 
 /// One thing that happened. For each query: at most one `Started`, then pieces, then exactly one `Ended`, cancelled or not.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum QueryEvent {
     /// It has left the queue: the database has it.
     Started {
         query: QueryId,
@@ -21,18 +21,18 @@ pub enum Event {
     },
     Ended {
         query: QueryId,
-        end: End,
+        end: QueryEnd,
     },
 }
 
 /// How a query ended.
 #[derive(Debug, Clone, PartialEq)]
-pub enum End {
+pub enum QueryEnd {
     /// It was carried out, also when it had been cancelled too late.
     Completed(Summary),
     /// It was cancelled as it was asked: nothing of it has happened.
     Cancelled,
-    Failed(Failure),
+    Failed(QueryFailure),
 }
 
 /// What there is to know of a query that was carried out.

@@ -2,7 +2,7 @@
 
 /// A query that failed. `message` is for logs and developers: it may quote the statement and its values, never credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct QueryFailure {
     pub kind: FailureKind,
     /// Five characters (SQL:2016, clause 24), where the database gave one.
     pub sqlstate: Option<Box<str>>,
@@ -47,7 +47,7 @@ pub enum FailureKind {
     NoTransaction,
 }
 
-impl Failure {
+impl QueryFailure {
     /// A failure of which it is known that nothing has changed.
     #[must_use]
     pub fn new(kind: FailureKind, message: impl Into<Box<str>>) -> Self {

@@ -14,9 +14,9 @@ mod query;
 mod rows;
 mod status;
 
-pub use event::{Column, End, Event, Summary};
-pub use failure::{Certainty, Failure, FailureKind};
+pub use event::{Column, QueryEnd, QueryEvent, Summary};
+pub use failure::{Certainty, FailureKind, QueryFailure};
 pub use parkade_model::{Int8, Isolation, LeaseId, Parameter, QueryId, Shape, TransactionMode};
-pub use query::{Form, Query, Work};
+pub use query::{DatabaseWork, Query, RowFormat};
 pub use rows::{Columns, RowWriter};
-pub use status::{Counts, Reach, SlotState, SlotStatus, Status};
+pub use status::{Availability, ConnectionTotals, DatabaseStatus, SlotState, SlotStatus};

@@ -10,12 +10,12 @@ pub struct Query {
     /// One statement.
     pub text: Arc<str>,
     pub parameters: Vec<Parameter>,
-    pub form: Form,
+    pub form: RowFormat,
 }
 
 /// How rows are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Form {
+pub struct RowFormat {
     pub shape: Shape,
     pub int8: Int8,
     /// The JSON text of all rows together. Then: [`FailureKind::TooLarge`](crate::FailureKind::TooLarge). `None`: it is taken as it comes, without an end.
@@ -24,7 +24,7 @@ pub struct Form {
 
 /// What a [`QueryId`] stands for.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Work {
+pub enum DatabaseWork {
     /// One statement, on whichever connection is free.
     Alone(Query),
     /// Takes a connection and begins a transaction on it.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::event::{Column, Summary};
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{FailureKind, QueryFailure};
 use crate::json;
-use crate::query::Form;
+use crate::query::RowFormat;
 use parkade_model::Shape;
 
 /// The columns of a statement: made once, used for every time it runs.
@@ -57,7 +57,7 @@ const OUT_BYTES_MIN: usize = 128;
 /// [`end`](Self::end). After an error nothing more is to be written.
 #[derive(Debug)]
 pub struct RowWriter {
-    form: Form,
+    form: RowFormat,
     out: BytesMut,
     rows: u64,
     /// Bytes of pieces that have been taken.
@@ -68,21 +68,21 @@ pub struct RowWriter {
 
 impl RowWriter {
     /// Fails at once where the columns cannot be written in this form.
-    pub fn new(form: Form, columns: &Columns) -> Result<Self, Failure> {
+    pub fn new(form: RowFormat, columns: &Columns) -> Result<Self, QueryFailure> {
         if let (Shape::Rows | Shape::One, Some(name)) = (form.shape, &columns.double) {
             let message = format!("two columns are called {name:?}: give one of them another name with AS");
-            return Err(Failure::new(FailureKind::DuplicateColumns, message));
+            return Err(QueryFailure::new(FailureKind::DuplicateColumns, message));
         }
         Ok(Self { form, out: BytesMut::with_capacity(OUT_BYTES_MIN), rows: 0, taken: 0, piece: 0 })
     }
 
     #[must_use]
-    pub fn form(&self) -> Form {
+    pub fn form(&self) -> RowFormat {
         self.form
     }
 
     /// A row begins.
-    pub fn row(&mut self) -> Result<(), Failure> {
+    pub fn row(&mut self) -> Result<(), QueryFailure> {
         self.rows += 1;
         if self.out.is_empty() {
             self.out.reserve(self.piece + self.piece / 8);
@@ -94,7 +94,7 @@ impl RowWriter {
             (Shape::Value, 1) => {}
             (Shape::One | Shape::Value, _) => {
                 let message = "the query gave more than one row where one was wanted: add a LIMIT, or take rows";
-                return Err(Failure::new(FailureKind::NotOne, message));
+                return Err(QueryFailure::new(FailureKind::NotOne, message));
             }
         }
         Ok(())
@@ -115,14 +115,14 @@ impl RowWriter {
     }
 
     /// A row ends.
-    pub fn end_row(&mut self) -> Result<(), Failure> {
+    pub fn end_row(&mut self) -> Result<(), QueryFailure> {
         if self.form.shape != Shape::Value {
             self.out.put_u8(b'}');
         }
         match self.form.bytes_max {
             Some(bytes_max) if self.taken + self.out.len() > bytes_max => {
                 let message = format!("the rows are more than {bytes_max} bytes of JSON");
-                Err(Failure::new(FailureKind::TooLarge, message))
+                Err(QueryFailure::new(FailureKind::TooLarge, message))
             }
             Some(_) | None => Ok(()),
         }
@@ -179,7 +179,7 @@ mod tests {
     fn written(shape: Shape, names: &[&str], rows: i64) -> Result<(String, u64), FailureKind> {
         let columns = columns(names);
         let write = || {
-            let mut writer = RowWriter::new(Form { shape, int8: Int8::Number, bytes_max: Some(60) }, &columns)?;
+            let mut writer = RowWriter::new(RowFormat { shape, int8: Int8::Number, bytes_max: Some(60) }, &columns)?;
             for row in 0..rows {
                 writer.row()?;
                 for index in 0..columns.count() {
@@ -192,7 +192,7 @@ mod tests {
             let summary = writer.end(&columns, "UPDATE", 7);
             Ok((String::from_utf8_lossy(&writer.take()).into_owned(), summary.rows))
         };
-        write().map_err(|failure: Failure| failure.kind)
+        write().map_err(|failure: QueryFailure| failure.kind)
     }
 
     #[test]

@@ -5,21 +5,21 @@ use std::time::Duration;
 use parkade_model::QueryId;
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Status {
+pub struct DatabaseStatus {
     /// `PostgreSQL 15.18`, `SQLite 3.50.2`; empty before it is known.
     pub product: String,
     /// Connections go through a pooler that gives each transaction another server process.
     pub is_pooled: bool,
-    pub reach: Reach,
+    pub reach: Availability,
     pub slots: Vec<SlotStatus>,
     /// Queries that wait for a slot.
     pub queued: usize,
-    pub counts: Counts,
+    pub counts: ConnectionTotals,
 }
 
 /// Whether the database can be reached. The texts say what to do and name no credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reach {
+pub enum Availability {
     /// Nobody has tried.
     Untried,
     Up,
@@ -57,7 +57,7 @@ pub enum SlotState {
 
 /// Totals since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct ConnectionTotals {
     pub connects: u64,
     pub connects_failed: u64,
     pub cancels_sent: u64,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use parkade_sql::{Event, LeaseId, QueryId, Status, Work};
+use parkade_sql::{DatabaseStatus, DatabaseWork, LeaseId, QueryEvent, QueryId};
 
 use crate::board::{Board, Lane, Shared};
 use crate::thread;
@@ -55,12 +55,12 @@ impl Database {
     }
 
     /// What the threads have said, at most a few hundred events at once.
-    pub fn turn(&mut self, _now: Instant, events: &mut Vec<Event>) {
+    pub fn turn(&mut self, _now: Instant, events: &mut Vec<QueryEvent>) {
         self.shared.tell(events);
     }
 
     /// Asks for something. Every query ends with exactly one `Ended`.
-    pub fn submit(&mut self, _now: Instant, query: QueryId, work: Work) {
+    pub fn submit(&mut self, _now: Instant, query: QueryId, work: DatabaseWork) {
         match self.start() {
             Ok(()) => self.shared.change(|board| board.submit(query, work)),
             Err(error) => {
@@ -86,7 +86,7 @@ impl Database {
     }
 
     #[must_use]
-    pub fn status(&self, now: Instant) -> Status {
+    pub fn status(&self, now: Instant) -> DatabaseStatus {
         self.shared.change(|board| board.status(now))
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use parkade_sql::{Certainty, End, Failure, FailureKind};
+use parkade_sql::{Certainty, FailureKind, QueryEnd, QueryFailure};
 use rusqlite::ErrorCode;
 use rusqlite::ffi;
 
@@ -19,29 +19,31 @@ pub enum Stop {
     Writes,
     /// It was cancelled before it began, or while its rows were waiting.
     Cancelled,
-    Failed(Failure),
+    Failed(QueryFailure),
 }
 
 impl Stop {
     /// How the query ended, by what we know of its cancel.
-    pub fn end(self, is_cancelled: bool, busy_timeout: Duration) -> End {
+    pub fn end(self, is_cancelled: bool, busy_timeout: Duration) -> QueryEnd {
         match self {
-            Self::Cancelled => End::Cancelled,
-            Self::Interrupted | Self::Busy if is_cancelled => End::Cancelled,
-            Self::Interrupted => End::Failed(refused("57014", "it was interrupted, and nobody had asked for that")),
+            Self::Cancelled => QueryEnd::Cancelled,
+            Self::Interrupted | Self::Busy if is_cancelled => QueryEnd::Cancelled,
+            Self::Interrupted => {
+                QueryEnd::Failed(refused("57014", "it was interrupted, and nobody had asked for that"))
+            }
             Self::Busy => {
                 let message =
                     format!("SQLITE_BUSY: another process has held the lock for {} ms", busy_timeout.as_millis());
-                End::Failed(refused("55P03", message))
+                QueryEnd::Failed(refused("55P03", message))
             }
-            Self::Writes => End::Failed(read_only()),
-            Self::Failed(failure) => End::Failed(failure),
+            Self::Writes => QueryEnd::Failed(read_only()),
+            Self::Failed(failure) => QueryEnd::Failed(failure),
         }
     }
 }
 
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Self {
+impl From<QueryFailure> for Stop {
+    fn from(failure: QueryFailure) -> Self {
         Self::Failed(failure)
     }
 }
@@ -63,12 +65,12 @@ impl From<rusqlite::Error> for Stop {
 }
 
 /// A failure with its SQLSTATE.
-pub fn refused(sqlstate: &str, message: impl Into<Box<str>>) -> Failure {
-    Failure { sqlstate: Some(sqlstate.into()), ..Failure::new(FailureKind::Refused, message) }
+pub fn refused(sqlstate: &str, message: impl Into<Box<str>>) -> QueryFailure {
+    QueryFailure { sqlstate: Some(sqlstate.into()), ..QueryFailure::new(FailureKind::Refused, message) }
 }
 
 /// A write where only reading is allowed.
-pub fn read_only() -> Failure {
+pub fn read_only() -> QueryFailure {
     refused("25006", "the transaction is read-only")
 }
 
@@ -91,11 +93,11 @@ pub fn code(error: &rusqlite::Error) -> Option<ErrorCode> {
 }
 
 /// A damaged file, or one that cannot be read: a new connection may fare better.
-pub fn is_of_the_file(end: &End) -> bool {
-    matches!(end, End::Failed(Failure { sqlstate: Some(state), .. }) if matches!(&**state, "XX001" | "58030"))
+pub fn is_of_the_file(end: &QueryEnd) -> bool {
+    matches!(end, QueryEnd::Failed(QueryFailure { sqlstate: Some(state), .. }) if matches!(&**state, "XX001" | "58030"))
 }
 
-fn failure(error: &rusqlite::Error) -> Failure {
+fn failure(error: &rusqlite::Error) -> QueryFailure {
     let message = message(error);
     let Some(code) = code(error) else { return of_the_binding(error, message) };
     match code {
@@ -110,11 +112,11 @@ fn failure(error: &rusqlite::Error) -> Failure {
             format!("{message}: stop every writer, copy the file away, and restore a backup or use sqlite3's .recover"),
         ),
         ErrorCode::SystemIoFailure => {
-            Failure { certainty: Certainty::Unknown, ..refused("58030", format!("{message} (SQLite: I/O error)")) }
+            QueryFailure { certainty: Certainty::Unknown, ..refused("58030", format!("{message} (SQLite: I/O error)")) }
         }
-        ErrorCode::CannotOpen => Failure::new(FailureKind::Unreachable, message),
+        ErrorCode::CannotOpen => QueryFailure::new(FailureKind::Unreachable, message),
         ErrorCode::Unknown => refused(of_the_text(&message), message),
-        _ => Failure::new(FailureKind::Refused, message),
+        _ => QueryFailure::new(FailureKind::Refused, message),
     }
 }
 
@@ -144,11 +146,11 @@ fn of_the_text(message: &str) -> &'static str {
     }
 }
 
-fn of_the_binding(error: &rusqlite::Error, message: String) -> Failure {
+fn of_the_binding(error: &rusqlite::Error, message: String) -> QueryFailure {
     match error {
         rusqlite::Error::MultipleStatement => {
-            Failure::new(FailureKind::Unsupported, "one statement at a time: the text has several")
+            QueryFailure::new(FailureKind::Unsupported, "one statement at a time: the text has several")
         }
-        _ => Failure::new(FailureKind::Unsupported, message),
+        _ => QueryFailure::new(FailureKind::Unsupported, message),
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, atomic::AtomicBool};
 
-use parkade_sql::{Failure, FailureKind};
+use parkade_sql::{FailureKind, QueryFailure};
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -71,7 +71,7 @@ fn journal(connection: &Connection) -> Result<(), Failed> {
 }
 
 /// Makes the folder of the file, but none above it: a mistyped path is not to become a tree.
-fn folder(file: &Path) -> Result<(), Failure> {
+fn folder(file: &Path) -> Result<(), QueryFailure> {
     let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) else {
         return Ok(());
     };
@@ -111,6 +111,6 @@ fn why(file: &Path, error: rusqlite::Error) -> Stop {
     }
 }
 
-fn unreachable(file: &Path, why: &str) -> Failure {
-    Failure::new(FailureKind::Unreachable, format!("{} cannot be opened: {why}", file.display()))
+fn unreachable(file: &Path, why: &str) -> QueryFailure {
+    QueryFailure::new(FailureKind::Unreachable, format!("{} cannot be opened: {why}", file.display()))
 }

@@ -5,7 +5,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
-use parkade_sql::{Certainty, End, Failure, FailureKind, Query, Reach, SlotState, Summary, TransactionMode, Work};
+use parkade_sql::{
+    Availability, Certainty, DatabaseWork, FailureKind, Query, QueryEnd, QueryFailure, SlotState, Summary,
+    TransactionMode,
+};
 use rusqlite::Connection;
 
 use crate::board::{Cancelled, Item, Lane, Shared, Task};
@@ -59,7 +62,8 @@ impl Thread<'_> {
         if catch_unwind(AssertUnwindSafe(|| self.carry_out(item))).is_err() {
             self.disconnect();
             let message = "the thread has panicked while it ran: this is a bug";
-            let failure = Failure { certainty: Certainty::Unknown, ..Failure::new(FailureKind::Lost, message) };
+            let failure =
+                QueryFailure { certainty: Certainty::Unknown, ..QueryFailure::new(FailureKind::Lost, message) };
             self.seat.finish_lease(Err(failure.into()));
         }
     }
@@ -69,11 +73,11 @@ impl Thread<'_> {
             return self.seat.finish_lease(Err(stop));
         }
         match item.work {
-            Work::Alone(query) => self.alone(query),
-            Work::Begin { mode, .. } => self.begin(mode),
-            Work::Within { query, .. } => self.within(&query),
-            Work::Commit { .. } => self.commit(),
-            Work::Rollback { .. } => {
+            DatabaseWork::Alone(query) => self.alone(query),
+            DatabaseWork::Begin { mode, .. } => self.begin(mode),
+            DatabaseWork::Within { query, .. } => self.within(&query),
+            DatabaseWork::Commit { .. } => self.commit(),
+            DatabaseWork::Rollback { .. } => {
                 self.seat.say_started();
                 self.connection().map(transaction::roll_back);
                 self.seat.finish_lease(Ok(transaction::summary("ROLLBACK")));
@@ -144,13 +148,13 @@ impl Thread<'_> {
         shared.change(|board| match &opened {
             Ok(connection) => {
                 board.counts.connects += 1;
-                board.reach = Reach::Up;
+                board.reach = Availability::Up;
                 board.slots[index].connect(Some(connection.get_interrupt_handle()));
                 board.slots[index].turn_to(SlotState::Busy);
             }
             Err(Stop::Failed(failure)) => {
                 board.counts.connects_failed += 1;
-                board.reach = Reach::Down { why: failure.message.to_string() };
+                board.reach = Availability::Down { why: failure.message.to_string() };
             }
             Err(_) => board.counts.connects_failed += 1,
         });
@@ -215,14 +219,14 @@ impl Seat<'_> {
         Ok(self.shared.give(self.index, bytes)?)
     }
 
-    fn finish(&self, done: Done) -> End {
+    fn finish(&self, done: Done) -> QueryEnd {
         self.shared.change(|board| {
             let is_cancelled = board.slots[self.index].is_cancelled();
             if !is_cancelled && matches!(done, Err(Stop::Interrupted)) {
                 board.counts.strays += 1;
             }
             let (last, end) = match done {
-                Ok((last, summary)) => (last, End::Completed(summary)),
+                Ok((last, summary)) => (last, QueryEnd::Completed(summary)),
                 Err(stop) => (Bytes::new(), stop.end(is_cancelled, self.shared.options.busy_timeout)),
             };
             board.finish(self.index, last, end.clone());

@@ -1,7 +1,7 @@
 //! A transaction's own statements. They are never cached: an application's text could come by the same name.
 
 use bytes::Bytes;
-use parkade_sql::{Failure, FailureKind, Summary, TransactionMode};
+use parkade_sql::{FailureKind, QueryFailure, Summary, TransactionMode};
 use rusqlite::Connection;
 
 use crate::failures::Stop;
@@ -30,11 +30,11 @@ pub fn roll_back(connection: &Connection) {
 }
 
 /// SQLite rolls a transaction back by itself when one of its writes is interrupted or the disk is full.
-pub fn lasts(connection: &Connection) -> Result<(), Failure> {
+pub fn lasts(connection: &Connection) -> Result<(), QueryFailure> {
     if connection.is_autocommit() {
         let message =
             "there is no such transaction: SQLite has rolled it back with a statement that failed or was cancelled";
-        return Err(Failure::new(FailureKind::NoTransaction, message));
+        return Err(QueryFailure::new(FailureKind::NoTransaction, message));
     }
     Ok(())
 }

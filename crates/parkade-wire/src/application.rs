@@ -1,9 +1,10 @@
 //! What a worker tells about its application in `READY`.
 
 use bytes::Bytes;
+use parkade_model::Missed;
 
 use crate::exchange::Response;
-use crate::wait::{CallKind, Then, WaitRequest};
+use crate::wait::{CallKind, ThenRequest, WaitRequest};
 
 /// The application, as told in `READY`.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,7 +26,7 @@ pub struct Application {
     /// Queues that are bounded, by name.
     pub queues: Vec<(String, QueueOptions)>,
     /// Each name once.
-    pub recurring: Vec<Recurring>,
+    pub recurring: Vec<RecurringSpec>,
 }
 
 /// One route.
@@ -48,7 +49,7 @@ pub enum RouteKind {
     /// A coroutine.
     Async,
     /// The core parks the request itself; `then` is never `Await`.
-    Wait { wait: WaitRequest, then: Then },
+    Wait { wait: WaitRequest, then: ThenRequest },
     /// The core answers itself.
     Constant(Response),
     /// The core answers for the job whose id is the first path parameter; nobody has looked whether there is one.
@@ -104,7 +105,7 @@ pub struct QueueOptions {
 
 /// A job that is enqueued again and again.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Recurring {
+pub struct RecurringSpec {
     /// 1 to 200 bytes: how the installation remembers it.
     pub name: String,
     /// The name of the job, which the application need not have.
@@ -123,31 +124,4 @@ pub enum When {
     Every(f64),
     /// Nobody has looked whether these are five fields, or whether there is such a zone.
     Cron { fields: String, timezone: String },
-}
-
-/// What is done about times that passed while nothing ran.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Missed {
-    /// One run for all of them.
-    #[default]
-    Once,
-    Skip,
-    /// A run for each.
-    All,
-}
-
-impl Missed {
-    pub(crate) fn of(word: &str) -> Option<Self> {
-        [Self::Once, Self::Skip, Self::All].into_iter().find(|missed| missed.word() == word)
-    }
-
-    /// The word on the wire.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Once => "once",
-            Self::Skip => "skip",
-            Self::All => "all",
-        }
-    }
 }

@@ -7,11 +7,11 @@
 
 use std::ops::RangeInclusive;
 
-use crate::error::{Rule, Violation};
+use crate::error::{ProtocolRule, Violation};
 use crate::frame::FromWorker;
 use crate::kind::Kind;
 use crate::limits::CREDIT_MAX;
-use crate::wait::Then;
+use crate::wait::ThenRequest;
 
 const MESSAGES: u64 = 1 << 1;
 
@@ -33,11 +33,11 @@ pub struct Agreed {
 #[derive(Debug)]
 pub struct Conversation {
     offer: Offer,
-    phase: Phase,
+    phase: ConversationState,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Phase {
+enum ConversationState {
     Greeting,
     Loading(Agreed),
     Failed(Agreed),
@@ -57,17 +57,17 @@ impl Conversation {
     /// A link on which the core has written its `HELLO`.
     #[must_use]
     pub const fn new(offer: Offer) -> Self {
-        Conversation { offer, phase: Phase::Greeting }
+        Conversation { offer, phase: ConversationState::Greeting }
     }
 
     /// Admits the next frame, or says which rule it breaks. After a violation, or a `GOODBYE`, the link is over: nothing more is read.
     pub fn hear(&mut self, frame: &FromWorker) -> Result<(), Violation> {
         self.phase = match self.phase {
-            Phase::Greeting => self.greeting(frame)?,
-            Phase::Loading(agreed) => loading(agreed, frame)?,
-            Phase::Failed(agreed) => failed(agreed, frame)?,
-            Phase::Serving(serving) => serving.hear(frame)?,
-            Phase::Over => Phase::Over,
+            ConversationState::Greeting => self.greeting(frame)?,
+            ConversationState::Loading(agreed) => loading(agreed, frame)?,
+            ConversationState::Failed(agreed) => failed(agreed, frame)?,
+            ConversationState::Serving(serving) => serving.hear(frame)?,
+            ConversationState::Over => ConversationState::Over,
         };
         Ok(())
     }
@@ -76,8 +76,10 @@ impl Conversation {
     #[must_use]
     pub const fn agreed(&self) -> Option<Agreed> {
         match self.phase {
-            Phase::Loading(agreed) | Phase::Failed(agreed) | Phase::Serving(Serving { agreed, .. }) => Some(agreed),
-            Phase::Greeting | Phase::Over => None,
+            ConversationState::Loading(agreed)
+            | ConversationState::Failed(agreed)
+            | ConversationState::Serving(Serving { agreed, .. }) => Some(agreed),
+            ConversationState::Greeting | ConversationState::Over => None,
         }
     }
 
@@ -85,68 +87,79 @@ impl Conversation {
     #[must_use]
     pub const fn granted(&self) -> i64 {
         match self.phase {
-            Phase::Serving(Serving { granted, .. }) => granted,
-            Phase::Greeting | Phase::Loading(_) | Phase::Failed(_) | Phase::Over => 0,
+            ConversationState::Serving(Serving { granted, .. }) => granted,
+            ConversationState::Greeting
+            | ConversationState::Loading(_)
+            | ConversationState::Failed(_)
+            | ConversationState::Over => 0,
         }
     }
 
     /// The worker has said `GOODBYE`.
     #[must_use]
     pub const fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Over)
+        matches!(self.phase, ConversationState::Over)
     }
 
-    fn greeting(&self, frame: &FromWorker) -> Result<Phase, Violation> {
+    fn greeting(&self, frame: &FromWorker) -> Result<ConversationState, Violation> {
         match frame {
             FromWorker::Hello { version_min, version_max, features, .. } => {
                 let version = *version_max.min(self.offer.versions.end());
                 if version < *version_min || version < *self.offer.versions.start() {
-                    return Err(Violation::new(Rule::Version, Kind::Hello, 0));
+                    return Err(Violation::new(ProtocolRule::Version, Kind::Hello, 0));
                 }
-                Ok(Phase::Loading(Agreed { version, features: features & self.offer.features }))
+                Ok(ConversationState::Loading(Agreed { version, features: features & self.offer.features }))
             }
-            FromWorker::Goodbye { .. } => Ok(Phase::Over),
-            other => Err(Violation { why: "HELLO comes first", ..refused(Rule::Time, other) }),
+            FromWorker::Goodbye { .. } => Ok(ConversationState::Over),
+            other => Err(Violation { why: "HELLO comes first", ..refused(ProtocolRule::Time, other) }),
         }
     }
 }
 
-fn loading(agreed: Agreed, frame: &FromWorker) -> Result<Phase, Violation> {
+fn loading(agreed: Agreed, frame: &FromWorker) -> Result<ConversationState, Violation> {
     match frame {
-        FromWorker::Ready { credit, application } => {
-            Ok(Phase::Serving(Serving { agreed, concurrent: application.concurrent, granted: (*credit).into() }))
+        FromWorker::Ready { credit, application } => Ok(ConversationState::Serving(Serving {
+            agreed,
+            concurrent: application.concurrent,
+            granted: (*credit).into(),
+        })),
+        FromWorker::Failed { .. } => Ok(ConversationState::Failed(agreed)),
+        FromWorker::Pong { .. } | FromWorker::Publish { .. } | FromWorker::Enqueue { .. } => {
+            Ok(ConversationState::Loading(agreed))
         }
-        FromWorker::Failed { .. } => Ok(Phase::Failed(agreed)),
-        FromWorker::Pong { .. } | FromWorker::Publish { .. } | FromWorker::Enqueue { .. } => Ok(Phase::Loading(agreed)),
-        FromWorker::Goodbye { .. } => Ok(Phase::Over),
-        FromWorker::Hello { .. } => Err(refused(Rule::Second, frame)),
-        other => Err(Violation { why: "READY comes first", ..refused(Rule::Time, other) }),
+        FromWorker::Goodbye { .. } => Ok(ConversationState::Over),
+        FromWorker::Hello { .. } => Err(refused(ProtocolRule::Second, frame)),
+        other => Err(Violation { why: "READY comes first", ..refused(ProtocolRule::Time, other) }),
     }
 }
 
-fn failed(agreed: Agreed, frame: &FromWorker) -> Result<Phase, Violation> {
+fn failed(agreed: Agreed, frame: &FromWorker) -> Result<ConversationState, Violation> {
     match frame {
-        FromWorker::Pong { .. } | FromWorker::Publish { .. } | FromWorker::Enqueue { .. } => Ok(Phase::Failed(agreed)),
-        FromWorker::Goodbye { .. } => Ok(Phase::Over),
+        FromWorker::Pong { .. } | FromWorker::Publish { .. } | FromWorker::Enqueue { .. } => {
+            Ok(ConversationState::Failed(agreed))
+        }
+        FromWorker::Goodbye { .. } => Ok(ConversationState::Over),
         FromWorker::Hello { .. } | FromWorker::Ready { .. } | FromWorker::Failed { .. } => {
-            Err(refused(Rule::Second, frame))
+            Err(refused(ProtocolRule::Second, frame))
         }
-        other => Err(Violation { why: "behind FAILED", ..refused(Rule::Time, other) }),
+        other => Err(Violation { why: "behind FAILED", ..refused(ProtocolRule::Time, other) }),
     }
 }
 
 impl Serving {
-    fn hear(self, frame: &FromWorker) -> Result<Phase, Violation> {
+    fn hear(self, frame: &FromWorker) -> Result<ConversationState, Violation> {
         match frame {
             FromWorker::Hello { .. } | FromWorker::Ready { .. } | FromWorker::Failed { .. } => {
-                Err(refused(Rule::Second, frame))
+                Err(refused(ProtocolRule::Second, frame))
             }
-            FromWorker::Credit { delta } => self.grant(*delta).map(Phase::Serving),
-            FromWorker::Park { then: Then::Await, .. } if !self.concurrent => Err(refused(Rule::Await, frame)),
+            FromWorker::Credit { delta } => self.grant(*delta).map(ConversationState::Serving),
+            FromWorker::Park { then: ThenRequest::Await, .. } if !self.concurrent => {
+                Err(refused(ProtocolRule::Await, frame))
+            }
             FromWorker::Message { .. } | FromWorker::Close { .. } if self.agreed.features & MESSAGES == 0 => {
-                Err(Violation { why: "the feature was not agreed on", ..refused(Rule::Time, frame) })
+                Err(Violation { why: "the feature was not agreed on", ..refused(ProtocolRule::Time, frame) })
             }
-            FromWorker::Goodbye { .. } => Ok(Phase::Over),
+            FromWorker::Goodbye { .. } => Ok(ConversationState::Over),
             FromWorker::Response { .. }
             | FromWorker::Data { .. }
             | FromWorker::Window { .. }
@@ -160,20 +173,20 @@ impl Serving {
             | FromWorker::Progress { .. }
             | FromWorker::Pong { .. }
             | FromWorker::Message { .. }
-            | FromWorker::Close { .. } => Ok(Phase::Serving(self)),
+            | FromWorker::Close { .. } => Ok(ConversationState::Serving(self)),
         }
     }
 
     fn grant(self, delta: i32) -> Result<Self, Violation> {
         let granted = self.granted.saturating_add(delta.into());
         if granted > CREDIT_MAX.into() {
-            return Err(Violation { why: "over 65,536", ..Violation::new(Rule::Credit, Kind::Credit, 0) });
+            return Err(Violation { why: "over 65,536", ..Violation::new(ProtocolRule::Credit, Kind::Credit, 0) });
         }
         Ok(Serving { granted, ..self })
     }
 }
 
-fn refused(rule: Rule, frame: &FromWorker) -> Violation {
+fn refused(rule: ProtocolRule, frame: &FromWorker) -> Violation {
     Violation::new(rule, frame.kind(), frame.stream())
 }
 

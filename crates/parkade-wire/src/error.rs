@@ -6,7 +6,7 @@ use crate::kind::Kind;
 
 /// The rules of section 4 of the page (and, last, of section 2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
+pub enum ProtocolRule {
     /// A frame, or something in it, is longer than the page allows.
     Length,
     /// The payload is not one `MessagePack` value, is not the array described, or has trailing bytes.
@@ -37,44 +37,44 @@ pub enum Rule {
     Version,
 }
 
-impl Rule {
+impl ProtocolRule {
     /// The rule's word in the vectors.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
-            Rule::Length => "length",
-            Rule::Payload => "payload",
-            Rule::End => "end",
-            Rule::Stream => "stream",
-            Rule::Time => "time",
-            Rule::Second => "second",
-            Rule::Unopened => "unopened",
-            Rule::Closed => "closed",
-            Rule::Window => "window",
-            Rule::More => "more",
-            Rule::Response => "response",
-            Rule::Await => "await",
-            Rule::Credit => "credit",
-            Rule::Version => "version",
+            ProtocolRule::Length => "length",
+            ProtocolRule::Payload => "payload",
+            ProtocolRule::End => "end",
+            ProtocolRule::Stream => "stream",
+            ProtocolRule::Time => "time",
+            ProtocolRule::Second => "second",
+            ProtocolRule::Unopened => "unopened",
+            ProtocolRule::Closed => "closed",
+            ProtocolRule::Window => "window",
+            ProtocolRule::More => "more",
+            ProtocolRule::Response => "response",
+            ProtocolRule::Await => "await",
+            ProtocolRule::Credit => "credit",
+            ProtocolRule::Version => "version",
         }
     }
 
     const fn sentence(self) -> &'static str {
         match self {
-            Rule::Length => "longer than allowed",
-            Rule::Payload => "not the payload described",
-            Rule::End => "from the wrong end",
-            Rule::Stream => "on the wrong stream",
-            Rule::Time => "before its time",
-            Rule::Second => "for a second time",
-            Rule::Unopened => "on a stream that was never opened",
-            Rule::Closed => "on a stream that is closed",
-            Rule::Window => "beyond the window",
-            Rule::More => "without a MORE before it",
-            Rule::Response => "behind a RESPONSE",
-            Rule::Await => "await by a worker that is not concurrent",
-            Rule::Credit => "credit out of its range",
-            Rule::Version => "no version in common",
+            ProtocolRule::Length => "longer than allowed",
+            ProtocolRule::Payload => "not the payload described",
+            ProtocolRule::End => "from the wrong end",
+            ProtocolRule::Stream => "on the wrong stream",
+            ProtocolRule::Time => "before its time",
+            ProtocolRule::Second => "for a second time",
+            ProtocolRule::Unopened => "on a stream that was never opened",
+            ProtocolRule::Closed => "on a stream that is closed",
+            ProtocolRule::Window => "beyond the window",
+            ProtocolRule::More => "without a MORE before it",
+            ProtocolRule::Response => "behind a RESPONSE",
+            ProtocolRule::Await => "await by a worker that is not concurrent",
+            ProtocolRule::Credit => "credit out of its range",
+            ProtocolRule::Version => "no version in common",
         }
     }
 }
@@ -82,7 +82,7 @@ impl Rule {
 /// The other end broke a rule: write `GOODBYE` with [`Violation::code`] and this text, and close.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Violation {
-    pub rule: Rule,
+    pub rule: ProtocolRule,
     /// `None` for a kind that this version does not know (it may still be too long).
     pub kind: Option<Kind>,
     /// 0 is the link.
@@ -94,7 +94,7 @@ pub struct Violation {
 impl Violation {
     /// A rule that is broken by the frame as such, whatever it carries.
     #[must_use]
-    pub const fn new(rule: Rule, kind: Kind, stream: u32) -> Self {
+    pub const fn new(rule: ProtocolRule, kind: Kind, stream: u32) -> Self {
         Violation { rule, kind: Some(kind), stream, why: "" }
     }
 
@@ -102,7 +102,7 @@ impl Violation {
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self.rule {
-            Rule::Version => "version",
+            ProtocolRule::Version => "version",
             _ => "violation",
         }
     }
@@ -122,18 +122,18 @@ impl fmt::Display for Violation {
 
 /// A fault in a payload, seen by a reader that does not know yet in which frame it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fault {
-    pub rule: Rule,
+pub(crate) struct PayloadFault {
+    pub rule: ProtocolRule,
     pub why: &'static str,
 }
 
-impl Fault {
+impl PayloadFault {
     pub const fn payload(why: &'static str) -> Self {
-        Fault { rule: Rule::Payload, why }
+        PayloadFault { rule: ProtocolRule::Payload, why }
     }
 
     pub const fn length(why: &'static str) -> Self {
-        Fault { rule: Rule::Length, why }
+        PayloadFault { rule: ProtocolRule::Length, why }
     }
 
     pub const fn on(self, kind: Kind, stream: u32) -> Violation {
@@ -147,9 +147,9 @@ mod tests {
 
     #[test]
     fn the_text_names_frame_stream_and_rule() {
-        let violation = Fault::payload("status is 200 to 599").on(Kind::Response, 7);
+        let violation = PayloadFault::payload("status is 200 to 599").on(Kind::Response, 7);
         assert_eq!(violation.to_string(), "RESPONSE on stream 7: not the payload described: status is 200 to 599");
-        let violation = Violation::new(Rule::Second, Kind::Hello, 0);
+        let violation = Violation::new(ProtocolRule::Second, Kind::Hello, 0);
         assert_eq!(violation.to_string(), "HELLO: for a second time");
     }
 }

@@ -6,7 +6,7 @@ use crate::codec::read::Reader;
 
 /// A request, as a worker reads it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Request {
+pub struct RequestFrame {
     pub route: Option<u32>,
     pub parameters: Vec<String>,
     pub deadline: Option<f64>,

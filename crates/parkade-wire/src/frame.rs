@@ -3,11 +3,11 @@
 use bytes::Bytes;
 
 use crate::application::Application;
-use crate::exchange::{Request, Response};
-use crate::job::{Enqueued, Run};
+use crate::exchange::{RequestFrame, Response};
+use crate::job::{Enqueued, RunFrame};
 use crate::kind::Kind;
-use crate::outcome::Outcome;
-use crate::wait::{Then, WaitRequest};
+use crate::outcome::WaitOutcome;
+use crate::wait::{ThenRequest, WaitRequest};
 
 /// A frame that a worker wrote. Stream and end have been checked, time has not ([`crate::Conversation`]).
 /// A fraction is 0 to 1; whether a result is a `MessagePack` value, nobody has looked.
@@ -21,7 +21,7 @@ pub enum FromWorker {
     Window { stream: u32, bytes: u32 },
     Error { stream: u32, reason: ErrorReason, text: String },
     Began { stream: u32 },
-    Park { stream: u32, wait: WaitRequest, then: Then },
+    Park { stream: u32, wait: WaitRequest, then: ThenRequest },
     Unpark { stream: u32 },
     Publish { stream: u32, channel: String, content_type: String, body: Bytes },
     Credit { delta: i32 },
@@ -100,11 +100,11 @@ pub enum FromCore {
     Request {
         stream: u32,
         more: bool,
-        request: Request,
+        request: RequestFrame,
     },
     Run {
         stream: u32,
-        run: Run,
+        run: RunFrame,
     },
     Data {
         stream: u32,
@@ -117,12 +117,12 @@ pub enum FromCore {
     },
     /// Streams that were parked with `await`.
     ResumeAwait {
-        outcome: Outcome<'static>,
+        outcome: WaitOutcome<'static>,
         streams: Vec<u32>,
     },
     /// New streams, each with the state of its call.
     ResumeCall {
-        outcome: Outcome<'static>,
+        outcome: WaitOutcome<'static>,
         function: String,
         calls: Vec<(u32, Bytes)>,
     },

@@ -2,7 +2,7 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use crate::error::{Rule, Violation};
+use crate::error::{ProtocolRule, Violation};
 use crate::kind::Kind;
 use crate::limits::FRAME_BYTES_MAX;
 
@@ -44,7 +44,7 @@ pub fn next_raw(from: &mut BytesMut) -> Result<Option<RawFrame>, Violation> {
     let length = u32::from_be_bytes([l0, l1, l2, l3]) as usize;
     let stream = u32::from_be_bytes([s0, s1, s2, s3]);
     if length > FRAME_BYTES_MAX {
-        return Err(Violation { rule: Rule::Length, kind: Kind::of(kind), stream, why: "over 1,048,576" });
+        return Err(Violation { rule: ProtocolRule::Length, kind: Kind::of(kind), stream, why: "over 1,048,576" });
     }
     if from.len() < HEADER_BYTES + length {
         return Ok(None);

@@ -33,7 +33,7 @@ pub struct EnqueueOptions {
 
 /// An attempt of a job, as a worker reads it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Run {
+pub struct RunFrame {
     pub id: JobId,
     pub name: String,
     /// 1 the first time.

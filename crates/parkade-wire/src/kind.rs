@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Where a kind of frame belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum FrameScope {
     /// Stream 0, the link itself.
     Link,
     /// The stream of a request or of a job, 1 or more.
@@ -37,8 +37,8 @@ macro_rules! kinds {
 
             /// On which stream it belongs.
             #[must_use]
-            pub const fn place(self) -> Place {
-                match self { $(Kind::$variant => Place::$place,)* }
+            pub const fn place(self) -> FrameScope {
+                match self { $(Kind::$variant => FrameScope::$place,)* }
             }
         }
     };

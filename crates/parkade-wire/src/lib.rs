@@ -20,17 +20,17 @@ mod streams;
 mod wait;
 
 pub use application::{
-    Application, ChannelOptions, JobAccess, JobSpec, Missed, QueueOptions, Recurring, Route, RouteKind, When,
+    Application, ChannelOptions, JobAccess, JobSpec, QueueOptions, RecurringSpec, Route, RouteKind, When,
 };
 pub use codec::{Decoder, Receive, encode};
 pub use conversation::{Agreed, Conversation, Offer};
-pub use error::{Rule, Violation};
-pub use exchange::{Headers, Request, RequestHead, Response};
+pub use error::{ProtocolRule, Violation};
+pub use exchange::{Headers, RequestFrame, RequestHead, Response};
 pub use frame::{CancelReason, CoreInfo, ErrorReason, FromCore, FromWorker, WorkerInfo};
 pub use framing::{RawFrame, next_raw};
-pub use job::{EnqueueOptions, Enqueued, Run};
-pub use kind::{Kind, Place};
-pub use outcome::{Columns, Effect, Outcome};
-pub use query::{Begin, Query, QueryOptions};
-pub use streams::{Opener, Outbound, Progress, Stream, absent};
-pub use wait::{CallKind, Then, WaitRequest};
+pub use job::{EnqueueOptions, Enqueued, RunFrame};
+pub use kind::{FrameScope, Kind};
+pub use outcome::{EncodedColumns, QueryEffect, WaitOutcome};
+pub use query::{Begin, QueryOptions, QueryRequest};
+pub use streams::{Opener, SendWindow, Stream, StreamProgress, absent};
+pub use wait::{CallKind, ThenRequest, WaitRequest};

@@ -10,7 +10,7 @@ use crate::limits::COLUMNS_BYTES_MAX;
 
 /// What came of a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome<'a> {
+pub enum WaitOutcome<'a> {
     /// The timer's time has passed.
     Elapsed,
     /// A message came; `gap` says that earlier ones since the wait's cursor are no longer held.
@@ -23,9 +23,15 @@ pub enum Outcome<'a> {
     Refused { text: Cow<'a, str>, status: u16 },
     /// The query was carried out, or the transaction has begun or ended. `body` is JSON text, at most `INLINE_BODY_BYTES_MAX`;
     /// `None` when it follows.
-    Rows { columns: Columns, command: Cow<'a, str>, count: u64, body: Option<Cow<'a, [u8]>> },
+    Rows { columns: EncodedColumns, command: Cow<'a, str>, count: u64, body: Option<Cow<'a, [u8]>> },
     /// It was not. `text` is for logs and developers; what is over `FAILED_TEXT_BYTES_MAX` is cut off. `status` is 400 to 599.
-    Failed { reason: Cow<'a, str>, sqlstate: Option<Cow<'a, str>>, text: Cow<'a, str>, effect: Effect, status: u16 },
+    Failed {
+        reason: Cow<'a, str>,
+        sqlstate: Option<Cow<'a, str>>,
+        text: Cow<'a, str>,
+        effect: QueryEffect,
+        status: u16,
+    },
     /// All that the request had enqueued is durable: the ids, in the order of the `ENQUEUE`s; at most `STORED_COUNT_MAX`.
     Stored { ids: Vec<JobId> },
     /// The job has completed. At most `RESULT_BYTES_MAX`.
@@ -38,7 +44,7 @@ pub enum Outcome<'a> {
 
 /// What is known of the changes of a query that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Effect {
+pub enum QueryEffect {
     /// Nothing has changed.
     None,
     /// It was carried out all the same.
@@ -51,17 +57,17 @@ pub enum Effect {
 
 /// The columns of rows in the bytes that `RESUME` carries: written once for a statement, shared by all that it answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Columns(Bytes);
+pub struct EncodedColumns(Bytes);
 
-impl Outcome<'_> {
+impl WaitOutcome<'_> {
     /// Rows whose text follows in `DATA`: their `RESUME` has `MORE`, and names one stream.
     #[must_use]
     pub const fn body_follows(&self) -> bool {
-        matches!(self, Outcome::Rows { body: None, .. })
+        matches!(self, WaitOutcome::Rows { body: None, .. })
     }
 }
 
-impl Effect {
+impl QueryEffect {
     pub(crate) fn of(word: &str) -> Option<Self> {
         [Self::None, Self::Completed, Self::Unknown, Self::Cancelled].into_iter().find(|effect| effect.word() == word)
     }
@@ -78,7 +84,7 @@ impl Effect {
     }
 }
 
-impl Columns {
+impl EncodedColumns {
     /// Name and type of each. `None` when they are more than `COLUMNS_BYTES_MAX`: such rows cannot be told to a worker.
     #[must_use]
     pub fn new<'a>(all: impl ExactSizeIterator<Item = (&'a str, &'a str)>) -> Option<Self> {

@@ -8,7 +8,7 @@ use parkade_model::{Int8, Parameter, Shape, TransactionMode};
 
 /// One statement, checked as far as that can be done without a database.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Query {
+pub struct QueryRequest {
     /// 1 to 262,144 bytes, none of them NUL. Shared: a route's query is copied for each of its requests.
     pub text: Arc<str>,
     /// Arrays are nested at most `ARRAY_DEPTH_MAX` deep.
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_query_that_waits_is_small() {
-        let boxed = size_of::<Query>() + 2 * size_of::<usize>();
+        let boxed = size_of::<QueryRequest>() + 2 * size_of::<usize>();
         let behind = "select * from bids where id = $1".len() + 2 * size_of::<Parameter>() + "Anna".len();
         assert!(boxed + behind + 4 * 16 <= 400, "{boxed} and {behind}, and as much for each of 4 allocations");
         assert_eq!(size_of::<Parameter>(), 24);

@@ -13,15 +13,15 @@
 //!
 //! A request ends with `RESPONSE`, a job with `RESULT`: which of the two a stream may have is said by its [`Opener`].
 
-use crate::error::{Rule, Violation};
+use crate::error::{ProtocolRule, Violation};
 use crate::frame::FromWorker;
 use crate::kind::Kind;
 use crate::limits::WINDOW_BYTES;
-use crate::wait::Then;
+use crate::wait::ThenRequest;
 
 /// How a stream stands after a step. When it is `Parked` or `Closed`, its credit is back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum StreamProgress {
     /// The worker holds it.
     Held,
     /// It waits for `RESUME`.
@@ -46,12 +46,12 @@ pub enum Opener {
 pub struct Stream {
     number: u32,
     opener: Opener,
-    phase: Phase,
+    phase: StreamState,
     cancelled: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Phase {
+enum StreamState {
     /// As `Held`, but the worker may still say that the code begins.
     Given,
     Held,
@@ -66,7 +66,7 @@ impl Stream {
     /// A stream that has just been opened: the worker holds it.
     #[must_use]
     pub const fn open(number: u32, opener: Opener) -> Self {
-        Stream { number, opener, phase: Phase::Given, cancelled: false }
+        Stream { number, opener, phase: StreamState::Given, cancelled: false }
     }
 
     /// The stream was cancelled: what the worker still says on it is judged, and then dropped.
@@ -77,15 +77,15 @@ impl Stream {
 
     /// How it stands.
     #[must_use]
-    pub const fn progress(&self) -> Progress {
+    pub const fn progress(&self) -> StreamProgress {
         match self.phase {
-            Phase::Given | Phase::Held | Phase::Replying { .. } => Progress::Held,
-            Phase::Parked => Progress::Parked,
+            StreamState::Given | StreamState::Held | StreamState::Replying { .. } => StreamProgress::Held,
+            StreamState::Parked => StreamProgress::Parked,
         }
     }
 
     /// Judges a frame of this stream. Frames that no stream has a say in change nothing.
-    pub fn hear(&mut self, frame: &FromWorker) -> Result<Progress, Violation> {
+    pub fn hear(&mut self, frame: &FromWorker) -> Result<StreamProgress, Violation> {
         match frame {
             FromWorker::Response { more, .. } => self.response(*more),
             FromWorker::Result { .. } => self.result(),
@@ -111,63 +111,68 @@ impl Stream {
     }
 
     /// The core cancels. A parked stream is over at once; a held one when the worker has written its closing frame.
-    pub fn cancel(&mut self) -> Progress {
+    pub fn cancel(&mut self) -> StreamProgress {
         self.cancelled = true;
         match self.phase {
-            Phase::Given | Phase::Held | Phase::Replying { .. } => Progress::Held,
-            Phase::Parked => Progress::Closed,
+            StreamState::Given | StreamState::Held | StreamState::Replying { .. } => StreamProgress::Held,
+            StreamState::Parked => StreamProgress::Closed,
         }
     }
 
     /// The core resumes: the worker holds the stream again. `false`, and nothing happens, if it is not parked.
     #[must_use]
     pub fn resume(&mut self) -> bool {
-        let parked = matches!(self.phase, Phase::Parked);
+        let parked = matches!(self.phase, StreamState::Parked);
         if parked {
-            self.phase = Phase::Held;
+            self.phase = StreamState::Held;
         }
         parked
     }
 
     /// The core has written `WINDOW`: the worker may write so many bytes more.
     pub fn grant(&mut self, bytes: u32) {
-        if let Phase::Replying { window } = &mut self.phase {
+        if let StreamState::Replying { window } = &mut self.phase {
             *window = window.saturating_add(bytes);
         }
     }
 
     /// What is begun is held; whoever went on behind a `RESUME` had begun.
-    fn begin(&mut self) -> Result<Progress, Violation> {
+    fn begin(&mut self) -> Result<StreamProgress, Violation> {
         match self.phase {
-            Phase::Given => self.phase = Phase::Held,
-            Phase::Held | Phase::Replying { .. } if self.cancelled => (),
-            Phase::Held | Phase::Replying { .. } => return Err(self.refused(Rule::Second, Kind::Began)),
-            Phase::Parked => return Err(self.refused(Rule::Closed, Kind::Began)),
-        }
-        Ok(Progress::Held)
-    }
-
-    fn response(&mut self, more: bool) -> Result<Progress, Violation> {
-        if self.opener == Opener::Run {
-            return Err(Violation { why: "a job ends with RESULT", ..self.refused(Rule::Stream, Kind::Response) });
-        }
-        match self.phase {
-            Phase::Given | Phase::Held if more => {
-                self.phase = Phase::Replying { window: WINDOW_BYTES };
-                Ok(Progress::Held)
+            StreamState::Given => self.phase = StreamState::Held,
+            StreamState::Held | StreamState::Replying { .. } if self.cancelled => (),
+            StreamState::Held | StreamState::Replying { .. } => {
+                return Err(self.refused(ProtocolRule::Second, Kind::Began));
             }
-            Phase::Given | Phase::Held => Ok(Progress::Closed),
-            Phase::Replying { .. } => Err(self.refused(Rule::Response, Kind::Response)),
-            Phase::Parked => Err(self.refused(Rule::Closed, Kind::Response)),
+            StreamState::Parked => return Err(self.refused(ProtocolRule::Closed, Kind::Began)),
+        }
+        Ok(StreamProgress::Held)
+    }
+
+    fn response(&mut self, more: bool) -> Result<StreamProgress, Violation> {
+        if self.opener == Opener::Run {
+            return Err(Violation {
+                why: "a job ends with RESULT",
+                ..self.refused(ProtocolRule::Stream, Kind::Response)
+            });
+        }
+        match self.phase {
+            StreamState::Given | StreamState::Held if more => {
+                self.phase = StreamState::Replying { window: WINDOW_BYTES };
+                Ok(StreamProgress::Held)
+            }
+            StreamState::Given | StreamState::Held => Ok(StreamProgress::Closed),
+            StreamState::Replying { .. } => Err(self.refused(ProtocolRule::Response, Kind::Response)),
+            StreamState::Parked => Err(self.refused(ProtocolRule::Closed, Kind::Response)),
         }
     }
 
-    fn result(&self) -> Result<Progress, Violation> {
+    fn result(&self) -> Result<StreamProgress, Violation> {
         self.of_a_job(Kind::Result)?;
         match self.phase {
-            Phase::Given | Phase::Held => Ok(Progress::Closed),
-            Phase::Replying { .. } => Err(self.refused(Rule::Response, Kind::Result)),
-            Phase::Parked => Err(self.refused(Rule::Closed, Kind::Result)),
+            StreamState::Given | StreamState::Held => Ok(StreamProgress::Closed),
+            StreamState::Replying { .. } => Err(self.refused(ProtocolRule::Response, Kind::Result)),
+            StreamState::Parked => Err(self.refused(ProtocolRule::Closed, Kind::Result)),
         }
     }
 
@@ -175,44 +180,47 @@ impl Stream {
     fn of_a_job(&self, kind: Kind) -> Result<(), Violation> {
         match self.opener {
             Opener::Run | Opener::Call => Ok(()),
-            Opener::Request => Err(Violation { why: "only on a job's", ..self.refused(Rule::Stream, kind) }),
+            Opener::Request => Err(Violation { why: "only on a job's", ..self.refused(ProtocolRule::Stream, kind) }),
         }
     }
 
-    fn data(&mut self, bytes: usize, more: bool) -> Result<Progress, Violation> {
+    fn data(&mut self, bytes: usize, more: bool) -> Result<StreamProgress, Violation> {
         match self.phase {
-            Phase::Given | Phase::Held => Err(self.refused(Rule::More, Kind::Data)),
-            Phase::Replying { window } => {
+            StreamState::Given | StreamState::Held => Err(self.refused(ProtocolRule::More, Kind::Data)),
+            StreamState::Replying { window } => {
                 let left = u32::try_from(bytes).ok().and_then(|bytes| window.checked_sub(bytes));
-                let window = left.ok_or_else(|| self.refused(Rule::Window, Kind::Data))?;
-                self.phase = Phase::Replying { window };
-                Ok(if more { Progress::Held } else { Progress::Closed })
+                let window = left.ok_or_else(|| self.refused(ProtocolRule::Window, Kind::Data))?;
+                self.phase = StreamState::Replying { window };
+                Ok(if more { StreamProgress::Held } else { StreamProgress::Closed })
             }
-            Phase::Parked => Err(self.refused(Rule::Closed, Kind::Data)),
+            StreamState::Parked => Err(self.refused(ProtocolRule::Closed, Kind::Data)),
         }
     }
 
-    fn error(&self) -> Result<Progress, Violation> {
+    fn error(&self) -> Result<StreamProgress, Violation> {
         match self.phase {
-            Phase::Given | Phase::Held | Phase::Replying { .. } => Ok(Progress::Closed),
-            Phase::Parked => Err(self.refused(Rule::Closed, Kind::Error)),
+            StreamState::Given | StreamState::Held | StreamState::Replying { .. } => Ok(StreamProgress::Closed),
+            StreamState::Parked => Err(self.refused(ProtocolRule::Closed, Kind::Error)),
         }
     }
 
-    fn park(&mut self, then: &Then) -> Result<Progress, Violation> {
+    fn park(&mut self, then: &ThenRequest) -> Result<StreamProgress, Violation> {
         match (self.phase, then) {
-            (Phase::Given | Phase::Held, Then::Await) if !self.cancelled => {
-                self.phase = Phase::Parked;
-                Ok(Progress::Parked)
+            (StreamState::Given | StreamState::Held, ThenRequest::Await) if !self.cancelled => {
+                self.phase = StreamState::Parked;
+                Ok(StreamProgress::Parked)
             }
             // The worker had not read the CANCEL yet, and will not write on the stream again.
-            (Phase::Given | Phase::Held, Then::Await | Then::Answer(_) | Then::Call { .. }) => Ok(Progress::Closed),
-            (Phase::Replying { .. }, _) => Err(self.refused(Rule::Response, Kind::Park)),
-            (Phase::Parked, _) => Err(self.refused(Rule::Closed, Kind::Park)),
+            (
+                StreamState::Given | StreamState::Held,
+                ThenRequest::Await | ThenRequest::Answer(_) | ThenRequest::Call { .. },
+            ) => Ok(StreamProgress::Closed),
+            (StreamState::Replying { .. }, _) => Err(self.refused(ProtocolRule::Response, Kind::Park)),
+            (StreamState::Parked, _) => Err(self.refused(ProtocolRule::Closed, Kind::Park)),
         }
     }
 
-    const fn refused(&self, rule: Rule, kind: Kind) -> Violation {
+    const fn refused(&self, rule: ProtocolRule, kind: Kind) -> Violation {
         Violation::new(rule, kind, self.number)
     }
 }
@@ -223,24 +231,24 @@ impl Stream {
 /// violation.
 pub fn absent(frame: &FromWorker, opened: u32) -> Result<(), Violation> {
     let rule = match frame {
-        frame if frame.stream() > opened => Rule::Unopened,
+        frame if frame.stream() > opened => ProtocolRule::Unopened,
         FromWorker::Window { .. } | FromWorker::Unpark { .. } | FromWorker::Publish { .. } => return Ok(()),
-        _ => Rule::Closed,
+        _ => ProtocolRule::Closed,
     };
     Err(Violation::new(rule, frame.kind(), frame.stream()))
 }
 
 /// How much of a request's body, or of rows that follow, may go to the worker before it has read some. Each has one of its own.
 #[derive(Debug)]
-pub struct Outbound {
+pub struct SendWindow {
     window: u32,
 }
 
-impl Outbound {
+impl SendWindow {
     /// The window of a body that has just been announced.
     #[must_use]
     pub const fn new() -> Self {
-        Outbound { window: WINDOW_BYTES }
+        SendWindow { window: WINDOW_BYTES }
     }
 
     /// Bytes that may be sent now.
@@ -263,7 +271,7 @@ impl Outbound {
     }
 }
 
-impl Default for Outbound {
+impl Default for SendWindow {
     fn default() -> Self {
         Self::new()
     }
@@ -275,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_body_goes_out_as_the_window_allows() {
-        let mut body = Outbound::new();
+        let mut body = SendWindow::new();
         assert_eq!(body.take(200_000), 200_000);
         assert_eq!(body.take(200_000), 62_144);
         assert_eq!(body.take(1), 0);

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use parkade_model::{ChannelName, Cursor, JobId};
 
 use crate::exchange::Response;
-use crate::query::{Begin, Query};
+use crate::query::{Begin, QueryRequest};
 
 /// What a worker, or a route, asks to wait for.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +26,7 @@ pub enum WaitRequest {
         since: Option<Cursor>,
     },
     /// Until a database has run a statement.
-    Query(Box<Query>),
+    Query(Box<QueryRequest>),
     /// Until a transaction has begun, which belongs to the request. This and the next two are only awaited.
     Begin(Box<Begin>),
     /// Until the request's transaction has been carried out.
@@ -63,7 +63,7 @@ pub enum CallKind {
 
 /// What is done with the outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Then {
+pub enum ThenRequest {
     /// The core answers alone: with this response behind a timer, with the message, the rows or the result (`None`) behind the others.
     Answer(Option<Response>),
     /// Any worker calls the function with the outcome and the state.

@@ -5,7 +5,7 @@ mod support;
 
 use bytes::{Bytes, BytesMut};
 use parkade_wire::encode::{self, RequestParts};
-use parkade_wire::{FromCore, Outcome, limits};
+use parkade_wire::{FromCore, WaitOutcome, limits};
 use support::{bytes_of, text, vectors, whole};
 
 #[test]
@@ -97,7 +97,7 @@ fn data(frame: &FromCore) -> (usize, bool) {
 #[test]
 fn a_resume_that_is_too_long_becomes_several() {
     let body = vec![b'a'; limits::MESSAGE_BYTES_MAX];
-    let outcome = Outcome::Message {
+    let outcome = WaitOutcome::Message {
         cursor: "1.1".into(),
         content_type: "text/plain".into(),
         body: body.as_slice().into(),

@@ -5,7 +5,7 @@ mod support;
 
 use bytes::BytesMut;
 use parkade_model::JobId;
-use parkade_wire::{FromCore, Outcome, encode, limits};
+use parkade_wire::{FromCore, WaitOutcome, encode, limits};
 use support::whole;
 
 const ID: JobId = JobId::new(7);
@@ -13,7 +13,7 @@ const ID: JobId = JobId::new(7);
 #[test]
 fn a_result_for_many_calls_becomes_several_frames() {
     let result = vec![b'a'; limits::RESULT_BYTES_MAX];
-    let outcome = Outcome::Result { id: ID, result: result.as_slice().into() };
+    let outcome = WaitOutcome::Result { id: ID, result: result.as_slice().into() };
     let state = vec![0; limits::STATE_BYTES_MAX];
     let calls: Vec<(u32, &[u8])> = (1..=20).map(|stream| (stream, &state[..])).collect();
     let mut out = BytesMut::new();
@@ -29,7 +29,7 @@ fn a_result_for_many_calls_becomes_several_frames() {
 #[test]
 fn a_result_for_more_than_one_frame_may_name_becomes_two() {
     let result = vec![b'a'; limits::RESULT_BYTES_MAX];
-    let outcome = Outcome::Result { id: ID, result: result.as_slice().into() };
+    let outcome = WaitOutcome::Result { id: ID, result: result.as_slice().into() };
     let streams: Vec<u32> = (1..=100_000).collect();
     let mut out = BytesMut::new();
     encode::resume_await(&mut out, &outcome, &streams);
@@ -39,7 +39,7 @@ fn a_result_for_more_than_one_frame_may_name_becomes_two() {
 #[test]
 fn as_many_jobs_as_may_be_are_told_as_stored() {
     let ids: Vec<JobId> = (0..limits::STORED_COUNT_MAX).map(|n| JobId::new(n as u128)).collect();
-    let outcome = Outcome::Stored { ids };
+    let outcome = WaitOutcome::Stored { ids };
     let mut out = BytesMut::new();
     encode::resume_await(&mut out, &outcome, &[1]);
     assert_eq!(whole::<FromCore>(&out).unwrap(), [FromCore::ResumeAwait { outcome, streams: vec![1] }]);
@@ -48,7 +48,7 @@ fn as_many_jobs_as_may_be_are_told_as_stored() {
 #[test]
 fn what_is_told_of_a_job_that_failed_is_cut_between_characters() {
     let text = "a".to_owned() + &"ü".repeat(limits::FAILED_TEXT_BYTES_MAX);
-    let dead = |text: String| Outcome::NoResult { id: ID, reason: "dead".into(), text: text.into() };
+    let dead = |text: String| WaitOutcome::NoResult { id: ID, reason: "dead".into(), text: text.into() };
     let mut out = BytesMut::new();
     encode::resume_await(&mut out, &dead(text.clone()), &[1]);
     let told = dead(text[..limits::FAILED_TEXT_BYTES_MAX - 1].to_owned());

@@ -5,7 +5,9 @@ mod support;
 
 use bytes::BytesMut;
 use parkade_model::Parameter;
-use parkade_wire::{Columns, Effect, FromCore, FromWorker, Outcome, Then, WaitRequest, encode, limits};
+use parkade_wire::{
+    EncodedColumns, FromCore, FromWorker, QueryEffect, ThenRequest, WaitOutcome, WaitRequest, encode, limits,
+};
 use support::{bytes_of, whole};
 
 /// `PARK` on stream 1 with this wait, as in a vector, and `["await"]`.
@@ -15,7 +17,7 @@ fn parked(wait: &str) -> WaitRequest {
     bytes.extend([0x20, 0, 0, 0, 0, 0, 0, 1]);
     bytes.append(&mut payload);
     match &whole::<FromWorker>(&bytes).unwrap()[..] {
-        [FromWorker::Park { wait, then: Then::Await, .. }] => wait.clone(),
+        [FromWorker::Park { wait, then: ThenRequest::Await, .. }] => wait.clone(),
         other => panic!("{other:?}"),
     }
 }
@@ -60,14 +62,14 @@ fn a_float_that_is_no_number_is_a_parameter() {
 fn columns_that_fit_in_no_frame_are_refused() {
     let name = "n".repeat(63);
     let columns = |count| vec![(name.as_str(), name.as_str()); count];
-    assert_eq!(Columns::new(columns(1_664).into_iter()).unwrap().pairs(), columns(1_664));
-    assert_eq!(Columns::new(columns(4_096).into_iter()), None);
-    assert_eq!(Columns::new([].into_iter()), Some(Columns::none()));
+    assert_eq!(EncodedColumns::new(columns(1_664).into_iter()).unwrap().pairs(), columns(1_664));
+    assert_eq!(EncodedColumns::new(columns(4_096).into_iter()), None);
+    assert_eq!(EncodedColumns::new([].into_iter()), Some(EncodedColumns::none()));
 }
 
 #[test]
 fn rows_that_follow_have_a_resume_for_each_stream() {
-    let outcome = Outcome::Rows { columns: Columns::none(), command: "SELECT".into(), count: 3, body: None };
+    let outcome = WaitOutcome::Rows { columns: EncodedColumns::none(), command: "SELECT".into(), count: 3, body: None };
     let mut out = BytesMut::new();
     encode::resume_await(&mut out, &outcome, &[1, 2]);
     encode::resume_call(&mut out, &outcome, "f", &[(3, b"a"), (4, b"b")]);
@@ -83,8 +85,8 @@ fn rows_that_follow_have_a_resume_for_each_stream() {
 #[test]
 fn inline_rows_for_many_become_several_frames() {
     let body = vec![b'a'; limits::INLINE_BODY_BYTES_MAX];
-    let outcome = Outcome::Rows {
-        columns: Columns::new(vec![("id", "int4")].into_iter()).unwrap(),
+    let outcome = WaitOutcome::Rows {
+        columns: EncodedColumns::new(vec![("id", "int4")].into_iter()).unwrap(),
         command: "SELECT".into(),
         count: 1,
         body: Some(body.as_slice().into()),
@@ -99,11 +101,11 @@ fn inline_rows_for_many_become_several_frames() {
 #[test]
 fn what_is_told_of_a_failure_is_cut_between_characters() {
     let text = "a".to_owned() + &"ü".repeat(limits::FAILED_TEXT_BYTES_MAX);
-    let failed = |text: String| Outcome::Failed {
+    let failed = |text: String| WaitOutcome::Failed {
         reason: "refused".into(),
         sqlstate: None,
         text: text.into(),
-        effect: Effect::None,
+        effect: QueryEffect::None,
         status: 500,
     };
     let mut out = BytesMut::new();

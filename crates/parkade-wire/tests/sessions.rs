@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use bytes::BytesMut;
 use parkade_wire::{
-    Conversation, Decoder, FromCore, FromWorker, Offer, Opener, Outbound, Progress, Receive, Rule, Stream, Violation,
-    absent,
+    Conversation, Decoder, FromCore, FromWorker, Offer, Opener, ProtocolRule, Receive, SendWindow, Stream,
+    StreamProgress, Violation, absent,
 };
 use serde_json::Value;
 use support::{bytes_of, text, vectors};
@@ -46,7 +46,7 @@ fn expected(ends: &str) -> Ended {
 
 struct Open {
     stream: Stream,
-    body: Outbound,
+    body: SendWindow,
     body_follows: bool,
 }
 
@@ -75,10 +75,13 @@ impl Link {
                 match heard {
                     Ok(true) => (),
                     Err(violation) if step["from"] == "core" => {
-                        assert!(matches!(violation.rule, Rule::End | Rule::Payload | Rule::More));
+                        assert!(matches!(
+                            violation.rule,
+                            ProtocolRule::End | ProtocolRule::Payload | ProtocolRule::More
+                        ));
                         return Ended::ByCore;
                     }
-                    Ok(false) | Err(Violation { rule: Rule::Version, .. }) => return Ended::Closed,
+                    Ok(false) | Err(Violation { rule: ProtocolRule::Version, .. }) => return Ended::Closed,
                     Err(violation) => return Ended::ByWorker(violation.rule.word().to_owned()),
                 }
             }
@@ -126,7 +129,7 @@ impl Link {
         if let FromWorker::Window { bytes, .. } = frame {
             open.body.granted(*bytes);
         }
-        if open.stream.hear(frame)? == Progress::Closed {
+        if open.stream.hear(frame)? == StreamProgress::Closed {
             self.streams.remove(&frame.stream());
         }
         Ok(())
@@ -178,7 +181,7 @@ impl Link {
             }
             FromCore::Cancel { stream, .. } => {
                 self.broken_by_core |= *stream > self.opened;
-                if self.streams.get_mut(stream).is_some_and(|open| open.stream.cancel() == Progress::Closed) {
+                if self.streams.get_mut(stream).is_some_and(|open| open.stream.cancel() == StreamProgress::Closed) {
                     self.streams.remove(stream);
                 }
                 name("CANCEL", *stream, false)
@@ -196,7 +199,7 @@ impl Link {
         let ready = self.conversation.as_ref().is_some_and(|conversation| conversation.granted() > 0);
         self.broken_by_core |= !ready || stream <= self.opened;
         self.opened = stream;
-        let open = Open { stream: Stream::open(stream, opener), body: Outbound::new(), body_follows };
+        let open = Open { stream: Stream::open(stream, opener), body: SendWindow::new(), body_follows };
         self.streams.insert(stream, open);
     }
 }
@@ -204,7 +207,7 @@ impl Link {
 impl Open {
     /// Whether it was parked. Rows that follow have a window of their own.
     fn resume(&mut self, body_follows: bool) -> bool {
-        self.body = Outbound::new();
+        self.body = SendWindow::new();
         self.body_follows = body_follows;
         self.stream.resume()
     }

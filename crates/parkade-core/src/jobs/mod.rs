@@ -21,7 +21,7 @@ pub(crate) use pressure::{Pressure, Reading};
 pub(crate) use pull::Pull;
 pub(crate) use queues::Queues;
 pub(crate) use recurring::Recurring;
-pub use recurring::{Missed, RecurringEffect, RecurringEvent, RecurringJob};
+pub use recurring::{RecurringEffect, RecurringEvent, RecurringJob};
 pub(crate) use verdict::Fate;
 use visitors::Visitors;
 pub(crate) use watchers::{Asked, Wants, Watchers};

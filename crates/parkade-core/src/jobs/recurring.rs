@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::limits::{RECURRING_LOOK_MAX, RECURRING_ON_TIME, SCHEDULES_PAUSE};
 use crate::moment::Moment;
-use parkade_model::Wall;
+use parkade_model::{Missed, Wall};
 
 /// What is told of recurring jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,18 +48,6 @@ pub enum RecurringEffect {
 pub struct RecurringJob {
     pub name: Box<str>,
     pub missed: Missed,
-}
-
-/// What is done about times that passed while no server ran.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Missed {
-    /// One run for all of them.
-    #[default]
-    Once,
-    /// Only a time of the last minute runs.
-    Skip,
-    /// Each has its run.
-    All,
 }
 
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use parkade_model::{Asker, ChannelName, Cursor, JobId, RequestId};
+use parkade_model::{ChannelName, Cursor, JobCaller, JobId, RequestId};
 
 #[derive(Debug, Default)]
 pub(crate) struct Watchers {
@@ -24,7 +24,7 @@ struct Watched {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) job: JobId,
-    pub(crate) asker: Asker,
+    pub(crate) asker: JobCaller,
 }
 
 /// What somebody wants of a job.

@@ -8,7 +8,7 @@ use crate::life::reply::Reply;
 use crate::life::{Life, Refused, Running, Unmoved, Work};
 use crate::structures::chain::Place;
 use crate::workers::worker::{Held, Stage, Worker};
-use parkade_model::{PayloadId, Refusal, RequestId, Standing, WorkerId};
+use parkade_model::{JobLookup, PayloadId, Refusal, RequestId, WorkerId};
 
 impl Core {
     /// A frame of `worker` about `request`: it counts only if the worker holds that.
@@ -131,8 +131,8 @@ impl Core {
         match *outcome {
             Outcome::Message { message, .. } => self.channels.release_message(message),
             Outcome::Queried { query, .. } => self.queries.release_result(query),
-            Outcome::Job { job, standing: Standing::Ended } => self.jobs.results.release(job),
-            Outcome::Job { standing: Standing::Pending | Standing::Missing, .. }
+            Outcome::Job { job, standing: JobLookup::Ended } => self.jobs.results.release(job),
+            Outcome::Job { standing: JobLookup::Pending | JobLookup::Missing, .. }
             | Outcome::Elapsed
             | Outcome::Stored
             | Outcome::TimedOut { .. }

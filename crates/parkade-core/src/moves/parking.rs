@@ -12,7 +12,7 @@ use crate::life::reply::Reply;
 use crate::life::{Bell, Life, Parked, Running, Sequel, State, Watch};
 use crate::routes::RouteId;
 use crate::structures::timers::Alarm;
-use parkade_model::{Asker, ChannelName, Cursor, PayloadId, Reason, Refusal, RequestId, Then, Wait, WorkerId};
+use parkade_model::{ChannelName, Cursor, JobCaller, PayloadId, Reason, Refusal, RequestId, Then, Wait, WorkerId};
 
 /// A request that is about to wait: its journey has no alarm, nobody watches for it yet.
 pub(crate) struct Parking {
@@ -92,7 +92,7 @@ impl Core {
             Wait::Stream { channel, since } => self.park_stream(parking, &channel, since),
             Wait::Query(wait) => self.park_query(parking, &wait, source),
             Wait::Stored => self.park_stored(parking),
-            Wait::Job { job, timeout } => self.park_job(parking, job, Asker::Application, timeout),
+            Wait::Job { job, timeout } => self.park_job(parking, job, JobCaller::Application, timeout),
             Wait::Visit { job, errand } => self.park_visit(parking, job, errand),
             Wait::Access { granted } => self.park_access(parking, granted),
         }

@@ -9,7 +9,7 @@ use crate::life::machine::Happening;
 use crate::life::{Life, Parked, Refused, Routed, Sequel, Work};
 use crate::moves::parking::Parking;
 use crate::routes::RouteId;
-use parkade_model::{Asker, Errand, JobId, Refusal, RequestId, Standing};
+use parkade_model::{Errand, JobCaller, JobId, JobLookup, Refusal, RequestId};
 
 impl Core {
     /// A route where clients find jobs.
@@ -18,10 +18,10 @@ impl Core {
             return self.wait_refused(parking, Refusal::BadAnswer);
         }
         self.jobs.visitors.add(parking.request, job, errand.clone());
-        self.park_errand(parking, job, Asker::Visitor, errand)
+        self.park_errand(parking, job, JobCaller::Visitor, errand)
     }
 
-    fn park_errand(&mut self, parking: Parking, job: JobId, asker: Asker, errand: Errand) -> Life {
+    fn park_errand(&mut self, parking: Parking, job: JobId, asker: JobCaller, errand: Errand) -> Life {
         match errand {
             Errand::Result { timeout } => self.park_job(parking, job, asker, timeout),
             Errand::Events { channel, since } => self.park_follow(parking, job, asker, channel, since),
@@ -35,7 +35,9 @@ impl Core {
         };
         match self.jobs.watchers.asked(request) {
             Some(asks) if asks != asked => self.look_up(request, asks),
-            Some(_) if asked.asker == Asker::Visitor => self.turn(request, Happening::Guarded { route, concurrent }),
+            Some(_) if asked.asker == JobCaller::Visitor => {
+                self.turn(request, Happening::Guarded { route, concurrent })
+            }
             Some(_) => self.cx.counts.refused_events.add(Refused::OutOfTurn),
             // It has ended meanwhile.
             None => {}
@@ -72,8 +74,8 @@ impl Core {
             return self.wait_refused(parking, Refusal::BadAnswer);
         };
         if granted {
-            return self.park_errand(parking, job, Asker::Guest, errand);
+            return self.park_errand(parking, job, JobCaller::Guest, errand);
         }
-        self.go_on(parking, Outcome::Job { job, standing: Standing::Missing })
+        self.go_on(parking, Outcome::Job { job, standing: JobLookup::Missing })
     }
 }

@@ -9,7 +9,7 @@ use crate::life::{Bell, Life, Parked, Routed, Running, Sequel, Watch, Work};
 use crate::moves::parking::Parking;
 use crate::queries::QueryAnswer;
 use crate::workers::worker::Stage;
-use parkade_model::{Reason, Refusal, RequestId, Standing, WorkerId};
+use parkade_model::{JobLookup, Reason, Refusal, RequestId, WorkerId};
 
 impl Core {
     /// The alarm of a wait rang.
@@ -35,7 +35,7 @@ impl Core {
                 QueryAnswer::Sent => return self.sent(request, life),
             },
             (Watch::Stream(_), Outcome::Elapsed) => return self.end_stream(request, life),
-            (Watch::Job, Outcome::Job { standing: Standing::Ended | Standing::Pending, .. })
+            (Watch::Job, Outcome::Job { standing: JobLookup::Ended | JobLookup::Pending, .. })
                 if self.jobs.watchers.follows(request) =>
             {
                 return self.follow_job(request, life);
@@ -136,7 +136,7 @@ impl Core {
                 if let Outcome::Queried { query, .. } = outcome {
                     self.queries.hold_result(query);
                 }
-                if let Outcome::Job { job, standing: Standing::Ended } = outcome {
+                if let Outcome::Job { job, standing: JobLookup::Ended } = outcome {
                     self.jobs.results.hold(job);
                 }
                 // The time of a run begins with its code.

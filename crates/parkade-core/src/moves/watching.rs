@@ -11,10 +11,16 @@ use crate::jobs::{Asked, Wants};
 use crate::life::machine::Happening;
 use crate::life::{Bell, Life, Parked, Refused, Sequel, Watch};
 use crate::moves::parking::Parking;
-use parkade_model::{Asker, ChannelName, Cursor, JobId, Refusal, RequestId, Standing};
+use parkade_model::{ChannelName, Cursor, JobCaller, JobId, JobLookup, Refusal, RequestId};
 
 impl Core {
-    pub(crate) fn park_job(&mut self, parking: Parking, job: JobId, asker: Asker, timeout: Option<Duration>) -> Life {
+    pub(crate) fn park_job(
+        &mut self,
+        parking: Parking,
+        job: JobId,
+        asker: JobCaller,
+        timeout: Option<Duration>,
+    ) -> Life {
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
             return self.park_asking(parking, job, asker, Wants::Standing);
         }
@@ -31,7 +37,7 @@ impl Core {
         &mut self,
         parking: Parking,
         job: JobId,
-        asker: Asker,
+        asker: JobCaller,
         channel: ChannelName,
         since: Option<Cursor>,
     ) -> Life {
@@ -39,7 +45,7 @@ impl Core {
     }
 
     /// It waits for the store alone, and for that no longer than for anything else that takes its time.
-    fn park_asking(&mut self, mut parking: Parking, job: JobId, asker: Asker, wants: Wants) -> Life {
+    fn park_asking(&mut self, mut parking: Parking, job: JobId, asker: JobCaller, wants: Wants) -> Life {
         let request = parking.request;
         self.look_up_for(request, Asked { job, asker }, wants);
         self.start_spell(request, &mut parking.journey);
@@ -70,20 +76,22 @@ impl Core {
     }
 
     /// The store has said how it stands.
-    pub(crate) fn job_found(&mut self, request: RequestId, standing: Standing) {
+    pub(crate) fn job_found(&mut self, request: RequestId, standing: JobLookup) {
         let Some(asked) = self.jobs.watchers.looked_up(request) else {
             return self.cx.counts.refused_events.add(Refused::Unknown);
         };
-        if standing == Standing::Ended {
+        if standing == JobLookup::Ended {
             self.jobs.results.hold(asked.job);
             self.jobs.results.release(asked.job);
         }
-        if standing == Standing::Pending && self.waits_for(request, asked) && self.jobs.watchers.take_end(request) {
+        if standing == JobLookup::Pending && self.waits_for(request, asked) && self.jobs.watchers.take_end(request) {
             // The store was asked before it had that.
             return self.look_up(request, asked);
         }
         self.jobs.visitors.let_in(request);
-        if standing == Standing::Pending && !self.jobs.watchers.is_in_a_hurry(request) && self.waits_for(request, asked)
+        if standing == JobLookup::Pending
+            && !self.jobs.watchers.is_in_a_hurry(request)
+            && self.waits_for(request, asked)
         {
             return;
         }
@@ -122,7 +130,7 @@ impl Core {
             if self.is_client_asking(request) {
                 self.jobs.watchers.note_end(request);
             } else {
-                self.turn(request, Happening::Woken(Outcome::Job { job, standing: Standing::Ended }));
+                self.turn(request, Happening::Woken(Outcome::Job { job, standing: JobLookup::Ended }));
             }
         }
     }
@@ -136,7 +144,7 @@ impl Core {
     /// It will never end.
     pub(crate) fn job_dropped(&mut self, job: JobId) {
         for request in self.jobs.watchers.of(job) {
-            self.turn(request, Happening::Woken(Outcome::Job { job, standing: Standing::Missing }));
+            self.turn(request, Happening::Woken(Outcome::Job { job, standing: JobLookup::Missing }));
         }
     }
 
@@ -158,7 +166,7 @@ impl Core {
         if matches!(life.sequel, Sequel::Answer) && self.jobs.watchers.is_looked_up(request) {
             return self.wake(request, life, Outcome::Refused { refusal: Refusal::StoreUnreadable });
         }
-        self.wake(request, life, Outcome::Job { job, standing: Standing::Pending })
+        self.wake(request, life, Outcome::Job { job, standing: JobLookup::Pending })
     }
 
     /// The server stops: who waits comes back for the result. Clients are told that as soon as the store has said that there is such a job.
@@ -167,7 +175,7 @@ impl Core {
             if self.is_client_asking(request) {
                 self.jobs.watchers.hurry(request);
             } else {
-                self.turn(request, Happening::Woken(Outcome::Job { job, standing: Standing::Pending }));
+                self.turn(request, Happening::Woken(Outcome::Job { job, standing: JobLookup::Pending }));
             }
         }
     }

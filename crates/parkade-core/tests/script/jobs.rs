@@ -16,7 +16,7 @@
 //! written `lookup:a:x:visitor`, or `guest`. `guarded:a` (`guarded:a:async`): the application is to be asked, `park:a:access:yes:answer` (`no`) what it says.
 
 use parkade_core::{
-    Asker, ClaimedJob, Destination, Effect, Event, HttpEffect, JobId, JobPolicy, QueueBounds, QueueId, Standing,
+    ClaimedJob, Destination, Effect, Event, HttpEffect, JobCaller, JobId, JobLookup, JobPolicy, QueueBounds, QueueId,
     StoreEffect, StoreFault, Verdict, WorkerEffect, WorkerError,
 };
 
@@ -53,9 +53,9 @@ impl Script {
             ("found", [name, standing]) => Event::JobFound {
                 request: self.request(name),
                 standing: match *standing {
-                    "ended" => Standing::Ended,
-                    "pending" => Standing::Pending,
-                    _ => Standing::Missing,
+                    "ended" => JobLookup::Ended,
+                    "pending" => JobLookup::Pending,
+                    _ => JobLookup::Missing,
                 },
             },
             _ => return None,
@@ -113,9 +113,9 @@ impl Script {
             Effect::Store(StoreEffect::Stored { request }) => format!("stored:{}", self.name(*request)),
             Effect::Store(StoreEffect::LookUpJob { request, job, asker }) => {
                 let asker = match asker {
-                    Asker::Application => "",
-                    Asker::Visitor => ":visitor",
-                    Asker::Guest => ":guest",
+                    JobCaller::Application => "",
+                    JobCaller::Visitor => ":visitor",
+                    JobCaller::Guest => ":guest",
                 };
                 format!("lookup:{}:{}{asker}", self.name(*request), name(*job))
             }
@@ -147,7 +147,7 @@ fn name(job: JobId) -> String {
     String::from_utf8(bytes.into_iter().skip_while(|byte| *byte == 0).collect()).unwrap()
 }
 
-pub(super) fn standing(job: JobId, standing: Standing) -> String {
+pub(super) fn standing(job: JobId, standing: JobLookup) -> String {
     format!("{}-{}", name(job), format!("{standing:?}").to_lowercase())
 }
 

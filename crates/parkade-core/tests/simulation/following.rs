@@ -1,7 +1,7 @@
 //! Each effect, followed: what it must find, what it changes.
 
 use parkade_core::{
-    Cursor, Ending, Errand, KillReason, MessageId, Moment, Outcome, Reason, Refusal, RequestId, Role, Standing,
+    Cursor, Ending, Errand, JobLookup, KillReason, MessageId, Moment, Outcome, Reason, Refusal, RequestId, Role,
     TableId, Then, Wait, WorkerId,
 };
 
@@ -171,8 +171,8 @@ impl Model {
         if let Outcome::Job { job, standing } = outcome {
             assert!(matches!(woken.waiting.wait, Wait::Job { job: asked, .. } if asked == job), "another job");
             let kept = self.jobs.results.contains(&job);
-            assert!(standing != Standing::Ended || kept, "called with what is no longer kept");
-            self.request(id).holds_job = Some(job).filter(|_| standing == Standing::Ended);
+            assert!(standing != JobLookup::Ended || kept, "called with what is no longer kept");
+            self.request(id).holds_job = Some(job).filter(|_| standing == JobLookup::Ended);
         }
         let request = self.request(id);
         if let (Some(expected), Outcome::Message { message, .. }) = (woken.message, outcome) {

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use parkade_core::{
-    Allowance, Asker, Effect, Errand, Failure, HttpEffect, JobId, JobPolicy, Moment, Outcome, QueueId, RequestId,
-    Standing, StoreEffect, Then, Verdict, Wait, WorkerEffect, WorkerId,
+    Allowance, Effect, Errand, Failure, HttpEffect, JobCaller, JobId, JobLookup, JobPolicy, Moment, Outcome, QueueId,
+    RequestId, StoreEffect, Then, Verdict, Wait, WorkerEffect, WorkerId,
 };
 
 use crate::model::{Answer, Model, Place, Request, Waiting};
@@ -33,7 +33,7 @@ pub struct Jobs {
     /// By the step in hand.
     pub operated: Option<JobId>,
     pub stored: Option<RequestId>,
-    pub found: Option<(RequestId, JobId, Standing)>,
+    pub found: Option<(RequestId, JobId, JobLookup)>,
     pub dropped: Option<JobId>,
     pub unfound: Option<RequestId>,
     pub handed_back: BTreeSet<RequestId>,
@@ -60,7 +60,7 @@ pub struct Run {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LookedUp {
     pub job: JobId,
-    pub asker: Asker,
+    pub asker: JobCaller,
 }
 
 /// How far a job is that a request has enqueued.
@@ -267,7 +267,7 @@ impl Model {
         });
     }
 
-    fn answer_job(&mut self, id: RequestId, job: JobId, standing: Standing) {
+    fn answer_job(&mut self, id: RequestId, job: JobId, standing: JobLookup) {
         let waiting = self.request(id).waiting().expect("it waited").clone();
         assert_eq!(waiting.then, Then::Answer);
         self.check_of_jobs(id, &waiting, Outcome::Job { job, standing });
@@ -298,17 +298,17 @@ impl Model {
                 assert_eq!(self.jobs.unfound, Some(id), "the store has not said so");
                 self.seen.insert("not looked up");
             }
-            (Outcome::Job { job, standing: Standing::Missing }, Wait::Visit { job: asked, .. })
+            (Outcome::Job { job, standing: JobLookup::Missing }, Wait::Visit { job: asked, .. })
                 if self.requests[&id].visit.as_ref().is_some_and(|visit| visit.is_turned_away) =>
             {
                 assert_eq!(job, *asked, "told of another job");
                 self.seen.insert("turned away");
             }
             (
-                Outcome::Job { job, standing: Standing::Missing },
+                Outcome::Job { job, standing: JobLookup::Missing },
                 Wait::Visit { job: asked, errand: Errand::Events { .. } },
             ) => {
-                let found = self.jobs.found == Some((id, job, Standing::Missing));
+                let found = self.jobs.found == Some((id, job, JobLookup::Missing));
                 assert!(job == *asked && (found || self.jobs.dropped == Some(job)), "not told by the store");
                 self.seen.insert("followed in vain");
             }
@@ -321,18 +321,18 @@ impl Model {
                 let found = self.jobs.found == Some((id, job, standing));
                 let in_a_hurry = drains || timeout.is_some_and(|timeout| timeout.is_zero());
                 match standing {
-                    Standing::Ended => assert!(self.jobs.results.contains(&job), "told of an end that is not there"),
-                    Standing::Pending => {
+                    JobLookup::Ended => assert!(self.jobs.results.contains(&job), "told of an end that is not there"),
+                    JobLookup::Pending => {
                         assert!(in_a_hurry || waiting.due().is_some_and(|due| due <= now), "told too early");
                     }
-                    Standing::Missing => {
+                    JobLookup::Missing => {
                         assert!(found || self.jobs.dropped == Some(job), "told what the store has not said");
                     }
                 }
                 self.seen.insert(match standing {
-                    Standing::Ended => "job ended",
-                    Standing::Pending => "job pending",
-                    Standing::Missing => "job missing",
+                    JobLookup::Ended => "job ended",
+                    JobLookup::Pending => "job pending",
+                    JobLookup::Missing => "job missing",
                 });
             }
             (Outcome::Stored | Outcome::Job { .. }, _) => panic!("{outcome:?} for {waiting:?}"),

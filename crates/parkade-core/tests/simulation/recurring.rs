@@ -1,7 +1,8 @@
 //! Recurring jobs: what the code declares, what the clock says, what the store and another server do.
 
 use parkade_core::limits::{RECURRING_ON_TIME, SCHEDULES_PAUSE};
-use parkade_core::{Event, Missed, Moment, RecurringEffect, RecurringEvent, RecurringJob, Wall};
+use parkade_core::{Event, Moment, RecurringEffect, RecurringEvent, RecurringJob};
+use parkade_model::{Missed, Wall};
 
 use crate::model::Model;
 use crate::store::{Command, Store};

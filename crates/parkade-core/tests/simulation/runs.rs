@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use parkade_core::{
-    Asker, ClaimedJob, Errand, Event, JobId, Publisher, QueueBounds, QueueId, RequestId, Standing, Then, Wait,
+    ClaimedJob, Errand, Event, JobCaller, JobId, JobLookup, Publisher, QueueBounds, QueueId, RequestId, Then, Wait,
     WorkerError,
 };
 
@@ -179,7 +179,7 @@ impl World {
         ClaimedJob { request, job: id, attempt, queue, policy }
     }
 
-    fn hears_found(&mut self, request: RequestId, id: JobId, standing: Option<Standing>) {
+    fn hears_found(&mut self, request: RequestId, id: JobId, standing: Option<JobLookup>) {
         let asked = self.model.jobs.looked_up.remove(&request).expect("it was asked");
         let Some(standing) = standing else {
             self.model.jobs.unfound = Some(request);
@@ -187,10 +187,10 @@ impl World {
             self.model.jobs.unfound = None;
             return;
         };
-        if asked.asker == Asker::Visitor && standing != Standing::Missing && is_guarded(id) {
+        if asked.asker == JobCaller::Visitor && standing != JobLookup::Missing && is_guarded(id) {
             return self.hears_that_it_is_guarded(request);
         }
-        if standing == Standing::Ended {
+        if standing == JobLookup::Ended {
             self.model.jobs.results.insert(id);
         }
         self.model.jobs.found = Some((request, id, standing));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use parkade_core::{
-    Allowance, JobId, JobPolicy, Moment, QueueId, Random, RequestId, Standing, StoreFault, Verdict, Wall,
+    Allowance, JobId, JobLookup, JobPolicy, Moment, QueueId, Random, RequestId, StoreFault, Verdict, Wall,
 };
 
 use crate::pressure::Enqueuer;
@@ -85,7 +85,7 @@ pub enum Reply {
     Found {
         request: RequestId,
         id: JobId,
-        standing: Option<Standing>,
+        standing: Option<JobLookup>,
     },
     /// `None`: it could not.
     Schedules(Option<Vec<(Box<str>, Wall)>>),
@@ -206,11 +206,11 @@ impl Store {
         Reply::Ended { id, for_good: job.state == State::Ended, due }
     }
 
-    fn standing(&self, id: JobId) -> Standing {
+    fn standing(&self, id: JobId) -> JobLookup {
         match self.jobs.get(&id).map(|job| job.state) {
-            None => Standing::Missing,
-            Some(State::Ended) => Standing::Ended,
-            Some(State::Ready | State::Scheduled(_) | State::Running | State::Stranger) => Standing::Pending,
+            None => JobLookup::Missing,
+            Some(State::Ended) => JobLookup::Ended,
+            Some(State::Ready | State::Scheduled(_) | State::Running | State::Stranger) => JobLookup::Pending,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Clients at the addresses of jobs: of some jobs the application says who may have them.
 
-use parkade_core::{Asker, Event, JobId, RequestId, RouteId, Standing, Then, Wait};
+use parkade_core::{Event, JobCaller, JobId, JobLookup, RequestId, RouteId, Then, Wait};
 
 use crate::model::{Model, Place, Waiting};
 use crate::process::{Process, Stream};
@@ -36,18 +36,18 @@ impl Visit {
 
 impl Model {
     /// A guest is told all, and the shell ends the job for it when that is what it wants.
-    pub(crate) fn check_asker(&mut self, id: RequestId, job: JobId, asker: Asker) {
+    pub(crate) fn check_asker(&mut self, id: RequestId, job: JobId, asker: JobCaller) {
         let request = self.request(id);
         let is_visit = request.waiting().is_some_and(|waiting| matches!(waiting.wait, Wait::Visit { .. }));
-        assert_eq!(asker != Asker::Application, is_visit, "looked up for somebody else");
+        assert_eq!(asker != JobCaller::Application, is_visit, "looked up for somebody else");
         let Some(visit) = request.visit.as_ref().filter(|_| is_visit) else { return };
         assert_eq!(visit.job, job, "it came for another");
-        assert_eq!(asker == Asker::Guest, visit.is_let_in, "let in by nobody, or asked about again");
+        assert_eq!(asker == JobCaller::Guest, visit.is_let_in, "let in by nobody, or asked about again");
     }
 
     /// Of which it is not known whether they may.
     pub(crate) fn undecided_visits(&self) -> usize {
-        let looked_up = |id| self.jobs.looked_up.get(id).is_some_and(|asked| asked.asker == Asker::Visitor);
+        let looked_up = |id| self.jobs.looked_up.get(id).is_some_and(|asked| asked.asker == JobCaller::Visitor);
         let undecided = self.requests.iter().filter(|(id, request)| {
             let Some(visit) = &request.visit else { return false };
             let waits = matches!(&request.place, Place::Waiting(Waiting { wait: Wait::Visit { .. }, .. }));
@@ -70,9 +70,9 @@ impl Model {
     }
 
     /// What the store says of a job is told only to those who may have it.
-    pub(crate) fn may_know(&self, id: RequestId, waiting: &Waiting, standing: Standing) -> bool {
+    pub(crate) fn may_know(&self, id: RequestId, waiting: &Waiting, standing: JobLookup) -> bool {
         let is_visit = matches!(waiting.wait, Wait::Visit { .. });
-        !is_visit || standing == Standing::Missing || self.requests[&id].visit.as_ref().is_none_or(Visit::may_be_told)
+        !is_visit || standing == JobLookup::Missing || self.requests[&id].visit.as_ref().is_none_or(Visit::may_be_told)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Commands from their submission to their answer.
 
-use parkade_sql::Failure;
+use parkade_sql::QueryFailure;
 
 use super::command_queue::{CommandQueue, FOR_COMMANDS, StatementKind, Waiting, may_repeat};
 use super::faults;
@@ -116,7 +116,7 @@ impl Commands {
     }
 
     /// Their statement failed: each is carried out again where that may help and changes nothing, else refused.
-    pub fn retry_or_refuse(&mut self, batch: Vec<Waiting>, failure: &Failure, fault: &Fault) {
+    pub fn retry_or_refuse(&mut self, batch: Vec<Waiting>, failure: &QueryFailure, fault: &Fault) {
         let splits = matches!(fault, Fault::Failed(_)) && batch.len() > 1;
         let mut again = Vec::new();
         for mut waiting in batch {

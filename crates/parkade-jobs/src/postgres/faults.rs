@@ -1,10 +1,10 @@
 //! What a statement that failed means for those who asked.
 
-use parkade_sql::{Failure, FailureKind};
+use parkade_sql::{FailureKind, QueryFailure};
 
 use crate::Fault;
 
-pub fn of(failure: &Failure) -> Fault {
+pub fn of(failure: &QueryFailure) -> Fault {
     let message = failure.message.clone();
     match failure.kind {
         FailureKind::Unreachable | FailureKind::Denied | FailureKind::Lost | FailureKind::QueueFull => {
@@ -30,7 +30,7 @@ fn is_passing(sqlstate: &str) -> bool {
 }
 
 /// Whether it may come right by itself at once: the connection broke, or others were in the way.
-pub fn is_momentary(failure: &Failure) -> bool {
+pub fn is_momentary(failure: &QueryFailure) -> bool {
     failure.kind == FailureKind::Lost
         || failure
             .sqlstate

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use parkade_postgres::Database;
-use parkade_sql::{QueryId, Work};
+use parkade_sql::{DatabaseWork, QueryId};
 
 use super::command_queue::{StatementKind, Waiting};
 use super::maintenance::Task;
@@ -95,7 +95,7 @@ impl InFlight {
         self.count += 1;
         let query = QueryId(self.count);
         self.flights.insert(query, Flight { purpose, rows: Vec::new(), began: now });
-        database.submit(now, query, Work::Alone(statement.query()));
+        database.submit(now, query, DatabaseWork::Alone(statement.query()));
     }
 
     pub fn received(&mut self, query: QueryId, bytes: &[u8]) {

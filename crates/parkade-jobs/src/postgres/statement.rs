@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use parkade_sql::{Form, Int8, Parameter, Query, Shape};
+use parkade_sql::{Int8, Parameter, Query, RowFormat, Shape};
 
 #[derive(Debug)]
 pub struct Statement {
@@ -17,7 +17,7 @@ impl Statement {
 
     /// For the driver: rows come as JSON.
     pub fn query(self) -> Query {
-        let form = Form { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
+        let form = RowFormat { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
         Query { text: Arc::clone(self.text), parameters: self.parameters, form }
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Instant;
 
 use parkade_postgres::{Database, Event};
-use parkade_sql::{Certainty, End, Failure, FailureKind, QueryId};
+use parkade_sql::{Certainty, FailureKind, QueryEnd, QueryFailure, QueryId};
 
 use super::changes::Answer;
 use super::clocks::Clocks;
@@ -310,12 +310,12 @@ impl PostgresStore {
 
     fn hear(&mut self, now: Instant, event: Event) {
         match event {
-            Event::Query(parkade_sql::Event::Started { .. }) => {}
-            Event::Query(parkade_sql::Event::Piece { query, bytes }) => {
+            Event::Query(parkade_sql::QueryEvent::Started { .. }) => {}
+            Event::Query(parkade_sql::QueryEvent::Piece { query, bytes }) => {
                 self.database.taken(query, bytes.len());
                 self.in_flight.received(query, &bytes);
             }
-            Event::Query(parkade_sql::Event::Ended { query, end }) => self.ended(now, query, end),
+            Event::Query(parkade_sql::QueryEvent::Ended { query, end }) => self.ended(now, query, end),
             Event::Notification { channel, payload } => self.notified(&channel, &payload),
             Event::ListeningAgain => {
                 self.news.has_hint = true;
@@ -338,16 +338,16 @@ impl PostgresStore {
         }
     }
 
-    fn ended(&mut self, now: Instant, query: QueryId, end: End) {
+    fn ended(&mut self, now: Instant, query: QueryId, end: QueryEnd) {
         let Some(flight) = self.in_flight.ended(query) else { return };
         match end {
-            End::Completed(_) => self.carried_out(now, flight),
+            QueryEnd::Completed(_) => self.carried_out(now, flight),
             // Only the end of the server cancels.
-            End::Cancelled => {
-                let failure = Failure::new(FailureKind::Unreachable, "the server stops");
-                self.failed(now, flight.purpose, &Failure { certainty: Certainty::Unknown, ..failure });
+            QueryEnd::Cancelled => {
+                let failure = QueryFailure::new(FailureKind::Unreachable, "the server stops");
+                self.failed(now, flight.purpose, &QueryFailure { certainty: Certainty::Unknown, ..failure });
             }
-            End::Failed(failure) => self.failed(now, flight.purpose, &failure),
+            QueryEnd::Failed(failure) => self.failed(now, flight.purpose, &failure),
         }
     }
 
@@ -503,7 +503,7 @@ impl PostgresStore {
         self.maintenance.refuse_with(None);
     }
 
-    fn failed(&mut self, now: Instant, purpose: Purpose, failure: &Failure) {
+    fn failed(&mut self, now: Instant, purpose: Purpose, failure: &QueryFailure) {
         let fault = faults::of(failure);
         match &purpose {
             Purpose::Step(step) => {
@@ -526,7 +526,7 @@ impl PostgresStore {
         self.commands.retry_or_refuse(purpose.into_waiting(), failure, &fault);
     }
 
-    fn not_maintained(&mut self, now: Instant, purpose: &Purpose, failure: &Failure, fault: &Fault) {
+    fn not_maintained(&mut self, now: Instant, purpose: &Purpose, failure: &QueryFailure, fault: &Fault) {
         tracing::debug!(?purpose, "maintenance of the job store failed; it is tried again: {}", failure.message);
         if self.member.is_gone() {
             self.close(now);

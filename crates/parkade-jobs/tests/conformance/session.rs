@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use mio::{Events, Poll};
 use parkade_jobs::postgres::Settings as Address;
 use parkade_postgres::{Database, Event};
-use parkade_sql::{End, Form, Int8, LeaseId, Query, QueryId, Shape, TransactionMode, Work};
+use parkade_sql::{DatabaseWork, Int8, LeaseId, Query, QueryEnd, QueryId, RowFormat, Shape, TransactionMode};
 
 /// Nothing is waited for longer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -37,20 +37,20 @@ impl Session {
 
     /// One statement; its rows as JSON.
     pub fn run(&mut self, text: &str) -> String {
-        self.work(Work::Alone(query(text)))
+        self.work(DatabaseWork::Alone(query(text)))
     }
 
     /// The same in a transaction that stays open.
     pub fn begin(&mut self, text: &str) -> String {
-        self.work(Work::Begin { lease: LEASE, mode: TransactionMode::default() });
-        self.work(Work::Within { lease: LEASE, query: query(text) })
+        self.work(DatabaseWork::Begin { lease: LEASE, mode: TransactionMode::default() });
+        self.work(DatabaseWork::Within { lease: LEASE, query: query(text) })
     }
 
     pub fn commit(&mut self) {
-        self.work(Work::Commit { lease: LEASE });
+        self.work(DatabaseWork::Commit { lease: LEASE });
     }
 
-    fn work(&mut self, work: Work) -> String {
+    fn work(&mut self, work: DatabaseWork) -> String {
         self.queries += 1;
         self.database.submit(Instant::now(), QueryId(self.queries), work);
         let (mut polled, mut events, mut rows) = (Events::with_capacity(8), Vec::new(), Vec::new());
@@ -59,12 +59,12 @@ impl Session {
             self.database.turn(Instant::now(), &mut events);
             for event in events.drain(..) {
                 match event {
-                    Event::Query(parkade_sql::Event::Piece { query, bytes }) => {
+                    Event::Query(parkade_sql::QueryEvent::Piece { query, bytes }) => {
                         self.database.taken(query, bytes.len());
                         rows.extend_from_slice(&bytes);
                     }
-                    Event::Query(parkade_sql::Event::Ended { end, .. }) => {
-                        assert!(matches!(end, End::Completed(_)), "{end:?}");
+                    Event::Query(parkade_sql::QueryEvent::Ended { end, .. }) => {
+                        assert!(matches!(end, QueryEnd::Completed(_)), "{end:?}");
                         return String::from_utf8(rows).unwrap();
                     }
                     _ => {}
@@ -92,6 +92,6 @@ pub fn drop_schema() {
 }
 
 fn query(text: &str) -> Query {
-    let form = Form { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
+    let form = RowFormat { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
     Query { text: text.into(), parameters: Vec::new(), form }
 }

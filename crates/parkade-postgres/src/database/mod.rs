@@ -8,7 +8,7 @@ use std::mem;
 use std::time::Instant;
 
 use bytes::BytesMut;
-use parkade_sql::{LeaseId, QueryId, Status, Work};
+use parkade_sql::{DatabaseStatus, DatabaseWork, LeaseId, QueryId};
 
 use crate::handshake::Terms;
 use crate::line::{Action, Line, Loss, Manner};
@@ -170,7 +170,7 @@ impl Database {
         self.pool.next_due()
     }
 
-    pub fn submit(&mut self, now: Instant, query: QueryId, work: Work) {
+    pub fn submit(&mut self, now: Instant, query: QueryId, work: DatabaseWork) {
         self.pool.submit(now, query, work);
     }
 
@@ -190,7 +190,7 @@ impl Database {
     }
 
     #[must_use]
-    pub fn status(&self, now: Instant) -> Status {
+    pub fn status(&self, now: Instant) -> DatabaseStatus {
         self.pool.status(now)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use parkade_sql::{Failure, FailureKind, RowWriter, Summary};
+use parkade_sql::{FailureKind, QueryFailure, RowWriter, Summary};
 
 use super::stages::Stage;
 use super::{Job, Rows, statement_of};
@@ -18,7 +18,7 @@ pub(crate) enum Heard {
     /// Everything that was sent has been answered.
     Ready(Transaction),
     /// The rest is not wanted: cancel it.
-    Unwanted(Failure),
+    Unwanted(QueryFailure),
     /// The server closes the connection.
     Dismissed,
     /// The server waits for data that nobody has.
@@ -42,7 +42,7 @@ impl Job {
             Message::Empty => self.complete(""),
             Message::RowTooLarge { bytes } => {
                 let message = format!("a row has {bytes} bytes, which is more than a row may have");
-                return Ok(self.unwanted(Failure::new(FailureKind::TooLarge, message)));
+                return Ok(self.unwanted(QueryFailure::new(FailureKind::TooLarge, message)));
             }
             Message::CopyIn => {
                 self.failure = Some(no_copy());
@@ -118,12 +118,12 @@ impl Job {
         }
     }
 
-    fn unwanted(&mut self, failure: Failure) -> Heard {
+    fn unwanted(&mut self, failure: QueryFailure) -> Heard {
         self.detach();
         Heard::Unwanted(failure)
     }
 }
 
-fn no_copy() -> Failure {
-    Failure::new(FailureKind::Unsupported, "COPY from or to the client is not supported")
+fn no_copy() -> QueryFailure {
+    QueryFailure::new(FailureKind::Unsupported, "COPY from or to the client is not supported")
 }

@@ -6,7 +6,9 @@ mod hearing;
 mod stages;
 
 use bytes::Bytes;
-use parkade_sql::{Certainty, Failure, FailureKind, Isolation, Query, QueryId, Summary, TransactionMode, Work};
+use parkade_sql::{
+    Certainty, DatabaseWork, FailureKind, Isolation, Query, QueryFailure, QueryId, Summary, TransactionMode,
+};
 use std::sync::Arc;
 
 use crate::limits::PIECE_BYTES_MIN;
@@ -23,13 +25,13 @@ use crate::statements::Statement;
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) query: QueryId,
-    pub(crate) work: Work,
+    pub(crate) work: DatabaseWork,
     stage: Stage,
     rows: Option<Rows>,
     summary: Option<Summary>,
     error: Option<ServerError>,
     /// What we refuse ourselves.
-    failure: Option<Failure>,
+    failure: Option<QueryFailure>,
     given_bytes: usize,
     taken_bytes: usize,
     /// The size of the flight that was written last.
@@ -51,7 +53,7 @@ pub(crate) enum Outcome {
         rest: Bytes,
     },
     Refused(ServerError),
-    Failed(Failure),
+    Failed(QueryFailure),
     /// It has been prepared, and not been run.
     NotRun,
 }
@@ -85,16 +87,16 @@ impl Job {
     }
 
     /// We refuse what comes of it, and it cannot be cancelled.
-    pub(crate) fn fail(&mut self, failure: Failure) {
+    pub(crate) fn fail(&mut self, failure: QueryFailure) {
         self.failure = Some(failure);
     }
 
     /// COMMIT is never cancelled: nobody could say whether it has happened. ROLLBACK is what a cancel wants.
     pub(crate) fn is_cancellable(&self) -> bool {
         match &self.work {
-            Work::Commit { .. } | Work::Rollback { .. } => false,
-            Work::Alone(query) | Work::Within { query, .. } => !ends_transaction(&query.text),
-            Work::Begin { .. } => true,
+            DatabaseWork::Commit { .. } | DatabaseWork::Rollback { .. } => false,
+            DatabaseWork::Alone(query) | DatabaseWork::Within { query, .. } => !ends_transaction(&query.text),
+            DatabaseWork::Begin { .. } => true,
         }
     }
 
@@ -107,14 +109,14 @@ impl Job {
     }
 
     /// The connection broke. What the server said before decides what is known; of a COMMIT it cannot know itself.
-    pub(crate) fn lost(&self, why: &str) -> Failure {
+    pub(crate) fn lost(&self, why: &str) -> QueryFailure {
         let refused = self.error.as_ref().is_some_and(ServerError::is_shutdown) && self.is_cancellable();
         let certainty = if refused || !self.is_run() { Certainty::NotDone } else { Certainty::Unknown };
         let (sqlstate, message) = match &self.error {
             Some(error) => (Some(error.code.clone()), error.message.clone()),
             None => (None, format!("the connection to the database was lost while the statement ran: {why}").into()),
         };
-        Failure { kind: FailureKind::Lost, sqlstate, message, certainty }
+        QueryFailure { kind: FailureKind::Lost, sqlstate, message, certainty }
     }
 
     /// The server is ready for something else.
@@ -126,7 +128,7 @@ impl Job {
             return Outcome::Refused(error);
         }
         let Some(summary) = self.summary else { return Outcome::NotRun };
-        if matches!(self.work, Work::Commit { .. }) && &*summary.command == "ROLLBACK" {
+        if matches!(self.work, DatabaseWork::Commit { .. }) && &*summary.command == "ROLLBACK" {
             return Outcome::Refused(rolled_back());
         }
         let rest = self.rows.as_mut().map(|rows| rows.writer.take()).unwrap_or_default();
@@ -154,14 +156,14 @@ fn begin_text(mode: TransactionMode) -> String {
 }
 
 /// The statement of a piece of work that has one.
-pub(crate) fn statement_of(work: &Work) -> Option<&Query> {
+pub(crate) fn statement_of(work: &DatabaseWork) -> Option<&Query> {
     match work {
-        Work::Alone(query) | Work::Within { query, .. } => Some(query),
-        Work::Begin { .. } | Work::Commit { .. } | Work::Rollback { .. } => None,
+        DatabaseWork::Alone(query) | DatabaseWork::Within { query, .. } => Some(query),
+        DatabaseWork::Begin { .. } | DatabaseWork::Commit { .. } | DatabaseWork::Rollback { .. } => None,
     }
 }
 
 /// Whether the failed statement of `work` may be said again: only alone, and only before anything came of it.
-fn may_retry(work: &Work, transaction: Transaction, given_bytes: usize) -> bool {
-    matches!(work, Work::Alone(_)) && transaction == Transaction::None && given_bytes == 0
+fn may_retry(work: &DatabaseWork, transaction: Transaction, given_bytes: usize) -> bool {
+    matches!(work, DatabaseWork::Alone(_)) && transaction == Transaction::None && given_bytes == 0
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use parkade_sql::{Failure, FailureKind, Query, QueryId, RowWriter, Work};
+use parkade_sql::{DatabaseWork, FailureKind, Query, QueryFailure, QueryId, RowWriter};
 
 use super::{Job, Rows, begin_text, may_retry, statement_of};
 use crate::json::{Described as DescribedType, Types};
@@ -65,7 +65,11 @@ impl Learning {
 
 impl Job {
     /// Sends the first flight. Fails where nothing needs to be sent to know that it must.
-    pub(crate) fn begin(query: QueryId, work: Work, means: &mut Means<'_>) -> Result<Self, (QueryId, Failure)> {
+    pub(crate) fn begin(
+        query: QueryId,
+        work: DatabaseWork,
+        means: &mut Means<'_>,
+    ) -> Result<Self, (QueryId, QueryFailure)> {
         let mut job = Self {
             query,
             work,
@@ -116,8 +120,8 @@ impl Job {
     fn sending(
         &mut self,
         means: &mut Means<'_>,
-        write: impl FnOnce(&mut Self, &mut Means<'_>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+        write: impl FnOnce(&mut Self, &mut Means<'_>) -> Result<(), QueryFailure>,
+    ) -> Result<(), QueryFailure> {
         let begun = means.wire.out.len();
         let sent = write(self, means);
         if sent.is_err() {
@@ -127,13 +131,14 @@ impl Job {
         sent
     }
 
-    fn first_flight(&mut self, means: &mut Means<'_>) -> Result<(), Failure> {
+    fn first_flight(&mut self, means: &mut Means<'_>) -> Result<(), QueryFailure> {
         let out = &mut means.wire.out;
         match &self.work {
-            Work::Begin { mode, .. } => write::simple(out, &begin_text(*mode)),
-            Work::Commit { .. } => write::simple(out, "COMMIT"),
-            Work::Rollback { .. } => write::simple(out, "ROLLBACK"),
-            Work::Alone(query) | Work::Within { query, .. } => match means.statements.find(&query.text) {
+            DatabaseWork::Begin { mode, .. } => write::simple(out, &begin_text(*mode)),
+            DatabaseWork::Commit { .. } => write::simple(out, "COMMIT"),
+            DatabaseWork::Rollback { .. } => write::simple(out, "ROLLBACK"),
+            DatabaseWork::Alone(query) | DatabaseWork::Within { query, .. } => match means.statements.find(&query.text)
+            {
                 Some(statement) => self.run(statement, means),
                 None => self.prepare(means),
             },
@@ -141,7 +146,7 @@ impl Job {
     }
 
     /// Behind a pooler only to hear what its types are: the next flight may come to another process, which knows nothing of it.
-    fn prepare(&mut self, means: &mut Means<'_>) -> Result<(), Failure> {
+    fn prepare(&mut self, means: &mut Means<'_>) -> Result<(), QueryFailure> {
         let Some(query) = statement_of(&self.work) else { return Ok(()) };
         let name = if means.is_pooled { Box::default() } else { means.statements.name() };
         write::prepare(&mut means.wire.out, &name, &query.text)?;
@@ -154,14 +159,14 @@ impl Job {
     }
 
     /// The prepared statement is stale, and forgotten by now: it is prepared again.
-    fn begin_anew(&mut self, means: &mut Means<'_>) -> Result<(), Failure> {
+    fn begin_anew(&mut self, means: &mut Means<'_>) -> Result<(), QueryFailure> {
         self.is_retried = true;
         self.error = None;
         self.rows = None;
         self.prepare(means)
     }
 
-    fn learn_or_run(&mut self, means: &mut Means<'_>) -> Result<(), Failure> {
+    fn learn_or_run(&mut self, means: &mut Means<'_>) -> Result<(), QueryFailure> {
         let (described, rounds) = match std::mem::replace(&mut self.stage, Stage::Running) {
             Stage::Preparing(described) => (described, 0),
             Stage::Learning(learning) => {
@@ -180,7 +185,7 @@ impl Job {
         write::simple(&mut means.wire.out, &text)
     }
 
-    fn run_described(&mut self, described: Described, means: &mut Means<'_>) -> Result<(), Failure> {
+    fn run_described(&mut self, described: Described, means: &mut Means<'_>) -> Result<(), QueryFailure> {
         let Some(query) = statement_of(&self.work) else { return Ok(()) };
         let Described { name, parameters, fields } = described;
         let statement = Arc::new(Statement::new(name, parameters, fields, means.types));
@@ -188,7 +193,7 @@ impl Job {
         self.run(statement, means)
     }
 
-    fn run(&mut self, statement: Arc<Statement>, means: &mut Means<'_>) -> Result<(), Failure> {
+    fn run(&mut self, statement: Arc<Statement>, means: &mut Means<'_>) -> Result<(), QueryFailure> {
         let Some(query) = statement_of(&self.work) else { return Ok(()) };
         check_count(query, &statement)?;
         let writer = RowWriter::new(query.form, &statement.columns)?;
@@ -206,11 +211,11 @@ impl Job {
     }
 }
 
-fn check_count(query: &Query, statement: &Statement) -> Result<(), Failure> {
+fn check_count(query: &Query, statement: &Statement) -> Result<(), QueryFailure> {
     let (given, wanted) = (query.parameters.len(), statement.parameters);
     if given == wanted {
         return Ok(());
     }
     let message = format!("the statement has {wanted} placeholders, and {given} parameters were given");
-    Err(Failure::new(FailureKind::ParameterCount, message))
+    Err(QueryFailure::new(FailureKind::ParameterCount, message))
 }

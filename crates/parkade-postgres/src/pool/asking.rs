@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use parkade_sql::{End, Failure, FailureKind, LeaseId, QueryId, Work};
+use parkade_sql::{DatabaseWork, FailureKind, LeaseId, QueryEnd, QueryFailure, QueryId};
 
 use super::dooming::lost_transaction;
 use super::{Phase, Pool};
@@ -19,10 +19,10 @@ impl Pool {
         self.phase = Phase::Open;
     }
 
-    pub(crate) fn submit(&mut self, now: Instant, query: QueryId, work: Work) {
+    pub(crate) fn submit(&mut self, now: Instant, query: QueryId, work: DatabaseWork) {
         self.now = self.attention.looks(now);
         if self.phase == Phase::Ending {
-            return self.end_query(query, End::Cancelled);
+            return self.end_query(query, QueryEnd::Cancelled);
         }
         if let Err(failure) = check(&work) {
             return self.fail_query(query, failure);
@@ -39,13 +39,13 @@ impl Pool {
     }
 
     /// Whether it was taken.
-    fn enqueue(&mut self, query: QueryId, work: Work) -> bool {
+    fn enqueue(&mut self, query: QueryId, work: DatabaseWork) -> bool {
         self.reaching.wanted(self.now);
         let refusal = match self.reaching.refuses() {
-            Some((kind, why)) if !self.has_connections() => Some(Failure::new(kind, self.refusal_text(kind, why))),
+            Some((kind, why)) if !self.has_connections() => Some(QueryFailure::new(kind, self.refusal_text(kind, why))),
             _ if self.queue.count() >= self.options.queue_count_max + self.idle.len() => {
                 let message = format!("{} queries wait for a connection already", self.queue.count());
-                Some(Failure::new(FailureKind::QueueFull, message))
+                Some(QueryFailure::new(FailureKind::QueueFull, message))
             }
             Some(_) | None => None,
         };
@@ -57,7 +57,7 @@ impl Pool {
         true
     }
 
-    fn submit_within(&mut self, query: QueryId, id: LeaseId, work: Work) {
+    fn submit_within(&mut self, query: QueryId, id: LeaseId, work: DatabaseWork) {
         let Some(lease) = self.leases.get_mut(&id).filter(|lease| lease.place != Place::Released) else {
             return self.fail_query(query, no_transaction());
         };
@@ -82,7 +82,7 @@ impl Pool {
 
     fn cancel_queued(&mut self, query: QueryId) {
         let Some(waiting) = self.queue.remove(query) else { return };
-        self.end_query(query, End::Cancelled);
+        self.end_query(query, QueryEnd::Cancelled);
         if let Some(lease) = Part::of(&waiting.work).lease() {
             self.close_lease(lease, &no_transaction());
         }
@@ -90,7 +90,7 @@ impl Pool {
 
     fn cancel_leased(&mut self, lease: LeaseId, query: QueryId) {
         if self.leases.get_mut(&lease).is_some_and(|lease| lease.remove(query)) {
-            self.end_query(query, End::Cancelled);
+            self.end_query(query, QueryEnd::Cancelled);
         }
     }
 
@@ -124,7 +124,7 @@ impl Pool {
         let Some(lease) = self.leases.get_mut(&id) else { return };
         let place = lease.place;
         for (query, _) in std::mem::take(&mut lease.waiting) {
-            self.end_query(query, End::Cancelled);
+            self.end_query(query, QueryEnd::Cancelled);
         }
         match place {
             Place::Queued(begin) => self.cancel_queued(begin),
@@ -161,7 +161,7 @@ impl Pool {
         self.now = self.attention.looks(now);
         self.phase = Phase::Ending;
         while let Some((query, waiting)) = self.queue.pop() {
-            self.end_query(query, End::Cancelled);
+            self.end_query(query, QueryEnd::Cancelled);
             if let Some(lease) = Part::of(&waiting.work).lease() {
                 self.close_lease(lease, &no_transaction());
             }
@@ -185,14 +185,14 @@ impl Pool {
     }
 }
 
-fn check(work: &Work) -> Result<(), Failure> {
+fn check(work: &DatabaseWork) -> Result<(), QueryFailure> {
     let Some(query) = statement_of(work) else { return Ok(()) };
     if memchr::memchr(0, query.text.as_bytes()).is_some() {
-        return Err(Failure::new(FailureKind::Unsupported, "the statement contains a NUL character"));
+        return Err(QueryFailure::new(FailureKind::Unsupported, "the statement contains a NUL character"));
     }
     parameters::check(&query.parameters)
 }
 
-pub(super) fn no_transaction() -> Failure {
-    Failure::new(FailureKind::NoTransaction, "there is no such transaction: it was never begun, or has ended")
+pub(super) fn no_transaction() -> QueryFailure {
+    QueryFailure::new(FailureKind::NoTransaction, "there is no such transaction: it was never begun, or has ended")
 }

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use parkade_sql::End;
+use parkade_sql::QueryEnd;
 
 use super::Pool;
 use crate::canceller::{Aim, Batch, Target};
@@ -48,8 +48,8 @@ impl Pool {
         let kept = slot.wire.out.len() - job.flight_bytes;
         slot.wire.out.truncate(kept);
         let end = match why {
-            Why::Unwanted => End::Cancelled,
-            Why::Failed(failure) => End::Failed(failure),
+            Why::Unwanted => QueryEnd::Cancelled,
+            Why::Failed(failure) => QueryEnd::Failed(failure),
         };
         let then = match Part::of(&job.work) {
             Part::Within(lease) => Then::Hold(lease),

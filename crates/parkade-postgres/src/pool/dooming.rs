@@ -1,6 +1,6 @@
 //! Connections that are closed because nobody can say what would hit them; their places are free when their server processes are gone.
 
-use parkade_sql::{Certainty, End, Failure, FailureKind};
+use parkade_sql::{Certainty, FailureKind, QueryEnd, QueryFailure};
 
 use super::Pool;
 use super::cancelling::target;
@@ -40,8 +40,8 @@ impl Pool {
         let job = cancelling.job;
         let certainty = if job.is_run() { Certainty::Unknown } else { Certainty::NotDone };
         let message = "the statement could not be cancelled: its connection was closed";
-        let failure = Failure { certainty, ..Failure::new(FailureKind::Lost, message) };
-        self.end_query(job.query, End::Failed(failure));
+        let failure = QueryFailure { certainty, ..QueryFailure::new(FailureKind::Lost, message) };
+        self.end_query(job.query, QueryEnd::Failed(failure));
         if let Some(lease) = Part::of(&job.work).lease() {
             self.close_lease(lease, &lost_transaction());
         }
@@ -120,6 +120,6 @@ impl Pool {
     }
 }
 
-pub(super) fn lost_transaction() -> Failure {
-    Failure::new(FailureKind::Lost, "the transaction was lost with its connection, and has been rolled back")
+pub(super) fn lost_transaction() -> QueryFailure {
+    QueryFailure::new(FailureKind::Lost, "the transaction was lost with its connection, and has been rolled back")
 }

@@ -1,6 +1,6 @@
 //! What a slot does when its statement is over: the next one, the transaction's next one, a ROLLBACK.
 
-use parkade_sql::{End, Failure, LeaseId, QueryId, Work};
+use parkade_sql::{DatabaseWork, LeaseId, QueryEnd, QueryFailure, QueryId};
 
 use super::asking::no_transaction;
 use super::dooming::lost_transaction;
@@ -34,7 +34,7 @@ impl Pool {
             let Some((query, waiting)) = self.queue.pop() else { return };
             let Some(index) = self.idle.pop() else { return };
             if waiting.tries == 0 {
-                self.events.push(crate::Event::Query(parkade_sql::Event::Started { query }));
+                self.events.push(crate::Event::Query(parkade_sql::QueryEvent::Started { query }));
             }
             if let Some(lease) = Part::of(&waiting.work).lease().and_then(|lease| self.leases.get_mut(&lease)) {
                 lease.place = Place::On(index);
@@ -76,7 +76,7 @@ impl Pool {
                 return;
             }
             let Some((query, work)) = lease.waiting.pop_front() else { return };
-            self.events.push(crate::Event::Query(parkade_sql::Event::Started { query }));
+            self.events.push(crate::Event::Query(parkade_sql::QueryEvent::Started { query }));
             self.begin(index, query, Waiting { work, tries: 0 });
         }
     }
@@ -124,12 +124,12 @@ impl Pool {
     }
 
     /// The transaction is over: whoever waits in it is told.
-    pub(super) fn close_lease(&mut self, id: LeaseId, failure: &Failure) {
+    pub(super) fn close_lease(&mut self, id: LeaseId, failure: &QueryFailure) {
         let Some(lease) = self.leases.remove(&id) else { return };
         for (query, work) in lease.waiting {
             match work {
                 // What it asks for has happened.
-                Work::Rollback { .. } => self.end_query(query, End::Completed(rolled_back())),
+                DatabaseWork::Rollback { .. } => self.end_query(query, QueryEnd::Completed(rolled_back())),
                 _ => self.fail_query(query, failure.clone()),
             }
         }

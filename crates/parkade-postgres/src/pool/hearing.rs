@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use bytes::{Buf, Bytes, BytesMut};
-use parkade_sql::{Certainty, End, Failure, QueryId};
+use parkade_sql::{Certainty, QueryEnd, QueryFailure, QueryId};
 
 use super::following::means;
 use super::{Pool, Role};
@@ -122,7 +122,7 @@ impl Pool {
         self.lost_slot(index, &Loss::Closed, why);
     }
 
-    fn unwanted(&mut self, index: usize, failure: Failure) {
+    fn unwanted(&mut self, index: usize, failure: QueryFailure) {
         if let State::Busy(busy) = &mut self.slot(index).state {
             if busy.job.is_cancellable() {
                 self.cancel_slot(index, Why::Failed(failure));
@@ -170,14 +170,14 @@ impl Pool {
             Outcome::Completed { summary, rest } => {
                 self.counts.cancels_late += u64::from(is_unwanted);
                 self.give(query, rest);
-                End::Completed(summary)
+                QueryEnd::Completed(summary)
             }
             Outcome::Refused(error) => {
                 self.count_stray(&error);
-                End::Failed(error.into_failure())
+                QueryEnd::Failed(error.into_failure())
             }
-            Outcome::Failed(failure) => End::Failed(failure),
-            Outcome::NotRun => End::Cancelled,
+            Outcome::Failed(failure) => QueryEnd::Failed(failure),
+            Outcome::NotRun => QueryEnd::Cancelled,
         };
         self.end_query(query, end);
         self.follow(index, then);
@@ -202,27 +202,27 @@ impl Pool {
         self.settled(index);
     }
 
-    fn end_of_cancelled(&mut self, part: Part, why: Why, outcome: Outcome, cancels: &Cancels) -> End {
+    fn end_of_cancelled(&mut self, part: Part, why: Why, outcome: Outcome, cancels: &Cancels) -> QueryEnd {
         match (why, outcome) {
             // It is rolled back before anybody can use it.
-            (Why::Unwanted, Outcome::NotRun) => End::Cancelled,
-            (Why::Unwanted, Outcome::Completed { .. }) if matches!(part, Part::Begin(_)) => End::Cancelled,
+            (Why::Unwanted, Outcome::NotRun) => QueryEnd::Cancelled,
+            (Why::Unwanted, Outcome::Completed { .. }) if matches!(part, Part::Begin(_)) => QueryEnd::Cancelled,
             (Why::Unwanted, Outcome::Completed { summary, .. }) => {
                 self.counts.cancels_late += 1;
-                End::Completed(summary)
+                QueryEnd::Completed(summary)
             }
-            (Why::Unwanted, Outcome::Refused(error)) if error.is_cancel() && cancels.sent > 0 => End::Cancelled,
+            (Why::Unwanted, Outcome::Refused(error)) if error.is_cancel() && cancels.sent > 0 => QueryEnd::Cancelled,
             (Why::Unwanted, Outcome::Refused(error)) => {
                 self.count_stray(&error);
-                End::Failed(error.into_failure())
+                QueryEnd::Failed(error.into_failure())
             }
             // It was carried out although we refuse its rows: a statement may have changed something.
             (Why::Failed(failure), Outcome::Completed { .. }) => {
-                End::Failed(Failure { certainty: Certainty::Unknown, ..failure })
+                QueryEnd::Failed(QueryFailure { certainty: Certainty::Unknown, ..failure })
             }
             (Why::Unwanted, Outcome::Failed(failure))
             | (Why::Failed(failure), Outcome::Refused(_) | Outcome::Failed(_) | Outcome::NotRun) => {
-                End::Failed(failure)
+                QueryEnd::Failed(failure)
             }
         }
     }
@@ -241,7 +241,7 @@ impl Pool {
     fn give(&mut self, query: QueryId, mut bytes: Bytes) {
         while !bytes.is_empty() {
             let piece = bytes.split_to(bytes.len().min(PIECE_BYTES_MAX));
-            self.events.push(Event::Query(parkade_sql::Event::Piece { query, bytes: piece }));
+            self.events.push(Event::Query(parkade_sql::QueryEvent::Piece { query, bytes: piece }));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use parkade_sql::{Certainty, End, Failure, FailureKind};
+use parkade_sql::{Certainty, FailureKind, QueryEnd, QueryFailure};
 
 use super::dooming::lost_transaction;
 use super::{Phase, Pool, Role};
@@ -73,7 +73,7 @@ impl Pool {
         let part = Part::of(&job.work);
         let may_wait = matches!(part, Part::Alone | Part::Begin(_)) && self.phase == Phase::Open;
         // Also of a COMMIT that is still here it is known.
-        let failure = Failure { certainty: Certainty::NotDone, ..job.lost(why) };
+        let failure = QueryFailure { certainty: Certainty::NotDone, ..job.lost(why) };
         if !may_wait || tries + 1 >= TRIES_COUNT_MAX {
             return self.lost_job(&job, None, failure);
         }
@@ -86,15 +86,15 @@ impl Pool {
         self.queue.push_front(job.query, Waiting { work: job.work, tries: tries + 1 });
     }
 
-    fn lost_job(&mut self, job: &Job, reason: Option<Why>, failure: Failure) {
+    fn lost_job(&mut self, job: &Job, reason: Option<Why>, failure: QueryFailure) {
         if let Some(lease) = Part::of(&job.work).lease() {
             self.close_lease(lease, &lost_transaction());
         }
         let is_undone = failure.certainty == Certainty::NotDone;
         let end = match reason {
-            Some(Why::Unwanted) if is_undone => End::Cancelled,
-            Some(Why::Failed(refused)) => End::Failed(Failure { certainty: failure.certainty, ..refused }),
-            Some(Why::Unwanted) | None => End::Failed(failure),
+            Some(Why::Unwanted) if is_undone => QueryEnd::Cancelled,
+            Some(Why::Failed(refused)) => QueryEnd::Failed(QueryFailure { certainty: failure.certainty, ..refused }),
+            Some(Why::Unwanted) | None => QueryEnd::Failed(failure),
         };
         self.end_query(job.query, end);
     }
@@ -113,7 +113,7 @@ impl Pool {
 
     /// Nothing can be had: everything that waits is told.
     pub(super) fn fail_queued(&mut self, kind: FailureKind, why: &str) {
-        let failure = Failure::new(kind, self.refusal_text(kind, why));
+        let failure = QueryFailure::new(kind, self.refusal_text(kind, why));
         while let Some((query, waiting)) = self.queue.pop() {
             if let Some(lease) = Part::of(&waiting.work).lease() {
                 self.close_lease(lease, &failure);

@@ -27,7 +27,7 @@ mod waking;
 use std::time::Instant;
 
 use bytes::BytesMut;
-use parkade_sql::{Counts, End, Failure, LeaseId, QueryId};
+use parkade_sql::{ConnectionTotals, LeaseId, QueryEnd, QueryFailure, QueryId};
 
 use crate::attention::Attention;
 use crate::canceller::Canceller;
@@ -74,7 +74,7 @@ pub(crate) struct Pool {
     reaching: Reaching,
     silence: Silence,
     pace: Pace,
-    counts: Counts,
+    counts: ConnectionTotals,
     random: fastrand::Rng,
     version: Box<str>,
     is_pooled: bool,
@@ -127,7 +127,7 @@ impl Pool {
             reaching: Reaching::new(),
             silence: Silence::new(now),
             pace: Pace::new(options.slots.max(1), now),
-            counts: Counts::default(),
+            counts: ConnectionTotals::default(),
             random,
             version: Box::default(),
             is_pooled: false,
@@ -221,13 +221,13 @@ impl Pool {
         }
     }
 
-    fn end_query(&mut self, query: QueryId, end: End) {
+    fn end_query(&mut self, query: QueryId, end: QueryEnd) {
         self.queue.forget(query);
-        self.events.push(Event::Query(parkade_sql::Event::Ended { query, end }));
+        self.events.push(Event::Query(parkade_sql::QueryEvent::Ended { query, end }));
     }
 
-    fn fail_query(&mut self, query: QueryId, failure: Failure) {
-        self.end_query(query, End::Failed(failure));
+    fn fail_query(&mut self, query: QueryId, failure: QueryFailure) {
+        self.end_query(query, QueryEnd::Failed(failure));
     }
 
     fn slot(&mut self, index: usize) -> &mut Slot {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use parkade_sql::Reach;
+use parkade_sql::Availability;
 
 use super::{Phase, Pool};
 use crate::canceller::{Aim, Batch};
@@ -40,9 +40,9 @@ impl Pool {
         self.slots.iter().flatten().filter(|slot| is_asked(&slot.state)).map(|slot| slot.since).min()
     }
 
-    pub(super) fn shown_reach(&self) -> Reach {
+    pub(super) fn shown_reach(&self) -> Availability {
         match self.reaching.shown() {
-            Reach::Up if self.silence.is_unbroken => Reach::Down { why: format!("it {SILENT}") },
+            Availability::Up if self.silence.is_unbroken => Availability::Down { why: format!("it {SILENT}") },
             reach => reach,
         }
     }

@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use parkade_sql::{SlotStatus, Status};
+use parkade_sql::{DatabaseStatus, SlotStatus};
 
 use super::Pool;
 use crate::slot::Slot;
 
 impl Pool {
-    pub(crate) fn status(&self, now: Instant) -> Status {
+    pub(crate) fn status(&self, now: Instant) -> DatabaseStatus {
         let now = self.attention.of(now);
         let show = |slot: &Slot| SlotStatus {
             state: slot.state.name(),
@@ -16,7 +16,7 @@ impl Pool {
             age: now.saturating_duration_since(slot.since),
         };
         let product = if self.version.is_empty() { String::new() } else { format!("PostgreSQL {}", self.version) };
-        Status {
+        DatabaseStatus {
             product,
             is_pooled: self.is_pooled,
             reach: self.shown_reach(),

@@ -1,6 +1,6 @@
 //! The same behind a pooler, where a cancel goes to whichever process its client has when it arrives.
 
-use parkade_sql::{End, SlotState};
+use parkade_sql::{QueryEnd, SlotState};
 
 use super::races::{MILLI, is_completed, states};
 use super::world::World;
@@ -18,7 +18,7 @@ fn behind_a_pooler_a_cancel_that_was_seen_to_hit_keeps_the_connection() {
     let query = world.submit("work 10000000");
     world.run(10 * MILLI);
     world.cancel(query);
-    assert_eq!(world.end_of(query), End::Cancelled);
+    assert_eq!(world.end_of(query), QueryEnd::Cancelled);
     let next = world.submit("work 10");
     assert!(is_completed(&world.end_of(next)));
     let counts = world.pool.status(world.now).counts;
@@ -48,7 +48,7 @@ fn a_statement_that_still_waits_in_the_pooler_is_cancelled_when_it_begins() {
     world.run(10 * MILLI);
     world.cancel(waiting);
     assert!(is_completed(&world.end_of(first)));
-    assert_eq!(world.end_of(waiting), End::Cancelled);
+    assert_eq!(world.end_of(waiting), QueryEnd::Cancelled);
     let next = world.submit("work 10");
     assert!(is_completed(&world.end_of(next)));
 }
@@ -71,7 +71,7 @@ fn behind_a_pooler_a_transaction_keeps_its_process() {
     let query = world.within(lease, "work 10000000");
     world.run(10 * MILLI);
     world.cancel(query);
-    assert_eq!(world.end_of(query), End::Cancelled);
+    assert_eq!(world.end_of(query), QueryEnd::Cancelled);
     world.release(lease);
     assert!(is_completed(&world.end_of(other)));
     world.run(10 * MILLI);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::BytesMut;
-use parkade_sql::{Certainty, End, FailureKind, Reach, SlotState};
+use parkade_sql::{Availability, Certainty, FailureKind, QueryEnd, SlotState};
 
 use super::world::{CONNECT_TIMEOUT, World};
 
@@ -20,15 +20,15 @@ pub fn states(world: &World) -> Vec<SlotState> {
     world.pool.status(world.now).slots.into_iter().map(|slot| slot.state).collect()
 }
 
-fn failure(end: &End) -> (FailureKind, Certainty) {
+fn failure(end: &QueryEnd) -> (FailureKind, Certainty) {
     match end {
-        End::Failed(failure) => (failure.kind, failure.certainty),
+        QueryEnd::Failed(failure) => (failure.kind, failure.certainty),
         other => panic!("it did not fail: {other:?}"),
     }
 }
 
-pub fn is_completed(end: &End) -> bool {
-    matches!(end, End::Completed(_))
+pub fn is_completed(end: &QueryEnd) -> bool {
+    matches!(end, QueryEnd::Completed(_))
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn a_cancelled_statement_ends_and_its_connection_serves_the_next() {
     world.run(10 * MILLI);
     let begun = world.now;
     world.cancel(query);
-    assert_eq!(world.end_of(query), End::Cancelled);
+    assert_eq!(world.end_of(query), QueryEnd::Cancelled);
     assert!(world.now - begun < 5 * MILLI);
     let next = world.submit("work 10");
     assert!(is_completed(&world.end_of(next)));
@@ -83,7 +83,7 @@ fn a_cancel_that_comes_before_its_statement_is_repeated() {
     world.run(10 * MILLI);
     assert_eq!((world.server.cancel_signals, world.server.hits.len()), (1, 0));
     world.link(lines[0]).up.is_held = false;
-    assert_eq!(world.end_of(query), End::Cancelled);
+    assert_eq!(world.end_of(query), QueryEnd::Cancelled);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_statement_that_was_only_prepared_is_never_run() {
     world.cancel(query);
     world.run(2 * MILLI);
     world.link(line).down.is_held = false;
-    assert_eq!(world.end_of(query), End::Cancelled);
+    assert_eq!(world.end_of(query), QueryEnd::Cancelled);
     assert_eq!(world.server.seen, Vec::<String>::new());
 }
 
@@ -148,7 +148,7 @@ fn a_server_that_is_blocked_while_it_sends_is_read_until_it_hears_the_cancel() {
     assert_eq!(states(&world), [SlotState::Busy]);
     assert!(world.untaken[&query] < 150_000);
     world.cancel(query);
-    assert_eq!(world.end_of(query), End::Cancelled);
+    assert_eq!(world.end_of(query), QueryEnd::Cancelled);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_transaction_outlives_the_cancel_of_its_statement() {
     let query = world.within(lease, "work 10000000");
     world.run(10 * MILLI);
     world.cancel(query);
-    assert_eq!(world.end_of(query), End::Cancelled);
+    assert_eq!(world.end_of(query), QueryEnd::Cancelled);
     world.run(MILLI);
     assert_eq!(states(&world), [SlotState::Held]);
     let commit = world.finish(lease, true);
@@ -191,7 +191,7 @@ fn a_holder_that_leaves_while_a_statement_runs_leaves_nothing_behind() {
     let waiting = world.within(lease, "work 1");
     world.run(10 * MILLI);
     world.release(lease);
-    assert_eq!((world.end_of(query), world.end_of(waiting)), (End::Cancelled, End::Cancelled));
+    assert_eq!((world.end_of(query), world.end_of(waiting)), (QueryEnd::Cancelled, QueryEnd::Cancelled));
     world.run(10 * MILLI);
     assert_eq!(states(&world), [SlotState::Idle]);
     assert_eq!(world.server.seen.last().unwrap(), "ROLLBACK");
@@ -219,7 +219,7 @@ fn a_cancelled_begin_is_rolled_back() {
     let (lease, begin) = world.begin();
     world.run(Duration::from_micros(120));
     world.cancel(begin);
-    assert_eq!(world.end_of(begin), End::Cancelled);
+    assert_eq!(world.end_of(begin), QueryEnd::Cancelled);
     let late = world.within(lease, "work 1");
     assert_eq!(failure(&world.end_of(late)).0, FailureKind::NoTransaction);
     world.run(10 * MILLI);
@@ -234,7 +234,7 @@ fn whoever_leaves_the_queue_never_touches_the_database() {
     world.run(MILLI);
     let queued = world.submit("work 1");
     world.cancel(queued);
-    assert_eq!(world.end_of(queued), End::Cancelled);
+    assert_eq!(world.end_of(queued), QueryEnd::Cancelled);
     assert!(is_completed(&world.end_of(running)));
     world.run(100 * MILLI);
     assert_eq!(world.server.seen.len(), 1);
@@ -264,7 +264,7 @@ fn a_thousand_that_leave_at_once_are_one_statement_of_the_canceller() {
         world.cancel(*query);
     }
     world.run(100 * MILLI);
-    assert!(queries.iter().all(|query| world.ended[query] == End::Cancelled));
+    assert!(queries.iter().all(|query| world.ended[query] == QueryEnd::Cancelled));
     assert_eq!((world.server.cancel_statements, world.server.cancel_signals), (1, 20));
     assert_eq!(states(&world), [SlotState::Idle; 20]);
 }
@@ -299,7 +299,7 @@ fn a_commit_that_was_not_sent_goes_with_its_transaction_and_that_is_told() {
     world.cancel(commit);
     assert!(!world.ended.contains_key(&commit));
     world.release(lease);
-    assert_eq!((world.end_of(commit), world.end_of(running)), (End::Cancelled, End::Cancelled));
+    assert_eq!((world.end_of(commit), world.end_of(running)), (QueryEnd::Cancelled, QueryEnd::Cancelled));
     world.run(10 * MILLI);
     assert!(!world.server.seen.contains(&"COMMIT".into()));
     assert_eq!(world.server.seen.last().unwrap(), "ROLLBACK");
@@ -324,7 +324,7 @@ fn without_a_canceller_a_request_does() {
     world.run(10 * MILLI);
     world.pool.lost(world.now, canceller, crate::line::Loss::Closed);
     world.cancel(query);
-    assert_eq!(world.end_of(query), End::Cancelled);
+    assert_eq!(world.end_of(query), QueryEnd::Cancelled);
     let next = world.submit("work 1");
     assert!(is_completed(&world.end_of(next)));
     let counts = world.pool.status(world.now).counts;
@@ -372,11 +372,11 @@ fn the_end_cancels_what_runs_and_closes_everything() {
     world.cancelled.extend(queries.iter().copied());
     world.pool.end(world.now);
     world.run(100 * MILLI);
-    assert!(queries.iter().all(|query| world.ended[query] == End::Cancelled));
+    assert!(queries.iter().all(|query| world.ended[query] == QueryEnd::Cancelled));
     assert!(world.pool.is_ended() && world.server.processes.is_empty());
     let late = world.within(lease, "work 1");
     world.cancelled.insert(late);
-    assert_eq!(world.end_of(late), End::Cancelled);
+    assert_eq!(world.end_of(late), QueryEnd::Cancelled);
 }
 
 #[test]
@@ -387,7 +387,7 @@ fn a_stray_is_counted_in_whatever_language_the_server_speaks() {
     let query = world.submit("work 10000000");
     world.run(10 * MILLI);
     world.cancel(query);
-    assert_eq!(world.end_of(query), End::Cancelled);
+    assert_eq!(world.end_of(query), QueryEnd::Cancelled);
     let next = world.submit("work 10000000");
     world.run(10 * MILLI);
     world.cancelled.insert(next);
@@ -417,7 +417,7 @@ fn whoever_comes_to_a_full_queue_is_told_at_once() {
 }
 
 /// A transaction with a text that is prepared on its connection: how it ended.
-fn in_transaction(world: &mut World) -> End {
+fn in_transaction(world: &mut World) -> QueryEnd {
     let (lease, begin) = world.begin();
     assert!(is_completed(&world.end_of(begin)));
     let query = world.common(lease);
@@ -460,7 +460,7 @@ fn a_statement_that_the_server_has_forgotten_fails_one_transaction() {
     assert!(is_completed(&in_transaction(&mut world)));
 }
 
-fn reach(world: &World) -> Reach {
+fn reach(world: &World) -> Availability {
     world.pool.status(world.now).reach
 }
 
@@ -470,7 +470,7 @@ fn a_slow_statement_is_no_outage() {
     world.submit("work 1000000000");
     for _ in 0..60 {
         world.run(1000 * MILLI);
-        assert_eq!(reach(&world), Reach::Up);
+        assert_eq!(reach(&world), Availability::Up);
     }
 }
 
@@ -482,15 +482,15 @@ fn a_database_that_stands_still_while_something_is_asked_is_down_until_it_goes_o
         world.run(100 * MILLI);
         world.server.is_still = true;
         world.run(3500 * MILLI);
-        assert_eq!(reach(&world), Reach::Up, "it may only be slow");
+        assert_eq!(reach(&world), Availability::Up, "it may only be slow");
         world.run(2000 * MILLI);
-        assert!(matches!(reach(&world), Reach::Down { .. }));
+        assert!(matches!(reach(&world), Availability::Down { .. }));
         world.run(seconds * 1000 * MILLI);
-        assert!(matches!(reach(&world), Reach::Down { .. }));
+        assert!(matches!(reach(&world), Availability::Down { .. }));
         world.server.is_still = false;
         assert!(is_completed(&world.end_of(query)));
         world.run(100 * MILLI);
-        assert_eq!(reach(&world), Reach::Up);
+        assert_eq!(reach(&world), Availability::Up);
     }
 }
 
@@ -504,9 +504,9 @@ fn while_we_stood_still_nobody_was_silent() {
         world.run(step * 20 * MILLI);
         let before = world.pool.status(world.now).counts;
         world.stand_still(Duration::from_secs(10));
-        assert_eq!(reach(&world), Reach::Up, "what has come is not read yet, step {step}");
+        assert_eq!(reach(&world), Availability::Up, "what has come is not read yet, step {step}");
         world.run(3000 * MILLI);
-        assert_eq!(reach(&world), Reach::Up, "step {step}");
+        assert_eq!(reach(&world), Availability::Up, "step {step}");
         let now = world.pool.status(world.now).counts;
         assert_eq!((now.connects_failed, now.terminated), (0, 0), "step {step}");
         assert!(now.connects <= before.connects.max(1), "step {step}: nothing is dialled again");
@@ -538,7 +538,7 @@ fn a_database_that_stood_still_with_us_has_a_moment_to_answer() {
     world.run(100 * MILLI);
     world.server.is_still = false;
     world.run(1000 * MILLI);
-    assert_eq!(reach(&world), Reach::Up);
+    assert_eq!(reach(&world), Availability::Up);
     assert!(is_completed(&world.end_of(query)));
 }
 
@@ -551,7 +551,7 @@ fn a_database_that_is_silent_is_found_out_though_each_turn_comes_late() {
     let late = (0..60).take_while(|_| {
         world.stand_still(1300 * MILLI);
         world.turn();
-        reach(&world) == Reach::Up
+        reach(&world) == Availability::Up
     });
     assert!(late.count() < 30, "time that nobody had does not count, but all of it does not go on for ever");
 }

@@ -7,7 +7,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use parkade_sql::{End, LeaseId, QueryId, SlotState};
+use parkade_sql::{LeaseId, QueryEnd, QueryId, SlotState};
 
 use super::link::Packet;
 use super::world::World;
@@ -44,13 +44,13 @@ fn a_connection_is_never_mistaken_for_another_however_often_numbers_come_round()
         world.is_random = true;
         world.run(Duration::from_millis(100));
         let (lease, begin) = world.begin();
-        assert!(matches!(world.end_of(begin), End::Completed(_)));
+        assert!(matches!(world.end_of(begin), QueryEnd::Completed(_)));
         for _ in 0..CYCLES {
             churn(&mut world, &mut random, lease);
         }
         assert!(world.lines > 200 * places, "{} lines for {places} places", world.lines);
         let commit = world.finish(lease, true);
-        assert!(matches!(world.end_of(commit), End::Completed(_)), "its connection was there all the time");
+        assert!(matches!(world.end_of(commit), QueryEnd::Completed(_)), "its connection was there all the time");
         leave(&mut world, slots);
     }
 }
@@ -64,7 +64,7 @@ fn churn(world: &mut World, random: &mut fastrand::Rng, lease: LeaseId) {
     }
     if random.u8(0..10) == 0 {
         let query = world.within(lease, "work 100");
-        assert!(matches!(world.end_of(query), End::Completed(_)), "the transaction goes on");
+        assert!(matches!(world.end_of(query), QueryEnd::Completed(_)), "the transaction goes on");
     }
     for query in queries {
         world.end_of(query);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
-use parkade_sql::{End, Form, Int8, LeaseId, Query, QueryId, Shape, TransactionMode, Work};
+use parkade_sql::{DatabaseWork, Int8, LeaseId, Query, QueryEnd, QueryId, RowFormat, Shape, TransactionMode};
 
 use super::link::{Link, Packet};
 use super::pooler::Pooler;
@@ -39,7 +39,7 @@ pub struct World {
     pub submitted: BTreeSet<QueryId>,
     pub started: BTreeSet<QueryId>,
     pub cancelled: BTreeSet<QueryId>,
-    pub ended: BTreeMap<QueryId, End>,
+    pub ended: BTreeMap<QueryId, QueryEnd>,
     /// Bytes of pieces, given and not taken.
     pub untaken: BTreeMap<QueryId, usize>,
     pub takes: bool,
@@ -119,11 +119,11 @@ impl World {
 
     /// A text is tagged with its query, so that a hit says whose it was.
     fn query(query: QueryId, what: &str) -> Query {
-        let form = Form { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
+        let form = RowFormat { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
         Query { text: format!("/* q{} */ {what}", query.0).into(), parameters: vec![], form }
     }
 
-    fn submit_work(&mut self, work: impl FnOnce(QueryId) -> Work) -> QueryId {
+    fn submit_work(&mut self, work: impl FnOnce(QueryId) -> DatabaseWork) -> QueryId {
         self.queries += 1;
         let query = QueryId(self.queries);
         let work = work(query);
@@ -133,30 +133,30 @@ impl World {
     }
 
     pub fn submit(&mut self, what: &str) -> QueryId {
-        self.submit_work(|query| Work::Alone(Self::query(query, what)))
+        self.submit_work(|query| DatabaseWork::Alone(Self::query(query, what)))
     }
 
     /// A text that others ask for too, so that a connection has it prepared.
     pub fn common(&mut self, lease: LeaseId) -> QueryId {
         let query = Query { text: "/* common */ work 10".into(), ..Self::query(QueryId(0), "") };
-        self.submit_work(|_| Work::Within { lease, query })
+        self.submit_work(|_| DatabaseWork::Within { lease, query })
     }
 
     pub fn begin(&mut self) -> (LeaseId, QueryId) {
         let lease = LeaseId(self.queries + 1);
-        let query = self.submit_work(|_| Work::Begin { lease, mode: TransactionMode::default() });
+        let query = self.submit_work(|_| DatabaseWork::Begin { lease, mode: TransactionMode::default() });
         self.leases.insert(lease, vec![query]);
         (lease, query)
     }
 
     pub fn within(&mut self, lease: LeaseId, what: &str) -> QueryId {
-        let query = self.submit_work(|query| Work::Within { lease, query: Self::query(query, what) });
+        let query = self.submit_work(|query| DatabaseWork::Within { lease, query: Self::query(query, what) });
         self.leases.entry(lease).or_default().push(query);
         query
     }
 
     pub fn finish(&mut self, lease: LeaseId, commits: bool) -> QueryId {
-        let work = if commits { Work::Commit { lease } } else { Work::Rollback { lease } };
+        let work = if commits { DatabaseWork::Commit { lease } } else { DatabaseWork::Rollback { lease } };
         let query = self.submit_work(|_| work);
         self.commits.extend(commits.then_some(query));
         self.leases.entry(lease).or_default().push(query);
@@ -348,11 +348,11 @@ impl World {
         self.pool.take_events(&mut events);
         for event in events {
             match event {
-                Event::Query(parkade_sql::Event::Started { query }) => {
+                Event::Query(parkade_sql::QueryEvent::Started { query }) => {
                     assert!(self.started.insert(query), "started twice");
                     assert!(!self.ended.contains_key(&query), "started behind its end");
                 }
-                Event::Query(parkade_sql::Event::Piece { query, bytes }) => {
+                Event::Query(parkade_sql::QueryEvent::Piece { query, bytes }) => {
                     assert!(self.started.contains(&query) && !self.ended.contains_key(&query), "a piece out of turn");
                     if self.takes {
                         self.pool.taken(query, bytes.len());
@@ -360,7 +360,7 @@ impl World {
                         *self.untaken.entry(query).or_default() += bytes.len();
                     }
                 }
-                Event::Query(parkade_sql::Event::Ended { query, end }) => {
+                Event::Query(parkade_sql::QueryEvent::Ended { query, end }) => {
                     assert!(self.submitted.contains(&query), "never submitted");
                     self.check_end(query, &end);
                     assert!(self.ended.insert(query, end).is_none(), "ended twice");
@@ -370,8 +370,8 @@ impl World {
         }
     }
 
-    fn check_end(&self, query: QueryId, end: &End) {
-        if *end == End::Cancelled {
+    fn check_end(&self, query: QueryId, end: &QueryEnd) {
+        if *end == QueryEnd::Cancelled {
             assert!(self.cancelled.contains(&query), "{query:?} is cancelled, and nobody asked for it");
             let is_sent = self.commits.contains(&query) && self.started.contains(&query);
             assert!(!is_sent, "{query:?} is a COMMIT that was sent: it is not cancelled");
@@ -451,7 +451,7 @@ impl World {
     }
 
     /// How it ended; it has to, within a minute.
-    pub fn end_of(&mut self, query: QueryId) -> End {
+    pub fn end_of(&mut self, query: QueryId) -> QueryEnd {
         let until = self.now + Duration::from_secs(60);
         self.turn();
         while !self.ended.contains_key(&query) {

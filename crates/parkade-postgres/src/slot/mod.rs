@@ -7,7 +7,7 @@ mod cancels;
 
 use std::time::Instant;
 
-use parkade_sql::{Failure, LeaseId, QueryId, SlotState};
+use parkade_sql::{LeaseId, QueryFailure, QueryId, SlotState};
 
 pub(crate) use cancels::{Cancels, Transport};
 
@@ -86,7 +86,7 @@ pub(crate) enum Why {
     /// Nobody waits for it any more.
     Unwanted,
     /// Its rows are not what was asked for.
-    Failed(Failure),
+    Failed(QueryFailure),
 }
 
 /// The statement is over; its cancels may still be under way.

@@ -1,6 +1,6 @@
 //! What the server says when it refuses.
 
-use parkade_sql::{Certainty, Failure, FailureKind};
+use parkade_sql::{Certainty, FailureKind, QueryFailure};
 
 use super::Broken;
 use super::reader::Reader;
@@ -78,12 +78,12 @@ impl ServerError {
         matches!(&*self.code, "57P01" | "57P02" | "57P03" | "57P05" | "25P03")
     }
 
-    pub(crate) fn into_failure(self) -> Failure {
+    pub(crate) fn into_failure(self) -> QueryFailure {
         let kind = match &*self.code {
             "08P01" if self.message.starts_with("bind message supplies") => FailureKind::ParameterCount,
             _ if self.is_shutdown() => FailureKind::Lost,
             _ => FailureKind::Refused,
         };
-        Failure { kind, sqlstate: Some(self.code), message: self.message, certainty: Certainty::NotDone }
+        QueryFailure { kind, sqlstate: Some(self.code), message: self.message, certainty: Certainty::NotDone }
     }
 }

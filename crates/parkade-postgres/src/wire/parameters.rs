@@ -1,19 +1,19 @@
 //! Parameters as PostgreSQL reads them: text, whose type the server infers.
 
 use bytes::{BufMut, BytesMut};
-use parkade_sql::{Failure, FailureKind, Parameter};
+use parkade_sql::{FailureKind, Parameter, QueryFailure};
 
 /// Refuses what the protocol cannot carry, before anything is sent.
-pub(crate) fn check(parameters: &[Parameter]) -> Result<(), Failure> {
+pub(crate) fn check(parameters: &[Parameter]) -> Result<(), QueryFailure> {
     match parameters.iter().position(has_nul) {
         Some(index) => {
             let message =
                 format!("parameter {} contains a NUL character, which PostgreSQL cannot store in text", index + 1);
-            Err(Failure::new(FailureKind::Unsupported, message))
+            Err(QueryFailure::new(FailureKind::Unsupported, message))
         }
         None if parameters.len() > u16::MAX.into() => {
             let message = format!("{} parameters are more than the protocol has room for", parameters.len());
-            Err(Failure::new(FailureKind::Unsupported, message))
+            Err(QueryFailure::new(FailureKind::Unsupported, message))
         }
         None => Ok(()),
     }

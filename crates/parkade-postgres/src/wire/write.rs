@@ -3,28 +3,28 @@
 use std::io;
 
 use bytes::BytesMut;
-use parkade_sql::{Failure, FailureKind, Parameter};
+use parkade_sql::{FailureKind, Parameter, QueryFailure};
 use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend;
 
 use super::parameters;
 
 /// Writes all of it or nothing.
-fn whole(out: &mut BytesMut, write: impl FnOnce(&mut BytesMut) -> io::Result<()>) -> Result<(), Failure> {
+fn whole(out: &mut BytesMut, write: impl FnOnce(&mut BytesMut) -> io::Result<()>) -> Result<(), QueryFailure> {
     let begun = out.len();
     write(out).map_err(|error| {
         out.truncate(begun);
-        Failure::new(FailureKind::Unsupported, format!("the statement cannot be sent: {error}"))
+        QueryFailure::new(FailureKind::Unsupported, format!("the statement cannot be sent: {error}"))
     })
 }
 
 /// The simple protocol: no parameters, as many statements as there are.
-pub(crate) fn simple(out: &mut BytesMut, text: &str) -> Result<(), Failure> {
+pub(crate) fn simple(out: &mut BytesMut, text: &str) -> Result<(), QueryFailure> {
     whole(out, |out| frontend::query(text, out))
 }
 
 /// Parse, Describe.
-pub(crate) fn prepare(out: &mut BytesMut, name: &str, text: &str) -> Result<(), Failure> {
+pub(crate) fn prepare(out: &mut BytesMut, name: &str, text: &str) -> Result<(), QueryFailure> {
     whole(out, |out| {
         frontend::parse(name, text, [], out)?;
         frontend::describe(b'S', name, out)?;
@@ -34,7 +34,7 @@ pub(crate) fn prepare(out: &mut BytesMut, name: &str, text: &str) -> Result<(), 
 }
 
 /// Bind, Execute.
-pub(crate) fn run(out: &mut BytesMut, name: &str, parameters: &[Parameter]) -> Result<(), Failure> {
+pub(crate) fn run(out: &mut BytesMut, name: &str, parameters: &[Parameter]) -> Result<(), QueryFailure> {
     whole(out, |out| {
         bind(out, name, parameters)?;
         frontend::execute("", 0, out)?;
@@ -44,7 +44,7 @@ pub(crate) fn run(out: &mut BytesMut, name: &str, parameters: &[Parameter]) -> R
 }
 
 /// Parse, Bind, Describe, Execute of a statement without a name.
-pub(crate) fn at_once(out: &mut BytesMut, text: &str, parameters: &[Parameter]) -> Result<(), Failure> {
+pub(crate) fn at_once(out: &mut BytesMut, text: &str, parameters: &[Parameter]) -> Result<(), QueryFailure> {
     whole(out, |out| {
         frontend::parse("", text, [], out)?;
         bind(out, "", parameters)?;

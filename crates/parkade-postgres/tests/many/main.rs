@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Poll};
 use parkade_postgres::{Database, Event, Options, Settings};
-use parkade_sql::{End, Form, Int8, LeaseId, Query, QueryId, Shape, TransactionMode, Work};
+use parkade_sql::{DatabaseWork, Int8, LeaseId, Query, QueryEnd, QueryId, RowFormat, Shape, TransactionMode};
 
 const SLOTS: usize = 60;
 /// Long enough for a statement to be prepared and begun.
@@ -50,7 +50,7 @@ impl Client {
         Self { poll, polled, database, events: vec![], is_asked: true, queries: 0, sleeping: HashSet::new() }
     }
 
-    fn submit(&mut self, work: Work) -> QueryId {
+    fn submit(&mut self, work: DatabaseWork) -> QueryId {
         self.queries += 1;
         self.is_asked = true;
         self.database.submit(Instant::now(), QueryId(self.queries), work);
@@ -68,25 +68,25 @@ impl Client {
         self.database.turn(Instant::now(), &mut self.events);
         let events = std::mem::take(&mut self.events);
         for event in &events {
-            if let Event::Query(parkade_sql::Event::Ended { query, end }) = event
+            if let Event::Query(parkade_sql::QueryEvent::Ended { query, end }) = event
                 && self.sleeping.remove(query)
             {
-                assert_eq!(*end, End::Cancelled, "a sleeper ends as it was told");
+                assert_eq!(*end, QueryEnd::Cancelled, "a sleeper ends as it was told");
             }
         }
         events
     }
 
     /// How it ended, and its rows.
-    fn end_of(&mut self, query: QueryId) -> (End, String) {
+    fn end_of(&mut self, query: QueryId) -> (QueryEnd, String) {
         let (until, mut rows) = (Instant::now() + PATIENCE, String::new());
         loop {
             for event in self.turn() {
                 match event {
-                    Event::Query(parkade_sql::Event::Piece { query: whose, bytes }) if whose == query => {
+                    Event::Query(parkade_sql::QueryEvent::Piece { query: whose, bytes }) if whose == query => {
                         rows.push_str(std::str::from_utf8(&bytes).unwrap());
                     }
-                    Event::Query(parkade_sql::Event::Ended { query: whose, end }) if whose == query => {
+                    Event::Query(parkade_sql::QueryEvent::Ended { query: whose, end }) if whose == query => {
                         return (end, rows);
                     }
                     _ => {}
@@ -106,7 +106,8 @@ impl Client {
     /// As many as there is room for, each cancelled when it runs.
     fn sleep_and_cancel(&mut self) {
         let free = SLOTS - 1 - self.sleeping.len();
-        let begun: Vec<_> = (0..free).map(|_| self.submit(Work::Alone(statement("select pg_sleep(600)")))).collect();
+        let begun: Vec<_> =
+            (0..free).map(|_| self.submit(DatabaseWork::Alone(statement("select pg_sleep(600)")))).collect();
         self.sleeping.extend(&begun);
         let sent = Instant::now();
         while sent.elapsed() < RUNNING {
@@ -123,7 +124,7 @@ fn statement(text: &str) -> Query {
     Query {
         text: text.into(),
         parameters: vec![],
-        form: Form { shape: Shape::Rows, int8: Int8::Number, bytes_max: None },
+        form: RowFormat { shape: Shape::Rows, int8: Int8::Number, bytes_max: None },
     }
 }
 
@@ -131,9 +132,9 @@ fn statement(text: &str) -> Query {
 fn open(url: &str, count: u64) {
     let mut client = Client::new(url);
     let lease = LeaseId(1);
-    let who = || Work::Within { lease, query: statement("select pg_backend_pid() as pid") };
-    let begin = client.submit(Work::Begin { lease, mode: TransactionMode::default() });
-    assert!(matches!(client.end_of(begin).0, End::Completed(_)));
+    let who = || DatabaseWork::Within { lease, query: statement("select pg_backend_pid() as pid") };
+    let begin = client.submit(DatabaseWork::Begin { lease, mode: TransactionMode::default() });
+    assert!(matches!(client.end_of(begin).0, QueryEnd::Completed(_)));
     let query = client.submit(who());
     let process = client.end_of(query).1;
     let (since, mut told) = (Instant::now(), 0);
@@ -146,8 +147,8 @@ fn open(url: &str, count: u64) {
             assert_eq!(client.end_of(query).1, process, "the transaction is where it was, {opened} connections later");
         }
     }
-    let commit = client.submit(Work::Commit { lease });
-    assert!(matches!(client.end_of(commit).0, End::Completed(_)));
+    let commit = client.submit(DatabaseWork::Commit { lease });
+    assert!(matches!(client.end_of(commit).0, QueryEnd::Completed(_)));
     let until = Instant::now() + PATIENCE;
     while !client.sleeping.is_empty() {
         client.turn();

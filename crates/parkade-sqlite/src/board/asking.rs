@@ -1,6 +1,6 @@
 //! What the owner does to the board.
 
-use parkade_sql::{End, Event, FailureKind, LeaseId, QueryId, Reach, Work};
+use parkade_sql::{Availability, DatabaseWork, FailureKind, LeaseId, QueryEnd, QueryEvent, QueryId};
 
 use super::queue::{Item, Lane};
 use super::slot::Rest;
@@ -8,23 +8,23 @@ use super::{Board, Course, Lease, Place};
 use crate::statement::command;
 
 impl Board {
-    pub fn submit(&mut self, query: QueryId, work: Work) {
+    pub fn submit(&mut self, query: QueryId, work: DatabaseWork) {
         if self.is_ending() {
             return self.fail(query, FailureKind::Unreachable, "the database has been closed");
         }
         match &work {
-            Work::Alone(asked) => {
+            DatabaseWork::Alone(asked) => {
                 let lane = self.lane(command::may_read(&asked.text) && !self.writing.contains(&asked.text));
                 self.enqueue(lane, Item { query, work });
             }
-            Work::Begin { lease, mode } => {
+            DatabaseWork::Begin { lease, mode } => {
                 let (lease, lane) = (*lease, self.lane(mode.is_read_only));
                 if self.enqueue(lane, Item { query, work }) {
                     let new = Lease { begin: query, slot: None, works: [].into(), is_released: false };
                     self.leases.insert(lease, new);
                 }
             }
-            Work::Within { lease, .. } | Work::Commit { lease } | Work::Rollback { lease } => {
+            DatabaseWork::Within { lease, .. } | DatabaseWork::Commit { lease } | DatabaseWork::Rollback { lease } => {
                 self.lend(*lease, Item { query, work });
             }
         }
@@ -32,7 +32,7 @@ impl Board {
 
     /// No thread could be started.
     pub fn refuse(&mut self, query: QueryId, why: &str) {
-        self.reach = Reach::Down { why: why.to_owned() };
+        self.reach = Availability::Down { why: why.to_owned() };
         self.fail(query, FailureKind::Unreachable, why);
     }
 
@@ -47,8 +47,8 @@ impl Board {
             Some(Place::Queued { lane, turn }) => {
                 self.places.remove(&query);
                 let item = self.queue(lane).remove(turn);
-                self.say_ended(query, End::Cancelled);
-                if let Some(Item { work: Work::Begin { lease, .. }, .. }) = item {
+                self.say_ended(query, QueryEnd::Cancelled);
+                if let Some(Item { work: DatabaseWork::Begin { lease, .. }, .. }) = item {
                     self.drop_lease(lease, || no_transaction("it was cancelled before it had begun"));
                 }
             }
@@ -59,13 +59,13 @@ impl Board {
     /// The end of a transaction is carried out even when nobody waits for it: without it the thread would keep the lease for ever.
     fn cancel_leased(&mut self, lease: LeaseId, query: QueryId) {
         let Some(lease) = self.leases.get_mut(&lease) else { return };
-        let ends = |item: &Item| matches!(item.work, Work::Commit { .. } | Work::Rollback { .. });
+        let ends = |item: &Item| matches!(item.work, DatabaseWork::Commit { .. } | DatabaseWork::Rollback { .. });
         if lease.works.iter().any(|item| item.query == query && ends(item)) {
             return;
         }
         lease.works.retain(|item| item.query != query);
         self.places.remove(&query);
-        self.say_ended(query, End::Cancelled);
+        self.say_ended(query, QueryEnd::Cancelled);
     }
 
     pub fn taken(&mut self, query: QueryId, bytes: usize) {
@@ -83,7 +83,7 @@ impl Board {
         let (begin, slot) = (held.begin, held.slot);
         for item in std::mem::take(&mut held.works) {
             self.places.remove(&item.query);
-            self.say_ended(item.query, End::Cancelled);
+            self.say_ended(item.query, QueryEnd::Cancelled);
         }
         match slot {
             None => self.cancel(begin),
@@ -111,7 +111,7 @@ impl Board {
     }
 
     /// A lease that no thread holds any more; what still waited in it ends.
-    pub(super) fn drop_lease(&mut self, lease: LeaseId, end: impl Fn() -> End) {
+    pub(super) fn drop_lease(&mut self, lease: LeaseId, end: impl Fn() -> QueryEnd) {
         for item in self.leases.remove(&lease).into_iter().flat_map(|lease| lease.works) {
             self.places.remove(&item.query);
             self.say_ended(item.query, end());
@@ -164,11 +164,11 @@ impl Board {
     }
 
     fn forget_pieces(&mut self, cancelled: QueryId) {
-        self.said.retain(|event| !matches!(event, Event::Piece { query, .. } if *query == cancelled));
+        self.said.retain(|event| !matches!(event, QueryEvent::Piece { query, .. } if *query == cancelled));
     }
 }
 
-pub(super) fn no_transaction(why: &str) -> End {
+pub(super) fn no_transaction(why: &str) -> QueryEnd {
     let message = format!("there is no such transaction: {why}");
-    End::Failed(parkade_sql::Failure::new(FailureKind::NoTransaction, message))
+    QueryEnd::Failed(parkade_sql::QueryFailure::new(FailureKind::NoTransaction, message))
 }

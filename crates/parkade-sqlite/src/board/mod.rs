@@ -13,7 +13,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use parkade_sql::{Counts, End, Event, Failure, FailureKind, LeaseId, QueryId, Reach, Status};
+use parkade_sql::{
+    Availability, ConnectionTotals, DatabaseStatus, FailureKind, LeaseId, QueryEnd, QueryEvent, QueryFailure, QueryId,
+};
 
 pub use queue::{Item, Lane};
 pub use shared::Shared;
@@ -30,9 +32,9 @@ pub struct Board {
     leases: HashMap<LeaseId, Lease>,
     /// Texts that write although they do not look like it.
     writing: HashSet<Arc<str>>,
-    said: VecDeque<Event>,
-    pub counts: Counts,
-    pub reach: Reach,
+    said: VecDeque<QueryEvent>,
+    pub counts: ConnectionTotals,
+    pub reach: Availability,
     course: Course,
     /// Threads that have not ended.
     alive: usize,
@@ -80,8 +82,8 @@ impl Board {
             leases: HashMap::new(),
             writing: HashSet::new(),
             said: VecDeque::new(),
-            counts: Counts::default(),
-            reach: Reach::Untried,
+            counts: ConnectionTotals::default(),
+            reach: Availability::Untried,
             course: Course::Serving,
             alive: 0,
             limits,
@@ -113,8 +115,8 @@ impl Board {
         self.course == Course::Ending && self.alive == 0
     }
 
-    pub fn status(&self, now: Instant) -> Status {
-        Status {
+    pub fn status(&self, now: Instant) -> DatabaseStatus {
+        DatabaseStatus {
             product: format!("SQLite {}", rusqlite::version()),
             is_pooled: false,
             reach: self.reach.clone(),
@@ -131,11 +133,11 @@ impl Board {
         }
     }
 
-    fn say_ended(&mut self, query: QueryId, end: End) {
-        self.said.push_back(Event::Ended { query, end });
+    fn say_ended(&mut self, query: QueryId, end: QueryEnd) {
+        self.said.push_back(QueryEvent::Ended { query, end });
     }
 
     fn fail(&mut self, query: QueryId, kind: FailureKind, message: &str) {
-        self.say_ended(query, End::Failed(Failure::new(kind, message)));
+        self.say_ended(query, QueryEnd::Failed(QueryFailure::new(kind, message)));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use parkade_sql::{QueryId, Work};
+use parkade_sql::{DatabaseWork, QueryId};
 
 /// Which threads can do it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum Lane {
 /// One piece of work that waits.
 pub struct Item {
     pub query: QueryId,
-    pub work: Work,
+    pub work: DatabaseWork,
 }
 
 #[derive(Default)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use parkade_sql::Event;
+use parkade_sql::QueryEvent;
 
 use super::slot::Rest;
 use super::working::{Cancelled, Task};
@@ -43,7 +43,7 @@ impl Shared {
     }
 
     /// What was said since the last time; the rest of a long list at the next.
-    pub fn tell(&self, events: &mut Vec<Event>) {
+    pub fn tell(&self, events: &mut Vec<QueryEvent>) {
         let mut board = self.lock();
         let count = board.said.len().min(EVENTS_COUNT_MAX);
         events.extend(board.said.drain(..count));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parkade_sql::{End, Event, Query, SlotState, Work};
+use parkade_sql::{DatabaseWork, Query, QueryEnd, QueryEvent, SlotState};
 
 use super::asking::no_transaction;
 use super::queue::{Item, Lane};
@@ -36,7 +36,7 @@ impl Board {
                 self.queue(lane).pop()?
             }
         };
-        if let Work::Begin { lease, .. } = item.work {
+        if let DatabaseWork::Begin { lease, .. } = item.work {
             self.slots[index].lease = Some(lease);
             if let Some(held) = self.leases.get_mut(&lease) {
                 held.slot = Some(index);
@@ -50,7 +50,7 @@ impl Board {
     /// The database has what runs there.
     pub fn say_started(&mut self, index: usize) {
         if let Some(running) = &self.slots[index].running {
-            self.said.push_back(Event::Started { query: running.query });
+            self.said.push_back(QueryEvent::Started { query: running.query });
         }
     }
 
@@ -67,16 +67,16 @@ impl Board {
         let slot = &mut self.slots[index];
         if let Some(running) = slot.running.as_mut().filter(|_| !bytes.is_empty()) {
             running.untaken += bytes.len();
-            self.said.push_back(Event::Piece { query: running.query, bytes });
+            self.said.push_back(QueryEvent::Piece { query: running.query, bytes });
         }
     }
 
     /// What ran there has ended, with these last bytes of its rows.
-    pub fn finish(&mut self, index: usize, last: Bytes, end: End) {
+    pub fn finish(&mut self, index: usize, last: Bytes, end: QueryEnd) {
         let is_cancelled = self.slots[index].is_cancelled();
         if !is_cancelled {
             self.say_piece(index, last);
-        } else if matches!(end, End::Completed(_)) {
+        } else if matches!(end, QueryEnd::Completed(_)) {
             self.counts.cancels_late += 1;
         }
         if let Some(running) = self.slots[index].running.take() {
@@ -94,10 +94,10 @@ impl Board {
         }
         self.writing.insert(Arc::clone(&query.text));
         if self.slots[index].is_cancelled() {
-            return self.finish(index, Bytes::new(), End::Cancelled);
+            return self.finish(index, Bytes::new(), QueryEnd::Cancelled);
         }
         if let Some(running) = self.slots[index].running.take() {
-            self.push(Lane::Writes, Item { query: running.query, work: Work::Alone(query) });
+            self.push(Lane::Writes, Item { query: running.query, work: DatabaseWork::Alone(query) });
         }
         self.slots[index].turn_to(SlotState::Idle);
     }

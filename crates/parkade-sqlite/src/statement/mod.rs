@@ -6,7 +6,7 @@ mod rows;
 mod values;
 
 use bytes::Bytes;
-use parkade_sql::{Failure, FailureKind, Query, Summary};
+use parkade_sql::{FailureKind, Query, QueryFailure, Summary};
 use rusqlite::{CachedStatement, Connection};
 
 use crate::failures::{Stop, read_only, refused};
@@ -60,7 +60,7 @@ pub fn run(connection: &Connection, seat: &Seat<'_>, query: &Query, rights: Righ
 fn prepare<'a>(connection: &'a Connection, text: &str) -> Result<CachedStatement<'a>, Stop> {
     let (prepared, refusal) = rules::judged(|| connection.prepare_cached(text));
     match refusal {
-        Some(why) => Err(Failure::new(FailureKind::Unsupported, why).into()),
+        Some(why) => Err(QueryFailure::new(FailureKind::Unsupported, why).into()),
         None => Ok(prepared?),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! `?` is the next, `?2` and `$2` the second. To SQLite `$2` is a name, and counted where it first stands.
 
-use parkade_sql::{Failure, FailureKind, Parameter};
+use parkade_sql::{FailureKind, Parameter, QueryFailure};
 use rusqlite::types::Null;
 use rusqlite::{CachedStatement, Statement};
 
@@ -13,7 +13,7 @@ pub fn bind(statement: &mut CachedStatement<'_>, parameters: &[Parameter]) -> Re
     let wanted = numbers.iter().copied().max().unwrap_or(0);
     if wanted != parameters.len() {
         let message = format!("the statement has {wanted} placeholders and was given {} parameters", parameters.len());
-        return Err(Failure::new(FailureKind::ParameterCount, message).into());
+        return Err(QueryFailure::new(FailureKind::ParameterCount, message).into());
     }
     for (index, number) in numbers.into_iter().enumerate() {
         bind_one(statement, index + 1, &parameters[number - 1])?;
@@ -22,14 +22,14 @@ pub fn bind(statement: &mut CachedStatement<'_>, parameters: &[Parameter]) -> Re
 }
 
 /// For each of SQLite's indices the number of its parameter, from 1.
-fn numbers(statement: &Statement<'_>) -> Result<Vec<usize>, Failure> {
+fn numbers(statement: &Statement<'_>) -> Result<Vec<usize>, QueryFailure> {
     let number = |index| match statement.parameter_name(index) {
         None => Ok(index),
         Some(name) => match name.strip_prefix(['$', '?']).and_then(|digits| digits.parse().ok()) {
             Some(number) if number > 0 => Ok(number),
             Some(_) | None => {
                 let message = format!("the placeholder {name} is not supported: write $1, $2…");
-                Err(Failure::new(FailureKind::Unsupported, message))
+                Err(QueryFailure::new(FailureKind::Unsupported, message))
             }
         },
     };
@@ -46,7 +46,7 @@ fn bind_one(statement: &mut CachedStatement<'_>, index: usize, parameter: &Param
         Parameter::Blob(bytes) => statement.raw_bind_parameter(index, &**bytes)?,
         Parameter::Array(_) => {
             let message = "SQLite has no arrays: give a JSON document and use json_each";
-            return Err(Failure::new(FailureKind::Unsupported, message).into());
+            return Err(QueryFailure::new(FailureKind::Unsupported, message).into());
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! The rows of a statement, given away while they come.
 
 use bytes::Bytes;
-use parkade_sql::{Column, Columns, Failure, FailureKind, Form, Query, RowWriter, Summary};
+use parkade_sql::{Column, Columns, FailureKind, Query, QueryFailure, RowFormat, RowWriter, Summary};
 use rusqlite::{CachedStatement, Connection, Row, Statement};
 
 use super::command;
@@ -50,7 +50,7 @@ struct Table {
 }
 
 impl Table {
-    fn new(statement: &Statement<'_>, form: Form) -> Result<Self, Failure> {
+    fn new(statement: &Statement<'_>, form: RowFormat) -> Result<Self, QueryFailure> {
         let columns = statement.columns();
         let kind = |column: &rusqlite::Column<'_>| column.decl_type().unwrap_or_default().to_ascii_lowercase();
         let kinds = columns.iter().map(|column| Kind::of(&kind(column))).collect();
@@ -82,12 +82,12 @@ impl Table {
 fn too_big(error: rusqlite::Error, row_bytes_max: usize) -> Stop {
     match failures::code(&error) {
         Some(rusqlite::ErrorCode::TooBig) => {
-            Failure { sqlstate: Some("54000".into()), ..too_large(row_bytes_max) }.into()
+            QueryFailure { sqlstate: Some("54000".into()), ..too_large(row_bytes_max) }.into()
         }
         Some(_) | None => error.into(),
     }
 }
 
-fn too_large(row_bytes_max: usize) -> Failure {
-    Failure::new(FailureKind::TooLarge, format!("a row is more than {row_bytes_max} bytes"))
+fn too_large(row_bytes_max: usize) -> QueryFailure {
+    QueryFailure::new(FailureKind::TooLarge, format!("a row is more than {row_bytes_max} bytes"))
 }

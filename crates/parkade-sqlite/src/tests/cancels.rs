@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use parkade_sql::{End, SlotState};
+use parkade_sql::{QueryEnd, SlotState};
 use rusqlite::Connection;
 
 use super::owner::{ENDLESS, Owner, options, refused};
@@ -24,7 +24,7 @@ fn a_query_that_runs_is_interrupted() {
     let query = owner.ask(ENDLESS);
     owner.until_started(query);
     owner.cancel(query);
-    assert_eq!(owner.end(query), End::Cancelled);
+    assert_eq!(owner.end(query), QueryEnd::Cancelled);
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn a_cancel_is_never_lost_however_early_it_comes() {
     for _ in 0..500 {
         let query = owner.ask(ENDLESS);
         owner.cancel(query);
-        assert_eq!(owner.end(query), End::Cancelled);
+        assert_eq!(owner.end(query), QueryEnd::Cancelled);
     }
 }
 
@@ -44,7 +44,7 @@ fn a_write_that_is_interrupted_has_not_happened() {
         let query = owner.ask(&format!("INSERT INTO t {ENDLESS} {end}"));
         owner.until_started(query);
         owner.cancel(query);
-        assert_eq!(owner.end(query), End::Cancelled);
+        assert_eq!(owner.end(query), QueryEnd::Cancelled);
     }
     assert_eq!(count(&mut owner), "[{\"c\":0}]");
 }
@@ -57,7 +57,7 @@ fn what_waits_leaves_the_queue_without_touching_the_database() {
     let waiting: Vec<_> = (0..100).map(|_| owner.ask("SELECT 1 AS a")).collect();
     for query in waiting.iter().skip(1) {
         owner.cancel(*query);
-        assert_eq!(owner.end(*query), End::Cancelled);
+        assert_eq!(owner.end(*query), QueryEnd::Cancelled);
     }
     assert_eq!(owner.database.status(Instant::now()).queued, 1);
     owner.cancel(first);
@@ -74,13 +74,13 @@ fn no_piece_comes_behind_a_cancel_and_the_thread_is_free() {
     owner.until(|owner| owner.heard.get(&query).is_some_and(|heard| heard.text.len() >= 256 * 1024));
     let pieces = owner.heard[&query].pieces;
     owner.cancel(query);
-    assert_eq!(owner.end(query), End::Cancelled);
+    assert_eq!(owner.end(query), QueryEnd::Cancelled);
     assert_eq!(owner.heard[&query].pieces, pieces);
     // Also those that were said and not yet heard.
     let query = owner.ask("SELECT 1");
     owner.until_idle();
     owner.cancel(query);
-    assert!(matches!(owner.end(query), End::Completed(_)));
+    assert!(matches!(owner.end(query), QueryEnd::Completed(_)));
     assert_eq!(owner.heard[&query].pieces, 0);
 }
 
@@ -93,10 +93,10 @@ fn the_wait_for_another_process_can_be_cancelled() {
     owner.until_started(query);
     let begin = owner.begin(false).1;
     owner.cancel(query);
-    assert_eq!(owner.end(query), End::Cancelled);
+    assert_eq!(owner.end(query), QueryEnd::Cancelled);
     owner.until_started(begin);
     owner.cancel(begin);
-    assert_eq!(owner.end(begin), End::Cancelled);
+    assert_eq!(owner.end(begin), QueryEnd::Cancelled);
     let query = owner.ask("INSERT INTO t VALUES (2)");
     owner.until_started(query);
     other.execute_batch("COMMIT").unwrap();
@@ -121,12 +121,14 @@ fn an_interrupted_write_takes_its_transaction_along() {
     let (lease, begin) = owner.begin(false);
     owner.answer(begin).unwrap();
     owner.within(lease, "INSERT INTO t VALUES (1)").unwrap();
-    let work =
-        parkade_sql::Work::Within { lease, query: super::owner::query(&format!("INSERT INTO t {ENDLESS}"), &[]) };
+    let work = parkade_sql::DatabaseWork::Within {
+        lease,
+        query: super::owner::query(&format!("INSERT INTO t {ENDLESS}"), &[]),
+    };
     let query = owner.submit(work);
     owner.until_started(query);
     owner.cancel(query);
-    assert_eq!(owner.end(query), End::Cancelled);
+    assert_eq!(owner.end(query), QueryEnd::Cancelled);
     let lost = super::owner::failed(parkade_sql::FailureKind::NoTransaction);
     assert_eq!(owner.within(lease, "INSERT INTO t VALUES (2)"), lost);
     assert_eq!(owner.commit(lease), lost);

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use parkade_sql::{End, FailureKind};
+use parkade_sql::{FailureKind, QueryEnd};
 
 use crate::Options;
 
@@ -23,7 +23,7 @@ fn the_end_cancels_everything_and_ends_the_threads() {
     assert!(!owner.database.is_ended());
     owner.database.end(Instant::now());
     for query in running.into_iter().chain(waiting) {
-        assert_eq!(owner.end(query), End::Cancelled);
+        assert_eq!(owner.end(query), QueryEnd::Cancelled);
     }
     owner.until(|owner| owner.database.is_ended());
     assert_eq!(owner.run("SELECT 1"), failed(FailureKind::Unreachable));
@@ -66,5 +66,5 @@ fn rows_that_wait_to_be_taken_do_not_hold_the_end() {
     owner.until(|owner| owner.heard.get(&query).is_some_and(|heard| heard.text.len() >= 256 * 1024));
     owner.database.end(Instant::now());
     owner.until(|owner| owner.database.is_ended());
-    assert_eq!(owner.end(query), End::Cancelled);
+    assert_eq!(owner.end(query), QueryEnd::Cancelled);
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
-use parkade_sql::End;
+use parkade_sql::QueryEnd;
 
 use super::owner::{ENDLESS, Heard, Owner, options};
 use crate::Options;
@@ -39,7 +39,7 @@ fn strays(looks: usize, owner: &mut Owner) -> usize {
     for query in waiting {
         owner.end(query);
     }
-    let is_hit = |heard: &Heard| !matches!(heard.end, Some(End::Completed(_)));
+    let is_hit = |heard: &Heard| !matches!(heard.end, Some(QueryEnd::Completed(_)));
     owner.heard.iter().filter(|(query, heard)| !cancelled.contains(query) && is_hit(heard)).count()
 }
 
@@ -76,5 +76,5 @@ fn without_the_fence_a_cancel_hits_others() {
         handle.interrupt();
         owner.heard[&another].end.is_some()
     });
-    assert!(!matches!(owner.end(another), End::Completed(_)));
+    assert!(!matches!(owner.end(another), QueryEnd::Completed(_)));
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use parkade_sql::{End, FailureKind, Form, Int8, Parameter, Query, Shape, SlotState, Work};
+use parkade_sql::{DatabaseWork, FailureKind, Int8, Parameter, Query, QueryEnd, RowFormat, Shape, SlotState};
 
 use super::owner::{ENDLESS, Owner, failed, options};
 use crate::Options;
@@ -25,7 +25,7 @@ fn rows_that_nobody_takes_stop_their_thread() {
     assert_eq!(owner.states()[1], SlotState::Busy);
     owner.is_taking = true;
     owner.database.taken(query, owner.heard[&query].text.len());
-    let End::Completed(summary) = owner.end(query) else { panic!() };
+    let QueryEnd::Completed(summary) = owner.end(query) else { panic!() };
     assert_eq!(summary.rows, 200_000);
     let text = &owner.heard[&query].text;
     assert!(text.ends_with(b"{\"i\":200000,\"s\":\"some text\"}]"));
@@ -56,8 +56,8 @@ fn a_row_has_a_limit() {
 #[test]
 fn all_rows_together_have_a_limit() {
     let mut owner = Owner::new(options());
-    let form = Form { shape: Shape::Rows, int8: Int8::Number, bytes_max: Some(100_000) };
-    let query = owner.submit(Work::Alone(Query { text: MANY.into(), parameters: vec![], form }));
+    let form = RowFormat { shape: Shape::Rows, int8: Int8::Number, bytes_max: Some(100_000) };
+    let query = owner.submit(DatabaseWork::Alone(Query { text: MANY.into(), parameters: vec![], form }));
     assert_eq!(owner.answer(query), failed(FailureKind::TooLarge));
 }
 

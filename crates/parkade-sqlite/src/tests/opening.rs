@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Instant;
 
-use parkade_sql::{FailureKind, Reach};
+use parkade_sql::{Availability, FailureKind};
 
 use super::owner::{Folder, Owner, failed, options};
 
@@ -11,11 +11,11 @@ use super::owner::{Folder, Owner, failed, options};
 fn nothing_is_opened_before_the_first_query() {
     let mut owner = Owner::new(options());
     let status = owner.database.status(Instant::now());
-    assert_eq!((status.reach, status.slots.len()), (Reach::Untried, 0));
+    assert_eq!((status.reach, status.slots.len()), (Availability::Untried, 0));
     assert!(!owner.folder.file().exists());
     owner.run("SELECT 1").unwrap();
     let status = owner.database.status(Instant::now());
-    assert_eq!((status.reach, status.slots.len()), (Reach::Up, 3));
+    assert_eq!((status.reach, status.slots.len()), (Availability::Up, 3));
     assert!(status.product.starts_with("SQLite 3."), "{}", status.product);
     assert_eq!(status.counts.connects, 1);
 }
@@ -56,10 +56,10 @@ fn a_file_that_is_no_database_is_tried_again_at_the_next_query() {
     assert_eq!(owner.answer(begin), failed(FailureKind::Unreachable));
     assert_eq!(owner.within(lease, "SELECT 1"), failed(FailureKind::NoTransaction));
     let status = owner.database.status(Instant::now());
-    assert!(matches!(status.reach, Reach::Down { .. }), "{:?}", status.reach);
+    assert!(matches!(status.reach, Availability::Down { .. }), "{:?}", status.reach);
     std::fs::remove_file(owner.folder.file()).unwrap();
     owner.run("CREATE TABLE t (a)").unwrap();
-    assert_eq!(owner.database.status(Instant::now()).reach, Reach::Up);
+    assert_eq!(owner.database.status(Instant::now()).reach, Availability::Up);
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use parkade_sql::{
-    End, Event, FailureKind, Form, Int8, LeaseId, Parameter, Query, QueryId, Shape, SlotState, Summary,
-    TransactionMode, Work,
+    DatabaseWork, FailureKind, Int8, LeaseId, Parameter, Query, QueryEnd, QueryEvent, QueryId, RowFormat, Shape,
+    SlotState, Summary, TransactionMode,
 };
 
 use crate::{Database, Options};
@@ -48,7 +48,7 @@ pub struct Heard {
     pub text: Vec<u8>,
     pub pieces: usize,
     pub starts: usize,
-    pub end: Option<End>,
+    pub end: Option<QueryEnd>,
 }
 
 pub struct Owner {
@@ -85,7 +85,7 @@ impl Owner {
         Self { database, folder, heard: HashMap::new(), is_taking: true, next: 0, bell }
     }
 
-    pub fn submit(&mut self, work: Work) -> QueryId {
+    pub fn submit(&mut self, work: DatabaseWork) -> QueryId {
         self.next += 1;
         let query = QueryId(self.next);
         self.database.submit(Instant::now(), query, work);
@@ -93,7 +93,7 @@ impl Owner {
     }
 
     pub fn ask(&mut self, text: &str) -> QueryId {
-        self.submit(Work::Alone(query(text, &[])))
+        self.submit(DatabaseWork::Alone(query(text, &[])))
     }
 
     pub fn cancel(&mut self, query: QueryId) {
@@ -102,16 +102,16 @@ impl Owner {
 
     pub fn begin(&mut self, is_read_only: bool) -> (LeaseId, QueryId) {
         let lease = LeaseId(self.next + 1);
-        (lease, self.submit(Work::Begin { lease, mode: TransactionMode { isolation: None, is_read_only } }))
+        (lease, self.submit(DatabaseWork::Begin { lease, mode: TransactionMode { isolation: None, is_read_only } }))
     }
 
     pub fn within(&mut self, lease: LeaseId, text: &str) -> Answer {
-        let query = self.submit(Work::Within { lease, query: query(text, &[]) });
+        let query = self.submit(DatabaseWork::Within { lease, query: query(text, &[]) });
         self.answer(query)
     }
 
     pub fn commit(&mut self, lease: LeaseId) -> Answer {
-        let query = self.submit(Work::Commit { lease });
+        let query = self.submit(DatabaseWork::Commit { lease });
         self.answer(query)
     }
 
@@ -121,40 +121,40 @@ impl Owner {
     }
 
     pub fn run_with(&mut self, text: &str, parameters: &[Parameter]) -> Answer {
-        let query = self.submit(Work::Alone(query(text, parameters)));
+        let query = self.submit(DatabaseWork::Alone(query(text, parameters)));
         self.answer(query)
     }
 
     pub fn run_as(&mut self, text: &str, shape: Shape, int8: Int8) -> Answer {
-        let form = Form { shape, int8, bytes_max: None };
-        let query = self.submit(Work::Alone(Query { text: text.into(), parameters: vec![], form }));
+        let form = RowFormat { shape, int8, bytes_max: None };
+        let query = self.submit(DatabaseWork::Alone(Query { text: text.into(), parameters: vec![], form }));
         self.answer(query)
     }
 
     pub fn answer(&mut self, query: QueryId) -> Answer {
         match self.end(query) {
-            End::Completed(_) => Ok(String::from_utf8(self.heard[&query].text.clone()).unwrap()),
-            End::Cancelled => panic!("{query:?} was cancelled"),
-            End::Failed(failure) => Err((failure.kind, failure.sqlstate.unwrap_or_default().into())),
+            QueryEnd::Completed(_) => Ok(String::from_utf8(self.heard[&query].text.clone()).unwrap()),
+            QueryEnd::Cancelled => panic!("{query:?} was cancelled"),
+            QueryEnd::Failed(failure) => Err((failure.kind, failure.sqlstate.unwrap_or_default().into())),
         }
     }
 
     pub fn summary(&mut self, text: &str) -> Summary {
         let query = self.ask(text);
         match self.end(query) {
-            End::Completed(summary) => summary,
+            QueryEnd::Completed(summary) => summary,
             other => panic!("{text}: {other:?}"),
         }
     }
 
     pub fn message(&mut self, query: QueryId) -> String {
         match self.end(query) {
-            End::Failed(failure) => failure.message.into(),
+            QueryEnd::Failed(failure) => failure.message.into(),
             other => panic!("{other:?}"),
         }
     }
 
-    pub fn end(&mut self, query: QueryId) -> End {
+    pub fn end(&mut self, query: QueryId) -> QueryEnd {
         self.until(|owner| owner.heard.get(&query).is_some_and(|heard| heard.end.is_some()));
         self.heard[&query].end.clone().unwrap()
     }
@@ -191,10 +191,10 @@ impl Owner {
         self.database.status(Instant::now()).slots.iter().map(|slot| slot.state).collect()
     }
 
-    fn hear(&mut self, event: Event) {
+    fn hear(&mut self, event: QueryEvent) {
         match event {
-            Event::Started { query } => self.heard.entry(query).or_default().starts += 1,
-            Event::Piece { query, bytes } => {
+            QueryEvent::Started { query } => self.heard.entry(query).or_default().starts += 1,
+            QueryEvent::Piece { query, bytes } => {
                 let heard = self.heard.entry(query).or_default();
                 assert_eq!(heard.end, None, "a piece behind the end");
                 heard.text.extend_from_slice(&bytes);
@@ -203,7 +203,7 @@ impl Owner {
                     self.database.taken(query, bytes.len());
                 }
             }
-            Event::Ended { query, end } => {
+            QueryEvent::Ended { query, end } => {
                 let heard = self.heard.entry(query).or_default();
                 assert_eq!(heard.end, None, "a second end");
                 heard.end = Some(end);
@@ -213,7 +213,7 @@ impl Owner {
 }
 
 pub fn query(text: &str, parameters: &[Parameter]) -> Query {
-    let form = Form { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
+    let form = RowFormat { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
     Query { text: text.into(), parameters: parameters.to_vec(), form }
 }
 

@@ -125,8 +125,8 @@ fn each_parameter_is_a_value_of_sqlite() {
 fn a_wrong_count_of_parameters_names_both_numbers() {
     let mut owner = Owner::new(options());
     for (text, wanted) in [("SELECT 1", 0), ("SELECT $1, $3", 3), ("SELECT ?, ?, ?", 3)] {
-        let query =
-            owner.submit(parkade_sql::Work::Alone(super::owner::query(text, &[Parameter::Null, Parameter::Null])));
+        let query = owner
+            .submit(parkade_sql::DatabaseWork::Alone(super::owner::query(text, &[Parameter::Null, Parameter::Null])));
         let message = format!("the statement has {wanted} placeholders and was given 2 parameters");
         assert_eq!(owner.message(query), message);
     }

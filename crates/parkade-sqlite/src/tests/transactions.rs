@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use parkade_sql::{End, FailureKind, LeaseId, SlotState, Work};
+use parkade_sql::{DatabaseWork, FailureKind, LeaseId, QueryEnd, SlotState};
 
 use super::owner::{ENDLESS, Owner, failed, options, query, refused};
 use crate::Options;
@@ -36,7 +36,7 @@ fn a_rollback_undoes_it() {
     let mut owner = with_table();
     let (lease, _) = owner.begin(false);
     owner.within(lease, "INSERT INTO t VALUES (1)").unwrap();
-    let rollback = owner.submit(Work::Rollback { lease });
+    let rollback = owner.submit(DatabaseWork::Rollback { lease });
     owner.answer(rollback).unwrap();
     assert_eq!(rows(&mut owner), "[{\"c\":0}]");
 }
@@ -46,12 +46,12 @@ fn a_release_cancels_and_rolls_back() {
     let mut owner = with_table();
     let (lease, _) = owner.begin(false);
     owner.within(lease, "INSERT INTO t VALUES (1)").unwrap();
-    let running = owner.submit(Work::Within { lease, query: query(ENDLESS, &[]) });
-    let waiting = owner.submit(Work::Commit { lease });
+    let running = owner.submit(DatabaseWork::Within { lease, query: query(ENDLESS, &[]) });
+    let waiting = owner.submit(DatabaseWork::Commit { lease });
     owner.until_started(running);
     owner.database.release(Instant::now(), lease);
-    assert_eq!(owner.end(running), End::Cancelled);
-    assert_eq!(owner.end(waiting), End::Cancelled);
+    assert_eq!(owner.end(running), QueryEnd::Cancelled);
+    assert_eq!(owner.end(waiting), QueryEnd::Cancelled);
     assert_eq!(owner.within(lease, "SELECT 1"), failed(FailureKind::NoTransaction));
     owner.run("INSERT INTO t VALUES (2)").unwrap();
     assert_eq!(rows(&mut owner), "[{\"c\":1}]");
@@ -63,10 +63,10 @@ fn a_release_before_the_begin_leaves_the_queue() {
     let mut owner = with_table();
     let (first, _) = owner.begin(false);
     let (second, begin) = owner.begin(false);
-    let within = owner.submit(Work::Within { lease: second, query: query("INSERT INTO t VALUES (1)", &[]) });
+    let within = owner.submit(DatabaseWork::Within { lease: second, query: query("INSERT INTO t VALUES (1)", &[]) });
     owner.within(first, "SELECT 1").unwrap();
     owner.database.release(Instant::now(), second);
-    assert_eq!((owner.end(begin), owner.end(within)), (End::Cancelled, End::Cancelled));
+    assert_eq!((owner.end(begin), owner.end(within)), (QueryEnd::Cancelled, QueryEnd::Cancelled));
     owner.commit(first).unwrap();
     assert_eq!(rows(&mut owner), "[{\"c\":0}]");
     owner.database.release(Instant::now(), LeaseId(999));
@@ -77,10 +77,10 @@ fn a_begin_that_is_cancelled_takes_its_statements_along() {
     let mut owner = with_table();
     let (first, _) = owner.begin(false);
     let (second, begin) = owner.begin(false);
-    let within = owner.submit(Work::Within { lease: second, query: query("SELECT 1", &[]) });
+    let within = owner.submit(DatabaseWork::Within { lease: second, query: query("SELECT 1", &[]) });
     owner.within(first, "SELECT 1").unwrap();
     owner.cancel(begin);
-    assert_eq!(owner.end(begin), End::Cancelled);
+    assert_eq!(owner.end(begin), QueryEnd::Cancelled);
     assert_eq!(owner.answer(within), failed(FailureKind::NoTransaction));
 }
 
@@ -125,7 +125,7 @@ fn readers_read_at_the_same_time_while_the_writer_writes() {
     assert_eq!(owner.states(), [SlotState::Busy; 3]);
     for query in [write, long[0], long[1]] {
         owner.cancel(query);
-        assert_eq!(owner.end(query), End::Cancelled);
+        assert_eq!(owner.end(query), QueryEnd::Cancelled);
     }
 }
 
@@ -142,15 +142,15 @@ fn a_statement_that_fails_leaves_the_transaction_as_it_was() {
 
 #[test]
 fn the_end_of_a_transaction_is_carried_out_even_when_it_is_cancelled() {
-    for end in [|lease| Work::Commit { lease }, |lease| Work::Rollback { lease }] {
+    for end in [|lease| DatabaseWork::Commit { lease }, |lease| DatabaseWork::Rollback { lease }] {
         let mut owner = with_table();
         let (lease, _) = owner.begin(false);
-        let running = owner.submit(Work::Within { lease, query: query(ENDLESS, &[]) });
+        let running = owner.submit(DatabaseWork::Within { lease, query: query(ENDLESS, &[]) });
         let waiting = owner.submit(end(lease));
         owner.until_started(running);
         owner.database.cancel(Instant::now(), waiting);
         owner.database.cancel(Instant::now(), running);
-        assert_eq!(owner.end(running), End::Cancelled);
+        assert_eq!(owner.end(running), QueryEnd::Cancelled);
         owner.answer(waiting).unwrap();
         owner.until(|owner| owner.states()[0] == SlotState::Idle);
         owner.run("INSERT INTO t VALUES (2)").unwrap();

@@ -4,12 +4,12 @@ use super::park::{response, then, wait, wait_then};
 use super::read::Reader;
 use super::registered::{jobs, queue, recurring};
 use crate::application::{Application, ChannelOptions, Route, RouteKind};
-use crate::error::Fault;
+use crate::error::PayloadFault;
 use crate::exchange::Response;
 use crate::limits::THREADS_MAX;
-use crate::wait::{Then, WaitRequest};
+use crate::wait::{ThenRequest, WaitRequest};
 
-pub(super) fn application(reader: &mut Reader) -> Result<Application, Fault> {
+pub(super) fn application(reader: &mut Reader) -> Result<Application, PayloadFault> {
     let mut interface = None;
     let (mut concurrent, mut threads, mut fallback) = (false, 1, false);
     let (mut routes, mut channels) = (Vec::new(), Vec::new());
@@ -29,9 +29,9 @@ pub(super) fn application(reader: &mut Reader) -> Result<Application, Fault> {
         }
         Ok(true)
     })?;
-    let interface = interface.ok_or(Fault::payload("interface is missing"))?;
+    let interface = interface.ok_or(PayloadFault::payload("interface is missing"))?;
     if threads > 1 && !concurrent {
-        return Err(Fault::payload("more than one thread is a concurrent worker's"));
+        return Err(PayloadFault::payload("more than one thread is a concurrent worker's"));
     }
     Ok(Application {
         interface,
@@ -46,13 +46,13 @@ pub(super) fn application(reader: &mut Reader) -> Result<Application, Fault> {
     })
 }
 
-fn threads(reader: &mut Reader) -> Result<u32, Fault> {
+fn threads(reader: &mut Reader) -> Result<u32, PayloadFault> {
     let threads = u32::try_from(reader.integer("threads is an integer")?).ok();
-    threads.filter(|threads| (1..=THREADS_MAX).contains(threads)).ok_or(Fault::payload("threads is 1 to 1,024"))
+    threads.filter(|threads| (1..=THREADS_MAX).contains(threads)).ok_or(PayloadFault::payload("threads is 1 to 1,024"))
 }
 
 /// `[pattern, options]`
-fn channel(reader: &mut Reader) -> Result<(String, ChannelOptions), Fault> {
+fn channel(reader: &mut Reader) -> Result<(String, ChannelOptions), PayloadFault> {
     reader.array(2, |reader| {
         let pattern = reader.text("a channel's pattern is text")?.to_owned();
         let mut options = ChannelOptions::default();
@@ -78,10 +78,10 @@ struct Said {
     deadline: Option<f64>,
     answer: Option<Response>,
     wait: Option<WaitRequest>,
-    then: Option<Then>,
+    then: Option<ThenRequest>,
 }
 
-fn route(reader: &mut Reader) -> Result<Route, Fault> {
+fn route(reader: &mut Reader) -> Result<Route, PayloadFault> {
     let mut said = Said::default();
     reader.map(|reader, key| {
         match key {
@@ -100,29 +100,29 @@ fn route(reader: &mut Reader) -> Result<Route, Fault> {
 }
 
 impl Said {
-    fn route(self) -> Result<Route, Fault> {
-        let kind = self.kind.ok_or(Fault::payload("kind is missing"))?;
+    fn route(self) -> Result<Route, PayloadFault> {
+        let kind = self.kind.ok_or(PayloadFault::payload("kind is missing"))?;
         Ok(Route {
-            methods: self.methods.ok_or(Fault::payload("methods is missing"))?,
-            path: self.path.ok_or(Fault::payload("path is missing"))?,
+            methods: self.methods.ok_or(PayloadFault::payload("methods is missing"))?,
+            path: self.path.ok_or(PayloadFault::payload("path is missing"))?,
             deadline: self.deadline,
             kind: match kind.as_str() {
                 "sync" => RouteKind::Sync,
                 "async" => RouteKind::Async,
                 "wait" => parked(self.wait, self.then)?,
-                "constant" => RouteKind::Constant(self.answer.ok_or(Fault::payload("answer is missing"))?),
+                "constant" => RouteKind::Constant(self.answer.ok_or(PayloadFault::payload("answer is missing"))?),
                 "job" => RouteKind::Job,
-                _ => return Err(Fault::payload("kind is sync, async, wait, constant or job")),
+                _ => return Err(PayloadFault::payload("kind is sync, async, wait, constant or job")),
             },
         })
     }
 }
 
-fn parked(wait: Option<WaitRequest>, then: Option<Then>) -> Result<RouteKind, Fault> {
-    let wait = wait.ok_or(Fault::payload("wait is missing"))?;
-    let then = then.ok_or(Fault::payload("then is missing"))?;
+fn parked(wait: Option<WaitRequest>, then: Option<ThenRequest>) -> Result<RouteKind, PayloadFault> {
+    let wait = wait.ok_or(PayloadFault::payload("wait is missing"))?;
+    let then = then.ok_or(PayloadFault::payload("then is missing"))?;
     match wait_then(wait, then)? {
-        (_, Then::Await) => Err(Fault::payload("then of a route is answer or call")),
+        (_, ThenRequest::Await) => Err(PayloadFault::payload("then of a route is answer or call")),
         (wait, then) => Ok(RouteKind::Wait { wait, then }),
     }
 }

@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::read::Reader;
 use super::write::{array, text};
-use crate::error::Fault;
+use crate::error::PayloadFault;
 
 /// An empty array.
 pub(crate) const NONE: &[u8] = &[0x90];
@@ -23,9 +23,9 @@ pub(crate) fn read(bytes: &Bytes) -> Vec<(&str, &str)> {
     pairs(&mut Reader::new(bytes)).expect("columns have been written by `write`")
 }
 
-pub(super) fn pairs<'a>(reader: &mut Reader<'a>) -> Result<Vec<(&'a str, &'a str)>, Fault> {
+pub(super) fn pairs<'a>(reader: &mut Reader<'a>) -> Result<Vec<(&'a str, &'a str)>, PayloadFault> {
     reader.list(|reader| match reader.array_length()? {
         2 => Ok((reader.text("text is a str")?, reader.text("text is a str")?)),
-        _ => Err(Fault::payload("a column is a pair")),
+        _ => Err(PayloadFault::payload("a column is a pair")),
     })
 }

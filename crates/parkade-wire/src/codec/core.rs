@@ -8,12 +8,12 @@ use super::outcome::read as outcome;
 use super::park::{headers, inline_body};
 use super::read::{Reader, payload};
 use super::worker::{close, data, goodbye, text, token, window};
-use crate::error::{Fault, Rule, Violation};
-use crate::exchange::{Request, RequestHead};
+use crate::error::{PayloadFault, ProtocolRule, Violation};
+use crate::exchange::{RequestFrame, RequestHead};
 use crate::frame::{CancelReason, CoreInfo, FromCore};
 use crate::framing::RawFrame;
 use crate::kind::Kind;
-use crate::outcome::Outcome;
+use crate::outcome::WaitOutcome;
 
 impl Receive for FromCore {
     fn decode(kind: Kind, raw: &RawFrame) -> Result<Self, Violation> {
@@ -43,13 +43,13 @@ impl Receive for FromCore {
             | Kind::Result
             | Kind::Progress
             | Kind::Credit
-            | Kind::Pong => return Err(Violation::new(Rule::End, kind, stream)),
+            | Kind::Pong => return Err(Violation::new(ProtocolRule::End, kind, stream)),
         };
         typed.map_err(|fault| fault.on(kind, stream))
     }
 }
 
-fn hello(reader: &mut Reader) -> Result<FromCore, Fault> {
+fn hello(reader: &mut Reader) -> Result<FromCore, PayloadFault> {
     let version_min = reader.unsigned("version_min is an integer")?;
     let version_max = reader.unsigned("version_max is an integer")?;
     let features = reader.unsigned("features is an integer")?;
@@ -65,8 +65,8 @@ fn hello(reader: &mut Reader) -> Result<FromCore, Fault> {
     Ok(FromCore::Hello { version_min, version_max, features, info })
 }
 
-fn request(reader: &mut Reader) -> Result<Request, Fault> {
-    Ok(Request {
+fn request(reader: &mut Reader) -> Result<RequestFrame, PayloadFault> {
+    Ok(RequestFrame {
         route: reader.optional(|reader| reader.unsigned("route is an integer or nil"))?,
         parameters: reader.list(text)?,
         deadline: reader.optional(Reader::seconds)?,
@@ -75,7 +75,7 @@ fn request(reader: &mut Reader) -> Result<Request, Fault> {
     })
 }
 
-fn request_head(reader: &mut Reader) -> Result<RequestHead, Fault> {
+fn request_head(reader: &mut Reader) -> Result<RequestHead, PayloadFault> {
     Ok(RequestHead {
         method: text(reader)?,
         path: text(reader)?,
@@ -87,49 +87,49 @@ fn request_head(reader: &mut Reader) -> Result<RequestHead, Fault> {
     })
 }
 
-fn cancel(reader: &mut Reader) -> Result<CancelReason, Fault> {
-    CancelReason::of(reader.text("reason is text")?).ok_or(Fault::payload("no reason of this version"))
+fn cancel(reader: &mut Reader) -> Result<CancelReason, PayloadFault> {
+    CancelReason::of(reader.text("reason is text")?).ok_or(PayloadFault::payload("no reason of this version"))
 }
 
 /// `[outcome, streams]` or `[outcome, streams, function, states]`
-fn resume(bytes: &Bytes) -> Result<FromCore, Fault> {
+fn resume(bytes: &Bytes) -> Result<FromCore, PayloadFault> {
     let length = Reader::new(bytes).array_length()?;
     payload(bytes, 2, |reader| Ok((outcome(reader)?, reader.list(stream)?))).and_then(|(outcome, streams)| match length
     {
-        3 => Err(Fault::payload("function and states come together")),
+        3 => Err(PayloadFault::payload("function and states come together")),
         4.. => payload(bytes, 4, |reader| called(outcome, streams, reader)),
         _ => Ok(FromCore::ResumeAwait { outcome, streams }),
     })
 }
 
 /// Rows that follow go to one stream, and `MORE` says so.
-fn follows(resume: FromCore, more: bool) -> Result<FromCore, Fault> {
+fn follows(resume: FromCore, more: bool) -> Result<FromCore, PayloadFault> {
     let (outcome, streams) = match &resume {
         FromCore::ResumeAwait { outcome, streams } => (outcome, streams.len()),
         FromCore::ResumeCall { outcome, calls, .. } => (outcome, calls.len()),
         _ => unreachable!("a RESUME was read"),
     };
     match (outcome.body_follows(), more) {
-        (true, _) if streams != 1 => Err(Fault::payload("rows that follow go to one stream")),
-        (true, false) => Err(Fault { rule: Rule::More, why: "rows that follow have MORE" }),
-        (false, true) => Err(Fault { rule: Rule::More, why: "nothing follows" }),
+        (true, _) if streams != 1 => Err(PayloadFault::payload("rows that follow go to one stream")),
+        (true, false) => Err(PayloadFault { rule: ProtocolRule::More, why: "rows that follow have MORE" }),
+        (false, true) => Err(PayloadFault { rule: ProtocolRule::More, why: "nothing follows" }),
         (true, true) | (false, false) => Ok(resume),
     }
 }
 
-fn called(outcome: Outcome<'static>, streams: Vec<u32>, reader: &mut Reader) -> Result<FromCore, Fault> {
+fn called(outcome: WaitOutcome<'static>, streams: Vec<u32>, reader: &mut Reader) -> Result<FromCore, PayloadFault> {
     reader.skip(2)?;
     let function = text(reader)?;
     let states = reader.list(|reader| reader.binary("state is bytes"))?;
     if states.len() != streams.len() {
-        return Err(Fault::payload("one state for each stream"));
+        return Err(PayloadFault::payload("one state for each stream"));
     }
     Ok(FromCore::ResumeCall { outcome, function, calls: streams.into_iter().zip(states).collect() })
 }
 
-fn stream(reader: &mut Reader) -> Result<u32, Fault> {
+fn stream(reader: &mut Reader) -> Result<u32, PayloadFault> {
     match reader.unsigned("a stream is an integer")? {
-        0 => Err(Fault { rule: Rule::Stream, why: "a request has a stream of 1 or more" }),
+        0 => Err(PayloadFault { rule: ProtocolRule::Stream, why: "a request has a stream of 1 or more" }),
         stream => Ok(stream),
     }
 }

@@ -13,7 +13,7 @@ use crate::frame::CancelReason;
 use crate::framing::frame;
 use crate::kind::Kind;
 use crate::limits::{DATA_BYTES_MAX, FRAME_BYTES_MAX, RESUMED_COUNT_MAX};
-use crate::outcome::Outcome;
+use crate::outcome::WaitOutcome;
 
 /// A request, borrowed from wherever it is.
 #[derive(Debug, Clone, Copy)]
@@ -122,7 +122,7 @@ pub fn window(out: &mut BytesMut, stream: u32, bytes: u32) {
 /// `RESUME` for streams that are parked with `await`: one frame for as many as fit, so nearly always one.
 ///
 /// Where the body [follows](Outcome::body_follows) there is one for each stream: [`data`] is due on all of them.
-pub fn resume_await(out: &mut BytesMut, outcome: &Outcome, streams: &[u32]) {
+pub fn resume_await(out: &mut BytesMut, outcome: &WaitOutcome, streams: &[u32]) {
     let more = outcome.body_follows();
     for streams in streams.chunks(if more { 1 } else { RESUMED_COUNT_MAX }) {
         frame(out, Kind::Resume, more, 0, |out| {
@@ -139,7 +139,7 @@ pub fn resume_await(out: &mut BytesMut, outcome: &Outcome, streams: &[u32]) {
 /// `RESUME` that calls a function on new streams, each with its state: one frame for as many as fit.
 ///
 /// Where the body follows: as [`resume_await`].
-pub fn resume_call(out: &mut BytesMut, outcome: &Outcome, function: &str, calls: &[(u32, &[u8])]) {
+pub fn resume_call(out: &mut BytesMut, outcome: &WaitOutcome, function: &str, calls: &[(u32, &[u8])]) {
     let more = outcome.body_follows();
     let mut rest = calls;
     while !rest.is_empty() {
@@ -195,7 +195,7 @@ pub fn goodbye(out: &mut BytesMut, code: &str, why: &str) {
 }
 
 /// How many calls fit in one frame: at least one, since what is in it has been bounded.
-fn fitting(outcome: &Outcome, function: &str, calls: &[(u32, &[u8])]) -> usize {
+fn fitting(outcome: &WaitOutcome, function: &str, calls: &[(u32, &[u8])]) -> usize {
     const HEADS: usize = 64;
     let left = FRAME_BYTES_MAX.saturating_sub(HEADS + length(outcome) + function.len());
     let sizes = calls.iter().scan(0, |sum, (_, state)| {

@@ -7,54 +7,56 @@ use parkade_model::JobId;
 
 use super::read::Reader;
 use super::worker::text;
-use crate::error::Fault;
+use crate::error::PayloadFault;
 use crate::frame::FromWorker;
-use crate::job::{EnqueueOptions, Enqueued, Run};
+use crate::job::{EnqueueOptions, Enqueued, RunFrame};
 use crate::limits::{ARGUMENTS_BYTES_MAX, JOB_NAME_BYTES_MAX, PRIORITY_MAX, PROGRESS_TEXT_BYTES_MAX, RESULT_BYTES_MAX};
 use crate::wait::WaitRequest;
 
 /// `[id, name, arguments, options]`
-pub(super) fn enqueued(reader: &mut Reader) -> Result<Enqueued, Fault> {
+pub(super) fn enqueued(reader: &mut Reader) -> Result<Enqueued, PayloadFault> {
     Ok(Enqueued { id: id(reader)?, name: name(reader)?, arguments: arguments(reader)?, options: options(reader)? })
 }
 
 /// `[id, name, attempt, deadline, arguments]`
-pub(super) fn run(reader: &mut Reader) -> Result<Run, Fault> {
+pub(super) fn run(reader: &mut Reader) -> Result<RunFrame, PayloadFault> {
     const ATTEMPT: &str = "an attempt is 1 or more";
-    Ok(Run {
+    Ok(RunFrame {
         id: id(reader)?,
         name: name(reader)?,
-        attempt: Some(reader.unsigned(ATTEMPT)?).filter(|attempt| *attempt > 0).ok_or(Fault::payload(ATTEMPT))?,
+        attempt: Some(reader.unsigned(ATTEMPT)?)
+            .filter(|attempt| *attempt > 0)
+            .ok_or(PayloadFault::payload(ATTEMPT))?,
         deadline: reader.optional(Reader::seconds)?,
         arguments: arguments(reader)?,
     })
 }
 
-pub(super) fn result(reader: &mut Reader) -> Result<Bytes, Fault> {
+pub(super) fn result(reader: &mut Reader) -> Result<Bytes, PayloadFault> {
     let result = reader.binary("a result is bytes")?;
     if result.len() > RESULT_BYTES_MAX {
-        return Err(Fault::length("a result has at most 524,288 bytes"));
+        return Err(PayloadFault::length("a result has at most 524,288 bytes"));
     }
     Ok(result)
 }
 
 /// `[fraction, text]`
-pub(super) fn progress(stream: u32, reader: &mut Reader) -> Result<FromWorker, Fault> {
+pub(super) fn progress(stream: u32, reader: &mut Reader) -> Result<FromWorker, PayloadFault> {
     let fraction = reader.optional(fraction)?;
     let text = text(reader)?;
     if text.len() > PROGRESS_TEXT_BYTES_MAX {
-        return Err(Fault::length("text has at most 1,000 bytes"));
+        return Err(PayloadFault::length("text has at most 1,000 bytes"));
     }
     Ok(FromWorker::Progress { stream, fraction, text })
 }
 
 /// `["stored"]`
-pub(super) fn stored(reader: &mut Reader) -> Result<WaitRequest, Fault> {
+pub(super) fn stored(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
     reader.array(1, |reader| reader.skip(1).map(|()| WaitRequest::Stored))
 }
 
 /// `["result", id, options]`
-pub(super) fn result_of(reader: &mut Reader) -> Result<WaitRequest, Fault> {
+pub(super) fn result_of(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
     reader.array(3, |reader| {
         reader.skip(1)?;
         let job = id(reader)?;
@@ -68,7 +70,7 @@ pub(super) fn result_of(reader: &mut Reader) -> Result<WaitRequest, Fault> {
 }
 
 /// `["access", granted]`
-pub(super) fn access(reader: &mut Reader) -> Result<WaitRequest, Fault> {
+pub(super) fn access(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
     reader.array(2, |reader| {
         reader.skip(1)?;
         Ok(WaitRequest::Access { granted: reader.boolean("granted is a boolean")? })
@@ -76,33 +78,33 @@ pub(super) fn access(reader: &mut Reader) -> Result<WaitRequest, Fault> {
 }
 
 /// A UUID.
-pub(super) fn id(reader: &mut Reader) -> Result<JobId, Fault> {
+pub(super) fn id(reader: &mut Reader) -> Result<JobId, PayloadFault> {
     const ID: &str = "an id is 16 bytes";
-    reader.binary(ID)?[..].try_into().map(JobId::from_bytes).map_err(|_| Fault::payload(ID))
+    reader.binary(ID)?[..].try_into().map(JobId::from_bytes).map_err(|_| PayloadFault::payload(ID))
 }
 
 /// Of a job: 1 to 200 bytes, none of them a control character.
-pub(super) fn name(reader: &mut Reader) -> Result<String, Fault> {
+pub(super) fn name(reader: &mut Reader) -> Result<String, PayloadFault> {
     let name = short(reader, "a name is text", "a name has 1 to 200 bytes")?;
     if name.bytes().any(|byte| byte.is_ascii_control()) {
-        return Err(Fault::payload("a name has no control character"));
+        return Err(PayloadFault::payload("a name has no control character"));
     }
     Ok(name)
 }
 
-pub(super) fn queue(reader: &mut Reader) -> Result<String, Fault> {
+pub(super) fn queue(reader: &mut Reader) -> Result<String, PayloadFault> {
     short(reader, "a queue is text", "a queue has 1 to 200 bytes")
 }
 
-pub(super) fn arguments(reader: &mut Reader) -> Result<Bytes, Fault> {
+pub(super) fn arguments(reader: &mut Reader) -> Result<Bytes, PayloadFault> {
     let arguments = reader.binary("arguments are bytes")?;
     if arguments.len() > ARGUMENTS_BYTES_MAX {
-        return Err(Fault::length("arguments have at most 524,288 bytes"));
+        return Err(PayloadFault::length("arguments have at most 524,288 bytes"));
     }
     Ok(arguments)
 }
 
-pub(super) fn priority(reader: &mut Reader) -> Result<i16, Fault> {
+pub(super) fn priority(reader: &mut Reader) -> Result<i16, PayloadFault> {
     within(reader, -PRIORITY_MAX..=PRIORITY_MAX, "a priority is -1,000 to 1,000")
 }
 
@@ -111,25 +113,25 @@ pub(super) fn within<T: TryFrom<i64> + PartialOrd>(
     reader: &mut Reader,
     range: RangeInclusive<T>,
     why: &'static str,
-) -> Result<T, Fault> {
+) -> Result<T, PayloadFault> {
     let value = T::try_from(reader.integer(why)?).ok();
-    value.filter(|value| range.contains(value)).ok_or(Fault::payload(why))
+    value.filter(|value| range.contains(value)).ok_or(PayloadFault::payload(why))
 }
 
-pub(super) fn key(reader: &mut Reader) -> Result<String, Fault> {
+pub(super) fn key(reader: &mut Reader) -> Result<String, PayloadFault> {
     short(reader, "a key is text", "a key has 1 to 200 bytes")
 }
 
 /// Text of 1 to 200 bytes.
-fn short(reader: &mut Reader, is_other: &'static str, is_long: &'static str) -> Result<String, Fault> {
+fn short(reader: &mut Reader, is_other: &'static str, is_long: &'static str) -> Result<String, PayloadFault> {
     let text = reader.text(is_other)?;
     if text.is_empty() || text.len() > JOB_NAME_BYTES_MAX {
-        return Err(Fault::payload(is_long));
+        return Err(PayloadFault::payload(is_long));
     }
     Ok(text.to_owned())
 }
 
-fn options(reader: &mut Reader) -> Result<EnqueueOptions, Fault> {
+fn options(reader: &mut Reader) -> Result<EnqueueOptions, PayloadFault> {
     let mut options = EnqueueOptions::default();
     reader.map(|reader, key| {
         match key {
@@ -144,13 +146,15 @@ fn options(reader: &mut Reader) -> Result<EnqueueOptions, Fault> {
         Ok(true)
     })?;
     match options {
-        EnqueueOptions { delay, at: Some(_), .. } if delay > 0.0 => Err(Fault::payload("at does not go with delay")),
+        EnqueueOptions { delay, at: Some(_), .. } if delay > 0.0 => {
+            Err(PayloadFault::payload("at does not go with delay"))
+        }
         options => Ok(options),
     }
 }
 
-fn fraction(reader: &mut Reader) -> Result<f64, Fault> {
+fn fraction(reader: &mut Reader) -> Result<f64, PayloadFault> {
     const FRACTION: &str = "a fraction is 0 to 1";
     let fraction = reader.float(FRACTION)?;
-    if (0.0..=1.0).contains(&fraction) { Ok(fraction) } else { Err(Fault::payload(FRACTION)) }
+    if (0.0..=1.0).contains(&fraction) { Ok(fraction) } else { Err(PayloadFault::payload(FRACTION)) }
 }

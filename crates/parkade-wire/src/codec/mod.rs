@@ -17,10 +17,10 @@ use std::marker::PhantomData;
 
 use bytes::BytesMut;
 
-use crate::error::{Rule, Violation};
+use crate::error::{ProtocolRule, Violation};
 use crate::frame::FromWorker;
 use crate::framing::{RawFrame, next_raw};
-use crate::kind::{Kind, Place};
+use crate::kind::{FrameScope, Kind};
 
 /// The frames of one end: [`FromWorker`] or [`crate::FromCore`].
 pub trait Receive: Sized {
@@ -73,7 +73,7 @@ impl<F: Receive> Decoder<F> {
 
 fn place(kind: Kind, stream: u32) -> Result<(), Violation> {
     match (kind.place(), stream) {
-        (Place::Link, 0) | (Place::Request, 1..) | (Place::Either, _) => Ok(()),
-        (Place::Link, 1..) | (Place::Request, 0) => Err(Violation::new(Rule::Stream, kind, stream)),
+        (FrameScope::Link, 0) | (FrameScope::Request, 1..) | (FrameScope::Either, _) => Ok(()),
+        (FrameScope::Link, 1..) | (FrameScope::Request, 0) => Err(Violation::new(ProtocolRule::Stream, kind, stream)),
     }
 }

@@ -5,31 +5,31 @@ use parkade_model::{ChannelName, ChannelNameError, Cursor};
 use super::job::{access, result_of, stored};
 use super::query::{begin, end, query};
 use super::read::Reader;
-use crate::error::Fault;
+use crate::error::PayloadFault;
 use crate::exchange::{Headers, Response};
 use crate::limits::{CHANNEL_NAME_BYTES_MAX, INLINE_BODY_BYTES_MAX, NAME_BYTES_MAX, STATE_BYTES_MAX};
-use crate::wait::{CallKind, Then, WaitRequest};
+use crate::wait::{CallKind, ThenRequest, WaitRequest};
 
 /// `[status, headers, body]`
-pub(super) fn response(reader: &mut Reader) -> Result<Response, Fault> {
+pub(super) fn response(reader: &mut Reader) -> Result<Response, PayloadFault> {
     reader.array(3, response_elements)
 }
 
-pub(super) fn response_elements(reader: &mut Reader) -> Result<Response, Fault> {
+pub(super) fn response_elements(reader: &mut Reader) -> Result<Response, PayloadFault> {
     let status = reader.integer("status is an integer")?;
     let status = u16::try_from(status).ok().filter(|status| (200..=599).contains(status));
     Ok(Response {
-        status: status.ok_or(Fault::payload("status is 200 to 599"))?,
+        status: status.ok_or(PayloadFault::payload("status is 200 to 599"))?,
         headers: reader.optional(headers)?.unwrap_or_default(),
         body: reader.optional(inline_body)?.unwrap_or_default(),
     })
 }
 
 /// Reads every header once, so that nobody who iterates over them meets a fault.
-pub(super) fn headers(reader: &mut Reader) -> Result<Headers, Fault> {
+pub(super) fn headers(reader: &mut Reader) -> Result<Headers, PayloadFault> {
     let length = reader.array_length()?;
     if length % 2 != 0 {
-        return Err(Fault::payload("headers are pairs"));
+        return Err(PayloadFault::payload("headers are pairs"));
     }
     let first = reader.clone();
     for _ in 0..length / 2 {
@@ -39,30 +39,39 @@ pub(super) fn headers(reader: &mut Reader) -> Result<Headers, Fault> {
     Ok(Headers::checked(reader.since(&first), length as usize / 2))
 }
 
-pub(super) fn inline_body(reader: &mut Reader) -> Result<bytes::Bytes, Fault> {
+pub(super) fn inline_body(reader: &mut Reader) -> Result<bytes::Bytes, PayloadFault> {
     let body = reader.bytes("body is bytes or text or nil")?;
     if body.len() > INLINE_BODY_BYTES_MAX {
-        return Err(Fault::length("a longer body follows"));
+        return Err(PayloadFault::length("a longer body follows"));
     }
     Ok(reader.share(body))
 }
 
 /// A wait and its `then`, which must suit each other.
-pub(super) fn wait_then(wait: WaitRequest, then: Then) -> Result<(WaitRequest, Then), Fault> {
+pub(super) fn wait_then(wait: WaitRequest, then: ThenRequest) -> Result<(WaitRequest, ThenRequest), PayloadFault> {
     match (&wait, &then) {
-        (WaitRequest::Timer { .. }, Then::Answer(None)) => Err(Fault::payload("a timer's answer is a response")),
-        (WaitRequest::Next { .. }, Then::Answer(Some(_))) => Err(Fault::payload("a channel's answer is nil")),
-        (WaitRequest::Stream { .. }, Then::Answer(Some(_)) | Then::Call { .. } | Then::Await) => {
-            Err(Fault::payload("a stream has only answer nil"))
+        (WaitRequest::Timer { .. }, ThenRequest::Answer(None)) => {
+            Err(PayloadFault::payload("a timer's answer is a response"))
         }
-        (WaitRequest::Query(_), Then::Answer(Some(_))) => Err(Fault::payload("a query's answer is nil")),
-        (WaitRequest::Begin(_) | WaitRequest::Commit | WaitRequest::Rollback, Then::Answer(_) | Then::Call { .. }) => {
-            Err(Fault::payload("a transaction is only awaited"))
+        (WaitRequest::Next { .. }, ThenRequest::Answer(Some(_))) => {
+            Err(PayloadFault::payload("a channel's answer is nil"))
         }
-        (WaitRequest::Stored, Then::Answer(_) | Then::Call { .. }) => Err(Fault::payload("stored is only awaited")),
-        (WaitRequest::Result { .. }, Then::Answer(Some(_))) => Err(Fault::payload("a job's answer is nil")),
-        (WaitRequest::Access { .. }, Then::Answer(Some(_)) | Then::Call { .. } | Then::Await) => {
-            Err(Fault::payload("access has only answer nil"))
+        (WaitRequest::Stream { .. }, ThenRequest::Answer(Some(_)) | ThenRequest::Call { .. } | ThenRequest::Await) => {
+            Err(PayloadFault::payload("a stream has only answer nil"))
+        }
+        (WaitRequest::Query(_), ThenRequest::Answer(Some(_))) => Err(PayloadFault::payload("a query's answer is nil")),
+        (
+            WaitRequest::Begin(_) | WaitRequest::Commit | WaitRequest::Rollback,
+            ThenRequest::Answer(_) | ThenRequest::Call { .. },
+        ) => Err(PayloadFault::payload("a transaction is only awaited")),
+        (WaitRequest::Stored, ThenRequest::Answer(_) | ThenRequest::Call { .. }) => {
+            Err(PayloadFault::payload("stored is only awaited"))
+        }
+        (WaitRequest::Result { .. }, ThenRequest::Answer(Some(_))) => {
+            Err(PayloadFault::payload("a job's answer is nil"))
+        }
+        (WaitRequest::Access { .. }, ThenRequest::Answer(Some(_)) | ThenRequest::Call { .. } | ThenRequest::Await) => {
+            Err(PayloadFault::payload("access has only answer nil"))
         }
         (
             WaitRequest::Timer { .. }
@@ -82,11 +91,11 @@ pub(super) fn wait_then(wait: WaitRequest, then: Then) -> Result<(WaitRequest, T
 }
 
 /// `[name, …]`. Behind the name nothing is a violation: what does not suit makes the wait `Unaccepted`.
-pub(super) fn wait(reader: &mut Reader) -> Result<WaitRequest, Fault> {
+pub(super) fn wait(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
     let mut whole = reader.value()?;
     let mut named = whole.clone();
-    if named.array_length().map_err(|_| Fault::payload("wait is an array"))? == 0 {
-        return Err(Fault::payload("a wait has a name"));
+    if named.array_length().map_err(|_| PayloadFault::payload("wait is an array"))? == 0 {
+        return Err(PayloadFault::payload("a wait has a name"));
     }
     let name = named.text("a wait's name is text")?;
     let known = match name {
@@ -100,19 +109,19 @@ pub(super) fn wait(reader: &mut Reader) -> Result<WaitRequest, Fault> {
         "stored" => stored(&mut whole),
         "result" => result_of(&mut whole),
         "access" => access(&mut whole),
-        _ => Err(Fault::payload("no wait of this core")),
+        _ => Err(PayloadFault::payload("no wait of this core")),
     };
     Ok(known.unwrap_or_else(|fault| WaitRequest::Unaccepted { name: name.to_owned(), why: fault.why }))
 }
 
-fn timer(reader: &mut Reader) -> Result<WaitRequest, Fault> {
+fn timer(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
     reader.array(2, |reader| {
         reader.skip(1)?;
         Ok(WaitRequest::Timer { after: reader.duration()? })
     })
 }
 
-fn next(reader: &mut Reader) -> Result<WaitRequest, Fault> {
+fn next(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
     reader.array(3, |reader| {
         reader.skip(1)?;
         let channel = channel(reader)?;
@@ -126,7 +135,7 @@ fn next(reader: &mut Reader) -> Result<WaitRequest, Fault> {
     })
 }
 
-fn stream(reader: &mut Reader) -> Result<WaitRequest, Fault> {
+fn stream(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
     reader.array(3, |reader| {
         reader.skip(1)?;
         let channel = channel(reader)?;
@@ -140,68 +149,73 @@ fn stream(reader: &mut Reader) -> Result<WaitRequest, Fault> {
 }
 
 /// What a client came back with: what makes no sense is a position all the same (see [`Cursor::told`]).
-fn cursor(reader: &mut Reader) -> Result<Option<Cursor>, Fault> {
+fn cursor(reader: &mut Reader) -> Result<Option<Cursor>, PayloadFault> {
     reader.text("a cursor is text").map(Cursor::told)
 }
 
-fn channel(reader: &mut Reader) -> Result<ChannelName, Fault> {
+fn channel(reader: &mut Reader) -> Result<ChannelName, PayloadFault> {
     ChannelName::parse(reader.text("a channel's name is text")?).map_err(|wrong| match wrong {
-        ChannelNameError::Empty | ChannelNameError::TooLong => Fault::payload("a channel's name has 1 to 200 bytes"),
-        ChannelNameError::Control => Fault::payload("a channel's name has no control character"),
+        ChannelNameError::Empty | ChannelNameError::TooLong => {
+            PayloadFault::payload("a channel's name has 1 to 200 bytes")
+        }
+        ChannelNameError::Control => PayloadFault::payload("a channel's name has no control character"),
     })
 }
 
 /// Of `PUBLISH`, where a name that breaks this is a violation; the server says what else is no name of a channel.
-pub(super) fn channel_name(reader: &mut Reader) -> Result<String, Fault> {
+pub(super) fn channel_name(reader: &mut Reader) -> Result<String, PayloadFault> {
     let name = reader.text("a channel's name is text")?;
     if name.is_empty() || name.len() > CHANNEL_NAME_BYTES_MAX {
-        return Err(Fault::payload("a channel's name has 1 to 200 bytes"));
+        return Err(PayloadFault::payload("a channel's name has 1 to 200 bytes"));
     }
     if name.bytes().any(|byte| byte.is_ascii_control()) {
-        return Err(Fault::payload("a channel's name has no control character"));
+        return Err(PayloadFault::payload("a channel's name has no control character"));
     }
     Ok(name.to_owned())
 }
 
 /// `["answer", response]`, `["call", function, state]`, the same with a kind behind it, or `["await"]`
-pub(super) fn then(reader: &mut Reader) -> Result<Then, Fault> {
+pub(super) fn then(reader: &mut Reader) -> Result<ThenRequest, PayloadFault> {
     let mut whole = reader.value()?;
     let name = whole.clone().array(1, |reader| reader.text("then's name is text"))?;
     match name {
         "answer" => whole.array(2, |reader| {
             reader.skip(1)?;
-            Ok(Then::Answer(reader.optional(response)?))
+            Ok(ThenRequest::Answer(reader.optional(response)?))
         }),
         "call" if whole.clone().array_length()? > 3 => whole.array(4, |reader| called(reader, kind)),
         "call" => whole.array(3, |reader| called(reader, |_| Ok(CallKind::default()))),
-        "await" => Ok(Then::Await),
-        _ => Err(Fault::payload("then is answer, call or await")),
+        "await" => Ok(ThenRequest::Await),
+        _ => Err(PayloadFault::payload("then is answer, call or await")),
     }
 }
 
-fn called(reader: &mut Reader, kind: impl Fn(&mut Reader) -> Result<CallKind, Fault>) -> Result<Then, Fault> {
+fn called(
+    reader: &mut Reader,
+    kind: impl Fn(&mut Reader) -> Result<CallKind, PayloadFault>,
+) -> Result<ThenRequest, PayloadFault> {
     reader.skip(1)?;
     let function = name(reader, "function is text")?;
     let state = reader.binary("state is bytes")?;
     if state.len() > STATE_BYTES_MAX {
-        return Err(Fault::length("a state has at most 65,536 bytes"));
+        return Err(PayloadFault::length("a state has at most 65,536 bytes"));
     }
-    Ok(Then::Call { function, state, kind: kind(reader)? })
+    Ok(ThenRequest::Call { function, state, kind: kind(reader)? })
 }
 
-fn kind(reader: &mut Reader) -> Result<CallKind, Fault> {
+fn kind(reader: &mut Reader) -> Result<CallKind, PayloadFault> {
     match reader.text("kind is text")? {
         "sync" => Ok(CallKind::Sync),
         "async" => Ok(CallKind::Async),
-        _ => Err(Fault::payload("kind is sync or async")),
+        _ => Err(PayloadFault::payload("kind is sync or async")),
     }
 }
 
 /// The name of a function, or a content type.
-pub(super) fn name(reader: &mut Reader, why: &'static str) -> Result<String, Fault> {
+pub(super) fn name(reader: &mut Reader, why: &'static str) -> Result<String, PayloadFault> {
     let name = reader.text(why)?;
     if name.len() > NAME_BYTES_MAX {
-        return Err(Fault::length("a function's name and a content type have at most 1,024 bytes"));
+        return Err(PayloadFault::length("a function's name and a content type have at most 1,024 bytes"));
     }
     Ok(name.to_owned())
 }

@@ -3,23 +3,23 @@
 use parkade_model::{Int8, Isolation, Parameter, Shape};
 
 use super::read::{Reader, Value};
-use crate::error::Fault;
+use crate::error::PayloadFault;
 use crate::limits::{ARRAY_DEPTH_MAX, PARAMETERS_COUNT_MAX, SHARED_KEY_BYTES_MAX, STATEMENT_BYTES_MAX};
-use crate::query::{Begin, Query, QueryOptions};
+use crate::query::{Begin, QueryOptions, QueryRequest};
 use crate::wait::WaitRequest;
 
 /// `["query", text, parameters, options]`
-pub(super) fn query(reader: &mut Reader) -> Result<WaitRequest, Fault> {
+pub(super) fn query(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
     reader.array(4, |reader| {
         reader.skip(1)?;
         let text = statement(reader)?.into();
         let parameters = parameters(reader)?;
-        Ok(WaitRequest::Query(Box::new(Query { text, parameters, options: query_options(reader)? })))
+        Ok(WaitRequest::Query(Box::new(QueryRequest { text, parameters, options: query_options(reader)? })))
     })
 }
 
 /// `["begin", options]`
-pub(super) fn begin(reader: &mut Reader) -> Result<WaitRequest, Fault> {
+pub(super) fn begin(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
     reader.array(2, |reader| {
         reader.skip(1)?;
         let mut begin = Begin::default();
@@ -38,36 +38,36 @@ pub(super) fn begin(reader: &mut Reader) -> Result<WaitRequest, Fault> {
 }
 
 /// `["commit", options]` or `["rollback", options]`: nothing that this version knows.
-pub(super) fn end(reader: &mut Reader) -> Result<(), Fault> {
+pub(super) fn end(reader: &mut Reader) -> Result<(), PayloadFault> {
     reader.array(2, |reader| {
         reader.skip(1)?;
         reader.map(|_, _| Ok(false))
     })
 }
 
-fn statement<'a>(reader: &mut Reader<'a>) -> Result<&'a str, Fault> {
+fn statement<'a>(reader: &mut Reader<'a>) -> Result<&'a str, PayloadFault> {
     let text = reader.text("a query is text")?;
     if text.is_empty() || text.len() > STATEMENT_BYTES_MAX {
-        return Err(Fault::payload("a query has 1 to 262,144 bytes"));
+        return Err(PayloadFault::payload("a query has 1 to 262,144 bytes"));
     }
     if text.as_bytes().contains(&0) {
-        return Err(Fault::payload("a query has no NUL"));
+        return Err(PayloadFault::payload("a query has no NUL"));
     }
     Ok(text)
 }
 
-fn parameters(reader: &mut Reader) -> Result<Vec<Parameter>, Fault> {
+fn parameters(reader: &mut Reader) -> Result<Vec<Parameter>, PayloadFault> {
     match reader.any()? {
         Value::Array(length) if length as usize > PARAMETERS_COUNT_MAX => {
-            Err(Fault::payload("a query has at most 65,535 parameters"))
+            Err(PayloadFault::payload("a query has at most 65,535 parameters"))
         }
         Value::Array(length) => values(reader, length, 0),
-        _ => Err(Fault::payload("parameters are an array")),
+        _ => Err(PayloadFault::payload("parameters are an array")),
     }
 }
 
 /// The wait is known to be whole, so what it claims is there: the memory can be had at once.
-fn values(reader: &mut Reader, length: u32, depth: usize) -> Result<Vec<Parameter>, Fault> {
+fn values(reader: &mut Reader, length: u32, depth: usize) -> Result<Vec<Parameter>, PayloadFault> {
     let mut values = Vec::with_capacity(length as usize);
     for _ in 0..length {
         values.push(parameter(reader, depth)?);
@@ -75,7 +75,7 @@ fn values(reader: &mut Reader, length: u32, depth: usize) -> Result<Vec<Paramete
     Ok(values)
 }
 
-fn parameter(reader: &mut Reader, depth: usize) -> Result<Parameter, Fault> {
+fn parameter(reader: &mut Reader, depth: usize) -> Result<Parameter, PayloadFault> {
     Ok(match reader.any()? {
         Value::Nil => Parameter::Null,
         Value::Boolean(value) => Parameter::Bool(value),
@@ -84,23 +84,23 @@ fn parameter(reader: &mut Reader, depth: usize) -> Result<Parameter, Fault> {
         Value::Text(value) => Parameter::Text(value.into()),
         Value::Binary(value) => Parameter::Blob(value.into()),
         Value::Array(_) if depth == ARRAY_DEPTH_MAX => {
-            return Err(Fault::payload("a parameter has at most 6 arrays in one another"));
+            return Err(PayloadFault::payload("a parameter has at most 6 arrays in one another"));
         }
         Value::Array(length) => Parameter::Array(values(reader, length, depth + 1)?),
         Value::Map(length) => Parameter::Json(json(reader, length)?),
     })
 }
 
-fn json(reader: &mut Reader, length: u32) -> Result<Box<str>, Fault> {
+fn json(reader: &mut Reader, length: u32) -> Result<Box<str>, PayloadFault> {
     let mut json = None;
     reader.pairs(length, |reader, key| match key {
         "json" => reader.text("a JSON document is text").map(|text| json = Some(text.into())).map(|()| true),
         _ => Ok(false),
     })?;
-    json.ok_or(Fault::payload("a parameter that is a map has json"))
+    json.ok_or(PayloadFault::payload("a parameter that is a map has json"))
 }
 
-fn query_options(reader: &mut Reader) -> Result<QueryOptions, Fault> {
+fn query_options(reader: &mut Reader) -> Result<QueryOptions, PayloadFault> {
     let mut options = QueryOptions::default();
     reader.map(|reader, key| {
         match key {
@@ -116,33 +116,35 @@ fn query_options(reader: &mut Reader) -> Result<QueryOptions, Fault> {
         Ok(true)
     })?;
     match options {
-        QueryOptions { shared: None, ttl, .. } if ttl > 0.0 => Err(Fault::payload("a ttl goes with shared")),
-        QueryOptions { shared: Some(_), within: true, .. } => Err(Fault::payload("shared does not go with within")),
+        QueryOptions { shared: None, ttl, .. } if ttl > 0.0 => Err(PayloadFault::payload("a ttl goes with shared")),
+        QueryOptions { shared: Some(_), within: true, .. } => {
+            Err(PayloadFault::payload("shared does not go with within"))
+        }
         options => Ok(options),
     }
 }
 
-fn database(reader: &mut Reader) -> Result<Box<str>, Fault> {
+fn database(reader: &mut Reader) -> Result<Box<str>, PayloadFault> {
     reader.text("a database's name is text").map(Into::into)
 }
 
-fn shape(reader: &mut Reader) -> Result<Shape, Fault> {
-    Shape::of(reader.text("shape is text")?).ok_or(Fault::payload("shape is rows, one or value"))
+fn shape(reader: &mut Reader) -> Result<Shape, PayloadFault> {
+    Shape::of(reader.text("shape is text")?).ok_or(PayloadFault::payload("shape is rows, one or value"))
 }
 
-fn int8(reader: &mut Reader) -> Result<Int8, Fault> {
-    Int8::of(reader.text("int8 is text")?).ok_or(Fault::payload("int8 is number or string"))
+fn int8(reader: &mut Reader) -> Result<Int8, PayloadFault> {
+    Int8::of(reader.text("int8 is text")?).ok_or(PayloadFault::payload("int8 is number or string"))
 }
 
-fn key_of_shared(reader: &mut Reader) -> Result<Box<str>, Fault> {
+fn key_of_shared(reader: &mut Reader) -> Result<Box<str>, PayloadFault> {
     let key = reader.text("shared is text")?;
     if key.is_empty() || key.len() > SHARED_KEY_BYTES_MAX {
-        return Err(Fault::payload("shared has 1 to 200 bytes"));
+        return Err(PayloadFault::payload("shared has 1 to 200 bytes"));
     }
     Ok(key.into())
 }
 
-fn isolation(reader: &mut Reader) -> Result<Isolation, Fault> {
+fn isolation(reader: &mut Reader) -> Result<Isolation, PayloadFault> {
     let level = Isolation::of(reader.text("isolation is text")?);
-    level.ok_or(Fault::payload("isolation is read committed, repeatable read or serializable"))
+    level.ok_or(PayloadFault::payload("isolation is read committed, repeatable read or serializable"))
 }

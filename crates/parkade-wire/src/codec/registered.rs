@@ -2,10 +2,12 @@
 
 use std::collections::HashSet;
 
+use parkade_model::Missed;
+
 use super::job::{arguments, key as key_of_jobs, name, priority, queue as queue_name, within};
 use super::read::Reader;
-use crate::application::{JobAccess, JobSpec, Missed, QueueOptions, Recurring, When};
-use crate::error::Fault;
+use crate::application::{JobAccess, JobSpec, QueueOptions, RecurringSpec, When};
+use crate::error::PayloadFault;
 use crate::limits::RETRIES_MAX;
 use crate::wait::CallKind;
 
@@ -13,14 +15,14 @@ const QUEUE: &str = "default";
 const RETRIES: u32 = 3;
 const TIMEZONE: &str = "UTC";
 
-pub(super) fn jobs(reader: &mut Reader) -> Result<Vec<JobSpec>, Fault> {
+pub(super) fn jobs(reader: &mut Reader) -> Result<Vec<JobSpec>, PayloadFault> {
     let jobs = reader.list(job)?;
     each_once(jobs.iter().map(|job| &*job.name), "each job has a name of its own")?;
     Ok(jobs)
 }
 
 /// `[name, options]`
-pub(super) fn queue(reader: &mut Reader) -> Result<(String, QueueOptions), Fault> {
+pub(super) fn queue(reader: &mut Reader) -> Result<(String, QueueOptions), PayloadFault> {
     const CONCURRENCY: &str = "concurrency is 1 or more";
     reader.array(2, |reader| {
         let name = queue_name(reader)?;
@@ -39,13 +41,13 @@ pub(super) fn queue(reader: &mut Reader) -> Result<(String, QueueOptions), Fault
     })
 }
 
-pub(super) fn recurring(reader: &mut Reader) -> Result<Vec<Recurring>, Fault> {
+pub(super) fn recurring(reader: &mut Reader) -> Result<Vec<RecurringSpec>, PayloadFault> {
     let all = reader.list(|reader| Repeated::read(reader)?.recurring())?;
     each_once(all.iter().map(|recurring| &*recurring.name), "each recurring job has a name of its own")?;
     Ok(all)
 }
 
-fn job(reader: &mut Reader) -> Result<JobSpec, Fault> {
+fn job(reader: &mut Reader) -> Result<JobSpec, PayloadFault> {
     let (mut own_name, mut concurrent) = (None, None);
     let (mut queue, mut retries, mut deadline, mut rank) = (None, RETRIES, None, 0);
     let mut access = JobAccess::default();
@@ -63,8 +65,8 @@ fn job(reader: &mut Reader) -> Result<JobSpec, Fault> {
         Ok(true)
     })?;
     Ok(JobSpec {
-        name: own_name.ok_or(Fault::payload("name is missing"))?,
-        concurrent: concurrent.ok_or(Fault::payload("kind is missing"))?,
+        name: own_name.ok_or(PayloadFault::payload("name is missing"))?,
+        concurrent: concurrent.ok_or(PayloadFault::payload("kind is missing"))?,
         queue: queue.unwrap_or_else(|| QUEUE.to_owned()),
         retries,
         deadline,
@@ -73,21 +75,21 @@ fn job(reader: &mut Reader) -> Result<JobSpec, Fault> {
     })
 }
 
-fn is_coroutine(reader: &mut Reader) -> Result<bool, Fault> {
+fn is_coroutine(reader: &mut Reader) -> Result<bool, PayloadFault> {
     match reader.text("kind is text")? {
         "sync" => Ok(false),
         "async" => Ok(true),
-        _ => Err(Fault::payload("kind is sync or async")),
+        _ => Err(PayloadFault::payload("kind is sync or async")),
     }
 }
 
-fn access(reader: &mut Reader) -> Result<JobAccess, Fault> {
+fn access(reader: &mut Reader) -> Result<JobAccess, PayloadFault> {
     match reader.text("access is text")? {
         "public" => Ok(JobAccess::Public),
         "private" => Ok(JobAccess::Private),
         "sync" => Ok(JobAccess::Asked(CallKind::Sync)),
         "async" => Ok(JobAccess::Asked(CallKind::Async)),
-        _ => Err(Fault::payload("access is public, private, sync or async")),
+        _ => Err(PayloadFault::payload("access is public, private, sync or async")),
     }
 }
 
@@ -105,7 +107,7 @@ struct Repeated {
 }
 
 impl Repeated {
-    fn read(reader: &mut Reader) -> Result<Self, Fault> {
+    fn read(reader: &mut Reader) -> Result<Self, PayloadFault> {
         let mut said = Self::default();
         reader.map(|reader, key| {
             match key {
@@ -124,18 +126,18 @@ impl Repeated {
         Ok(said)
     }
 
-    fn recurring(self) -> Result<Recurring, Fault> {
+    fn recurring(self) -> Result<RecurringSpec, PayloadFault> {
         let when = match (self.every, self.cron) {
             (Some(seconds), None) => When::Every(seconds),
             (None, Some(fields)) => {
                 When::Cron { fields, timezone: self.timezone.unwrap_or_else(|| TIMEZONE.to_owned()) }
             }
-            (Some(_), Some(_)) | (None, None) => return Err(Fault::payload("one of every and cron is there")),
+            (Some(_), Some(_)) | (None, None) => return Err(PayloadFault::payload("one of every and cron is there")),
         };
-        Ok(Recurring {
-            name: self.name.ok_or(Fault::payload("name is missing"))?,
-            job: self.job.ok_or(Fault::payload("job is missing"))?,
-            arguments: self.arguments.ok_or(Fault::payload("arguments is missing"))?,
+        Ok(RecurringSpec {
+            name: self.name.ok_or(PayloadFault::payload("name is missing"))?,
+            job: self.job.ok_or(PayloadFault::payload("job is missing"))?,
+            arguments: self.arguments.ok_or(PayloadFault::payload("arguments is missing"))?,
             when,
             missed: self.missed,
             key: self.key,
@@ -143,16 +145,16 @@ impl Repeated {
     }
 }
 
-fn missed(reader: &mut Reader) -> Result<Missed, Fault> {
-    Missed::of(reader.text("missed is text")?).ok_or(Fault::payload("missed is once, skip or all"))
+fn missed(reader: &mut Reader) -> Result<Missed, PayloadFault> {
+    Missed::of(reader.text("missed is text")?).ok_or(PayloadFault::payload("missed is once, skip or all"))
 }
 
-fn above_zero(reader: &mut Reader, why: &'static str) -> Result<f64, Fault> {
+fn above_zero(reader: &mut Reader, why: &'static str) -> Result<f64, PayloadFault> {
     let value = reader.float(why)?;
-    if value.is_finite() && value > 0.0 { Ok(value) } else { Err(Fault::payload(why)) }
+    if value.is_finite() && value > 0.0 { Ok(value) } else { Err(PayloadFault::payload(why)) }
 }
 
-fn each_once<'a>(mut names: impl Iterator<Item = &'a str>, why: &'static str) -> Result<(), Fault> {
+fn each_once<'a>(mut names: impl Iterator<Item = &'a str>, why: &'static str) -> Result<(), PayloadFault> {
     let mut seen = HashSet::new();
-    if names.all(|name| seen.insert(name)) { Ok(()) } else { Err(Fault::payload(why)) }
+    if names.all(|name| seen.insert(name)) { Ok(()) } else { Err(PayloadFault::payload(why)) }
 }

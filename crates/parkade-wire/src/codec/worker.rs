@@ -6,7 +6,7 @@ use super::job::{enqueued, progress, result};
 use super::park::{channel_name, name, response_elements, then, wait, wait_then};
 use super::read::{Reader, payload};
 use super::{Receive, application::application};
-use crate::error::{Fault, Rule, Violation};
+use crate::error::{PayloadFault, ProtocolRule, Violation};
 use crate::frame::{ErrorReason, FromWorker, WorkerInfo};
 use crate::framing::RawFrame;
 use crate::kind::Kind;
@@ -38,14 +38,14 @@ impl Receive for FromWorker {
             Kind::Message => Ok(FromWorker::Message { stream, text: raw.text(), bytes: bytes.clone() }),
             Kind::Close => payload(bytes, 2, close).map(|(code, text)| FromWorker::Close { stream, code, text }),
             Kind::Request | Kind::Run | Kind::Resume | Kind::Cancel | Kind::Drain | Kind::Ping => {
-                return Err(Violation::new(Rule::End, kind, stream));
+                return Err(Violation::new(ProtocolRule::End, kind, stream));
             }
         };
         typed.map_err(|fault| fault.on(kind, stream))
     }
 }
 
-fn hello(reader: &mut Reader) -> Result<FromWorker, Fault> {
+fn hello(reader: &mut Reader) -> Result<FromWorker, PayloadFault> {
     let version_min = reader.unsigned("version_min is an integer")?;
     let version_max = reader.unsigned("version_max is an integer")?;
     let features = reader.unsigned("features is an integer")?;
@@ -62,14 +62,14 @@ fn hello(reader: &mut Reader) -> Result<FromWorker, Fault> {
     Ok(FromWorker::Hello { version_min, version_max, features, info })
 }
 
-fn ready(reader: &mut Reader) -> Result<FromWorker, Fault> {
+fn ready(reader: &mut Reader) -> Result<FromWorker, PayloadFault> {
     let credit = u32::try_from(reader.integer("credit is an integer")?).ok().filter(|credit| *credit <= CREDIT_MAX);
-    let credit = credit.ok_or(Fault { rule: Rule::Credit, why: "0 to 65,536" })?;
+    let credit = credit.ok_or(PayloadFault { rule: ProtocolRule::Credit, why: "0 to 65,536" })?;
     Ok(FromWorker::Ready { credit, application: application(reader)? })
 }
 
 /// `[reason, text]`, or `["retry", text, seconds]`
-fn error(stream: u32, bytes: &Bytes) -> Result<FromWorker, Fault> {
+fn error(stream: u32, bytes: &Bytes) -> Result<FromWorker, PayloadFault> {
     let word = payload(bytes, 1, |reader| reader.text("reason is text"))?;
     let (text, reason) = if word == "retry" {
         let (text, after) = payload(bytes, 3, |reader| {
@@ -78,7 +78,7 @@ fn error(stream: u32, bytes: &Bytes) -> Result<FromWorker, Fault> {
         })?;
         (text, ErrorReason::Retry { after })
     } else {
-        let reason = ErrorReason::of(word).ok_or(Fault::payload("no reason of this version"))?;
+        let reason = ErrorReason::of(word).ok_or(PayloadFault::payload("no reason of this version"))?;
         let text = payload(bytes, 2, |reader| {
             reader.skip(1)?;
             text(reader)
@@ -88,53 +88,53 @@ fn error(stream: u32, bytes: &Bytes) -> Result<FromWorker, Fault> {
     Ok(FromWorker::Error { stream, reason, text })
 }
 
-fn park(stream: u32, reader: &mut Reader) -> Result<FromWorker, Fault> {
+fn park(stream: u32, reader: &mut Reader) -> Result<FromWorker, PayloadFault> {
     let (wait, then) = wait_then(wait(reader)?, then(reader)?)?;
     Ok(FromWorker::Park { stream, wait, then })
 }
 
-fn publish(stream: u32, reader: &mut Reader) -> Result<FromWorker, Fault> {
+fn publish(stream: u32, reader: &mut Reader) -> Result<FromWorker, PayloadFault> {
     let channel = channel_name(reader)?;
     let content_type = name(reader, "content_type is text")?;
     let body = reader.bytes("body is bytes or text")?;
     if body.len() > MESSAGE_BYTES_MAX {
-        return Err(Fault::length("a message has at most 524,288 bytes"));
+        return Err(PayloadFault::length("a message has at most 524,288 bytes"));
     }
     Ok(FromWorker::Publish { stream, channel, content_type, body: reader.share(body) })
 }
 
-fn credit(reader: &mut Reader) -> Result<FromWorker, Fault> {
+fn credit(reader: &mut Reader) -> Result<FromWorker, PayloadFault> {
     let delta = i32::try_from(reader.integer("delta is an integer")?).ok();
     let delta = delta.filter(|delta| delta.unsigned_abs() <= CREDIT_MAX);
-    let delta = delta.ok_or(Fault { rule: Rule::Credit, why: "a delta is -65,536 to 65,536" })?;
+    let delta = delta.ok_or(PayloadFault { rule: ProtocolRule::Credit, why: "a delta is -65,536 to 65,536" })?;
     Ok(FromWorker::Credit { delta })
 }
 
 // What both ends write.
 
-pub(super) fn data(raw: &RawFrame) -> Result<Bytes, Fault> {
+pub(super) fn data(raw: &RawFrame) -> Result<Bytes, PayloadFault> {
     if raw.payload.len() > DATA_BYTES_MAX {
-        return Err(Fault::length("DATA has at most 65,536 bytes"));
+        return Err(PayloadFault::length("DATA has at most 65,536 bytes"));
     }
     Ok(raw.payload.clone())
 }
 
-pub(super) fn window(reader: &mut Reader) -> Result<u32, Fault> {
+pub(super) fn window(reader: &mut Reader) -> Result<u32, PayloadFault> {
     reader.unsigned("bytes is an integer, 0 to 4,294,967,295")
 }
 
-pub(super) fn token(reader: &mut Reader) -> Result<u64, Fault> {
+pub(super) fn token(reader: &mut Reader) -> Result<u64, PayloadFault> {
     reader.unsigned("token is an integer that is not negative")
 }
 
-pub(super) fn goodbye(reader: &mut Reader) -> Result<(String, String), Fault> {
+pub(super) fn goodbye(reader: &mut Reader) -> Result<(String, String), PayloadFault> {
     Ok((reader.text("code is text")?.to_owned(), text(reader)?))
 }
 
-pub(super) fn close(reader: &mut Reader) -> Result<(u16, String), Fault> {
+pub(super) fn close(reader: &mut Reader) -> Result<(u16, String), PayloadFault> {
     Ok((reader.unsigned("code is an integer")?, text(reader)?))
 }
 
-pub(super) fn text(reader: &mut Reader) -> Result<String, Fault> {
+pub(super) fn text(reader: &mut Reader) -> Result<String, PayloadFault> {
     reader.text("text is a str").map(str::to_owned)
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use parkade_model::{Cursor, Int8, Isolation, Parameter, Shape};
 use parkade_wire::{
-    Application, Begin, CallKind, FromCore, FromWorker, Headers, Outcome, Query, Request, Response, Route, RouteKind,
-    Then, WaitRequest,
+    Application, Begin, CallKind, FromCore, FromWorker, Headers, QueryRequest, RequestFrame, Response, Route,
+    RouteKind, ThenRequest, WaitOutcome, WaitRequest,
 };
 use serde_json::{Value, json};
 
@@ -136,7 +136,7 @@ fn response(response: &Response) -> Value {
     json!([response.status, headers(&response.headers), hex(&response.body)])
 }
 
-fn request(request: &Request) -> Value {
+fn request(request: &RequestFrame) -> Value {
     let body = request.body.as_deref().map(hex);
     let head = &request.head;
     let head =
@@ -175,7 +175,7 @@ fn cursor(cursor: Option<Cursor>) -> Value {
 }
 
 /// What is the default is left out.
-fn query(query: &Query) -> Value {
+fn query(query: &QueryRequest) -> Value {
     let options = &query.options;
     let other = |is_other: bool, value: Value| if is_other { value } else { Value::Null };
     let options = map(&[
@@ -213,33 +213,33 @@ fn begin(begin: &Begin) -> Value {
     json!(["begin", options])
 }
 
-fn then(then: &Then) -> Value {
+fn then(then: &ThenRequest) -> Value {
     match then {
-        Then::Answer(answer) => json!(["answer", answer.as_ref().map(response)]),
-        Then::Call { function, state, kind: CallKind::Sync } => json!(["call", function, hex(state)]),
-        Then::Call { function, state, kind: CallKind::Async } => json!(["call", function, hex(state), "async"]),
-        Then::Await => json!(["await"]),
+        ThenRequest::Answer(answer) => json!(["answer", answer.as_ref().map(response)]),
+        ThenRequest::Call { function, state, kind: CallKind::Sync } => json!(["call", function, hex(state)]),
+        ThenRequest::Call { function, state, kind: CallKind::Async } => json!(["call", function, hex(state), "async"]),
+        ThenRequest::Await => json!(["await"]),
     }
 }
 
-fn outcome(outcome: &Outcome) -> Value {
+fn outcome(outcome: &WaitOutcome) -> Value {
     match outcome {
-        Outcome::Elapsed => json!(["elapsed"]),
-        Outcome::Unparked => json!(["unparked"]),
-        Outcome::Message { cursor, content_type, body, gap } => {
+        WaitOutcome::Elapsed => json!(["elapsed"]),
+        WaitOutcome::Unparked => json!(["unparked"]),
+        WaitOutcome::Message { cursor, content_type, body, gap } => {
             json!(["message", cursor, content_type, hex(body), gap])
         }
-        Outcome::Timeout { cursor } => json!(["timeout", cursor]),
-        Outcome::Refused { text, status } => json!(["refused", text, status]),
-        Outcome::Rows { columns, command, count, body } => {
+        WaitOutcome::Timeout { cursor } => json!(["timeout", cursor]),
+        WaitOutcome::Refused { text, status } => json!(["refused", text, status]),
+        WaitOutcome::Rows { columns, command, count, body } => {
             json!(["rows", columns.pairs(), command, count, body.as_deref().map(hex)])
         }
-        Outcome::Failed { reason, sqlstate, text, effect, status } => {
+        WaitOutcome::Failed { reason, sqlstate, text, effect, status } => {
             json!(["failed", reason, sqlstate, text, effect.word(), status])
         }
-        Outcome::Stored { ids } => json!(["stored", ids.iter().map(|id| hex(&id.bytes())).collect::<Vec<_>>()]),
-        Outcome::Result { id, result } => json!(["result", hex(&id.bytes()), hex(result)]),
-        Outcome::Pending { id } => json!(["pending", hex(&id.bytes())]),
-        Outcome::NoResult { id, reason, text } => json!(["no result", hex(&id.bytes()), reason, text]),
+        WaitOutcome::Stored { ids } => json!(["stored", ids.iter().map(|id| hex(&id.bytes())).collect::<Vec<_>>()]),
+        WaitOutcome::Result { id, result } => json!(["result", hex(&id.bytes()), hex(result)]),
+        WaitOutcome::Pending { id } => json!(["pending", hex(&id.bytes())]),
+        WaitOutcome::NoResult { id, reason, text } => json!(["no result", hex(&id.bytes()), reason, text]),
     }
 }

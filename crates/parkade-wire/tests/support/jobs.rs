@@ -1,6 +1,6 @@
 //! What is told about jobs, as a vector writes it.
 
-use parkade_wire::{CallKind, Enqueued, ErrorReason, JobAccess, JobSpec, QueueOptions, Recurring, Run, When};
+use parkade_wire::{CallKind, Enqueued, ErrorReason, JobAccess, JobSpec, QueueOptions, RecurringSpec, RunFrame, When};
 use serde_json::{Value, json};
 
 use super::describe::{hex, map};
@@ -20,7 +20,7 @@ pub fn enqueued(job: &Enqueued) -> Value {
     json!([hex(&job.id.bytes()), job.name, hex(&job.arguments), options])
 }
 
-pub fn run(run: &Run) -> Value {
+pub fn run(run: &RunFrame) -> Value {
     json!([hex(&run.id.bytes()), run.name, run.attempt, run.deadline, hex(&run.arguments)])
 }
 
@@ -57,7 +57,7 @@ pub fn queue((name, options): &(String, QueueOptions)) -> Value {
     json!([name, map(&[("concurrency", json!(options.concurrency)), ("rate", json!(options.rate))])])
 }
 
-pub fn recurring(recurring: &Recurring) -> Value {
+pub fn recurring(recurring: &RecurringSpec) -> Value {
     let (every, cron, timezone) = match &recurring.when {
         When::Every(seconds) => (json!(seconds), Value::Null, Value::Null),
         When::Cron { fields, timezone } => (Value::Null, json!(fields), json!(timezone)),

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use mio::Registry;
 use mio::event::Event;
-use parkade_sql::{LeaseId, QueryId, Status, Work};
+use parkade_sql::{DatabaseStatus, DatabaseWork, LeaseId, QueryId};
 
 use super::limits::{BUSY_TIME_MAX, CHECK_INTERVAL, CONNECT_TIME_MAX, READERS_COUNT, WINDOW_BYTES};
 use super::location::Place;
@@ -13,7 +13,7 @@ use super::{DatabaseEvent, Location, Options};
 
 pub enum Database {
     Postgres { database: Box<parkade_postgres::Database>, said: Vec<parkade_postgres::Event> },
-    Sqlite { database: Box<parkade_sqlite::Database>, said: Vec<parkade_sql::Event> },
+    Sqlite { database: Box<parkade_sqlite::Database>, said: Vec<parkade_sql::QueryEvent> },
 }
 
 impl Database {
@@ -91,7 +91,7 @@ impl Database {
         }
     }
 
-    pub fn submit(&mut self, now: Instant, query: QueryId, work: Work) {
+    pub fn submit(&mut self, now: Instant, query: QueryId, work: DatabaseWork) {
         match self {
             Self::Postgres { database, .. } => database.submit(now, query, work),
             Self::Sqlite { database, .. } => database.submit(now, query, work),
@@ -133,7 +133,7 @@ impl Database {
         }
     }
 
-    pub fn status(&self, now: Instant) -> Status {
+    pub fn status(&self, now: Instant) -> DatabaseStatus {
         match self {
             Self::Postgres { database, .. } => database.status(now),
             Self::Sqlite { database, .. } => database.status(now),

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use mio::{Token, Waker};
 use parkade_model::{ChannelName, DatabaseId};
-use parkade_sql::{End, LeaseId, QueryId, Status, Work};
+use parkade_sql::{DatabaseStatus, DatabaseWork, LeaseId, QueryEnd, QueryId};
 use tokio::time::timeout_at;
 
 use crate::poll::PollSet;
@@ -42,7 +42,7 @@ pub struct Options {
 /// What the databases have to say.
 #[derive(Debug)]
 pub enum DatabaseEvent {
-    Query(parkade_sql::Event),
+    Query(parkade_sql::QueryEvent),
     /// A NOTIFY.
     Notified {
         channel: String,
@@ -198,21 +198,22 @@ impl Databases {
             database.turn(now, events);
             self.has_more |= database.has_more();
         }
-        let ended = |event: &&DatabaseEvent| matches!(event, DatabaseEvent::Query(parkade_sql::Event::Ended { .. }));
+        let ended =
+            |event: &&DatabaseEvent| matches!(event, DatabaseEvent::Query(parkade_sql::QueryEvent::Ended { .. }));
         self.outstanding = self.outstanding.saturating_sub(events.iter().filter(ended).count());
         Ok(())
     }
 
-    pub fn submit(&mut self, database: DatabaseId, now: Instant, query: QueryId, work: Work) {
+    pub fn submit(&mut self, database: DatabaseId, now: Instant, query: QueryId, work: DatabaseWork) {
         self.outstanding += 1;
         self.ask(database, |database| database.submit(now, query, work));
     }
 
     /// The query ends so, without a database.
-    pub fn end_without(&mut self, query: QueryId, end: End) {
+    pub fn end_without(&mut self, query: QueryId, end: QueryEnd) {
         self.outstanding += 1;
         self.asked = true;
-        self.ended.push(DatabaseEvent::Query(parkade_sql::Event::Ended { query, end }));
+        self.ended.push(DatabaseEvent::Query(parkade_sql::QueryEvent::Ended { query, end }));
     }
 
     /// Nobody waits for it any more. Its end is still told.
@@ -240,7 +241,7 @@ impl Databases {
         self.all.iter().all(Database::is_ended)
     }
 
-    pub fn status(&self, now: Instant) -> impl Iterator<Item = (&str, Status)> {
+    pub fn status(&self, now: Instant) -> impl Iterator<Item = (&str, DatabaseStatus)> {
         self.names.iter().zip(&self.all).map(move |(name, database)| (&**name, database.status(now)))
     }
 

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use parkade_model::Reason;
-use parkade_sql::{Certainty, End, Failure, FailureKind};
-use parkade_wire::Effect;
+use parkade_sql::{Certainty, FailureKind, QueryEnd, QueryFailure};
+use parkade_wire::QueryEffect;
 use serde_json::{Value, json};
 
 use crate::http::status_name;
@@ -19,11 +19,11 @@ pub struct Explanation {
     pub retry_after: Option<&'static [u8]>,
     /// For workers (`PROTOCOL.md`, `RESUME`).
     pub reason: &'static str,
-    pub effect: Effect,
+    pub effect: QueryEffect,
 }
 
 /// What is told of a query that was given up, by how it ended.
-pub fn late(reason: Reason, end: &End) -> Explanation {
+pub fn late(reason: Reason, end: &QueryEnd) -> Explanation {
     let effect = effect(end);
     let (status, fault, why, word, retry_after): (_, _, _, _, Option<&'static [u8]>) = match reason {
         Reason::Deadline => (504, "application", "the deadline of the query passed", "deadline", None),
@@ -36,7 +36,7 @@ pub fn late(reason: Reason, end: &End) -> Explanation {
 }
 
 /// What is told of a query that failed by itself.
-pub fn failed(failure: &Failure) -> Explanation {
+pub fn failed(failure: &QueryFailure) -> Explanation {
     let (status, fault, detail, retry_after) = row(failure);
     let reason = match failure.kind {
         FailureKind::Refused => "refused",
@@ -64,7 +64,7 @@ pub fn cancelled() -> Explanation {
         detail: "the query was cancelled: try again".into(),
         retry_after: Some(b"1"),
         reason: "stopping",
-        effect: Effect::Cancelled,
+        effect: QueryEffect::Cancelled,
     }
 }
 
@@ -76,16 +76,16 @@ pub fn no_row() -> Explanation {
         detail: "there is no such row".into(),
         retry_after: None,
         reason: "not one",
-        effect: Effect::Completed,
+        effect: QueryEffect::Completed,
     }
 }
 
 /// The answer to a query that has none: what every error says, and what is known of its changes.
-pub fn error_json(status: u16, fault: &str, detail: &str, effect: Effect) -> Value {
+pub fn error_json(status: u16, fault: &str, detail: &str, effect: QueryEffect) -> Value {
     json!({ "status": status, "error": status_name(status), "fault": fault, "detail": detail, "effect": effect.word() })
 }
 
-fn row(failure: &Failure) -> (u16, &'static str, &'static str, Option<&'static [u8]>) {
+fn row(failure: &QueryFailure) -> (u16, &'static str, &'static str, Option<&'static [u8]>) {
     match failure.kind {
         FailureKind::Refused => refused(failure.sqlstate.as_deref().unwrap_or("")),
         FailureKind::ParameterCount => (500, "application", "the query has other placeholders than parameters", None),
@@ -124,26 +124,26 @@ fn refused(sqlstate: &str) -> (u16, &'static str, &'static str, Option<&'static 
     }
 }
 
-fn effect(end: &End) -> Effect {
+fn effect(end: &QueryEnd) -> QueryEffect {
     match end {
-        End::Completed(_) => Effect::Completed,
-        End::Cancelled => Effect::Cancelled,
-        End::Failed(failure) => certain(failure.certainty),
+        QueryEnd::Completed(_) => QueryEffect::Completed,
+        QueryEnd::Cancelled => QueryEffect::Cancelled,
+        QueryEnd::Failed(failure) => certain(failure.certainty),
     }
 }
 
-fn certain(certainty: Certainty) -> Effect {
+fn certain(certainty: Certainty) -> QueryEffect {
     match certainty {
-        Certainty::NotDone => Effect::None,
-        Certainty::Unknown => Effect::Unknown,
+        Certainty::NotDone => QueryEffect::None,
+        Certainty::Unknown => QueryEffect::Unknown,
     }
 }
 
-fn said(effect: Effect) -> &'static str {
+fn said(effect: QueryEffect) -> &'static str {
     match effect {
-        Effect::Cancelled | Effect::None => "nothing has changed",
-        Effect::Completed => "it was carried out all the same",
-        Effect::Unknown => "whether it was carried out is not known",
+        QueryEffect::Cancelled | QueryEffect::None => "nothing has changed",
+        QueryEffect::Completed => "it was carried out all the same",
+        QueryEffect::Unknown => "whether it was carried out is not known",
     }
 }
 
@@ -167,7 +167,8 @@ mod tests {
             ("XX001", 500, "operator"),
             ("", 500, "application"),
         ] {
-            let failure = Failure { sqlstate: Some(sqlstate.into()), ..Failure::new(FailureKind::Refused, "") };
+            let failure =
+                QueryFailure { sqlstate: Some(sqlstate.into()), ..QueryFailure::new(FailureKind::Refused, "") };
             let told = failed(&failure);
             assert_eq!((told.status, told.fault), (status, fault), "{sqlstate}");
         }
@@ -175,9 +176,9 @@ mod tests {
 
     #[test]
     fn what_became_of_a_query_that_was_given_up_is_said() {
-        let told = late(Reason::Deadline, &End::Cancelled);
+        let told = late(Reason::Deadline, &QueryEnd::Cancelled);
         assert_eq!((told.status, &*told.detail), (504, "the deadline of the query passed; nothing has changed"));
-        let lost = Failure { certainty: Certainty::Unknown, ..Failure::new(FailureKind::Lost, "") };
-        assert_eq!(late(Reason::Operator, &End::Failed(lost)).effect, Effect::Unknown);
+        let lost = QueryFailure { certainty: Certainty::Unknown, ..QueryFailure::new(FailureKind::Lost, "") };
+        assert_eq!(late(Reason::Operator, &QueryEnd::Failed(lost)).effect, QueryEffect::Unknown);
     }
 }

@@ -14,8 +14,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use parkade_core::Moment;
 use parkade_model::{DatabaseId, LeaseId, QueryId, QueryWork, Reason, RequestId, Shape};
-use parkade_sql::{End, Failure, FailureKind, Work};
-use parkade_wire::Outcome;
+use parkade_sql::{DatabaseWork, FailureKind, QueryEnd, QueryFailure};
+use parkade_wire::WaitOutcome;
 use parkade_wire::limits::INLINE_BODY_BYTES_MAX;
 
 use crate::admin::report::QueryTimes;
@@ -91,7 +91,7 @@ impl Queries {
     }
 
     /// What a database is to do for a query that begins; or how it ends, without one.
-    pub fn start(&mut self, start: &Start, asked: WorkRequest, now: Moment) -> Result<Work, Failure> {
+    pub fn start(&mut self, start: &Start, asked: WorkRequest, now: Moment) -> Result<DatabaseWork, QueryFailure> {
         let Start { query, request, database, work, lease, collect } = *start;
         let text = asked.text(work);
         let bytes_max = collect.then_some(self.result_bytes_max);
@@ -177,7 +177,7 @@ impl Queries {
     }
 
     /// Its database, of this name, is done with it. What came of it is kept until it is dropped: whether it completed, and how many bytes that are.
-    pub fn ended(&mut self, query: QueryId, end: End, database: &str, now: Moment) -> Option<(bool, usize)> {
+    pub fn ended(&mut self, query: QueryId, end: QueryEnd, database: &str, now: Moment) -> Option<(bool, usize)> {
         let running = self.running.remove(&query)?;
         if let Some(took) = running.time_in_database(now) {
             self.times.database.observe(took);
@@ -208,7 +208,7 @@ impl Queries {
     }
 
     /// And for a worker.
-    pub fn outcome(&self, query: QueryId, late: Option<Reason>) -> Option<Outcome<'_>> {
+    pub fn outcome(&self, query: QueryId, late: Option<Reason>) -> Option<WaitOutcome<'_>> {
         Some(self.results.get(&query)?.outcome(late))
     }
 
@@ -219,10 +219,10 @@ impl Queries {
     }
 
     /// What its database said of one that failed.
-    pub fn failure(&self, query: QueryId) -> Option<&Failure> {
+    pub fn failure(&self, query: QueryId) -> Option<&QueryFailure> {
         match self.results.get(&query)?.end() {
-            End::Failed(failure) => Some(failure),
-            End::Completed(_) | End::Cancelled => None,
+            QueryEnd::Failed(failure) => Some(failure),
+            QueryEnd::Completed(_) | QueryEnd::Cancelled => None,
         }
     }
 
@@ -241,8 +241,8 @@ impl Queries {
         &self.times
     }
 
-    fn log(&mut self, running: &Running, end: &End, database: &str, now: Moment) {
-        let End::Failed(failure) = end else { return };
+    fn log(&mut self, running: &Running, end: &QueryEnd, database: &str, now: Moment) {
+        let QueryEnd::Failed(failure) = end else { return };
         let (sqlstate, message, query) = (failure.sqlstate.as_deref().unwrap_or("-"), &failure.message, &running.text);
         let is_news = match failure.kind {
             // It follows from what has been told before.
@@ -267,9 +267,9 @@ impl Queries {
     }
 }
 
-fn shape(work: &Work) -> Shape {
+fn shape(work: &DatabaseWork) -> Shape {
     match work {
-        Work::Alone(query) | Work::Within { query, .. } => query.form.shape,
-        Work::Begin { .. } | Work::Commit { .. } | Work::Rollback { .. } => Shape::Rows,
+        DatabaseWork::Alone(query) | DatabaseWork::Within { query, .. } => query.form.shape,
+        DatabaseWork::Begin { .. } | DatabaseWork::Commit { .. } | DatabaseWork::Rollback { .. } => Shape::Rows,
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parkade_model::{DatabaseId, LeaseId, QueryWait, QueryWork, Sharing, TransactionMode, Wait};
-use parkade_sql::{Failure, FailureKind, Form, Query, Work};
-use parkade_wire::{Begin as WireBegin, Query as WireQuery};
+use parkade_sql::{DatabaseWork, FailureKind, Query, QueryFailure, RowFormat};
+use parkade_wire::{Begin as WireBegin, QueryRequest};
 
 use super::shared_key::shared_key;
 use crate::databases::Databases;
@@ -28,13 +28,13 @@ const DEFAULT: &str = "default";
 const NOWHERE: DatabaseId = DatabaseId(u16::MAX);
 
 /// A query as the core and the database understand it.
-pub fn query(told: WireQuery, databases: &Databases) -> (Wait, WorkRequest) {
+pub fn query(told: QueryRequest, databases: &Databases) -> (Wait, WorkRequest) {
     let options = told.options;
     let database = match find(options.database.as_deref(), databases) {
         Ok(database) => database,
         Err(why) => return no_database(why),
     };
-    let form = Form { shape: options.shape, int8: options.int8, bytes_max: None };
+    let form = RowFormat { shape: options.shape, int8: options.int8, bytes_max: None };
     let query = Query { text: told.text, parameters: told.parameters, form };
     let shared =
         options.shared.map(|key| Sharing { key: shared_key(database, &key, &query), ttl: duration(options.ttl) });
@@ -61,22 +61,27 @@ pub fn end(work: QueryWork) -> (Wait, WorkRequest) {
 
 impl WorkRequest {
     /// What the database is told; else why it cannot be. `bytes_max`: of the rows, where they are needed whole.
-    pub fn work(self, work: QueryWork, lease: Option<LeaseId>, bytes_max: Option<usize>) -> Result<Work, Failure> {
+    pub fn work(
+        self,
+        work: QueryWork,
+        lease: Option<LeaseId>,
+        bytes_max: Option<usize>,
+    ) -> Result<DatabaseWork, QueryFailure> {
         Ok(match (self, work, lease) {
             (Self::Statement(mut query), work, lease) => {
                 query.form.bytes_max = bytes_max;
                 match (work, lease) {
-                    (QueryWork::Within, Some(lease)) => Work::Within { lease, query: *query },
-                    _ => Work::Alone(*query),
+                    (QueryWork::Within, Some(lease)) => DatabaseWork::Within { lease, query: *query },
+                    _ => DatabaseWork::Alone(*query),
                 }
             }
-            (Self::Begin(mode), _, Some(lease)) => Work::Begin { lease, mode },
-            (Self::End, QueryWork::Commit, Some(lease)) => Work::Commit { lease },
-            (Self::End, QueryWork::Rollback, Some(lease)) => Work::Rollback { lease },
-            (Self::NoDatabase(why), _, _) => return Err(Failure::new(FailureKind::NoDatabase, why)),
+            (Self::Begin(mode), _, Some(lease)) => DatabaseWork::Begin { lease, mode },
+            (Self::End, QueryWork::Commit, Some(lease)) => DatabaseWork::Commit { lease },
+            (Self::End, QueryWork::Rollback, Some(lease)) => DatabaseWork::Rollback { lease },
+            (Self::NoDatabase(why), _, _) => return Err(QueryFailure::new(FailureKind::NoDatabase, why)),
             (Self::Begin(_) | Self::End, _, _) => {
                 let why = "a bug in parkade: a transaction begins or ends without a connection";
-                return Err(Failure::new(FailureKind::Unsupported, why));
+                return Err(QueryFailure::new(FailureKind::Unsupported, why));
             }
         })
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use parkade_model::{Reason, Shape};
-use parkade_sql::{Certainty, End, Failure, FailureKind};
+use parkade_sql::{Certainty, FailureKind, QueryEnd, QueryFailure};
 use parkade_wire::limits::INLINE_BODY_BYTES_MAX;
-use parkade_wire::{Columns, Effect, Outcome};
+use parkade_wire::{EncodedColumns, QueryEffect, WaitOutcome};
 
 use super::RESULTS_BYTES_MAX;
 use super::failure::{self, Explanation, error_json};
@@ -18,9 +18,9 @@ pub struct QueryResult {
     shape: Shape,
     /// JSON text; empty where it went to its client already.
     rows: Bytes,
-    end: End,
+    end: QueryEnd,
     /// As workers are told; `None` where no worker will be, or where they are too many.
-    columns: Option<Columns>,
+    columns: Option<EncodedColumns>,
     collected_bytes: usize,
 }
 
@@ -34,11 +34,11 @@ pub struct QueryAnswer {
 }
 
 impl QueryResult {
-    pub fn new(running: Running, end: End) -> Self {
+    pub fn new(running: Running, end: QueryEnd) -> Self {
         let end = if running.is_crowded_out() { crowded_out(&end) } else { end };
         let columns = match (&running.sink, &end) {
-            (Sink::Collected(_), End::Completed(summary)) => {
-                Columns::new(summary.columns.iter().map(|column| (&*column.name, &*column.kind)))
+            (Sink::Collected(_), QueryEnd::Completed(summary)) => {
+                EncodedColumns::new(summary.columns.iter().map(|column| (&*column.name, &*column.kind)))
             }
             _ => None,
         };
@@ -55,10 +55,10 @@ impl QueryResult {
     }
 
     pub fn is_complete(&self) -> bool {
-        matches!(self.end, End::Completed(_))
+        matches!(self.end, QueryEnd::Completed(_))
     }
 
-    pub fn end(&self) -> &End {
+    pub fn end(&self) -> &QueryEnd {
         &self.end
     }
 
@@ -76,9 +76,9 @@ impl QueryResult {
     pub fn answer(&self, late: Option<Reason>, shows_failure: bool) -> QueryAnswer {
         let explanation = match (&self.end, late) {
             (end, Some(reason)) => failure::late(reason, end),
-            (End::Failed(failure), None) => failure::failed(failure),
-            (End::Cancelled, None) => failure::cancelled(),
-            (End::Completed(summary), None) => {
+            (QueryEnd::Failed(failure), None) => failure::failed(failure),
+            (QueryEnd::Cancelled, None) => failure::cancelled(),
+            (QueryEnd::Completed(summary), None) => {
                 let is_missing = self.shape != Shape::Rows && summary.rows == 0 && !summary.columns.is_empty();
                 if !is_missing {
                     return QueryAnswer { status: 200, body: self.rows.clone(), retry_after: None };
@@ -90,7 +90,7 @@ impl QueryResult {
         let mut body = error_json(status, fault, &detail, effect);
         if shows_failure {
             body["query"] = (*self.text).into();
-            if let End::Failed(failure) = &self.end {
+            if let QueryEnd::Failed(failure) = &self.end {
                 body["message"] = (*failure.message).into();
                 body["sqlstate"] = failure.sqlstate.as_deref().into();
             }
@@ -99,15 +99,15 @@ impl QueryResult {
     }
 
     /// For a worker. Rows that are too many for the outcome follow it.
-    pub fn outcome(&self, late: Option<Reason>) -> Outcome<'_> {
+    pub fn outcome(&self, late: Option<Reason>) -> WaitOutcome<'_> {
         let (explanation, text) = match (&self.end, late) {
             (end, Some(reason)) => (failure::late(reason, end), None),
-            (End::Failed(failure), None) => (failure::failed(failure), Some(&*failure.message)),
-            (End::Cancelled, None) => (failure::cancelled(), None),
-            (End::Completed(summary), None) => {
+            (QueryEnd::Failed(failure), None) => (failure::failed(failure), Some(&*failure.message)),
+            (QueryEnd::Cancelled, None) => (failure::cancelled(), None),
+            (QueryEnd::Completed(summary), None) => {
                 let Some(columns) = self.columns.clone() else { return too_many_columns() };
                 let is_inline = self.rows.len() <= INLINE_BODY_BYTES_MAX;
-                return Outcome::Rows {
+                return WaitOutcome::Rows {
                     columns,
                     command: (&*summary.command).into(),
                     count: summary.rows,
@@ -116,34 +116,34 @@ impl QueryResult {
             }
         };
         let sqlstate = match &self.end {
-            End::Failed(failure) => failure.sqlstate.as_deref().map(Into::into),
-            End::Completed(_) | End::Cancelled => None,
+            QueryEnd::Failed(failure) => failure.sqlstate.as_deref().map(Into::into),
+            QueryEnd::Completed(_) | QueryEnd::Cancelled => None,
         };
         let Explanation { status, detail, reason, effect, .. } = explanation;
         let text = text.map_or(detail, Into::into);
-        Outcome::Failed { reason: reason.into(), sqlstate, text, effect, status }
+        WaitOutcome::Failed { reason: reason.into(), sqlstate, text, effect, status }
     }
 }
 
-fn too_many_columns() -> Outcome<'static> {
-    Outcome::Failed {
+fn too_many_columns() -> WaitOutcome<'static> {
+    WaitOutcome::Failed {
         reason: "too large".into(),
         sqlstate: None,
         text: "the names of the columns are too long to be told to a worker".into(),
-        effect: Effect::Completed,
+        effect: QueryEffect::Completed,
         status: 500,
     }
 }
 
 /// What a query ends with whose rows did not fit in with those of others.
-fn crowded_out(end: &End) -> End {
+fn crowded_out(end: &QueryEnd) -> QueryEnd {
     let certainty = match end {
-        End::Completed(_) => Certainty::Unknown,
-        End::Cancelled => Certainty::NotDone,
-        End::Failed(failure) => failure.certainty,
+        QueryEnd::Completed(_) => Certainty::Unknown,
+        QueryEnd::Cancelled => Certainty::NotDone,
+        QueryEnd::Failed(failure) => failure.certainty,
     };
     let message = format!("results of queries have {RESULTS_BYTES_MAX} bytes already");
-    End::Failed(Failure { certainty, ..Failure::new(FailureKind::QueueFull, message) })
+    QueryEnd::Failed(QueryFailure { certainty, ..QueryFailure::new(FailureKind::QueueFull, message) })
 }
 
 fn joined(mut pieces: Vec<Bytes>) -> Bytes {

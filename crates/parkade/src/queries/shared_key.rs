@@ -5,7 +5,7 @@
 //! questions with one SHA-256, and no two are written alike: each value says its type, and its length where that differs.
 
 use parkade_model::{DatabaseId, Int8, Parameter, Shape, SharedKey};
-use parkade_sql::{Form, Query};
+use parkade_sql::{Query, RowFormat};
 use sha2::{Digest, Sha256};
 
 /// The key of a question to a database.
@@ -20,7 +20,7 @@ pub fn shared_key(database: DatabaseId, key: &str, query: &Query) -> SharedKey {
 }
 
 /// How many bytes the rows may have is the server's to say, and the same for all.
-fn form(form: Form) -> [u8; 2] {
+fn form(form: RowFormat) -> [u8; 2] {
     let shape = match form.shape {
         Shape::Rows => 0,
         Shape::One => 1,
@@ -73,7 +73,7 @@ mod tests {
     use std::collections::HashSet;
 
     fn query(text: &str, parameters: Vec<Parameter>) -> Query {
-        let form = Form { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
+        let form = RowFormat { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
         Query { text: text.into(), parameters, form }
     }
 
@@ -84,8 +84,8 @@ mod tests {
     #[test]
     fn the_same_question_has_the_same_key_and_no_other_has() {
         let blob = Parameter::Blob(b"a"[..].into());
-        let one = Query { form: Form { shape: Shape::One, ..query("", vec![]).form }, ..query("", vec![]) };
-        let as_text = Query { form: Form { int8: Int8::Text, ..query("", vec![]).form }, ..query("", vec![]) };
+        let one = Query { form: RowFormat { shape: Shape::One, ..query("", vec![]).form }, ..query("", vec![]) };
+        let as_text = Query { form: RowFormat { int8: Int8::Text, ..query("", vec![]).form }, ..query("", vec![]) };
         let questions = [
             (0, "", query("", vec![])),
             (1, "", query("", vec![])),

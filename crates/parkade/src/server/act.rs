@@ -6,10 +6,10 @@ use parkade_core::{
     StoreEffect, Times, WorkerEffect,
 };
 use parkade_model::{DatabaseId, Ending, QueryId, Refusal, RequestId, Role, WorkerId};
-use parkade_sql::{End, Work};
+use parkade_sql::{DatabaseWork, QueryEnd};
 use parkade_wire::encode::RequestParts;
 use parkade_wire::limits::STORED_COUNT_MAX;
-use parkade_wire::{Effect as QueryEffect, Outcome as WireOutcome};
+use parkade_wire::{QueryEffect, WaitOutcome};
 
 use super::exchange::{Exchange, Kept};
 use super::messages::Event as StreamEvent;
@@ -69,7 +69,7 @@ impl Server {
                 for request in requests {
                     let ids = self.exchanges.of(request).and_then(|exchange| exchange.jobs.as_mut());
                     let ids = ids.map_or_else(Vec::new, |jobs| jobs.tell_stored(STORED_COUNT_MAX));
-                    self.workers.resume(worker, &WireOutcome::Stored { ids }, &[request], None);
+                    self.workers.resume(worker, &WaitOutcome::Stored { ids }, &[request], None);
                 }
             }
             WorkerEffect::Resume { worker, outcome, requests } => {
@@ -261,17 +261,17 @@ impl Server {
         let Start { query, request, database, .. } = *start;
         let work = match self.queries.start(start, asked, self.now) {
             Ok(work) => work,
-            Err(failure) => return self.databases.end_without(query, End::Failed(failure)),
+            Err(failure) => return self.databases.end_without(query, QueryEnd::Failed(failure)),
         };
         match work {
-            Work::Commit { lease } => {
+            DatabaseWork::Commit { lease } => {
                 if let Some(waiting) = self.take_within(request) {
                     return self.commit_jobs(request, (query, database, lease), *waiting);
                 }
             }
             // What belonged to the one before has gone with it.
-            Work::Begin { .. } | Work::Rollback { .. } => drop(self.take_within(request)),
-            Work::Alone(_) | Work::Within { .. } => {}
+            DatabaseWork::Begin { .. } | DatabaseWork::Rollback { .. } => drop(self.take_within(request)),
+            DatabaseWork::Alone(_) | DatabaseWork::Within { .. } => {}
         }
         self.databases.submit(database, self.clock.at(self.now), query, work);
     }
@@ -308,7 +308,7 @@ fn wire_outcome<'a>(
     queries: &'a super::Queries,
     jobs: &'a super::Jobs,
     outcome: Outcome,
-) -> Option<WireOutcome<'a>> {
+) -> Option<WaitOutcome<'a>> {
     match outcome {
         Outcome::Queried { query, late, .. } => queries.outcome(query, late),
         Outcome::Refused { refusal } if refusal::is_about_a_query(refusal) => Some(unknown_outcome(refusal)),
@@ -316,19 +316,19 @@ fn wire_outcome<'a>(
         Outcome::Job { job, standing } => Some(jobs.wire_outcome(job, standing)),
         // It is only awaited, and told to each with what is its own.
         Outcome::Stored => None,
-        Outcome::Elapsed => Some(WireOutcome::Elapsed),
-        Outcome::Unparked => Some(WireOutcome::Unparked),
+        Outcome::Elapsed => Some(WaitOutcome::Elapsed),
+        Outcome::Unparked => Some(WaitOutcome::Unparked),
         Outcome::Message { message, cursor, gap } => messages.outcome(message, cursor, gap),
-        Outcome::TimedOut { cursor } => Some(WireOutcome::Timeout { cursor: cursor.to_string().into() }),
+        Outcome::TimedOut { cursor } => Some(WaitOutcome::Timeout { cursor: cursor.to_string().into() }),
         Outcome::Refused { refusal } => {
             let (status, _, text, _) = refusal::explain(refusal);
-            Some(WireOutcome::Refused { text: text.into(), status })
+            Some(WaitOutcome::Refused { text: text.into(), status })
         }
     }
 }
 
 /// The query was given up, and what became of it is not known yet.
-fn unknown_outcome(refusal: Refusal) -> WireOutcome<'static> {
+fn unknown_outcome(refusal: Refusal) -> WaitOutcome<'static> {
     let (status, _, detail, _) = refusal::explain(refusal);
     let reason = match refusal {
         Refusal::QueryCancelledByOperator => "operator",
@@ -336,12 +336,12 @@ fn unknown_outcome(refusal: Refusal) -> WireOutcome<'static> {
         _ => "deadline",
     };
     let effect = QueryEffect::Unknown;
-    WireOutcome::Failed { reason: reason.into(), sqlstate: None, text: detail.into(), effect, status }
+    WaitOutcome::Failed { reason: reason.into(), sqlstate: None, text: detail.into(), effect, status }
 }
 
 /// What the request has no transaction for.
-fn no_transaction() -> WireOutcome<'static> {
-    WireOutcome::Failed {
+fn no_transaction() -> WaitOutcome<'static> {
+    WaitOutcome::Failed {
         reason: "no transaction".into(),
         sqlstate: None,
         text: "this request has no transaction open".into(),

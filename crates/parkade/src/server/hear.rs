@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use parkade_core::{Destination, Event, Manner, WorkerError};
 use parkade_model::{ChannelName, Cursor, QueryId, Reason, Refusal, RequestId, Role, TableId, Then, Wait, WorkerId};
-use parkade_sql::End;
-use parkade_wire::{Application, ErrorReason, Response, Then as WireThen, WaitRequest};
+use parkade_sql::QueryEnd;
+use parkade_wire::{Application, ErrorReason, Response, ThenRequest, WaitRequest};
 
 use super::exchange::{Arrival, Exchange, JobAsked};
 use super::payloads::Payload;
@@ -267,12 +267,12 @@ impl Server {
         self.tell(Event::Left { request });
     }
 
-    fn worker_parked(&mut self, worker: WorkerId, request: RequestId, wait: WaitRequest, then: WireThen) {
-        if matches!(then, WireThen::Answer(_)) && self.jobs.is_run(request) {
+    fn worker_parked(&mut self, worker: WorkerId, request: RequestId, wait: WaitRequest, then: ThenRequest) {
+        if matches!(then, ThenRequest::Answer(_)) && self.jobs.is_run(request) {
             self.run_said(request, "it left its answer to a wait: a job gives a result itself");
             return self.tell(Event::Errored { worker, request, error: WorkerError::BadAnswer });
         }
-        if let WireThen::Answer(Some(response)) = &then
+        if let ThenRequest::Answer(Some(response)) = &then
             && let Err(fault) = tables::check(response, true)
         {
             self.bad_answer(worker, request, fault, false);
@@ -282,7 +282,7 @@ impl Server {
             WaitRequest::Result { job, timeout } => {
                 let job = self.enqueued_as(request, job);
                 let timeout =
-                    if matches!(then, WireThen::Answer(_)) { self.patience(request, timeout) } else { timeout };
+                    if matches!(then, ThenRequest::Answer(_)) { self.patience(request, timeout) } else { timeout };
                 WaitRequest::Result { job, timeout }
             }
             wait => wait,
@@ -295,7 +295,7 @@ impl Server {
             Ok(known) => known,
             Err(why) => {
                 tracing::error!(worker = worker.0, "the application waits for something that there is not: {why}");
-                if then == WireThen::Await {
+                if then == ThenRequest::Await {
                     // Its coroutine would wait for ever.
                     self.workers.cancel(worker, request, Reason::Operator);
                 }
@@ -322,9 +322,9 @@ impl Server {
     pub(super) fn hear_database(&mut self, event: DatabaseEvent) {
         match event {
             DatabaseEvent::Query(event) if Self::is_for_jobs(&event) => self.hear_within(event),
-            DatabaseEvent::Query(parkade_sql::Event::Started { query }) => self.queries.started(query, self.now),
-            DatabaseEvent::Query(parkade_sql::Event::Piece { query, bytes }) => self.rows_came(query, bytes),
-            DatabaseEvent::Query(parkade_sql::Event::Ended { query, end }) => self.query_ended(query, end),
+            DatabaseEvent::Query(parkade_sql::QueryEvent::Started { query }) => self.queries.started(query, self.now),
+            DatabaseEvent::Query(parkade_sql::QueryEvent::Piece { query, bytes }) => self.rows_came(query, bytes),
+            DatabaseEvent::Query(parkade_sql::QueryEvent::Ended { query, end }) => self.query_ended(query, end),
             DatabaseEvent::Notified { channel, payload } => self.publish_notification(&channel, &payload),
             DatabaseEvent::ListeningAgain => self.messages_may_be_lost(),
         }
@@ -346,7 +346,7 @@ impl Server {
         }
     }
 
-    fn query_ended(&mut self, query: QueryId, end: End) {
+    fn query_ended(&mut self, query: QueryId, end: QueryEnd) {
         let Some(database) = self.queries.database(query) else { return };
         let database = self.databases.name(database);
         let Some((completed, bytes)) = self.queries.ended(query, end, database, self.now) else { return };

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use parkade_core::{Cursor, MessageId};
-use parkade_wire::Outcome as WireOutcome;
+use parkade_wire::WaitOutcome;
 
 use crate::http::answer::{BadAnswer, Prepared};
 
@@ -75,9 +75,9 @@ impl Messages {
     }
 
     /// The outcome of a wait, for a worker.
-    pub fn outcome(&self, id: MessageId, cursor: Cursor, gap: bool) -> Option<WireOutcome<'_>> {
+    pub fn outcome(&self, id: MessageId, cursor: Cursor, gap: bool) -> Option<WaitOutcome<'_>> {
         let message = self.of(id)?;
-        Some(WireOutcome::Message {
+        Some(WaitOutcome::Message {
             cursor: cursor.to_string().into(),
             content_type: (&*message.content_type).into(),
             body: message.body[..].into(),

@@ -2,7 +2,7 @@
 
 use parkade_core::Refusal;
 
-use parkade_wire::Effect;
+use parkade_wire::QueryEffect;
 
 use crate::http::error_body;
 use crate::queries::error_json;
@@ -51,7 +51,7 @@ pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Opti
 pub fn body(refusal: Refusal) -> Vec<u8> {
     let (status, fault, detail, _) = explain(refusal);
     if is_about_a_query(refusal) {
-        error_json(status, fault, detail, Effect::Unknown).to_string().into_bytes()
+        error_json(status, fault, detail, QueryEffect::Unknown).to_string().into_bytes()
     } else {
         error_body(status, fault, detail)
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use parkade_core::{Event, QueryId};
-use parkade_sql::Reach;
+use parkade_sql::Availability;
 
 use super::Server;
 use crate::admin::report::{Connections, Database as DatabaseReport, Jobs as JobsReport, Query as QueryReport, Turns};
@@ -62,8 +62,8 @@ impl Server {
     fn databases_ready(&self) -> Readiness {
         let now = self.clock.at(self.clock.now());
         let unreachable = self.databases.status(now).find_map(|(name, status)| match status.reach {
-            Reach::Down { why } | Reach::Denied { why } => Some(format!("the database {name}: {why}")),
-            Reach::Untried | Reach::Up => None,
+            Availability::Down { why } | Availability::Denied { why } => Some(format!("the database {name}: {why}")),
+            Availability::Untried | Availability::Up => None,
         });
         unreachable.map_or(Readiness::Ready, |reason| Readiness::NotReady { reason })
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use parkade_core::{Core, Errand, HistoryLimits, QueryWork, RouteId, TableId, Then, Wait};
 use parkade_model::JobId;
-use parkade_wire::{Application, CallKind, Response, Route, RouteKind, Then as WireThen, WaitRequest};
+use parkade_wire::{Application, CallKind, Response, Route, RouteKind, ThenRequest, WaitRequest};
 
 use super::exchange::Kept;
 use crate::databases::Databases;
@@ -115,12 +115,12 @@ fn route_spec(route: Route, databases: &Databases) -> Result<(RouteSpec, Ready),
             }
             asked = asks;
             let (then, standing) = match then {
-                WireThen::Answer(Some(response)) => (Then::Answer, Standing::Answer(sendable(&path, response)?)),
-                WireThen::Answer(None) => (Then::Answer, Standing::None),
-                WireThen::Call { function, state, kind } => {
+                ThenRequest::Answer(Some(response)) => (Then::Answer, Standing::Answer(sendable(&path, response)?)),
+                ThenRequest::Answer(None) => (Then::Answer, Standing::None),
+                ThenRequest::Call { function, state, kind } => {
                     (called(kind), Standing::Function { name: function.into(), state })
                 }
-                WireThen::Await => (Then::Await, Standing::None),
+                ThenRequest::Await => (Then::Await, Standing::None),
             };
             (routing::RouteKind::Wait { wait, then }, standing)
         }
@@ -182,12 +182,12 @@ fn called(kind: CallKind) -> Then {
 }
 
 /// What is kept with a request that parks, in memory of its own: the buffer it was read into holds many frames more.
-pub fn kept(then: WireThen) -> (Then, Option<Kept>) {
+pub fn kept(then: ThenRequest) -> (Then, Option<Kept>) {
     match then {
-        WireThen::Answer(response) => (Then::Answer, response.map(|response| Kept::Response(response.detached()))),
-        WireThen::Call { function, state, kind } => {
+        ThenRequest::Answer(response) => (Then::Answer, response.map(|response| Kept::Response(response.detached()))),
+        ThenRequest::Call { function, state, kind } => {
             (called(kind), Some(Kept::Function { name: function.into(), state: Bytes::copy_from_slice(&state) }))
         }
-        WireThen::Await => (Then::Await, None),
+        ThenRequest::Await => (Then::Await, None),
     }
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use parkade_core::{RequestId, WorkerId};
-use parkade_wire::{Application, Enqueued, ErrorReason, Response, Then, WaitRequest};
+use parkade_wire::{Application, Enqueued, ErrorReason, Response, ThenRequest, WaitRequest};
 
 /// One thing that a worker wrote, or that happened to it. Each worker's come in the order in which it wrote them; `Exited` is its last.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,8 +25,8 @@ pub enum WorkerEvent {
     Errored { worker: WorkerId, request: RequestId, error: ErrorReason, text: String },
     /// `BEGAN`: the code begins now, of a request that was cancelled meanwhile, too.
     Began { worker: WorkerId, request: RequestId },
-    /// `PARK`. With [`Then::Await`] the stream stays open until [`resume`](super::Workers::resume) or [`cancel`](super::Workers::cancel) names it.
-    Parked { worker: WorkerId, request: RequestId, wait: WaitRequest, then: Then },
+    /// `PARK`. With [`ThenRequest::Await`] the stream stays open until [`resume`](super::Workers::resume) or [`cancel`](super::Workers::cancel) names it.
+    Parked { worker: WorkerId, request: RequestId, wait: WaitRequest, then: ThenRequest },
     /// `UNPARK`: [`resume`](super::Workers::resume) is due, unless it or a [`cancel`](super::Workers::cancel) was said already.
     Unparked { worker: WorkerId, request: RequestId },
     /// The closing frame, whichever it was, of a stream that had been cancelled: the worker no longer holds it.

@@ -26,7 +26,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use mio::Token;
 use parkade_core::{Reason, RequestId, WorkerId};
-use parkade_wire::Outcome;
+use parkade_wire::WaitOutcome;
 use parkade_wire::encode::{self, RequestParts};
 use tokio::time::timeout_at;
 
@@ -136,7 +136,7 @@ impl Workers {
     pub fn call(
         &mut self,
         worker: WorkerId,
-        outcome: &Outcome<'_>,
+        outcome: &WaitOutcome<'_>,
         function: &str,
         calls: &[(RequestId, &[u8])],
         behind: Option<&Bytes>,
@@ -145,7 +145,13 @@ impl Workers {
     }
 
     /// Lets the coroutines of these requests go on. One frame for all, unless rows follow: `behind`.
-    pub fn resume(&mut self, worker: WorkerId, outcome: &Outcome<'_>, requests: &[RequestId], behind: Option<&Bytes>) {
+    pub fn resume(
+        &mut self,
+        worker: WorkerId,
+        outcome: &WaitOutcome<'_>,
+        requests: &[RequestId],
+        behind: Option<&Bytes>,
+    ) {
         self.say(worker, |session, out, places| {
             session.resume(out, places, outcome, requests, behind);
             Ok(())

@@ -12,8 +12,8 @@ use parkade_model::JobId;
 use parkade_wire::encode::{self, RequestParts};
 use parkade_wire::limits::{DATA_BYTES_MAX, INLINE_BODY_BYTES_MAX};
 use parkade_wire::{
-    CancelReason, Conversation, Decoder, FromWorker, Offer, Opener, Outbound, Outcome, Progress, Rule, Stream,
-    Violation, absent,
+    CancelReason, Conversation, Decoder, FromWorker, Offer, Opener, ProtocolRule, SendWindow, Stream, StreamProgress,
+    Violation, WaitOutcome, absent,
 };
 
 use super::event::WorkerEvent;
@@ -52,12 +52,12 @@ struct Open {
 
 struct Body {
     rest: Bytes,
-    window: Outbound,
+    window: SendWindow,
 }
 
 impl Body {
     fn new(rest: &Bytes) -> Self {
-        Self { rest: rest.clone(), window: Outbound::new() }
+        Self { rest: rest.clone(), window: SendWindow::new() }
     }
 }
 
@@ -194,7 +194,7 @@ impl Session {
         &mut self,
         out: &mut BytesMut,
         places: &mut Places,
-        outcome: &Outcome<'_>,
+        outcome: &WaitOutcome<'_>,
         function: &str,
         calls: &[(RequestId, &[u8])],
         behind: Option<&Bytes>,
@@ -219,7 +219,7 @@ impl Session {
         &mut self,
         out: &mut BytesMut,
         places: &Places,
-        outcome: &Outcome<'_>,
+        outcome: &WaitOutcome<'_>,
         requests: &[RequestId],
         behind: Option<&Bytes>,
     ) {
@@ -245,7 +245,7 @@ impl Session {
         encode::cancel(out, stream, reason);
         places.remove(&request);
         open.body = None;
-        if open.stream.cancel() == Progress::Closed {
+        if open.stream.cancel() == StreamProgress::Closed {
             self.streams.remove(&stream);
         }
     }
@@ -358,20 +358,20 @@ impl Session {
         let open = entry.get_mut();
         let progress = open.stream.hear(&frame)?;
         let (request, cancelled) = (open.request, open.stream.is_cancelled());
-        if progress == Progress::Closed {
+        if progress == StreamProgress::Closed {
             entry.remove();
         }
         match (cancelled, progress) {
-            (true, Progress::Closed) => {
+            (true, StreamProgress::Closed) => {
                 self.dropped += 1;
                 audience.events.push(WorkerEvent::Closed { worker: self.worker, request });
             }
-            (true, Progress::Held | Progress::Parked) if matches!(frame, FromWorker::Began { .. }) => {
+            (true, StreamProgress::Held | StreamProgress::Parked) if matches!(frame, FromWorker::Began { .. }) => {
                 audience.events.push(WorkerEvent::Began { worker: self.worker, request });
             }
-            (true, Progress::Held | Progress::Parked) => self.dropped += 1,
+            (true, StreamProgress::Held | StreamProgress::Parked) => self.dropped += 1,
             (false, progress) => {
-                if progress == Progress::Closed {
+                if progress == StreamProgress::Closed {
                     audience.places.remove(&request);
                 }
                 audience.events.extend(told(self.worker, request, frame));
@@ -484,7 +484,7 @@ impl Head {
     fn with_versions(&self, violation: &Violation, frame: &FromWorker) -> Broken {
         let broken = self.broken(violation);
         match (violation.rule, frame) {
-            (Rule::Version, FromWorker::Hello { version_min, version_max, .. }) => {
+            (ProtocolRule::Version, FromWorker::Hello { version_min, version_max, .. }) => {
                 let (first, last) = (VERSIONS.start(), VERSIONS.end());
                 let why = format!(
                     "it speaks versions {version_min} to {version_max} of the protocol, this core {first} to {last}: \

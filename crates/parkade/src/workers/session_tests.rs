@@ -3,7 +3,7 @@
 use bytes::BufMut;
 use parkade_model::{JobId, RequestId};
 use parkade_wire::limits::WINDOW_BYTES;
-use parkade_wire::{Columns, ErrorReason, FromCore, Response};
+use parkade_wire::{EncodedColumns, ErrorReason, FromCore, Response};
 use serde_json::Value;
 
 use super::*;
@@ -85,7 +85,7 @@ impl Link {
 
     fn resumes(&mut self, streams: &[u32]) {
         let requests = streams.iter().copied().map(request).collect::<Vec<_>>();
-        self.session.resume(&mut self.out, &self.places, &Outcome::Elapsed, &requests, None);
+        self.session.resume(&mut self.out, &self.places, &WaitOutcome::Elapsed, &requests, None);
     }
 
     /// What was written since the last time.
@@ -352,7 +352,7 @@ fn a_resume_names_only_what_is_parked_here() {
     link.hears(0x20, 0, 3, PARK).unwrap();
     link.out.clear();
     link.resumes(&[3, 2, 1, 9]);
-    assert_eq!(link.writes(), [FromCore::ResumeAwait { outcome: Outcome::Elapsed, streams: vec![3, 1] }]);
+    assert_eq!(link.writes(), [FromCore::ResumeAwait { outcome: WaitOutcome::Elapsed, streams: vec![3, 1] }]);
 }
 
 #[test]
@@ -444,14 +444,14 @@ fn a_publish_is_the_doing_of_its_request_and_behind_its_end_nobodys() {
 }
 
 /// What follows a `RESUME` whose rows do: more than one frame of it.
-fn behind(outcome: &Outcome) -> Option<Bytes> {
+fn behind(outcome: &WaitOutcome) -> Option<Bytes> {
     outcome.body_follows().then(|| Bytes::from(vec![b'x'; 3 * WINDOW_BYTES as usize]))
 }
 
 #[test]
 fn rows_that_follow_go_under_a_window_of_their_own() {
     let mut link = Link::ready();
-    let outcome = Outcome::Rows { columns: Columns::none(), command: "SELECT".into(), count: 1, body: None };
+    let outcome = WaitOutcome::Rows { columns: EncodedColumns::none(), command: "SELECT".into(), count: 1, body: None };
     let rows = Bytes::from(vec![b'x'; 2 * WINDOW_BYTES as usize]);
     link.session
         .call(&mut link.out, &mut link.places, &outcome, "render", &[(request(1), &b""[..])], Some(&rows))
@@ -476,9 +476,9 @@ fn the_last_stream_is_followed_by_none() {
 fn a_call_opens_a_stream_for_each() {
     let mut link = Link::ready();
     let calls = [(request(1), &b"one"[..]), (request(2), &b"two"[..])];
-    link.session.call(&mut link.out, &mut link.places, &Outcome::Elapsed, "render", &calls, None).unwrap();
+    link.session.call(&mut link.out, &mut link.places, &WaitOutcome::Elapsed, "render", &calls, None).unwrap();
     let calls = vec![(1, Bytes::from_static(b"one")), (2, Bytes::from_static(b"two"))];
-    let called = FromCore::ResumeCall { outcome: Outcome::Elapsed, function: "render".to_owned(), calls };
+    let called = FromCore::ResumeCall { outcome: WaitOutcome::Elapsed, function: "render".to_owned(), calls };
     assert_eq!(link.writes(), [called]);
     assert_eq!(link.places[&request(2)], Place { worker: WORKER, stream: 2 });
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use parkade_sql::{Reach, SlotState, Status};
+use parkade_sql::{Availability, DatabaseStatus, SlotState};
 use serde::{Deserialize, Serialize};
 
 use crate::admin::Histogram;
@@ -65,14 +65,14 @@ pub struct QueryTimes {
 const QUERIES_COUNT_MAX: usize = 100;
 
 impl Database {
-    pub fn new(status: Status, mut running: Vec<Query>) -> Self {
+    pub fn new(status: DatabaseStatus, mut running: Vec<Query>) -> Self {
         running.sort_by(|one, other| other.age.total_cmp(&one.age));
         running.truncate(QUERIES_COUNT_MAX);
         let (state, why) = match status.reach {
-            Reach::Untried => ("untried", None),
-            Reach::Up => ("up", None),
-            Reach::Down { why } => ("down", Some(why)),
-            Reach::Denied { why } => ("denied", Some(why)),
+            Availability::Untried => ("untried", None),
+            Availability::Up => ("up", None),
+            Availability::Down { why } => ("down", Some(why)),
+            Availability::Denied { why } => ("denied", Some(why)),
         };
         let mut slots = BTreeMap::new();
         for slot in &status.slots {

@@ -1,6 +1,6 @@
 //! What the store has been asked, and for whom.
 
-use parkade_core::{Asker, RequestId, Wall, WorkerId};
+use parkade_core::{JobCaller, RequestId, Wall, WorkerId};
 use parkade_jobs::{Command, Reply, Verdict};
 use parkade_model::JobId;
 use tokio::sync::oneshot;
@@ -25,13 +25,13 @@ pub enum Question {
     End(Box<RunEnd>),
     LookUp {
         request: RequestId,
-        asker: Asker,
+        asker: JobCaller,
     },
     /// A client wants to end it: is there such a job, for this client?
     MayEnd {
         job: JobId,
         request: RequestId,
-        asker: Asker,
+        asker: JobCaller,
     },
     /// A job that somebody here waits for has ended in another server: how?
     EndedElsewhere {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use parkade_core::{Asker, Event, RequestId};
+use parkade_core::{Event, JobCaller, RequestId};
 use parkade_jobs::{Command, Ended, Ending, Fault, Reply, Verdict};
 use parkade_model::JobId;
 
@@ -138,7 +138,7 @@ impl Server {
             if let Some(exchange) = self.exchanges.of(request) {
                 exchange.jobs.get_or_insert_default().will_end = will_end;
             }
-            self.find_job(request, job, Asker::Guest);
+            self.find_job(request, job, JobCaller::Guest);
         }
     }
 

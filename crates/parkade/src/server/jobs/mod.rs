@@ -17,7 +17,7 @@ mod within;
 
 use std::collections::{HashMap, HashSet};
 
-use parkade_core::{Asker, DatabaseId, Event, RecurringEvent, RequestId};
+use parkade_core::{DatabaseId, Event, JobCaller, RecurringEvent, RequestId};
 use parkade_jobs::sqlite::OpenError;
 use parkade_jobs::{Command, Counts, Fault, Reply, Tag};
 use parkade_model::{JobId, QueryId};
@@ -83,7 +83,7 @@ pub struct Jobs {
     /// Requests that ask for a job of which there cannot be one: nothing was ever stored.
     never_stored: Vec<RequestId>,
     /// Requests that were admitted, and end a job.
-    ends: Vec<(RequestId, JobId, Asker)>,
+    ends: Vec<(RequestId, JobId, JobCaller)>,
     /// Why the store could not be opened, until it is.
     shut: Option<Shut>,
     held: Vec<Held>,
@@ -190,7 +190,7 @@ impl Jobs {
     }
 
     /// What a function or a coroutine is told of a job that it waited for.
-    pub fn wire_outcome(&self, job: JobId, standing: parkade_core::Standing) -> parkade_wire::Outcome<'_> {
+    pub fn wire_outcome(&self, job: JobId, standing: parkade_core::JobLookup) -> parkade_wire::WaitOutcome<'_> {
         results::wire_outcome(&self.results, job, standing)
     }
 
@@ -245,7 +245,7 @@ impl Server {
         for request in std::mem::take(&mut self.jobs.never_stored) {
             self.tell(match self.jobs.shut {
                 Some(_) => Event::JobNotLookedUp { request },
-                None => Event::JobFound { request, standing: parkade_core::Standing::Missing },
+                None => Event::JobFound { request, standing: parkade_core::JobLookup::Missing },
             });
         }
         for (request, job, asker) in std::mem::take(&mut self.jobs.ends) {

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use parkade_core::{Event, Missed, RecurringEffect, RecurringEvent, RecurringJob, Wall};
+use parkade_core::{Event, RecurringEffect, RecurringEvent, RecurringJob};
 use parkade_jobs::schedule::{BadTimetable, Timetable};
 use parkade_jobs::{Command, NewJob, Reply};
-use parkade_model::JobId;
-use parkade_wire::{Missed as WireMissed, Recurring, When};
+use parkade_model::{JobId, Missed, Wall};
+use parkade_wire::{RecurringSpec, When};
 
 use super::asked::Question;
 use super::{QUEUE_DEFAULT, Server};
@@ -34,19 +34,14 @@ pub struct BadRecurring {
 }
 
 impl Entry {
-    pub fn read(told: Recurring) -> Result<(Box<str>, Self), BadRecurring> {
+    pub fn read(told: RecurringSpec) -> Result<(Box<str>, Self), BadRecurring> {
         let timetable = match &told.when {
             When::Every(seconds) => Ok(Timetable::every(crate::seconds::duration(*seconds))),
             When::Cron { fields, timezone } => Timetable::cron(fields, timezone),
         };
         let timetable = timetable.map_err(|why| BadRecurring { name: told.name.clone(), why })?;
-        let missed = match told.missed {
-            WireMissed::Once => Missed::Once,
-            WireMissed::Skip => Missed::Skip,
-            WireMissed::All => Missed::All,
-        };
         let (arguments, key) = (Bytes::copy_from_slice(&told.arguments), told.key.map(Into::into));
-        Ok((told.name.into(), Self { job: told.job.into(), arguments, timetable, missed, key }))
+        Ok((told.name.into(), Self { job: told.job.into(), arguments, timetable, missed: told.missed, key }))
     }
 }
 

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
-use parkade_core::{Asker, Event, Refusal, RequestId, Standing};
+use parkade_core::{Event, JobCaller, JobLookup, Refusal, RequestId};
 use parkade_jobs::{Ended, Ending, Job, Reply, State};
 use parkade_model::JobId;
-use parkade_wire::Outcome as WireOutcome;
+use parkade_wire::WaitOutcome;
 use serde_json::json;
 
 use super::Server;
@@ -99,11 +99,11 @@ impl Server {
         self.tell(Event::JobDropped { job });
     }
 
-    pub(in crate::server) fn look_up_job(&mut self, request: RequestId, job: JobId, asker: Asker) {
+    pub(in crate::server) fn look_up_job(&mut self, request: RequestId, job: JobId, asker: JobCaller) {
         if !self.jobs.takes_questions() {
             // Told in the next turn: the core is in the middle of something.
             self.jobs.never_stored.push(request);
-        } else if asker != Asker::Application && self.ends_it(request) {
+        } else if asker != JobCaller::Application && self.ends_it(request) {
             self.jobs.ends.push((request, job, asker));
         } else {
             self.find_job(request, job, asker);
@@ -111,21 +111,21 @@ impl Server {
     }
 
     /// A request that was admitted wants to end a job: whether there is one for it is seen first.
-    pub(super) fn ask_to_end(&mut self, request: RequestId, job: JobId, asker: Asker) {
+    pub(super) fn ask_to_end(&mut self, request: RequestId, job: JobId, asker: JobCaller) {
         let question = Question::MayEnd { job, request, asker };
         self.jobs.ask(question, |tag| parkade_jobs::Command::Find { tag, job });
     }
 
-    pub(super) fn hear_may_end(&mut self, request: RequestId, job: JobId, asker: Asker, reply: Reply) {
+    pub(super) fn hear_may_end(&mut self, request: RequestId, job: JobId, asker: JobCaller, reply: Reply) {
         // One that has been refused meanwhile ends nothing, nor does one whose client has left.
         let event = match reply {
             Reply::Found { .. } if !self.exchanges.is_open(request) => Event::JobNotLookedUp { request },
             Reply::Found { job: Some(found), .. } => match self.jobs.door(asker, &found.name) {
                 Door::Open => return self.end_for(request, job),
                 Door::Asked(kind) => return self.ask_about(request, *found, kind),
-                Door::Nothing => Event::JobFound { request, standing: Standing::Missing },
+                Door::Nothing => Event::JobFound { request, standing: JobLookup::Missing },
             },
-            Reply::Found { job: None, .. } => Event::JobFound { request, standing: Standing::Missing },
+            Reply::Found { job: None, .. } => Event::JobFound { request, standing: JobLookup::Missing },
             _ => Event::JobNotLookedUp { request },
         };
         self.tell(event);
@@ -136,16 +136,16 @@ impl Server {
         self.let_in(request);
         self.cancel_job(job, None);
         if !self.jobs.cancelling.hold(job, request) {
-            self.find_job(request, job, Asker::Guest);
+            self.find_job(request, job, JobCaller::Guest);
         }
     }
 
-    pub(super) fn find_job(&mut self, request: RequestId, job: JobId, asker: Asker) {
+    pub(super) fn find_job(&mut self, request: RequestId, job: JobId, asker: JobCaller) {
         let question = Question::LookUp { request, asker };
         self.jobs.ask(question, |tag| parkade_jobs::Command::Find { tag, job });
     }
 
-    pub(super) fn hear_found(&mut self, request: RequestId, asker: Asker, reply: Reply) {
+    pub(super) fn hear_found(&mut self, request: RequestId, asker: JobCaller, reply: Reply) {
         let Reply::Found { job, .. } = reply else {
             return self.tell(Event::JobNotLookedUp { request });
         };
@@ -155,52 +155,52 @@ impl Server {
             (Door::Open, job) => job,
             (Door::Nothing | Door::Asked(_), _) => None,
         };
-        if asker != Asker::Application {
+        if asker != JobCaller::Application {
             self.let_in(request);
         }
         let standing = match job.map(|job| (job.id, ending(*job))) {
-            None => Standing::Missing,
+            None => JobLookup::Missing,
             Some((_, Err(pending))) => {
                 let known =
                     Pending { told: self.described(&pending), has_address: self.jobs.has_address(&pending.name) };
                 if let Some(exchange) = self.exchanges.of(request) {
                     exchange.jobs.get_or_insert_default().pending = Some(known);
                 }
-                Standing::Pending
+                JobLookup::Pending
             }
             Some((job, Ok(ending))) => {
                 self.jobs.results.keep(job, ending);
-                Standing::Ended
+                JobLookup::Ended
             }
         };
         self.tell(Event::JobFound { request, standing });
     }
 
     /// How it stands with a job is the answer.
-    pub(in crate::server) fn answer_job(&mut self, request: RequestId, job: JobId, standing: Standing) {
+    pub(in crate::server) fn answer_job(&mut self, request: RequestId, job: JobId, standing: JobLookup) {
         let ends = self.ends_it(request);
         match (standing, self.jobs.results.of(job)) {
-            (Standing::Ended, Some(Ending::Completed { .. })) if !ends => self.answer_result(request, job),
-            (Standing::Ended, Some(Ending::Completed { .. })) => {
+            (JobLookup::Ended, Some(Ending::Completed { .. })) if !ends => self.answer_result(request, job),
+            (JobLookup::Ended, Some(Ending::Completed { .. })) => {
                 self.say(request, 409, "client", "the job has completed");
             }
-            (Standing::Ended, Some(Ending::Dead { .. })) if ends => {
+            (JobLookup::Ended, Some(Ending::Dead { .. })) if ends => {
                 self.say(request, 409, "client", "the job has failed for good: there is nothing to cancel");
             }
-            (Standing::Ended, Some(Ending::Dead { .. })) => {
+            (JobLookup::Ended, Some(Ending::Dead { .. })) => {
                 self.say(request, 500, "application", "the job failed; the log says why");
             }
-            (Standing::Ended, Some(Ending::Cancelled)) if ends => {
+            (JobLookup::Ended, Some(Ending::Cancelled)) if ends => {
                 let body = json!({ "id": job.to_string(), "state": State::Cancelled.word() });
                 self.say_json(request, 200, &[], &body);
             }
-            (Standing::Ended, Some(Ending::Cancelled)) => self.say(request, 410, "client", "the job was cancelled"),
-            (Standing::Pending, _) if ends && !self.will_end(request, job) => {
+            (JobLookup::Ended, Some(Ending::Cancelled)) => self.say(request, 410, "client", "the job was cancelled"),
+            (JobLookup::Pending, _) if ends && !self.will_end(request, job) => {
                 self.say(request, 409, "client", "the job cannot be ended any more");
             }
-            (Standing::Pending, _) => self.answer_pending(request, job),
-            (Standing::Missing, _) => self.say(request, 404, "client", "there is no such job, or no more"),
-            (Standing::Ended, None) => {
+            (JobLookup::Pending, _) => self.answer_pending(request, job),
+            (JobLookup::Missing, _) => self.say(request, 404, "client", "there is no such job, or no more"),
+            (JobLookup::Ended, None) => {
                 tracing::error!("a bug in parkade: the result of a job was dropped before it was told");
                 self.refuse(request, Refusal::BadAnswer);
             }
@@ -281,21 +281,21 @@ fn ending(job: Job) -> Result<Ending, Box<Job>> {
 }
 
 /// What a function or a coroutine is told.
-pub fn wire_outcome(results: &Results, job: JobId, standing: Standing) -> WireOutcome<'_> {
+pub fn wire_outcome(results: &Results, job: JobId, standing: JobLookup) -> WaitOutcome<'_> {
     let id = job;
-    let none = |reason: &'static str, text: &str| WireOutcome::NoResult {
+    let none = |reason: &'static str, text: &str| WaitOutcome::NoResult {
         id,
         reason: reason.into(),
         text: text.to_owned().into(),
     };
     match (standing, results.of(job)) {
-        (Standing::Pending, _) => WireOutcome::Pending { id },
-        (Standing::Missing, _) | (Standing::Ended, None) => none("missing", "there is no such job, or no more"),
-        (Standing::Ended, Some(Ending::Completed { result })) => {
-            WireOutcome::Result { id, result: result.as_ref().into() }
+        (JobLookup::Pending, _) => WaitOutcome::Pending { id },
+        (JobLookup::Missing, _) | (JobLookup::Ended, None) => none("missing", "there is no such job, or no more"),
+        (JobLookup::Ended, Some(Ending::Completed { result })) => {
+            WaitOutcome::Result { id, result: result.as_ref().into() }
         }
-        (Standing::Ended, Some(Ending::Dead { error })) => none("dead", error),
-        (Standing::Ended, Some(Ending::Cancelled)) => none("cancelled", "the job was cancelled"),
+        (JobLookup::Ended, Some(Ending::Dead { error })) => none("dead", error),
+        (JobLookup::Ended, Some(Ending::Cancelled)) => none("cancelled", "the job was cancelled"),
     }
 }
 

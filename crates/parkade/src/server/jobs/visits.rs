@@ -1,7 +1,7 @@
 //! Clients at the addresses of jobs: which jobs there are for them, and what a worker is told that is asked whether they may.
 
 use bytes::Bytes;
-use parkade_core::{Asker, Event, RequestId, RouteId};
+use parkade_core::{Event, JobCaller, RequestId, RouteId};
 use parkade_jobs::Job;
 use parkade_wire::{CallKind, JobAccess};
 
@@ -29,11 +29,11 @@ pub(super) enum Door {
 
 impl Jobs {
     /// Of a job that the application does not know nobody knows that clients may have it.
-    pub(super) fn door(&self, asker: Asker, name: &str) -> Door {
+    pub(super) fn door(&self, asker: JobCaller, name: &str) -> Door {
         match self.specs.get(name).map(|spec| spec.access) {
-            _ if asker == Asker::Application => Door::Open,
+            _ if asker == JobCaller::Application => Door::Open,
             None | Some(JobAccess::Private) => Door::Nothing,
-            Some(JobAccess::Asked(kind)) if asker == Asker::Visitor => Door::Asked(kind),
+            Some(JobAccess::Asked(kind)) if asker == JobCaller::Visitor => Door::Asked(kind),
             Some(JobAccess::Public | JobAccess::Asked(_)) => Door::Open,
         }
     }

@@ -11,7 +11,7 @@
 use parkade_core::{DatabaseId, Event, QueryId, RequestId, StoreFault, WorkerId};
 use parkade_jobs::postgres::{Placed, Probe, Within, enqueued, looked_up, probed};
 use parkade_jobs::{Fault, NewJob};
-use parkade_sql::{End, Failure, FailureKind, LeaseId, Query, Work};
+use parkade_sql::{DatabaseWork, FailureKind, LeaseId, Query, QueryEnd, QueryFailure};
 use parkade_wire::Enqueued;
 
 use super::Server;
@@ -105,7 +105,7 @@ impl Server {
         let committing = Committing { request, worker, database, lease, commit, jobs, stage, placed, rows, tries: 0 };
         if are_too_many {
             let told = format!("a transaction enqueues at most {JOBS_COUNT_MAX} jobs, with {JOBS_BYTES_MAX} bytes");
-            return self.roll_back(&committing, End::Failed(Failure::new(FailureKind::TooLarge, told)));
+            return self.roll_back(&committing, QueryEnd::Failed(QueryFailure::new(FailureKind::TooLarge, told)));
         }
         self.begin_committing(committing);
     }
@@ -133,25 +133,25 @@ impl Server {
     }
 
     /// Whether a statement is one of those that are carried out here.
-    pub(in crate::server) fn is_for_jobs(event: &parkade_sql::Event) -> bool {
-        let (parkade_sql::Event::Started { query }
-        | parkade_sql::Event::Piece { query, .. }
-        | parkade_sql::Event::Ended { query, .. }) = event;
+    pub(in crate::server) fn is_for_jobs(event: &parkade_sql::QueryEvent) -> bool {
+        let (parkade_sql::QueryEvent::Started { query }
+        | parkade_sql::QueryEvent::Piece { query, .. }
+        | parkade_sql::QueryEvent::Ended { query, .. }) = event;
         query.0 >= STATEMENTS
     }
 
-    pub(in crate::server) fn hear_within(&mut self, event: parkade_sql::Event) {
+    pub(in crate::server) fn hear_within(&mut self, event: parkade_sql::QueryEvent) {
         match event {
-            parkade_sql::Event::Started { .. } => {}
-            parkade_sql::Event::Piece { query, bytes } => {
+            parkade_sql::QueryEvent::Started { .. } => {}
+            parkade_sql::QueryEvent::Piece { query, bytes } => {
                 let Some(committing) = self.jobs.committing.get_mut(&query) else { return };
                 committing.rows.extend_from_slice(&bytes);
                 self.databases.taken(committing.database, query, bytes.len());
             }
-            parkade_sql::Event::Ended { query, end } => {
+            parkade_sql::QueryEvent::Ended { query, end } => {
                 let Some(committing) = self.jobs.committing.remove(&query) else { return };
                 match end {
-                    End::Completed(_) => self.go_on_committing(committing),
+                    QueryEnd::Completed(_) => self.go_on_committing(committing),
                     end => self.roll_back(&committing, end),
                 }
             }
@@ -192,7 +192,7 @@ impl Server {
         let (database, lease) = (committing.database, committing.lease);
         committing.stage = stage;
         self.jobs.committing.insert(statement, committing);
-        self.databases.submit(database, self.clock.at(self.now), statement, Work::Within { lease, query });
+        self.databases.submit(database, self.clock.at(self.now), statement, DatabaseWork::Within { lease, query });
     }
 
     fn enqueue_by(&mut self, committing: Committing, within: Within) {
@@ -241,11 +241,11 @@ impl Server {
         let (database, lease, commit) = (committing.database, committing.lease, committing.commit);
         committing.stage = Stage::Committing { is_done };
         self.jobs.committing.insert(commit, committing);
-        self.databases.submit(database, self.clock.at(self.now), commit, Work::Commit { lease });
+        self.databases.submit(database, self.clock.at(self.now), commit, DatabaseWork::Commit { lease });
     }
 
     /// The COMMIT has ended so: nothing of the transaction stays.
-    fn roll_back(&mut self, committing: &Committing, end: End) {
+    fn roll_back(&mut self, committing: &Committing, end: QueryEnd) {
         let Committing { database, lease, commit, .. } = *committing;
         self.databases.release(database, self.clock.at(self.now), lease);
         self.databases.end_without(commit, end);
@@ -255,7 +255,7 @@ impl Server {
     pub(in crate::server) fn cancel_committing(&mut self, commit: QueryId) -> bool {
         if let Some(at) = self.jobs.early.iter().position(|early| early.commit == commit) {
             let early = self.jobs.early.swap_remove(at);
-            self.roll_back(&early, End::Cancelled);
+            self.roll_back(&early, QueryEnd::Cancelled);
             return true;
         }
         let mut all = self.jobs.committing.iter();
@@ -298,11 +298,11 @@ fn unplaced(committing: &Committing) -> Vec<&NewJob> {
     committing.jobs.iter().filter(|job| !committing.placed.contains_key(&job.id)).collect()
 }
 
-fn refused(fault: &Fault) -> End {
+fn refused(fault: &Fault) -> QueryEnd {
     let kind = match fault {
         Fault::Unavailable(_) => FailureKind::Unreachable,
         Fault::QueueFull => FailureKind::QueueFull,
         Fault::Full(_) | Fault::Failed(_) => FailureKind::Unsupported,
     };
-    End::Failed(Failure::new(kind, format!("its jobs cannot be enqueued: {fault}")))
+    QueryEnd::Failed(QueryFailure::new(kind, format!("its jobs cannot be enqueued: {fault}")))
 }
