@@ -2,25 +2,25 @@
 
 use std::time::Duration;
 
-use crate::channels::Channels;
 use crate::config::Config;
 use crate::context::Context;
-use crate::effect::{Effect, Outcome, StoreEffect, WorkerEffect};
-use crate::event::Event;
+use crate::effect::{Effect, Outcome, WorkerEffect};
+use crate::event::{Event, Publisher};
 use crate::jobs::{Jobs, Reading, Recurring, RecurringEffect};
 use crate::life::lives::Lives;
 use crate::life::machine::Happening;
 use crate::life::{Bell, State};
 use crate::moment::Moment;
-use crate::queries::Queries;
 use crate::queue::Queue;
 use crate::report::counts::Counts;
 use crate::report::status::QueryStatus;
 use crate::staff::Staff;
 use crate::structures::chain::Chain;
+use crate::waits::{Drained, Waits};
+use crate::woken::Woken;
 use crate::workers::queue_rate::QueueRates;
 use crate::workers::roster::Roster;
-use parkade_model::{ChannelName, Cursor, QueryId, Reason, Refusal, RequestId, TableId, WorkerId};
+use parkade_model::{ChannelName, Cursor, JobId, MessageId, QueryId, Reason, Refusal, RequestId, TableId, WorkerId};
 
 /// Everything that is decided. It is told the time, and never waits, reads or writes.
 #[derive(Debug)]
@@ -32,8 +32,8 @@ pub struct Core {
     /// Routed requests that no worker has.
     pub(crate) queue: Queue,
     pub(crate) queue_rates: QueueRates,
-    pub(crate) channels: Channels,
-    pub(crate) queries: Queries,
+    /// What requests wait for.
+    pub(crate) waits: Waits,
     pub(crate) jobs: Jobs,
     pub(crate) roster: Roster,
     pub(crate) staff: Staff,
@@ -50,8 +50,7 @@ impl Core {
             unrouted: Chain::default(),
             queue: Queue::default(),
             queue_rates: QueueRates::default(),
-            channels: Channels::new(&cx.config),
-            queries: Queries::default(),
+            waits: Waits::new(&cx.config),
             jobs: Jobs::default(),
             roster: Roster::default(),
             staff: Staff::new(),
@@ -76,7 +75,7 @@ impl Core {
         let recurring = self.jobs.recurring.next_due().filter(|_| self.staff.is_open());
         let dues = [
             self.cx.timers.next_due(),
-            self.channels.sweep_due(),
+            self.waits.channels.sweep_due(),
             self.staff.due,
             recurring,
             self.jobs.pressure.next_due(),
@@ -99,7 +98,7 @@ impl Core {
     /// Where a channel stands; `None` when nobody waits on it and it holds nothing.
     #[must_use]
     pub fn cursor(&self, channel: &ChannelName) -> Option<Cursor> {
-        self.channels.cursor(channel)
+        self.waits.channels.cursor(channel)
     }
 
     /// How long a request that arrives now would be queued, at the soonest, in the slower line; `None` when nothing is known of that.
@@ -133,13 +132,33 @@ impl Core {
     /// Who waits for a query, and whether it was cancelled; `None` when there is no such query.
     #[must_use]
     pub fn query(&self, query: QueryId) -> Option<QueryStatus> {
-        self.queries.status(query)
+        self.waits.queries.status(query)
+    }
+
+    /// Whether the request has begun a transaction that has not ended.
+    #[must_use]
+    pub fn has_transaction(&self, request: RequestId) -> bool {
+        self.waits.queries.has_transaction(request)
+    }
+
+    /// Whether somebody waits for it here.
+    #[must_use]
+    pub fn is_watched(&self, job: JobId) -> bool {
+        self.waits.jobs.is_watched(job)
+    }
+
+    /// Whether somebody here is still to be told how the job ended.
+    #[must_use]
+    pub fn holds_result(&self, job: JobId) -> bool {
+        self.waits.jobs.is_result_held(job)
     }
 
     /// Whether no request is on its way, cancelled ones in workers included.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.lives.count() == 0 && self.queries.count() == 0 && self.roster.iter().all(|worker| worker.held.is_empty())
+        self.lives.count() == 0
+            && self.waits.queries.count() == 0
+            && self.roster.iter().all(|worker| worker.held.is_empty())
     }
 
     /// Every event begins by knowing the moment, and ends by giving workers what is queued and telling what was gathered.
@@ -194,7 +213,7 @@ impl Core {
             Event::Unparked { worker, request } => self.unparked(worker, request),
             Event::QueryBegan { query } => self.query_began(query),
             Event::QueryEnded { query, completed, bytes } => self.query_ended(query, completed, bytes),
-            Event::QueryCancelledByOperator { query } => self.cancel_by_operator(query),
+            Event::QueryCancelledByOperator { query } => self.cancel_query(query),
             Event::JobsReady { after } => self.jobs_ready(after),
             Event::JobsClaimed { jobs, more, next } => self.jobs_claimed(&jobs, more, next),
             Event::JobsNotClaimed => self.jobs_not_claimed(),
@@ -206,18 +225,27 @@ impl Core {
             Event::JobEnqueued { worker, request } => self.job_enqueued(worker, request),
             Event::JobStored { request, fault } => self.job_stored(request, fault),
             Event::JobReturned { worker, request } => self.frame(worker, request, Happening::JobReturned),
-            Event::JobEnded { job } => self.job_ended(job),
-            Event::JobDropped { job } => self.job_dropped(job),
-            Event::JobFound { request, standing } => self.job_found(request, standing),
-            Event::JobNotLookedUp { request } => self.job_not_looked_up(request),
+            Event::JobEnded { job } => {
+                let woken = self.waits.jobs.ended(job);
+                self.carry(woken);
+            }
+            Event::JobDropped { job } => self.carry(self.waits.jobs.dropped(job)),
+            Event::JobFound { request, standing } => {
+                let woken = self.waits.jobs.found(&mut self.cx, request, standing);
+                self.carry(woken);
+            }
+            Event::JobNotLookedUp { request } => {
+                let woken = self.waits.jobs.not_found(&mut self.cx, request);
+                self.carry(woken);
+            }
             Event::JobGuarded { request, route, concurrent } => self.job_guarded(request, route, concurrent),
             Event::JobCancelled { job } => self.job_cancelled(job),
             Event::Published { channel, message, bytes, by } => self.publish(&channel, message, bytes, by),
             Event::PublishedNothing { by } => self.hold_against(by, Refusal::BadAnswer),
             Event::ChannelConfigured { pattern, limits } => {
-                self.channels.configure(self.cx.now, &pattern, limits);
+                self.waits.channels.configure(self.cx.now, &pattern, limits);
             }
-            Event::MessagesLost { channel } => self.channels.lose(&mut self.cx, &channel),
+            Event::MessagesLost { channel } => self.waits.channels.lose(&mut self.cx, &channel),
             Event::ChannelEnded { channel } => self.end_streams(&channel),
             Event::Tick => self.tick(),
             Event::Reload => self.reload(),
@@ -226,12 +254,12 @@ impl Core {
     }
 
     fn tick(&mut self) {
-        self.channels.sweep(self.cx.now);
+        self.waits.channels.sweep(self.cx.now);
         while let Some(bell) = self.cx.timers.ring(self.cx.now) {
             match bell {
                 Bell::Life(request) => self.turn(request, Happening::Due),
                 Bell::Ghost(worker, place) => self.ghost_due(worker, place),
-                Bell::KeptResult(query) => self.queries.forget_kept(query),
+                Bell::KeptResult(query) => self.waits.queries.forget_kept(query),
                 Bell::JobsReady => self.jobs_due(),
                 Bell::ClaimedInVain => self.claimed_in_vain(),
                 Bell::QueriesOver => self.end_queries(),
@@ -286,9 +314,80 @@ impl Core {
     }
 
     pub(crate) fn tell_dropped(&mut self) {
-        self.channels.drop_messages(&mut self.cx);
-        self.queries.drop_results(&mut self.cx);
-        let effects = &mut self.cx.effects;
-        self.jobs.results.drop_unheld(|job| effects.push(Effect::Store(StoreEffect::DropJobResult { job })));
+        self.waits.drop_unheld(&mut self.cx);
+    }
+
+    // What components return is carried to the requests that it concerns.
+
+    /// Those whose waits are over go on.
+    pub(crate) fn carry(&mut self, woken: impl IntoIterator<Item = Woken>) {
+        for Woken { request, outcome } in woken {
+            self.turn(request, Happening::Woken(outcome));
+        }
+    }
+
+    fn publish(&mut self, channel: &ChannelName, message: MessageId, bytes: usize, by: Option<Publisher>) {
+        let Ok(publication) = self.waits.channels.publish(&mut self.cx, channel, message, bytes) else {
+            if let Some(by) = by {
+                self.hold_against(by, Refusal::NotPublished);
+            }
+            return;
+        };
+        // Their alarms were mostly set in the order of arrival: from the last one back each is at the bottom of the heap, where it is
+        // taken out in one step instead of fifteen.
+        for woken in publication.woken().rev() {
+            self.silence_parked(woken.request);
+        }
+        self.carry(publication.woken());
+    }
+
+    /// They have had all that there is.
+    fn end_streams(&mut self, channel: &ChannelName) {
+        let streams = self.waits.channels.streams_of(channel);
+        self.carry(streams.into_iter().map(|request| Woken { request, outcome: Outcome::Elapsed }));
+    }
+
+    fn query_began(&mut self, query: QueryId) {
+        if let Some(request) = self.waits.queries.rows_came(&mut self.cx, query) {
+            self.turn(request, Happening::RowsBegan);
+        }
+    }
+
+    fn query_ended(&mut self, query: QueryId, completed: bool, bytes: usize) {
+        let Some(ended) = self.waits.queries.end(&mut self.cx, query, completed, bytes) else { return };
+        self.carry(ended.woken());
+        self.waits.queries.forget(&mut self.cx, &ended);
+        // The last one ends a drain.
+        self.staff.attention |= !self.staff.is_open();
+    }
+
+    fn cancel_query(&mut self, query: QueryId) {
+        let waiters = self.waits.queries.cancel_by_operator(&mut self.cx, query);
+        self.give_query_up(waiters, Reason::Operator);
+    }
+
+    /// The server stops: queries have had their time.
+    fn end_queries(&mut self) {
+        for query in self.waits.queries.close() {
+            let waiters = self.waits.queries.cancel_for_all(&mut self.cx, query);
+            self.give_query_up(waiters, Reason::Stopping);
+        }
+    }
+
+    fn give_query_up(&mut self, waiters: Vec<RequestId>, reason: Reason) {
+        for request in waiters {
+            self.turn(request, Happening::QueryGivenUp(reason));
+        }
+    }
+
+    /// The server stops.
+    pub(crate) fn drain_waits(&mut self) {
+        for (request, drained) in self.waits.drain() {
+            let happening = match drained {
+                Drained::Over(outcome) => Happening::Woken(outcome),
+                Drained::Cancelled(reason) => Happening::Cancelled(reason),
+            };
+            self.turn(request, happening);
+        }
     }
 }

@@ -13,7 +13,8 @@
 //! | how many there should be: starting, watching, recycling, reloading, draining | `staff` |
 //! | what waits for a worker, and how long | `queue` |
 //! | where a request goes | `routes` |
-//! | channels; queries; jobs | `channels`, `queries`, `jobs` |
+//! | every kind of wait: how it begins, goes on, expires, is cancelled, drained | `waits` |
+//! | what is waited for, each with its own state | `channels`, `queries`, `jobs` |
 //! | bounds and choices | `limits`, `config` |
 //! | what every decision may use: the time, the effects | `context` |
 //! | what can be seen | `report` |
@@ -38,6 +39,8 @@ mod report;
 mod routes;
 mod staff;
 mod structures;
+mod waits;
+mod woken;
 mod workers;
 
 pub use config::{Config, Recycle};

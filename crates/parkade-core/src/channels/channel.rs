@@ -17,12 +17,12 @@ pub struct Channel {
     pub streams: Chain<RequestId>,
     /// The number of its last message among those of all channels.
     pub newest: u64,
-    pub rest: Rest,
+    pub rest: IdleState,
 }
 
 /// Where a channel stands among those that could be forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rest {
+pub enum IdleState {
     /// Somebody waits on it: nowhere.
     Awaited,
     /// Nobody waits and nothing is held: its place among the idle.
@@ -43,7 +43,7 @@ pub struct NextWaiter {
 
 /// Where one who comes with a cursor goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Start {
+pub struct ResumePoint {
     /// Behind this one.
     pub sequence: u64,
     /// Messages between the cursor and what is held behind it are lost.
@@ -61,7 +61,7 @@ impl Channel {
             nexts: Chain::default(),
             streams: Chain::default(),
             newest: 0,
-            rest: Rest::Awaited,
+            rest: IdleState::Awaited,
         }
     }
 
@@ -96,21 +96,23 @@ impl Channel {
     /// Whether it still stands where it was put.
     pub fn is_settled(&self) -> bool {
         match self.rest {
-            Rest::Awaited => self.waiters_count() > 0,
-            Rest::Idle(_) => self.is_idle(),
-            Rest::Quiet(newest) => self.waiters_count() == 0 && self.history.count() > 0 && newest == self.newest,
+            IdleState::Awaited => self.waiters_count() > 0,
+            IdleState::Idle(_) => self.is_idle(),
+            IdleState::Quiet(newest) => self.waiters_count() == 0 && self.history.count() > 0 && newest == self.newest,
         }
     }
 
     /// A cursor of another epoch, or from ahead of this one, says nothing about this channel: all that is held is new, and more may be lost.
-    pub fn start(&self, since: Option<Cursor>) -> Start {
+    pub fn start(&self, since: Option<Cursor>) -> ResumePoint {
         let oldest_kept = self.sequence - self.history.count() as u64;
         match since {
-            None => Start { sequence: self.sequence, gap: false },
+            None => ResumePoint { sequence: self.sequence, gap: false },
             Some(cursor) if cursor.epoch != self.epoch || cursor.sequence > self.sequence => {
-                Start { sequence: oldest_kept, gap: true }
+                ResumePoint { sequence: oldest_kept, gap: true }
             }
-            Some(cursor) => Start { sequence: cursor.sequence.max(oldest_kept), gap: cursor.sequence < oldest_kept },
+            Some(cursor) => {
+                ResumePoint { sequence: cursor.sequence.max(oldest_kept), gap: cursor.sequence < oldest_kept }
+            }
         }
     }
 

@@ -8,13 +8,13 @@ use parkade_model::{HistoryLimits, MessageId};
 
 #[derive(Debug, Default)]
 pub struct History {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<HistoryEntry>,
     bytes: usize,
 }
 
 /// `elder` is its place in the line of all channels' messages by age.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry {
+pub struct HistoryEntry {
     pub message: MessageId,
     pub bytes: usize,
     pub at: Moment,
@@ -30,12 +30,12 @@ impl History {
         self.bytes
     }
 
-    pub fn push(&mut self, entry: Entry) {
+    pub fn push(&mut self, entry: HistoryEntry) {
         self.bytes += entry.bytes;
         self.entries.push_back(entry);
     }
 
-    pub fn drop_oldest(&mut self) -> Option<Entry> {
+    pub fn drop_oldest(&mut self) -> Option<HistoryEntry> {
         let entry = self.entries.pop_front()?;
         self.bytes -= entry.bytes;
         Some(entry)

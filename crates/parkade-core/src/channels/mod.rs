@@ -15,6 +15,7 @@ use crate::effect::{Effect, HttpEffect, Outcome, ServerEffect};
 use crate::moment::Moment;
 use crate::report::status::ChannelStatus;
 use crate::structures::chain::Place;
+use crate::woken::Woken;
 use channel::NextWaiter;
 use parkade_model::{ChannelName, Cursor, HistoryLimits, MessageId, Refusal, RequestId, Then};
 use table::{ChannelId, ChannelTable};
@@ -52,9 +53,12 @@ pub struct Publication {
 }
 
 impl Publication {
-    pub fn waiters(&self) -> impl DoubleEndedIterator<Item = (RequestId, Outcome)> {
+    pub fn woken(&self) -> impl DoubleEndedIterator<Item = Woken> {
         let (message, cursor) = (self.message, self.cursor);
-        self.waiters.iter().map(move |waiter| (waiter.request, Outcome::Message { message, cursor, gap: waiter.gap }))
+        self.waiters.iter().map(move |&NextWaiter { request, gap, .. }| Woken {
+            request,
+            outcome: Outcome::Message { message, cursor, gap },
+        })
     }
 }
 
@@ -130,10 +134,10 @@ impl Channels {
     }
 
     /// The server stops. All that wait for the next message are told so, as if their time were over.
-    pub fn drained(&self) -> Vec<(RequestId, Outcome)> {
+    pub fn drained(&self) -> Vec<Woken> {
         let waiting = self.table.iter().flat_map(|(_, channel)| {
             let outcome = Outcome::TimedOut { cursor: channel.cursor() };
-            channel.nexts.values().map(move |waiter| (waiter.request, outcome))
+            channel.nexts.values().map(move |waiter| Woken { request: waiter.request, outcome })
         });
         waiting.collect()
     }

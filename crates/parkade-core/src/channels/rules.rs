@@ -4,18 +4,18 @@ use crate::limits::CHANNEL_RULES_COUNT_MAX;
 use parkade_model::{ChannelName, HistoryLimits};
 
 #[derive(Debug)]
-pub struct Rules {
+pub struct HistoryRules {
     otherwise: HistoryLimits,
-    rules: Vec<Rule>,
+    rules: Vec<HistoryRule>,
 }
 
 #[derive(Debug)]
-struct Rule {
+struct HistoryRule {
     pattern: String,
     limits: HistoryLimits,
 }
 
-impl Rules {
+impl HistoryRules {
     pub fn new(otherwise: HistoryLimits) -> Self {
         Self { otherwise, rules: Vec::new() }
     }
@@ -31,7 +31,7 @@ impl Rules {
             return false;
         }
         let place = self.rules.partition_point(|rule| length(&rule.pattern) >= length(pattern));
-        self.rules.insert(place, Rule { pattern: pattern.to_owned(), limits });
+        self.rules.insert(place, HistoryRule { pattern: pattern.to_owned(), limits });
         true
     }
 

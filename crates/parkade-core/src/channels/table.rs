@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-use super::channel::{Channel, Rest};
-use super::history::Entry;
-use super::rules::{self, Rules};
+use super::channel::{Channel, IdleState};
+use super::history::HistoryEntry;
+use super::rules::{self, HistoryRules};
 use crate::config::Config;
 use crate::limits::{CHANNEL_LINGER, SWEEP_CHANNELS_COUNT, SWEEP_STEP};
 use crate::moment::Moment;
@@ -27,7 +27,7 @@ pub struct ChannelTable {
     /// Those without waiters that hold messages, by the number of their newest: the first has been silent longest.
     quiet: BTreeMap<u64, ChannelId>,
     histories: Histories,
-    rules: Rules,
+    rules: HistoryRules,
     next_epoch: u64,
     count_max: usize,
     sweep: Sweep,
@@ -73,7 +73,7 @@ impl ChannelTable {
             idle: Chain::default(),
             quiet: BTreeMap::new(),
             histories,
-            rules: Rules::new(config.history),
+            rules: HistoryRules::new(config.history),
             next_epoch: config.epoch,
             count_max: config.channels_count_max.max(1),
             sweep: Sweep::default(),
@@ -157,7 +157,7 @@ impl ChannelTable {
         let channel = self.channel_mut(id);
         channel.sequence += 1;
         channel.newest = newest;
-        channel.history.push(Entry { message, bytes, at: now, elder });
+        channel.history.push(HistoryEntry { message, bytes, at: now, elder });
     }
 
     /// Lets go what is more than the limits allow: those of this channel, then those of all histories.
@@ -220,13 +220,13 @@ impl ChannelTable {
             self.unsettle(id);
             let channel = self.channel(id);
             let rest = if channel.waiters_count() > 0 {
-                Rest::Awaited
+                IdleState::Awaited
             } else if channel.is_idle() {
-                Rest::Idle(self.idle.push_back((id, now)))
+                IdleState::Idle(self.idle.push_back((id, now)))
             } else {
                 let newest = channel.newest;
                 self.quiet.insert(newest, id);
-                Rest::Quiet(newest)
+                IdleState::Quiet(newest)
             };
             self.channel_mut(id).rest = rest;
         }
@@ -237,9 +237,9 @@ impl ChannelTable {
 
     fn unsettle(&mut self, id: ChannelId) {
         match self.channel(id).rest {
-            Rest::Awaited => {}
-            Rest::Idle(place) => drop(self.idle.remove(place)),
-            Rest::Quiet(newest) => drop(self.quiet.remove(&newest)),
+            IdleState::Awaited => {}
+            IdleState::Idle(place) => drop(self.idle.remove(place)),
+            IdleState::Quiet(newest) => drop(self.quiet.remove(&newest)),
         }
     }
 

@@ -3,6 +3,8 @@
 //! A job's run is a request that no client sent: it has a life like the others, so its waits, its deadline and its cancelling are theirs. What
 //! becomes of the job when that life ends is its [`Verdict`](parkade_model::Verdict).
 
+mod enqueued;
+mod job_waits;
 mod pressure;
 mod pull;
 mod queues;
@@ -14,8 +16,9 @@ mod watchers;
 use std::collections::HashMap;
 
 use crate::queue::Queue;
-use crate::structures::ref_counts::RefCounts;
-use parkade_model::{JobId, QueueId, RequestId, StoreFault};
+pub use enqueued::EnqueuedJobs;
+pub use job_waits::{Granted, JobWaits, NewJobWait};
+use parkade_model::{JobId, QueueId, RequestId};
 pub use pressure::PressureEvent;
 pub(crate) use pressure::{Pressure, Reading};
 pub(crate) use pull::Pull;
@@ -23,8 +26,6 @@ pub(crate) use queues::Queues;
 pub(crate) use recurring::Recurring;
 pub use recurring::{RecurringEffect, RecurringEvent, RecurringJob};
 pub(crate) use verdict::Fate;
-use visitors::Visitors;
-pub(crate) use watchers::{Asked, Wants, Watchers};
 
 /// A job that is being run, or is about to be.
 #[derive(Debug)]
@@ -36,13 +37,6 @@ pub(crate) struct Run {
     pub(crate) retries: u32,
     /// How it went, as soon as that is known.
     pub(crate) fate: Option<Fate>,
-}
-
-/// What a request has enqueued that the store has not confirmed.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Unstored {
-    pub(crate) count: u32,
-    pub(crate) fault: Option<StoreFault>,
 }
 
 #[derive(Debug, Default)]
@@ -57,11 +51,6 @@ pub(crate) struct Jobs {
     pub(crate) queues: Queues,
     pub(crate) recurring: Recurring,
     pub(crate) pressure: Pressure,
-    pub(crate) unstored: HashMap<RequestId, Unstored>,
-    pub(crate) watchers: Watchers,
-    pub(crate) visitors: Visitors,
-    /// How jobs ended that somebody is still to be told of.
-    pub(crate) results: RefCounts<JobId>,
 }
 
 impl Jobs {
@@ -108,16 +97,5 @@ impl Jobs {
 
     pub(crate) fn run_of(&self, job: JobId) -> Option<RequestId> {
         self.by_job.get(&job).copied()
-    }
-
-    /// What was enqueued and is not stored yet; most requests enqueue nothing.
-    pub(crate) fn unstored_of(&self, request: RequestId) -> Option<Unstored> {
-        if self.unstored.is_empty() { None } else { self.unstored.get(&request).copied() }
-    }
-
-    pub(crate) fn forget_unstored(&mut self, request: RequestId) {
-        if !self.unstored.is_empty() {
-            self.unstored.remove(&request);
-        }
     }
 }

@@ -85,7 +85,7 @@ impl Core {
                 self.ask_the_application(request, life, route, concurrent)
             }
             (Life::Parked(life), H::RowsBegan) => self.rows_began(request, life),
-            (Life::Parked(life), H::QueryGivenUp(reason)) => self.give_query_up(request, life, reason),
+            (Life::Parked(life), H::QueryGivenUp(reason)) => self.give_wait_up(request, life, reason),
             (Life::Parked(life), H::Due) => self.wait_over(request, life),
             (Life::Parked(life), H::Cancelled(reason)) => self.cancel_parked(request, life, reason),
 

@@ -2,23 +2,27 @@
 //!
 //! Which event moves which state is decided in one place, `machine.rs`. The diagram in `ARCHITECTURE.md` is printed from it by a test.
 
+mod bell;
 pub(crate) mod journey;
 pub(crate) mod lives;
 pub(crate) mod machine;
+mod refused;
 pub(crate) mod reply;
 mod times;
 
 pub use times::Times;
 
-use crate::channels::Subscription;
 use crate::effect::Outcome;
 use crate::life::journey::{Journey, Patience};
 use crate::life::reply::Reply;
 use crate::moment::Moment;
-use crate::queries::Waiter;
 use crate::routes::RouteId;
 use crate::structures::chain::Place;
-use parkade_model::{QueryId, RequestId, TableId, Then, WorkerId};
+use crate::waits::Watch;
+use parkade_model::{TableId, Then, WorkerId};
+
+pub use bell::Bell;
+pub use refused::Refused;
 
 #[derive(Debug)]
 pub(crate) enum Life {
@@ -101,18 +105,6 @@ pub(crate) enum Work {
     },
     /// A coroutine that went on after its wait: only its own worker can do that.
     Coroutine,
-}
-
-/// What is watched for a parked request, and where.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Watch {
-    Timer,
-    Next(Subscription),
-    Stream(Subscription),
-    Query(Waiter),
-    /// The store, which is to have what the request has enqueued.
-    Stored,
-    Job,
 }
 
 /// What follows the wait: [`Then`](crate::Then), and whose coroutine it is.
@@ -223,41 +215,10 @@ pub enum State {
     Cancelled,
 }
 
-/// Why an event about a request changed nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum Refused {
-    #[error("no such request")]
-    Unknown,
-    #[error("the request has ended")]
-    Ended,
-    #[error("the request is in another state")]
-    OutOfTurn,
-    #[error("the worker does not hold the request")]
-    NotHeld,
-    #[error("the slot is taken, or its generation is not a new one")]
-    SlotTaken,
-}
-
 /// A happening that a state does not answer to: the life is handed back as it was.
 pub(crate) struct Unmoved {
     pub(crate) life: Life,
     pub(crate) refused: Refused,
-}
-
-/// For whom an alarm rings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bell {
-    Life(RequestId),
-    /// A cancelled request that its worker still holds.
-    Ghost(WorkerId, Place),
-    /// The time of a result that is kept is over.
-    KeptResult(QueryId),
-    /// There may be jobs that are ready.
-    JobsReady,
-    /// A job that was claimed may have waited too long for a worker.
-    ClaimedInVain,
-    /// The server stops, and queries have had their time.
-    QueriesOver,
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! Frames of workers about the requests that they hold.
 
 use crate::core::Core;
-use crate::effect::{Effect, HttpEffect, Outcome};
+use crate::effect::{Effect, HttpEffect};
 use crate::event::WorkerError;
 use crate::life::machine::Happening;
 use crate::life::reply::Reply;
 use crate::life::{Life, Refused, Running, Unmoved, Work};
 use crate::structures::chain::Place;
 use crate::workers::worker::{Held, Stage, Worker};
-use parkade_model::{JobLookup, PayloadId, Refusal, RequestId, WorkerId};
+use parkade_model::{PayloadId, Refusal, RequestId, WorkerId};
 
 impl Core {
     /// A frame of `worker` about `request`: it counts only if the worker holds that.
@@ -34,7 +34,7 @@ impl Core {
             self.run_refused(request, Refusal::BadAnswer);
             return Ok(if whole { self.finish(request, life) } else { Life::Running(Running { reply, ..life }) });
         }
-        match self.unkept(request) {
+        match self.waits.fault_of(request) {
             unkept if whole && (unkept.is_some() || self.is_unstored(request)) => {
                 return Ok(self.hold_answer(request, life, Some(payload)));
             }
@@ -53,7 +53,7 @@ impl Core {
         if life.reply.ended().is_none() {
             return Err(Unmoved { life: Life::Running(life), refused: Refused::OutOfTurn });
         }
-        match self.unkept(request) {
+        match self.waits.fault_of(request) {
             _ if self.jobs.is_run(request) => {}
             Some(refusal) => self.break_off(request, life.reply, refusal),
             None => self.cx.effects.push(Effect::Http(HttpEffect::End { request })),
@@ -127,17 +127,8 @@ impl Core {
 
     /// What a call was woken by is needed no more.
     pub(crate) fn let_go(&mut self, work: Work) {
-        let Work::Call { outcome, .. } = work else { return };
-        match *outcome {
-            Outcome::Message { message, .. } => self.channels.release_message(message),
-            Outcome::Queried { query, .. } => self.queries.release_result(query),
-            Outcome::Job { job, standing: JobLookup::Ended } => self.jobs.results.release(job),
-            Outcome::Job { standing: JobLookup::Pending | JobLookup::Missing, .. }
-            | Outcome::Elapsed
-            | Outcome::Stored
-            | Outcome::TimedOut { .. }
-            | Outcome::Unparked
-            | Outcome::Refused { .. } => {}
+        if let Work::Call { outcome, .. } = work {
+            self.waits.release(*outcome);
         }
     }
 

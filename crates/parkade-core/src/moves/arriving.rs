@@ -118,7 +118,7 @@ impl Core {
     pub(crate) fn unroute(&mut self, request: RequestId, life: Routed, table: TableId, turn: Turn) -> Life {
         self.leave_queue(request, &life);
         // Whoever asks for a job begins again, by the routes and the jobs of the other code.
-        self.jobs.visitors.remove(request);
+        self.waits.jobs.forget(request);
         self.cx.effects.push(Effect::Server(ServerEffect::LookUpRoute { request, table }));
         Life::Accepted(life.unroute(self.unrouted.push_back(request), turn))
     }

@@ -1,9 +1,9 @@
 //! How requests end: done, or on the one path for everything else, cancelled for a reason.
 
 use crate::core::Core;
-use crate::effect::{Effect, HttpEffect, ServerEffect, WorkerEffect};
+use crate::effect::{Effect, ServerEffect, WorkerEffect};
 use crate::life::journey::Journey;
-use crate::life::{Accepted, Cancelled, Done, Life, Parked, Routed, Running, Sequel, Watch};
+use crate::life::{Accepted, Cancelled, Done, Life, Routed, Running};
 use parkade_model::{Ending, Reason, Refusal, RequestId};
 
 impl Core {
@@ -28,10 +28,7 @@ impl Core {
         if let Some(alarm) = alarm {
             self.cx.timers.clear(alarm);
         }
-        self.queries.end_transaction(&mut self.cx, request);
-        self.jobs.forget_unstored(request);
-        self.jobs.visitors.remove(request);
-        self.channels.forget(request);
+        self.waits.forget(&mut self.cx, request);
         if let Some(run) = self.jobs.end_run(request) {
             self.end_run(request, &run, ending);
         }
@@ -96,32 +93,6 @@ impl Core {
         self.cancelled(request, life.journey.ran(self.cx.now), reason)
     }
 
-    /// Ends the wait. A stream of messages that an operator or the server ends is ended politely: its client comes back elsewhere.
-    pub(crate) fn cancel_parked(&mut self, request: RequestId, life: Parked, reason: Reason) -> Life {
-        self.unwatch(request, &life);
-        match (life.watch, reason) {
-            (Watch::Stream(_), Reason::ClientLeft) => {}
-            (Watch::Stream(_), Reason::Operator | Reason::Stopping | Reason::Deadline | Reason::WorkerDied) => {
-                self.cx.effects.push(Effect::Http(HttpEffect::EndStream { request }));
-            }
-            (Watch::Query(waiter), _) => {
-                if let Some(refusal) = waiter.refusal(&mut self.cx, request, reason) {
-                    self.refuse(request, refusal);
-                }
-            }
-            (Watch::Timer | Watch::Next(_) | Watch::Stored | Watch::Job, _) => {
-                self.tell_client(request, reason, Refusal::DeadlinePassed);
-            }
-        }
-        if let Sequel::Await { worker, .. } = life.sequel
-            && reason != Reason::WorkerDied
-        {
-            self.cx.effects.push(Effect::Worker(WorkerEffect::Cancel { request, worker, reason }));
-        }
-        let (journey, _) = life.wake(self.cx.now);
-        self.cancelled(request, journey, reason)
-    }
-
     fn tell_client(&mut self, request: RequestId, reason: Reason, late: Refusal) {
         if let Some(refusal) = refusal_of(reason, late) {
             self.refuse(request, refusal);
@@ -130,7 +101,7 @@ impl Core {
 }
 
 /// What the client is told, if it is there.
-fn refusal_of(reason: Reason, late: Refusal) -> Option<Refusal> {
+pub(crate) fn refusal_of(reason: Reason, late: Refusal) -> Option<Refusal> {
     match reason {
         Reason::ClientLeft => None,
         Reason::Deadline => Some(late),

@@ -159,7 +159,7 @@ impl Core {
 
     /// `RESULT`. What the run has enqueued is stored before the store hears that it is done.
     pub(crate) fn job_returned(&mut self, request: RequestId, life: Running) -> Life {
-        let is_held = self.is_unstored(request) || self.unkept(request).is_some();
+        let is_held = self.is_unstored(request) || self.waits.fault_of(request).is_some();
         match self.jobs.runs.get_mut(&request) {
             None => self.errored(request, life, WorkerError::BadAnswer),
             Some(_) if is_held => self.hold_answer(request, life, None),

@@ -39,12 +39,12 @@ enum Waiters {
     /// One request, until it has left.
     One(Option<RequestId>),
     /// Boxed: it is rare compared with the other, and large.
-    Many(Box<Flight>),
+    Many(Box<SingleFlight>),
 }
 
 /// Many requests that share an execution (a single flight).
 #[derive(Debug)]
-pub struct Flight {
+pub struct SingleFlight {
     pub key: SharedKey,
     /// For this long, its result is kept for requests that come later.
     pub ttl: Duration,
@@ -93,7 +93,7 @@ impl Executions {
                 let mut waiters = Chain::default();
                 let place = waiters.push_back(request);
                 self.flights.insert(sharing.key, query);
-                (Waiters::Many(Box::new(Flight { key: sharing.key, ttl: sharing.ttl, waiters })), Some(place))
+                (Waiters::Many(Box::new(SingleFlight { key: sharing.key, ttl: sharing.ttl, waiters })), Some(place))
             }
         };
         self.slots[slot as usize] = Some(Execution {
@@ -151,7 +151,7 @@ impl Executions {
     }
 
     /// It is over, and nobody waits for it any more. Returns the flight that shared it.
-    pub fn end(&mut self, query: QueryId) -> Option<Flight> {
+    pub fn end(&mut self, query: QueryId) -> Option<SingleFlight> {
         let slot = self.by_query.remove(&query)?;
         self.vacant.push(slot);
         match self.slots[slot as usize].take()?.waiters {

@@ -6,13 +6,13 @@ use parkade_model::{DatabaseId, LeaseId, RequestId};
 
 #[derive(Debug, Default)]
 pub struct Leases {
-    open: HashMap<RequestId, Lease>,
+    open: HashMap<RequestId, OpenTransaction>,
     minted: u64,
 }
 
 /// A request's transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lease {
+pub struct OpenTransaction {
     pub id: LeaseId,
     pub database: DatabaseId,
 }
@@ -22,25 +22,25 @@ impl Leases {
         self.open.len()
     }
 
-    pub fn of(&self, request: RequestId) -> Option<Lease> {
+    pub fn of(&self, request: RequestId) -> Option<OpenTransaction> {
         self.open.get(&request).copied()
     }
 
     pub fn begin(&mut self, request: RequestId, database: DatabaseId) -> LeaseId {
         self.minted += 1;
         let id = LeaseId(self.minted);
-        self.open.insert(request, Lease { id, database });
+        self.open.insert(request, OpenTransaction { id, database });
         id
     }
 
     /// The transaction has ended, if it is still this one.
-    pub fn end(&mut self, request: RequestId, id: LeaseId) -> Option<Lease> {
+    pub fn end(&mut self, request: RequestId, id: LeaseId) -> Option<OpenTransaction> {
         self.of(request).filter(|lease| lease.id == id)?;
         self.open.remove(&request)
     }
 
     /// The request has ended.
-    pub fn remove(&mut self, request: RequestId) -> Option<Lease> {
+    pub fn remove(&mut self, request: RequestId) -> Option<OpenTransaction> {
         self.open.remove(&request)
     }
 }

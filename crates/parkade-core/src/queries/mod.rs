@@ -10,20 +10,21 @@ mod leases;
 mod waiter;
 
 use crate::context::Context;
-use crate::effect::{DatabaseEffect, Effect, HttpEffect, StatementSource};
+use crate::effect::{DatabaseEffect, Effect, HttpEffect, Outcome, StatementSource};
 use crate::life::{Bell, Refused};
 use crate::limits::QUERIES_END_MAX;
 use crate::moment::Moment;
 use crate::report::status::QueryStatus;
 use crate::structures::ref_counts::RefCounts;
 use crate::structures::timers::Alarm;
+use crate::woken::Woken;
 use execution::{ExecutionPhase, Executions};
 use kept::{KeptResult, KeptResults};
-use leases::{Lease, Leases};
+use leases::{Leases, OpenTransaction};
 use parkade_model::{LeaseId, QueryId, QueryWait, QueryWork, Reason, Refusal, RequestId, Then};
 use waiter::WaiterStage;
 
-pub use waiter::{QueryAnswer, Waiter, fate_unknown};
+pub use waiter::{QueryEnd, Waiter, fate_unknown};
 
 #[derive(Debug, Default)]
 pub struct Queries {
@@ -80,12 +81,19 @@ pub enum GivenUp {
 #[derive(Debug)]
 #[must_use]
 pub struct EndedQuery {
-    pub query: QueryId,
-    pub waiters: Vec<RequestId>,
+    query: QueryId,
+    waiters: Vec<RequestId>,
     completed: bool,
     bytes: usize,
     /// It was not cancelled.
     was_wanted: bool,
+}
+
+impl EndedQuery {
+    pub fn woken(&self) -> impl Iterator<Item = Woken> {
+        let outcome = Outcome::Queried { query: self.query, completed: self.completed, late: None };
+        self.waiters.iter().map(move |&request| Woken { request, outcome })
+    }
 }
 
 impl Queries {
@@ -389,6 +397,6 @@ impl Queries {
     }
 }
 
-fn end_lease(cx: &mut Context, Lease { id, database }: Lease) {
+fn end_lease(cx: &mut Context, OpenTransaction { id, database }: OpenTransaction) {
     cx.effects.push(Effect::Database(DatabaseEffect::EndLease { lease: id, database }));
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::core::Core;
-use crate::life::{Life, State, Watch};
+use crate::life::{Life, State};
 use crate::limits::STATUS_CHANNELS_COUNT_MAX;
 use crate::moment::Moment;
 use crate::report::status::{
@@ -29,21 +29,21 @@ impl Core {
             queue_wait: self.queue_wait(now),
             workers: self.roster.iter().map(|worker| self.worker_status(now, worker)).collect(),
             channels: self.channel_status(now),
-            channels_count: self.channels.count(),
-            history_bytes: self.channels.history_bytes(),
-            messages_held: self.channels.messages_count(),
-            queries_count: self.queries.count(),
-            results_held: self.queries.results_count(),
-            transactions_count: self.queries.transactions_count(),
+            channels_count: self.waits.channels.count(),
+            history_bytes: self.waits.channels.history_bytes(),
+            messages_held: self.waits.channels.messages_count(),
+            queries_count: self.waits.queries.count(),
+            results_held: self.waits.queries.results_count(),
+            transactions_count: self.waits.queries.transactions_count(),
             jobs_running: self.jobs.runs.len() - self.jobs.waiting.count(),
             jobs_waiting: self.jobs.waiting.count(),
             jobs_put_off: self.jobs_put_off(now),
-            jobs_watched: self.jobs.watchers.count(),
-            jobs_looked_up: self.jobs.watchers.looked_up_count(),
-            jobs_visited: self.jobs.visitors.count(),
-            jobs_unstored: self.jobs.unstored.len(),
+            jobs_watched: self.waits.jobs.watchers_count(),
+            jobs_looked_up: self.waits.jobs.looked_up_count(),
+            jobs_visited: self.waits.jobs.visitors_count(),
+            jobs_unstored: self.waits.enqueued.count(),
             claims_count: usize::from(self.jobs.pull.asked.is_some()),
-            job_results_held: self.jobs.results.count(),
+            job_results_held: self.waits.jobs.results_count(),
             alarms: self.cx.timers.count(),
             ready: self.ready(),
             draining: !self.staff.is_open(),
@@ -71,7 +71,7 @@ impl Core {
 
     /// Every query that a database has been asked for and has not ended.
     pub fn queries(&self) -> impl Iterator<Item = QueryStatus> {
-        self.queries.statuses()
+        self.waits.queries.statuses()
     }
 
     fn runs(&self) -> LivesStatus {
@@ -90,14 +90,13 @@ impl Core {
 
     /// Of requests.
     fn waits(&self, now: Moment) -> Vec<WaitStatus> {
-        let kinds = [WaitKind::Timer, WaitKind::Next, WaitKind::Stream, WaitKind::Query, WaitKind::Job];
-        let mut waits = kinds.map(|kind| WaitStatus { kind, count: 0, oldest: None });
+        let mut waits = WaitKind::ALL.map(|kind| WaitStatus { kind, count: 0, oldest: None });
         for (request, life) in self.lives.iter() {
             let Life::Parked(life) = life else { continue };
             if self.jobs.is_run(request) {
                 continue;
             }
-            let wait = &mut waits[kind(life.watch) as usize];
+            let wait = &mut waits[life.watch.kind() as usize];
             wait.count += 1;
             wait.oldest = wait.oldest.max(Some(now - life.journey.since()));
         }
@@ -130,21 +129,11 @@ impl Core {
     }
 
     fn channel_status(&self, now: Moment) -> Vec<ChannelStatus> {
-        let aged = self.channels.statuses(STATUS_CHANNELS_COUNT_MAX).map(|(channel, first)| {
+        let aged = self.waits.channels.statuses(STATUS_CHANNELS_COUNT_MAX).map(|(channel, first)| {
             let since = first.and_then(|request| self.lives.life(request)).map(|life| parked_for(now, life));
             ChannelStatus { oldest: since, ..channel }
         });
         aged.collect()
-    }
-}
-
-fn kind(watch: Watch) -> WaitKind {
-    match watch {
-        Watch::Timer => WaitKind::Timer,
-        Watch::Next(_) => WaitKind::Next,
-        Watch::Stream(_) => WaitKind::Stream,
-        Watch::Query(_) => WaitKind::Query,
-        Watch::Stored | Watch::Job => WaitKind::Job,
     }
 }
 

@@ -73,6 +73,10 @@ pub enum WaitKind {
     Job,
 }
 
+impl WaitKind {
+    pub const ALL: [Self; 5] = [Self::Timer, Self::Next, Self::Stream, Self::Query, Self::Job];
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitStatus {
     pub kind: WaitKind,

@@ -35,11 +35,10 @@ impl Core {
         for worker in self.ids_of(Worker::is_at_work) {
             self.cx.effects.push(Effect::Worker(WorkerEffect::DrainWorker { worker, within: grace }));
         }
-        self.end_channel_waits();
-        self.end_job_waits();
+        self.drain_waits();
         self.hand_back_waiting();
         let over = self.cx.now + grace.min(self.cx.config.query_grace);
-        self.queries.stop_at(&mut self.cx, over);
+        self.waits.queries.stop_at(&mut self.cx, over);
     }
 
     /// New code is not wanted any more.
@@ -47,17 +46,6 @@ impl Core {
         let Some(reload) = self.staff.reload.take() else { return };
         for new in self.ids_of(|worker| worker.generation == reload.generation) {
             self.kill(new, KillReason::NotNeeded);
-        }
-    }
-
-    /// Long polls get their empty answer, coroutines and functions their time-out, streams their end. Timers run on.
-    fn end_channel_waits(&mut self) {
-        let streams = self.channels.streams();
-        for (request, outcome) in self.channels.drained() {
-            self.turn(request, Happening::Woken(outcome));
-        }
-        for request in streams {
-            self.turn(request, Happening::Cancelled(Reason::Stopping));
         }
     }
 
@@ -72,7 +60,7 @@ impl Core {
                 }
             }
         }
-        if self.roster.is_empty() && self.lives.count() == 0 && self.queries.have_ended(self.cx.now) {
+        if self.roster.is_empty() && self.lives.count() == 0 && self.waits.queries.have_ended(self.cx.now) {
             self.exit();
         }
     }
@@ -161,7 +149,7 @@ impl Core {
         for worker in self.ids_of(|worker| !told.contains(&worker.id) && !goes_itself(worker)) {
             if idle.contains(&worker) { self.dismiss(worker) } else { self.kill(worker, why) }
         }
-        self.queries.bound_the_end(self.cx.now);
+        self.waits.queries.bound_the_end(self.cx.now);
         self.staff.service = Service::Ending(reason);
     }
 
@@ -172,7 +160,7 @@ impl Core {
             Service::Ending(reason) => reason,
         };
         self.staff.service = Service::Ended;
-        self.queries.forget_all(&mut self.cx);
+        self.waits.queries.forget_all(&mut self.cx);
         self.expect_no_jobs();
         self.tell_dropped();
         self.cx.effects.push(Effect::Server(ServerEffect::Exit { reason }));

@@ -113,7 +113,7 @@ impl Core {
         let service = match self.staff.service {
             Service::Open => self.fill_due(),
             Service::Draining { until, .. } => Some(self.fill_due().map_or(until, |due| due.min(until))),
-            Service::Ending(_) => self.queries.end_due(self.cx.now),
+            Service::Ending(_) => self.waits.queries.end_due(self.cx.now),
             Service::Ended => None,
         };
         workers.chain(service).chain(self.haunted_end_due()).min()

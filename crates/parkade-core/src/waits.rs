@@ -1,0 +1,431 @@
+//! Every kind of wait: how it begins, goes on, expires, is cancelled and drained. No other file of the core knows them all.
+//!
+//! A kind is a variant of [`Watch`], and a component that does the waiting. The components do not know each other. None of them changes a
+//! request: what becomes of it is returned, and [`Core`](crate::Core) carries it out.
+
+use std::time::Duration;
+
+use crate::channels::{Channels, ChannelsFull, NextBegan, Subscription};
+use crate::config::Config;
+use crate::context::Context;
+use crate::effect::{Effect, HttpEffect, Outcome, StatementSource};
+use crate::jobs::{EnqueuedJobs, Granted, JobWaits, NewJobWait};
+use crate::life::journey::Patience;
+use crate::limits::QUERY_END_MAX;
+use crate::moment::Moment;
+use crate::queries::{GivenUp, NewQuery, Queries, QueryBegan, QueryEnd, Waiter};
+use crate::report::status::WaitKind;
+use crate::woken::Woken;
+use parkade_model::{
+    ChannelName, Cursor, JobCaller, JobLookup, QueryId, QueryWait, Reason, Refusal, RequestId, Then, Wait,
+};
+
+/// All that requests wait for, each kind with its own state.
+#[derive(Debug)]
+pub struct Waits {
+    pub channels: Channels,
+    pub queries: Queries,
+    pub jobs: JobWaits,
+    pub enqueued: EnqueuedJobs,
+}
+
+/// What a parked request waits for, and where it stands.
+#[derive(Debug, Clone, Copy)]
+pub enum Watch {
+    Timer,
+    Next(Subscription),
+    Stream(Subscription),
+    Query(Waiter),
+    /// Until the store has what the request has enqueued.
+    Stored,
+    Job,
+}
+
+/// A request that is to wait.
+#[derive(Debug, Clone, Copy)]
+pub struct NewWait {
+    pub request: RequestId,
+    pub then: Then,
+    /// How long the request may be queued or running at a time: so long it waits where the wait itself has no bound and needs one.
+    pub patience: Patience,
+    /// The server takes requests. In one that stops, a wait that a drain ends does not begin.
+    pub is_open: bool,
+}
+
+/// How a wait begins.
+#[derive(Debug, Clone, Copy)]
+pub enum Begun {
+    /// Until that moment, if anything bounds it.
+    Waits(Watch, Option<Moment>),
+    /// It is over already.
+    Over(Outcome),
+    /// It waits, but is cancelled at once.
+    Cancelled(Watch, Reason),
+}
+
+/// What becomes of a wait whose time is up, or that is given up.
+#[derive(Debug, Clone, Copy)]
+pub enum WaitChange {
+    AsBefore,
+    /// The request waits for this instead, until that moment.
+    Waits(Watch, Moment),
+    Over(Outcome),
+    Cancelled(Reason),
+    /// Its query has been cancelled for this reason, and what became of it will not be known in time.
+    QueryUnknown(Reason),
+}
+
+/// How a request goes on whose wait is over.
+#[derive(Debug, Clone)]
+pub enum Continuation {
+    /// With this.
+    Outcome(Outcome),
+    /// Its answer has been sent as it came, and has its end.
+    Sent,
+    /// There is such a job: it follows it on this channel, from this cursor on.
+    Follows(ChannelName, Option<Cursor>),
+}
+
+/// What a client gets whose answer an outcome is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WaitAnswer {
+    Effect(HttpEffect),
+    /// What came of the query: its rows, or why there are none.
+    Query(QueryId, Option<Reason>),
+    Refused(Refusal),
+    /// The answer that was held until the store had all that the request enqueued.
+    Held,
+    /// Whoever woke the request has sent it.
+    Sent,
+}
+
+/// How the drain of the server ends a wait.
+#[derive(Debug, Clone, Copy)]
+pub enum Drained {
+    Over(Outcome),
+    Cancelled(Reason),
+}
+
+impl Watch {
+    /// The outcome for a request that waits for the store, when that has everything. `None`: it waits for something else.
+    pub fn stored(self) -> Option<Outcome> {
+        match self {
+            Self::Stored => Some(Outcome::Stored),
+            Self::Timer | Self::Next(_) | Self::Stream(_) | Self::Query(_) | Self::Job => None,
+        }
+    }
+
+    /// As the status page has it.
+    pub fn kind(self) -> WaitKind {
+        match self {
+            Self::Timer => WaitKind::Timer,
+            Self::Next(_) => WaitKind::Next,
+            Self::Stream(_) => WaitKind::Stream,
+            Self::Query(_) => WaitKind::Query,
+            Self::Stored | Self::Job => WaitKind::Job,
+        }
+    }
+}
+
+/// Whether a `PARK` comes with a response or a function, to be kept until the wait is over.
+pub fn brings_something(wait: &Wait, then: Then) -> bool {
+    match then {
+        Then::Answer => matches!(wait, Wait::Timer { .. }),
+        Then::Call { .. } => true,
+        Then::Await => false,
+    }
+}
+
+/// Whether a function is not called with it: the client is told instead.
+pub fn is_failure(outcome: Outcome) -> bool {
+    match outcome {
+        Outcome::Queried { completed, late, .. } => !completed || late.is_some(),
+        Outcome::Refused { .. } => true,
+        Outcome::Elapsed
+        | Outcome::Message { .. }
+        | Outcome::TimedOut { .. }
+        | Outcome::Stored
+        | Outcome::Job { .. }
+        | Outcome::Unparked => false,
+    }
+}
+
+/// What a client gets whose answer the outcome is.
+pub fn answer(request: RequestId, outcome: Outcome) -> WaitAnswer {
+    match outcome {
+        Outcome::Elapsed => WaitAnswer::Effect(HttpEffect::Release { request }),
+        Outcome::TimedOut { cursor } => WaitAnswer::Effect(HttpEffect::Empty { request, cursor }),
+        Outcome::Job { job, standing } => WaitAnswer::Effect(HttpEffect::AnswerJob { request, job, standing }),
+        Outcome::Queried { query, late, .. } => WaitAnswer::Query(query, late),
+        Outcome::Refused { refusal } => WaitAnswer::Refused(refusal),
+        Outcome::Stored => WaitAnswer::Held,
+        Outcome::Message { .. } | Outcome::Unparked => WaitAnswer::Sent,
+    }
+}
+
+impl Waits {
+    pub fn new(config: &Config) -> Self {
+        Self {
+            channels: Channels::new(config),
+            queries: Queries::default(),
+            jobs: JobWaits::default(),
+            enqueued: EnqueuedJobs::default(),
+        }
+    }
+
+    /// `source`: where the statement of a query is found.
+    pub fn begin(&mut self, cx: &mut Context, new: NewWait, wait: Wait, source: StatementSource) -> Begun {
+        let NewWait { request, then, is_open, .. } = new;
+        let patience = new.patience.duration();
+        let until = |cx: &Context, duration: Option<Duration>| duration.map(|duration| cx.now + duration);
+        let job = NewJobWait { request, then, patience, is_open };
+        match wait {
+            Wait::Timer { after } => Begun::Waits(Watch::Timer, Some(cx.now + after)),
+            Wait::Next { channel, timeout, since } => self.next(cx, new, &channel, timeout, since),
+            Wait::Stream { channel, since } => self.stream(cx, new, &channel, since),
+            Wait::Query(wait) => self.query(cx, new, &wait, source),
+            Wait::Stored if then != Then::Await => refused(Refusal::BadAnswer),
+            // A store that does not answer is no reason to wait for ever.
+            Wait::Stored if self.enqueued.are_pending(request) => Begun::Waits(Watch::Stored, until(cx, patience)),
+            Wait::Stored => Begun::Over(self.stored(request)),
+            Wait::Job { job: id, timeout } => {
+                let duration = self.jobs.begin(cx, job, (id, JobCaller::Application), timeout);
+                Begun::Waits(Watch::Job, until(cx, duration))
+            }
+            Wait::Visit { .. } if then != Then::Answer => refused(Refusal::BadAnswer),
+            Wait::Visit { job: id, errand } => {
+                let duration = self.jobs.visit(cx, job, id, errand);
+                Begun::Waits(Watch::Job, until(cx, duration))
+            }
+            Wait::Access { granted } => match self.jobs.begin_granted(cx, job, granted) {
+                Err(refusal) => refused(refusal),
+                Ok(Granted::Over(outcome)) => Begun::Over(outcome),
+                Ok(Granted::Waits(duration)) => Begun::Waits(Watch::Job, until(cx, duration)),
+            },
+        }
+    }
+
+    fn next(
+        &mut self,
+        cx: &mut Context,
+        new: NewWait,
+        channel: &ChannelName,
+        timeout: Option<Duration>,
+        since: Option<Cursor>,
+    ) -> Begun {
+        match self.channels.next(cx, (new.request, new.then), channel, since) {
+            Err(ChannelsFull) => refused(Refusal::ChannelsFull),
+            Ok(NextBegan::Missed(outcome)) => Begun::Over(outcome),
+            Ok(NextBegan::Waits(subscription)) if new.is_open => {
+                Begun::Waits(Watch::Next(subscription), timeout.map(|timeout| cx.now + timeout))
+            }
+            Ok(NextBegan::Waits(subscription)) => {
+                let outcome = self.channels.timed_out(subscription);
+                self.channels.leave_next(cx.now, subscription);
+                Begun::Over(outcome)
+            }
+        }
+    }
+
+    pub fn stream(&mut self, cx: &mut Context, new: NewWait, channel: &ChannelName, since: Option<Cursor>) -> Begun {
+        if new.then != Then::Answer {
+            return refused(Refusal::BadAnswer);
+        }
+        match self.channels.stream(cx, new.request, channel, since) {
+            Err(ChannelsFull) => refused(Refusal::ChannelsFull),
+            Ok(subscription) if new.is_open => Begun::Waits(Watch::Stream(subscription), None),
+            Ok(subscription) => Begun::Cancelled(Watch::Stream(subscription), Reason::Stopping),
+        }
+    }
+
+    fn query(&mut self, cx: &mut Context, new: NewWait, wait: &QueryWait, source: StatementSource) -> Begun {
+        match self.queries.begin(cx, NewQuery { request: new.request, then: new.then, source }, wait) {
+            Err(refusal) => refused(refusal),
+            Ok(QueryBegan::Kept(query)) => Begun::Over(Outcome::Queried { query, completed: true, late: None }),
+            Ok(QueryBegan::Waits(waiter)) => {
+                let patience = wait.deadline.map_or(new.patience, |deadline| Patience::from(Some(deadline)));
+                Begun::Waits(Watch::Query(waiter), patience.duration().map(|patience| cx.now + patience))
+            }
+        }
+    }
+
+    /// The first rows of its query have come.
+    pub fn rows_began(&self, cx: &mut Context, (request, then): (RequestId, Then), watch: Watch) -> Watch {
+        match watch {
+            Watch::Query(waiter) if then == Then::Answer => Watch::Query(self.queries.begin_rows(cx, request, waiter)),
+            watch => watch,
+        }
+    }
+
+    /// An answer has come: what it still waits for. The worker is free meanwhile.
+    pub fn before_answer(&self, request: RequestId) -> Option<Watch> {
+        self.enqueued.are_pending(request).then_some(Watch::Stored)
+    }
+
+    /// What a coroutine is told of what it has enqueued.
+    fn stored(&mut self, request: RequestId) -> Outcome {
+        match self.enqueued.take_fault(request) {
+            None => Outcome::Stored,
+            Some(fault) => Outcome::Refused { refusal: fault.into() },
+        }
+    }
+
+    /// The wait is over: the request waits for it no longer.
+    pub fn end(
+        &mut self,
+        cx: &mut Context,
+        (request, then): (RequestId, Then),
+        watch: Watch,
+        outcome: Outcome,
+    ) -> Continuation {
+        let continuation = match (watch, outcome) {
+            (Watch::Query(waiter), outcome) => match waiter.answer(cx, request, outcome) {
+                QueryEnd::Outcome(outcome) => Continuation::Outcome(outcome),
+                QueryEnd::Sent => Continuation::Sent,
+            },
+            (Watch::Stream(_), Outcome::Elapsed) => {
+                cx.effects.push(Effect::Http(HttpEffect::EndStream { request }));
+                Continuation::Sent
+            }
+            (Watch::Job, Outcome::Job { standing, .. }) => match self.jobs.followed(request, standing) {
+                Some((channel, since)) => Continuation::Follows(channel, since),
+                None => Continuation::Outcome(outcome),
+            },
+            (Watch::Stored, Outcome::Stored) if then == Then::Await => Continuation::Outcome(self.stored(request)),
+            (Watch::Timer | Watch::Next(_) | Watch::Stream(_) | Watch::Stored | Watch::Job, outcome) => {
+                Continuation::Outcome(outcome)
+            }
+        };
+        self.leave(cx, request, watch);
+        continuation
+    }
+
+    /// The time of the wait is up.
+    pub fn expire(&mut self, cx: &mut Context, request: RequestId, watch: Watch) -> WaitChange {
+        match watch {
+            Watch::Timer => WaitChange::Over(Outcome::Elapsed),
+            Watch::Next(subscription) | Watch::Stream(subscription) => {
+                WaitChange::Over(self.channels.timed_out(subscription))
+            }
+            Watch::Query(waiter) => query_given_up(self.queries.expire(cx, waiter), cx.now, Reason::Deadline),
+            Watch::Stored => WaitChange::Cancelled(Reason::Deadline),
+            Watch::Job => self.jobs.expire(request).map_or(WaitChange::AsBefore, WaitChange::Over),
+        }
+    }
+
+    /// What the request waits for is given up, though its client is there. Only a query is, of which it is told how it ended.
+    pub fn give_up(&mut self, cx: &mut Context, watch: Watch, reason: Reason) -> WaitChange {
+        match watch {
+            Watch::Query(waiter) => query_given_up(self.queries.give_up(cx, waiter, reason), cx.now, reason),
+            Watch::Timer | Watch::Next(_) | Watch::Stream(_) | Watch::Stored | Watch::Job => WaitChange::AsBefore,
+        }
+    }
+
+    /// The request is cancelled: it waits no longer. Returns what its client is told. A stream of messages that an operator or the server ends is
+    /// ended politely: its client comes back elsewhere. `refusal` is what the client is told of any other cancelled request.
+    pub fn cancel(
+        &mut self,
+        cx: &mut Context,
+        request: RequestId,
+        watch: Watch,
+        reason: Reason,
+        refusal: Option<Refusal>,
+    ) -> Option<Refusal> {
+        self.leave(cx, request, watch);
+        match watch {
+            Watch::Timer | Watch::Next(_) | Watch::Stored | Watch::Job => refusal,
+            Watch::Query(waiter) => waiter.refusal(cx, request, reason),
+            Watch::Stream(_) => {
+                if reason != Reason::ClientLeft {
+                    cx.effects.push(Effect::Http(HttpEffect::EndStream { request }));
+                }
+                None
+            }
+        }
+    }
+
+    /// The request waits for it no longer.
+    pub fn leave(&mut self, cx: &mut Context, request: RequestId, watch: Watch) {
+        match watch {
+            Watch::Timer | Watch::Stored => {}
+            Watch::Job => self.jobs.leave(request),
+            Watch::Next(subscription) => self.channels.leave_next(cx.now, subscription),
+            Watch::Stream(subscription) => self.channels.leave_stream(cx.now, subscription),
+            Watch::Query(waiter) => self.queries.leave(cx, waiter),
+        }
+    }
+
+    /// The server stops. Long polls get their empty answer, coroutines and functions their time-out, streams their end, and all that wait for a job
+    /// how it stands. Timers run on, and so do queries and the store, for a while.
+    pub fn drain(&mut self) -> Vec<(RequestId, Drained)> {
+        let over = |Woken { request, outcome }| (request, Drained::Over(outcome));
+        let streams =
+            self.channels.streams().into_iter().map(|request| (request, Drained::Cancelled(Reason::Stopping)));
+        let nexts = self.channels.drained().into_iter().map(over);
+        nexts.chain(streams).chain(self.jobs.drain().into_iter().map(over)).collect()
+    }
+
+    /// Why the answer of this request may not say that all is well: a message of it was not published, or a job not stored.
+    pub fn fault_of(&self, request: RequestId) -> Option<Refusal> {
+        self.channels.held_against(request).or_else(|| self.enqueued.fault(request).map(Refusal::from))
+    }
+
+    /// The request has ended.
+    pub fn forget(&mut self, cx: &mut Context, request: RequestId) {
+        self.queries.end_transaction(cx, request);
+        self.enqueued.forget(request);
+        self.jobs.forget(request);
+        self.channels.forget(request);
+    }
+
+    /// A call goes on with this outcome, and needs what it names.
+    pub fn hold(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Message { message, .. } => self.channels.hold_message(message),
+            Outcome::Queried { query, .. } => self.queries.hold_result(query),
+            Outcome::Job { job, standing: JobLookup::Ended } => self.jobs.hold_result(job),
+            Outcome::Job { standing: JobLookup::Pending | JobLookup::Missing, .. }
+            | Outcome::Elapsed
+            | Outcome::TimedOut { .. }
+            | Outcome::Stored
+            | Outcome::Unparked
+            | Outcome::Refused { .. } => {}
+        }
+    }
+
+    /// The call has ended.
+    pub fn release(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Message { message, .. } => self.channels.release_message(message),
+            Outcome::Queried { query, .. } => self.queries.release_result(query),
+            Outcome::Job { job, standing: JobLookup::Ended } => self.jobs.release_result(job),
+            Outcome::Job { standing: JobLookup::Pending | JobLookup::Missing, .. }
+            | Outcome::Elapsed
+            | Outcome::TimedOut { .. }
+            | Outcome::Stored
+            | Outcome::Unparked
+            | Outcome::Refused { .. } => {}
+        }
+    }
+
+    /// At the end of an event: messages and results that nobody needs any more.
+    pub fn drop_unheld(&mut self, cx: &mut Context) {
+        self.channels.drop_messages(cx);
+        self.queries.drop_results(cx);
+        self.jobs.drop_results(cx);
+    }
+}
+
+/// The wait cannot be had: a coroutine is told so, every other request is refused.
+fn refused(refusal: Refusal) -> Begun {
+    Begun::Over(Outcome::Refused { refusal })
+}
+
+fn query_given_up(given_up: GivenUp, now: Moment, reason: Reason) -> WaitChange {
+    match given_up {
+        GivenUp::AsBefore => WaitChange::AsBefore,
+        GivenUp::Waits(waiter) => WaitChange::Waits(Watch::Query(waiter), now + QUERY_END_MAX),
+        GivenUp::BrokenOff => WaitChange::Cancelled(reason),
+        GivenUp::Unknown(reason) => WaitChange::QueryUnknown(reason),
+    }
+}
