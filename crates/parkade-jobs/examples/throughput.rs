@@ -9,8 +9,8 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use parkade_jobs::sqlite::{Durability, Options};
-use parkade_jobs::{Claimed, Command, JobId, NewJob, Reply, SqliteStore, Tag, Verdict, Wall};
+use parkade_jobs::sqlite::{Durability, SqliteStoreOptions};
+use parkade_jobs::{AttemptEnd, Claimed, Command, JobId, NewJob, Reply, SqliteStore, Tag, Wall};
 
 const BATCH: u32 = 200;
 const LIVES: u32 = 100_000;
@@ -81,7 +81,11 @@ impl Owner {
         let wake = Arc::new(move || {
             let _heard = bell.send(());
         });
-        let mut store = SqliteStore::new(folder.to_owned(), Options { durability, ..Options::default() }, wake);
+        let mut store = SqliteStore::new(
+            folder.to_owned(),
+            SqliteStoreOptions { durability, ..SqliteStoreOptions::default() },
+            wake,
+        );
         store.open()?;
         Ok(Self { store, rung })
     }
@@ -169,7 +173,7 @@ fn claim() -> Command {
 }
 
 fn completed(job: &Claimed) -> Command {
-    let verdict = Verdict::Completed { result: Bytes::from_static(b"\xc0") };
+    let verdict = AttemptEnd::Completed { result: Bytes::from_static(b"\xc0") };
     Command::End { tag: Tag(0), job: job.id, attempt: job.attempt, verdict }
 }
 

@@ -1,6 +1,6 @@
 //! What a store is asked, and what it answers.
 
-use crate::job::{Claimed, Counts, Ended, Job, NewJob, Schedule, State, Verdict};
+use crate::job::{AttemptEnd, Claimed, EndedJob, JobCounts, JobRecord, JobState, NewJob, ScheduleProgress};
 use parkade_model::{Allowance, JobId, Wall};
 
 /// Whose answer it is. Minted by the owner.
@@ -16,7 +16,7 @@ pub enum Command {
     /// A store that several servers share allows of those no more than their bounds leave to all of them together. Answered by `Claimed` or `Refused`.
     Claim { tag: Tag, count: u32, limited: Vec<Allowance> },
     /// An attempt has ended. One that is not the job's present attempt changes nothing. Answered by `AttemptEnded` or `Refused`.
-    End { tag: Tag, job: JobId, attempt: u32, verdict: Verdict },
+    End { tag: Tag, job: JobId, attempt: u32, verdict: AttemptEnd },
     /// One that does not run: it will not. Answered by `Changed`: `false` for one that runs, has ended, or is none.
     Cancel { tag: Tag, job: JobId },
     /// A dead, cancelled, completed or unknown one becomes ready again, its attempts counted anew. Answered by `Changed`.
@@ -63,7 +63,7 @@ impl Command {
     pub fn payload_bytes(&self) -> usize {
         match self {
             Self::Enqueue { job, .. } | Self::Recur { job: Some(job), .. } => job.arguments.len(),
-            Self::End { verdict: Verdict::Completed { result }, .. } => result.len(),
+            Self::End { verdict: AttemptEnd::Completed { result }, .. } => result.len(),
             _ => 0,
         }
     }
@@ -72,7 +72,7 @@ impl Command {
 /// Which jobs are listed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
-    pub state: Option<State>,
+    pub state: Option<JobState>,
     pub name: Option<Box<str>>,
     pub queue: Option<Box<str>>,
     pub count: u32,
@@ -96,7 +96,7 @@ pub enum Reply {
     /// `ended`: what has become of it for good. `is_stale`: the attempt was not the present one, and nothing changed. `due`: when it is tried again.
     AttemptEnded {
         tag: Tag,
-        ended: Option<Ended>,
+        ended: Option<EndedJob>,
         is_stale: bool,
         due: Option<Wall>,
     },
@@ -110,19 +110,19 @@ pub enum Reply {
     },
     Found {
         tag: Tag,
-        job: Option<Box<Job>>,
+        job: Option<Box<JobRecord>>,
     },
     Listed {
         tag: Tag,
-        jobs: Vec<Job>,
+        jobs: Vec<JobRecord>,
     },
     Counted {
         tag: Tag,
-        counts: Counts,
+        counts: JobCounts,
     },
     Schedules {
         tag: Tag,
-        schedules: Vec<Schedule>,
+        schedules: Vec<ScheduleProgress>,
     },
     /// It was not done, and nothing of it has happened.
     Refused {

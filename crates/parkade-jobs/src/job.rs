@@ -33,7 +33,7 @@ pub struct Claimed {
 
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AttemptEnd {
     /// It returned; the result is kept for a while.
     Completed { result: Bytes },
     /// It failed and is tried again at that time.
@@ -51,7 +51,7 @@ pub enum Verdict {
 
 /// Where a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum State {
+pub enum JobState {
     /// Not due yet: delayed, or put off after a failure.
     Scheduled,
     /// Waits to be claimed.
@@ -65,7 +65,7 @@ pub enum State {
 
 /// How a job ended for good.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ending {
+pub enum JobEnding {
     Completed { result: Bytes },
     Dead { error: Box<str> },
     Cancelled,
@@ -73,20 +73,20 @@ pub enum Ending {
 
 /// A job and how it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedJob {
     pub id: JobId,
-    pub ending: Ending,
+    pub ending: JobEnding,
 }
 
 /// All that is known of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Job {
+pub struct JobRecord {
     pub id: JobId,
     pub name: Box<str>,
     pub queue: Box<str>,
     pub key: Option<Box<str>>,
     pub priority: i16,
-    pub state: State,
+    pub state: JobState,
     pub attempt: u32,
     pub arguments: Bytes,
     pub enqueued: Wall,
@@ -102,7 +102,7 @@ pub struct Job {
 
 /// How many there are in each state, and how long the oldest has waited since it was ready.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct JobCounts {
     pub scheduled: u64,
     pub ready: u64,
     pub running: u64,
@@ -118,13 +118,13 @@ pub struct Counts {
 
 /// How far a recurring job has been enqueued.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Schedule {
+pub struct ScheduleProgress {
     pub name: Box<str>,
     /// The last time for which it was enqueued (or skipped).
     pub last: Wall,
 }
 
-impl State {
+impl JobState {
     /// The word for people and pages.
     #[must_use]
     pub const fn word(self) -> &'static str {

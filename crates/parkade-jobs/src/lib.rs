@@ -19,7 +19,7 @@ pub mod schedule;
 pub mod sqlite;
 
 pub use command::{Command, Fault, Filter, Reply, Tag};
-pub use job::{Claimed, Counts, Ended, Ending, Job, NewJob, Schedule, State, Verdict};
+pub use job::{AttemptEnd, Claimed, EndedJob, JobCounts, JobEnding, JobRecord, JobState, NewJob, ScheduleProgress};
 
 pub use parkade_model::{Allowance, BadJobId, JobId, Rate, Wall};
 pub use postgres::PostgresStore;

@@ -18,8 +18,8 @@ mod publish;
 pub mod report;
 
 pub use door::{AdminDoor, Ask, CancelRefused, JobAnswer, JobAsk, PublishRefused, Readiness};
-pub use ended::{Ended, Histogram};
-pub use jobs::{Listed as ListedJobs, Told as ToldJob};
+pub use ended::{EndedRequests, Histogram};
+pub use jobs::{JobList, JobView};
 #[cfg(test)]
 pub use listen::serve_private;
 pub use listen::{AdminError, serve};

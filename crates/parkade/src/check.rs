@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use parkade_core::WorkerId;
 use parkade_wire::{Application as Told, JobAccess, JobSpec, Route, RouteKind};
 
-use crate::cli::Application;
+use crate::cli::ApplicationArgs;
 use crate::error::Error;
 use crate::serve;
 use crate::share::Share;
@@ -20,7 +20,7 @@ pub enum Show {
 }
 
 /// Fails when the application does not load in time, with its traceback above.
-pub fn check(application: &Application, show: Show) -> Result<ExitCode, Error> {
+pub fn check(application: &ApplicationArgs, show: Show) -> Result<ExitCode, Error> {
     serve::enter_directory(&application.settings)?;
     let _guard = crate::log::init(&application.settings.log)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -38,7 +38,7 @@ pub fn check(application: &Application, show: Show) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn load(application: &Application) -> Result<Told, Error> {
+async fn load(application: &ApplicationArgs) -> Result<Told, Error> {
     let mut workers = Workers::new(serve::launch(application))?;
     workers.start(WorkerId(1))?;
     loop {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::config::{self, Layers, Settings};
+use crate::config::{self, Layers, ServerSettings};
 pub use jobs::{ChosenArgs, EnqueueArgs, JobsArgs, JobsCommand, ListArgs, ShowArgs};
 
 const ABOUT_SETTINGS: &str = "Every setting can also be given in parkade.toml (deadline = \"30s\") \
@@ -23,26 +23,26 @@ const SETTINGS_COMMANDS: [&str; 3] = ["serve", "dev", "routes"];
 #[command(name = "parkade", version)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 /// What `parkade` was asked to do.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     /// Serve an application
     #[command(after_help = ABOUT_SETTINGS)]
     Serve {
         #[command(flatten)]
-        application: Box<Application>,
+        application: Box<ApplicationArgs>,
         /// Only check whether it would start: read the settings, load the application, exit
         #[arg(long)]
         check: bool,
     },
     /// Serve during development: reload on change, show errors as pages
     #[command(after_help = ABOUT_SETTINGS)]
-    Dev(Box<Application>),
+    Dev(Box<ApplicationArgs>),
     /// Print the routes and jobs of an application
-    Routes(Box<Application>),
+    Routes(Box<ApplicationArgs>),
     /// Show what a running parkade is doing: what requests wait for, and how long
     Status(StatusArgs),
     /// Publish a message on a channel of a running parkade
@@ -60,11 +60,11 @@ pub enum Command {
 
 /// An application, how to serve it.
 #[derive(Debug, Args)]
-pub struct Application {
+pub struct ApplicationArgs {
     /// Application: module:name, or the path of a file
     pub target: String,
     #[command(flatten)]
-    pub settings: Settings,
+    pub settings: ServerSettings,
 }
 
 /// Which running parkade is meant. By default the only one of this user.
@@ -114,7 +114,7 @@ pub struct PublishArgs {
 
 /// Reads the command line, the environment and the settings file. Prints what is wrong with them and exits, if something is.
 #[must_use]
-pub fn parse() -> Command {
+pub fn parse() -> CliCommand {
     let variables =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     parse_from(std::env::args_os(), variables).unwrap_or_else(|error| error.exit())
@@ -129,7 +129,7 @@ pub fn settings_table() -> String {
 fn parse_from(
     arguments: impl IntoIterator<Item = impl Into<OsString>>,
     variables: impl IntoIterator<Item = (String, String)>,
-) -> Result<Command, clap::Error> {
+) -> Result<CliCommand, clap::Error> {
     let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
     let layers = Layers::read(&serve_command(), variables, chosen_file(&arguments))
         .map_err(|error| clap::Error::raw(ErrorKind::InvalidValue, format!("{error}\n")))?;
@@ -138,7 +138,7 @@ fn parse_from(
     });
     let matches = command.try_get_matches_from(arguments).map_err(|error| layers.explain(error))?;
     let mut command = Cli::from_arg_matches(&matches)?.command;
-    if let Command::Dev(application) = &mut command {
+    if let CliCommand::Dev(application) = &mut command {
         application.settings.dev = true;
     }
     Ok(command)

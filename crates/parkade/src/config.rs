@@ -12,20 +12,21 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use parkade_jobs::sqlite::Durability;
 
-pub use address::{Bind, Trust};
+pub use address::{Bind, TrustedPeer};
 pub use layers::Layers;
 pub use permissions::{Group, Mode};
 pub use table::settings_table;
 pub use values::{HEADER_COUNT_MAX, OrNone, duration};
 use values::{
-    count, count_or_none, duration_or_none, head_size, header_count, job_workers, percent, positive_duration, size,
-    size_or_none, threads, whole, workers,
+    count, count_or_none, durability, duration_or_none, head_size, header_count, job_workers, percent,
+    positive_duration, size, size_or_none, threads, whole, workers,
 };
 
 /// What the operator has decided, parsed.
 #[derive(Debug, Clone, Args)]
-pub struct Settings {
+pub struct ServerSettings {
     /// Settings file; by default parkade.toml, if it exists
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -66,7 +67,7 @@ pub struct ListenSettings {
     pub socket_group: Option<Group>,
     /// Proxies whose forwarding headers are trusted: a network, an address, unix or *; may be repeated
     #[arg(long, value_name = "PEER", value_delimiter = ',')]
-    pub trust: Vec<Trust>,
+    pub trust: Vec<TrustedPeer>,
     /// Headers that trusted proxies set: X-Forwarded-For and X-Forwarded-Proto, or Forwarded; the other kind is ignored
     #[arg(long, value_name = "KIND", value_enum, default_value = "x-forwarded")]
     pub forwarded: Forwarded,
@@ -222,17 +223,11 @@ pub struct JobSettings {
     #[arg(long, value_name = "TIME", value_parser = duration_or_none, default_value = "10m")]
     pub job_deadline: OrNone<Duration>,
     /// What an acknowledged job survives: power (the machine loses power) or process (the server is killed)
-    #[arg(long, value_name = "WHAT", value_enum, default_value = "power")]
+    #[arg(long, value_name = "WHAT", value_parser = durability(), default_value = "power")]
     pub durability: Durability,
     /// Time that results of jobs are kept
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1h")]
     pub job_results: Duration,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Durability {
-    Power,
-    Process,
 }
 
 /// What is written down.

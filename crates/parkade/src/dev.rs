@@ -31,50 +31,50 @@ pub enum DevError {
 /// Watches until dropped.
 #[derive(Debug)]
 #[must_use]
-pub struct Watch(mpsc::Sender<Told>);
+pub struct FolderWatch(mpsc::Sender<FolderEvent>);
 
-enum Told {
+enum FolderEvent {
     Seen(notify::Result<notify::Event>),
     Stop,
 }
 
 /// Sends a unit to `changed` after each change in the folder of the application. Give it a capacity of 1: what is waiting already need
 /// not wait twice.
-pub fn watch(target: &str, changed: tokio::sync::mpsc::Sender<()>) -> Result<Watch, DevError> {
+pub fn watch(target: &str, changed: tokio::sync::mpsc::Sender<()>) -> Result<FolderWatch, DevError> {
     watch_folder(&folder(target), changed)
 }
 
-fn watch_folder(folder: &Path, changed: tokio::sync::mpsc::Sender<()>) -> Result<Watch, DevError> {
+fn watch_folder(folder: &Path, changed: tokio::sync::mpsc::Sender<()>) -> Result<FolderWatch, DevError> {
     let error = |source| DevError::Watch { folder: folder.into(), source };
     let (tell, told) = mpsc::channel();
     let seen = tell.clone();
     // It stops hearing when nobody listens any more; then there is nothing to tell.
-    let watcher = notify::recommended_watcher(move |event| drop(seen.send(Told::Seen(event)))).map_err(error)?;
+    let watcher = notify::recommended_watcher(move |event| drop(seen.send(FolderEvent::Seen(event)))).map_err(error)?;
     let mut folders = Folders { watcher, count: 0 };
     folders.add(folder).map_err(error)?;
     let thread = std::thread::Builder::new().name("dev".into());
     thread.spawn(move || listen(&told, folders, &changed)).map_err(DevError::Thread)?;
-    Ok(Watch(tell))
+    Ok(FolderWatch(tell))
 }
 
-impl Drop for Watch {
+impl Drop for FolderWatch {
     fn drop(&mut self) {
-        let _ = self.0.send(Told::Stop);
+        let _ = self.0.send(FolderEvent::Stop);
     }
 }
 
-fn listen(told: &mpsc::Receiver<Told>, mut folders: Folders, changed: &tokio::sync::mpsc::Sender<()>) {
+fn listen(told: &mpsc::Receiver<FolderEvent>, mut folders: Folders, changed: &tokio::sync::mpsc::Sender<()>) {
     let mut pending = false;
     loop {
         let next = if pending { told.recv_timeout(QUIET_TIME) } else { told.recv().map_err(Into::into) };
         match next {
-            Ok(Told::Seen(Ok(event))) => pending |= folders.note(&event),
-            Ok(Told::Seen(Err(error))) => tracing::warn!("a change may have been missed: {error}"),
+            Ok(FolderEvent::Seen(Ok(event))) => pending |= folders.note(&event),
+            Ok(FolderEvent::Seen(Err(error))) => tracing::warn!("a change may have been missed: {error}"),
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 pending = false;
                 let _ = changed.try_send(());
             }
-            Ok(Told::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => return,
+            Ok(FolderEvent::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => return,
         }
     }
 }

@@ -16,7 +16,7 @@ use tracing_subscriber::prelude::*;
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::config::{AccessFormat, LogFormat, LogLevel, LogSettings};
-pub use access::{AccessLog, Entry};
+pub use access::{AccessEntry, AccessLog};
 use writer::LineWriter;
 pub use writer::{Dropped, Flush};
 

@@ -29,19 +29,27 @@ mod workers;
 
 use std::process::ExitCode;
 
-use cli::Command;
+use cli::CliCommand;
 
 fn main() -> ExitCode {
     let outcome = match cli::parse() {
-        Command::Serve { application, check: false } | Command::Dev(application) => serve::serve(&application),
-        Command::Serve { application, check: true } => check::check(&application, check::Show::Outcome),
-        Command::Routes(application) => check::check(&application, check::Show::Routes),
-        Command::Status(arguments) => status_view::status(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into),
-        Command::Publish(arguments) => status_view::publish(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into),
-        Command::Cancel(arguments) => status_view::cancel(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into),
-        Command::Jobs(arguments) => status_view::jobs(&arguments).map_err(Into::into),
-        Command::Enqueue(arguments) => status_view::enqueue(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into),
-        Command::Settings => terminal::print(&cli::settings_table()).map(|()| ExitCode::SUCCESS).map_err(Into::into),
+        CliCommand::Serve { application, check: false } | CliCommand::Dev(application) => serve::serve(&application),
+        CliCommand::Serve { application, check: true } => check::check(&application, check::Show::Outcome),
+        CliCommand::Routes(application) => check::check(&application, check::Show::Routes),
+        CliCommand::Status(arguments) => {
+            status_view::status(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        }
+        CliCommand::Publish(arguments) => {
+            status_view::publish(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        }
+        CliCommand::Cancel(arguments) => {
+            status_view::cancel(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        }
+        CliCommand::Jobs(arguments) => status_view::jobs(&arguments).map_err(Into::into),
+        CliCommand::Enqueue(arguments) => {
+            status_view::enqueue(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        }
+        CliCommand::Settings => terminal::print(&cli::settings_table()).map(|()| ExitCode::SUCCESS).map_err(Into::into),
     };
     match outcome {
         Ok(code) => code,

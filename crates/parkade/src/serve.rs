@@ -10,13 +10,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::admin::{self, AdminDoor};
-use crate::cli::Application;
-use crate::config::{Bind, Forwarded, ListenSettings, Settings, Trust as TrustSetting};
+use crate::cli::ApplicationArgs;
+use crate::config::{Bind, Forwarded, ListenSettings, ServerSettings, TrustedPeer as TrustSetting};
 use crate::databases::{self, Databases};
 use crate::error::Error;
-use crate::http::forwarded::{Kind, Trust};
-use crate::http::limits::Limits;
-use crate::http::listen::Listener;
+use crate::http::forwarded::{ForwardedFields, TrustedProxies};
+use crate::http::limits::HttpLimits;
+use crate::http::listen::HttpListener;
 use crate::http::{Http, Setup};
 use crate::server::{About, Failed, Input, Jobs, Parts, Server};
 use crate::store::{self, Store};
@@ -42,7 +42,7 @@ const _: () = assert!(
 );
 
 /// Serves until everything has ended.
-pub fn serve(application: &Application) -> Result<ExitCode, Error> {
+pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
     let settings = &application.settings;
     enter_directory(settings)?;
     let guard = log::init(&settings.log)?;
@@ -108,14 +108,14 @@ pub fn serve(application: &Application) -> Result<ExitCode, Error> {
     }
 }
 
-pub fn enter_directory(settings: &Settings) -> Result<(), Error> {
+pub fn enter_directory(settings: &ServerSettings) -> Result<(), Error> {
     let Some(folder) = &settings.directory else { return Ok(()) };
     std::env::set_current_dir(folder)
         .map_err(|source| Error::Directory { folder: folder.display().to_string(), source })
 }
 
 /// Raises the soft limit of descriptors to the hard one and says how many connections fit under it.
-fn descriptors_for_connections(settings: &Settings) -> usize {
+fn descriptors_for_connections(settings: &ServerSettings) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     // If it cannot be raised, what there is has to do.
@@ -131,22 +131,22 @@ fn descriptors_for_connections(settings: &Settings) -> usize {
     })
 }
 
-fn listen(settings: &ListenSettings) -> Result<Vec<Listener>, Error> {
-    let passed = Listener::from_systemd()?;
+fn listen(settings: &ListenSettings) -> Result<Vec<HttpListener>, Error> {
+    let passed = HttpListener::from_systemd()?;
     if !passed.is_empty() {
         return Ok(passed);
     }
     let bind = |address: &Bind| {
         let bound = match address {
-            Bind::Tcp(address) => Listener::tcp(*address),
-            Bind::Unix(path) => Listener::unix(path, settings.socket_mode, settings.socket_group),
+            Bind::Tcp(address) => HttpListener::tcp(*address),
+            Bind::Unix(path) => HttpListener::unix(path, settings.socket_mode, settings.socket_group),
         };
         bound.map_err(|source| Error::Listen { address: address.to_string(), source })
     };
     settings.bind.iter().map(bind).collect()
 }
 
-fn announce(application: &Application, http: &Http) {
+fn announce(application: &ApplicationArgs, http: &Http) {
     let settings = &application.settings;
     for name in http.names() {
         tracing::info!("parkade {} serves {} at {name}", env!("CARGO_PKG_VERSION"), application.target);
@@ -157,9 +157,9 @@ fn announce(application: &Application, http: &Http) {
     tracing::info!(workers = settings.workers.count, python = %settings.workers.interpreter().display(), "workers start");
 }
 
-fn limits(settings: &Settings, connection_count_max: usize) -> Limits {
+fn limits(settings: &ServerSettings, connection_count_max: usize) -> HttpLimits {
     let http = &settings.http;
-    Limits {
+    HttpLimits {
         head_bytes_max: http.header_limit,
         header_count_max: http.header_count,
         body_bytes_max: http.body_limit,
@@ -172,12 +172,12 @@ fn limits(settings: &Settings, connection_count_max: usize) -> Limits {
     }
 }
 
-fn trust(listen: &ListenSettings) -> Trust {
+fn trust(listen: &ListenSettings) -> TrustedProxies {
     let kind = match listen.forwarded {
-        Forwarded::XForwarded => Kind::XForwarded,
-        Forwarded::Forwarded => Kind::Forwarded,
+        Forwarded::XForwarded => ForwardedFields::XForwarded,
+        Forwarded::Forwarded => ForwardedFields::Forwarded,
     };
-    let mut trust = Trust { kind, ..Trust::default() };
+    let mut trust = TrustedProxies { kind, ..TrustedProxies::default() };
     for peer in &listen.trust {
         match peer {
             TrustSetting::Everyone => {
@@ -191,7 +191,7 @@ fn trust(listen: &ListenSettings) -> Trust {
     trust
 }
 
-fn config(settings: &Settings) -> Config {
+fn config(settings: &ServerSettings) -> Config {
     let workers = &settings.workers;
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Config {
@@ -223,9 +223,9 @@ fn config(settings: &Settings) -> Config {
     }
 }
 
-fn databases(settings: &Settings) -> Result<Databases, Error> {
+fn databases(settings: &ServerSettings) -> Result<Databases, Error> {
     let chosen = &settings.databases;
-    let options = databases::Options {
+    let options = databases::DatabaseOptions {
         slots: chosen.database_slots,
         queue_count_max: chosen.database_queue,
         row_bytes_max: chosen.row_limit,
@@ -234,24 +234,21 @@ fn databases(settings: &Settings) -> Result<Databases, Error> {
     Ok(Databases::new(&chosen.database, &options, &chosen.state)?)
 }
 
-fn jobs(settings: &Settings) -> Result<Jobs, Error> {
+fn jobs(settings: &ServerSettings) -> Result<Jobs, Error> {
     let injected = store::injected()?;
     let store = if let Some(address) = &settings.jobs.jobs {
-        let options = parkade_jobs::postgres::Options {
+        let options = parkade_jobs::postgres::PostgresStoreOptions {
             keep_completed: settings.jobs.job_results,
             fail_every: injected.and_then(|injected| injected.fail_every),
-            ..parkade_jobs::postgres::Options::default()
+            ..parkade_jobs::postgres::PostgresStoreOptions::default()
         };
         Store::in_postgres(address, options)?
     } else {
-        let options = parkade_jobs::sqlite::Options {
-            durability: match settings.jobs.durability {
-                crate::config::Durability::Power => parkade_jobs::sqlite::Durability::Power,
-                crate::config::Durability::Process => parkade_jobs::sqlite::Durability::Process,
-            },
+        let options = parkade_jobs::sqlite::SqliteStoreOptions {
+            durability: settings.jobs.durability,
             keep_completed: settings.jobs.job_results,
             injected,
-            ..parkade_jobs::sqlite::Options::default()
+            ..parkade_jobs::sqlite::SqliteStoreOptions::default()
         };
         Store::new(&settings.databases.state, options)?
     };
@@ -259,12 +256,12 @@ fn jobs(settings: &Settings) -> Result<Jobs, Error> {
 }
 
 /// A channel of PostgreSQL has to be the name of one here.
-fn listened(settings: &Settings) -> Result<Vec<ChannelName>, Error> {
+fn listened(settings: &ServerSettings) -> Result<Vec<ChannelName>, Error> {
     let name = |name: &String| ChannelName::parse(name).map_err(|error| Error::Channel { error: error.to_string() });
     settings.databases.listen.iter().map(name).collect()
 }
 
-pub fn launch(application: &Application) -> Launch {
+pub fn launch(application: &ApplicationArgs) -> Launch {
     let settings = &application.settings;
     Launch {
         python: settings.workers.interpreter(),
@@ -324,7 +321,7 @@ async fn forward_asks(mut asks: mpsc::Receiver<admin::Ask>, inputs: mpsc::Sender
 }
 
 /// Reloads when the application's files change.
-fn watch(application: &Application, inputs: mpsc::Sender<Input>) -> Result<dev::Watch, Error> {
+fn watch(application: &ApplicationArgs, inputs: mpsc::Sender<Input>) -> Result<dev::FolderWatch, Error> {
     let (tell, mut changes) = mpsc::channel(1);
     let watch = dev::watch(&application.target, tell)?;
     tokio::spawn(async move {

@@ -8,13 +8,14 @@ mod jobs;
 mod page;
 mod screen;
 
-use std::fmt::Write;
 use std::io::{self, IsTerminal, Read};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::admin::Report;
 use crate::cli::{CancelArgs, PublishArgs, StatusArgs};
 use crate::terminal;
-pub use client::{Address, AskError};
+pub use client::{AdminAddress, AskError};
 pub use enqueue::enqueue;
 pub use jobs::jobs;
 
@@ -39,7 +40,7 @@ pub enum CommandError {
 
 /// `parkade status`.
 pub fn status(args: &StatusArgs) -> Result<(), CommandError> {
-    let address = Address::find(&args.whom)?;
+    let address = AdminAddress::find(&args.whom)?;
     if args.json {
         Ok(terminal::print_json(&String::from_utf8_lossy(&address.ask("GET", "/status", "", b"")?))?)
     } else if args.once || !io::stdout().is_terminal() {
@@ -51,7 +52,7 @@ pub fn status(args: &StatusArgs) -> Result<(), CommandError> {
 
 /// `parkade publish`: prints the cursor of the message.
 pub fn publish(args: &PublishArgs) -> Result<(), CommandError> {
-    let address = Address::find(&args.whom)?;
+    let address = AdminAddress::find(&args.whom)?;
     if !args.content_type.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
         return Err(CommandError::ContentType(args.content_type.clone()));
     }
@@ -69,27 +70,21 @@ pub fn publish(args: &PublishArgs) -> Result<(), CommandError> {
 
 /// `parkade cancel`: ends a query. Whoever waits for it is told.
 pub fn cancel(args: &CancelArgs) -> Result<(), CommandError> {
-    let address = Address::find(&args.whom)?;
+    let address = AdminAddress::find(&args.whom)?;
     address.ask("POST", &format!("/queries/{}/cancel", args.id), "", b"")?;
     Ok(terminal::print(&format!("the query {} is cancelled", args.id))?)
 }
 
-fn report(address: &Address) -> Result<Report, AskError> {
+fn report(address: &AdminAddress) -> Result<Report, AskError> {
     let body = address.ask("GET", "/status", "", b"")?;
     serde_json::from_slice(&body).map_err(|_| AskError::NoSense { place: address.to_string() })
 }
 
-/// RFC 3986, section 2.1: everything but the unreserved and the slash.
+/// Everything but the unreserved characters (RFC 3986, section 2.3) and the slash.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+
 fn percent_encoded(text: &str) -> String {
-    text.bytes().fold(String::new(), |mut encoded, byte| {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => encoded.push(byte.into()),
-            _ => {
-                let _ = write!(encoded, "%{byte:02X}");
-            }
-        }
-        encoded
-    })
+    utf8_percent_encode(text, ENCODED).to_string()
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub struct Timing {
 
 /// What the store is asked for on behalf of the membership. A step is carried out once, whole or not at all; its answer may get lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum MemberStep {
     /// Enters the present instance among the members.
     Join,
     /// Says that this instance lives. `judges_after`: it also declares dead every other member that has been silent for too long, provided that the last
@@ -40,7 +40,7 @@ pub enum Step {
 /// A server's membership. Steps are carried out one at a time, but for heartbeats, which wait for no other step.
 #[derive(Debug)]
 pub struct Member {
-    state: State,
+    state: MemberState,
     instances: Instances,
     claims: Claims,
     heartbeat: Heartbeat,
@@ -52,7 +52,7 @@ pub struct Member {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum MemberState {
     Outside,
     Joining,
     Joined,
@@ -68,7 +68,7 @@ impl Member {
     #[must_use]
     pub fn new(random: fastrand::Rng, timing: Timing) -> Self {
         Self {
-            state: State::Outside,
+            state: MemberState::Outside,
             instances: Instances::new(random),
             claims: Claims::default(),
             heartbeat: Heartbeat::new(),
@@ -81,8 +81,8 @@ impl Member {
 
     /// The store is there: from now on it belongs to it, or tries to.
     pub fn join(&mut self, now: Instant) {
-        if self.state == State::Outside {
-            self.state = State::Joining;
+        if self.state == MemberState::Outside {
+            self.state = MemberState::Joining;
             self.rescue_at = Some(now + self.timing.rescue);
         }
     }
@@ -90,24 +90,24 @@ impl Member {
     /// Whether it may use the store: it is a member for all it knows.
     #[must_use]
     pub fn is_joined(&self) -> bool {
-        matches!(self.state, State::Joined | State::Leaving)
+        matches!(self.state, MemberState::Joined | MemberState::Leaving)
     }
 
     /// Whether it has begun to end.
     #[must_use]
     pub fn is_ending(&self) -> bool {
-        matches!(self.state, State::Leaving | State::HandingOver | State::Gone)
+        matches!(self.state, MemberState::Leaving | MemberState::HandingOver | MemberState::Gone)
     }
 
     #[must_use]
     pub fn is_gone(&self) -> bool {
-        self.state == State::Gone
+        self.state == MemberState::Gone
     }
 
     /// Whether it is a member and nothing but its timers remains to be done.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.state == State::Joined && !self.needs_rescue && self.claims.unanswered().is_none()
+        self.state == MemberState::Joined && !self.needs_rescue && self.claims.unanswered().is_none()
     }
 
     /// Under which name it claims.
@@ -149,51 +149,51 @@ impl Member {
 
     /// The others have declared this instance dead and run its jobs again. It goes on as a new one.
     pub fn declared_dead(&mut self) {
-        if self.state == State::Joined {
+        if self.state == MemberState::Joined {
             tracing::warn!(
                 "this server was declared dead by its peers; its jobs are being run again. It rejoins as a new instance"
             );
-            self.state = State::Joining;
+            self.state = MemberState::Joining;
             self.instances.renew();
             self.claims.settled();
         }
     }
 
     /// The next step that is due. `is_settled`: no command waits for the store.
-    pub fn next_step(&mut self, now: Instant, is_settled: bool) -> Option<Step> {
+    pub fn next_step(&mut self, now: Instant, is_settled: bool) -> Option<MemberStep> {
         if self.retry_at.is_some_and(|at| at > now) {
             return None;
         }
         self.retry_at = None;
         match self.state {
-            State::Outside | State::Gone => None,
-            State::Joining => Some(Step::Join),
-            State::HandingOver => Some(Step::HandOver),
-            State::Leaving if is_settled && self.claims.unanswered().is_none() => Some(Step::Leave),
-            State::Joined | State::Leaving => self.next_of_joined(now),
+            MemberState::Outside | MemberState::Gone => None,
+            MemberState::Joining => Some(MemberStep::Join),
+            MemberState::HandingOver => Some(MemberStep::HandOver),
+            MemberState::Leaving if is_settled && self.claims.unanswered().is_none() => Some(MemberStep::Leave),
+            MemberState::Joined | MemberState::Leaving => self.next_of_joined(now),
         }
     }
 
-    fn next_of_joined(&mut self, now: Instant) -> Option<Step> {
+    fn next_of_joined(&mut self, now: Instant) -> Option<MemberStep> {
         match self.claims.unanswered() {
-            Some(Unanswered::Open(claim)) => return Some(Step::Fence(claim)),
-            Some(Unanswered::Fenced(claim)) => return Some(Step::HandBack(claim)),
+            Some(Unanswered::Open(claim)) => return Some(MemberStep::Fence(claim)),
+            Some(Unanswered::Fenced(claim)) => return Some(MemberStep::HandBack(claim)),
             None => {}
         }
-        if self.state == State::Joined && self.rescue_at.is_some_and(|at| at <= now) {
+        if self.state == MemberState::Joined && self.rescue_at.is_some_and(|at| at <= now) {
             self.rescue_at = Some(now + self.timing.rescue);
             self.needs_rescue = true;
         }
-        std::mem::take(&mut self.needs_rescue).then_some(Step::Rescue)
+        std::mem::take(&mut self.needs_rescue).then_some(MemberStep::Rescue)
     }
 
     /// The heartbeat, when it is due. Told once.
-    pub fn next_heartbeat(&mut self, now: Instant) -> Option<Step> {
+    pub fn next_heartbeat(&mut self, now: Instant) -> Option<MemberStep> {
         if self.heartbeat_due().is_none_or(|due| due > now) {
             return None;
         }
         self.heartbeat.due_at(now + self.timing.heartbeat);
-        Some(Step::Heartbeat { judges_after: self.heartbeat.judges_after(now, self.timing.dead_after) })
+        Some(MemberStep::Heartbeat { judges_after: self.heartbeat.judges_after(now, self.timing.dead_after) })
     }
 
     #[must_use]
@@ -205,27 +205,29 @@ impl Member {
     #[must_use]
     pub fn step_due(&self) -> Option<Instant> {
         match self.state {
-            State::Outside | State::Gone => None,
-            State::Joined if self.retry_at.is_none() => self.rescue_at,
-            State::Leaving if self.retry_at.is_none() => None,
-            State::Joining | State::Joined | State::Leaving | State::HandingOver => self.retry_at,
+            MemberState::Outside | MemberState::Gone => None,
+            MemberState::Joined if self.retry_at.is_none() => self.rescue_at,
+            MemberState::Leaving if self.retry_at.is_none() => None,
+            MemberState::Joining | MemberState::Joined | MemberState::Leaving | MemberState::HandingOver => {
+                self.retry_at
+            }
         }
     }
 
     /// A step but a heartbeat was carried out.
-    pub fn done(&mut self, now: Instant, step: Step) {
+    pub fn done(&mut self, now: Instant, step: MemberStep) {
         match step {
-            Step::Join => {
-                self.state = State::Joined;
+            MemberStep::Join => {
+                self.state = MemberState::Joined;
                 self.needs_rescue = true;
                 self.heartbeat.joined(now);
                 self.heartbeat.due_at(now + self.timing.heartbeat);
             }
-            Step::Fence(claim) => self.claims.fenced(claim),
-            Step::HandBack(_) => self.claims.settled(),
-            Step::Leave => self.state = State::HandingOver,
-            Step::HandOver => self.state = State::Gone,
-            Step::Rescue | Step::Heartbeat { .. } => {}
+            MemberStep::Fence(claim) => self.claims.fenced(claim),
+            MemberStep::HandBack(_) => self.claims.settled(),
+            MemberStep::Leave => self.state = MemberState::HandingOver,
+            MemberStep::HandOver => self.state = MemberState::Gone,
+            MemberStep::Rescue | MemberStep::Heartbeat { .. } => {}
         }
     }
 
@@ -240,14 +242,14 @@ impl Member {
     }
 
     /// A step failed, or nobody knows whether it was carried out. Each may be carried out twice.
-    pub fn failed(&mut self, now: Instant, step: Step) {
+    pub fn failed(&mut self, now: Instant, step: MemberStep) {
         self.retry_at = Some(now + RETRY_PAUSE);
         match step {
-            Step::Join | Step::Fence(_) | Step::HandBack(_) => {}
-            Step::Heartbeat { .. } => self.heartbeat.due_at(now),
-            Step::Rescue => self.needs_rescue = true,
+            MemberStep::Join | MemberStep::Fence(_) | MemberStep::HandBack(_) => {}
+            MemberStep::Heartbeat { .. } => self.heartbeat.due_at(now),
+            MemberStep::Rescue => self.needs_rescue = true,
             // The others find out by themselves.
-            Step::Leave | Step::HandOver => self.state = State::Gone,
+            MemberStep::Leave | MemberStep::HandOver => self.state = MemberState::Gone,
         }
         self.give_up_leaving();
     }
@@ -255,16 +257,16 @@ impl Member {
     /// Brings what was begun to an end and leaves.
     pub fn leave(&mut self) {
         match self.state {
-            State::Joined => self.state = State::Leaving,
-            State::Outside | State::Joining => self.state = State::Gone,
-            State::Leaving | State::HandingOver | State::Gone => {}
+            MemberState::Joined => self.state = MemberState::Leaving,
+            MemberState::Outside | MemberState::Joining => self.state = MemberState::Gone,
+            MemberState::Leaving | MemberState::HandingOver | MemberState::Gone => {}
         }
     }
 
     /// The store fails while this server ends: it is not waited for.
     pub fn give_up_leaving(&mut self) {
-        if self.state == State::Leaving {
-            self.state = State::Gone;
+        if self.state == MemberState::Leaving {
+            self.state = MemberState::Gone;
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Servers that share a job store: who is a member, who is declared dead and when, and what becomes of the jobs of a dead server.
 //!
-//! Nothing here does I/O or reads a clock. [`Member`] is one server's state machine: whoever drives it asks for the next [`Step`], carries it out in the
+//! Nothing here does I/O or reads a clock. [`Member`] is one server's state machine: whoever drives it asks for the next [`MemberStep`], carries it out in the
 //! shared store and reports how that ended. `docs/cluster.md` specifies the protocol; `tests/cluster` simulates several servers over a modelled database.
 //!
 //! | question | where |
@@ -21,5 +21,5 @@ mod shared_limits;
 pub use claims::ClaimNumber;
 pub use heartbeat::HeartbeatAnswer;
 pub use instance::InstanceId;
-pub use member::{Member, Step, Timing};
+pub use member::{Member, MemberStep, Timing};
 pub use shared_limits::SharedLimits;

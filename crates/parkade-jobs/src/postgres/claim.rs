@@ -7,14 +7,14 @@ use serde::Deserialize;
 use super::clocks::Clocks;
 use super::limits::CLAIM_COUNT_MAX;
 use super::rows::{self, array, float_millis, instance, text};
-use super::statement::Statement;
+use super::statement::StoreStatement;
 use super::texts;
 use crate::cluster::{ClaimNumber, Member};
 use crate::{Allowance, Claimed, Command, JobId, Wall};
 
 /// The first half is the same in each.
 #[derive(Deserialize)]
-struct Row {
+struct ClaimRow {
     now: i64,
     is_held: bool,
     more: bool,
@@ -30,7 +30,7 @@ struct Row {
 }
 
 /// What a claim of a member took and saw.
-pub struct Taken {
+pub struct ClaimResult {
     pub jobs: Vec<Claimed>,
     /// Others could be claimed at once.
     pub more: bool,
@@ -41,7 +41,7 @@ pub struct Taken {
 }
 
 /// `None`: it is a command of another kind.
-pub fn prepare(clocks: &Clocks, member: &Member, claim: ClaimNumber, command: &Command) -> Option<Statement> {
+pub fn prepare(clocks: &Clocks, member: &Member, claim: ClaimNumber, command: &Command) -> Option<StoreStatement> {
     let Command::Claim { count, limited, .. } = command else { return None };
     let number = |count: u32| Parameter::Int(i32::try_from(count).unwrap_or(i32::MAX).into());
     let or_null = |number: Option<Parameter>| number.unwrap_or(Parameter::Null);
@@ -58,18 +58,18 @@ pub fn prepare(clocks: &Clocks, member: &Member, claim: ClaimNumber, command: &C
         bound(&|allowance| or_null(allowance.rate.map(|rate| number(rate.capacity.max(1))))),
         array(member.instances().map(instance)),
     ];
-    Some(Statement::new(&texts::CLAIM, parameters))
+    Some(StoreStatement::new(&texts::CLAIM, parameters))
 }
 
 /// `None`: the others have declared this server dead.
-pub fn read(rows: &[u8]) -> Result<Option<Taken>, serde_json::Error> {
-    let rows = rows::read::<Row>(rows)?;
+pub fn read(rows: &[u8]) -> Result<Option<ClaimResult>, serde_json::Error> {
+    let rows = rows::read::<ClaimRow>(rows)?;
     let Some(head) = rows.first().filter(|row| row.is_held) else { return Ok(None) };
     let (more, is_full) = (head.more, head.is_full);
     let next = head.next.map(|next| (Wall(next), Wall(head.now)));
-    Ok(Some(Taken { more, is_full, next, jobs: rows.into_iter().filter_map(job).collect() }))
+    Ok(Some(ClaimResult { more, is_full, next, jobs: rows.into_iter().filter_map(job).collect() }))
 }
 
-fn job(row: Row) -> Option<Claimed> {
+fn job(row: ClaimRow) -> Option<Claimed> {
     Some(Claimed { id: row.id?, name: row.name?, queue: row.queue?, arguments: row.arguments?, attempt: row.attempt? })
 }

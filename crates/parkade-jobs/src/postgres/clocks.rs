@@ -2,13 +2,13 @@
 
 use parkade_sql::Parameter;
 
-use super::options::Clock;
+use super::options::TimeSource;
 use super::rows;
 use crate::Wall;
 
 #[derive(Debug)]
 pub struct Clocks {
-    which: Clock,
+    which: TimeSource,
     /// What the owner's clock said last.
     owner: Wall,
     /// By how much the database's clock was ahead of it when they were compared last, in ms.
@@ -16,7 +16,7 @@ pub struct Clocks {
 }
 
 impl Clocks {
-    pub fn new(which: Clock) -> Self {
+    pub fn new(which: TimeSource) -> Self {
         Self { which, owner: Wall::default(), ahead_ms: 0 }
     }
 
@@ -31,16 +31,16 @@ impl Clocks {
     /// The time, for statements. NULL: the database's own.
     pub fn parameter(&self) -> Parameter {
         match self.which {
-            Clock::Database => Parameter::Null,
-            Clock::Owner => Parameter::Int(self.owner.0),
+            TimeSource::Database => Parameter::Null,
+            TimeSource::Owner => Parameter::Int(self.owner.0),
         }
     }
 
     /// What time it is in the store, when the owner's clock says this.
     pub fn store_time(&self, owner: Wall) -> Wall {
         match self.which {
-            Clock::Database => Wall(owner.0.saturating_add(self.ahead_ms)),
-            Clock::Owner => owner,
+            TimeSource::Database => Wall(owner.0.saturating_add(self.ahead_ms)),
+            TimeSource::Owner => owner,
         }
     }
 

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::limits::{BATCH_BYTES_MAX, BATCH_COUNT_MAX, FOUND_COUNT_MAX};
-use super::options::Options;
+use super::options::PostgresStoreOptions;
 use crate::{Command, Fault, JobId, Wall};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub const FOR_COMMANDS: [StatementKind; 5] =
 
 /// A command that has not been answered.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct PendingCommand {
     /// What its owner's clock said.
     pub now: Wall,
     pub command: Command,
@@ -39,9 +39,9 @@ pub struct Waiting {
 
 #[derive(Debug, Default)]
 pub struct CommandQueue {
-    queues: [VecDeque<Waiting>; 5],
+    queues: [VecDeque<PendingCommand>; 5],
     /// Jobs with a command that is not answered, and those that wait behind it.
-    order: HashMap<JobId, VecDeque<Waiting>>,
+    order: HashMap<JobId, VecDeque<PendingCommand>>,
     count: usize,
     bytes: usize,
 }
@@ -52,13 +52,13 @@ impl CommandQueue {
         self.count
     }
 
-    pub fn refusal(&self, options: &Options, command: &Command) -> Option<Fault> {
+    pub fn refusal(&self, options: &PostgresStoreOptions, command: &Command) -> Option<Fault> {
         let is_full = self.count >= options.commands_count_max
             || self.bytes + command.payload_bytes() > options.commands_bytes_max;
         is_full.then_some(Fault::QueueFull)
     }
 
-    pub fn add(&mut self, waiting: Waiting) {
+    pub fn add(&mut self, waiting: PendingCommand) {
         self.count += 1;
         self.bytes += waiting.command.payload_bytes();
         if let Some(job) = job(&waiting.command) {
@@ -82,21 +82,21 @@ impl CommandQueue {
     }
 
     /// Not done yet, and before all others.
-    pub fn back(&mut self, waiting: impl DoubleEndedIterator<Item = Waiting>) {
+    pub fn back(&mut self, waiting: impl DoubleEndedIterator<Item = PendingCommand>) {
         for waiting in waiting.rev() {
             self.queue(kind_of(&waiting.command)).push_front(waiting);
         }
     }
 
     /// What the next statement of this kind carries out.
-    pub fn batch(&mut self, kind: StatementKind) -> Vec<Waiting> {
+    pub fn batch(&mut self, kind: StatementKind) -> Vec<PendingCommand> {
         let most = match kind {
             StatementKind::Enqueue | StatementKind::End => BATCH_COUNT_MAX,
             StatementKind::Find => FOUND_COUNT_MAX,
             StatementKind::Claim | StatementKind::Single | StatementKind::Maintenance | StatementKind::Heartbeat => 1,
         };
         let queue = self.queue(kind);
-        let mut batch: Vec<Waiting> = Vec::new();
+        let mut batch: Vec<PendingCommand> = Vec::new();
         let mut bytes = 0;
         while let Some(next) = queue.front() {
             bytes += next.command.payload_bytes();
@@ -115,7 +115,7 @@ impl CommandQueue {
         batch
     }
 
-    fn queue(&mut self, kind: StatementKind) -> &mut VecDeque<Waiting> {
+    fn queue(&mut self, kind: StatementKind) -> &mut VecDeque<PendingCommand> {
         let index = match kind {
             StatementKind::Enqueue => 0,
             StatementKind::Claim => 1,
@@ -184,17 +184,17 @@ mod tests {
     use super::*;
     use crate::Tag;
 
-    fn find(tag: u64, job: u128) -> Waiting {
+    fn find(tag: u64, job: u128) -> PendingCommand {
         let command = Command::Find { tag: Tag(tag), job: JobId::new(job) };
-        Waiting { now: Wall(0), command, tries: 0, is_alone: false }
+        PendingCommand { now: Wall(0), command, tries: 0, is_alone: false }
     }
 
-    fn cancel(tag: u64, job: u128) -> Waiting {
+    fn cancel(tag: u64, job: u128) -> PendingCommand {
         let command = Command::Cancel { tag: Tag(tag), job: JobId::new(job) };
-        Waiting { now: Wall(0), command, tries: 0, is_alone: false }
+        PendingCommand { now: Wall(0), command, tries: 0, is_alone: false }
     }
 
-    fn tags(batch: &[Waiting]) -> Vec<u64> {
+    fn tags(batch: &[PendingCommand]) -> Vec<u64> {
         batch.iter().map(|waiting| waiting.command.tag().0).collect()
     }
 
@@ -217,8 +217,8 @@ mod tests {
     fn what_failed_goes_alone_and_what_broke_goes_with_its_like() {
         let mut queue = CommandQueue::default();
         queue.add(find(9, 9));
-        let alone = |tag| Waiting { is_alone: true, ..find(tag, u128::from(tag)) };
-        let broken = |tag| Waiting { tries: 1, ..find(tag, u128::from(tag)) };
+        let alone = |tag| PendingCommand { is_alone: true, ..find(tag, u128::from(tag)) };
+        let broken = |tag| PendingCommand { tries: 1, ..find(tag, u128::from(tag)) };
         queue.back([alone(1), alone(2), broken(3), broken(4)].into_iter());
         let batches: Vec<_> = (0..4).map(|_| tags(&queue.batch(StatementKind::Find))).collect();
         assert_eq!(batches, [vec![1], vec![2], vec![3, 4], vec![9]]);

@@ -2,10 +2,10 @@
 
 use parkade_sql::QueryFailure;
 
-use super::command_queue::{CommandQueue, FOR_COMMANDS, StatementKind, Waiting, may_repeat};
+use super::command_queue::{CommandQueue, FOR_COMMANDS, PendingCommand, StatementKind, may_repeat};
 use super::faults;
 use super::limits::TRIES_COUNT_MAX;
-use super::options::Options;
+use super::options::PostgresStoreOptions;
 use crate::{Command, Fault, Reply};
 
 /// Each command is answered exactly once.
@@ -13,17 +13,17 @@ use crate::{Command, Fault, Reply};
 pub struct Commands {
     queue: CommandQueue,
     /// Enqueued ones that were there already and are to be looked up.
-    to_look_up: Vec<Waiting>,
+    to_look_up: Vec<PendingCommand>,
     answered: Vec<Reply>,
 }
 
 impl Commands {
-    pub fn add(&mut self, waiting: Waiting) {
+    pub fn add(&mut self, waiting: PendingCommand) {
         self.queue.add(waiting);
     }
 
     /// Whether there are too many.
-    pub fn refusal(&self, options: &Options, command: &Command) -> Option<Fault> {
+    pub fn refusal(&self, options: &PostgresStoreOptions, command: &Command) -> Option<Fault> {
         self.queue.refusal(options, command)
     }
 
@@ -41,31 +41,31 @@ impl Commands {
     }
 
     /// What the next statement of this kind carries out.
-    pub fn batch(&mut self, kind: StatementKind) -> Vec<Waiting> {
+    pub fn batch(&mut self, kind: StatementKind) -> Vec<PendingCommand> {
         self.queue.batch(kind)
     }
 
     /// They were there already, but as which jobs?
-    pub fn look_up(&mut self, batch: Vec<Waiting>) {
+    pub fn look_up(&mut self, batch: Vec<PendingCommand>) {
         self.to_look_up.extend(batch);
     }
 
-    pub fn take_to_look_up(&mut self) -> Vec<Waiting> {
+    pub fn take_to_look_up(&mut self) -> Vec<PendingCommand> {
         std::mem::take(&mut self.to_look_up)
     }
 
     /// They are carried out again, before all others.
-    pub fn again(&mut self, batch: Vec<Waiting>) {
+    pub fn again(&mut self, batch: Vec<PendingCommand>) {
         self.queue.back(batch.into_iter());
     }
 
-    pub fn answer(&mut self, waiting: &Waiting, reply: Reply) {
+    pub fn answer(&mut self, waiting: &PendingCommand, reply: Reply) {
         self.queue.answered(&waiting.command);
         self.answered.push(reply);
     }
 
     /// A reply for each of the batch. What came back may not be what the statement gives.
-    pub fn answer_all(&mut self, batch: &[Waiting], replies: Result<Vec<Reply>, serde_json::Error>) {
+    pub fn answer_all(&mut self, batch: &[PendingCommand], replies: Result<Vec<Reply>, serde_json::Error>) {
         match replies {
             Ok(replies) => batch.iter().zip(replies).for_each(|(waiting, reply)| self.answer(waiting, reply)),
             Err(why) => self.garbled(batch, &why),
@@ -75,9 +75,9 @@ impl Commands {
     /// The same; those without a reply are returned.
     pub fn answer_some(
         &mut self,
-        batch: Vec<Waiting>,
+        batch: Vec<PendingCommand>,
         replies: Result<Vec<Option<Reply>>, serde_json::Error>,
-    ) -> Vec<Waiting> {
+    ) -> Vec<PendingCommand> {
         let replies = match replies {
             Ok(replies) => replies,
             Err(why) => {
@@ -116,7 +116,7 @@ impl Commands {
     }
 
     /// Their statement failed: each is carried out again where that may help and changes nothing, else refused.
-    pub fn retry_or_refuse(&mut self, batch: Vec<Waiting>, failure: &QueryFailure, fault: &Fault) {
+    pub fn retry_or_refuse(&mut self, batch: Vec<PendingCommand>, failure: &QueryFailure, fault: &Fault) {
         let splits = matches!(fault, Fault::Failed(_)) && batch.len() > 1;
         let mut again = Vec::new();
         for mut waiting in batch {
@@ -133,7 +133,7 @@ impl Commands {
     }
 
     /// What came back is not what the statement gives.
-    pub fn garbled(&mut self, batch: &[Waiting], why: &serde_json::Error) {
+    pub fn garbled(&mut self, batch: &[PendingCommand], why: &serde_json::Error) {
         let fault = faults::garbled(why);
         for waiting in batch {
             self.refuse(waiting, &fault);
@@ -141,12 +141,12 @@ impl Commands {
     }
 
     /// A command is in the queue of another kind.
-    pub fn misplaced(&mut self, waiting: &Waiting) {
+    pub fn misplaced(&mut self, waiting: &PendingCommand) {
         debug_assert!(false, "{:?} is in the wrong queue", waiting.command);
         self.refuse(waiting, &Fault::Failed("a command is in the wrong queue; this is a bug".into()));
     }
 
-    fn refuse(&mut self, waiting: &Waiting, fault: &Fault) {
+    fn refuse(&mut self, waiting: &PendingCommand, fault: &Fault) {
         self.answer(waiting, Reply::Refused { tag: waiting.command.tag(), fault: fault.clone() });
     }
 }

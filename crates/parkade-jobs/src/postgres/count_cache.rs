@@ -3,20 +3,20 @@
 use std::time::{Duration, Instant};
 
 use super::limits::COUNT_SHARE;
-use crate::Counts;
+use crate::JobCounts;
 
 #[derive(Debug, Default)]
 pub struct CountCache {
-    last: Option<(Counts, Instant)>,
+    last: Option<(JobCounts, Instant)>,
 }
 
 impl CountCache {
-    pub fn fresh(&self, now: Instant) -> Option<Counts> {
+    pub fn fresh(&self, now: Instant) -> Option<JobCounts> {
         self.last.as_ref().filter(|(_, until)| *until > now).map(|(counts, _)| counts.clone())
     }
 
     /// `began`: when the count was begun. The longer it took, the longer it is used, but for no longer than `pause_max`.
-    pub fn put(&mut self, now: Instant, began: Instant, counts: Counts, pause_max: Duration) {
+    pub fn put(&mut self, now: Instant, began: Instant, counts: JobCounts, pause_max: Duration) {
         let pause = now.saturating_duration_since(began).saturating_mul(COUNT_SHARE).min(pause_max);
         self.last = Some((counts, now + pause));
     }

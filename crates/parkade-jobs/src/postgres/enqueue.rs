@@ -6,15 +6,15 @@ use parkade_sql::Parameter;
 use serde::Deserialize;
 
 use super::clocks::Clocks;
-use super::command_queue::Waiting;
+use super::command_queue::PendingCommand;
 use super::rows::{self, array, blob, instance, text, text_or_null, uuid};
-use super::statement::Statement;
+use super::statement::StoreStatement;
 use super::texts;
 use crate::cluster::{InstanceId, Member};
 use crate::{Command, JobId, NewJob, Reply, Wall};
 
 #[derive(Deserialize)]
-struct Fresh {
+struct InsertedRow {
     #[serde(deserialize_with = "rows::id")]
     id: JobId,
     /// How long it is until it is ready.
@@ -23,22 +23,22 @@ struct Fresh {
 
 /// One that was there already.
 #[derive(Deserialize)]
-pub struct Known {
+pub struct ExistingRow {
     pub place: usize,
     #[serde(deserialize_with = "rows::id_or_none")]
     pub id: Option<JobId>,
     pub wait: Option<i64>,
 }
 
-pub fn prepare(clocks: &Clocks, member: &Member, batch: &[Waiting]) -> Statement {
+pub fn prepare(clocks: &Clocks, member: &Member, batch: &[PendingCommand]) -> StoreStatement {
     let jobs: Vec<_> = batch.iter().filter_map(new).collect();
-    Statement::new(&texts::ENQUEUE, columns(clocks.parameter(), Some(member.instance()), &jobs))
+    StoreStatement::new(&texts::ENQUEUE, columns(clocks.parameter(), Some(member.instance()), &jobs))
 }
 
 /// A reply for each of the batch. `None`: it was there already, as itself or as the one with its key, and is to be looked up.
-pub fn read(rows: &[u8], clocks: &Clocks, batch: &[Waiting]) -> Result<Vec<Option<Reply>>, serde_json::Error> {
-    let fresh: HashMap<_, _> = rows::read::<Fresh>(rows)?.into_iter().map(|row| (row.id, row.wait)).collect();
-    let reply = |waiting: &Waiting| {
+pub fn read(rows: &[u8], clocks: &Clocks, batch: &[PendingCommand]) -> Result<Vec<Option<Reply>>, serde_json::Error> {
+    let fresh: HashMap<_, _> = rows::read::<InsertedRow>(rows)?.into_iter().map(|row| (row.id, row.wait)).collect();
+    let reply = |waiting: &PendingCommand| {
         let (_, job) = new(waiting)?;
         Some(enqueued(waiting, clocks, job.id, *fresh.get(&job.id)?))
     };
@@ -46,25 +46,29 @@ pub fn read(rows: &[u8], clocks: &Clocks, batch: &[Waiting]) -> Result<Vec<Optio
 }
 
 /// A statement of its own: the first one does not see what another server stored a moment ago.
-pub fn prepare_look_up(clock: Parameter, jobs: &[&NewJob]) -> Statement {
+pub fn prepare_look_up(clock: Parameter, jobs: &[&NewJob]) -> StoreStatement {
     let parameters = vec![
         clock,
         array(jobs.iter().map(|job| uuid(job.id))),
         array(jobs.iter().map(|job| text(&job.name))),
         array(jobs.iter().map(|job| text_or_null(job.key.as_deref()))),
     ];
-    Statement::new(&texts::THERE, parameters)
+    StoreStatement::new(&texts::THERE, parameters)
 }
 
 /// The jobs of a batch, as they are looked up.
-pub fn jobs(batch: &[Waiting]) -> Vec<&NewJob> {
+pub fn jobs(batch: &[PendingCommand]) -> Vec<&NewJob> {
     batch.iter().filter_map(new).map(|(_, job)| job).collect()
 }
 
 /// A reply for each of the batch. `None`: the one with its key has ended in the meantime, and it is enqueued again.
-pub fn read_look_up(rows: &[u8], clocks: &Clocks, batch: &[Waiting]) -> Result<Vec<Option<Reply>>, serde_json::Error> {
-    let mut found: HashMap<usize, Known> =
-        rows::read::<Known>(rows)?.into_iter().map(|row| (rows::place(row.place), row)).collect();
+pub fn read_look_up(
+    rows: &[u8],
+    clocks: &Clocks,
+    batch: &[PendingCommand],
+) -> Result<Vec<Option<Reply>>, serde_json::Error> {
+    let mut found: HashMap<usize, ExistingRow> =
+        rows::read::<ExistingRow>(rows)?.into_iter().map(|row| (rows::place(row.place), row)).collect();
     let reply = |(place, waiting)| {
         let row = found.remove(&place)?;
         Some(enqueued(waiting, clocks, row.id?, row.wait))
@@ -72,7 +76,7 @@ pub fn read_look_up(rows: &[u8], clocks: &Clocks, batch: &[Waiting]) -> Result<V
     Ok(batch.iter().enumerate().map(reply).collect())
 }
 
-fn enqueued(waiting: &Waiting, clocks: &Clocks, job: JobId, wait: Option<i64>) -> Reply {
+fn enqueued(waiting: &PendingCommand, clocks: &Clocks, job: JobId, wait: Option<i64>) -> Reply {
     Reply::Enqueued { tag: waiting.command.tag(), job, due: wait.map(|wait| clocks.after(wait)) }
 }
 
@@ -93,7 +97,7 @@ pub fn columns(clock: Parameter, from: Option<InstanceId>, jobs: &[(Wall, &NewJo
     ]
 }
 
-fn new(waiting: &Waiting) -> Option<(Wall, &NewJob)> {
+fn new(waiting: &PendingCommand) -> Option<(Wall, &NewJob)> {
     match &waiting.command {
         Command::Enqueue { job, .. } => Some((waiting.now, job)),
         _ => None,

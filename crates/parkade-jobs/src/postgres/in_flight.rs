@@ -6,28 +6,28 @@ use std::time::Instant;
 use parkade_postgres::Database;
 use parkade_sql::{DatabaseWork, QueryId};
 
-use super::command_queue::{StatementKind, Waiting};
-use super::maintenance::Task;
-use super::statement::Statement;
+use super::command_queue::{PendingCommand, StatementKind};
+use super::maintenance::MaintenanceTask;
+use super::statement::StoreStatement;
 use super::texts;
-use crate::cluster::{ClaimNumber, Step};
+use crate::cluster::{ClaimNumber, MemberStep};
 
 /// What a statement is for, and who waits for it.
 #[derive(Debug)]
 pub enum Purpose {
-    Enqueue(Vec<Waiting>),
+    Enqueue(Vec<PendingCommand>),
     /// Enqueued, but there already: as which jobs?
-    LookUp(Vec<Waiting>),
+    LookUp(Vec<PendingCommand>),
     Claim {
-        waiting: Waiting,
+        waiting: PendingCommand,
         claim: ClaimNumber,
     },
-    End(Vec<Waiting>),
-    Find(Vec<Waiting>),
+    End(Vec<PendingCommand>),
+    Find(Vec<PendingCommand>),
     /// One command at a time.
-    Single(Waiting),
-    Step(Step),
-    Task(Task),
+    Single(PendingCommand),
+    Step(MemberStep),
+    Task(MaintenanceTask),
 }
 
 impl Purpose {
@@ -38,12 +38,12 @@ impl Purpose {
             Self::End(_) => StatementKind::End,
             Self::Find(_) => StatementKind::Find,
             Self::Single(_) => StatementKind::Single,
-            Self::Step(Step::Heartbeat { .. }) => StatementKind::Heartbeat,
+            Self::Step(MemberStep::Heartbeat { .. }) => StatementKind::Heartbeat,
             Self::Step(_) | Self::Task(_) => StatementKind::Maintenance,
         }
     }
 
-    pub fn into_waiting(self) -> Vec<Waiting> {
+    pub fn into_waiting(self) -> Vec<PendingCommand> {
         match self {
             Self::Enqueue(batch) | Self::LookUp(batch) | Self::End(batch) | Self::Find(batch) => batch,
             Self::Claim { waiting, .. } | Self::Single(waiting) => vec![waiting],
@@ -57,8 +57,9 @@ impl Purpose {
     }
 }
 
+/// A statement that the driver has.
 #[derive(Debug)]
-pub struct Flight {
+pub struct SubmittedStatement {
     pub purpose: Purpose,
     /// The JSON text so far.
     pub rows: Vec<u8>,
@@ -67,7 +68,7 @@ pub struct Flight {
 
 #[derive(Debug)]
 pub struct InFlight {
-    flights: HashMap<QueryId, Flight>,
+    statements: HashMap<QueryId, SubmittedStatement>,
     /// Statements so far.
     count: u64,
     /// Those of commands.
@@ -78,34 +79,34 @@ pub struct InFlight {
 
 impl InFlight {
     pub fn new(fail_every: Option<u32>) -> Self {
-        Self { flights: HashMap::new(), count: 0, commands: 0, fail_every }
+        Self { statements: HashMap::new(), count: 0, commands: 0, fail_every }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.flights.is_empty()
+        self.statements.is_empty()
     }
 
     pub fn is_busy(&self, kind: StatementKind) -> bool {
-        self.flights.values().any(|flight| flight.purpose.kind() == kind)
+        self.statements.values().any(|statement| statement.purpose.kind() == kind)
     }
 
-    pub fn begin(&mut self, database: &mut Database, now: Instant, purpose: Purpose, statement: Statement) {
+    pub fn begin(&mut self, database: &mut Database, now: Instant, purpose: Purpose, statement: StoreStatement) {
         let statement =
-            if self.is_injected(&purpose) { Statement::new(&texts::INJECTED, Vec::new()) } else { statement };
+            if self.is_injected(&purpose) { StoreStatement::new(&texts::INJECTED, Vec::new()) } else { statement };
         self.count += 1;
         let query = QueryId(self.count);
-        self.flights.insert(query, Flight { purpose, rows: Vec::new(), began: now });
+        self.statements.insert(query, SubmittedStatement { purpose, rows: Vec::new(), began: now });
         database.submit(now, query, DatabaseWork::Alone(statement.query()));
     }
 
     pub fn received(&mut self, query: QueryId, bytes: &[u8]) {
-        if let Some(flight) = self.flights.get_mut(&query) {
-            flight.rows.extend_from_slice(bytes);
+        if let Some(statement) = self.statements.get_mut(&query) {
+            statement.rows.extend_from_slice(bytes);
         }
     }
 
-    pub fn ended(&mut self, query: QueryId) -> Option<Flight> {
-        self.flights.remove(&query)
+    pub fn ended(&mut self, query: QueryId) -> Option<SubmittedStatement> {
+        self.statements.remove(&query)
     }
 
     fn is_injected(&mut self, purpose: &Purpose) -> bool {

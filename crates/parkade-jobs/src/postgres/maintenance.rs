@@ -3,12 +3,12 @@
 use std::time::Instant;
 
 use super::limits::RETRY_PAUSE;
-use super::options::Pace;
+use super::options::Intervals;
 use crate::Fault;
 
 /// What the store does by itself, one task at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Task {
+pub enum MaintenanceTask {
     /// Makes the tables, or brings them up to date.
     PrepareTables,
     /// Reads which jobs ended while no notifications were received.
@@ -20,34 +20,34 @@ pub enum Task {
 }
 
 #[derive(Debug)]
-pub struct Maintenance {
-    tables: Tables,
+pub struct MaintenanceSchedule {
+    tables: TablesState,
     /// Why the last attempt to make the tables, or to join the other servers, failed.
     fault: Option<Fault>,
     /// Functions that the application has.
     names: Vec<Box<str>>,
     /// Tasks that no timer brings.
-    due: Vec<Task>,
+    due: Vec<MaintenanceTask>,
     poll_at: Option<Instant>,
     tidy_at: Option<Instant>,
     /// Another server was claiming: look again then.
     look_at: Option<Instant>,
     /// A task has failed: no other is begun before this moment.
     retry_at: Option<Instant>,
-    pace: Pace,
+    intervals: Intervals,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tables {
+enum TablesState {
     NotAsked,
     Missing,
     There,
 }
 
-impl Maintenance {
-    pub fn new(pace: Pace) -> Self {
+impl MaintenanceSchedule {
+    pub fn new(intervals: Intervals) -> Self {
         Self {
-            tables: Tables::NotAsked,
+            tables: TablesState::NotAsked,
             fault: None,
             names: Vec::new(),
             due: Vec::new(),
@@ -55,28 +55,28 @@ impl Maintenance {
             tidy_at: None,
             look_at: None,
             retry_at: None,
-            pace,
+            intervals,
         }
     }
 
     pub fn open(&mut self, now: Instant) {
-        self.tables = Tables::Missing;
-        self.poll_at = Some(now + self.pace.poll);
-        self.tidy_at = Some(now + self.pace.tidy);
+        self.tables = TablesState::Missing;
+        self.poll_at = Some(now + self.intervals.poll);
+        self.tidy_at = Some(now + self.intervals.tidy);
     }
 
     /// Why nothing is taken while this server has not joined. `None`: it waits until that has been tried.
     pub fn refusal(&self) -> Option<Fault> {
         match self.tables {
-            Tables::NotAsked => Some(Fault::Unavailable("it is not open".into())),
-            Tables::Missing | Tables::There => self.fault.clone(),
+            TablesState::NotAsked => Some(Fault::Unavailable("it is not open".into())),
+            TablesState::Missing | TablesState::There => self.fault.clone(),
         }
     }
 
     /// Why the tables cannot be made or used, where that will not pass by itself.
     pub fn unusable(&self) -> Option<&str> {
         match (self.tables, &self.fault) {
-            (Tables::Missing, Some(Fault::Failed(why))) => Some(why),
+            (TablesState::Missing, Some(Fault::Failed(why))) => Some(why),
             _ => None,
         }
     }
@@ -99,7 +99,7 @@ impl Maintenance {
         names.clone_into(&mut self.names);
     }
 
-    pub fn wants(&mut self, task: Task) {
+    pub fn wants(&mut self, task: MaintenanceTask) {
         if !self.due.contains(&task) {
             self.due.push(task);
         }
@@ -116,67 +116,67 @@ impl Maintenance {
             return false;
         }
         if self.tidy_at.take_if(|at| *at <= now).is_some() {
-            self.wants(Task::Tidy);
+            self.wants(MaintenanceTask::Tidy);
         }
         if self.poll_at.is_none_or(|at| at > now) {
             return looks;
         }
-        self.poll_at = Some(now + self.pace.poll);
+        self.poll_at = Some(now + self.intervals.poll);
         if !self.names.is_empty() {
-            self.wants(Task::Recognise);
+            self.wants(MaintenanceTask::Recognise);
         }
         true
     }
 
     /// `is_joined`: this server is a member. Until it is only the tables are looked after.
-    pub fn next(&mut self, now: Instant, is_joined: bool) -> Option<Task> {
+    pub fn next(&mut self, now: Instant, is_joined: bool) -> Option<MaintenanceTask> {
         if self.retry_at.is_some_and(|at| at > now) {
             return None;
         }
         self.retry_at = None;
         match self.tables {
-            Tables::NotAsked => None,
-            Tables::Missing => Some(Task::PrepareTables),
-            Tables::There if !is_joined || self.due.is_empty() => None,
-            Tables::There => Some(self.due.remove(0)),
+            TablesState::NotAsked => None,
+            TablesState::Missing => Some(MaintenanceTask::PrepareTables),
+            TablesState::There if !is_joined || self.due.is_empty() => None,
+            TablesState::There => Some(self.due.remove(0)),
         }
     }
 
     pub fn next_due(&self, is_open: bool) -> Option<Instant> {
         match self.tables {
-            Tables::NotAsked => None,
-            Tables::There if is_open && self.retry_at.is_none() => {
+            TablesState::NotAsked => None,
+            TablesState::There if is_open && self.retry_at.is_none() => {
                 [self.poll_at, self.tidy_at, self.look_at].into_iter().flatten().min()
             }
-            Tables::Missing | Tables::There => self.retry_at,
+            TablesState::Missing | TablesState::There => self.retry_at,
         }
     }
 
     pub fn tables_are_there(&mut self) {
-        self.tables = Tables::There;
+        self.tables = TablesState::There;
         self.fault = None;
     }
 
     pub fn tidied(&mut self, now: Instant, more: bool) {
         if more {
-            self.wants(Task::Tidy);
-        } else if !self.pace.tidy.is_zero() {
-            self.tidy_at = Some(now + self.pace.tidy);
+            self.wants(MaintenanceTask::Tidy);
+        } else if !self.intervals.tidy.is_zero() {
+            self.tidy_at = Some(now + self.intervals.tidy);
         }
     }
 
-    pub fn failed(&mut self, now: Instant, task: Task, fault: &Fault) {
+    pub fn failed(&mut self, now: Instant, task: MaintenanceTask, fault: &Fault) {
         self.retry_at = Some(now + RETRY_PAUSE);
         match task {
-            Task::PrepareTables => self.fault = Some(fault.clone()),
-            Task::CatchUp | Task::Recognise | Task::Tidy => self.wants(task),
+            MaintenanceTask::PrepareTables => self.fault = Some(fault.clone()),
+            MaintenanceTask::CatchUp | MaintenanceTask::Recognise | MaintenanceTask::Tidy => self.wants(task),
         }
     }
 
-    /// With a pace that tidies without a pause, that follows each command.
+    /// With a intervals that tidies without a pause, that follows each command.
     pub fn carried_out(&mut self) {
-        if self.pace.tidy.is_zero() {
-            self.wants(Task::Tidy);
+        if self.intervals.tidy.is_zero() {
+            self.wants(MaintenanceTask::Tidy);
         }
     }
 }

@@ -42,7 +42,7 @@ mod tasks;
 mod texts;
 mod within;
 
-pub use options::{Clock, Options, Pace};
+pub use options::{Intervals, PostgresStoreOptions, TimeSource};
 pub use parkade_postgres::settings::{Settings, SettingsError};
 pub use store::PostgresStore;
 pub use within::{Placed, Probe, Within, enqueued, looked_up, probed};

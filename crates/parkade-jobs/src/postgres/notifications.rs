@@ -9,11 +9,11 @@ pub const CHANNELS: [&str; 3] = ["parkade_jobs", "parkade_job_ended", "parkade_j
 pub struct Notification {
     /// Who sent it; of `Cancel`, whom it is for.
     pub instance: Option<InstanceId>,
-    pub about: About,
+    pub about: Notice,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum About {
+pub enum Notice {
     /// There are jobs to claim.
     Ready,
     /// An attempt has ended that counted against the limit of its queue.
@@ -28,10 +28,10 @@ pub fn read(channel: &str, payload: &str) -> Notification {
     let mut words = payload.split(' ');
     let instance = words.next().and_then(|word| word.parse::<JobId>().ok()).map(|id| InstanceId(id.number()));
     let about = match channel {
-        "parkade_jobs" if words.next() == Some("vacated") => About::Vacated,
-        "parkade_jobs" => About::Ready,
-        "parkade_job_cancel" => About::Cancel(jobs(words)),
-        _ => About::Ended(jobs(words)),
+        "parkade_jobs" if words.next() == Some("vacated") => Notice::Vacated,
+        "parkade_jobs" => Notice::Ready,
+        "parkade_job_cancel" => Notice::Cancel(jobs(words)),
+        _ => Notice::Ended(jobs(words)),
     };
     Notification { instance, about }
 }
@@ -48,11 +48,11 @@ mod tests {
     fn a_payload_names_an_instance_and_what_it_is_about() {
         let id = |number: u128| JobId::new(number).to_string();
         let from = |about| Notification { instance: Some(InstanceId(7)), about };
-        assert_eq!(read("parkade_jobs", &id(7)), from(About::Ready));
-        assert_eq!(read("parkade_jobs", &format!("{} vacated", id(7))), from(About::Vacated));
+        assert_eq!(read("parkade_jobs", &id(7)), from(Notice::Ready));
+        assert_eq!(read("parkade_jobs", &format!("{} vacated", id(7))), from(Notice::Vacated));
         let both = format!("{} {} {}", id(7), id(1), id(2));
-        assert_eq!(read("parkade_job_ended", &both), from(About::Ended(vec![JobId::new(1), JobId::new(2)])));
-        assert_eq!(read("parkade_job_cancel", &both), from(About::Cancel(vec![JobId::new(1), JobId::new(2)])));
-        assert_eq!(read("parkade_jobs", "test"), Notification { instance: None, about: About::Ready });
+        assert_eq!(read("parkade_job_ended", &both), from(Notice::Ended(vec![JobId::new(1), JobId::new(2)])));
+        assert_eq!(read("parkade_job_cancel", &both), from(Notice::Cancel(vec![JobId::new(1), JobId::new(2)])));
+        assert_eq!(read("parkade_jobs", "test"), Notification { instance: None, about: Notice::Ready });
     }
 }

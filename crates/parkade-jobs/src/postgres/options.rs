@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct PostgresStoreOptions {
     /// How long jobs that have completed or were cancelled are kept.
     pub keep_completed: Duration,
     /// At most so many of them are. Then: the oldest are forgotten earlier.
@@ -12,54 +12,54 @@ pub struct Options {
     pub commands_count_max: usize,
     /// Arguments and results of the commands that wait for the store. Then: `QueueFull`.
     pub commands_bytes_max: usize,
-    pub pace: Pace,
-    pub clock: Clock,
+    pub intervals: Intervals,
+    pub clock: TimeSource,
     /// For tests: each so many-th statement of commands fails.
     pub fail_every: Option<u32>,
 }
 
-/// How often what is done.
+/// How often the periodic tasks run.
 #[derive(Debug, Clone, Copy)]
-pub struct Pace {
-    /// A server says so often that it lives.
-    pub beat: Duration,
-    /// One that has not said so for so long is lost: what it ran is ready again.
+pub struct Intervals {
+    /// Between two heartbeats of a server.
+    pub heartbeat: Duration,
+    /// A server that has sent no heartbeat for this long is declared dead, and its jobs are ready again.
     pub lost: Duration,
-    /// So often it is looked whether there is anything to do, whatever was heard.
+    /// Between two looks for work, whatever was notified.
     pub poll: Duration,
-    /// So often what was kept long enough is forgotten.
+    /// Between two rounds that forget what was kept long enough.
     pub tidy: Duration,
-    /// Counts of a store with many jobs are at most so old.
+    /// The maximum age of the counts of a store with many jobs.
     pub count: Duration,
 }
 
 /// What tells the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Clock {
+pub enum TimeSource {
     /// The database: what the clocks of servers say does not matter. Moments that an owner names are taken as pauses from its now.
     Database,
     /// Whoever submits. For tests, which move the time.
     Owner,
 }
 
-impl Default for Options {
+impl Default for PostgresStoreOptions {
     fn default() -> Self {
         Self {
             keep_completed: Duration::from_secs(3_600),
             keep_completed_count_max: 100_000,
             commands_count_max: 300_000,
             commands_bytes_max: 256 * 1024 * 1024,
-            pace: Pace::default(),
-            clock: Clock::Database,
+            intervals: Intervals::default(),
+            clock: TimeSource::Database,
             fail_every: None,
         }
     }
 }
 
-impl Default for Pace {
+impl Default for Intervals {
     fn default() -> Self {
         Self {
-            beat: Duration::from_secs(2),
+            heartbeat: Duration::from_secs(2),
             lost: Duration::from_secs(10),
             poll: Duration::from_secs(5),
             tidy: Duration::from_secs(10),

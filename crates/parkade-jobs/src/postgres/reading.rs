@@ -6,15 +6,15 @@ use bytes::Bytes;
 use parkade_sql::Parameter;
 use serde::Deserialize;
 
-use super::command_queue::Waiting;
+use super::command_queue::PendingCommand;
 use super::limits::LISTED_COUNT_MAX;
 use super::rows::{self, array, first, text_or_null, uuid};
-use super::statement::Statement;
+use super::statement::StoreStatement;
 use super::texts;
-use crate::{Command, Counts, Filter, Job, JobId, Reply, Schedule, State, Tag, Wall};
+use crate::{Command, Filter, JobCounts, JobId, JobRecord, JobState, Reply, ScheduleProgress, Tag, Wall};
 
 #[derive(Deserialize)]
-struct Row {
+struct JobRow {
     /// Of those that were asked for by their ids.
     #[serde(default)]
     place: usize,
@@ -28,7 +28,7 @@ struct Row {
     arguments: Option<Bytes>,
     enqueued: i64,
     #[serde(deserialize_with = "rows::state")]
-    state: State,
+    state: JobState,
     attempt: u32,
     due: Option<i64>,
     started: Option<i64>,
@@ -57,9 +57,9 @@ struct ScheduleRow {
     last: i64,
 }
 
-impl Row {
-    fn job(self, id: JobId) -> Job {
-        Job {
+impl JobRow {
+    fn job(self, id: JobId) -> JobRecord {
+        JobRecord {
             id,
             name: self.name,
             queue: self.queue,
@@ -78,19 +78,19 @@ impl Row {
     }
 }
 
-pub fn prepare_find(batch: &[Waiting]) -> Statement {
+pub fn prepare_find(batch: &[PendingCommand]) -> StoreStatement {
     let ids = batch.iter().filter_map(|waiting| match &waiting.command {
         Command::Find { job, .. } => Some(uuid(*job)),
         _ => None,
     });
-    Statement::new(&texts::FIND, vec![array(ids)])
+    StoreStatement::new(&texts::FIND, vec![array(ids)])
 }
 
 /// A reply for each of the batch.
-pub fn read_found(rows: &[u8], batch: &[Waiting]) -> Result<Vec<Reply>, serde_json::Error> {
-    let mut found: HashMap<usize, Row> =
-        rows::read::<Row>(rows)?.into_iter().map(|row| (rows::place(row.place), row)).collect();
-    let reply = |(place, waiting): (usize, &Waiting)| match waiting.command {
+pub fn read_found(rows: &[u8], batch: &[PendingCommand]) -> Result<Vec<Reply>, serde_json::Error> {
+    let mut found: HashMap<usize, JobRow> =
+        rows::read::<JobRow>(rows)?.into_iter().map(|row| (rows::place(row.place), row)).collect();
+    let reply = |(place, waiting): (usize, &PendingCommand)| match waiting.command {
         Command::Find { tag, job } => {
             Some(Reply::Found { tag, job: found.remove(&place).map(|row| Box::new(row.job(job))) })
         }
@@ -99,8 +99,8 @@ pub fn read_found(rows: &[u8], batch: &[Waiting]) -> Result<Vec<Reply>, serde_js
     Ok(batch.iter().enumerate().filter_map(reply).collect())
 }
 
-pub fn read_counts(rows: &[u8]) -> Result<Counts, serde_json::Error> {
-    let counts = first::<CountRow>(rows)?.map(|row| Counts {
+pub fn read_counts(rows: &[u8]) -> Result<JobCounts, serde_json::Error> {
+    let counts = first::<CountRow>(rows)?.map(|row| JobCounts {
         scheduled: row.scheduled,
         ready: row.ready,
         running: row.running,
@@ -114,23 +114,23 @@ pub fn read_counts(rows: &[u8]) -> Result<Counts, serde_json::Error> {
     Ok(counts.unwrap_or_default())
 }
 
-pub fn prepare_list(filter: &Filter) -> Statement {
+pub fn prepare_list(filter: &Filter) -> StoreStatement {
     let parameters = vec![
         text_or_null(filter.name.as_deref()),
         text_or_null(filter.queue.as_deref()),
         Parameter::Int(filter.count.min(LISTED_COUNT_MAX).into()),
     ];
-    Statement::new(texts::list_of(filter.state), parameters)
+    StoreStatement::new(texts::list_of(filter.state), parameters)
 }
 
 pub fn read_list(tag: Tag, rows: &[u8]) -> Result<Reply, serde_json::Error> {
-    let rows = rows::read::<Row>(rows)?;
+    let rows = rows::read::<JobRow>(rows)?;
     let jobs = rows.into_iter().filter_map(|row| row.id.map(|id| row.job(id))).collect();
     Ok(Reply::Listed { tag, jobs })
 }
 
 pub fn read_schedules(tag: Tag, rows: &[u8]) -> Result<Reply, serde_json::Error> {
     let rows = rows::read::<ScheduleRow>(rows)?;
-    let schedules = rows.into_iter().map(|row| Schedule { name: row.name, last: Wall(row.last) }).collect();
+    let schedules = rows.into_iter().map(|row| ScheduleProgress { name: row.name, last: Wall(row.last) }).collect();
     Ok(Reply::Schedules { tag, schedules })
 }

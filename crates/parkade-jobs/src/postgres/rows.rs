@@ -10,7 +10,7 @@ use parkade_sql::Parameter;
 use serde::{Deserialize, Deserializer, de};
 
 use crate::cluster::InstanceId;
-use crate::{JobId, State, Wall};
+use crate::{JobId, JobState, Wall};
 
 pub fn read<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<Vec<T>, serde_json::Error> {
     serde_json::from_slice(text)
@@ -37,21 +37,21 @@ pub fn id_or_none<'de, D: Deserializer<'de>>(from: D) -> Result<Option<JobId>, D
 }
 
 /// As in the tables.
-pub const fn number(state: State) -> i64 {
+pub const fn number(state: JobState) -> i64 {
     match state {
-        State::Scheduled => 0,
-        State::Ready => 1,
-        State::Running => 2,
-        State::Unknown => 3,
-        State::Completed => 4,
-        State::Cancelled => 5,
-        State::Dead => 6,
+        JobState::Scheduled => 0,
+        JobState::Ready => 1,
+        JobState::Running => 2,
+        JobState::Unknown => 3,
+        JobState::Completed => 4,
+        JobState::Cancelled => 5,
+        JobState::Dead => 6,
     }
 }
 
-pub fn state<'de, D: Deserializer<'de>>(from: D) -> Result<State, D::Error> {
+pub fn state<'de, D: Deserializer<'de>>(from: D) -> Result<JobState, D::Error> {
     let read = i64::deserialize(from)?;
-    State::ALL.into_iter().find(|state| number(*state) == read).ok_or_else(|| de::Error::custom("no such state"))
+    JobState::ALL.into_iter().find(|state| number(*state) == read).ok_or_else(|| de::Error::custom("no such state"))
 }
 
 /// Numbers from 1 on.
@@ -114,10 +114,11 @@ mod tests {
             #[serde(deserialize_with = "bytes")]
             none: Option<Bytes>,
             #[serde(deserialize_with = "state")]
-            state: State,
+            state: JobState,
         }
         let text = br#"[{"id":"00000000-0000-0000-0000-000000000007","some":"AP8=","none":null,"state":6}]"#;
-        let row = Row { id: JobId::new(7), some: Some(Bytes::from_static(&[0, 255])), none: None, state: State::Dead };
+        let row =
+            Row { id: JobId::new(7), some: Some(Bytes::from_static(&[0, 255])), none: None, state: JobState::Dead };
         assert_eq!(read::<Row>(text).unwrap(), [row]);
         assert!(read::<Row>(b"[{}]").is_err());
     }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use parkade_sql::{Int8, Parameter, Query, RowFormat, Shape};
 
 #[derive(Debug)]
-pub struct Statement {
+pub struct StoreStatement {
     text: &'static Arc<str>,
     parameters: Vec<Parameter>,
 }
 
-impl Statement {
+impl StoreStatement {
     pub fn new(text: &'static Arc<str>, parameters: Vec<Parameter>) -> Self {
         Self { text, parameters }
     }

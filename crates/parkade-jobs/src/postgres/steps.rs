@@ -6,9 +6,9 @@ use parkade_sql::Parameter;
 use serde::Deserialize;
 
 use super::rows::{array, first, instance, millis};
-use super::statement::Statement;
+use super::statement::StoreStatement;
 use super::texts;
-use crate::cluster::{ClaimNumber, HeartbeatAnswer, Member, Step};
+use crate::cluster::{ClaimNumber, HeartbeatAnswer, Member, MemberStep};
 
 #[derive(Deserialize)]
 struct HeartbeatRow {
@@ -27,18 +27,20 @@ struct RescueRow {
     rescued: u64,
 }
 
-pub fn prepare(step: Step, member: &Member, dead_after: Duration) -> Statement {
+pub fn prepare(step: MemberStep, member: &Member, dead_after: Duration) -> StoreStatement {
     let own = instance(member.instance());
     match step {
-        Step::Join => Statement::new(&texts::ARRIVE, vec![own]),
-        Step::Heartbeat { judges_after } => {
+        MemberStep::Join => StoreStatement::new(&texts::ARRIVE, vec![own]),
+        MemberStep::Heartbeat { judges_after } => {
             let judges_after = judges_after.map_or(Parameter::Null, Parameter::Int);
-            Statement::new(&texts::BEAT, vec![own, millis(dead_after), judges_after])
+            StoreStatement::new(&texts::BEAT, vec![own, millis(dead_after), judges_after])
         }
-        Step::Fence(ClaimNumber(claim)) => Statement::new(&texts::FENCE, vec![own, Parameter::Int(claim)]),
-        Step::HandBack(ClaimNumber(claim)) => Statement::new(&texts::HAND_BACK, vec![own, Parameter::Int(claim)]),
-        Step::Rescue | Step::HandOver => Statement::new(&texts::RESCUE, vec![own]),
-        Step::Leave => Statement::new(&texts::LEAVE, vec![array(member.instances().map(instance))]),
+        MemberStep::Fence(ClaimNumber(claim)) => StoreStatement::new(&texts::FENCE, vec![own, Parameter::Int(claim)]),
+        MemberStep::HandBack(ClaimNumber(claim)) => {
+            StoreStatement::new(&texts::HAND_BACK, vec![own, Parameter::Int(claim)])
+        }
+        MemberStep::Rescue | MemberStep::HandOver => StoreStatement::new(&texts::RESCUE, vec![own]),
+        MemberStep::Leave => StoreStatement::new(&texts::LEAVE, vec![array(member.instances().map(instance))]),
     }
 }
 

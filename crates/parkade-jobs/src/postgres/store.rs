@@ -6,20 +6,20 @@ use std::time::Instant;
 use parkade_postgres::{Database, Event};
 use parkade_sql::{Certainty, FailureKind, QueryEnd, QueryFailure, QueryId};
 
-use super::changes::Answer;
+use super::changes::ChangeResult;
 use super::clocks::Clocks;
-use super::command_queue::{FOR_COMMANDS, StatementKind, Waiting};
+use super::command_queue::{FOR_COMMANDS, PendingCommand, StatementKind};
 use super::commands::Commands;
 use super::count_cache::CountCache;
-use super::in_flight::{Flight, InFlight, Purpose};
+use super::in_flight::{InFlight, Purpose, SubmittedStatement};
 use super::limits::CONTENDED;
-use super::maintenance::{Maintenance, Task};
-use super::notifications::{self, About};
-use super::options::{Options, Pace};
-use super::statement::Statement;
+use super::maintenance::{MaintenanceSchedule, MaintenanceTask};
+use super::notifications::{self, Notice};
+use super::options::{Intervals, PostgresStoreOptions};
+use super::statement::StoreStatement;
 use super::within::Within;
 use super::{Settings, changes, claim, connection, end, enqueue, faults, reading, steps, tasks};
-use crate::cluster::{Member, SharedLimits, Step, Timing};
+use crate::cluster::{Member, MemberStep, SharedLimits, Timing};
 use crate::{Command, Fault, JobId, Reply, Wall};
 
 /// Jobs in a PostgreSQL database, for one owner on one thread, who polls, as for [`Database`].
@@ -29,15 +29,15 @@ use crate::{Command, Fault, JobId, Reply, Wall};
 #[derive(Debug)]
 pub struct PostgresStore {
     database: Database,
-    options: Options,
+    options: PostgresStoreOptions,
     commands: Commands,
     in_flight: InFlight,
     member: Member,
-    maintenance: Maintenance,
+    maintenance: MaintenanceSchedule,
     limits: SharedLimits,
     counts: CountCache,
     clocks: Clocks,
-    news: News,
+    news: PendingNews,
     /// Something was submitted or begun since the last turn of the driver.
     is_asked: bool,
     events: Vec<Event>,
@@ -45,7 +45,7 @@ pub struct PostgresStore {
 
 /// What the owner has not taken yet.
 #[derive(Debug, Default)]
-struct News {
+struct PendingNews {
     has_hint: bool,
     ended: Vec<JobId>,
     cancelled: Vec<JobId>,
@@ -53,19 +53,24 @@ struct News {
 
 impl PostgresStore {
     /// Connects to nothing yet. `first_token` and the [`TOKENS`](super::TOKENS) from it on are its own in that registry.
-    pub fn new(settings: Settings, options: Options, registry: mio::Registry, first_token: usize) -> io::Result<Self> {
-        let Pace { beat, lost, poll, .. } = options.pace;
-        let timing = Timing { heartbeat: beat, dead_after: lost, rescue: poll };
+    pub fn new(
+        settings: Settings,
+        options: PostgresStoreOptions,
+        registry: mio::Registry,
+        first_token: usize,
+    ) -> io::Result<Self> {
+        let Intervals { heartbeat, lost, poll, .. } = options.intervals;
+        let timing = Timing { heartbeat, dead_after: lost, rescue: poll };
         Ok(Self {
             database: connection::database(settings, registry, first_token)?,
             commands: Commands::default(),
             in_flight: InFlight::new(options.fail_every),
             member: Member::new(fastrand::Rng::new(), timing),
-            maintenance: Maintenance::new(options.pace),
+            maintenance: MaintenanceSchedule::new(options.intervals),
             limits: SharedLimits::default(),
             counts: CountCache::default(),
             clocks: Clocks::new(options.clock),
-            news: News::default(),
+            news: PendingNews::default(),
             is_asked: false,
             events: Vec::new(),
             options,
@@ -86,7 +91,7 @@ impl PostgresStore {
         let refusal = self.refusal().or_else(|| self.commands.refusal(&self.options, &command));
         match refusal {
             Some(fault) => self.commands.turn_away(&command, fault),
-            None => self.commands.add(Waiting { now, command, tries: 0, is_alone: false }),
+            None => self.commands.add(PendingCommand { now, command, tries: 0, is_alone: false }),
         }
     }
 
@@ -250,12 +255,12 @@ impl PostgresStore {
         }
     }
 
-    fn launch_step(&mut self, now: Instant, step: Step) {
-        let statement = steps::prepare(step, &self.member, self.options.pace.lost);
+    fn launch_step(&mut self, now: Instant, step: MemberStep) {
+        let statement = steps::prepare(step, &self.member, self.options.intervals.lost);
         self.launch(now, Purpose::Step(step), statement);
     }
 
-    fn launch_batch(&mut self, now: Instant, kind: StatementKind, mut batch: Vec<Waiting>) {
+    fn launch_batch(&mut self, now: Instant, kind: StatementKind, mut batch: Vec<PendingCommand>) {
         match kind {
             StatementKind::Enqueue => {
                 let statement = enqueue::prepare(&self.clocks, &self.member, &batch);
@@ -276,7 +281,7 @@ impl PostgresStore {
         }
     }
 
-    fn launch_claim(&mut self, now: Instant, waiting: Waiting) {
+    fn launch_claim(&mut self, now: Instant, waiting: PendingCommand) {
         let claim = self.member.begin_claim();
         match claim::prepare(&self.clocks, &self.member, claim, &waiting.command) {
             Some(statement) => {
@@ -287,7 +292,7 @@ impl PostgresStore {
         }
     }
 
-    fn launch_single(&mut self, now: Instant, waiting: Waiting) {
+    fn launch_single(&mut self, now: Instant, waiting: PendingCommand) {
         match &waiting.command {
             Command::Recognise { names, .. } => self.maintenance.recognises(names),
             Command::Count { tag } => {
@@ -303,7 +308,7 @@ impl PostgresStore {
         }
     }
 
-    fn launch(&mut self, now: Instant, purpose: Purpose, statement: Statement) {
+    fn launch(&mut self, now: Instant, purpose: Purpose, statement: StoreStatement) {
         self.is_asked = true;
         self.in_flight.begin(&mut self.database, now, purpose, statement);
     }
@@ -319,7 +324,7 @@ impl PostgresStore {
             Event::Notification { channel, payload } => self.notified(&channel, &payload),
             Event::ListeningAgain => {
                 self.news.has_hint = true;
-                self.maintenance.wants(Task::CatchUp);
+                self.maintenance.wants(MaintenanceTask::CatchUp);
             }
         }
     }
@@ -329,12 +334,12 @@ impl PostgresStore {
         let notification = notifications::read(channel, payload);
         let is_own = notification.instance.is_some_and(|instance| self.member.is_own(instance));
         match notification.about {
-            About::Cancel(jobs) if is_own => self.news.cancelled.extend(jobs),
-            About::Cancel(_) => {}
+            Notice::Cancel(jobs) if is_own => self.news.cancelled.extend(jobs),
+            Notice::Cancel(_) => {}
             _ if is_own => {}
-            About::Vacated => self.news.has_hint |= self.limits.vacated(),
-            About::Ready => self.news.has_hint = true,
-            About::Ended(jobs) => self.news.ended.extend(jobs),
+            Notice::Vacated => self.news.has_hint |= self.limits.vacated(),
+            Notice::Ready => self.news.has_hint = true,
+            Notice::Ended(jobs) => self.news.ended.extend(jobs),
         }
     }
 
@@ -351,7 +356,7 @@ impl PostgresStore {
         }
     }
 
-    fn carried_out(&mut self, now: Instant, flight: Flight) {
+    fn carried_out(&mut self, now: Instant, flight: SubmittedStatement) {
         let rows = &flight.rows;
         match flight.purpose {
             Purpose::Enqueue(batch) => {
@@ -381,8 +386,8 @@ impl PostgresStore {
             }
             Purpose::Find(batch) => self.commands.answer_all(&batch, reading::read_found(rows, &batch)),
             Purpose::Single(waiting) => match self.read_single(now, flight.began, &waiting.command, rows) {
-                Ok(Answer::Reply(reply)) => self.commands.answer(&waiting, reply),
-                Ok(Answer::Again) => self.commands.again(vec![waiting]),
+                Ok(ChangeResult::Reply(reply)) => self.commands.answer(&waiting, reply),
+                Ok(ChangeResult::Again) => self.commands.again(vec![waiting]),
                 Err(why) => self.commands.garbled(&[waiting], &why),
             },
             Purpose::Step(step) => {
@@ -396,8 +401,8 @@ impl PostgresStore {
         }
     }
 
-    fn claimed(&mut self, now: Instant, waiting: Waiting, taken: Option<claim::Taken>) {
-        let Some(claim::Taken { jobs, mut more, is_full, next }) = taken else {
+    fn claimed(&mut self, now: Instant, waiting: PendingCommand, taken: Option<claim::ClaimResult>) {
+        let Some(claim::ClaimResult { jobs, mut more, is_full, next }) = taken else {
             self.declared_dead();
             return self.commands.again(vec![waiting]);
         };
@@ -418,30 +423,30 @@ impl PostgresStore {
         began: Instant,
         command: &Command,
         rows: &[u8],
-    ) -> Result<Answer, serde_json::Error> {
+    ) -> Result<ChangeResult, serde_json::Error> {
         match command {
             Command::Count { tag } => {
                 let counts = reading::read_counts(rows)?;
-                self.counts.put(now, began, counts.clone(), self.options.pace.count);
-                Ok(Answer::Reply(Reply::Counted { tag: *tag, counts }))
+                self.counts.put(now, began, counts.clone(), self.options.intervals.count);
+                Ok(ChangeResult::Reply(Reply::Counted { tag: *tag, counts }))
             }
             Command::Recognise { tag, .. } => {
                 let outcome = changes::read_outcome(rows)?;
                 if outcome.is_there {
-                    self.maintenance.wants(Task::Recognise);
+                    self.maintenance.wants(MaintenanceTask::Recognise);
                 }
-                Ok(Answer::Reply(Reply::Changed { tag: *tag, changed: outcome.changed }))
+                Ok(ChangeResult::Reply(Reply::Changed { tag: *tag, changed: outcome.changed }))
             }
             _ => changes::read(command, rows),
         }
     }
 
-    fn step_done(&mut self, now: Instant, step: Step, rows: &[u8]) -> Result<(), serde_json::Error> {
-        if !matches!(step, Step::Heartbeat { .. }) {
+    fn step_done(&mut self, now: Instant, step: MemberStep, rows: &[u8]) -> Result<(), serde_json::Error> {
+        if !matches!(step, MemberStep::Heartbeat { .. }) {
             self.member.done(now, step);
         }
         match step {
-            Step::Heartbeat { .. } => {
+            MemberStep::Heartbeat { .. } => {
                 if let Some(answer) = steps::read_heartbeat(rows)? {
                     self.clocks.compare(answer.now_ms);
                     if !answer.is_member {
@@ -450,40 +455,40 @@ impl PostgresStore {
                     self.member.heartbeat_answered(now, answer);
                 }
             }
-            Step::Join => {
+            MemberStep::Join => {
                 self.maintenance.refuse_with(None);
                 if let Some(now_ms) = steps::read_join(rows)? {
                     self.clocks.compare(now_ms);
                 }
             }
-            Step::HandBack(_) => self.news.has_hint = true,
-            Step::Rescue => {
+            MemberStep::HandBack(_) => self.news.has_hint = true,
+            MemberStep::Rescue => {
                 let jobs = steps::read_rescue(rows)?;
                 if jobs > 0 {
                     tracing::warn!(jobs, "jobs of servers that are gone are run again");
                     self.news.has_hint = true;
                 }
             }
-            Step::Fence(_) | Step::Leave | Step::HandOver => {}
+            MemberStep::Fence(_) | MemberStep::Leave | MemberStep::HandOver => {}
         }
         Ok(())
     }
 
-    fn task_done(&mut self, now: Instant, task: Task, rows: &[u8]) -> Result<(), serde_json::Error> {
+    fn task_done(&mut self, now: Instant, task: MaintenanceTask, rows: &[u8]) -> Result<(), serde_json::Error> {
         match task {
-            Task::PrepareTables => {
+            MaintenanceTask::PrepareTables => {
                 self.maintenance.tables_are_there();
                 self.member.join(now);
             }
-            Task::CatchUp => self.news.ended.extend(tasks::read_catch_up(rows)?),
-            Task::Recognise => {
+            MaintenanceTask::CatchUp => self.news.ended.extend(tasks::read_catch_up(rows)?),
+            MaintenanceTask::Recognise => {
                 let outcome = changes::read_outcome(rows)?;
                 self.news.has_hint |= outcome.changed;
                 if outcome.is_there {
-                    self.maintenance.wants(Task::Recognise);
+                    self.maintenance.wants(MaintenanceTask::Recognise);
                 }
             }
-            Task::Tidy => self.maintenance.tidied(now, tasks::read_tidy(rows)?),
+            MaintenanceTask::Tidy => self.maintenance.tidied(now, tasks::read_tidy(rows)?),
         }
         Ok(())
     }
@@ -508,7 +513,7 @@ impl PostgresStore {
         match &purpose {
             Purpose::Step(step) => {
                 self.member.failed(now, *step);
-                if *step == Step::Join {
+                if *step == MemberStep::Join {
                     self.maintenance.refuse_with(Some(fault.clone()));
                 }
                 self.not_maintained(now, &purpose, failure, &fault);

@@ -6,10 +6,10 @@ use serde::Deserialize;
 use super::changes;
 use super::clocks::Clocks;
 use super::limits::NOTIFICATIONS_LOST_MS_MAX;
-use super::maintenance::Task;
-use super::options::Options;
+use super::maintenance::MaintenanceTask;
+use super::options::PostgresStoreOptions;
 use super::rows::{self, first, millis};
-use super::statement::Statement;
+use super::statement::StoreStatement;
 use super::texts;
 use crate::JobId;
 use crate::cluster::Member;
@@ -25,18 +25,24 @@ struct EndedRow {
     id: JobId,
 }
 
-pub fn prepare(task: Task, clocks: &Clocks, member: &Member, names: &[Box<str>], options: &Options) -> Statement {
+pub fn prepare(
+    task: MaintenanceTask,
+    clocks: &Clocks,
+    member: &Member,
+    names: &[Box<str>],
+    options: &PostgresStoreOptions,
+) -> StoreStatement {
     match task {
-        Task::PrepareTables => Statement::new(&texts::SCHEMA, Vec::new()),
-        Task::CatchUp => {
+        MaintenanceTask::PrepareTables => StoreStatement::new(&texts::SCHEMA, Vec::new()),
+        MaintenanceTask::CatchUp => {
             let since = member.heard_ms() - NOTIFICATIONS_LOST_MS_MAX;
-            Statement::new(&texts::CAUGHT_UP, vec![Parameter::Int(since)])
+            StoreStatement::new(&texts::CAUGHT_UP, vec![Parameter::Int(since)])
         }
-        Task::Recognise => changes::prepare_recognise(clocks, member, names),
-        Task::Tidy => {
+        MaintenanceTask::Recognise => changes::prepare_recognise(clocks, member, names),
+        MaintenanceTask::Tidy => {
             let count_max = i64::try_from(options.keep_completed_count_max).unwrap_or(i64::MAX);
             let parameters = vec![clocks.parameter(), millis(options.keep_completed), Parameter::Int(count_max)];
-            Statement::new(&texts::TIDY, parameters)
+            StoreStatement::new(&texts::TIDY, parameters)
         }
     }
 }

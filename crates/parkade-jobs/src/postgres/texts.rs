@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use super::limits::{CONTENDED, LISTED_ENDED_COUNT_MAX, SCANNED_COUNT_MAX};
-use crate::State;
+use crate::JobState;
 
 macro_rules! texts {
     ($($name:ident = $text:expr;)*) => {
@@ -73,16 +73,16 @@ RETURNING floor(extract(epoch FROM seen) * 1000)::int8 AS now";
 }
 
 /// Of a state that few jobs are in all are looked at.
-pub fn list_of(state: Option<State>) -> &'static Arc<str> {
+pub fn list_of(state: Option<JobState>) -> &'static Arc<str> {
     match state {
         None => &LIST_ALL,
-        Some(State::Scheduled) => &LIST_SCHEDULED,
-        Some(State::Ready) => &LIST_READY,
-        Some(State::Running) => &LIST_RUNNING,
-        Some(State::Unknown) => &LIST_UNKNOWN,
-        Some(State::Completed) => &LIST_COMPLETED,
-        Some(State::Cancelled) => &LIST_CANCELLED,
-        Some(State::Dead) => &LIST_DEAD,
+        Some(JobState::Scheduled) => &LIST_SCHEDULED,
+        Some(JobState::Ready) => &LIST_READY,
+        Some(JobState::Running) => &LIST_RUNNING,
+        Some(JobState::Unknown) => &LIST_UNKNOWN,
+        Some(JobState::Completed) => &LIST_COMPLETED,
+        Some(JobState::Cancelled) => &LIST_CANCELLED,
+        Some(JobState::Dead) => &LIST_DEAD,
     }
 }
 

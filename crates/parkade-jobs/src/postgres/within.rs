@@ -8,9 +8,9 @@ use std::time::Duration;
 use parkade_sql::{Parameter, Query};
 use serde::Deserialize;
 
-use super::enqueue::{Known, columns, prepare_look_up};
+use super::enqueue::{ExistingRow, columns, prepare_look_up};
 use super::rows::{self, instance};
-use super::statement::Statement;
+use super::statement::StoreStatement;
 use super::texts;
 use crate::cluster::InstanceId;
 use crate::{Fault, JobId, NewJob, Wall};
@@ -32,7 +32,7 @@ struct Probed {
 }
 
 #[derive(Deserialize)]
-struct Fresh {
+struct PlacedRow {
     /// NULL: the jobs are in another database.
     #[serde(deserialize_with = "rows::id_or_none")]
     id: Option<JobId>,
@@ -56,7 +56,7 @@ impl Within {
     /// Asks whether a database may be the right one. It fails nowhere: what fails ends the transaction.
     #[must_use]
     pub fn probe() -> Query {
-        Statement::new(&texts::PROBE, Vec::new()).query()
+        StoreStatement::new(&texts::PROBE, Vec::new()).query()
     }
 
     /// Enqueues them, unless it is another database. `now`: when they were given, as their owner's clock says.
@@ -66,7 +66,7 @@ impl Within {
         // Notified from nobody, so that this store is notified as well.
         let mut parameters = columns(self.clock.clone(), None, &given);
         parameters.push(instance(self.instance));
-        Statement::new(&texts::WITHIN, parameters).query()
+        StoreStatement::new(&texts::WITHIN, parameters).query()
     }
 
     /// Asks for those that were there already.
@@ -88,13 +88,13 @@ pub fn probed(rows: &[u8]) -> Result<Probe, Fault> {
 
 /// Reads what [`Within::enqueue`] gave: those that were not there yet, `None` when it is another database.
 pub fn enqueued(rows: &[u8]) -> Result<Option<Placed>, Fault> {
-    let fresh = rows::read::<Fresh>(rows).map_err(|why| garbled(&why))?;
+    let fresh = rows::read::<PlacedRow>(rows).map_err(|why| garbled(&why))?;
     Ok(fresh.into_iter().map(|row| row.id.map(|id| (id, (id, pause(row.wait))))).collect())
 }
 
 /// Reads what [`Within::look_up`] gave for these.
 pub fn looked_up(rows: &[u8], jobs: &[&NewJob]) -> Result<Placed, Fault> {
-    let known = rows::read::<Known>(rows).map_err(|why| garbled(&why))?;
+    let known = rows::read::<ExistingRow>(rows).map_err(|why| garbled(&why))?;
     let placed = known.into_iter().filter_map(|row| {
         let job = jobs.get(rows::place(row.place))?;
         Some((job.id, (row.id?, pause(row.wait))))

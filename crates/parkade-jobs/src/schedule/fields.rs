@@ -15,25 +15,25 @@ pub struct Fields {
     pub is_either_day: bool,
 }
 
-struct Kind {
+struct CronField {
     word: &'static str,
     first: u64,
     last: u64,
     names: &'static [&'static str],
 }
 
-const MINUTE: Kind = Kind { word: "minute", first: 0, last: 59, names: &[] };
-const HOUR: Kind = Kind { word: "hour", first: 0, last: 23, names: &[] };
-const DAY: Kind = Kind { word: "day of the month", first: 1, last: 31, names: &[] };
-const MONTH: Kind = Kind {
+const MINUTE: CronField = CronField { word: "minute", first: 0, last: 59, names: &[] };
+const HOUR: CronField = CronField { word: "hour", first: 0, last: 23, names: &[] };
+const DAY: CronField = CronField { word: "day of the month", first: 1, last: 31, names: &[] };
+const MONTH: CronField = CronField {
     word: "month",
     first: 1,
     last: 12,
     names: &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
 };
 /// 7 is Sunday too.
-const WEEKDAY: Kind =
-    Kind { word: "day of the week", first: 0, last: 7, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] };
+const WEEKDAY: CronField =
+    CronField { word: "day of the week", first: 0, last: 7, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] };
 
 /// The most days that a month has in any year.
 const LENGTHS: [u64; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
@@ -71,7 +71,7 @@ pub const fn has(set: u64, number: u64) -> bool {
     set >> number & 1 == 1
 }
 
-impl Kind {
+impl CronField {
     fn parse(&self, text: &str) -> Result<u64, BadTimetable> {
         text.split(',').try_fold(0, |set, part| self.part(part).map(|more| set | more))
     }

@@ -16,10 +16,10 @@ use crate::Wall;
 
 /// Times that come again and again. Nothing here knows the clock: it is told the time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Timetable(Kind);
+pub struct Timetable(Recurrence);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Kind {
+enum Recurrence {
     /// Milliseconds.
     Every(i64),
     Cron(Box<Cron>),
@@ -44,21 +44,21 @@ impl Timetable {
     /// All multiples of the period since 1970-01-01 UTC. One shorter than a millisecond is a millisecond.
     #[must_use]
     pub fn every(period: Duration) -> Self {
-        Self(Kind::Every(i64::try_from(period.as_millis()).unwrap_or(i64::MAX).max(1)))
+        Self(Recurrence::Every(i64::try_from(period.as_millis()).unwrap_or(i64::MAX).max(1)))
     }
 
     /// The five fields of crontab(5), on the clocks of that zone. A time that a change of these clocks leaves out is at the next moment that there
     /// is, one that there is twice is at its first.
     pub fn cron(fields: &str, timezone: &str) -> Result<Self, BadTimetable> {
-        Ok(Self(Kind::Cron(Box::new(Cron::parse(fields, timezone)?))))
+        Ok(Self(Recurrence::Cron(Box::new(Cron::parse(fields, timezone)?))))
     }
 
     /// The first time behind that moment.
     #[must_use]
     pub fn next(&self, after: Wall) -> Option<Wall> {
         match &self.0 {
-            Kind::Every(period) => after.0.div_euclid(*period).checked_add(1)?.checked_mul(*period).map(Wall),
-            Kind::Cron(cron) => cron.next(after),
+            Recurrence::Every(period) => after.0.div_euclid(*period).checked_add(1)?.checked_mul(*period).map(Wall),
+            Recurrence::Cron(cron) => cron.next(after),
         }
     }
 
@@ -66,8 +66,8 @@ impl Timetable {
     #[must_use]
     pub fn last(&self, until: Wall) -> Option<Wall> {
         match &self.0 {
-            Kind::Every(period) => Some(Wall(until.0.div_euclid(*period) * period)),
-            Kind::Cron(cron) => cron.last(until),
+            Recurrence::Every(period) => Some(Wall(until.0.div_euclid(*period) * period)),
+            Recurrence::Cron(cron) => cron.last(until),
         }
     }
 }

@@ -8,13 +8,13 @@ use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::limits::{CLAIM_BYTES_MAX, CLAIM_COUNT_MAX, PROMOTED_COUNT_MAX};
-use super::ready_index::{Head, ReadyIndex, ReadyList};
-use super::running::{Run, Running};
+use super::ready_index::{ReadyIndex, ReadyKey, ReadyList};
+use super::running::{RunningJob, RunningJobs};
 use super::schema::rank::rank;
-use super::tables::Tables;
-use crate::{Allowance, Claimed, JobId, Reply, State, Tag, Wall};
+use super::tables::JobTables;
+use crate::{Allowance, Claimed, JobId, JobState, Reply, Tag, Wall};
 
-pub fn claim(tables: &mut Tables, tag: Tag, count: u32, limited: &[Allowance]) -> Result<Reply> {
+pub fn claim(tables: &mut JobTables, tag: Tag, count: u32, limited: &[Allowance]) -> Result<Reply> {
     promote(tables)?;
     let count = count.min(CLAIM_COUNT_MAX) as usize;
     let mut jobs = Vec::new();
@@ -25,22 +25,30 @@ pub fn claim(tables: &mut Tables, tag: Tag, count: u32, limited: &[Allowance]) -
         let Some(place) = merge.next()? else { break };
         let claimed = read(&tables.connection, &place)?;
         bytes += claimed.arguments.len();
-        let Place { queue, priority, head: (rank, job) } = place;
-        runs.push(Run { id: claimed.id, job, queue, priority, rank, attempt: claimed.attempt, started: tables.now });
+        let ReadyPosition { queue, priority, head: (rank, job) } = place;
+        runs.push(RunningJob {
+            id: claimed.id,
+            job,
+            queue,
+            priority,
+            rank,
+            attempt: claimed.attempt,
+            started: tables.now,
+        });
         jobs.push(claimed);
     }
     let more = merge.has_more();
     tables.ready.sweep();
     for run in &runs {
-        tables.counters.moved(&run.queue, Some(State::Ready), Some(State::Running));
+        tables.counters.moved(&run.queue, Some(JobState::Ready), Some(JobState::Running));
     }
     tables.running.begin(runs);
     Ok(Reply::Claimed { tag, jobs, more, next: next_due(tables)? })
 }
 
 /// Those that are due become ready, as of the moment at which they were.
-fn promote(tables: &mut Tables) -> Result<()> {
-    if tables.counters.total(State::Scheduled) == 0 {
+fn promote(tables: &mut JobTables) -> Result<()> {
+    if tables.counters.total(JobState::Scheduled) == 0 {
         return Ok(());
     }
     let due: Vec<(i64, Box<str>, i16, i64)> = {
@@ -56,13 +64,13 @@ fn promote(tables: &mut Tables) -> Result<()> {
         let text = "UPDATE jobs SET state = 1, rank = ? WHERE job = ?";
         tables.connection.prepare_cached(text)?.execute([rank, job])?;
         tables.ready.offer(&queue, priority, (rank, job));
-        tables.counters.moved(&queue, Some(State::Scheduled), Some(State::Ready));
+        tables.counters.moved(&queue, Some(JobState::Scheduled), Some(JobState::Ready));
     }
     Ok(())
 }
 
-fn next_due(tables: &Tables) -> Result<Option<Wall>> {
-    if tables.counters.total(State::Scheduled) == 0 {
+fn next_due(tables: &JobTables) -> Result<Option<Wall>> {
+    if tables.counters.total(JobState::Scheduled) == 0 {
         return Ok(None);
     }
     let text = "SELECT due FROM jobs INDEXED BY jobs_scheduled WHERE state = 0 ORDER BY due LIMIT 1";
@@ -70,25 +78,25 @@ fn next_due(tables: &Tables) -> Result<Option<Wall>> {
 }
 
 /// Where a ready job stands.
-struct Place {
+struct ReadyPosition {
     queue: Arc<str>,
     priority: i16,
-    head: Head,
+    head: ReadyKey,
 }
 
 struct Merge<'a> {
     connection: &'a Connection,
-    running: &'a Running,
-    lanes: Vec<Open<'a>>,
+    running: &'a RunningJobs,
+    lanes: Vec<AllowedList<'a>>,
     /// How many more may be claimed of each queue.
     allowed: Vec<u32>,
-    heads: BinaryHeap<Reverse<(Head, usize)>>,
+    heads: BinaryHeap<Reverse<(ReadyKey, usize)>>,
     /// How many each lane will probably be asked for.
     share: usize,
 }
 
 /// A lane of a queue that may run some.
-struct Open<'a> {
+struct AllowedList<'a> {
     queue: &'a Arc<str>,
     /// Its place among those that are allowed.
     number: usize,
@@ -99,7 +107,7 @@ struct Open<'a> {
 impl<'a> Merge<'a> {
     fn begin(
         connection: &'a Connection,
-        running: &'a Running,
+        running: &'a RunningJobs,
         lanes: &'a mut ReadyIndex,
         count: usize,
         limited: &[Allowance],
@@ -113,8 +121,12 @@ impl<'a> Merge<'a> {
             if allowed > 0 {
                 let number = merge.allowed.len();
                 merge.allowed.push(allowed);
-                let open =
-                    |(priority, lane): (&i16, &'a mut ReadyList)| Open { queue, number, priority: *priority, lane };
+                let open = |(priority, lane): (&i16, &'a mut ReadyList)| AllowedList {
+                    queue,
+                    number,
+                    priority: *priority,
+                    lane,
+                };
                 merge.lanes.extend(lanes.iter_mut().map(open));
             }
         }
@@ -126,13 +138,13 @@ impl<'a> Merge<'a> {
     }
 
     /// Takes the best of its lane.
-    fn next(&mut self) -> Result<Option<Place>> {
+    fn next(&mut self) -> Result<Option<ReadyPosition>> {
         while let Some(Reverse((head, index))) = self.heads.pop() {
-            let Open { queue, number, priority, lane } = &mut self.lanes[index];
+            let AllowedList { queue, number, priority, lane } = &mut self.lanes[index];
             if self.allowed[*number] > 0 {
                 self.allowed[*number] -= 1;
                 lane.take_first();
-                let place = Place { queue: Arc::clone(queue), priority: *priority, head };
+                let place = ReadyPosition { queue: Arc::clone(queue), priority: *priority, head };
                 self.offer(index)?;
                 return Ok(Some(place));
             }
@@ -141,7 +153,7 @@ impl<'a> Merge<'a> {
     }
 
     fn offer(&mut self, index: usize) -> Result<()> {
-        let Open { queue, number, priority, lane } = &mut self.lanes[index];
+        let AllowedList { queue, number, priority, lane } = &mut self.lanes[index];
         if self.allowed[*number] > 0
             && let Some(head) = lane.first(self.connection, self.running, (queue, *priority), self.share)?
         {
@@ -156,7 +168,7 @@ impl<'a> Merge<'a> {
     }
 }
 
-fn read(connection: &Connection, place: &Place) -> Result<Claimed> {
+fn read(connection: &Connection, place: &ReadyPosition) -> Result<Claimed> {
     let (_, job) = place.head;
     let text = "SELECT id, name, attempt, arguments FROM jobs WHERE job = ?";
     let (mut claimed, is_beside) = connection.prepare_cached(text)?.query_row([job], |row| {

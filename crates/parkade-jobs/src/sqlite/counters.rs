@@ -5,22 +5,22 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, Result, params};
 
 use super::schema;
-use crate::State;
+use crate::JobState;
 
-type Row = [i64; State::ALL.len()];
+type CounterRow = [i64; JobState::ALL.len()];
 
 /// What a transaction has changed so far.
-pub type Changes = BTreeMap<Box<str>, Row>;
+pub type Changes = BTreeMap<Box<str>, CounterRow>;
 
 pub struct Counters {
-    queues: BTreeMap<Box<str>, Row>,
+    queues: BTreeMap<Box<str>, CounterRow>,
     /// Not committed yet.
     changes: Changes,
 }
 
 impl Counters {
     pub fn read(connection: &Connection) -> Result<Self> {
-        let mut queues: BTreeMap<Box<str>, Row> = BTreeMap::new();
+        let mut queues: BTreeMap<Box<str>, CounterRow> = BTreeMap::new();
         let mut statement = connection.prepare("SELECT queue, state, count FROM counts")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
@@ -34,7 +34,7 @@ impl Counters {
     }
 
     /// A job has come (`from` nowhere), gone on, or gone.
-    pub fn moved(&mut self, queue: &str, from: Option<State>, to: Option<State>) {
+    pub fn moved(&mut self, queue: &str, from: Option<JobState>, to: Option<JobState>) {
         for (state, by) in [(from, -1), (to, 1)] {
             if let Some(state) = state {
                 add(&mut self.queues, queue, state, by);
@@ -43,13 +43,13 @@ impl Counters {
         }
     }
 
-    pub fn total(&self, state: State) -> u64 {
+    pub fn total(&self, state: JobState) -> u64 {
         self.queues.values().map(|row| count(row, state)).sum()
     }
 
     /// Each queue with how many of its jobs are scheduled or ready.
     pub fn depths(&self) -> Vec<(Box<str>, u64)> {
-        let depth = |row| count(row, State::Scheduled) + count(row, State::Ready);
+        let depth = |row| count(row, JobState::Scheduled) + count(row, JobState::Ready);
         self.queues.iter().map(|(queue, row)| (queue.clone(), depth(row))).filter(|(_, depth)| *depth > 0).collect()
     }
 
@@ -98,14 +98,14 @@ impl Counters {
 }
 
 /// Those that run are ready ones in the file.
-fn as_written(row: &Row) -> Row {
-    let [ready, running] = [State::Ready, State::Running].map(|state| usize::from(schema::number(state)));
+fn as_written(row: &CounterRow) -> CounterRow {
+    let [ready, running] = [JobState::Ready, JobState::Running].map(|state| usize::from(schema::number(state)));
     let mut written = *row;
     written[ready] += std::mem::take(&mut written[running]);
     written
 }
 
-fn add(rows: &mut BTreeMap<Box<str>, Row>, queue: &str, state: State, by: i64) {
+fn add(rows: &mut BTreeMap<Box<str>, CounterRow>, queue: &str, state: JobState, by: i64) {
     let number = usize::from(schema::number(state));
     match rows.get_mut(queue) {
         Some(row) => row[number] += by,
@@ -113,6 +113,6 @@ fn add(rows: &mut BTreeMap<Box<str>, Row>, queue: &str, state: State, by: i64) {
     }
 }
 
-fn count(row: &Row, state: State) -> u64 {
+fn count(row: &CounterRow, state: JobState) -> u64 {
     u64::try_from(row[usize::from(schema::number(state))]).unwrap_or(0)
 }

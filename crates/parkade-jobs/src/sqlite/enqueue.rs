@@ -5,16 +5,16 @@ use rusqlite::{Connection, OptionalExtension, Result, params};
 use super::limits::ARGUMENTS_BESIDE_BYTES_MAX;
 use super::schema::number;
 use super::schema::rank::rank;
-use super::tables::Tables;
-use crate::{JobId, NewJob, Reply, State, Tag, Wall};
+use super::tables::JobTables;
+use crate::{JobId, JobState, NewJob, Reply, Tag, Wall};
 
-pub fn enqueue(tables: &mut Tables, tag: Tag, new: &NewJob) -> Result<Reply> {
+pub fn enqueue(tables: &mut JobTables, tag: Tag, new: &NewJob) -> Result<Reply> {
     let (job, due) = put(tables, new)?;
     Ok(Reply::Enqueued { tag, job, due })
 }
 
 /// Whether this has done it.
-pub fn recur(tables: &mut Tables, name: &str, due: Wall, new: Option<&NewJob>) -> Result<bool> {
+pub fn recur(tables: &mut JobTables, name: &str, due: Wall, new: Option<&NewJob>) -> Result<bool> {
     let text = "INSERT INTO schedules (name, last) VALUES (?, ?) \
                 ON CONFLICT (name) DO UPDATE SET last = excluded.last WHERE excluded.last > last";
     let is_new = tables.connection.prepare_cached(text)?.execute(params![name, due.0])? > 0;
@@ -25,9 +25,9 @@ pub fn recur(tables: &mut Tables, name: &str, due: Wall, new: Option<&NewJob>) -
 }
 
 /// The id that it has, and when it will be ready if it is not.
-fn put(tables: &mut Tables, new: &NewJob) -> Result<(JobId, Option<Wall>)> {
+fn put(tables: &mut JobTables, new: &NewJob) -> Result<(JobId, Option<Wall>)> {
     let due = new.due.filter(|due| *due > tables.now);
-    let state = if due.is_some() { State::Scheduled } else { State::Ready };
+    let state = if due.is_some() { JobState::Scheduled } else { JobState::Ready };
     let rank = rank(due.unwrap_or(tables.now), new.priority);
     let is_beside = new.arguments.len() <= ARGUMENTS_BESIDE_BYTES_MAX;
     let text = "INSERT INTO jobs (id, name, queue, state, priority, attempt, rank, due, enqueued, key, arguments) \
@@ -52,7 +52,7 @@ fn put(tables: &mut Tables, new: &NewJob) -> Result<(JobId, Option<Wall>)> {
         let text = "INSERT INTO bodies (job, arguments) VALUES (?, ?)";
         tables.connection.prepare_cached(text)?.execute(params![job, &*new.arguments])?;
     }
-    if state == State::Ready {
+    if state == JobState::Ready {
         tables.ready.offer(&new.queue, new.priority, (rank, job));
     }
     tables.counters.moved(&new.queue, None, Some(state));
@@ -65,7 +65,7 @@ fn there(connection: &Connection, new: &NewJob) -> Result<(JobId, Option<Wall>)>
     let by_key = "SELECT id, state, due FROM jobs WHERE name = ? AND key = ? AND state < 4";
     let found = |row: &rusqlite::Row<'_>| {
         let due: Option<i64> = row.get(2)?;
-        let is_scheduled = row.get::<_, u8>(1)? == number(State::Scheduled);
+        let is_scheduled = row.get::<_, u8>(1)? == number(JobState::Scheduled);
         Ok((JobId::from_bytes(row.get(0)?), due.filter(|_| is_scheduled).map(Wall)))
     };
     match connection.prepare_cached(by_id)?.query_row([new.id.bytes()], found).optional()? {

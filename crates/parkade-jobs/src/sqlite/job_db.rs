@@ -8,26 +8,26 @@ use rusqlite::{Connection, Error};
 use super::limits::{BATCH_COUNT_MAX, BATCH_TIME_MAX, PAGE_BYTES, RESERVED_PAGES_MIN};
 use super::mailbox::Submitted;
 use super::maintenance::Maintenance;
-use super::options::Options;
-use super::tables::{self, Tables};
+use super::options::SqliteStoreOptions;
+use super::tables::{self, JobTables};
 use super::{changes, claim, end, enqueue, faults, reading};
 use crate::{Command, Fault, Reply};
 
 pub struct JobDb {
-    tables: Tables,
-    options: Options,
+    tables: JobTables,
+    options: SqliteStoreOptions,
     maintenance: Maintenance,
     /// Commits tried since the file was opened; an injected fault hits some of them.
     commits: u64,
 }
 
-struct Mark {
+struct Savepoint {
     tables: tables::Mark,
     maintenance: Maintenance,
 }
 
 /// Why a transaction is not committed.
-enum Stop {
+enum RollbackReason {
     /// A command has failed, or what belongs to all of them.
     Failed,
     /// As above, and SQLite has undone those before it.
@@ -37,8 +37,8 @@ enum Stop {
 }
 
 impl JobDb {
-    pub fn new(connection: Connection, options: Options) -> rusqlite::Result<Self> {
-        Ok(Self { tables: Tables::new(connection)?, options, maintenance: Maintenance::default(), commits: 0 })
+    pub fn new(connection: Connection, options: SqliteStoreOptions) -> rusqlite::Result<Self> {
+        Ok(Self { tables: JobTables::new(connection)?, options, maintenance: Maintenance::default(), commits: 0 })
     }
 
     pub fn needs_maintenance(&self) -> bool {
@@ -56,10 +56,10 @@ impl JobDb {
                     return;
                 }
                 // Once more, each command so that it can be undone alone. That takes longer, and is rarely needed.
-                Err(Stop::Failed) => {}
-                Err(Stop::Undone { index: 0, fault }) => return refuse(batch, 1, &fault, replies),
-                Err(Stop::Undone { index, .. }) => count = index,
-                Err(Stop::Refused(fault)) => {
+                Err(RollbackReason::Failed) => {}
+                Err(RollbackReason::Undone { index: 0, fault }) => return refuse(batch, 1, &fault, replies),
+                Err(RollbackReason::Undone { index, .. }) => count = index,
+                Err(RollbackReason::Refused(fault)) => {
                     self.maintenance.rest();
                     return refuse(batch, count, &fault, replies);
                 }
@@ -75,7 +75,7 @@ impl JobDb {
         count: usize,
         replies: &mut Vec<Reply>,
         is_careful: bool,
-    ) -> Result<usize, Stop> {
+    ) -> Result<usize, RollbackReason> {
         let before = self.mark();
         replies.clear();
         let done = self.within(batch, count, replies, is_careful);
@@ -95,8 +95,8 @@ impl JobDb {
         count: usize,
         replies: &mut Vec<Reply>,
         is_careful: bool,
-    ) -> Result<usize, Stop> {
-        let refused = |error: Error| Stop::Refused(faults::of(&error));
+    ) -> Result<usize, RollbackReason> {
+        let refused = |error: Error| RollbackReason::Refused(faults::of(&error));
         self.run("BEGIN IMMEDIATE").map_err(refused)?;
         let began = Instant::now();
         let mut done = 0;
@@ -112,18 +112,18 @@ impl JobDb {
         if is_careful {
             self.maintenance.rest();
         } else if let Err(error) = self.maintenance.tidy(&mut self.tables, &self.options, done) {
-            return Err(if count == 0 { refused(error) } else { Stop::Failed });
+            return Err(if count == 0 { refused(error) } else { RollbackReason::Failed });
         }
         self.tables.write().and_then(|()| self.commit()).map_err(refused)?;
         Ok(done)
     }
 
-    fn quickly(&mut self, command: &Command) -> Result<Reply, Stop> {
-        self.obey(command).map_err(|_| Stop::Failed)
+    fn quickly(&mut self, command: &Command) -> Result<Reply, RollbackReason> {
+        self.obey(command).map_err(|_| RollbackReason::Failed)
     }
 
-    fn carefully(&mut self, index: usize, command: &Command) -> Result<Reply, Stop> {
-        let refused = |error: Error| Stop::Refused(faults::of(&error));
+    fn carefully(&mut self, index: usize, command: &Command) -> Result<Reply, RollbackReason> {
+        let refused = |error: Error| RollbackReason::Refused(faults::of(&error));
         let mark = self.mark();
         self.run("SAVEPOINT command").map_err(refused)?;
         match self.obey(command) {
@@ -135,7 +135,7 @@ impl JobDb {
                 let fault = faults::of(&error);
                 // SQLite undoes a whole transaction by itself where it cannot undo a statement alone.
                 if self.tables.connection.is_autocommit() {
-                    return Err(Stop::Undone { index, fault });
+                    return Err(RollbackReason::Undone { index, fault });
                 }
                 self.run("ROLLBACK TO command").and_then(|()| self.run("RELEASE command")).map_err(refused)?;
                 self.back_to(mark);
@@ -198,11 +198,11 @@ impl JobDb {
         self.tables.connection.prepare_cached(text)?.execute([]).map(|_| ())
     }
 
-    fn mark(&self) -> Mark {
-        Mark { tables: self.tables.mark(), maintenance: self.maintenance.clone() }
+    fn mark(&self) -> Savepoint {
+        Savepoint { tables: self.tables.mark(), maintenance: self.maintenance.clone() }
     }
 
-    fn back_to(&mut self, mark: Mark) {
+    fn back_to(&mut self, mark: Savepoint) {
         self.tables.back_to(mark.tables);
         self.maintenance = mark.maintenance;
     }

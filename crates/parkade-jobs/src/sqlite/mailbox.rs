@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::limits::{BATCH_COUNT_MAX, GATHER_TIME};
-use super::options::Options;
+use super::options::SqliteStoreOptions;
 use crate::{Command, Fault, Reply, Wall};
 
 pub type Submitted = (Wall, Command);
@@ -22,11 +22,11 @@ struct Contents {
     /// Of what was submitted.
     payload_bytes: usize,
     answered: Vec<Reply>,
-    phase: Phase,
+    phase: MailboxState,
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum MailboxState {
     #[default]
     Shut,
     /// What is submitted waits for that.
@@ -38,7 +38,7 @@ enum Phase {
 
 /// What the thread does next.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Task {
+pub enum ThreadTask {
     Batch,
     /// Nothing was submitted, but there is something left to tidy.
     Maintenance,
@@ -52,24 +52,24 @@ impl Mailbox {
 
     pub fn begin_to_open(&self) {
         let mut contents = self.contents();
-        if contents.phase == Phase::Shut {
-            contents.phase = Phase::Opening;
+        if contents.phase == MailboxState::Shut {
+            contents.phase = MailboxState::Opening;
         }
     }
 
     /// Unless it has been ended meanwhile.
     pub fn open(&self) {
         let mut contents = self.contents();
-        if contents.phase == Phase::Opening {
-            contents.phase = Phase::Open;
+        if contents.phase == MailboxState::Opening {
+            contents.phase = MailboxState::Open;
         }
     }
 
     /// It could not be opened: what waited for that is refused.
     pub fn stay_shut(&self, fault: &Fault) {
         let mut contents = self.contents();
-        if contents.phase == Phase::Opening {
-            contents.phase = Phase::Shut;
+        if contents.phase == MailboxState::Opening {
+            contents.phase = MailboxState::Shut;
         }
         contents.payload_bytes = 0;
         let refused = std::mem::take(&mut contents.submitted);
@@ -82,11 +82,11 @@ impl Mailbox {
     }
 
     pub fn end(&self) {
-        self.contents().phase = Phase::Ending;
+        self.contents().phase = MailboxState::Ending;
         self.bell.notify_all();
     }
 
-    pub fn submit(&self, options: &Options, submitted: Submitted) {
+    pub fn submit(&self, options: &SqliteStoreOptions, submitted: Submitted) {
         let mut contents = self.contents();
         match contents.refusal(options, &submitted.1) {
             None => {
@@ -106,15 +106,17 @@ impl Mailbox {
     }
 
     /// Adds what was submitted to the batch; waits while there is nothing to do.
-    pub fn next(&self, batch: &mut VecDeque<Submitted>, needs_maintenance: bool) -> Task {
+    pub fn next(&self, batch: &mut VecDeque<Submitted>, needs_maintenance: bool) -> ThreadTask {
         let mut contents = self.contents();
         loop {
             contents.hand_out(batch);
             match contents.phase {
-                _ if !batch.is_empty() => return Task::Batch,
-                Phase::Ending => return Task::End,
-                Phase::Open | Phase::Opening | Phase::Shut if needs_maintenance => return Task::Maintenance,
-                Phase::Open | Phase::Opening | Phase::Shut => contents = self.gather(contents),
+                _ if !batch.is_empty() => return ThreadTask::Batch,
+                MailboxState::Ending => return ThreadTask::End,
+                MailboxState::Open | MailboxState::Opening | MailboxState::Shut if needs_maintenance => {
+                    return ThreadTask::Maintenance;
+                }
+                MailboxState::Open | MailboxState::Opening | MailboxState::Shut => contents = self.gather(contents),
             }
         }
     }
@@ -123,7 +125,7 @@ impl Mailbox {
     /// others wait for its `fsync`.
     fn gather<'a>(&self, contents: MutexGuard<'a, Contents>) -> MutexGuard<'a, Contents> {
         let contents = self.bell.wait(contents).unwrap_or_else(PoisonError::into_inner);
-        if contents.phase == Phase::Ending {
+        if contents.phase == MailboxState::Ending {
             return contents;
         }
         let gathered = self.bell.wait_timeout(contents, GATHER_TIME);
@@ -148,11 +150,11 @@ impl Mailbox {
 }
 
 impl Contents {
-    fn refusal(&self, options: &Options, command: &Command) -> Option<Fault> {
+    fn refusal(&self, options: &SqliteStoreOptions, command: &Command) -> Option<Fault> {
         match self.phase {
-            Phase::Shut => Some(Fault::Unavailable("it is not open".into())),
-            Phase::Ending => Some(Fault::Unavailable("it has ended: the server stops".into())),
-            Phase::Opening | Phase::Open => {
+            MailboxState::Shut => Some(Fault::Unavailable("it is not open".into())),
+            MailboxState::Ending => Some(Fault::Unavailable("it has ended: the server stops".into())),
+            MailboxState::Opening | MailboxState::Open => {
                 let is_full = self.submitted.len() >= options.commands_count_max
                     || self.payload_bytes + command.payload_bytes() > options.commands_bytes_max;
                 is_full.then_some(Fault::QueueFull)

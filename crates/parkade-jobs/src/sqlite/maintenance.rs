@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, Result, params};
 
 use super::limits::{PURGED_COUNT_MAX, RECOGNISED_COUNT_MAX};
-use super::options::Options;
+use super::options::SqliteStoreOptions;
 use super::schema::{self, rank::rank};
-use super::tables::Tables;
-use crate::State;
+use super::tables::JobTables;
+use crate::JobState;
 
 #[derive(Debug, Default, Clone)]
 pub struct Maintenance {
@@ -30,7 +30,7 @@ impl Maintenance {
     }
 
     /// Does its part of a transaction with so many commands.
-    pub fn tidy(&mut self, tables: &mut Tables, options: &Options, commands: usize) -> Result<()> {
+    pub fn tidy(&mut self, tables: &mut JobTables, options: &SqliteStoreOptions, commands: usize) -> Result<()> {
         self.is_resting = false;
         // Twice as many go as may have come.
         let count = PURGED_COUNT_MAX.max(2 * commands);
@@ -39,15 +39,15 @@ impl Maintenance {
     }
 
     /// Whether any job has become ready. Where there are many the rest follows in later transactions.
-    pub fn recognise(&mut self, tables: &mut Tables, names: &[Box<str>]) -> Result<bool> {
-        if tables.counters.total(State::Unknown) == 0 {
+    pub fn recognise(&mut self, tables: &mut JobTables, names: &[Box<str>]) -> Result<bool> {
+        if tables.counters.total(JobState::Unknown) == 0 {
             return Ok(false);
         }
         self.recognising.extend(names.iter().map(|name| (name.clone(), 0)));
         self.recognise_more(tables, RECOGNISED_COUNT_MAX)
     }
 
-    fn recognise_more(&mut self, tables: &mut Tables, count: usize) -> Result<bool> {
+    fn recognise_more(&mut self, tables: &mut JobTables, count: usize) -> Result<bool> {
         let mut left = count;
         while left > 0 {
             let Some((name, from)) = self.recognising.pop_first() else { break };
@@ -57,7 +57,7 @@ impl Maintenance {
                 let rank = rank(tables.now, *priority);
                 tables.connection.prepare_cached(text)?.execute(params![job, rank])?;
                 tables.ready.offer(queue, *priority, (rank, *job));
-                tables.counters.moved(queue, Some(State::Unknown), Some(State::Ready));
+                tables.counters.moved(queue, Some(JobState::Unknown), Some(JobState::Ready));
             }
             if let (true, Some((last, ..))) = (found.len() == left, found.last()) {
                 self.recognising.insert(name, *last);
@@ -77,13 +77,13 @@ fn unknown(connection: &Connection, name: &str, from: i64, count: usize) -> Resu
 struct Over {
     job: i64,
     queue: Box<str>,
-    state: Option<State>,
+    state: Option<JobState>,
     ended: i64,
 }
 
 /// How many it has forgotten, at most `count`.
-fn purge(tables: &mut Tables, options: &Options, count: usize) -> Result<usize> {
-    let kept = tables.counters.total(State::Completed) + tables.counters.total(State::Cancelled);
+fn purge(tables: &mut JobTables, options: &SqliteStoreOptions, count: usize) -> Result<usize> {
+    let kept = tables.counters.total(JobState::Completed) + tables.counters.total(JobState::Cancelled);
     let too_many = kept.saturating_sub(options.keep_completed_count_max);
     let keep = i64::try_from(options.keep_completed.as_millis()).unwrap_or(i64::MAX);
     let until = tables.now.0.saturating_sub(keep);

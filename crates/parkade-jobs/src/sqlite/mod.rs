@@ -36,5 +36,5 @@ mod tables;
 mod thread;
 
 pub use open::OpenError;
-pub use options::{Durability, Injected, Options};
+pub use options::{Durability, Injected, SqliteStoreOptions};
 pub use store::SqliteStore;

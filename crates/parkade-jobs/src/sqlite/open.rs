@@ -10,7 +10,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::faults;
 use super::limits::{CACHE_KIB, LOG_BYTES_KEPT, LOG_PAGES_MAX, PAGE_BYTES, PREPARED_COUNT_MAX};
-use super::options::{Durability, Options};
+use super::options::{Durability, SqliteStoreOptions};
 use super::schema::{self, APPLICATION_ID, LADDER};
 use crate::Fault;
 
@@ -67,23 +67,23 @@ impl OpenError {
 }
 
 /// A connection that has the file for itself until it is closed.
-pub fn open(folder: &Path, options: &Options) -> Result<Connection, OpenError> {
+pub fn open(folder: &Path, options: &SqliteStoreOptions) -> Result<Connection, OpenError> {
     make(folder)?;
     let file = folder.join("jobs.db");
     look(&file)?;
     touch(&file)?;
     connect(&file, options).map_err(|failed| match failed {
-        Failed::Refused(error) => error,
-        Failed::Sqlite(error) => why(file, &error),
+        OpenFailure::Refused(error) => error,
+        OpenFailure::Sqlite(error) => why(file, &error),
     })
 }
 
-enum Failed {
+enum OpenFailure {
     Refused(OpenError),
     Sqlite(rusqlite::Error),
 }
 
-impl From<rusqlite::Error> for Failed {
+impl From<rusqlite::Error> for OpenFailure {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
@@ -141,21 +141,21 @@ fn refused(file: &Path, error: &std::io::Error) -> OpenError {
     OpenError::NotNow { file: file.to_owned(), why: format!("{error}: {what}"), is_full }
 }
 
-fn connect(file: &Path, options: &Options) -> Result<Connection, Failed> {
+fn connect(file: &Path, options: &SqliteStoreOptions) -> Result<Connection, OpenFailure> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(file, flags)?;
     // Nobody is waited for: who has the file has it for good.
     connection.busy_timeout(std::time::Duration::ZERO)?;
     connection.set_prepared_statement_cache_capacity(PREPARED_COUNT_MAX);
     connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
-    judge(&connection, file).map_err(Failed::Refused)?;
+    judge(&connection, file).map_err(OpenFailure::Refused)?;
     // Held from here on: with this mode no lock is ever given back.
     connection.execute_batch("BEGIN EXCLUSIVE; COMMIT")?;
     schema::climb(&mut connection, LADDER)?;
     let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
     if mode != "wal" {
         let why = format!("its folder allows no write-ahead log, only {mode}");
-        return Err(Failed::Refused(OpenError::Unreachable { file: file.to_owned(), why }));
+        return Err(OpenFailure::Refused(OpenError::Unreachable { file: file.to_owned(), why }));
     }
     set_up(&connection, options)?;
     Ok(connection)
@@ -190,7 +190,7 @@ fn expected(version: usize) -> rusqlite::Result<Vec<String>> {
     schema::names(&model)
 }
 
-fn set_up(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
+fn set_up(connection: &Connection, options: &SqliteStoreOptions) -> rusqlite::Result<()> {
     // Else SQLite plans some statements anew for each value that is bound to them, hoping for a better index.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     let synchronous = match options.durability {

@@ -13,7 +13,7 @@ pub enum Durability {
 }
 
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct SqliteStoreOptions {
     pub durability: Durability,
     /// How long jobs that have completed or were cancelled are kept.
     pub keep_completed: Duration,
@@ -30,6 +30,24 @@ pub struct Options {
     pub injected: Option<Injected>,
 }
 
+impl Durability {
+    pub const ALL: [Self; 2] = [Self::Power, Self::Process];
+
+    #[must_use]
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|durability| durability.word() == word)
+    }
+
+    /// The word that operators write.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Power => "power",
+            Self::Process => "process",
+        }
+    }
+}
+
 /// A slow and faulty disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Injected {
@@ -39,7 +57,7 @@ pub struct Injected {
     pub fail_every: Option<u32>,
 }
 
-impl Default for Options {
+impl Default for SqliteStoreOptions {
     fn default() -> Self {
         Self {
             durability: Durability::Power,

@@ -6,15 +6,15 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use super::claim;
 use super::counters::Counters;
 use super::limits::{LISTED_COUNT_MAX, SCANNED_COUNT_MAX, SORTED_COUNT_MAX};
-use super::running::{Run, Running};
+use super::running::{RunningJob, RunningJobs};
 use super::schema::{self, rank::ready_since};
-use super::tables::Tables;
-use crate::{Counts, Filter, Job, JobId, Schedule, State, Wall};
+use super::tables::JobTables;
+use crate::{Filter, JobCounts, JobId, JobRecord, JobState, ScheduleProgress, Wall};
 
 const COLUMNS: &str =
     "job, id, name, queue, key, priority, state, attempt, enqueued, due, started, ended, error, arguments, result";
 
-pub fn find(tables: &Tables, id: JobId) -> Result<Option<Box<Job>>> {
+pub fn find(tables: &JobTables, id: JobId) -> Result<Option<Box<JobRecord>>> {
     let text = format!("SELECT {COLUMNS} FROM jobs WHERE id = ?");
     let mut statement = tables.connection.prepare_cached(&text)?;
     let found = statement.query_row([id.bytes()], |row| {
@@ -24,13 +24,13 @@ pub fn find(tables: &Tables, id: JobId) -> Result<Option<Box<Job>>> {
     });
     let Some((row, job, arguments, result)) = found.optional()? else { return Ok(None) };
     let arguments = arguments.map_or_else(|| claim::body(&tables.connection, row), Ok)?;
-    Ok(Some(Box::new(Job { arguments, result, ..job })))
+    Ok(Some(Box::new(JobRecord { arguments, result, ..job })))
 }
 
 /// Newest first, without arguments and results.
-pub fn list(tables: &Tables, filter: &Filter) -> Result<Vec<Job>> {
+pub fn list(tables: &JobTables, filter: &Filter) -> Result<Vec<JobRecord>> {
     let count = filter.count.min(LISTED_COUNT_MAX) as usize;
-    if filter.state == Some(State::Running) {
+    if filter.state == Some(JobState::Running) {
         return list_running(tables, filter, count);
     }
     let text = format!(
@@ -51,10 +51,10 @@ pub fn list(tables: &Tables, filter: &Filter) -> Result<Vec<Job>> {
     Ok(jobs)
 }
 
-fn list_running(tables: &Tables, filter: &Filter, count: usize) -> Result<Vec<Job>> {
+fn list_running(tables: &JobTables, filter: &Filter, count: usize) -> Result<Vec<JobRecord>> {
     let text = format!("SELECT {COLUMNS} FROM jobs WHERE job = ?1 AND (?2 IS NULL OR name = ?2)");
     let mut statement = tables.connection.prepare_cached(&text)?;
-    let of_queue = |run: &&Run| filter.queue.as_ref().is_none_or(|queue| **queue == *run.queue);
+    let of_queue = |run: &&RunningJob| filter.queue.as_ref().is_none_or(|queue| **queue == *run.queue);
     let runs = tables.running.each().rev().filter(of_queue).take(SCANNED_COUNT_MAX as usize);
     let jobs =
         runs.map(|run| statement.query_row(params![run.job, filter.name], |row| read(&tables.running, row)).optional());
@@ -64,7 +64,7 @@ fn list_running(tables: &Tables, filter: &Filter, count: usize) -> Result<Vec<Jo
 /// Of a state with few jobs all, by its index; else the newest of all, so that no list takes long.
 fn candidates(counters: &Counters, filter: &Filter) -> String {
     let total = |state| counters.total(state);
-    let written = |state| total(state) + if state == State::Ready { total(State::Running) } else { 0 };
+    let written = |state| total(state) + if state == JobState::Ready { total(JobState::Running) } else { 0 };
     let of_state = |state| format!("state = {}", schema::number(state));
     match filter.state {
         Some(state) if written(state) <= SORTED_COUNT_MAX => {
@@ -77,24 +77,24 @@ fn candidates(counters: &Counters, filter: &Filter) -> String {
     }
 }
 
-pub fn count(tables: &mut Tables) -> Result<Counts> {
+pub fn count(tables: &mut JobTables) -> Result<JobCounts> {
     let oldest = oldest(tables)?;
     let total = |state| tables.counters.total(state);
-    Ok(Counts {
-        scheduled: total(State::Scheduled),
-        ready: total(State::Ready),
-        running: total(State::Running),
-        completed: total(State::Completed),
-        dead: total(State::Dead),
-        cancelled: total(State::Cancelled),
-        unknown: total(State::Unknown),
+    Ok(JobCounts {
+        scheduled: total(JobState::Scheduled),
+        ready: total(JobState::Ready),
+        running: total(JobState::Running),
+        completed: total(JobState::Completed),
+        dead: total(JobState::Dead),
+        cancelled: total(JobState::Cancelled),
+        unknown: total(JobState::Unknown),
         oldest_ready: oldest,
         queues: tables.counters.depths(),
     })
 }
 
 /// In a lane the first is the oldest.
-fn oldest(tables: &mut Tables) -> Result<Option<Wall>> {
+fn oldest(tables: &mut JobTables) -> Result<Option<Wall>> {
     tables.ready.read(&tables.connection)?;
     let mut oldest = None;
     for (queue, lanes) in tables.ready.each() {
@@ -108,15 +108,15 @@ fn oldest(tables: &mut Tables) -> Result<Option<Wall>> {
     Ok(oldest)
 }
 
-pub fn schedules(connection: &Connection) -> Result<Vec<Schedule>> {
+pub fn schedules(connection: &Connection) -> Result<Vec<ScheduleProgress>> {
     let mut statement = connection.prepare_cached("SELECT name, last FROM schedules ORDER BY name")?;
-    statement.query_map([], |row| Ok(Schedule { name: row.get(0)?, last: Wall(row.get(1)?) }))?.collect()
+    statement.query_map([], |row| Ok(ScheduleProgress { name: row.get(0)?, last: Wall(row.get(1)?) }))?.collect()
 }
 
 /// Without its arguments and its result.
-fn read(running: &Running, row: &Row<'_>) -> Result<Job> {
+fn read(running: &RunningJobs, row: &Row<'_>) -> Result<JobRecord> {
     let moment = |index| row.get::<_, Option<i64>>(index).map(|ms| ms.map(Wall));
-    let job = Job {
+    let job = JobRecord {
         id: JobId::from_bytes(row.get(1)?),
         name: row.get(2)?,
         queue: row.get(3)?,
@@ -133,7 +133,7 @@ fn read(running: &Running, row: &Row<'_>) -> Result<Job> {
         error: row.get(12)?,
     };
     Ok(match running.of(row.get(0)?) {
-        Some(run) => Job { state: State::Running, attempt: run.attempt, started: Some(run.started), ..job },
+        Some(run) => JobRecord { state: JobState::Running, attempt: run.attempt, started: Some(run.started), ..job },
         None => job,
     })
 }

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::limits::LANE_COUNT_MAX;
-use super::running::Running;
+use super::running::RunningJobs;
 
 /// Rank and insertion: the lower goes first.
-pub type Head = (i64, i64);
+pub type ReadyKey = (i64, i64);
 
-const FIRST: Head = (i64::MIN, i64::MIN);
-const LAST: Head = (i64::MAX, i64::MAX);
+const FIRST: ReadyKey = (i64::MIN, i64::MIN);
+const LAST: ReadyKey = (i64::MAX, i64::MAX);
 
 /// Read when they are first needed. Then every lane is here that has a job which could be claimed.
 #[derive(Default)]
@@ -24,9 +24,9 @@ pub struct ReadyIndex {
 }
 
 pub struct ReadyList {
-    heads: BTreeSet<Head>,
+    heads: BTreeSet<ReadyKey>,
     /// All that could be claimed and are not behind this are among the heads.
-    until: Head,
+    until: ReadyKey,
     /// How many are read at once: twice as many each time, so that of many lanes little is read in vain.
     chunk: usize,
 }
@@ -63,7 +63,7 @@ impl ReadyIndex {
     }
 
     /// A job has become ready.
-    pub fn offer(&mut self, queue: &str, priority: i16, head: Head) {
+    pub fn offer(&mut self, queue: &str, priority: i16, head: ReadyKey) {
         if !self.is_read {
             return;
         }
@@ -77,7 +77,7 @@ impl ReadyIndex {
     }
 
     /// A job is no longer ready, and was not claimed.
-    pub fn withdraw(&mut self, queue: &str, priority: i16, head: Head) {
+    pub fn withdraw(&mut self, queue: &str, priority: i16, head: ReadyKey) {
         if let Some(lane) = self.queues.get_mut(queue).and_then(|lanes| lanes.get_mut(&priority)) {
             lane.heads.remove(&head);
         }
@@ -97,10 +97,10 @@ impl ReadyList {
     pub fn first(
         &mut self,
         connection: &Connection,
-        running: &Running,
+        running: &RunningJobs,
         of: (&str, i16),
         count: usize,
-    ) -> Result<Option<Head>> {
+    ) -> Result<Option<ReadyKey>> {
         self.chunk = self.chunk.max(count.min(LANE_COUNT_MAX));
         while self.heads.is_empty() && self.until < LAST {
             self.read(connection, running, of)?;
@@ -116,7 +116,7 @@ impl ReadyList {
         self.heads.is_empty()
     }
 
-    fn read(&mut self, connection: &Connection, running: &Running, (queue, priority): (&str, i16)) -> Result<()> {
+    fn read(&mut self, connection: &Connection, running: &RunningJobs, (queue, priority): (&str, i16)) -> Result<()> {
         let text = "SELECT rank, job FROM jobs INDEXED BY jobs_ready \
                     WHERE state = 1 AND queue = ?1 AND priority = ?2 AND (rank, job) > (?3, ?4) ORDER BY rank, job LIMIT ?5";
         let mut statement = connection.prepare_cached(text)?;
@@ -137,7 +137,7 @@ impl ReadyList {
         Ok(())
     }
 
-    fn offer(&mut self, head: Head) {
+    fn offer(&mut self, head: ReadyKey) {
         if head <= self.until {
             self.heads.insert(head);
         }

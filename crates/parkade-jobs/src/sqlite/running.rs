@@ -10,9 +10,9 @@ use super::limits::CLAIM_ROW_COUNT_MAX;
 use crate::{JobId, Wall};
 
 #[derive(Default)]
-pub struct Running {
+pub struct RunningJobs {
     /// By their insertion, each with its claim.
-    runs: BTreeMap<i64, (i64, Run)>,
+    runs: BTreeMap<i64, (i64, RunningJob)>,
     jobs: HashMap<JobId, i64>,
     /// What each claim took and has not ended.
     claims: HashMap<i64, BTreeSet<i64>>,
@@ -24,7 +24,7 @@ pub struct Running {
 }
 
 #[derive(Debug, Clone)]
-pub struct Run {
+pub struct RunningJob {
     pub id: JobId,
     pub job: i64,
     pub queue: Arc<str>,
@@ -36,10 +36,10 @@ pub struct Run {
 
 enum Change {
     Began { job: i64 },
-    Ended { claim: i64, run: Run },
+    Ended { claim: i64, run: RunningJob },
 }
 
-impl Running {
+impl RunningJobs {
     /// Those that the file lists.
     pub fn read(connection: &Connection) -> Result<Self> {
         let mut running = Self::default();
@@ -61,16 +61,16 @@ impl Running {
         self.runs.contains_key(&job)
     }
 
-    pub fn of(&self, job: i64) -> Option<&Run> {
+    pub fn of(&self, job: i64) -> Option<&RunningJob> {
         self.runs.get(&job).map(|(_, run)| run)
     }
 
-    pub fn each(&self) -> impl DoubleEndedIterator<Item = &Run> {
+    pub fn each(&self) -> impl DoubleEndedIterator<Item = &RunningJob> {
         self.runs.values().map(|(_, run)| run)
     }
 
     /// What one claim has taken.
-    pub fn begin(&mut self, runs: Vec<Run>) {
+    pub fn begin(&mut self, runs: Vec<RunningJob>) {
         for (place, run) in runs.into_iter().enumerate() {
             if place % CLAIM_ROW_COUNT_MAX == 0 {
                 self.last_claim += 1;
@@ -82,7 +82,7 @@ impl Running {
     }
 
     /// `None`: it is not the present attempt of a job that runs.
-    pub fn end(&mut self, id: JobId, attempt: u32) -> Option<Run> {
+    pub fn end(&mut self, id: JobId, attempt: u32) -> Option<RunningJob> {
         let job = *self.jobs.get(&id)?;
         if self.of(job)?.attempt != attempt {
             return None;
@@ -132,13 +132,13 @@ impl Running {
         }
     }
 
-    fn put(&mut self, claim: i64, run: Run) {
+    fn put(&mut self, claim: i64, run: RunningJob) {
         self.jobs.insert(run.id, run.job);
         self.claims.entry(claim).or_default().insert(run.job);
         self.runs.insert(run.job, (claim, run));
     }
 
-    fn take(&mut self, job: i64) -> Option<(i64, Run)> {
+    fn take(&mut self, job: i64) -> Option<(i64, RunningJob)> {
         let (claim, run) = self.runs.remove(&job)?;
         self.jobs.remove(&run.id);
         if let Some(jobs) = self.claims.get_mut(&claim) {
@@ -155,12 +155,12 @@ fn listed(list: &[u8]) -> impl Iterator<Item = i64> {
     list.as_chunks().0.iter().map(|job| i64::from_be_bytes(*job))
 }
 
-fn run(connection: &Connection, job: i64, started: Wall) -> Result<Option<Run>> {
+fn run(connection: &Connection, job: i64, started: Wall) -> Result<Option<RunningJob>> {
     let text = "SELECT id, queue, priority, rank, attempt FROM jobs WHERE job = ?";
     let found = connection.prepare_cached(text)?.query_row([job], |row| {
         let id = JobId::from_bytes(row.get(0)?);
         let attempt = row.get::<_, u32>(4)? + 1;
-        Ok(Run { id, job, queue: row.get(1)?, priority: row.get(2)?, rank: row.get(3)?, attempt, started })
+        Ok(RunningJob { id, job, queue: row.get(1)?, priority: row.get(2)?, rank: row.get(3)?, attempt, started })
     });
     found.optional()
 }

@@ -4,37 +4,37 @@ pub mod rank;
 
 use rusqlite::{Connection, Result};
 
-use crate::State;
+use crate::JobState;
 
 /// In the file's header: it is ours. The bytes spell `PKJB`.
 pub const APPLICATION_ID: i32 = 0x504b_4a42;
 
 /// How a state is written in the file. Those below that of the completed ones have not ended; indexes and statements say so with these numbers. Jobs that
 /// run are written as ready ones.
-pub const fn number(state: State) -> u8 {
+pub const fn number(state: JobState) -> u8 {
     match state {
-        State::Scheduled => 0,
-        State::Ready => 1,
-        State::Running => 2,
-        State::Unknown => 3,
-        State::Completed => 4,
-        State::Cancelled => 5,
-        State::Dead => 6,
+        JobState::Scheduled => 0,
+        JobState::Ready => 1,
+        JobState::Running => 2,
+        JobState::Unknown => 3,
+        JobState::Completed => 4,
+        JobState::Cancelled => 5,
+        JobState::Dead => 6,
     }
 }
 
-pub fn state(number: u8) -> Option<State> {
-    State::ALL.into_iter().find(|state| self::number(*state) == number)
+pub fn state(number: u8) -> Option<JobState> {
+    JobState::ALL.into_iter().find(|state| self::number(*state) == number)
 }
 
 /// The index that holds the jobs of a state and, but for two, no others; those that run are in that of the ready ones.
-pub const fn index(state: State) -> &'static str {
+pub const fn index(state: JobState) -> &'static str {
     match state {
-        State::Scheduled => "jobs_scheduled",
-        State::Ready | State::Running => "jobs_ready",
-        State::Unknown => "jobs_unknown",
-        State::Completed | State::Cancelled => "jobs_over",
-        State::Dead => "jobs_dead",
+        JobState::Scheduled => "jobs_scheduled",
+        JobState::Ready | JobState::Running => "jobs_ready",
+        JobState::Unknown => "jobs_unknown",
+        JobState::Completed | JobState::Cancelled => "jobs_over",
+        JobState::Dead => "jobs_dead",
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn every_state_has_a_number_of_its_own() {
-        for state in State::ALL {
+        for state in JobState::ALL {
             assert_eq!(super::state(number(state)), Some(state));
         }
     }

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use super::job_db::JobDb;
 use super::mailbox::Mailbox;
 use super::open::{self, OpenError};
-use super::options::Options;
+use super::options::SqliteStoreOptions;
 use super::thread;
 use crate::{Command, Fault, Reply, Wall};
 
@@ -17,7 +17,7 @@ const FILE: &str = "jobs.db";
 /// Jobs in a SQLite file, with the thread that writes it. It ends when it is dropped, as by [`end`](Self::end).
 pub struct SqliteStore {
     folder: PathBuf,
-    options: Options,
+    options: SqliteStoreOptions,
     mailbox: Arc<Mailbox>,
     thread: Option<JoinHandle<()>>,
     opening: Option<Opening>,
@@ -31,7 +31,7 @@ struct Opening {
 
 impl SqliteStore {
     /// Opens nothing yet. `wake` is called, from any thread, when [`turn`](Self::turn) or [`take_opened`](Self::take_opened) has something to tell.
-    pub fn new(folder: PathBuf, options: Options, wake: Arc<dyn Fn() + Send + Sync>) -> Self {
+    pub fn new(folder: PathBuf, options: SqliteStoreOptions, wake: Arc<dyn Fn() + Send + Sync>) -> Self {
         Self { folder, options, mailbox: Arc::new(Mailbox::new(wake)), thread: None, opening: None }
     }
 
@@ -138,7 +138,7 @@ impl Drop for SqliteStore {
     }
 }
 
-fn job_db(folder: &Path, options: Options) -> Result<JobDb, OpenError> {
+fn job_db(folder: &Path, options: SqliteStoreOptions) -> Result<JobDb, OpenError> {
     let connection = open::open(folder, &options)?;
     JobDb::new(connection, options).map_err(|error| open::why(folder.join(FILE), &error))
 }

@@ -4,13 +4,13 @@ use rusqlite::Connection;
 
 use super::counters::{Changes, Counters};
 use super::ready_index::ReadyIndex;
-use super::running::Running;
-use crate::{State, Wall};
+use super::running::RunningJobs;
+use crate::{JobState, Wall};
 
-pub struct Tables {
+pub struct JobTables {
     pub connection: Connection,
     pub counters: Counters,
-    pub running: Running,
+    pub running: RunningJobs,
     pub ready: ReadyIndex,
     /// The owner's clock when the command was submitted.
     pub now: Wall,
@@ -22,13 +22,13 @@ pub struct Mark {
     running: usize,
 }
 
-impl Tables {
+impl JobTables {
     pub fn new(connection: Connection) -> rusqlite::Result<Self> {
         let counters = Counters::read(&connection)?;
         let tables = Self {
             connection,
             counters,
-            running: Running::default(),
+            running: RunningJobs::default(),
             ready: ReadyIndex::default(),
             now: Wall::default(),
         };
@@ -40,7 +40,7 @@ impl Tables {
     /// has the file, so nobody runs them now.
     fn rescue(&self) -> rusqlite::Result<()> {
         self.connection.execute_batch("BEGIN IMMEDIATE")?;
-        for run in Running::read(&self.connection)?.each() {
+        for run in RunningJobs::read(&self.connection)?.each() {
             let text = "UPDATE jobs SET attempt = ?, started = ? WHERE job = ?";
             self.connection.prepare_cached(text)?.execute((run.attempt, run.started.0, run.job))?;
         }
@@ -89,10 +89,10 @@ impl Tables {
         self.roll_back();
         self.ready.forget();
         self.running.back_to(0);
-        if let (Ok(counters), Ok(running)) = (Counters::read(&self.connection), Running::read(&self.connection)) {
+        if let (Ok(counters), Ok(running)) = (Counters::read(&self.connection), RunningJobs::read(&self.connection)) {
             (self.counters, self.running) = (counters, running);
             for run in self.running.each() {
-                self.counters.moved(&run.queue, Some(State::Ready), Some(State::Running));
+                self.counters.moved(&run.queue, Some(JobState::Ready), Some(JobState::Running));
             }
             self.counters.committed();
         }

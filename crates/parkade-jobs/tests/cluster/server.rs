@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use parkade_jobs::cluster::{ClaimNumber, InstanceId, Member, Step, Timing};
+use parkade_jobs::cluster::{ClaimNumber, InstanceId, Member, MemberStep, Timing};
 
 use super::database::{Answer, DEAD_AFTER_MS, Job, Model, Statement};
 
@@ -21,7 +21,7 @@ pub enum Lane {
 /// Who waits for a statement.
 #[derive(Debug, Clone, Copy)]
 pub enum Purpose {
-    Step(Step),
+    Step(MemberStep),
     Claim(ClaimNumber, InstanceId),
     End(Outcome),
 }
@@ -29,7 +29,7 @@ pub enum Purpose {
 impl Purpose {
     pub fn lane(&self) -> Lane {
         match self {
-            Self::Step(Step::Heartbeat { .. }) => Lane::Heartbeat,
+            Self::Step(MemberStep::Heartbeat { .. }) => Lane::Heartbeat,
             Self::Step(_) => Lane::Step,
             Self::Claim(..) => Lane::Claim,
             Self::End(_) => Lane::End,
@@ -147,15 +147,15 @@ impl Process {
         asked
     }
 
-    fn statement(&self, step: Step) -> Statement {
+    fn statement(&self, step: MemberStep) -> Statement {
         let instance = self.member.instance();
         match step {
-            Step::Join => Statement::Join(instance),
-            Step::Heartbeat { judges_after } => Statement::Heartbeat { instance, judges_after },
-            Step::Fence(claim) => Statement::Fence(instance, claim),
-            Step::HandBack(claim) => Statement::HandBack(instance, claim),
-            Step::Rescue | Step::HandOver => Statement::Rescue { by: self.number },
-            Step::Leave => Statement::Leave(self.member.instances().collect()),
+            MemberStep::Join => Statement::Join(instance),
+            MemberStep::Heartbeat { judges_after } => Statement::Heartbeat { instance, judges_after },
+            MemberStep::Fence(claim) => Statement::Fence(instance, claim),
+            MemberStep::HandBack(claim) => Statement::HandBack(instance, claim),
+            MemberStep::Rescue | MemberStep::HandOver => Statement::Rescue { by: self.number },
+            MemberStep::Leave => Statement::Leave(self.member.instances().collect()),
         }
     }
 
@@ -177,7 +177,7 @@ impl Process {
                 }
             }
             (Purpose::Step(step), _) => {
-                if *step == Step::Join && self.member.instances().count() > 1 {
+                if *step == MemberStep::Join && self.member.instances().count() > 1 {
                     model.saw("rejoined as a new instance");
                 }
                 self.member.done(clock, *step);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use parkade_jobs::cluster::{InstanceId, Step};
+use parkade_jobs::cluster::{InstanceId, MemberStep};
 
 use super::database::{Answer, DEAD_AFTER_MS, Database, Model, Place, SMALL_JUMP_MS_MAX, Statement};
 use super::server::{LIMIT, Lane, Process, Purpose};
@@ -325,13 +325,13 @@ impl World {
 
     fn lost(&mut self, purpose: &Purpose, is_late: bool) {
         let what = match purpose {
-            Purpose::Step(Step::Heartbeat { .. }) if is_late => "heartbeat carried out late",
-            Purpose::Step(Step::Heartbeat { .. }) => "heartbeat answer lost",
-            Purpose::Step(Step::Join) => "join answer lost",
-            Purpose::Step(Step::Leave) => "leave answer lost",
-            Purpose::Step(Step::Rescue | Step::HandOver) => "rescue answer lost",
-            Purpose::Step(Step::Fence(_)) => "fence answer lost",
-            Purpose::Step(Step::HandBack(_)) => "hand-back answer lost",
+            Purpose::Step(MemberStep::Heartbeat { .. }) if is_late => "heartbeat carried out late",
+            Purpose::Step(MemberStep::Heartbeat { .. }) => "heartbeat answer lost",
+            Purpose::Step(MemberStep::Join) => "join answer lost",
+            Purpose::Step(MemberStep::Leave) => "leave answer lost",
+            Purpose::Step(MemberStep::Rescue | MemberStep::HandOver) => "rescue answer lost",
+            Purpose::Step(MemberStep::Fence(_)) => "fence answer lost",
+            Purpose::Step(MemberStep::HandBack(_)) => "hand-back answer lost",
             Purpose::Claim(..) => "claim answer lost",
             Purpose::End(_) => "end answer lost",
         };

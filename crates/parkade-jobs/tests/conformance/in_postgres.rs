@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll};
-use parkade_jobs::postgres::{Clock, Options, Pace, Settings as Address};
+use parkade_jobs::postgres::{Intervals, PostgresStoreOptions, Settings as Address, TimeSource};
 use parkade_jobs::{Command, PostgresStore, Reply, Wall};
 
 use super::session::{address, drop_schema};
@@ -19,7 +19,7 @@ pub struct InPostgres {
     poll: Poll,
     polled: Events,
     address: Address,
-    options: Options,
+    options: PostgresStoreOptions,
     store: PostgresStore,
     now: Wall,
 }
@@ -58,14 +58,15 @@ pub fn alone() -> MutexGuard<'static, ()> {
 impl InPostgres {
     /// One more server of what is there.
     pub fn beside(settings: Settings, address: Address) -> Self {
-        let pace = Pace { beat: NEVER, lost: NEVER, poll: NEVER, tidy: Duration::ZERO, count: Duration::ZERO };
-        let options = Options {
+        let intervals =
+            Intervals { heartbeat: NEVER, lost: NEVER, poll: NEVER, tidy: Duration::ZERO, count: Duration::ZERO };
+        let options = PostgresStoreOptions {
             keep_completed: settings.keep_completed,
             keep_completed_count_max: settings.keep_completed_count_max,
-            pace,
-            clock: Clock::Owner,
+            intervals,
+            clock: TimeSource::Owner,
             fail_every: settings.fail_every,
-            ..Options::default()
+            ..PostgresStoreOptions::default()
         };
         let poll = Poll::new().unwrap();
         let store = opened(&poll, &options, address.clone());
@@ -109,7 +110,7 @@ impl Drop for InPostgres {
     }
 }
 
-fn opened(poll: &Poll, options: &Options, address: Address) -> PostgresStore {
+fn opened(poll: &Poll, options: &PostgresStoreOptions, address: Address) -> PostgresStore {
     let registry = poll.registry().try_clone().unwrap();
     let mut store = PostgresStore::new(address, options.clone(), registry, 0).unwrap();
     store.open(Instant::now());

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use parkade_jobs::sqlite::{Durability, Injected, Options};
+use parkade_jobs::sqlite::{Durability, Injected, SqliteStoreOptions};
 use parkade_jobs::{Command, Reply, SqliteStore, Wall};
 
 use super::{Settings, Subject};
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct InSqlite {
     folder: PathBuf,
-    options: Options,
+    options: SqliteStoreOptions,
     store: SqliteStore,
     rung: mpsc::Receiver<()>,
 }
@@ -27,12 +27,12 @@ impl Subject for InSqlite {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = format!("parkade-conformance-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let folder = std::env::temp_dir().join(name);
-        let options = Options {
+        let options = SqliteStoreOptions {
             durability: Durability::Process,
             keep_completed: settings.keep_completed,
             keep_completed_count_max: settings.keep_completed_count_max,
             injected: settings.fail_every.map(|every| Injected { fail_every: Some(every), ..Injected::default() }),
-            ..Options::default()
+            ..SqliteStoreOptions::default()
         };
         let (store, rung) = opened(&folder, &options);
         Self { folder, options, store, rung }
@@ -53,7 +53,7 @@ impl Subject for InSqlite {
     }
 }
 
-fn opened(folder: &std::path::Path, options: &Options) -> (SqliteStore, mpsc::Receiver<()>) {
+fn opened(folder: &std::path::Path, options: &SqliteStoreOptions) -> (SqliteStore, mpsc::Receiver<()>) {
     let (bell, rung) = mpsc::channel();
     // Nobody hears it when the subject is gone.
     let wake = Arc::new(move || {

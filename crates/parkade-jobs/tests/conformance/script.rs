@@ -2,7 +2,7 @@
 //!
 //! `reopen` is a step without either.
 
-use parkade_jobs::{Allowance, Command, Filter, NewJob, Reply, State, Tag, Verdict, Wall};
+use parkade_jobs::{Allowance, AttemptEnd, Command, Filter, JobState, NewJob, Reply, Tag, Wall};
 
 use super::Subject;
 use super::words::{self, id};
@@ -71,7 +71,7 @@ fn command(tag: Tag, step: &str) -> Command {
         "drop" => Command::Drop { tag, job: id(rest[0]) },
         "find" => Command::Find { tag, job: id(rest[0]) },
         "list" => {
-            let state = option("state").map(|word| State::of(word).expect("a state"));
+            let state = option("state").map(|word| JobState::of(word).expect("a state"));
             let count = option("count").map_or(100, |count| count.parse().unwrap());
             let filter =
                 Filter { state, name: option("name").map(Into::into), queue: option("queue").map(Into::into), count };
@@ -100,14 +100,14 @@ fn job<'a>(name: &str, option: impl Fn(&str) -> Option<&'a str>) -> NewJob {
     }
 }
 
-fn verdict(words: &[&str]) -> Verdict {
+fn verdict(words: &[&str]) -> AttemptEnd {
     match *words {
-        ["completed", result] => Verdict::Completed { result: result.as_bytes().to_vec().into() },
-        ["retry", due, error] => Verdict::Retry { due: Wall(due.parse().unwrap()), error: error.into() },
-        ["dead", error] => Verdict::Dead { error: error.into() },
-        ["cancelled"] => Verdict::Cancelled,
-        ["handed-back"] => Verdict::HandedBack,
-        ["unknown"] => Verdict::Unknown,
+        ["completed", result] => AttemptEnd::Completed { result: result.as_bytes().to_vec().into() },
+        ["retry", due, error] => AttemptEnd::Retry { due: Wall(due.parse().unwrap()), error: error.into() },
+        ["dead", error] => AttemptEnd::Dead { error: error.into() },
+        ["cancelled"] => AttemptEnd::Cancelled,
+        ["handed-back"] => AttemptEnd::HandedBack,
+        ["unknown"] => AttemptEnd::Unknown,
         _ => panic!("there is no verdict {words:?}"),
     }
 }

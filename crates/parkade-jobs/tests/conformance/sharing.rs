@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use parkade_jobs::{Allowance, Claimed, Command, JobId, NewJob, Rate, Reply, Tag, Verdict, Wall};
+use parkade_jobs::{Allowance, AttemptEnd, Claimed, Command, JobId, NewJob, Rate, Reply, Tag, Wall};
 
 use super::in_postgres::{InPostgres, alone};
 use super::session::{Session, address, drop_schema};
@@ -118,7 +118,7 @@ impl Server {
 
     fn begin_end(&mut self, now: i64, job: JobId) {
         let attempt = self.running.remove(&job).expect("it runs here");
-        let verdict = Verdict::Completed { result: b"done"[..].into() };
+        let verdict = AttemptEnd::Completed { result: b"done"[..].into() };
         self.begin(now, |tag| Command::End { tag, job, attempt, verdict });
     }
 
@@ -258,7 +258,7 @@ fn who_met_a_full_queue_hears_when_a_place_is_free_again() {
     second.until("it has heard of that end", |server| server.store.take_hint());
     assert_eq!(second.claim(7, PAIR), "none");
     let (job, attempt) = first.running.pop_first().unwrap();
-    let verdict = Verdict::Retry { due: Wall(10_000), error: "not yet".into() };
+    let verdict = AttemptEnd::Retry { due: Wall(10_000), error: "not yet".into() };
     first.begin(8, |tag| Command::End { tag, job, attempt, verdict });
     assert_eq!(first.told(), "goes-on due=10000");
     second.until("it hears of that, too", |server| server.store.take_hint());

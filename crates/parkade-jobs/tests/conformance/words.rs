@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use parkade_jobs::{Counts, Ending, Fault, Job, JobId, Reply, Wall};
+use parkade_jobs::{Fault, JobCounts, JobEnding, JobId, JobRecord, Reply, Wall};
 
 /// A job's id is its name in the script, of at most sixteen letters.
 pub fn id(name: &str) -> JobId {
@@ -60,15 +60,15 @@ pub fn reply(reply: &Reply) -> String {
     }
 }
 
-fn ending(ending: &Ending) -> String {
+fn ending(ending: &JobEnding) -> String {
     match ending {
-        Ending::Completed { result } => format!("completed {}", String::from_utf8_lossy(result)),
-        Ending::Dead { error } => format!("dead {error}"),
-        Ending::Cancelled => "cancelled".to_owned(),
+        JobEnding::Completed { result } => format!("completed {}", String::from_utf8_lossy(result)),
+        JobEnding::Dead { error } => format!("dead {error}"),
+        JobEnding::Cancelled => "cancelled".to_owned(),
     }
 }
 
-fn found(job: &Job) -> String {
+fn found(job: &JobRecord) -> String {
     let mut words = format!("{} {} {} attempt={}", job.state.word(), job.name, job.queue, job.attempt);
     assert_eq!(&*job.arguments, format!("of {}", name(job.id)).as_bytes());
     if job.priority != 0 {
@@ -91,7 +91,7 @@ fn found(job: &Job) -> String {
 }
 
 /// Those that are not 0.
-fn counted(counts: &Counts) -> String {
+fn counted(counts: &JobCounts) -> String {
     let states = [
         ("scheduled", counts.scheduled),
         ("ready", counts.ready),

@@ -1,7 +1,7 @@
 //! The end of a store.
 
 use parkade_jobs::sqlite::OpenError;
-use parkade_jobs::{Fault, Reply, State};
+use parkade_jobs::{Fault, JobState, Reply};
 
 use crate::owner::{Folder, Owner, enqueue, options};
 
@@ -18,7 +18,7 @@ fn what_was_submitted_is_carried_out_and_answered() {
     assert_eq!(replies.len(), 5_000);
     assert!(replies.iter().all(|reply| matches!(reply, Reply::Enqueued { .. })));
     assert!(!folder.0.join("jobs.db-wal").exists(), "the log has been written into the file");
-    assert_eq!(Owner::open(&folder, options()).unwrap().state(5_000), Some(State::Ready));
+    assert_eq!(Owner::open(&folder, options()).unwrap().state(5_000), Some(JobState::Ready));
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn dropping_it_is_its_end() {
     let mut owner = Owner::open(&folder, options()).unwrap();
     owner.submit(enqueue(1, 10));
     drop(owner);
-    assert_eq!(Owner::open(&folder, options()).unwrap().state(1), Some(State::Ready));
+    assert_eq!(Owner::open(&folder, options()).unwrap().state(1), Some(JobState::Ready));
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn what_is_submitted_while_it_is_being_opened_waits_for_that() {
     owner.store.begin_to_open();
     assert!(matches!(owner.enqueue(1, 1), Reply::Enqueued { .. }));
     assert_eq!(opened(&mut owner), Ok(()));
-    assert_eq!(owner.state(1), Some(State::Ready));
+    assert_eq!(owner.state(1), Some(JobState::Ready));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What is kept in memory is what the file says: a store that forgets it again and again, since its commits fail, answers as one that never does.
 
-use parkade_jobs::sqlite::{Injected, Options};
-use parkade_jobs::{Allowance, Command, Fault, Filter, JobId, NewJob, Reply, State, Tag, Verdict, Wall};
+use parkade_jobs::sqlite::{Injected, SqliteStoreOptions};
+use parkade_jobs::{Allowance, AttemptEnd, Command, Fault, Filter, JobId, JobState, NewJob, Reply, Tag, Wall};
 
 use crate::owner::{Folder, Owner, options};
 
@@ -15,7 +15,7 @@ const FIRST: u128 = 1_500;
 fn a_store_whose_commits_fail_answers_in_the_end_as_one_whose_commits_do_not() {
     let folders = [Folder::new(), Folder::new()];
     let injected = Some(Injected { fail_every: Some(3), ..Injected::default() });
-    let faulty = Options { injected, ..options() };
+    let faulty = SqliteStoreOptions { injected, ..options() };
     let mut random = fastrand::Rng::with_seed(7);
     let mut stores = [Owner::open(&folders[0], options()).unwrap(), Owner::open(&folders[1], faulty.clone()).unwrap()];
     let mut running = Vec::new();
@@ -84,12 +84,12 @@ fn command(random: &mut fastrand::Rng, now: Wall, running: &mut Vec<(JobId, u32)
         9..=14 if !running.is_empty() => {
             let (job, attempt) = running.swap_remove(random.usize(..running.len()));
             let verdict = match random.u32(..7) {
-                0 | 1 => Verdict::Completed { result: vec![2; 10].into() },
-                2 => Verdict::Retry { due: soon, error: "oops".into() },
-                3 => Verdict::Dead { error: "broken".into() },
-                4 => Verdict::Cancelled,
-                5 => Verdict::HandedBack,
-                _ => Verdict::Unknown,
+                0 | 1 => AttemptEnd::Completed { result: vec![2; 10].into() },
+                2 => AttemptEnd::Retry { due: soon, error: "oops".into() },
+                3 => AttemptEnd::Dead { error: "broken".into() },
+                4 => AttemptEnd::Cancelled,
+                5 => AttemptEnd::HandedBack,
+                _ => AttemptEnd::Unknown,
             };
             Command::End { tag: TAG, job, attempt, verdict }
         }
@@ -98,7 +98,7 @@ fn command(random: &mut fastrand::Rng, now: Wall, running: &mut Vec<(JobId, u32)
         17 => Command::Drop { tag: TAG, job: some },
         18 => Command::Recognise { tag: TAG, names: vec!["play".into()] },
         19 => {
-            let state = Some(State::ALL[random.usize(..State::ALL.len())]);
+            let state = Some(JobState::ALL[random.usize(..JobState::ALL.len())]);
             Command::List { tag: TAG, filter: Filter { state, count: 50, ..Filter::default() } }
         }
         20 => Command::Find { tag: TAG, job: some },

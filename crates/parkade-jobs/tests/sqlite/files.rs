@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use parkade_jobs::sqlite::{OpenError, Options};
-use parkade_jobs::{Command, Fault, Reply, State};
+use parkade_jobs::sqlite::{OpenError, SqliteStoreOptions};
+use parkade_jobs::{Command, Fault, JobState, Reply};
 
 use crate::owner::{Folder, Owner, options};
 
@@ -45,12 +45,12 @@ fn one_folder_is_made_and_not_two() {
 fn a_second_server_is_refused_until_the_first_has_ended() {
     let folder = Folder::new();
     let mut first = Owner::open(&folder, options()).unwrap();
-    let error = Owner::open(&folder, Options::default()).map(|_| ()).unwrap_err();
+    let error = Owner::open(&folder, SqliteStoreOptions::default()).map(|_| ()).unwrap_err();
     assert_eq!(error, OpenError::InUse(folder.file()));
     assert!(error.to_string().contains("Stop the other one"), "{error}");
     first.enqueue(1, 1);
     first.store.end();
-    assert_eq!(Owner::open(&folder, options()).unwrap().state(1), Some(State::Ready));
+    assert_eq!(Owner::open(&folder, options()).unwrap().state(1), Some(JobState::Ready));
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_file_that_was_cut_off_or_overwritten_is_refused() {
     fs::write(folder.file(), [vec![0; 4_096], whole[4_096..].to_vec()].concat()).unwrap();
     assert_eq!(refusal(&folder), OpenError::NotADatabase(folder.file()));
     fs::write(folder.file(), &whole).unwrap();
-    assert_eq!(Owner::open(&folder, options()).unwrap().state(100), Some(State::Ready));
+    assert_eq!(Owner::open(&folder, options()).unwrap().state(100), Some(JobState::Ready));
 }
 
 #[test]

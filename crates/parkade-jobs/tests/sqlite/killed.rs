@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use parkade_jobs::sqlite::OpenError;
-use parkade_jobs::{Reply, State, Tag};
+use parkade_jobs::{JobState, Reply, Tag};
 
 use crate::owner::{Folder, Owner, enqueue, options};
 
@@ -67,8 +67,8 @@ fn what_was_acknowledged_is_there_when_the_process_is_killed() {
     for (word, number) in acknowledged {
         let state = owner.state(number);
         match &*word {
-            "enqueued" => assert!(matches!(state, Some(State::Ready | State::Completed)), "{number}: {state:?}"),
-            _ => assert_eq!(state, Some(State::Completed), "{number}"),
+            "enqueued" => assert!(matches!(state, Some(JobState::Ready | JobState::Completed)), "{number}: {state:?}"),
+            _ => assert_eq!(state, Some(JobState::Completed), "{number}"),
         }
     }
 }

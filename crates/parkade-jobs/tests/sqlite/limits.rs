@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use parkade_jobs::sqlite::{Injected, Options};
-use parkade_jobs::{Command, Fault, JobId, Reply, State, Tag, Verdict};
+use parkade_jobs::sqlite::{Injected, SqliteStoreOptions};
+use parkade_jobs::{AttemptEnd, Command, Fault, JobId, JobState, Reply, Tag};
 
 use crate::owner::{Folder, Owner, enqueue, options};
 
@@ -13,8 +13,8 @@ const LIMIT: u64 = 1024 * 1024;
 /// More transactions than any chore of these tests takes.
 const ROUNDS: usize = 50;
 
-fn limited() -> Options {
-    Options { file_bytes_max: Some(LIMIT), ..options() }
+fn limited() -> SqliteStoreOptions {
+    SqliteStoreOptions { file_bytes_max: Some(LIMIT), ..options() }
 }
 
 fn is_full(reply: &Reply) -> bool {
@@ -88,7 +88,10 @@ fn a_file_that_may_not_grow_is_as_full_as_a_disk() {
 #[test]
 fn more_commands_than_may_wait_are_refused_at_once() {
     let folder = Folder::new();
-    for options in [Options { commands_count_max: 0, ..options() }, Options { commands_bytes_max: 99, ..options() }] {
+    for options in [
+        SqliteStoreOptions { commands_count_max: 0, ..options() },
+        SqliteStoreOptions { commands_bytes_max: 99, ..options() },
+    ] {
         let mut owner = Owner::open(&folder, options).unwrap();
         let reply = owner.enqueue(1, 100);
         assert!(matches!(reply, Reply::Refused { fault: Fault::QueueFull, .. }), "{reply:?}");
@@ -100,7 +103,7 @@ fn nothing_is_answered_before_its_commit() {
     let folder = Folder::new();
     let delay = Duration::from_millis(50);
     let injected = Some(Injected { delay, fail_every: None });
-    let mut owner = Owner::open(&folder, Options { injected, ..options() }).unwrap();
+    let mut owner = Owner::open(&folder, SqliteStoreOptions { injected, ..options() }).unwrap();
     let asked = Instant::now();
     owner.enqueue(1, 1);
     assert!(asked.elapsed() >= delay);
@@ -110,11 +113,11 @@ fn nothing_is_answered_before_its_commit() {
 fn what_was_not_acknowledged_has_not_happened_and_what_was_is_kept() {
     let folder = Folder::new();
     let injected = Some(Injected { fail_every: Some(3), ..Injected::default() });
-    let mut owner = Owner::open(&folder, Options { injected, ..options() }).unwrap();
+    let mut owner = Owner::open(&folder, SqliteStoreOptions { injected, ..options() }).unwrap();
     let stored: Vec<bool> = (1..=60).map(|number| matches!(owner.enqueue(number, 1), Reply::Enqueued { .. })).collect();
     owner.store.end();
     let mut owner = Owner::open(&folder, options()).unwrap();
-    let found: Vec<bool> = (1..=60).map(|number| owner.state(number) == Some(State::Ready)).collect();
+    let found: Vec<bool> = (1..=60).map(|number| owner.state(number) == Some(JobState::Ready)).collect();
     assert_eq!(stored, found);
     assert_eq!(stored.iter().filter(|is_stored| !**is_stored).count(), 20);
 }
@@ -130,7 +133,7 @@ fn what_is_to_be_forgotten_goes_little_by_little_and_all_of_it() {
     });
     owner.ask_all(all);
     owner.store.end();
-    let mut owner = Owner::open(&folder, Options { keep_completed_count_max: 5, ..options() }).unwrap();
+    let mut owner = Owner::open(&folder, SqliteStoreOptions { keep_completed_count_max: 5, ..options() }).unwrap();
     // Reads alone set it going; how many transactions it takes is not of interest.
     let cancelled = |owner: &mut Owner| match owner.ask(|tag| Command::Count { tag }) {
         Reply::Counted { counts, .. } => counts.cancelled,
@@ -148,7 +151,7 @@ fn very_many_unknown_jobs_become_ready_little_by_little_and_all_of_them() {
     owner.ask_all((1..=2_000).map(|number| Box::new(enqueue(number, 1)) as Box<dyn Fn(Tag) -> Command>));
     for _ in 0..2 {
         for (number, attempt) in owner.claim(1_000) {
-            owner.submit(|tag| Command::End { tag, job: JobId::new(number), attempt, verdict: Verdict::Unknown });
+            owner.submit(|tag| Command::End { tag, job: JobId::new(number), attempt, verdict: AttemptEnd::Unknown });
         }
         owner.replies(1_000);
     }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use parkade_jobs::sqlite::{Durability, OpenError, Options};
-use parkade_jobs::{Command, JobId, NewJob, Reply, SqliteStore, State, Tag, Verdict, Wall};
+use parkade_jobs::sqlite::{Durability, OpenError, SqliteStoreOptions};
+use parkade_jobs::{AttemptEnd, Command, JobId, JobState, NewJob, Reply, SqliteStore, Tag, Wall};
 
 /// No answer is waited for longer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -40,16 +40,16 @@ pub struct Owner {
     tags: u64,
 }
 
-pub fn options() -> Options {
-    Options { durability: Durability::Process, ..Options::default() }
+pub fn options() -> SqliteStoreOptions {
+    SqliteStoreOptions { durability: Durability::Process, ..SqliteStoreOptions::default() }
 }
 
 impl Owner {
-    pub fn shut(folder: &Folder, options: Options) -> Self {
+    pub fn shut(folder: &Folder, options: SqliteStoreOptions) -> Self {
         Self::of(folder.0.clone(), options)
     }
 
-    pub fn of(folder: PathBuf, options: Options) -> Self {
+    pub fn of(folder: PathBuf, options: SqliteStoreOptions) -> Self {
         let (bell, rung) = mpsc::channel();
         let wake = Arc::new(move || {
             let _heard = bell.send(());
@@ -57,7 +57,7 @@ impl Owner {
         Self { store: SqliteStore::new(folder, options, wake), rung, tags: 0 }
     }
 
-    pub fn open(folder: &Folder, options: Options) -> Result<Self, OpenError> {
+    pub fn open(folder: &Folder, options: SqliteStoreOptions) -> Result<Self, OpenError> {
         let mut owner = Self::shut(folder, options);
         owner.store.open().map(|()| owner)
     }
@@ -96,7 +96,7 @@ impl Owner {
     }
 
     /// `None`: there is no such job.
-    pub fn state(&mut self, number: u128) -> Option<State> {
+    pub fn state(&mut self, number: u128) -> Option<JobState> {
         match self.ask(|tag| Command::Find { tag, job: JobId::new(number) }) {
             Reply::Found { job, .. } => job.map(|job| job.state),
             other => panic!("{other:?}"),
@@ -112,7 +112,7 @@ impl Owner {
     }
 
     pub fn complete(&mut self, number: u128, attempt: u32, bytes: usize) -> Reply {
-        let verdict = Verdict::Completed { result: vec![7; bytes].into() };
+        let verdict = AttemptEnd::Completed { result: vec![7; bytes].into() };
         self.ask(|tag| Command::End { tag, job: JobId::new(number), attempt, verdict: verdict.clone() })
     }
 }

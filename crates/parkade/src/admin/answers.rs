@@ -8,25 +8,25 @@ use serde::Serialize;
 
 use super::door::NoAnswer;
 
-pub type Answer = Response<Full<Bytes>>;
+pub type AdminAnswer = Response<Full<Bytes>>;
 
 #[derive(Serialize)]
-struct Fault<'a> {
+struct FaultBody<'a> {
     error: &'a str,
 }
 
 /// What a silent core makes of any ask.
-pub fn no_answer(silent: NoAnswer) -> Answer {
+pub fn no_answer(silent: NoAnswer) -> AdminAnswer {
     fault(StatusCode::SERVICE_UNAVAILABLE, &silent.to_string())
 }
 
 /// A refusal in words.
-pub fn fault(status: StatusCode, error: &str) -> Answer {
-    json(status, &Fault { error })
+pub fn fault(status: StatusCode, error: &str) -> AdminAnswer {
+    json(status, &FaultBody { error })
 }
 
 /// JSON that no cache keeps.
-pub fn json(status: StatusCode, value: &impl Serialize) -> Answer {
+pub fn json(status: StatusCode, value: &impl Serialize) -> AdminAnswer {
     let body = serde_json::to_vec(value).expect("reports and faults can always be written as JSON");
     let mut answer = Response::new(Full::from(body));
     *answer.status_mut() = status;
@@ -36,7 +36,7 @@ pub fn json(status: StatusCode, value: &impl Serialize) -> Answer {
 }
 
 /// Another method is meant.
-pub fn allow(methods: &'static str) -> Answer {
+pub fn allow(methods: &'static str) -> AdminAnswer {
     let mut answer = fault(StatusCode::METHOD_NOT_ALLOWED, &format!("use {methods} here"));
     answer.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
     answer

@@ -7,12 +7,12 @@ use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::Body;
 
-use super::answers::{Answer, fault};
+use super::answers::{AdminAnswer, fault};
 use super::limits::{BODY_TIME_MAX, READ_OVER_BYTES_MAX};
 
 /// The body, if it is not too large and does not come too slowly. Of one that is too large as much is read over as a client may reasonably have
 /// sent. `large`: what is said then.
-pub async fn whole<B>(body: B, bytes_max: usize, large: &str) -> Result<Bytes, Answer>
+pub async fn whole<B>(body: B, bytes_max: usize, large: &str) -> Result<Bytes, AdminAnswer>
 where
     B: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static>,
 {
@@ -22,7 +22,7 @@ where
     }
 }
 
-async fn read<B>(body: B, bytes_max: usize, large: &str) -> Result<Bytes, Answer>
+async fn read<B>(body: B, bytes_max: usize, large: &str) -> Result<Bytes, AdminAnswer>
 where
     B: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static>,
 {

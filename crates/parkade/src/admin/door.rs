@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parkade_core::{ChannelName, Cursor, QueryId};
-use parkade_jobs::{Fault, Filter, Job};
+use parkade_jobs::{Fault, Filter, JobRecord};
 use parkade_model::JobId;
 use parkade_wire::Enqueued;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -66,9 +66,9 @@ pub enum JobAnswer {
         job: JobId,
         is_scheduled: bool,
     },
-    Listed(Vec<Job>),
+    Listed(Vec<JobRecord>),
     /// `None`: there is no such job.
-    Shown(Option<Box<Job>>),
+    Shown(Option<Box<JobRecord>>),
     /// Whether it was done.
     Changed(bool),
     /// The store could not.

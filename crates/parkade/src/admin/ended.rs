@@ -10,7 +10,7 @@ pub const BUCKETS: [f64; 17] =
 
 /// Sums over all requests that have ended.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Ended {
+pub struct EndedRequests {
     pub queue: Histogram,
     pub run: Histogram,
     pub park: Histogram,
@@ -26,7 +26,7 @@ pub struct Histogram {
     sum: Duration,
 }
 
-impl Ended {
+impl EndedRequests {
     /// Counts one request. `status` is 0 when it got no answer.
     pub fn record(&mut self, status: u16, times: Times) {
         self.queue.observe(times.queued());
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_request_counts_by_the_class_of_its_status() {
-        let mut ended = Ended::default();
+        let mut ended = EndedRequests::default();
         for status in [0, 200, 204, 503, 999] {
             ended.record(status, Times::default());
         }

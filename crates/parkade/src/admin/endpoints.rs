@@ -7,12 +7,12 @@ use hyper::header::{CONTENT_TYPE, HeaderValue, ORIGIN};
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use parkade_core::QueryId;
 
-use super::answers::{Answer, allow, fault, json, no_answer};
+use super::answers::{AdminAnswer, allow, fault, json, no_answer};
 use super::door::{AdminDoor, Ask, CancelRefused, Readiness};
 use super::{jobs, metrics, publish};
 
 /// Answers one request.
-pub async fn answer<B>(request: Request<B>, door: &AdminDoor) -> Answer
+pub async fn answer<B>(request: Request<B>, door: &AdminDoor) -> AdminAnswer
 where
     B: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static>,
 {
@@ -50,7 +50,7 @@ where
     }
 }
 
-async fn ready(door: &AdminDoor) -> Answer {
+async fn ready(door: &AdminDoor) -> AdminAnswer {
     match door.ask(|reply| Ask::Ready { reply }).await {
         Ok(Readiness::Ready) => json(StatusCode::OK, &serde_json::json!({ "ready": true })),
         Ok(Readiness::NotReady { reason }) => not_ready(&reason),
@@ -58,11 +58,11 @@ async fn ready(door: &AdminDoor) -> Answer {
     }
 }
 
-fn not_ready(reason: &str) -> Answer {
+fn not_ready(reason: &str) -> AdminAnswer {
     json(StatusCode::SERVICE_UNAVAILABLE, &serde_json::json!({ "ready": false, "reason": reason }))
 }
 
-async fn cancel(query: &str, headers: &HeaderMap, door: &AdminDoor) -> Answer {
+async fn cancel(query: &str, headers: &HeaderMap, door: &AdminDoor) -> AdminAnswer {
     // As with publishing: no page that an operator visits may do it.
     if headers.contains_key(ORIGIN) {
         return fault(StatusCode::FORBIDDEN, "browsers may not cancel queries here: use parkade cancel");
@@ -78,14 +78,14 @@ async fn cancel(query: &str, headers: &HeaderMap, door: &AdminDoor) -> Answer {
     }
 }
 
-async fn status(door: &AdminDoor) -> Answer {
+async fn status(door: &AdminDoor) -> AdminAnswer {
     match door.ask(|reply| Ask::Status { reply }).await {
         Ok(report) => json(StatusCode::OK, &report),
         Err(silent) => no_answer(silent),
     }
 }
 
-async fn page(door: &AdminDoor) -> Answer {
+async fn page(door: &AdminDoor) -> AdminAnswer {
     match door.ask(|reply| Ask::Status { reply }).await {
         Ok(report) => {
             let mut answer = Response::new(Full::from(metrics::exposition(&report)));

@@ -1,7 +1,7 @@
-//! Whether a request was meant for this address, by the name in its `Host`.
+//! Whether a request was meant for this address, by the name in its `HostKind`.
 //!
 //! A page that an operator visits may not ask here: a name that somebody else's DNS leads to an address of the operator's own (DNS rebinding) makes
-//! it one of this very origin, so that a browser shows it the answers and sends no `Origin`. Such a name is told by its `Host`.
+//! it one of this very origin, so that a browser shows it the answers and sends no `Origin`. Such a name is told by its `HostKind`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -9,23 +9,23 @@ use hyper::header::HOST;
 use hyper::http::uri::Authority;
 use hyper::{HeaderMap, StatusCode, Uri};
 
-use super::answers::{Answer, fault};
+use super::answers::{AdminAnswer, fault};
 
 /// Which names are ours, at the address that a client has reached.
 #[derive(Debug, Clone)]
-pub struct Names {
+pub struct OwnNames {
     is_loopback: bool,
     machine: String,
 }
 
-impl Names {
+impl OwnNames {
     pub fn at(address: IpAddr) -> Self {
         let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
         Self { is_loopback: address.to_canonical().is_loopback(), machine }
     }
 
     /// What is told to whoever asks by a name that may be anybody's. Without one it is no browser that asks.
-    pub fn refusal(&self, uri: &Uri, headers: &HeaderMap) -> Option<Answer> {
+    pub fn refusal(&self, uri: &Uri, headers: &HeaderMap) -> Option<AdminAnswer> {
         let fields = headers.get_all(HOST).iter().map(|host| host.to_str().unwrap_or_default());
         let mut named = fields.chain(uri.authority().map(Authority::as_str));
         let text = "this address is not asked by that name, for a page in a browser could make it up: \
@@ -37,8 +37,8 @@ impl Names {
     /// listens at a loopback address is for those on this machine alone.
     fn are(&self, name: &str) -> bool {
         match host(name) {
-            Some(Host::Address) => true,
-            Some(Host::Name(name)) => {
+            Some(HostKind::Address) => true,
+            Some(HostKind::Name(name)) => {
                 let is_local = name.eq_ignore_ascii_case("localhost") || name.eq_ignore_ascii_case(&self.machine);
                 is_local || !self.is_loopback && !name.contains('.')
             }
@@ -47,15 +47,15 @@ impl Names {
     }
 }
 
-enum Host<'a> {
+enum HostKind<'a> {
     Address,
     Name(&'a str),
 }
 
 /// What stands before the port; `None` for what is no host.
-fn host(name: &str) -> Option<Host<'_>> {
+fn host(name: &str) -> Option<HostKind<'_>> {
     if let Some((inner, port)) = name.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
-        return inner.parse::<Ipv6Addr>().ok().filter(|_| is_port(port)).map(|_| Host::Address);
+        return inner.parse::<Ipv6Addr>().ok().filter(|_| is_port(port)).map(|_| HostKind::Address);
     }
     let (host, port) = name.split_at(name.find(':').unwrap_or(name.len()));
     let host = host.strip_suffix('.').unwrap_or(host);
@@ -63,7 +63,7 @@ fn host(name: &str) -> Option<Host<'_>> {
     if !is_name || !is_port(port) {
         return None;
     }
-    Some(if host.parse::<Ipv4Addr>().is_ok() { Host::Address } else { Host::Name(host) })
+    Some(if host.parse::<Ipv4Addr>().is_ok() { HostKind::Address } else { HostKind::Name(host) })
 }
 
 fn is_port(text: &str) -> bool {
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     fn asked(address: &str, target: &str, hosts: &[&str]) -> u16 {
-        let names = Names { machine: "web.example.com".into(), ..Names::at(address.parse().unwrap()) };
+        let names = OwnNames { machine: "web.example.com".into(), ..OwnNames::at(address.parse().unwrap()) };
         let headers = hosts.iter().map(|host| (HOST, host.parse().unwrap())).collect();
         names.refusal(&target.parse().unwrap(), &headers).map_or(200, |refused| refused.status().as_u16())
     }

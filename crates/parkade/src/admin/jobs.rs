@@ -2,24 +2,24 @@
 
 mod enqueueing;
 mod filter;
-mod told;
+mod view;
 mod waiting;
 
 use bytes::Bytes;
 use hyper::body::Body;
 use hyper::header::ORIGIN;
 use hyper::{HeaderMap, Method, Request, StatusCode};
-use parkade_jobs::{Fault, Job, State};
+use parkade_jobs::{Fault, JobRecord, JobState};
 use parkade_model::{BadJobId, JobId};
 use serde_json::json;
 
-use super::answers::{self, Answer, allow, fault};
+use super::answers::{self, AdminAnswer, allow, fault};
 use super::door::{AdminDoor, JobAnswer, JobAsk};
 use super::limits::{CANCEL_TRIES_COUNT, JOB_PAUSE_MIN};
-pub use told::{Listed, Told};
+pub use view::{JobList, JobView};
 
 /// `place`: what is behind `/jobs` in the path.
-pub async fn answer<B>(place: &str, request: Request<B>, door: &AdminDoor) -> Answer
+pub async fn answer<B>(place: &str, request: Request<B>, door: &AdminDoor) -> AdminAnswer
 where
     B: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static>,
 {
@@ -34,7 +34,7 @@ where
     }
 }
 
-async fn of_a_job<B>(place: &str, request: &Request<B>, door: &AdminDoor) -> Result<Answer, Answer> {
+async fn of_a_job<B>(place: &str, request: &Request<B>, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer> {
     let (id, deed) = place.split_once('/').map_or((place, None), |(id, deed)| (id, Some(deed)));
     let id = id.parse::<JobId>();
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
@@ -56,26 +56,26 @@ async fn of_a_job<B>(place: &str, request: &Request<B>, door: &AdminDoor) -> Res
     }
 }
 
-async fn retry(id: JobId, door: &AdminDoor) -> Result<Answer, Answer> {
+async fn retry(id: JobId, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer> {
     if changed(JobAsk::Retry(id), door).await? {
-        return Ok(stands(StatusCode::OK, id, State::Ready));
+        return Ok(stands(StatusCode::OK, id, JobState::Ready));
     }
     let state = found(id, door).await?.state;
     let why = match state {
-        State::Dead | State::Cancelled | State::Completed | State::Unknown => {
+        JobState::Dead | JobState::Cancelled | JobState::Completed | JobState::Unknown => {
             "another job of its name with its key waits or runs: let that end, or cancel it"
         }
-        State::Scheduled | State::Ready | State::Running => "it has not ended; only one that has is retried",
+        JobState::Scheduled | JobState::Ready | JobState::Running => "it has not ended; only one that has is retried",
     };
     Err(conflict(state, why))
 }
 
 /// One that runs ends in a moment; its worker is told.
-async fn cancel(id: JobId, door: &AdminDoor) -> Result<Answer, Answer> {
+async fn cancel(id: JobId, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer> {
     let mut pause = JOB_PAUSE_MIN;
     for _ in 0..CANCEL_TRIES_COUNT {
         if changed(JobAsk::Cancel(id), door).await? {
-            let state = find(id, door).await?.map_or(State::Cancelled, |job| job.state);
+            let state = find(id, door).await?.map_or(JobState::Cancelled, |job| job.state);
             return Ok(stands(StatusCode::ACCEPTED, id, state));
         }
         let state = found(id, door).await?.state;
@@ -86,10 +86,10 @@ async fn cancel(id: JobId, door: &AdminDoor) -> Result<Answer, Answer> {
         tokio::time::sleep(pause).await;
         pause *= 2;
     }
-    Err(conflict(State::Running, "it is just on its way to a worker, or comes from there: try again"))
+    Err(conflict(JobState::Running, "it is just on its way to a worker, or comes from there: try again"))
 }
 
-async fn drop(id: JobId, door: &AdminDoor) -> Result<Answer, Answer> {
+async fn drop(id: JobId, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer> {
     if changed(JobAsk::Drop(id), door).await? {
         return Ok(answers::json(StatusCode::OK, &json!({ "id": id.to_string(), "dropped": true })));
     }
@@ -97,28 +97,28 @@ async fn drop(id: JobId, door: &AdminDoor) -> Result<Answer, Answer> {
     Err(conflict(state, "one that runs is not dropped: cancel it first"))
 }
 
-async fn changed(ask: JobAsk, door: &AdminDoor) -> Result<bool, Answer> {
+async fn changed(ask: JobAsk, door: &AdminDoor) -> Result<bool, AdminAnswer> {
     match asked(ask, door).await? {
         JobAnswer::Changed(changed) => Ok(changed),
         other => Err(unexpected(&other)),
     }
 }
 
-async fn find(id: JobId, door: &AdminDoor) -> Result<Option<Box<Job>>, Answer> {
+async fn find(id: JobId, door: &AdminDoor) -> Result<Option<Box<JobRecord>>, AdminAnswer> {
     match asked(JobAsk::Show(id), door).await? {
         JobAnswer::Shown(job) => Ok(job),
         other => Err(unexpected(&other)),
     }
 }
 
-async fn found(id: JobId, door: &AdminDoor) -> Result<Box<Job>, Answer> {
+async fn found(id: JobId, door: &AdminDoor) -> Result<Box<JobRecord>, AdminAnswer> {
     let missing =
         || fault(StatusCode::NOT_FOUND, "there is no such job, or no more: results are kept for a while only");
     find(id, door).await?.ok_or_else(missing)
 }
 
 /// What the store says; what it cannot do is a refusal.
-async fn asked(ask: JobAsk, door: &AdminDoor) -> Result<JobAnswer, Answer> {
+async fn asked(ask: JobAsk, door: &AdminDoor) -> Result<JobAnswer, AdminAnswer> {
     match door.ask_about_jobs(ask).await {
         Ok(JobAnswer::Refused(refused)) => Err(fault(status(&refused), &refused.to_string())),
         Ok(answer) => Ok(answer),
@@ -136,31 +136,31 @@ fn status(refused: &Fault) -> StatusCode {
     }
 }
 
-fn has_ended(state: State) -> bool {
-    matches!(state, State::Completed | State::Dead | State::Cancelled)
+fn has_ended(state: JobState) -> bool {
+    matches!(state, JobState::Completed | JobState::Dead | JobState::Cancelled)
 }
 
-fn stands(status: StatusCode, id: JobId, state: State) -> Answer {
+fn stands(status: StatusCode, id: JobId, state: JobState) -> AdminAnswer {
     answers::json(status, &json!({ "id": id.to_string(), "state": state.word() }))
 }
 
-fn conflict(state: State, why: &str) -> Answer {
+fn conflict(state: JobState, why: &str) -> AdminAnswer {
     fault(StatusCode::CONFLICT, &format!("the job is {}: {why}", state.word()))
 }
 
-fn unexpected(answer: &JobAnswer) -> Answer {
+fn unexpected(answer: &JobAnswer) -> AdminAnswer {
     tracing::error!("a bug in parkade: the store of jobs answers another question: {answer:?}");
     fault(StatusCode::INTERNAL_SERVER_ERROR, "a bug in parkade: please report it with what the log says")
 }
 
 /// As with publishing: no page that an operator visits may do it.
-fn refused_to_browsers(headers: &HeaderMap) -> Option<Answer> {
+fn refused_to_browsers(headers: &HeaderMap) -> Option<AdminAnswer> {
     let refused =
         || fault(StatusCode::FORBIDDEN, "browsers may not change jobs here: let the application do it for them");
     headers.contains_key(ORIGIN).then(refused)
 }
 
-fn no_id(bad: BadJobId) -> Answer {
+fn no_id(bad: BadJobId) -> AdminAnswer {
     fault(StatusCode::BAD_REQUEST, &format!("{bad}: parkade jobs shows them"))
 }
 

@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 
 use super::door::AdminDoor;
 use super::endpoints;
-use super::host::Names;
+use super::host::OwnNames;
 use super::limits::{ACCEPT_PAUSE, CONNECTION_TIME_MAX, CONNECTIONS_COUNT_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX};
 use super::private::{self, PrivateSocket, SocketFile};
 use crate::complaints::Complaints;
@@ -38,43 +38,43 @@ struct Listeners {
     private: Option<PrivateSocket>,
 }
 
-enum Listener {
+enum AdminListener {
     Tcp(TcpListener),
     Private(UnixListener),
 }
 
-enum Stream {
+enum AdminStream {
     Tcp(TcpStream),
     Private(UnixStream),
 }
 
 impl Listeners {
-    fn serve(self, door: AdminDoor) -> io::Result<Serving> {
+    fn serve(self, door: AdminDoor) -> io::Result<AdminEndpoints> {
         let mut accepting = JoinSet::new();
         for listener in self.tcp {
-            accepting.spawn(accept(Listener::Tcp(TcpListener::from_std(listener)?), door.clone()));
+            accepting.spawn(accept(AdminListener::Tcp(TcpListener::from_std(listener)?), door.clone()));
         }
         let private = match self.private.map(PrivateSocket::into_parts) {
             Some((listener, file)) => {
-                accepting.spawn(accept(Listener::Private(UnixListener::from_std(listener)?), door));
+                accepting.spawn(accept(AdminListener::Private(UnixListener::from_std(listener)?), door));
                 Some(file)
             }
             None => None,
         };
-        Ok(Serving { _private: private, _accepting: accepting })
+        Ok(AdminEndpoints { _private: private, _accepting: accepting })
     }
 }
 
 /// The endpoints, for as long as this is kept; then the private socket is gone too.
 #[derive(Debug)]
 #[must_use]
-pub struct Serving {
+pub struct AdminEndpoints {
     _private: Option<SocketFile>,
     _accepting: JoinSet<()>,
 }
 
 /// Serves at these addresses and at the private socket. Must be called in a tokio runtime with I/O and time.
-pub fn serve(addresses: &[SocketAddr], door: AdminDoor) -> Result<Serving, AdminError> {
+pub fn serve(addresses: &[SocketAddr], door: AdminDoor) -> Result<AdminEndpoints, AdminError> {
     listeners(addresses)?.serve(door).map_err(AdminError::Runtime)
 }
 
@@ -99,13 +99,13 @@ fn listeners(addresses: &[SocketAddr]) -> Result<Listeners, AdminError> {
 
 /// The private socket alone, in this folder, and where it is.
 #[cfg(test)]
-pub fn serve_private(folder: &std::path::Path, door: AdminDoor) -> (Serving, std::path::PathBuf) {
+pub fn serve_private(folder: &std::path::Path, door: AdminDoor) -> (AdminEndpoints, std::path::PathBuf) {
     let private = PrivateSocket::open(&[folder.into()]).unwrap();
     let path = private.path().into();
     (Listeners { tcp: Vec::new(), private: Some(private) }.serve(door).unwrap(), path)
 }
 
-async fn accept(listener: Listener, door: AdminDoor) {
+async fn accept(listener: AdminListener, door: AdminDoor) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_COUNT_MAX));
     let mut connections = JoinSet::new();
     let tls_complaints = Arc::new(Mutex::new(Complaints::default()));
@@ -129,18 +129,18 @@ async fn accept(listener: Listener, door: AdminDoor) {
     }
 }
 
-async fn converse(stream: Stream, door: AdminDoor, complaints: &Mutex<Complaints>) -> io::Result<()> {
+async fn converse(stream: AdminStream, door: AdminDoor, complaints: &Mutex<Complaints>) -> io::Result<()> {
     match stream {
-        Stream::Tcp(stream) => {
+        AdminStream::Tcp(stream) => {
             if begins_tls(&stream).await? {
                 let peer = stream.peer_addr()?.ip();
                 tls_refusal::complain(&mut complaints.lock().unwrap_or_else(PoisonError::into_inner), Some(peer));
                 return turn_away(stream).await;
             }
-            let names = Names::at(stream.local_addr()?.ip());
+            let names = OwnNames::at(stream.local_addr()?.ip());
             speak_http(stream, Some(names), door).await
         }
-        Stream::Private(stream) => speak_http(stream, None, door).await,
+        AdminStream::Private(stream) => speak_http(stream, None, door).await,
     }
 }
 
@@ -159,7 +159,7 @@ async fn begins_tls(stream: &TcpStream) -> io::Result<bool> {
 }
 
 /// `names`: by which it may be asked; none where no browser gets.
-async fn speak_http<S>(stream: S, names: Option<Names>, door: AdminDoor) -> io::Result<()>
+async fn speak_http<S>(stream: S, names: Option<OwnNames>, door: AdminDoor) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -183,11 +183,11 @@ where
         .map_err(io::Error::other)
 }
 
-impl Listener {
-    async fn accept(&self) -> io::Result<Stream> {
+impl AdminListener {
+    async fn accept(&self) -> io::Result<AdminStream> {
         match self {
-            Self::Tcp(listener) => Ok(Stream::Tcp(listener.accept().await?.0)),
-            Self::Private(listener) => Ok(Stream::Private(listener.accept().await?.0)),
+            Self::Tcp(listener) => Ok(AdminStream::Tcp(listener.accept().await?.0)),
+            Self::Private(listener) => Ok(AdminStream::Private(listener.accept().await?.0)),
         }
     }
 }

@@ -29,81 +29,92 @@ pub fn exposition(report: &Report) -> String {
 }
 
 fn server(page: &mut Page, report: &Report) {
-    page.labelled("info", Kind::Gauge, "What runs; always 1.", "version", [(&*report.version, 1)]);
-    page.single("ready", Kind::Gauge, "1 when a request would be served now.", u8::from(report.state == "ready"));
-    page.single("uptime_seconds", Kind::Gauge, "Since the core started.", report.uptime);
+    page.labelled("info", MetricType::Gauge, "What runs; always 1.", "version", [(&*report.version, 1)]);
+    page.single("ready", MetricType::Gauge, "1 when a request would be served now.", u8::from(report.state == "ready"));
+    page.single("uptime_seconds", MetricType::Gauge, "Since the core started.", report.uptime);
     let connections = [("http1", report.connections.http1), ("http2", report.connections.http2)];
-    page.labelled("connections", Kind::Gauge, "Connections of clients.", "protocol", connections);
+    page.labelled("connections", MetricType::Gauge, "Connections of clients.", "protocol", connections);
     page.single(
         "connections_broken_total",
-        Kind::Counter,
+        MetricType::Counter,
         "Connections that a bug in the core has ended.",
         report.connections.broken,
     );
-    page.single("turns_long_total", Kind::Counter, "Turns of the core that took longer than 15 ms.", report.turns.long);
-    page.single("turn_longest_seconds", Kind::Gauge, "The longest turn since the start.", report.turns.longest);
-    page.single("turns_busy_total", Kind::Counter, "Turns that took more than 15 ms of CPU.", report.turns.busy);
-    page.single("turn_busiest_seconds", Kind::Gauge, "The most CPU time that a turn took.", report.turns.busiest);
+    page.single(
+        "turns_long_total",
+        MetricType::Counter,
+        "Turns of the core that took longer than 15 ms.",
+        report.turns.long,
+    );
+    page.single("turn_longest_seconds", MetricType::Gauge, "The longest turn since the start.", report.turns.longest);
+    page.single("turns_busy_total", MetricType::Counter, "Turns that took more than 15 ms of CPU.", report.turns.busy);
+    page.single("turn_busiest_seconds", MetricType::Gauge, "The most CPU time that a turn took.", report.turns.busiest);
     if let Some(bytes) = report.memory.resident_bytes {
-        page.single("resident_bytes", Kind::Gauge, "Resident memory of the core.", bytes);
+        page.single("resident_bytes", MetricType::Gauge, "Resident memory of the core.", bytes);
     }
-    page.single("parked_bytes", Kind::Gauge, "Kept for parked requests.", report.memory.parked_bytes);
+    page.single("parked_bytes", MetricType::Gauge, "Kept for parked requests.", report.memory.parked_bytes);
     page.single(
         "request_bytes",
-        Kind::Gauge,
+        MetricType::Gauge,
         "Heads and bodies of requests in hand: coming in, queued, or with a worker.",
         report.memory.request_bytes,
     );
     page.single(
         "log_lines_dropped_total",
-        Kind::Counter,
+        MetricType::Counter,
         "Log lines that could not be written.",
         report.log.lines_dropped,
     );
     let reloads = [("done", report.counts.reloads_done), ("given up", report.counts.reloads_given_up)];
-    page.labelled("reloads_total", Kind::Counter, "Reloads, by how they went.", "outcome", reloads);
+    page.labelled("reloads_total", MetricType::Counter, "Reloads, by how they went.", "outcome", reloads);
 }
 
 fn requests(page: &mut Page, report: &Report) {
     let (lives, counts, ended) = (&report.lives, &report.counts, &report.ended);
     let states =
         [("accepted", lives.accepted), ("queued", lives.queued), ("running", lives.running), ("parked", lives.parked)];
-    page.labelled("lives", Kind::Gauge, "Requests by state.", "state", states);
+    page.labelled("lives", MetricType::Gauge, "Requests by state.", "state", states);
     if let Some(wait) = report.queue_wait {
         page.single(
             "queue_wait_seconds",
-            Kind::Gauge,
+            MetricType::Gauge,
             "How long a request that comes now is queued, at the soonest.",
             wait,
         );
     }
     page.labelled(
         "waits",
-        Kind::Gauge,
+        MetricType::Gauge,
         "What parked requests wait for.",
         "kind",
         report.waits.iter().map(|(kind, wait)| (kind, wait.count)),
     );
     let oldest = report.waits.iter().filter_map(|(kind, wait)| Some((kind, wait.oldest?)));
-    page.labelled("wait_oldest_seconds", Kind::Gauge, "How long the first of each kind has waited.", "kind", oldest);
-    page.single("requests_accepted_total", Kind::Counter, "Requests that came.", counts.accepted);
+    page.labelled(
+        "wait_oldest_seconds",
+        MetricType::Gauge,
+        "How long the first of each kind has waited.",
+        "kind",
+        oldest,
+    );
+    page.single("requests_accepted_total", MetricType::Counter, "Requests that came.", counts.accepted);
     page.single(
         "requests_answered_total",
-        Kind::Counter,
+        MetricType::Counter,
         "Requests that were answered, refusals included.",
         counts.answered,
     );
-    page.single("requests_parked_total", Kind::Counter, "Times a request was parked.", counts.parked);
+    page.single("requests_parked_total", MetricType::Counter, "Times a request was parked.", counts.parked);
     page.labelled(
         "requests_cancelled_total",
-        Kind::Counter,
+        MetricType::Counter,
         "Requests that ended without their answer.",
         "reason",
         &counts.cancelled,
     );
     page.labelled(
         "requests_refused_total",
-        Kind::Counter,
+        MetricType::Counter,
         "Answers that the core gave by itself.",
         "refusal",
         &counts.refused,
@@ -111,7 +122,7 @@ fn requests(page: &mut Page, report: &Report) {
     let classes = CLASSES.into_iter().zip(ended.by_class);
     page.labelled(
         "responses_total",
-        Kind::Counter,
+        MetricType::Counter,
         "Requests that ended, by the class of their status.",
         "class",
         classes,
@@ -125,33 +136,44 @@ fn workers(page: &mut Page, report: &Report) {
     let counts = &report.counts;
     let states = ["starting", "ready", "busy", "draining", "stopping"];
     let in_state = |state: &str| report.workers.iter().filter(|worker| worker.state == state).count();
-    page.labelled("workers", Kind::Gauge, "Workers by state.", "state", states.map(|state| (state, in_state(state))));
+    page.labelled(
+        "workers",
+        MetricType::Gauge,
+        "Workers by state.",
+        "state",
+        states.map(|state| (state, in_state(state))),
+    );
     let of = |role: &str| report.workers.iter().filter(|worker| worker.role == role).count();
     let roles = ["requests", "jobs"].map(|role| (role, of(role)));
-    page.labelled("workers_by_role", Kind::Gauge, "Workers by what they are for.", "role", roles);
+    page.labelled("workers_by_role", MetricType::Gauge, "Workers by what they are for.", "role", roles);
     let resident: u64 = report.workers.iter().filter_map(|worker| worker.resident_bytes).sum();
-    page.single("workers_resident_bytes", Kind::Gauge, "Resident memory of all workers.", resident);
+    page.single("workers_resident_bytes", MetricType::Gauge, "Resident memory of all workers.", resident);
     let held: usize = report.workers.iter().map(|worker| worker.held).sum();
-    page.single("workers_held", Kind::Gauge, "Requests and jobs that workers hold.", held);
-    page.single("workers_started_total", Kind::Counter, "Workers that were started.", counts.workers_started);
-    page.single("workers_died_total", Kind::Counter, "Workers that ended by themselves.", counts.workers_died);
+    page.single("workers_held", MetricType::Gauge, "Requests and jobs that workers hold.", held);
+    page.single("workers_started_total", MetricType::Counter, "Workers that were started.", counts.workers_started);
+    page.single("workers_died_total", MetricType::Counter, "Workers that ended by themselves.", counts.workers_died);
     page.single(
         "workers_recycled_total",
-        Kind::Counter,
+        MetricType::Counter,
         "Workers that were replaced by plan.",
         counts.workers_recycled,
     );
     page.labelled(
         "workers_killed_total",
-        Kind::Counter,
+        MetricType::Counter,
         "Workers that the core killed.",
         "reason",
         &counts.workers_killed,
     );
-    page.single("late_frames_total", Kind::Counter, "Answers of workers to cancelled requests.", counts.late_frames);
+    page.single(
+        "late_frames_total",
+        MetricType::Counter,
+        "Answers of workers to cancelled requests.",
+        counts.late_frames,
+    );
     page.labelled(
         "refused_events_total",
-        Kind::Counter,
+        MetricType::Counter,
         "Events that changed nothing.",
         "reason",
         &counts.refused_events,
@@ -160,27 +182,27 @@ fn workers(page: &mut Page, report: &Report) {
 
 fn channels(page: &mut Page, report: &Report) {
     let (channels, counts) = (&report.channels, &report.counts);
-    page.single("channels", Kind::Gauge, "Channels that are in use.", channels.count);
-    page.single("history_messages", Kind::Gauge, "Messages that channels keep.", channels.messages);
-    page.single("history_bytes", Kind::Gauge, "Bytes of the messages that channels keep.", channels.bytes);
-    page.single("messages_published_total", Kind::Counter, "Messages that were published.", counts.published);
+    page.single("channels", MetricType::Gauge, "Channels that are in use.", channels.count);
+    page.single("history_messages", MetricType::Gauge, "Messages that channels keep.", channels.messages);
+    page.single("history_bytes", MetricType::Gauge, "Bytes of the messages that channels keep.", channels.bytes);
+    page.single("messages_published_total", MetricType::Counter, "Messages that were published.", counts.published);
     page.single(
         "messages_delivered_total",
-        Kind::Counter,
+        MetricType::Counter,
         "Messages times the requests that got them.",
         counts.delivered,
     );
     page.single(
         "messages_unpublished_total",
-        Kind::Counter,
+        MetricType::Counter,
         "Messages for which no channel could be had.",
         counts.unpublished,
     );
-    page.single("gaps_total", Kind::Counter, "Times a request was told that messages are lost.", counts.gaps);
+    page.single("gaps_total", MetricType::Counter, "Times a request was told that messages are lost.", counts.gaps);
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum MetricType {
     Counter,
     Gauge,
     Histogram,
@@ -189,7 +211,7 @@ enum Kind {
 struct Page(String);
 
 impl Page {
-    fn single(&mut self, name: &str, kind: Kind, help: &str, value: impl Display) {
+    fn single(&mut self, name: &str, kind: MetricType, help: &str, value: impl Display) {
         self.family(name, kind, help);
         self.sample(format_args!("{name} {value}"));
     }
@@ -197,7 +219,7 @@ impl Page {
     fn labelled<S: Display, V: Display>(
         &mut self,
         name: &str,
-        kind: Kind,
+        kind: MetricType,
         help: &str,
         label: &str,
         samples: impl IntoIterator<Item = (S, V)>,
@@ -210,7 +232,7 @@ impl Page {
     }
 
     fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram) {
-        self.family(name, Kind::Histogram, help);
+        self.family(name, MetricType::Histogram, help);
         let counts = histogram.cumulative();
         for (bound, count) in BUCKETS.iter().zip(counts) {
             self.sample(format_args!("{name}_bucket{{le=\"{bound}\"}} {count}"));
@@ -221,11 +243,11 @@ impl Page {
         self.sample(format_args!("{name}_count {all}"));
     }
 
-    fn family(&mut self, name: &str, kind: Kind, help: &str) {
+    fn family(&mut self, name: &str, kind: MetricType, help: &str) {
         let kind = match kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
+            MetricType::Counter => "counter",
+            MetricType::Gauge => "gauge",
+            MetricType::Histogram => "histogram",
         };
         let _ = writeln!(self.0, "# HELP parkade_{name} {help}\n# TYPE parkade_{name} {kind}");
     }

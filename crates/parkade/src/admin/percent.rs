@@ -1,19 +1,16 @@
-//! Text in a path, and in what stands behind its question mark.
+//! Text in a path, and in the query after it.
 
-/// RFC 3986, section 2.1.
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+
+/// RFC 3986, section 2.1. `None` when the bytes are not UTF-8, or when a percent sign is not followed by two hexadecimal digits.
 pub fn percent_decoded(encoded: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(encoded.len());
-    let mut rest = encoded.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
-        let (high, low) = (digit(rest.next())?, digit(rest.next())?);
-        bytes.push(u8::try_from(high * 16 + low).ok()?);
+    let is_escape = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    if !encoded.split('%').skip(1).all(is_escape) {
+        return None;
     }
-    String::from_utf8(bytes).ok()
+    percent_decode_str(encoded).decode_utf8().ok().map(Cow::into_owned)
 }
 
 /// The names and values of a query, decoded.

@@ -21,7 +21,7 @@ pub struct SocketFile(PathBuf);
 
 /// A parkade of this user that listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Running {
+pub struct RunningServer {
     pub pid: u32,
     pub socket: PathBuf,
 }
@@ -95,10 +95,10 @@ impl Drop for SocketFile {
 
 /// Every parkade of this user that listens, by process id.
 #[must_use]
-pub fn running(folders: &[PathBuf]) -> Vec<Running> {
+pub fn running(folders: &[PathBuf]) -> Vec<RunningServer> {
     let safe = folders.iter().filter(|folder| is_private(folder));
     let alive = safe.flat_map(|folder| sockets(folder)).filter(|(_, socket)| is_alive(socket));
-    let mut running: Vec<_> = alive.map(|(pid, socket)| Running { pid, socket }).collect();
+    let mut running: Vec<_> = alive.map(|(pid, socket)| RunningServer { pid, socket }).collect();
     running.sort_by_key(|running| running.pid);
     running
 }
@@ -171,7 +171,7 @@ mod tests {
         let scratch = Scratch::new("found");
         let folders = [scratch.0.join("parkade")];
         let socket = PrivateSocket::open(&folders).unwrap();
-        let expected = Running { pid: std::process::id(), socket: socket.path().into() };
+        let expected = RunningServer { pid: std::process::id(), socket: socket.path().into() };
         assert_eq!(running(&folders), [expected]);
         assert_eq!(fs::metadata(&folders[0]).unwrap().permissions().mode() & 0o777, 0o700);
         drop(socket);

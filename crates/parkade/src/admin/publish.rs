@@ -6,7 +6,7 @@ use hyper::header::{CONTENT_TYPE, ORIGIN};
 use hyper::{HeaderMap, Request, StatusCode};
 use parkade_core::ChannelName;
 
-use super::answers::{Answer, fault, json, no_answer};
+use super::answers::{AdminAnswer, fault, json, no_answer};
 use super::body;
 use super::door::{AdminDoor, Ask};
 use super::limits::MESSAGE_BYTES_MAX;
@@ -16,7 +16,7 @@ use super::percent::percent_decoded;
 const CONTENT_TYPE_UNKNOWN: &str = "application/octet-stream";
 
 /// Publishes the body of the request and answers with its cursor.
-pub async fn answer<B>(encoded_channel: &str, request: Request<B>, door: &AdminDoor) -> Answer
+pub async fn answer<B>(encoded_channel: &str, request: Request<B>, door: &AdminDoor) -> AdminAnswer
 where
     B: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static>,
 {
@@ -32,9 +32,9 @@ where
 async fn publish(
     encoded_channel: &str,
     headers: &HeaderMap,
-    body: Result<Bytes, Answer>,
+    body: Result<Bytes, AdminAnswer>,
     door: &AdminDoor,
-) -> Result<Answer, Answer> {
+) -> Result<AdminAnswer, AdminAnswer> {
     // Browsers send it with every POST of a page, so no page that an operator visits can publish here.
     if headers.contains_key(ORIGIN) {
         return Err(fault(

@@ -11,7 +11,7 @@ pub use from_core::Shell;
 pub use jobs::Jobs;
 use serde::{Deserialize, Serialize};
 
-use super::ended::Ended;
+use super::ended::EndedRequests;
 
 /// What is going on now. Times are seconds, sizes bytes; totals since the start stand in `counts`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub struct Report {
     pub counts: Totals,
     /// Only for the metrics.
     #[serde(skip)]
-    pub ended: Ended,
+    pub ended: EndedRequests,
     #[serde(skip)]
     pub query_times: QueryTimes,
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Subcommand};
-use parkade_jobs::State;
+use parkade_jobs::JobState;
 use parkade_model::JobId;
 
 use super::Whom;
@@ -40,7 +40,7 @@ pub enum JobsCommand {
 pub struct ListArgs {
     /// Only jobs in this state
     #[arg(long, value_parser = state)]
-    pub state: Option<State>,
+    pub state: Option<JobState>,
     /// Only jobs with this name
     #[arg(long)]
     pub name: Option<String>,
@@ -116,9 +116,9 @@ pub struct EnqueueArgs {
     pub whom: Whom,
 }
 
-fn state(word: &str) -> Result<State, String> {
-    let words = || State::ALL.into_iter().map(State::word).collect::<Vec<_>>().join(", ");
-    State::of(word).ok_or_else(|| format!("a state is one of {}", words()))
+fn state(word: &str) -> Result<JobState, String> {
+    let words = || JobState::ALL.into_iter().map(JobState::word).collect::<Vec<_>>().join(", ");
+    JobState::of(word).ok_or_else(|| format!("a state is one of {}", words()))
 }
 
 fn keyword(text: &str) -> Result<(String, String), &'static str> {
@@ -133,18 +133,18 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::cli::{Cli, Command};
+    use crate::cli::{Cli, CliCommand};
 
     const ID: &str = "0192f3a4-5b6c-7d8e-9f01-23456789abcd";
 
-    fn parse(words: &[&str]) -> Result<Command, String> {
+    fn parse(words: &[&str]) -> Result<CliCommand, String> {
         let parsed = Cli::try_parse_from(std::iter::once(&"parkade").chain(words));
         parsed.map(|cli| cli.command).map_err(|error| error.to_string())
     }
 
     fn enqueue(words: &[&str]) -> EnqueueArgs {
         match parse(&[&["enqueue"], words].concat()) {
-            Ok(Command::Enqueue(args)) => *args,
+            Ok(CliCommand::Enqueue(args)) => *args,
             other => panic!("{other:?}"),
         }
     }
@@ -155,21 +155,21 @@ mod tests {
             [&["jobs", "--state", "dead", "--count", "7"][..], &["jobs", "list", "--state", "dead", "--count", "7"]]
         {
             let list = match parse(words) {
-                Ok(Command::Jobs(args)) => match args.command {
+                Ok(CliCommand::Jobs(args)) => match args.command {
                     Some(JobsCommand::List(list)) => list,
                     None => args.list,
                     other => panic!("{other:?}"),
                 },
                 other => panic!("{other:?}"),
             };
-            assert_eq!((list.state, list.count), (Some(State::Dead), 7), "{words:?}");
+            assert_eq!((list.state, list.count), (Some(JobState::Dead), 7), "{words:?}");
         }
     }
 
     #[test]
     fn jobs_are_chosen_by_their_ids_or_all_that_are_dead() {
         let chosen = |words: &[&str]| match parse(words) {
-            Ok(Command::Jobs(args)) => match args.command {
+            Ok(CliCommand::Jobs(args)) => match args.command {
                 Some(JobsCommand::Retry(chosen) | JobsCommand::Drop(chosen)) => (chosen.ids.len(), chosen.all_dead),
                 other => panic!("{other:?}"),
             },

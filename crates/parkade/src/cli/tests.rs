@@ -6,7 +6,7 @@ use super::*;
 use crate::config::{AccessFormat, Bind};
 
 /// Settings of `parkade <line>` with these variables and this settings file.
-fn parse_with(line: &str, variables: &[(&str, &str)], file: &str) -> Result<Command, String> {
+fn parse_with(line: &str, variables: &[(&str, &str)], file: &str) -> Result<CliCommand, String> {
     let folder =
         std::env::temp_dir().join(format!("parkade-cli-{}-{:?}", std::process::id(), std::thread::current().id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -20,9 +20,9 @@ fn parse_with(line: &str, variables: &[(&str, &str)], file: &str) -> Result<Comm
     parsed.map_err(|error| error.to_string().replace(&path.display().to_string(), "settings.toml"))
 }
 
-fn settings(line: &str, variables: &[(&str, &str)], file: &str) -> Settings {
+fn settings(line: &str, variables: &[(&str, &str)], file: &str) -> ServerSettings {
     match parse_with(line, variables, file) {
-        Ok(Command::Serve { application, .. } | Command::Dev(application)) => application.settings,
+        Ok(CliCommand::Serve { application, .. } | CliCommand::Dev(application)) => application.settings,
         other => panic!("{other:?} has no settings"),
     }
 }
@@ -81,7 +81,7 @@ fn lists_come_from_everywhere_and_replace_each_other_whole() {
 #[test]
 fn the_target_may_stand_in_the_file() {
     let target = |line, file| match parse_with(line, &[], file) {
-        Ok(Command::Serve { application, .. }) => application.target,
+        Ok(CliCommand::Serve { application, .. }) => application.target,
         other => panic!("{other:?}"),
     };
     assert_eq!(target("serve", "target = \"shop:app\""), "shop:app");

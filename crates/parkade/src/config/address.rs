@@ -16,7 +16,7 @@ pub enum Bind {
 
 /// A peer that is believed when it says who asked it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Trust {
+pub enum TrustedPeer {
     Everyone,
     /// Whoever comes over a Unix socket.
     Unix,
@@ -53,7 +53,7 @@ pub fn admin(text: &str) -> Result<SocketAddr, String> {
     tcp(text, None)
 }
 
-impl FromStr for Trust {
+impl FromStr for TrustedPeer {
     type Err = String;
 
     /// `10.0.0.0/8`, one address, `unix` or `*`.
@@ -115,17 +115,17 @@ mod tests {
             "name the interface: 127.0.0.1:9000 for this machine, 0.0.0.0:9000 to let in every other"
         );
         assert_eq!(
-            "10.0.0.0/40".parse::<Trust>().unwrap_err(),
+            "10.0.0.0/40".parse::<TrustedPeer>().unwrap_err(),
             "write a network (10.0.0.0/8), an address (127.0.0.1), unix or *"
         );
     }
 
     #[test]
     fn a_peer_to_trust_is_a_network_an_address_unix_or_everyone() {
-        let trust = |text: &str| text.parse::<Trust>().unwrap();
-        assert_eq!(trust("10.0.0.0/8"), Trust::Network("10.0.0.0/8".parse().unwrap()));
-        assert_eq!(trust("127.0.0.1"), Trust::Network("127.0.0.1/32".parse().unwrap()));
-        assert_eq!(trust("unix"), Trust::Unix);
-        assert_eq!(trust("*"), Trust::Everyone);
+        let trust = |text: &str| text.parse::<TrustedPeer>().unwrap();
+        assert_eq!(trust("10.0.0.0/8"), TrustedPeer::Network("10.0.0.0/8".parse().unwrap()));
+        assert_eq!(trust("127.0.0.1"), TrustedPeer::Network("127.0.0.1/32".parse().unwrap()));
+        assert_eq!(trust("unix"), TrustedPeer::Unix);
+        assert_eq!(trust("*"), TrustedPeer::Everyone);
     }
 }

@@ -22,11 +22,11 @@ pub struct Layers(BTreeMap<String, Layer>);
 #[derive(Debug)]
 struct Layer {
     values: Vec<String>,
-    origin: Origin,
+    origin: SettingSource,
 }
 
 #[derive(Debug)]
-enum Origin {
+enum SettingSource {
     Variable(String),
     File(PathBuf),
 }
@@ -86,7 +86,7 @@ impl Layers {
                 Some(comma) => value.split(comma).map(|value| value.trim().to_owned()).collect(),
                 None => vec![value],
             };
-            self.0.insert(arg.get_id().to_string(), Layer { values, origin: Origin::Variable(name) });
+            self.0.insert(arg.get_id().to_string(), Layer { values, origin: SettingSource::Variable(name) });
         }
         Ok(())
     }
@@ -103,7 +103,7 @@ impl Layers {
             };
             let values = values(value, arg.get_value_delimiter().is_some())
                 .map_err(|expected| ConfigError::WrongType { path: path.into(), key, expected })?;
-            let layer = Layer { values, origin: Origin::File(path.into()) };
+            let layer = Layer { values, origin: SettingSource::File(path.into()) };
             self.0.entry(arg.get_id().to_string()).or_insert(layer);
         }
         Ok(())
@@ -145,7 +145,7 @@ impl Layers {
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Variable(name) => write!(f, "the environment variable {name}"),

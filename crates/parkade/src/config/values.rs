@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use parkade_jobs::sqlite::Durability;
 use parkade_wire::limits::THREADS_MAX;
 
 /// Zero, as text, means that there is none.
@@ -43,6 +45,12 @@ pub fn positive_duration(text: &str) -> Result<Duration, String> {
 /// A duration; 0 means that there is none.
 pub fn duration_or_none(text: &str) -> Result<OrNone<Duration>, String> {
     duration(text).map(|duration| (!duration.is_zero()).then_some(duration))
+}
+
+/// One of the words for what an acknowledged job survives.
+pub fn durability() -> impl TypedValueParser<Value = Durability> {
+    let words = PossibleValuesParser::new(Durability::ALL.map(Durability::word));
+    words.try_map(|word| Durability::of(&word).ok_or("no such durability"))
 }
 
 /// Bytes: `65536`, `64KiB`, `16MiB`, `1GiB`, or the decimal `kB`, `MB`, `GB`.

@@ -8,8 +8,8 @@ use mio::event::Event;
 use parkade_sql::{DatabaseStatus, DatabaseWork, LeaseId, QueryId};
 
 use super::limits::{BUSY_TIME_MAX, CHECK_INTERVAL, CONNECT_TIME_MAX, READERS_COUNT, WINDOW_BYTES};
-use super::location::Place;
-use super::{DatabaseEvent, Location, Options};
+use super::location::DatabaseLocation;
+use super::{DatabaseEvent, DatabaseOptions, Location};
 
 pub enum Database {
     Postgres { database: Box<parkade_postgres::Database>, said: Vec<parkade_postgres::Event> },
@@ -20,14 +20,14 @@ impl Database {
     /// `channels`: what to LISTEN for. An error says what is wrong with the settings.
     pub fn new(
         location: &Location,
-        options: &Options,
+        options: &DatabaseOptions,
         channels: Vec<String>,
         registry: Registry,
         first_token: usize,
         wake: &Arc<dyn Fn() + Send + Sync>,
     ) -> Result<Self, String> {
         match location.place() {
-            Place::Postgres(url) => {
+            DatabaseLocation::Postgres(url) => {
                 let settings = parkade_postgres::settings::Settings::parse(url, &|name| std::env::var(name).ok())
                     .map_err(|fault| fault.to_string())?;
                 let database =
@@ -35,7 +35,7 @@ impl Database {
                         .map_err(|fault| fault.to_string())?;
                 Ok(Self::Postgres { database: Box::new(database), said: Vec::new() })
             }
-            Place::Sqlite(file) => {
+            DatabaseLocation::Sqlite(file) => {
                 let database = parkade_sqlite::Database::new(file.clone(), sqlite(options), Arc::clone(wake));
                 Ok(Self::Sqlite { database: Box::new(database), said: Vec::new() })
             }
@@ -141,7 +141,7 @@ impl Database {
     }
 }
 
-fn postgres(options: &Options, listen: Vec<String>) -> parkade_postgres::Options {
+fn postgres(options: &DatabaseOptions, listen: Vec<String>) -> parkade_postgres::Options {
     parkade_postgres::Options {
         slots: options.slots,
         queue_count_max: options.queue_count_max,
@@ -154,7 +154,7 @@ fn postgres(options: &Options, listen: Vec<String>) -> parkade_postgres::Options
     }
 }
 
-fn sqlite(options: &Options) -> parkade_sqlite::Options {
+fn sqlite(options: &DatabaseOptions) -> parkade_sqlite::Options {
     parkade_sqlite::Options {
         readers: READERS_COUNT,
         queue_count_max: options.queue_count_max,

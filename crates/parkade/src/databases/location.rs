@@ -13,11 +13,11 @@ const EMBEDDED_FILE: &str = "default.db";
 #[derive(Clone, PartialEq, Eq)]
 pub struct Location {
     name: String,
-    place: Place,
+    place: DatabaseLocation,
 }
 
 #[derive(Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum DatabaseLocation {
     /// A connection string. It may hold a password: it is never printed.
     Postgres(String),
     Sqlite(PathBuf),
@@ -25,14 +25,14 @@ pub enum Place {
 
 impl Location {
     pub fn embedded(state: &Path) -> Self {
-        Self { name: DEFAULT.into(), place: Place::Sqlite(state.join(EMBEDDED_FILE)) }
+        Self { name: DEFAULT.into(), place: DatabaseLocation::Sqlite(state.join(EMBEDDED_FILE)) }
     }
 
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &DatabaseLocation {
         &self.place
     }
 
@@ -41,7 +41,7 @@ impl Location {
     }
 
     pub fn is_postgres(&self) -> bool {
-        matches!(self.place, Place::Postgres(_))
+        matches!(self.place, DatabaseLocation::Postgres(_))
     }
 }
 
@@ -55,8 +55,8 @@ impl FromStr for Location {
             Some(_) | None => (DEFAULT, text),
         };
         let place = match url.split_once(':') {
-            Some(("postgres" | "postgresql", _)) => Place::Postgres(url.to_owned()),
-            Some(("sqlite", path)) => Place::Sqlite(sqlite_file(path)?),
+            Some(("postgres" | "postgresql", _)) => DatabaseLocation::Postgres(url.to_owned()),
+            Some(("sqlite", path)) => DatabaseLocation::Sqlite(sqlite_file(path)?),
             Some(_) | None => return Err(HOW_TO_WRITE_A_DATABASE.into()),
         };
         Ok(Self { name: name.to_owned(), place })
@@ -94,8 +94,8 @@ mod tests {
 
     #[test]
     fn a_database_has_a_name_and_a_place() {
-        let sqlite = |file: &str| Place::Sqlite(file.into());
-        let postgres = |url: &str| Place::Postgres(url.into());
+        let sqlite = |file: &str| DatabaseLocation::Sqlite(file.into());
+        let postgres = |url: &str| DatabaseLocation::Postgres(url.into());
         for (text, name, place) in [
             ("postgres://a@b/c", "default", postgres("postgres://a@b/c")),
             ("shop=postgresql://a@b/c?x=y", "shop", postgres("postgresql://a@b/c?x=y")),

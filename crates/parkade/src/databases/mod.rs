@@ -29,7 +29,7 @@ const POLL_BATCH: usize = 256;
 
 /// What an operator has chosen for all databases.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct DatabaseOptions {
     /// Connections to each.
     pub slots: usize,
     /// Queries that wait for one of them.
@@ -87,7 +87,7 @@ pub enum DatabaseError {
 impl Databases {
     /// Nothing is connected yet. `locations`: as the operator wrote them. `state`: the folder of the embedded database, which is there when
     /// no other is called `default`.
-    pub fn new(locations: &[String], options: &Options, state: &Path) -> Result<Self, DatabaseError> {
+    pub fn new(locations: &[String], options: &DatabaseOptions, state: &Path) -> Result<Self, DatabaseError> {
         let parsed = locations.iter().map(|text| text.parse::<Location>().map_err(DatabaseError::Location));
         let locations = parsed.collect::<Result<Vec<_>, _>>()?;
         if let Some(twice) = locations

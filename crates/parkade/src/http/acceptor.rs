@@ -7,23 +7,23 @@ use mio::{Interest, Registry, Token};
 use rustix::io::Errno;
 
 use super::limits::{ACCEPT_PAUSE, TURN_ACCEPTS_MAX};
-use super::listen::Listener;
-use super::socket::{Peer, Socket};
+use super::listen::HttpListener;
+use super::socket::{ClientSocket, Peer};
 
 /// Poll tokens from here on are listeners; below are connections.
 const LISTENER_TOKENS: usize = usize::MAX / 2;
 
 #[derive(Debug)]
 pub struct Acceptor {
-    listeners: Vec<Listener>,
-    state: State,
+    listeners: Vec<HttpListener>,
+    state: AcceptorState,
     warned: Option<Instant>,
     /// Given up for a moment to refuse a client politely when there is no other descriptor.
     spare: Option<std::fs::File>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum AcceptorState {
     /// The poll set will report a client that comes.
     Idle,
     /// A client may be waiting.
@@ -42,17 +42,17 @@ enum State {
 }
 
 impl Acceptor {
-    pub fn new(mut listeners: Vec<Listener>, registry: &Registry) -> io::Result<Self> {
+    pub fn new(mut listeners: Vec<HttpListener>, registry: &Registry) -> io::Result<Self> {
         for (index, listener) in listeners.iter_mut().enumerate() {
             registry.register(listener.source(), Token(LISTENER_TOKENS + index), Interest::READABLE)?;
         }
         let spare = std::fs::File::open("/dev/null").ok();
-        Ok(Self { listeners, state: State::Idle, warned: None, spare })
+        Ok(Self { listeners, state: AcceptorState::Idle, warned: None, spare })
     }
 
     /// Where clients can connect.
     pub fn names(&self) -> Vec<String> {
-        self.listeners.iter().map(Listener::name).collect()
+        self.listeners.iter().map(HttpListener::name).collect()
     }
 
     /// Whether this poll token is a listener's.
@@ -62,50 +62,50 @@ impl Acceptor {
 
     /// The poll set reports a client at a listener.
     pub fn note(&mut self) {
-        if matches!(self.state, State::Idle | State::Broken { .. }) {
-            self.state = State::Due;
+        if matches!(self.state, AcceptorState::Idle | AcceptorState::Broken { .. }) {
+            self.state = AcceptorState::Due;
         }
     }
 
     pub fn is_due(&self) -> bool {
-        self.state == State::Due
+        self.state == AcceptorState::Due
     }
 
     /// Goes on after a pause, if it is over.
     pub fn resume(&mut self) {
-        if let State::Paused { until } | State::Broken { until } = self.state
+        if let AcceptorState::Paused { until } | AcceptorState::Broken { until } = self.state
             && Instant::now() >= until
         {
-            self.state = State::Due;
+            self.state = AcceptorState::Due;
         }
     }
 
     /// Closes the listeners.
     pub fn stop(&mut self) {
-        self.state = State::Stopped;
+        self.state = AcceptorState::Stopped;
         self.listeners.clear();
     }
 
     /// Accepts clients that wait, a turn's share of them, if it is time to and while there are fewer than `count_max` connections.
     /// `admit` takes each and returns how many connections there are now.
-    pub fn accept(&mut self, count: usize, count_max: usize, mut admit: impl FnMut(Socket, Peer) -> usize) {
-        if self.state == State::Full && count < count_max {
-            self.state = State::Due;
+    pub fn accept(&mut self, count: usize, count_max: usize, mut admit: impl FnMut(ClientSocket, Peer) -> usize) {
+        if self.state == AcceptorState::Full && count < count_max {
+            self.state = AcceptorState::Due;
         }
-        if self.state != State::Due {
+        if self.state != AcceptorState::Due {
             return;
         }
         // The poll set reports a listener once, so each is asked until it has no client left; but none may have more than its share.
         let share = TURN_ACCEPTS_MAX.div_ceil(self.listeners.len().max(1));
         let mut room = Room { count, count_max };
-        self.state = State::Idle;
+        self.state = AcceptorState::Idle;
         for index in 0..self.listeners.len() {
             match self.accept_at(index, share, &mut room, &mut admit) {
-                State::Idle => {}
+                AcceptorState::Idle => {}
                 // Where a client waits at another, all are asked again soon.
-                State::Broken { .. } if self.state == State::Due => {}
-                next @ (State::Due | State::Broken { .. }) => self.state = next,
-                next @ (State::Paused { .. } | State::Full | State::Stopped) => {
+                AcceptorState::Broken { .. } if self.state == AcceptorState::Due => {}
+                next @ (AcceptorState::Due | AcceptorState::Broken { .. }) => self.state = next,
+                next @ (AcceptorState::Paused { .. } | AcceptorState::Full | AcceptorState::Stopped) => {
                     self.state = next;
                     return;
                 }
@@ -119,12 +119,12 @@ impl Acceptor {
         index: usize,
         share: usize,
         room: &mut Room,
-        admit: &mut impl FnMut(Socket, Peer) -> usize,
-    ) -> State {
+        admit: &mut impl FnMut(ClientSocket, Peer) -> usize,
+    ) -> AcceptorState {
         for _ in 0..share {
             if room.is_full() {
                 self.warn(room.count, format_args!("the limit of connections is reached"));
-                return State::Full;
+                return AcceptorState::Full;
             }
             let error = match self.listeners[index].accept() {
                 Ok((socket, peer)) => {
@@ -135,21 +135,21 @@ impl Acceptor {
             };
             let until = Instant::now() + ACCEPT_PAUSE;
             match AcceptFault::of(&error) {
-                AcceptFault::NoClient => return State::Idle,
+                AcceptFault::NoClient => return AcceptorState::Idle,
                 AcceptFault::Passing => {}
                 AcceptFault::Exhausted => {
                     self.refuse_politely(index);
                     self.warn(room.count, format_args!("{error}: no descriptor or no memory is left"));
-                    return State::Paused { until };
+                    return AcceptorState::Paused { until };
                 }
                 AcceptFault::Unknown => {
                     let name = self.listeners[index].name();
                     self.warn(room.count, format_args!("accept failed at {name}: {error}; retrying"));
-                    return State::Broken { until };
+                    return AcceptorState::Broken { until };
                 }
             }
         }
-        State::Due
+        AcceptorState::Due
     }
 
     /// Once a second at most: a client that floods the server must not flood its log.
@@ -168,8 +168,8 @@ impl Acceptor {
             let answer =
                 b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
             let _ = match socket {
-                Socket::Tcp(mut stream) => stream.write(answer),
-                Socket::Unix(mut stream) => stream.write(answer),
+                ClientSocket::Tcp(mut stream) => stream.write(answer),
+                ClientSocket::Unix(mut stream) => stream.write(answer),
             };
         }
         self.spare = std::fs::File::open("/dev/null").ok();

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::limits::{FIELD_COUNT_MAX, NAME_BYTES_MAX};
 
 /// A field of an answer: name and value as the application gave them.
-pub type Field<'a> = (&'a [u8], &'a [u8]);
+pub type HeaderField<'a> = (&'a [u8], &'a [u8]);
 
 /// The application's answer breaks HTTP: nothing of it has been sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum BadAnswer {
 
 /// How the client will know the end of an answer's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum BodyFraming {
     /// There is no body and none is announced: 204 and 304.
     Bodiless,
     /// There is no body, which has to be said: 205 (RFC 9110, section 15.3.6).
@@ -45,7 +45,7 @@ pub enum Persistence {
     Close,
 }
 
-impl Ending {
+impl BodyFraming {
     /// The ending that a status has by itself.
     pub const fn of(status: u16) -> Option<Self> {
         match status {
@@ -61,7 +61,7 @@ impl Ending {
 }
 
 pub const fn is_bodiless(status: u16) -> bool {
-    Ending::of(status).is_some()
+    BodyFraming::of(status).is_some()
 }
 
 /// Whether these bytes can be the name of a field.
@@ -85,7 +85,7 @@ pub fn length(status: u16, is_head: bool, announced: Option<u64>, body: &[u8]) -
 }
 
 /// A length that the application announced, when its fields are in order.
-pub fn check<'a>(status: u16, fields: impl Iterator<Item = Field<'a>>) -> Result<Option<u64>, BadAnswer> {
+pub fn check<'a>(status: u16, fields: impl Iterator<Item = HeaderField<'a>>) -> Result<Option<u64>, BadAnswer> {
     if !(200..=599).contains(&status) {
         return Err(BadAnswer::Status(status));
     }
@@ -116,8 +116,8 @@ pub fn check<'a>(status: u16, fields: impl Iterator<Item = Field<'a>>) -> Result
 pub fn write_head<'a>(
     out: &mut Vec<u8>,
     status: u16,
-    fields: impl Iterator<Item = Field<'a>>,
-    ending: Ending,
+    fields: impl Iterator<Item = HeaderField<'a>>,
+    ending: BodyFraming,
     persistence: Persistence,
     date: &[u8],
 ) {
@@ -137,10 +137,10 @@ pub fn write_head<'a>(
         put(out, b"date", date);
     }
     match ending {
-        Ending::Length(length) => put(out, b"content-length", itoa::Buffer::new().format(length).as_bytes()),
-        Ending::Empty => put(out, b"content-length", b"0"),
-        Ending::Chunked => put(out, b"transfer-encoding", b"chunked"),
-        Ending::Bodiless | Ending::Close => {}
+        BodyFraming::Length(length) => put(out, b"content-length", itoa::Buffer::new().format(length).as_bytes()),
+        BodyFraming::Empty => put(out, b"content-length", b"0"),
+        BodyFraming::Chunked => put(out, b"transfer-encoding", b"chunked"),
+        BodyFraming::Bodiless | BodyFraming::Close => {}
     }
     match persistence {
         Persistence::Keep => {}
@@ -190,12 +190,12 @@ pub struct Prepared {
     pub status: u16,
     pub fields: Vec<(Vec<u8>, Vec<u8>)>,
     pub body: Bytes,
-    keep: Whole,
-    close: Whole,
+    keep: WholeAnswer,
+    close: WholeAnswer,
 }
 
 #[derive(Debug)]
-struct Whole {
+struct WholeAnswer {
     bytes: Bytes,
     head_bytes: usize,
 }
@@ -204,7 +204,7 @@ impl Prepared {
     pub fn new(status: u16, fields: Vec<(Vec<u8>, Vec<u8>)>, body: Bytes, date: &[u8]) -> Result<Self, BadAnswer> {
         check(status, fields.iter().map(|(name, value)| (&name[..], &value[..])))?;
         let serialise = |persistence| {
-            let ending = Ending::of(status).unwrap_or(Ending::Length(body.len() as u64));
+            let ending = BodyFraming::of(status).unwrap_or(BodyFraming::Length(body.len() as u64));
             let mut out = Vec::with_capacity(256 + body.len());
             write_head(
                 &mut out,
@@ -218,7 +218,7 @@ impl Prepared {
             if !is_bodiless(status) {
                 out.extend_from_slice(&body);
             }
-            Whole { bytes: out.into(), head_bytes }
+            WholeAnswer { bytes: out.into(), head_bytes }
         };
         let (keep, close) = (serialise(Persistence::Keep), serialise(Persistence::Close));
         Ok(Self { status, fields, body, keep, close })
@@ -287,9 +287,9 @@ mod tests {
 
     #[test]
     fn what_the_server_says_itself_is_left_out_of_the_fields() {
-        let fields: [Field<'_>; 3] = [(b"Connection", b"x"), (b"Content-Length", b"9"), (b"X-A", b"1")];
+        let fields: [HeaderField<'_>; 3] = [(b"Connection", b"x"), (b"Content-Length", b"9"), (b"X-A", b"1")];
         let mut out = Vec::new();
-        write_head(&mut out, 200, fields.into_iter(), Ending::Length(2), Persistence::Close, b"now");
+        write_head(&mut out, 200, fields.into_iter(), BodyFraming::Length(2), Persistence::Close, b"now");
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "HTTP/1.1 200 OK\r\nX-A: 1\r\ndate: now\r\ncontent-length: 2\r\nconnection: close\r\n\r\n"
@@ -312,7 +312,7 @@ mod tests {
             &mut out,
             204,
             [(&b"Date"[..], &b"then"[..])].into_iter(),
-            Ending::Bodiless,
+            BodyFraming::Bodiless,
             Persistence::Keep,
             b"now",
         );

@@ -1,7 +1,7 @@
 //! A request's body as it comes: by its length, or in chunks, strictly (RFC 9112, section 7.1), without I/O.
 
 use super::answer::is_token;
-use super::fault::Fault;
+use super::fault::RequestFault;
 use super::head::Framing;
 
 /// A chunk's size line, extensions included. Longer ones serve only attacks.
@@ -34,7 +34,7 @@ impl BodyDecoder {
     }
 
     /// Takes what it can use of `input` into `body` and says how many bytes that were. What it leaves is the next request's, or not enough yet.
-    pub fn decode(&mut self, input: &[u8], body: &mut Vec<u8>, body_bytes_max: usize) -> Result<usize, Fault> {
+    pub fn decode(&mut self, input: &[u8], body: &mut Vec<u8>, body_bytes_max: usize) -> Result<usize, RequestFault> {
         let mut used = 0;
         while let Some(taken) = self.step(&input[used..], body, body_bytes_max)? {
             used += taken;
@@ -42,7 +42,7 @@ impl BodyDecoder {
         Ok(used)
     }
 
-    fn step(&mut self, input: &[u8], body: &mut Vec<u8>, body_bytes_max: usize) -> Result<Option<usize>, Fault> {
+    fn step(&mut self, input: &[u8], body: &mut Vec<u8>, body_bytes_max: usize) -> Result<Option<usize>, RequestFault> {
         match self {
             Self::Complete => Ok(None),
             _ if input.is_empty() => Ok(None),
@@ -57,7 +57,7 @@ impl BodyDecoder {
                 let Some(line) = line(input, CHUNK_LINE_BYTES_MAX)? else { return Ok(None) };
                 let left = chunk_size(line)?;
                 if left > (body_bytes_max - body.len().min(body_bytes_max)) as u64 {
-                    return Err(Fault::BodyTooLarge);
+                    return Err(RequestFault::BodyTooLarge);
                 }
                 *self = if left == 0 { Self::Trailers { seen: 0 } } else { Self::ChunkData { left } };
                 Ok(Some(line.len() + 2))
@@ -82,7 +82,7 @@ impl BodyDecoder {
                 if line.is_empty() {
                     *self = Self::Complete;
                 } else if !is_field(line) {
-                    return Err(Fault::BadChunk);
+                    return Err(RequestFault::BadChunk);
                 }
                 Ok(Some(line.len() + 2))
             }
@@ -105,15 +105,15 @@ fn take(left: &mut u64, input: &[u8], body: &mut Vec<u8>) -> usize {
 }
 
 /// The line that `input` begins with, without its CR LF; nothing when its end has not come.
-fn line(input: &[u8], bytes_max: usize) -> Result<Option<&[u8]>, Fault> {
+fn line(input: &[u8], bytes_max: usize) -> Result<Option<&[u8]>, RequestFault> {
     let looked_at = &input[..input.len().min(bytes_max + 2)];
     match memchr::memchr(b'\n', looked_at) {
-        Some(0) => Err(Fault::BadChunk),
-        Some(end) if looked_at[end - 1] != b'\r' => Err(Fault::BadChunk),
+        Some(0) => Err(RequestFault::BadChunk),
+        Some(end) if looked_at[end - 1] != b'\r' => Err(RequestFault::BadChunk),
         Some(end) => Ok(Some(&looked_at[..end - 1])),
-        None if looked_at.len() == bytes_max + 2 => Err(Fault::BadChunk),
+        None if looked_at.len() == bytes_max + 2 => Err(RequestFault::BadChunk),
         // A line that can no longer become one is refused now, not when the client has sent more.
-        None if bytes_max == 0 && looked_at.first().is_some_and(|byte| *byte != b'\r') => Err(Fault::BadChunk),
+        None if bytes_max == 0 && looked_at.first().is_some_and(|byte| *byte != b'\r') => Err(RequestFault::BadChunk),
         None => Ok(None),
     }
 }
@@ -125,16 +125,16 @@ fn is_field(line: &[u8]) -> bool {
     is_token(name) && value.iter().all(|byte| !byte.is_ascii_control() || *byte == b'\t')
 }
 
-fn chunk_size(line: &[u8]) -> Result<u64, Fault> {
+fn chunk_size(line: &[u8]) -> Result<u64, RequestFault> {
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let (size, extension) = line.split_at(digits);
     let extension_is_one = extension.is_empty()
         || (extension[0] == b';' && extension.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' '));
     if digits == 0 || digits > 15 || !extension_is_one {
-        return Err(Fault::BadChunk);
+        return Err(RequestFault::BadChunk);
     }
-    let size = std::str::from_utf8(size).map_err(|_| Fault::BadChunk)?;
-    u64::from_str_radix(size, 16).map_err(|_| Fault::BadChunk)
+    let size = std::str::from_utf8(size).map_err(|_| RequestFault::BadChunk)?;
+    u64::from_str_radix(size, 16).map_err(|_| RequestFault::BadChunk)
 }
 
 #[cfg(test)]
@@ -142,14 +142,14 @@ mod tests {
     use super::*;
 
     /// Decodes whole and a byte at a time; both must say the same. Answers body and rest.
-    fn check(framing: Framing, input: &str) -> Result<(String, String), Fault> {
+    fn check(framing: Framing, input: &str) -> Result<(String, String), RequestFault> {
         let whole = decode(framing, &[input.as_bytes()]);
         let bytes: Vec<&[u8]> = input.as_bytes().chunks(1).collect();
         assert_eq!(whole, decode(framing, &bytes), "{input:?}");
         whole
     }
 
-    fn decode(framing: Framing, pieces: &[&[u8]]) -> Result<(String, String), Fault> {
+    fn decode(framing: Framing, pieces: &[&[u8]]) -> Result<(String, String), RequestFault> {
         let (mut decoder, mut body, mut pending) = (BodyDecoder::new(framing), Vec::new(), Vec::new());
         for piece in pieces {
             pending.extend_from_slice(piece);
@@ -198,16 +198,16 @@ mod tests {
             "0\r\na: b\n\r\n",
             &long,
         ] {
-            assert_eq!(check(Framing::Chunked, input), Err(Fault::BadChunk), "{input:?}");
+            assert_eq!(check(Framing::Chunked, input), Err(RequestFault::BadChunk), "{input:?}");
         }
     }
 
     #[test]
     fn a_chunk_that_would_pass_the_limit_is_refused_before_it_comes() {
-        assert_eq!(check(Framing::Chunked, "65\r\n"), Err(Fault::BodyTooLarge));
+        assert_eq!(check(Framing::Chunked, "65\r\n"), Err(RequestFault::BodyTooLarge));
         assert_eq!(
             check(Framing::Chunked, "32\r\n12345678901234567890123456789012345678901234567890\r\n33\r\n"),
-            Err(Fault::BodyTooLarge)
+            Err(RequestFault::BodyTooLarge)
         );
     }
 }

@@ -18,7 +18,7 @@ struct Account {
 
 /// How far a request has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub enum RequestStage {
     /// Its client decides how long it takes. All of these leave a quarter of the budget free, so that slow ones do not keep out whole ones.
     Coming,
     /// It is all there.
@@ -27,7 +27,7 @@ pub enum Stage {
 
 /// What somebody holds of the budget. Gives it back when dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct Reservation {
     budget: Budget,
     bytes: usize,
 }
@@ -38,32 +38,32 @@ impl Budget {
     }
 
     /// Nothing yet.
-    pub fn share(&self) -> Held {
-        Held { budget: self.clone(), bytes: 0 }
+    pub fn share(&self) -> Reservation {
+        Reservation { budget: self.clone(), bytes: 0 }
     }
 
     pub fn held_bytes(&self) -> usize {
         self.0.held.load(Ordering::Relaxed)
     }
 
-    fn bytes_max(&self, stage: Stage) -> usize {
+    fn bytes_max(&self, stage: RequestStage) -> usize {
         match stage {
-            Stage::Coming => self.0.bytes_max / 4 * 3,
-            Stage::Whole => self.0.bytes_max,
+            RequestStage::Coming => self.0.bytes_max / 4 * 3,
+            RequestStage::Whole => self.0.bytes_max,
         }
     }
 }
 
-impl Held {
+impl Reservation {
     /// It is so many bytes more. As [`hold`](Self::hold).
     #[must_use]
-    pub fn hold_more(&mut self, bytes: usize, stage: Stage) -> bool {
+    pub fn hold_more(&mut self, bytes: usize, stage: RequestStage) -> bool {
         self.hold(self.bytes.saturating_add(bytes), stage)
     }
 
     /// It is so many bytes now. False when there is no room for the difference: then it counts as before.
     #[must_use]
-    pub fn hold(&mut self, bytes: usize, stage: Stage) -> bool {
+    pub fn hold(&mut self, bytes: usize, stage: RequestStage) -> bool {
         let (held, bytes_max) = (&self.budget.0.held, self.budget.bytes_max(stage));
         let more = bytes.saturating_sub(self.bytes);
         let grown = |before: usize| before.checked_add(more).filter(|after| more == 0 || *after <= bytes_max);
@@ -76,7 +76,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.budget.0.held.fetch_sub(self.bytes, Ordering::Relaxed);
     }
@@ -90,11 +90,11 @@ mod tests {
     fn what_is_held_is_given_back() {
         let budget = Budget::new(100);
         let (mut one, mut other) = (budget.share(), budget.share());
-        assert!(one.hold(60, Stage::Whole));
-        assert!(other.hold(40, Stage::Whole));
-        assert!(!other.hold(41, Stage::Whole), "there is no room");
+        assert!(one.hold(60, RequestStage::Whole));
+        assert!(other.hold(40, RequestStage::Whole));
+        assert!(!other.hold(41, RequestStage::Whole), "there is no room");
         assert_eq!(budget.held_bytes(), 100);
-        assert!(one.hold(10, Stage::Coming), "what shrinks always may");
+        assert!(one.hold(10, RequestStage::Coming), "what shrinks always may");
         assert_eq!(budget.held_bytes(), 50);
         drop((one, other));
         assert_eq!(budget.held_bytes(), 0);
@@ -104,9 +104,9 @@ mod tests {
     fn what_is_still_coming_leaves_room_for_what_is_whole() {
         let budget = Budget::new(100);
         let (mut slow, mut whole) = (budget.share(), budget.share());
-        assert!(slow.hold(75, Stage::Coming));
-        assert!(!slow.hold(76, Stage::Coming));
-        assert!(whole.hold(25, Stage::Whole));
-        assert!(!budget.share().hold(1, Stage::Whole));
+        assert!(slow.hold(75, RequestStage::Coming));
+        assert!(!slow.hold(76, RequestStage::Coming));
+        assert!(whole.hold(25, RequestStage::Whole));
+        assert!(!budget.share().hold(1, RequestStage::Whole));
     }
 }

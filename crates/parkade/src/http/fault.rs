@@ -4,7 +4,7 @@ use crate::tls_refusal;
 
 /// A request that is refused while it is read. Nothing behind it on its connection is read as a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Fault {
+pub enum RequestFault {
     BadSyntax,
     /// It begins with what begins no method.
     NotHttp,
@@ -32,7 +32,7 @@ pub enum Fault {
     BodyTooSlow,
 }
 
-impl Fault {
+impl RequestFault {
     /// Whose fault it is.
     pub const fn whose(self) -> &'static str {
         if matches!(self, Self::RequestsFull) { "server" } else { "client" }

@@ -10,7 +10,7 @@ use super::socket::Peer;
 
 /// Which header fields say who asked a proxy. Only one kind is believed: the other one passes through a proxy as the client sent it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Kind {
+pub enum ForwardedFields {
     /// `X-Forwarded-For` and `X-Forwarded-Proto`.
     #[default]
     XForwarded,
@@ -20,14 +20,14 @@ pub enum Kind {
 
 /// Which peers may speak for others, and how they do.
 #[derive(Debug, Clone, Default)]
-pub struct Trust {
-    pub kind: Kind,
+pub struct TrustedProxies {
+    pub kind: ForwardedFields,
     pub networks: Vec<IpNet>,
     /// Peers of Unix sockets: whoever may open the socket file.
     pub unix: bool,
 }
 
-impl Trust {
+impl TrustedProxies {
     fn covers(&self, peer: Peer) -> bool {
         peer.map_or(self.unix, |address| self.covers_address(address))
     }
@@ -39,38 +39,38 @@ impl Trust {
 
 /// Where a request comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Origin {
+pub struct RequestOrigin {
     pub client: Peer,
     pub is_https: bool,
 }
 
 /// The client and scheme of a request. In a chain the last hop that is not trusted is the client, for anything before it could have been
 /// made up.
-pub fn origin(peer: Peer, head: &Head, trust: &Trust) -> Origin {
+pub fn origin(peer: Peer, head: &Head, trust: &TrustedProxies) -> RequestOrigin {
     if !trust.covers(peer) {
-        return Origin { client: peer, is_https: false };
+        return RequestOrigin { client: peer, is_https: false };
     }
     match trust.kind {
-        Kind::XForwarded => from_x_forwarded(peer, head, trust),
-        Kind::Forwarded => from_forwarded(peer, &joined(head, "forwarded"), trust),
+        ForwardedFields::XForwarded => from_x_forwarded(peer, head, trust),
+        ForwardedFields::Forwarded => from_forwarded(peer, &joined(head, "forwarded"), trust),
     }
 }
 
-fn from_x_forwarded(peer: Peer, head: &Head, trust: &Trust) -> Origin {
+fn from_x_forwarded(peer: Peer, head: &Head, trust: &TrustedProxies) -> RequestOrigin {
     let hops = joined(head, "x-forwarded-for");
     let client = nearest_untrusted(hops.rsplit(',').map(address), trust).or(peer);
     let schemes = joined(head, "x-forwarded-proto");
     let scheme = schemes.rsplit(',').next().unwrap_or_default();
-    Origin { client, is_https: scheme.trim().eq_ignore_ascii_case("https") }
+    RequestOrigin { client, is_https: scheme.trim().eq_ignore_ascii_case("https") }
 }
 
-fn from_forwarded(peer: Peer, text: &str, trust: &Trust) -> Origin {
+fn from_forwarded(peer: Peer, text: &str, trust: &TrustedProxies) -> RequestOrigin {
     let mut hops = elements_from_the_right(text).map(Hop::parse).peekable();
     let is_https = hops.peek().is_some_and(|hop| {
         hop.as_ref().and_then(|hop| hop.proto.as_deref()).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"))
     });
     let addresses = hops.map(|hop| hop.and_then(|hop| hop.node).as_deref().and_then(address));
-    Origin { client: nearest_untrusted(addresses, trust).or(peer), is_https }
+    RequestOrigin { client: nearest_untrusted(addresses, trust).or(peer), is_https }
 }
 
 /// What a proxy says of the one that asked it (RFC 7239, section 4).
@@ -158,7 +158,7 @@ fn joined(head: &Head, name: &str) -> String {
 }
 
 /// Walks from the hop next to us outwards while hops are trusted; a hop that is no address (`unknown`, `_hidden`) ends the walk.
-fn nearest_untrusted(hops: impl Iterator<Item = Option<IpAddr>>, trust: &Trust) -> Option<IpAddr> {
+fn nearest_untrusted(hops: impl Iterator<Item = Option<IpAddr>>, trust: &TrustedProxies) -> Option<IpAddr> {
     let mut last = None;
     for hop in hops {
         let Some(address) = hop else { return last };
@@ -184,8 +184,8 @@ mod tests {
     use super::*;
     use crate::http::head;
 
-    fn check(kind: Kind, peer: &str, fields: &str) -> (String, bool) {
-        let trust = Trust { kind, networks: vec!["10.0.0.0/8".parse().unwrap()], unix: false };
+    fn check(kind: ForwardedFields, peer: &str, fields: &str) -> (String, bool) {
+        let trust = TrustedProxies { kind, networks: vec!["10.0.0.0/8".parse().unwrap()], unix: false };
         let raw = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n");
         let origin = origin(Some(peer.parse().unwrap()), &head::parse(raw.as_bytes(), 100).unwrap(), &trust);
         (origin.client.unwrap().to_string(), origin.is_https)
@@ -202,7 +202,7 @@ mod tests {
             ("10.0.0.1", "X-Forwarded-For: \u{e9}, 2.2.2.2", "2.2.2.2", false),
             ("10.0.0.1", "X-A: b", "10.0.0.1", false),
         ] {
-            assert_eq!(check(Kind::XForwarded, peer, fields), (client.into(), https), "{peer} {fields}");
+            assert_eq!(check(ForwardedFields::XForwarded, peer, fields), (client.into(), https), "{peer} {fields}");
         }
     }
 
@@ -227,7 +227,7 @@ mod tests {
             ("", "10.0.0.1", false),
         ] {
             assert_eq!(
-                check(Kind::Forwarded, "10.0.0.1", &format!("Forwarded: {value}")),
+                check(ForwardedFields::Forwarded, "10.0.0.1", &format!("Forwarded: {value}")),
                 (client.into(), https),
                 "{value}"
             );
@@ -237,10 +237,10 @@ mod tests {
     #[test]
     fn the_kind_that_was_not_chosen_is_what_the_client_says() {
         let both = "Forwarded: for=6.6.6.6;proto=https\r\nX-Forwarded-For: 2.2.2.2";
-        assert_eq!(check(Kind::XForwarded, "10.0.0.1", both), ("2.2.2.2".into(), false));
-        assert_eq!(check(Kind::Forwarded, "10.0.0.1", both), ("6.6.6.6".into(), true));
+        assert_eq!(check(ForwardedFields::XForwarded, "10.0.0.1", both), ("2.2.2.2".into(), false));
+        assert_eq!(check(ForwardedFields::Forwarded, "10.0.0.1", both), ("6.6.6.6".into(), true));
         assert_eq!(
-            check(Kind::XForwarded, "10.0.0.1", "Forwarded: for=6.6.6.6;proto=https"),
+            check(ForwardedFields::XForwarded, "10.0.0.1", "Forwarded: for=6.6.6.6;proto=https"),
             ("10.0.0.1".into(), false)
         );
     }

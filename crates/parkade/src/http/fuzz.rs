@@ -7,14 +7,14 @@ use std::net::IpAddr;
 
 use self::fuzzing::fuzz;
 use super::body::{BodyDecoder, make_room};
-use super::fault::Fault;
-use super::forwarded::{self, Kind, Trust};
+use super::fault::RequestFault;
+use super::forwarded::{self, ForwardedFields, TrustedProxies};
 use super::head::{self, Framing, Head};
 
 const BODY_BYTES_MAX: usize = 1_000;
 
 /// As a connection reads a head that comes in these pieces.
-fn read_head<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Result<Option<Head>, Fault> {
+fn read_head<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Result<Option<Head>, RequestFault> {
     let (mut bytes, mut scanned) = (Vec::new(), 0);
     for piece in pieces {
         bytes.extend_from_slice(piece);
@@ -129,7 +129,7 @@ fn fuzz_forwarded() {
         b"\xff",
         b" ",
     ];
-    let trust = |kind| Trust { kind, networks: vec!["10.0.0.0/8".parse().unwrap()], unix: false };
+    let trust = |kind| TrustedProxies { kind, networks: vec!["10.0.0.0/8".parse().unwrap()], unix: false };
     let peer: IpAddr = "10.0.0.1".parse().unwrap();
     fuzz("forwarded", &words, |claim| {
         if claim.iter().any(u8::is_ascii_control) {
@@ -137,9 +137,9 @@ fn fuzz_forwarded() {
         }
         // Whatever a client claims, the proxy appends who it is.
         for (kind, name, said) in [
-            (Kind::Forwarded, "Forwarded", "for=192.0.2.9;proto=http"),
-            (Kind::Forwarded, "Forwarded", "for=\"192.0.2.9:80\";host=\"a,\\\";b\";proto=http"),
-            (Kind::XForwarded, "X-Forwarded-For", "192.0.2.9"),
+            (ForwardedFields::Forwarded, "Forwarded", "for=192.0.2.9;proto=http"),
+            (ForwardedFields::Forwarded, "Forwarded", "for=\"192.0.2.9:80\";host=\"a,\\\";b\";proto=http"),
+            (ForwardedFields::XForwarded, "X-Forwarded-For", "192.0.2.9"),
         ] {
             let raw =
                 [b"GET / HTTP/1.1\r\nHost: h\r\n", name.as_bytes(), b": ", claim, b", ", said.as_bytes(), b"\r\n\r\n"];

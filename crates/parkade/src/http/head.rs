@@ -1,7 +1,7 @@
 //! A request's head: strict where leniency has let requests be smuggled, without I/O.
 //!
 //! httparse knows the syntax of a line. What this file adds is what it lets pass on purpose: bare line feeds, two framings,
-//! a missing or second `Host`, names with underscores. Each rule has its fault in [`Fault`].
+//! a missing or second `Host`, names with underscores. Each rule has its fault in [`RequestFault`].
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -9,9 +9,9 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::answer::is_token;
-use super::fault::Fault;
+use super::fault::RequestFault;
 use super::limits::{HEADER_SLOTS, METHOD_BYTES_MAX, REQUEST_OVERHEAD_BYTES};
-use super::target::{Target, is_authority};
+use super::target::{RequestTarget, is_authority};
 use crate::tls_refusal;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,26 +100,26 @@ impl Head {
 }
 
 /// Whether a head can begin so: with a method, or a part of one. Whatever else speaks here would be waited for in vain.
-pub fn begins(bytes: &[u8]) -> Result<(), Fault> {
+pub fn begins(bytes: &[u8]) -> Result<(), RequestFault> {
     if tls_refusal::is_handshake(bytes) {
-        return Err(Fault::Tls);
+        return Err(RequestFault::Tls);
     }
     if bytes.starts_with(b"PRI * HTTP/2.0\r\n") {
-        return Err(Fault::LatePreface);
+        return Err(RequestFault::LatePreface);
     }
     let method = bytes.iter().position(|byte| *byte == b' ').unwrap_or(bytes.len());
     // A bare line feed has a fault of its own.
     let is_one = bytes[..method].iter().all(|byte| is_token(&[*byte]) || matches!(byte, b'\r' | b'\n'));
-    if is_one && (1..=METHOD_BYTES_MAX).contains(&method) { Ok(()) } else { Err(Fault::NotHttp) }
+    if is_one && (1..=METHOD_BYTES_MAX).contains(&method) { Ok(()) } else { Err(RequestFault::NotHttp) }
 }
 
 /// Where the head ends that `bytes` begin with: the length with its empty line, or nothing yet.
 /// `scanned` says how far earlier calls have looked.
-pub fn end_of_head(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, Fault> {
+pub fn end_of_head(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, RequestFault> {
     while let Some(found) = memchr::memchr(b'\n', &bytes[*scanned..]) {
         let at = *scanned + found;
         if at == 0 || bytes[at - 1] != b'\r' {
-            return Err(Fault::BareLineFeed);
+            return Err(RequestFault::BareLineFeed);
         }
         *scanned = at + 1;
         if at >= 3 && &bytes[at - 3..=at] == b"\r\n\r\n" {
@@ -144,26 +144,26 @@ struct ParsedHeaders<'a> {
 }
 
 /// Parses a whole head (`end_of_head` has found its end).
-pub fn parse(raw: &[u8], header_count_max: usize) -> Result<Head, Fault> {
+pub fn parse(raw: &[u8], header_count_max: usize) -> Result<Head, RequestFault> {
     let mut slots = [const { MaybeUninit::uninit() }; HEADER_SLOTS];
     let mut request = httparse::Request::new(&mut []);
     match request.parse_with_uninit_headers(raw, &mut slots) {
         Ok(httparse::Status::Complete(_)) => {}
-        Err(httparse::Error::TooManyHeaders) => return Err(Fault::TooManyHeaders),
-        Err(httparse::Error::Version) => return Err(Fault::UnknownVersion),
-        Ok(httparse::Status::Partial) | Err(_) => return Err(Fault::BadSyntax),
+        Err(httparse::Error::TooManyHeaders) => return Err(RequestFault::TooManyHeaders),
+        Err(httparse::Error::Version) => return Err(RequestFault::UnknownVersion),
+        Ok(httparse::Status::Partial) | Err(_) => return Err(RequestFault::BadSyntax),
     }
     if request.headers.len() > header_count_max {
-        return Err(Fault::TooManyHeaders);
+        return Err(RequestFault::TooManyHeaders);
     }
-    let method = request.method.ok_or(Fault::BadSyntax)?;
+    let method = request.method.ok_or(RequestFault::BadSyntax)?;
     let version = if request.version == Some(0) { Version::Http10 } else { Version::Http11 };
-    let target = Target::parse(request.path.ok_or(Fault::BadTarget)?, method)?;
+    let target = RequestTarget::parse(request.path.ok_or(RequestFault::BadTarget)?, method)?;
     let parsed = parse_headers(request.headers)?;
     check_host(version, &target, parsed.host)?;
     let framing = framing(version, &parsed)?;
     if parsed.upgrade && framing != Framing::None && framing != Framing::Length(0) {
-        return Err(Fault::UpgradeWithBody);
+        return Err(RequestFault::UpgradeWithBody);
     }
 
     let mut owned = raw.to_vec();
@@ -209,7 +209,7 @@ fn root_span(raw: &[u8], path: &str) -> Span {
     slash..slash + 1
 }
 
-fn parse_headers<'a>(headers: &[httparse::Header<'a>]) -> Result<ParsedHeaders<'a>, Fault> {
+fn parse_headers<'a>(headers: &[httparse::Header<'a>]) -> Result<ParsedHeaders<'a>, RequestFault> {
     let mut parsed = ParsedHeaders::default();
     for header in headers {
         // The lengths sort out most fields before a name is compared.
@@ -217,7 +217,7 @@ fn parse_headers<'a>(headers: &[httparse::Header<'a>]) -> Result<ParsedHeaders<'
             4 if header.name.eq_ignore_ascii_case("host") => set_host(&mut parsed, header.value)?,
             6 if header.name.eq_ignore_ascii_case("expect") => {
                 if !header.value.eq_ignore_ascii_case(b"100-continue") {
-                    return Err(Fault::UnknownExpectation);
+                    return Err(RequestFault::UnknownExpectation);
                 }
                 parsed.expects_continue = true;
             }
@@ -229,14 +229,14 @@ fn parse_headers<'a>(headers: &[httparse::Header<'a>]) -> Result<ParsedHeaders<'
                 }
             }
             14 if header.name.eq_ignore_ascii_case("content-length") => {
-                let length = decimal(header.value).ok_or(Fault::BadContentLength)?;
+                let length = decimal(header.value).ok_or(RequestFault::BadContentLength)?;
                 if parsed.length.replace(length).is_some() {
-                    return Err(Fault::BadContentLength);
+                    return Err(RequestFault::BadContentLength);
                 }
             }
             17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
                 if parsed.chunked || !header.value.eq_ignore_ascii_case(b"chunked") {
-                    return Err(Fault::UnknownTransferCoding);
+                    return Err(RequestFault::UnknownTransferCoding);
                 }
                 parsed.chunked = true;
             }
@@ -246,8 +246,8 @@ fn parse_headers<'a>(headers: &[httparse::Header<'a>]) -> Result<ParsedHeaders<'
     Ok(parsed)
 }
 
-fn set_host<'a>(parsed: &mut ParsedHeaders<'a>, value: &'a [u8]) -> Result<(), Fault> {
-    if parsed.host.replace(value).is_some() { Err(Fault::BadHost) } else { Ok(()) }
+fn set_host<'a>(parsed: &mut ParsedHeaders<'a>, value: &'a [u8]) -> Result<(), RequestFault> {
+    if parsed.host.replace(value).is_some() { Err(RequestFault::BadHost) } else { Ok(()) }
 }
 
 fn decimal(value: &[u8]) -> Option<u64> {
@@ -255,25 +255,25 @@ fn decimal(value: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) { None } else { digits.parse().ok() }
 }
 
-fn check_host(version: Version, target: &Target<'_>, host: Option<&[u8]>) -> Result<(), Fault> {
+fn check_host(version: Version, target: &RequestTarget<'_>, host: Option<&[u8]>) -> Result<(), RequestFault> {
     if target.authority.is_some_and(|authority| !is_authority(authority)) {
-        return Err(Fault::BadTarget);
+        return Err(RequestFault::BadTarget);
     }
     match host {
         // Not only the client's duty (RFC 9112, section 3.2): whoever decided by one of two names before us saw another request than we do.
         Some(host) if target.authority.is_some_and(|authority| !authority.as_bytes().eq_ignore_ascii_case(host)) => {
-            Err(Fault::BadHost)
+            Err(RequestFault::BadHost)
         }
         Some(host) if std::str::from_utf8(host).is_ok_and(is_authority) => Ok(()),
         None if version == Version::Http10 => Ok(()),
-        _ => Err(Fault::BadHost),
+        _ => Err(RequestFault::BadHost),
     }
 }
 
-fn framing(version: Version, parsed: &ParsedHeaders<'_>) -> Result<Framing, Fault> {
+fn framing(version: Version, parsed: &ParsedHeaders<'_>) -> Result<Framing, RequestFault> {
     match (parsed.chunked, parsed.length) {
-        (true, Some(_)) => Err(Fault::TwoFramings),
-        (true, None) if version == Version::Http10 => Err(Fault::CodingNeedsHttp11),
+        (true, Some(_)) => Err(RequestFault::TwoFramings),
+        (true, None) if version == Version::Http10 => Err(RequestFault::CodingNeedsHttp11),
         (true, None) => Ok(Framing::Chunked),
         (false, Some(length)) => Ok(Framing::Length(length)),
         (false, None) => Ok(Framing::None),
@@ -283,17 +283,17 @@ fn framing(version: Version, parsed: &ParsedHeaders<'_>) -> Result<Framing, Faul
 /// Builds a head from parts that another parser has checked already (HTTP/2).
 ///
 /// What that parser shares between fields (an entry of HPACK's table that is named many times) is one here too.
-pub struct Builder<'a> {
+pub struct HeadBuilder<'a> {
     raw: Vec<u8>,
     head: Head,
     shared: Vec<(&'a [u8], Span)>,
 }
 
-impl<'a> Builder<'a> {
-    pub fn new(method: &str, target: &str, authority: Option<&str>) -> Result<Self, Fault> {
-        let parsed = Target::parse(target, method)?;
+impl<'a> HeadBuilder<'a> {
+    pub fn new(method: &str, target: &str, authority: Option<&str>) -> Result<Self, RequestFault> {
+        let parsed = RequestTarget::parse(target, method)?;
         if !authority.is_some_and(is_authority) {
-            return Err(Fault::BadHost);
+            return Err(RequestFault::BadHost);
         }
         let mut builder = Self {
             raw: Vec::with_capacity(256),
@@ -352,7 +352,7 @@ impl<'a> Builder<'a> {
 mod tests {
     use super::*;
 
-    fn check(head: &str) -> Result<Head, Fault> {
+    fn check(head: &str) -> Result<Head, RequestFault> {
         let raw = head.replace('\n', "\r\n") + "\r\n\r\n";
         let mut scanned = 0;
         assert_eq!(end_of_head(raw.as_bytes(), &mut scanned), Ok(Some(raw.len())));
@@ -370,34 +370,34 @@ mod tests {
     #[test]
     fn what_could_be_read_in_two_ways_is_refused() {
         for (head, fault) in [
-            ("GET / HTTP/1.1", Fault::BadHost),
-            ("GET / HTTP/1.1\nHost: a\nHost: a", Fault::BadHost),
-            ("GET / HTTP/1.1\nHost: a@b", Fault::BadHost),
-            ("GET / HTTP/1.1\nHost:", Fault::BadHost),
-            ("GET http://a@b/ HTTP/1.1\nHost: a", Fault::BadTarget),
-            ("GET http://a/ HTTP/1.1\nHost: b", Fault::BadHost),
-            ("GET http://a:80/ HTTP/1.1\nHost: a", Fault::BadHost),
-            ("GET http://a/ HTTP/1.0\nHost: b", Fault::BadHost),
-            ("POST / HTTP/1.1\nHost: a\nContent-Length: 1\nTransfer-Encoding: chunked", Fault::TwoFramings),
-            ("POST / HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\nContent-Length: 1", Fault::TwoFramings),
-            ("POST / HTTP/1.1\nHost: a\nContent-Length: 1\nContent-Length: 1", Fault::BadContentLength),
-            ("POST / HTTP/1.1\nHost: a\nContent-Length: +1", Fault::BadContentLength),
-            ("POST / HTTP/1.1\nHost: a\nContent-Length: 1, 1", Fault::BadContentLength),
-            ("POST / HTTP/1.1\nHost: a\nContent-Length: 99999999999999999999", Fault::BadContentLength),
-            ("POST / HTTP/1.1\nHost: a\nTransfer-Encoding: gzip, chunked", Fault::UnknownTransferCoding),
+            ("GET / HTTP/1.1", RequestFault::BadHost),
+            ("GET / HTTP/1.1\nHost: a\nHost: a", RequestFault::BadHost),
+            ("GET / HTTP/1.1\nHost: a@b", RequestFault::BadHost),
+            ("GET / HTTP/1.1\nHost:", RequestFault::BadHost),
+            ("GET http://a@b/ HTTP/1.1\nHost: a", RequestFault::BadTarget),
+            ("GET http://a/ HTTP/1.1\nHost: b", RequestFault::BadHost),
+            ("GET http://a:80/ HTTP/1.1\nHost: a", RequestFault::BadHost),
+            ("GET http://a/ HTTP/1.0\nHost: b", RequestFault::BadHost),
+            ("POST / HTTP/1.1\nHost: a\nContent-Length: 1\nTransfer-Encoding: chunked", RequestFault::TwoFramings),
+            ("POST / HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\nContent-Length: 1", RequestFault::TwoFramings),
+            ("POST / HTTP/1.1\nHost: a\nContent-Length: 1\nContent-Length: 1", RequestFault::BadContentLength),
+            ("POST / HTTP/1.1\nHost: a\nContent-Length: +1", RequestFault::BadContentLength),
+            ("POST / HTTP/1.1\nHost: a\nContent-Length: 1, 1", RequestFault::BadContentLength),
+            ("POST / HTTP/1.1\nHost: a\nContent-Length: 99999999999999999999", RequestFault::BadContentLength),
+            ("POST / HTTP/1.1\nHost: a\nTransfer-Encoding: gzip, chunked", RequestFault::UnknownTransferCoding),
             (
                 "POST / HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\nTransfer-Encoding: chunked",
-                Fault::UnknownTransferCoding,
+                RequestFault::UnknownTransferCoding,
             ),
-            ("POST / HTTP/1.0\nTransfer-Encoding: chunked", Fault::CodingNeedsHttp11),
-            ("POST / HTTP/1.1\nHost: a\nUpgrade: x\nContent-Length: 1", Fault::UpgradeWithBody),
-            ("GET / HTTP/1.1\nHost: a\nExpect: more", Fault::UnknownExpectation),
-            ("GET / HTTP/1.1\nHost : a", Fault::BadSyntax),
-            ("GET / HTTP/1.1\nHost: a\n folded", Fault::BadSyntax),
-            ("GET / HTTP/1.1\nHost: a\n: x", Fault::BadSyntax),
-            ("GET / HTTP/3.0\nHost: a", Fault::UnknownVersion),
-            ("CONNECT a:1 HTTP/1.1\nHost: a", Fault::ConnectUnsupported),
-            ("GET /\u{1} HTTP/1.1\nHost: a", Fault::BadSyntax),
+            ("POST / HTTP/1.0\nTransfer-Encoding: chunked", RequestFault::CodingNeedsHttp11),
+            ("POST / HTTP/1.1\nHost: a\nUpgrade: x\nContent-Length: 1", RequestFault::UpgradeWithBody),
+            ("GET / HTTP/1.1\nHost: a\nExpect: more", RequestFault::UnknownExpectation),
+            ("GET / HTTP/1.1\nHost : a", RequestFault::BadSyntax),
+            ("GET / HTTP/1.1\nHost: a\n folded", RequestFault::BadSyntax),
+            ("GET / HTTP/1.1\nHost: a\n: x", RequestFault::BadSyntax),
+            ("GET / HTTP/3.0\nHost: a", RequestFault::UnknownVersion),
+            ("CONNECT a:1 HTTP/1.1\nHost: a", RequestFault::ConnectUnsupported),
+            ("GET /\u{1} HTTP/1.1\nHost: a", RequestFault::BadSyntax),
         ] {
             assert_eq!(check(head).map(|_| ()), Err(fault), "{head}");
         }
@@ -406,7 +406,7 @@ mod tests {
     #[test]
     fn a_bare_line_feed_is_refused_wherever_it_stands() {
         for head in ["GET / HTTP/1.1\nHost: a\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\n\r\n", "\n"] {
-            assert_eq!(end_of_head(head.as_bytes(), &mut 0), Err(Fault::BareLineFeed), "{head:?}");
+            assert_eq!(end_of_head(head.as_bytes(), &mut 0), Err(RequestFault::BareLineFeed), "{head:?}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// What the settings say. Beside each: what happens at the limit.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct HttpLimits {
     /// 431
     pub head_bytes_max: usize,
     /// 431

@@ -9,7 +9,7 @@ use std::time::Duration;
 use mio::net::{TcpListener, UnixListener};
 use socket2::{Domain, Protocol, SockAddr, Socket as Socket2, TcpKeepalive, Type};
 
-use super::socket::{Peer, Socket};
+use super::socket::{ClientSocket, Peer};
 use crate::config::{Group, Mode};
 
 /// Connections that the kernel holds for us while we are busy; it cuts this down to `net.core.somaxconn`.
@@ -22,7 +22,7 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const UNACKNOWLEDGED_TIME_MAX: Duration = Duration::from_secs(90);
 
 #[derive(Debug)]
-pub enum Listener {
+pub enum HttpListener {
     Tcp(TcpListener),
     /// Its file is removed when it closes, unless systemd owns it.
     Unix {
@@ -31,7 +31,7 @@ pub enum Listener {
     },
 }
 
-impl Listener {
+impl HttpListener {
     pub fn tcp(address: SocketAddr) -> io::Result<Self> {
         let socket = Socket2::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         // A restart must not wait for connections of its forerunner to time out.
@@ -97,12 +97,12 @@ impl Listener {
         Ok(listeners)
     }
 
-    pub fn accept(&self) -> io::Result<(Socket, Peer)> {
+    pub fn accept(&self) -> io::Result<(ClientSocket, Peer)> {
         match self {
-            Self::Tcp(listener) => {
-                listener.accept().map(|(stream, address)| (Socket::Tcp(stream), Some(address.ip().to_canonical())))
-            }
-            Self::Unix { listener, .. } => listener.accept().map(|(stream, _)| (Socket::Unix(stream), None)),
+            Self::Tcp(listener) => listener
+                .accept()
+                .map(|(stream, address)| (ClientSocket::Tcp(stream), Some(address.ip().to_canonical()))),
+            Self::Unix { listener, .. } => listener.accept().map(|(stream, _)| (ClientSocket::Unix(stream), None)),
         }
     }
 
@@ -142,7 +142,7 @@ fn said(error: &io::Error, what: &str) -> io::Error {
     io::Error::other(format!("{what}: {error}"))
 }
 
-impl Drop for Listener {
+impl Drop for HttpListener {
     fn drop(&mut self) {
         if let Self::Unix { file: Some(file), .. } = self {
             let _ = std::fs::remove_file(file);
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(mode_of(&path), 0o600, "whatever the umask is");
         assert!(std::os::unix::net::UnixStream::connect(&path).is_err(), "it does not listen yet");
         drop(bound);
-        let listener = Listener::unix(&path, "660".parse().unwrap(), Some("0".parse().unwrap()));
+        let listener = HttpListener::unix(&path, "660".parse().unwrap(), Some("0".parse().unwrap()));
         match &listener {
             Ok(_) => assert_eq!(mode_of(&path), 0o660),
             Err(error) => assert!(error.to_string().contains("--socket-group"), "only root may: {error}"),

@@ -30,16 +30,16 @@ use tokio::sync::{mpsc, watch};
 
 use parkade_core::RequestId;
 
-use self::answer::{BadAnswer, Field, Prepared};
-use self::budget::{Budget, Held};
-use self::forwarded::{Origin, Trust};
+use self::answer::{BadAnswer, HeaderField, Prepared};
+use self::budget::{Budget, Reservation};
+use self::forwarded::{RequestOrigin, TrustedProxies};
 use self::h2::{FromStream, StreamKey};
-use self::limits::Limits;
+use self::limits::HttpLimits;
 use self::lot::{Lot, Outbox};
 use self::request_table::{Client, RequestTable};
 use self::socket::Peer;
 
-pub use self::connection::Purpose;
+pub use self::connection::StreamedContent;
 pub use self::head::Head;
 pub use self::limits::FIRST_REQUEST_TIME;
 pub use self::lot::SWEEP_INTERVAL;
@@ -47,15 +47,15 @@ pub use self::lot::SWEEP_INTERVAL;
 /// What the operator decides about HTTP.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    pub limits: Limits,
-    pub trust: Trust,
+    pub limits: HttpLimits,
+    pub trust: TrustedProxies,
 }
 
 /// What the clients did.
 #[derive(Debug)]
 pub enum HttpEvent {
     /// A request, whole. `share`: what head and body count, for as long as somebody keeps them.
-    Arrived { request: RequestId, head: Head, body: Bytes, origin: Origin, share: Held },
+    Arrived { request: RequestId, head: Head, body: Bytes, origin: RequestOrigin, share: Reservation },
     /// So many bytes of a streamed answer are on their way: as many more may come.
     Taken { request: RequestId, bytes: usize },
     /// The client of a request that has no whole answer yet is gone.
@@ -76,7 +76,7 @@ pub struct ConnectionCounts {
 pub struct Http {
     lot: Lot,
     requests: RequestTable,
-    shared: h2::Shared,
+    shared: h2::H2Context,
     inbox: mpsc::UnboundedReceiver<FromStream>,
     /// Taken out of the inbox by `ready`, for `turn`.
     first: Option<FromStream>,
@@ -87,11 +87,11 @@ pub struct Http {
 }
 
 impl Http {
-    pub fn new(listeners: Vec<listen::Listener>, setup: Setup) -> io::Result<Self> {
+    pub fn new(listeners: Vec<listen::HttpListener>, setup: Setup) -> io::Result<Self> {
         let (sender, inbox) = mpsc::unbounded_channel();
         let (draining, watched) = watch::channel(false);
         let budget = Budget::new(setup.limits.requests_bytes_max);
-        let shared = h2::Shared {
+        let shared = h2::H2Context {
             setup: Arc::new(setup.clone()),
             inbox: sender,
             next_key: Arc::new(AtomicUsize::new(0)),
@@ -192,7 +192,7 @@ impl Http {
     fn hear(&mut self, said: FromStream, events: &mut Vec<HttpEvent>) {
         match said {
             FromStream::Arrived { key, head, body, origin, answer, cut, share } => {
-                let exchange = h2::Exchange::new(key, head.method() == "HEAD", answer, cut);
+                let exchange = h2::StreamExchange::new(key, head.method() == "HEAD", answer, cut);
                 let request = self.requests.insert(Some(Client::Http2(Box::new(exchange))));
                 self.streams.insert(key, request);
                 events.push(HttpEvent::Arrived { request, head, body, origin, share });
@@ -231,7 +231,7 @@ impl Http {
         &mut self,
         request: RequestId,
         status: u16,
-        fields: impl Iterator<Item = Field<'a>> + Clone,
+        fields: impl Iterator<Item = HeaderField<'a>> + Clone,
         body: &Bytes,
     ) -> Result<(), BadAnswer> {
         let Some(client) = self.requests.client(request) else { return Ok(()) };
@@ -260,8 +260,8 @@ impl Http {
         &mut self,
         request: RequestId,
         status: u16,
-        fields: impl Iterator<Item = Field<'a>> + Clone,
-        purpose: Purpose,
+        fields: impl Iterator<Item = HeaderField<'a>> + Clone,
+        purpose: StreamedContent,
     ) -> Result<(), BadAnswer> {
         let Some(client) = self.requests.client(request) else { return Ok(()) };
         match client {

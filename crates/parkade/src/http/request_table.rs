@@ -9,11 +9,11 @@ use super::h2;
 pub enum Client {
     /// The connection in that slot of the lot.
     Http1(usize),
-    Http2(Box<h2::Exchange>),
+    Http2(Box<h2::StreamExchange>),
 }
 
 #[derive(Debug)]
-struct Entry {
+struct RequestEntry {
     generation: u32,
     is_taken: bool,
     /// None once the client has left, or where there has never been one.
@@ -22,7 +22,7 @@ struct Entry {
 
 #[derive(Debug, Default)]
 pub struct RequestTable {
-    entries: Vec<Entry>,
+    entries: Vec<RequestEntry>,
     free: Vec<u32>,
 }
 
@@ -31,11 +31,11 @@ impl RequestTable {
     pub fn insert(&mut self, client: Option<Client>) -> RequestId {
         if let Some(slot) = self.free.pop() {
             let entry = &mut self.entries[slot as usize];
-            *entry = Entry { generation: entry.generation, is_taken: true, client };
+            *entry = RequestEntry { generation: entry.generation, is_taken: true, client };
             return RequestId { slot, generation: entry.generation };
         }
         let slot = u32::try_from(self.entries.len()).expect("connections are bounded far below four thousand million");
-        self.entries.push(Entry { generation: 0, is_taken: true, client });
+        self.entries.push(RequestEntry { generation: 0, is_taken: true, client });
         RequestId { slot, generation: 0 }
     }
 
@@ -61,7 +61,7 @@ impl RequestTable {
         client
     }
 
-    fn entry(&mut self, request: RequestId) -> Option<&mut Entry> {
+    fn entry(&mut self, request: RequestId) -> Option<&mut RequestEntry> {
         self.entries
             .get_mut(request.slot as usize)
             .filter(|entry| entry.is_taken && entry.generation == request.generation)

@@ -15,7 +15,7 @@ use super::limits::time_to_take;
 use super::tick::Tick;
 
 #[derive(Debug)]
-pub enum Socket {
+pub enum ClientSocket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
@@ -33,7 +33,7 @@ pub enum Filled {
     Broken,
 }
 
-impl AsFd for Socket {
+impl AsFd for ClientSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Tcp(stream) => stream.as_fd(),
@@ -44,7 +44,7 @@ impl AsFd for Socket {
 
 /// Reads and writes are direct system calls, not the C library's: those are points of cancellation for threads, which costs some
 /// per cent of a short request.
-impl Socket {
+impl ClientSocket {
     pub fn read(&self, into: &mut [u8]) -> Filled {
         loop {
             return match rustix::net::recv(self, &mut *into, RecvFlags::empty()) {
@@ -94,11 +94,11 @@ impl Socket {
 /// Bytes that the socket has not taken yet. Exists only while there are some: a quiet connection has none.
 #[derive(Debug, Default)]
 pub struct Output {
-    waiting: Option<Box<Waiting>>,
+    waiting: Option<Box<UnsentBytes>>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct UnsentBytes {
     queue: VecDeque<Bytes>,
     bytes: usize,
     /// Since when there has always been something.
@@ -143,7 +143,7 @@ impl Output {
     }
 
     /// Writes now what can be written and keeps a copy of the rest. Answers how many bytes went at once.
-    pub fn send(&mut self, socket: &Socket, bytes: &[u8], now: Tick) -> io::Result<usize> {
+    pub fn send(&mut self, socket: &ClientSocket, bytes: &[u8], now: Tick) -> io::Result<usize> {
         let written = if self.is_empty() { socket.write(bytes)? } else { 0 };
         if written < bytes.len() {
             self.keep(Bytes::copy_from_slice(&bytes[written..]), now);
@@ -152,7 +152,7 @@ impl Output {
     }
 
     /// The same for bytes that are shared: the rest is kept without a copy.
-    pub fn send_shared(&mut self, socket: &Socket, bytes: &Bytes, now: Tick) -> io::Result<usize> {
+    pub fn send_shared(&mut self, socket: &ClientSocket, bytes: &Bytes, now: Tick) -> io::Result<usize> {
         let written = if self.is_empty() { socket.write(bytes)? } else { 0 };
         if written < bytes.len() {
             self.keep(bytes.slice(written..), now);
@@ -161,14 +161,15 @@ impl Output {
     }
 
     fn keep(&mut self, bytes: Bytes, now: Tick) {
-        let waiting =
-            self.waiting.get_or_insert_with(|| Box::new(Waiting { began: now, since: now, ..Waiting::default() }));
+        let waiting = self
+            .waiting
+            .get_or_insert_with(|| Box::new(UnsentBytes { began: now, since: now, ..UnsentBytes::default() }));
         waiting.bytes += bytes.len();
         waiting.queue.push_back(bytes);
     }
 
     /// Writes on. Answers how many bytes went.
-    pub fn flush(&mut self, socket: &Socket, now: Tick) -> io::Result<usize> {
+    pub fn flush(&mut self, socket: &ClientSocket, now: Tick) -> io::Result<usize> {
         let Some(waiting) = &mut self.waiting else { return Ok(0) };
         let before = waiting.bytes;
         while let Some(first) = waiting.queue.front_mut() {

@@ -1,38 +1,38 @@
 //! The request target: its path and its query, as they came.
 
-use super::fault::Fault;
+use super::fault::RequestFault;
 
 /// Where the parts of a target lie in it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Target<'a> {
+pub struct RequestTarget<'a> {
     /// From an absolute target (`http://authority/path`): the `Host` field has to say the same.
     pub authority: Option<&'a str>,
     pub path: &'a str,
     pub query: &'a str,
 }
 
-impl<'a> Target<'a> {
-    pub fn parse(raw: &'a str, method: &str) -> Result<Self, Fault> {
+impl<'a> RequestTarget<'a> {
+    pub fn parse(raw: &'a str, method: &str) -> Result<Self, RequestFault> {
         // Browsers send `|`, `{`, `}`, `^`, a quote, a backslash and even a lone `%` as they are (the URL standard of WHATWG asks for it), so all
         // that can be seen is taken. A fragment is never sent: whoever cuts it off before us saw another target than we do.
         if raw.bytes().any(|byte| !byte.is_ascii_graphic() || byte == b'#') {
-            return Err(Fault::BadTarget);
+            return Err(RequestFault::BadTarget);
         }
         if method == "CONNECT" {
-            return Err(Fault::ConnectUnsupported);
+            return Err(RequestFault::ConnectUnsupported);
         }
         if raw == "*" {
             return if method == "OPTIONS" {
                 Ok(Self { authority: None, path: raw, query: "" })
             } else {
-                Err(Fault::BadTarget)
+                Err(RequestFault::BadTarget)
             };
         }
         let (authority, rest) = if raw.starts_with('/') { (None, raw) } else { absolute(raw)? };
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let path = if path.is_empty() { "/" } else { path };
         // No name has a NUL in it, and whatever is written in C ends there.
-        if names_nul(path) { Err(Fault::BadTarget) } else { Ok(Self { authority, path, query }) }
+        if names_nul(path) { Err(RequestFault::BadTarget) } else { Ok(Self { authority, path, query }) }
     }
 }
 
@@ -40,10 +40,10 @@ fn names_nul(path: &str) -> bool {
     memchr::memchr_iter(b'%', path.as_bytes()).any(|at| path[at + 1..].starts_with("00"))
 }
 
-fn absolute(raw: &str) -> Result<(Option<&str>, &str), Fault> {
-    let (scheme, rest) = raw.split_once("://").ok_or(Fault::BadTarget)?;
+fn absolute(raw: &str) -> Result<(Option<&str>, &str), RequestFault> {
+    let (scheme, rest) = raw.split_once("://").ok_or(RequestFault::BadTarget)?;
     if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
-        return Err(Fault::BadTarget);
+        return Err(RequestFault::BadTarget);
     }
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
@@ -84,7 +84,7 @@ mod tests {
             ("http://h", "/", ""),
             ("http://h?q", "/", "q"),
         ] {
-            let target = Target::parse(raw, "GET").unwrap();
+            let target = RequestTarget::parse(raw, "GET").unwrap();
             assert_eq!((target.path, target.query), (path, query), "{raw}");
         }
     }
@@ -92,14 +92,14 @@ mod tests {
     #[test]
     fn a_malformed_target_is_refused() {
         for raw in ["", "a", "*", "/a#b", "/a b", "/%00", "/a?b#c", "ftp://h/", "//\u{e9}", "/\u{1}", "/a\u{7f}"] {
-            assert_eq!(Target::parse(raw, "GET"), Err(Fault::BadTarget), "{raw}");
+            assert_eq!(RequestTarget::parse(raw, "GET"), Err(RequestFault::BadTarget), "{raw}");
         }
     }
 
     #[test]
     fn what_browsers_send_is_taken_as_it_came() {
         for raw in ["/caf%E9", "/%", "/%4", "/%zz", "/{a}|^`\"\\<>", "/a?{b}|^`\"\\<>", "/a?%00%E9"] {
-            let target = Target::parse(raw, "GET").unwrap();
+            let target = RequestTarget::parse(raw, "GET").unwrap();
             assert_eq!(raw, [target.path, target.query].join("?").trim_end_matches('?'));
         }
     }

@@ -11,7 +11,7 @@ const TIMESTAMP: i8 = -1;
 
 /// An array or a map that is not written to its end.
 #[derive(Debug)]
-struct Open {
+struct OpenContainer {
     left: u32,
     is_map: bool,
 }
@@ -21,9 +21,9 @@ struct Open {
 pub fn json(bytes: &[u8], depth_max: usize) -> Result<Vec<u8>, String> {
     let mut reader = Reader::new(bytes);
     let mut out = Vec::with_capacity(bytes.len() * 2);
-    let mut around: Vec<Open> = Vec::new();
+    let mut around: Vec<OpenContainer> = Vec::new();
     // As if the value stood alone in something that is never closed.
-    let mut inmost = Open { left: 1, is_map: false };
+    let mut inmost = OpenContainer { left: 1, is_map: false };
     loop {
         let token = reader.next()?;
         if let Token::Array(left @ 1..) | Token::Map(left @ 1..) = token {
@@ -32,7 +32,7 @@ pub fn json(bytes: &[u8], depth_max: usize) -> Result<Vec<u8>, String> {
             }
             let is_map = matches!(token, Token::Map(_));
             out.push(if is_map { b'{' } else { b'[' });
-            around.push(std::mem::replace(&mut inmost, Open { left, is_map }));
+            around.push(std::mem::replace(&mut inmost, OpenContainer { left, is_map }));
         } else {
             write_value(token, &mut out)?;
             inmost.left -= 1;

@@ -23,7 +23,7 @@ pub struct AccessLog {
 
 /// A request that has ended.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry<'a> {
+pub struct AccessEntry<'a> {
     /// Nothing when it came over a Unix socket from nobody known.
     pub client: Option<IpAddr>,
     pub method: &'a str,
@@ -47,7 +47,7 @@ impl AccessLog {
     }
 
     /// Writes a line, or drops it. Never waits.
-    pub fn write(&mut self, entry: &Entry<'_>) {
+    pub fn write(&mut self, entry: &AccessEntry<'_>) {
         let mut now = String::with_capacity(32);
         // A clock before 1970 leaves the time out.
         let _ = SystemTime.format_time(&mut Writer::new(&mut now));
@@ -61,7 +61,7 @@ impl AccessLog {
 }
 
 /// Control characters, quotes and backslashes are escaped: a client can forge no line and no field.
-fn write_text(line: &mut String, now: &str, entry: &Entry<'_>) {
+fn write_text(line: &mut String, now: &str, entry: &AccessEntry<'_>) {
     let client = entry.client.map_or_else(|| "unix".into(), |address| address.to_string());
     let target = entry.path.as_bytes().escape_ascii();
     let _ = write!(line, "{now} {client} \"{} {target}\"", entry.method.as_bytes().escape_ascii());
@@ -75,7 +75,7 @@ fn write_text(line: &mut String, now: &str, entry: &Entry<'_>) {
     line.push('\n');
 }
 
-fn write_json(line: &mut String, now: &str, entry: &Entry<'_>) {
+fn write_json(line: &mut String, now: &str, entry: &AccessEntry<'_>) {
     #[derive(Serialize)]
     struct Line<'a> {
         timestamp: &'a str,
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
     use parkade_core::Reason;
 
-    const ENTRY: Entry<'static> = Entry {
+    const ENTRY: AccessEntry<'static> = AccessEntry {
         client: None,
         method: "GET",
         path: "/echo?field=\"a\nb",
@@ -135,7 +135,7 @@ mod tests {
         user_agent: Some(b"curl/8\x1b[31m\xff"),
     };
 
-    fn line(write: fn(&mut String, &str, &Entry<'_>), entry: &Entry<'_>) -> String {
+    fn line(write: fn(&mut String, &str, &AccessEntry<'_>), entry: &AccessEntry<'_>) -> String {
         let mut line = String::new();
         write(&mut line, "NOW", entry);
         line
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_json_line_is_one_object() {
-        let line = line(write_json, &Entry { client: "192.0.2.1".parse().ok(), ..ENTRY });
+        let line = line(write_json, &AccessEntry { client: "192.0.2.1".parse().ok(), ..ENTRY });
         assert_eq!(line.matches('\n').count(), 1);
         let told: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!(

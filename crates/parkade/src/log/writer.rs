@@ -24,7 +24,7 @@ pub struct Dropped(Arc<AtomicU64>);
 /// The near end: takes lines at once.
 #[derive(Debug, Clone)]
 pub struct LineWriter {
-    queue: Arc<Queue>,
+    queue: Arc<LineQueue>,
     dropped: Dropped,
     /// The subscriber writes escape sequences, for a terminal.
     colours: bool,
@@ -33,23 +33,23 @@ pub struct LineWriter {
 /// Waits, when dropped, until everything is written.
 #[derive(Debug)]
 #[must_use]
-pub struct Flush(Arc<Queue>);
+pub struct Flush(Arc<LineQueue>);
 
 #[derive(Debug, Default)]
-struct Queue {
-    state: Mutex<State>,
+struct LineQueue {
+    state: Mutex<LineQueueState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LineQueueState {
     waiting: Vec<u8>,
     writing: bool,
 }
 
 /// Starts the thread that writes to `destination`. It ends with the process.
 pub fn start(name: &str, destination: impl Write + Send + 'static, dropped: Dropped) -> (LineWriter, Flush) {
-    let queue = Arc::new(Queue::default());
+    let queue = Arc::new(LineQueue::default());
     let (emptied, counted) = (Arc::clone(&queue), dropped.clone());
     let thread = std::thread::Builder::new().name(name.into());
     // Without the thread the lines are counted as dropped: the server goes on.
@@ -110,13 +110,13 @@ impl<'a> MakeWriter<'a> for LineWriter {
 
 impl Drop for Flush {
     fn drop(&mut self) {
-        let busy = |state: &mut State| state.writing || !state.waiting.is_empty();
+        let busy = |state: &mut LineQueueState| state.writing || !state.waiting.is_empty();
         let _ = self.0.changed.wait_timeout_while(self.0.lock(), Duration::from_secs(FLUSH_SECONDS_MAX), busy);
     }
 }
 
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl LineQueue {
+    fn lock(&self) -> MutexGuard<'_, LineQueueState> {
         // Nothing panics while it holds the lock, and bytes cannot be half right.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -128,7 +128,7 @@ impl Queue {
             let mut state = self.lock();
             state.writing = false;
             self.changed.notify_all();
-            let idle = |state: &mut State| state.waiting.is_empty();
+            let idle = |state: &mut LineQueueState| state.waiting.is_empty();
             let mut state = self.changed.wait_while(state, idle).unwrap_or_else(PoisonError::into_inner);
             state.writing = true;
             std::mem::swap(&mut batch, &mut state.waiting);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     fn settle(writer: &LineWriter) {
-        let busy = |state: &mut State| state.writing || !state.waiting.is_empty();
+        let busy = |state: &mut LineQueueState| state.writing || !state.waiting.is_empty();
         drop(writer.queue.changed.wait_while(writer.queue.lock(), busy).unwrap());
     }
 

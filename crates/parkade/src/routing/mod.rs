@@ -17,7 +17,7 @@ use std::time::Duration;
 use parkade_core::{Destination, RouteId, TableId, Then, Wait};
 
 use limits::ROUTES_COUNT_MAX;
-use table::Table;
+use table::RouteTable;
 
 /// One route, as a worker declares it.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,14 +25,14 @@ pub struct RouteSpec {
     /// Upper case.
     pub methods: Vec<String>,
     pub path: String,
-    pub kind: RouteKind,
+    pub kind: RouteWork,
     /// `None`: the server's default. `Some(None)`: no deadline.
     #[allow(clippy::option_option, reason = "nothing said, no deadline and a deadline are three cases")]
     pub deadline: Option<Option<Duration>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum RouteKind {
+pub enum RouteWork {
     Sync,
     Async,
     Wait { wait: Wait, then: Then },
@@ -41,7 +41,7 @@ pub enum RouteKind {
 
 /// The outcome of a look-up.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct RouteMatch {
     pub destination: Destination,
     /// The path parameters, decoded, in the order of the pattern.
     pub parameters: Vec<String>,
@@ -62,14 +62,14 @@ pub enum RouteError {
 
 /// All tables that may still be needed. `R` is what each route has ready besides.
 #[derive(Debug)]
-pub struct Tables<R> {
-    known: Vec<Known<R>>,
+pub struct RouteTables<R> {
+    known: Vec<KnownTable<R>>,
     minted: u32,
 }
 
 #[derive(Debug)]
-struct Known<R> {
-    table: Table,
+struct KnownTable<R> {
+    table: RouteTable,
     /// By the index of the route.
     ready: Vec<R>,
     /// One more for each request that needs a route of this table.
@@ -89,13 +89,13 @@ impl HeldRoute {
     }
 }
 
-impl<R> Default for Tables<R> {
+impl<R> Default for RouteTables<R> {
     fn default() -> Self {
         Self { known: Vec::new(), minted: 0 }
     }
 }
 
-impl<R> Tables<R> {
+impl<R> RouteTables<R> {
     /// Equal tables have one id; what their routes have ready is what was declared last. Forgets the tables that nobody needs any more: no
     /// request can be looked up in them (`is_used` says so), and none holds a route of theirs.
     pub fn learn(
@@ -110,18 +110,18 @@ impl<R> Tables<R> {
             return Ok(known.table.id());
         }
         let id = TableId(self.minted + 1);
-        let table = Table::new(id, fallback, routes)?;
+        let table = RouteTable::new(id, fallback, routes)?;
         self.minted = id.0;
         self.known.retain(|known| is_used(known.table.id()) || Rc::strong_count(&known.holders) > 1);
-        self.known.push(Known { table, ready, holders: Rc::new(()) });
+        self.known.push(KnownTable { table, ready, holders: Rc::new(()) });
         Ok(id)
     }
 
     /// Where a request goes by the routes of one table. `deadline`: that of routes which have none of their own.
-    pub fn find(&self, table: Option<TableId>, method: &str, path: &str, deadline: Option<Duration>) -> Found {
+    pub fn find(&self, table: Option<TableId>, method: &str, path: &str, deadline: Option<Duration>) -> RouteMatch {
         match table.and_then(|table| self.known(table)) {
             Some(known) => known.table.find(method, path, deadline),
-            None => Found { destination: Destination::Unknown, parameters: Vec::new(), allow: None },
+            None => RouteMatch { destination: Destination::Unknown, parameters: Vec::new(), allow: None },
         }
     }
 
@@ -135,7 +135,7 @@ impl<R> Tables<R> {
         Some(HeldRoute { id: route, _holder: Rc::clone(&self.known(route.table)?.holders) })
     }
 
-    fn known(&self, table: TableId) -> Option<&Known<R>> {
+    fn known(&self, table: TableId) -> Option<&KnownTable<R>> {
         self.known.iter().find(|known| known.table.id() == table)
     }
 }

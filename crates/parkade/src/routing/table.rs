@@ -3,24 +3,24 @@
 use super::decode::decode;
 use super::limits::ROUTES_COUNT_MAX;
 use super::pattern;
-use super::tree::Node;
-use super::{Destination, Found, RouteError, RouteId, RouteKind, RouteSpec, TableId, Then, Wait};
+use super::tree::RouteNode;
+use super::{Destination, RouteError, RouteId, RouteMatch, RouteSpec, RouteWork, TableId, Then, Wait};
 use std::time::Duration;
 
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct RouteTable {
     id: TableId,
     fallback: bool,
     routes: Vec<RouteSpec>,
-    root: Node,
+    root: RouteNode,
 }
 
-impl Table {
+impl RouteTable {
     pub(super) fn new(id: TableId, fallback: bool, routes: Vec<RouteSpec>) -> Result<Self, RouteError> {
         if routes.len() > ROUTES_COUNT_MAX {
             return Err(RouteError::TooMany);
         }
-        let mut root = Node::default();
+        let mut root = RouteNode::default();
         for (route, index) in routes.iter().zip(0..) {
             check(route)?;
             root.insert(&pattern::parse(&route.path)?, index);
@@ -37,14 +37,14 @@ impl Table {
         self.fallback == fallback && self.routes == routes
     }
 
-    pub(super) fn find(&self, method: &str, path: &str, deadline: Option<Duration>) -> Found {
+    pub(super) fn find(&self, method: &str, path: &str, deadline: Option<Duration>) -> RouteMatch {
         let Some(path) = path.strip_prefix('/') else { return self.nothing() };
         let mut values = Vec::new();
         let found = self.root.search(Some(path), &mut values, &mut |routes| self.choose(routes, method));
         let Some(route) = found else { return self.other_method(path) };
         let decoded = |raw: &str| decode(raw).expect("what a parameter accepted can be decoded").into_owned();
         let parameters = values.into_iter().map(decoded).collect();
-        Found { destination: self.destination(route, deadline), parameters, allow: None }
+        RouteMatch { destination: self.destination(route, deadline), parameters, allow: None }
     }
 
     /// `HEAD` goes to a route for `GET` where there is none of its own.
@@ -62,15 +62,15 @@ impl Table {
         let spec = &self.routes[index as usize];
         let deadline = spec.deadline.unwrap_or(deadline);
         match &spec.kind {
-            RouteKind::Sync => Destination::Handler { route, concurrent: false, deadline },
-            RouteKind::Async => Destination::Handler { route, concurrent: true, deadline },
-            RouteKind::Wait { wait, then } => Destination::Wait { route, wait: wait.clone(), then: *then, deadline },
-            RouteKind::Constant => Destination::Constant { route },
+            RouteWork::Sync => Destination::Handler { route, concurrent: false, deadline },
+            RouteWork::Async => Destination::Handler { route, concurrent: true, deadline },
+            RouteWork::Wait { wait, then } => Destination::Wait { route, wait: wait.clone(), then: *then, deadline },
+            RouteWork::Constant => Destination::Constant { route },
         }
     }
 
     /// The path matches nothing under this method.
-    fn other_method(&self, path: &str) -> Found {
+    fn other_method(&self, path: &str) -> RouteMatch {
         if self.fallback {
             return self.nothing();
         }
@@ -87,21 +87,25 @@ impl Table {
         }
         methods.sort_unstable();
         methods.dedup();
-        Found { destination: Destination::MethodNotAllowed, parameters: Vec::new(), allow: Some(methods.join(", ")) }
+        RouteMatch {
+            destination: Destination::MethodNotAllowed,
+            parameters: Vec::new(),
+            allow: Some(methods.join(", ")),
+        }
     }
 
-    fn nothing(&self) -> Found {
+    fn nothing(&self) -> RouteMatch {
         let destination = if self.fallback { Destination::Fallback { table: self.id } } else { Destination::NotFound };
-        Found { destination, parameters: Vec::new(), allow: None }
+        RouteMatch { destination, parameters: Vec::new(), allow: None }
     }
 }
 
 /// A route has no coroutine that could wait, and no function is called for every message of a stream.
 fn check(route: &RouteSpec) -> Result<(), RouteError> {
     match &route.kind {
-        RouteKind::Wait { then: Then::Await, .. }
-        | RouteKind::Wait { wait: Wait::Stream { .. }, then: Then::Call { .. } }
-        | RouteKind::Wait { wait: Wait::Access { .. }, .. } => Err(RouteError::Wait(route.path.clone())),
-        RouteKind::Wait { .. } | RouteKind::Sync | RouteKind::Async | RouteKind::Constant => Ok(()),
+        RouteWork::Wait { then: Then::Await, .. }
+        | RouteWork::Wait { wait: Wait::Stream { .. }, then: Then::Call { .. } }
+        | RouteWork::Wait { wait: Wait::Access { .. }, .. } => Err(RouteError::Wait(route.path.clone())),
+        RouteWork::Wait { .. } | RouteWork::Sync | RouteWork::Async | RouteWork::Constant => Ok(()),
     }
 }

@@ -6,7 +6,7 @@ use parkade_core::{ChannelName, Destination, RouteId, TableId, Then, Wait};
 use serde_json::Value;
 
 use super::limits::ROUTES_COUNT_MAX;
-use super::{Found, RouteError, RouteKind, RouteSpec, Tables};
+use super::{RouteError, RouteMatch, RouteSpec, RouteTables, RouteWork};
 
 fn vectors() -> Value {
     serde_json::from_str(include_str!("../../../../protocol/vectors/routes.json")).unwrap()
@@ -14,19 +14,19 @@ fn vectors() -> Value {
 
 fn spec(methods: &[&str], path: &str) -> RouteSpec {
     let methods = methods.iter().map(ToString::to_string).collect();
-    RouteSpec { methods, path: path.into(), kind: RouteKind::Sync, deadline: None }
+    RouteSpec { methods, path: path.into(), kind: RouteWork::Sync, deadline: None }
 }
 
-fn learn(tables: &mut Tables<()>, fallback: bool, routes: Vec<RouteSpec>) -> Result<TableId, RouteError> {
+fn learn(tables: &mut RouteTables<()>, fallback: bool, routes: Vec<RouteSpec>) -> Result<TableId, RouteError> {
     tables.learn(fallback, routes.into_iter().map(|route| (route, ())).collect(), |_| true)
 }
 
 /// Why routes are refused, if they are.
 fn refused(routes: Vec<RouteSpec>) -> Option<RouteError> {
-    learn(&mut Tables::default(), false, routes).err()
+    learn(&mut RouteTables::default(), false, routes).err()
 }
 
-fn find(tables: &Tables<()>, table: TableId, method: &str, path: &str) -> Found {
+fn find(tables: &RouteTables<()>, table: TableId, method: &str, path: &str) -> RouteMatch {
     tables.find(Some(table), method, path, Some(Duration::from_secs(9)))
 }
 
@@ -35,7 +35,7 @@ fn texts(value: &Value) -> Vec<&str> {
 }
 
 /// What a look-up found, written as the vectors write it.
-fn found(tables: &Tables<()>, table: TableId, request: &Value) -> Value {
+fn found(tables: &RouteTables<()>, table: TableId, request: &Value) -> Value {
     let found = find(tables, table, request["method"].as_str().unwrap(), request["path"].as_str().unwrap());
     match found.destination {
         Destination::Handler { route, .. } => {
@@ -53,7 +53,7 @@ fn found(tables: &Tables<()>, table: TableId, request: &Value) -> Value {
 fn every_vector_is_found_as_it_says() {
     let mut checked = 0;
     for case in vectors()["cases"].as_array().unwrap() {
-        let mut tables = Tables::default();
+        let mut tables = RouteTables::default();
         let routes = case["routes"].as_array().unwrap();
         let routes = routes.iter().map(|route| spec(&texts(&route["methods"]), route["path"].as_str().unwrap()));
         let table = learn(&mut tables, false, routes.collect()).unwrap();
@@ -77,7 +77,7 @@ fn every_refused_pattern_is_refused() {
 
 #[test]
 fn equal_tables_have_one_id() {
-    let mut tables = Tables::default();
+    let mut tables = RouteTables::default();
     let mut learn = |fallback, path| learn(&mut tables, fallback, vec![spec(&["GET"], path)]).unwrap();
     let (one, other, third) = (learn(false, "/a"), learn(false, "/b"), learn(true, "/a"));
     assert_eq!((learn(false, "/a"), learn(false, "/b"), learn(true, "/a")), (one, other, third));
@@ -86,7 +86,7 @@ fn equal_tables_have_one_id() {
 
 #[test]
 fn what_the_routes_of_a_table_have_ready_is_what_was_declared_last() {
-    let mut tables = Tables::default();
+    let mut tables = RouteTables::default();
     let mut learn = |ready| tables.learn(false, vec![(spec(&["GET"], "/a"), ready)], |_| true).unwrap();
     let (first, second) = (learn("first"), learn("second"));
     assert_eq!(first, second);
@@ -97,7 +97,7 @@ fn what_the_routes_of_a_table_have_ready_is_what_was_declared_last() {
 /// However many reloads ago it was.
 #[test]
 fn a_table_is_forgotten_when_no_request_is_looked_up_in_it_and_none_holds_a_route_of_it() {
-    let mut tables = Tables::default();
+    let mut tables = RouteTables::default();
     let mut learn = |nth: u32, used: u32| {
         let table = tables.learn(false, vec![(spec(&["GET"], &format!("/{nth}")), nth)], |table| table.0 == used);
         assert_eq!(table, Ok(TableId(nth)));
@@ -106,7 +106,7 @@ fn a_table_is_forgotten_when_no_request_is_looked_up_in_it_and_none_holds_a_rout
     };
     let held = (1..=100).fold(None, |held, nth| learn(nth, 1).or(held));
     let first = |table| RouteId { table: TableId(table), index: 0 };
-    let known = |tables: &Tables<u32>| {
+    let known = |tables: &RouteTables<u32>| {
         (1..=101).filter(|&table| tables.ready(first(table)) == Some(&table)).collect::<Vec<u32>>()
     };
     assert_eq!(known(&tables), [1, 2, 100], "one is used, one is held, one was just learned");
@@ -120,7 +120,7 @@ fn a_table_is_forgotten_when_no_request_is_looked_up_in_it_and_none_holds_a_rout
 
 #[test]
 fn with_a_fallback_nothing_is_not_found() {
-    let mut tables = Tables::default();
+    let mut tables = RouteTables::default();
     let table = learn(&mut tables, true, vec![spec(&["POST"], "/a/{x:int}")]).unwrap();
     for (method, path) in [("GET", "/a/1"), ("POST", "/a/x"), ("POST", "/a/%FF"), ("POST", "*")] {
         assert_eq!(find(&tables, table, method, path).destination, Destination::Fallback { table }, "{path}");
@@ -129,12 +129,12 @@ fn with_a_fallback_nothing_is_not_found() {
 
 #[test]
 fn before_the_first_table_everything_is_unknown() {
-    assert_eq!(Tables::<()>::default().find(None, "GET", "/", None).destination, Destination::Unknown);
+    assert_eq!(RouteTables::<()>::default().find(None, "GET", "/", None).destination, Destination::Unknown);
 }
 
 #[test]
 fn a_deadline_is_the_routes_own_or_the_servers() {
-    let mut tables = Tables::default();
+    let mut tables = RouteTables::default();
     let with = |path: &str, deadline| RouteSpec { deadline, ..spec(&["GET"], path) };
     let own = Duration::from_secs(1);
     let routes = vec![with("/own", Some(Some(own))), with("/none", Some(None)), with("/servers", None)];
@@ -155,7 +155,7 @@ fn a_route_cannot_have_a_wait_that_needs_a_worker_of_its_own() {
     let next = Wait::Next { channel: channel.clone(), timeout: None, since: None };
     let stream = Wait::Stream { channel, since: None };
     let refused = |wait: &Wait, then| {
-        let kind = RouteKind::Wait { wait: wait.clone(), then };
+        let kind = RouteWork::Wait { wait: wait.clone(), then };
         refused(vec![RouteSpec { kind, ..spec(&["GET"], "/bids") }])
     };
     assert_eq!(refused(&next, Then::Answer), None);
@@ -168,7 +168,7 @@ fn a_route_cannot_have_a_wait_that_needs_a_worker_of_its_own() {
 /// Two kinds at each of 12 levels: were every way tried again from each fork, this would not end.
 #[test]
 fn a_search_looks_at_each_node_once() {
-    let mut tables = Tables::default();
+    let mut tables = RouteTables::default();
     let segment = |nth: u32, level: u32| format!("/{{p{level}{}}}", if nth >> level & 1 == 1 { ":int" } else { "" });
     let path = |nth: u32| (0..12).map(|level| segment(nth, level)).collect::<String>() + "/end";
     let routes = (0..4096).map(|nth| spec(&["GET"], &path(nth))).collect();

@@ -7,16 +7,16 @@ use super::decode::decode;
 use super::pattern::{Converter, Segment};
 
 #[derive(Debug, Default)]
-pub(super) struct Node {
+pub(super) struct RouteNode {
     /// Sorted by text.
-    fixed: Vec<(Box<str>, Node)>,
+    fixed: Vec<(Box<str>, RouteNode)>,
     /// In the order in which routes first named them.
-    parameters: Vec<(Converter, Node)>,
+    parameters: Vec<(Converter, RouteNode)>,
     /// Routes that end here, in their order.
     routes: Vec<u32>,
 }
 
-impl Node {
+impl RouteNode {
     pub(super) fn insert(&mut self, segments: &[Segment], route: u32) {
         match segments {
             [] => self.routes.push(route),

@@ -15,7 +15,7 @@ use super::exchange::{Exchange, Kept};
 use super::messages::Event as StreamEvent;
 use super::tables::{Standing, Tables};
 use super::{Server, refusal};
-use crate::log::Entry;
+use crate::log::AccessEntry;
 use crate::queries::Start;
 
 impl Server {
@@ -159,7 +159,7 @@ impl Server {
         let status = exchange.status;
         self.ended.record(status, times);
         if let (Some(log), Some(note)) = (&mut self.access_log, &exchange.note) {
-            log.write(&Entry {
+            log.write(&AccessEntry {
                 client: note.origin.client,
                 method: &note.method,
                 path: &note.path,
@@ -180,7 +180,7 @@ impl Server {
         let times = Times::default();
         self.ended.record(status, times);
         if let Some(log) = &mut self.access_log {
-            log.write(&Entry {
+            log.write(&AccessEntry {
                 client,
                 method: "-",
                 path: "-",

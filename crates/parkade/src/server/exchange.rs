@@ -11,8 +11,8 @@ use parkade_wire::Response;
 use parkade_wire::limits::STORED_COUNT_MAX;
 
 use super::jobs::{AskedAbout, Waiting};
-use crate::http::budget::Held;
-use crate::http::forwarded::Origin;
+use crate::http::budget::Reservation;
+use crate::http::forwarded::RequestOrigin;
 use crate::http::{Head, answer};
 use crate::routing::HeldRoute;
 use crate::workers::WorkerEvent;
@@ -137,8 +137,8 @@ pub struct Arrival {
     pub head: Head,
     pub body: Bytes,
     /// What both count among all requests in hand: until this is dropped.
-    pub share: Held,
-    pub origin: Origin,
+    pub share: Reservation,
+    pub origin: RequestOrigin,
     pub parameters: Vec<String>,
     pub allow: Option<String>,
     pub deadline: Option<Duration>,
@@ -167,7 +167,7 @@ pub enum Kept {
 /// What the access log will say.
 #[derive(Debug)]
 pub struct Note {
-    pub origin: Origin,
+    pub origin: RequestOrigin,
     pub method: Box<str>,
     pub path: Box<str>,
     pub user_agent: Option<Box<[u8]>>,

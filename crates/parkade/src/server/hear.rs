@@ -14,7 +14,7 @@ use super::{HttpEvent, Input, Server, WorkerEvent, tables};
 use crate::databases::DatabaseEvent;
 use crate::http::answer;
 use crate::queries::Rows;
-use crate::routing::Found;
+use crate::routing::RouteMatch;
 use crate::seconds::duration;
 
 impl Server {
@@ -67,7 +67,7 @@ impl Server {
     pub(super) fn look_up_route(&mut self, request: RequestId, table: TableId) {
         let Some(exchange) = self.exchanges.of(request) else { return };
         let Some(arrival) = exchange.arrival.as_mut() else { return };
-        let Found { destination, parameters, allow } =
+        let RouteMatch { destination, parameters, allow } =
             self.tables.find_in(Some(table), &self.core, arrival.head.method(), arrival.head.path());
         arrival.parameters = parameters;
         arrival.allow = allow;

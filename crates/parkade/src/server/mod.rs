@@ -24,7 +24,7 @@ use parkade_core::{Core, Effect, Event, ExitReason, Moment, PayloadId, Refusal, 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::admin::{Ask, Ended};
+use crate::admin::{Ask, EndedRequests};
 use crate::clock::Clock;
 use crate::databases::{DatabaseEvent, Databases};
 use crate::http::{FIRST_REQUEST_TIME, Http, HttpEvent, SWEEP_INTERVAL};
@@ -105,7 +105,7 @@ pub struct Server {
     drain_at: Option<Moment>,
     grace: Duration,
     access_log: Option<AccessLog>,
-    ended: Ended,
+    ended: EndedRequests,
     /// Workers that could not be started: the core is told when it has said all it has to say.
     failed_starts: Vec<WorkerId>,
     about: About,
@@ -179,7 +179,7 @@ impl Server {
             drain_at: None,
             grace: parts.grace,
             access_log: parts.access_log,
-            ended: Ended::default(),
+            ended: EndedRequests::default(),
             failed_starts: Vec::new(),
             about: parts.about,
             exit: None,

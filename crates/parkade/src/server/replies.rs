@@ -12,15 +12,15 @@ use super::messages::Event as StreamEvent;
 use super::put_off::What;
 use super::tables::Standing;
 use super::{Server, refusal};
-use crate::http::Purpose;
-use crate::http::answer::{BadAnswer, Field, Prepared};
+use crate::http::StreamedContent;
+use crate::http::answer::{BadAnswer, HeaderField, Prepared};
 use crate::queries::QueryAnswer;
 use crate::routing::HeldRoute;
 
 /// Clients of streams that end come back after a moment drawn from this range, so that they do not all come at once.
 const RETRY_MILLISECONDS: std::ops::Range<u32> = 1_000..5_000;
 
-const JSON: Field<'static> = (b"content-type", b"application/json");
+const JSON: HeaderField<'static> = (b"content-type", b"application/json");
 
 impl Server {
     pub(super) fn refuse(&mut self, request: RequestId, refused: Refusal) {
@@ -32,7 +32,7 @@ impl Server {
             .of(request)
             .and_then(|exchange| exchange.arrival.as_mut())
             .and_then(|arrival| arrival.allow.take());
-        let mut fields: Vec<Field<'_>> = vec![JSON];
+        let mut fields: Vec<HeaderField<'_>> = vec![JSON];
         fields.extend(retry_after.map(|seconds| (&b"retry-after"[..], seconds)));
         fields.extend(allow.as_ref().map(|allow| (&b"allow"[..], allow.as_bytes())));
         fields.extend(self.fields_of_job(request));
@@ -52,7 +52,7 @@ impl Server {
     pub(super) fn begin_rows(&mut self, request: RequestId, query: QueryId) {
         let held = self.queries.flow(query);
         self.exchanges.note_answer(request, Some(200), 0);
-        let begun = self.http.begin(request, 200, [JSON].into_iter(), Purpose::Body);
+        let begun = self.http.begin(request, 200, [JSON].into_iter(), StreamedContent::Body);
         sent(begun);
         if self.http.is_head(request) {
             // Its answer is complete: the rows are wanted by nobody.
@@ -89,7 +89,7 @@ impl Server {
         &mut self,
         request: RequestId,
         status: u16,
-        fields: &[Field<'_>],
+        fields: &[HeaderField<'_>],
         body: &Bytes,
     ) -> Result<(), BadAnswer> {
         self.http.answer(request, status, fields.iter().copied(), body)
@@ -103,7 +103,7 @@ impl Server {
             sent(outcome);
             return;
         }
-        let begun = self.http.begin(request, response.status, response.headers.iter(), Purpose::Body);
+        let begun = self.http.begin(request, response.status, response.headers.iter(), StreamedContent::Body);
         sent(begun);
         if !response.body.is_empty() {
             let inline = self.http.piece(request, &response.body).map(|_| ());
@@ -179,21 +179,21 @@ impl Server {
 
     pub(super) fn empty(&mut self, request: RequestId, cursor: Cursor) {
         let etag = format!("\"{cursor}\"");
-        let fields: [Field<'_>; 2] = [(b"etag", etag.as_bytes()), (b"cache-control", b"no-store")];
+        let fields: [HeaderField<'_>; 2] = [(b"etag", etag.as_bytes()), (b"cache-control", b"no-store")];
         self.exchanges.note_answer(request, Some(204), 0);
         let outcome = self.http_answer(request, 204, &fields, &Bytes::new());
         sent(outcome);
     }
 
     pub(super) fn open_stream(&mut self, request: RequestId, cursor: Cursor, gap: bool) {
-        let fields: [Field<'_>; 3] = [
+        let fields: [HeaderField<'_>; 3] = [
             (b"content-type", b"text/event-stream"),
             (b"cache-control", b"no-cache, no-transform"),
             (b"x-accel-buffering", b"no"),
         ];
         self.exchanges.note_answer(request, Some(200), 0);
         let vary = self.fields_of_job(request).iter().filter(|(name, _)| *name == b"vary");
-        let begun = self.http.begin(request, 200, fields.iter().chain(vary).copied(), Purpose::Events);
+        let begun = self.http.begin(request, 200, fields.iter().chain(vary).copied(), StreamedContent::Events);
         sent(begun);
         if self.http.is_head(request) {
             // Its answer is complete: nobody watches the stream.

@@ -11,7 +11,7 @@ use super::exchange::Kept;
 use crate::databases::Databases;
 use crate::http::answer;
 use crate::queries::{self, WorkRequest};
-use crate::routing::{self, Found, HeldRoute, RouteError, RouteSpec};
+use crate::routing::{self, HeldRoute, RouteError, RouteMatch, RouteSpec};
 use crate::seconds::duration;
 
 /// What goes with a route that needs no worker.
@@ -38,7 +38,7 @@ struct Ready {
 /// The route tables of the applications that serve, or that a parked request waits by.
 #[derive(Debug, Default)]
 pub struct Tables {
-    tables: routing::Tables<Ready>,
+    tables: routing::RouteTables<Ready>,
 }
 
 /// The application told something that cannot be served. The text is for the operator's log.
@@ -67,12 +67,12 @@ impl Tables {
     }
 
     /// Where a new request goes.
-    pub fn find(&self, core: &Core, method: &str, path: &str) -> Found {
+    pub fn find(&self, core: &Core, method: &str, path: &str) -> RouteMatch {
         self.find_in(core.table(), core, method, path)
     }
 
     /// Where a request goes by the routes of one table.
-    pub fn find_in(&self, table: Option<TableId>, core: &Core, method: &str, path: &str) -> Found {
+    pub fn find_in(&self, table: Option<TableId>, core: &Core, method: &str, path: &str) -> RouteMatch {
         self.tables.find(table, method, path, core.config().deadline)
     }
 
@@ -100,13 +100,13 @@ fn route_spec(route: Route, databases: &Databases) -> Result<(RouteSpec, Ready),
     let path = route.path;
     let mut asked = None;
     let (kind, standing) = match route.kind {
-        RouteKind::Sync => (routing::RouteKind::Sync, Standing::None),
-        RouteKind::Async => (routing::RouteKind::Async, Standing::None),
-        RouteKind::Constant(response) => (routing::RouteKind::Constant, Standing::Answer(sendable(&path, response)?)),
+        RouteKind::Sync => (routing::RouteWork::Sync, Standing::None),
+        RouteKind::Async => (routing::RouteWork::Async, Standing::None),
+        RouteKind::Constant(response) => (routing::RouteWork::Constant, Standing::Answer(sendable(&path, response)?)),
         RouteKind::Job => {
             // Which job, and how long, is found out from each request.
             let wait = Wait::Visit { job: JobId::new(0), errand: Errand::Result { timeout: Some(Duration::ZERO) } };
-            (routing::RouteKind::Wait { wait, then: Then::Answer }, Standing::Job)
+            (routing::RouteWork::Wait { wait, then: Then::Answer }, Standing::Job)
         }
         RouteKind::Wait { wait: told, then } => {
             let (wait, asks) = wait(told, databases).map_err(|why| BadApplication::Wait { path: path.clone(), why })?;
@@ -122,7 +122,7 @@ fn route_spec(route: Route, databases: &Databases) -> Result<(RouteSpec, Ready),
                 }
                 ThenRequest::Await => (Then::Await, Standing::None),
             };
-            (routing::RouteKind::Wait { wait, then }, standing)
+            (routing::RouteWork::Wait { wait, then }, standing)
         }
     };
     let deadline = route.deadline.map(|seconds| (seconds > 0.0).then(|| duration(seconds)));

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::admin::private::{self, Running};
+use crate::admin::private::{self, RunningServer};
 use crate::cli::Whom;
 use crate::terminal::visible;
 
@@ -18,14 +18,14 @@ const ANSWER_BYTES_MAX: u64 = 16 << 20; // then: an error
 
 /// Where a parkade listens for its operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
+pub enum AdminAddress {
     Private(PathBuf),
     Tcp(SocketAddr),
 }
 
 /// What came back.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct AdminReply {
     pub status: u16,
     pub body: Vec<u8>,
 }
@@ -36,9 +36,9 @@ pub enum AskError {
     #[error("no parkade of this user is running here; start one, run this as its user, or give --admin ADDR")]
     Nobody,
     #[error("no parkade with the process id {pid} is running here{}", others(running))]
-    NotThisOne { pid: u32, running: Vec<Running> },
+    NotThisOne { pid: u32, running: Vec<RunningServer> },
     #[error("several are running: choose one with --pid{}", others(running))]
-    Several { running: Vec<Running> },
+    Several { running: Vec<RunningServer> },
     #[error("cannot reach parkade at {place}: {source}; is it running?")]
     Unreachable { place: String, source: io::Error },
     #[error("unexpected response from {place}; is this the --admin address?")]
@@ -47,7 +47,7 @@ pub enum AskError {
     Refused { status: u16, error: String },
 }
 
-impl Address {
+impl AdminAddress {
     /// The parkade that is meant.
     pub fn find(whom: &Whom) -> Result<Self, AskError> {
         match whom.admin {
@@ -98,7 +98,7 @@ impl Address {
     }
 }
 
-impl std::fmt::Display for Address {
+impl std::fmt::Display for AdminAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Private(path) => write!(f, "{}", path.display()),
@@ -107,8 +107,8 @@ impl std::fmt::Display for Address {
     }
 }
 
-fn choose(running: Vec<Running>, pid: Option<u32>) -> Result<Address, AskError> {
-    let of = |running: &Running| Address::Private(running.socket.clone());
+fn choose(running: Vec<RunningServer>, pid: Option<u32>) -> Result<AdminAddress, AskError> {
+    let of = |running: &RunningServer| AdminAddress::Private(running.socket.clone());
     match (pid, &*running) {
         (_, []) => Err(AskError::Nobody),
         (None, [only]) => Ok(of(only)),
@@ -120,7 +120,7 @@ fn choose(running: Vec<Running>, pid: Option<u32>) -> Result<Address, AskError> 
     }
 }
 
-fn others(running: &[Running]) -> String {
+fn others(running: &[RunningServer]) -> String {
     running.iter().fold(String::new(), |mut told, one| {
         let _ = write!(told, "\n  --pid {}  ({})", one.pid, one.socket.display());
         told
@@ -139,7 +139,7 @@ fn converse(mut stream: impl Read + Write, whole: &[u8]) -> io::Result<Vec<u8>> 
     Ok(answer)
 }
 
-fn parse(mut raw: Vec<u8>) -> Option<Answer> {
+fn parse(mut raw: Vec<u8>) -> Option<AdminReply> {
     let mut fields = [httparse::EMPTY_HEADER; 32];
     let mut head = httparse::Response::new(&mut fields);
     let httparse::Status::Complete(length) = head.parse(&raw).ok()? else { return None };
@@ -147,22 +147,22 @@ fn parse(mut raw: Vec<u8>) -> Option<Answer> {
     let announced = head.headers.iter().find(|field| field.name.eq_ignore_ascii_case("content-length"));
     let announced: Option<usize> = announced.and_then(|field| std::str::from_utf8(field.value).ok()?.parse().ok());
     let body = raw.split_off(length);
-    announced.is_none_or(|announced| announced == body.len()).then_some(Answer { status, body })
+    announced.is_none_or(|announced| announced == body.len()).then_some(AdminReply { status, body })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn running(pids: &[u32]) -> Vec<Running> {
-        pids.iter().map(|pid| Running { pid: *pid, socket: format!("/run/{pid}.sock").into() }).collect()
+    fn running(pids: &[u32]) -> Vec<RunningServer> {
+        pids.iter().map(|pid| RunningServer { pid: *pid, socket: format!("/run/{pid}.sock").into() }).collect()
     }
 
     #[test]
     fn the_only_one_is_meant_and_among_several_one_must_be_chosen() {
         let refused = |pids, pid| choose(running(pids), pid).unwrap_err().to_string();
-        assert_eq!(choose(running(&[7]), None).unwrap(), Address::Private("/run/7.sock".into()));
-        assert_eq!(choose(running(&[7, 8]), Some(8)).unwrap(), Address::Private("/run/8.sock".into()));
+        assert_eq!(choose(running(&[7]), None).unwrap(), AdminAddress::Private("/run/7.sock".into()));
+        assert_eq!(choose(running(&[7, 8]), Some(8)).unwrap(), AdminAddress::Private("/run/8.sock".into()));
         assert_eq!(
             refused(&[], None),
             "no parkade of this user is running here; start one, run this as its user, or give --admin ADDR"
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn an_answer_must_be_whole() {
         let parse = |text: &str| parse(text.as_bytes().to_vec());
-        let whole = Some(Answer { status: 202, body: b"{}".to_vec() });
+        let whole = Some(AdminReply { status: 202, body: b"{}".to_vec() });
         assert_eq!(parse("HTTP/1.1 202 Accepted\r\ncontent-length: 2\r\n\r\n{}"), whole);
         assert_eq!(parse("HTTP/1.1 202 Accepted\r\ncontent-length: 9\r\n\r\n{}"), None);
         assert_eq!(parse("SSH-2.0-OpenSSH\r\n"), None);

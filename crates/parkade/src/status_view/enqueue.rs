@@ -8,7 +8,7 @@ use rmpv::Value;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Address, AskError, CommandError};
+use super::{AdminAddress, AskError, CommandError};
 use crate::cli::EnqueueArgs;
 use crate::job_id::minted;
 use crate::terminal;
@@ -19,19 +19,19 @@ const SHOWN_CHARACTERS_MAX: usize = 60;
 const ARGUMENTS_VERSION: u8 = 1;
 
 #[derive(Deserialize)]
-struct Enqueued {
+struct EnqueuedJob {
     id: String,
     state: String,
 }
 
 /// Prints the id under which it is stored.
 pub fn enqueue(args: &EnqueueArgs) -> Result<(), CommandError> {
-    let address = Address::find(&args.whom)?;
+    let address = AdminAddress::find(&args.whom)?;
     let id = JobId::new(minted()).to_string();
     let body = body(args, &id)?;
     let answer = address.ask("POST", "/jobs", "application/json", body.to_string().as_bytes())?;
     let no_sense = |_| AskError::NoSense { place: address.to_string() };
-    let enqueued: Enqueued = serde_json::from_slice(&answer).map_err(no_sense)?;
+    let enqueued: EnqueuedJob = serde_json::from_slice(&answer).map_err(no_sense)?;
     if enqueued.id != id {
         eprintln!("parkade: there is one with this key, which is {}: it is that one", enqueued.state);
     }

@@ -14,13 +14,13 @@ use crate::admin::Report;
 const REFRESH: Duration = Duration::from_secs(1);
 
 /// Puts the terminal back as it was when dropped.
-struct Taken;
+struct TerminalGuard;
 
 /// Shows what `report` tells, until the operator quits. A server that cannot be reached for a while is waited for.
 pub fn live(report: impl Fn() -> Result<Report, AskError>) -> Result<(), CommandError> {
     // The first error belongs on the plain terminal.
     let mut text = page::text(&report()?);
-    let _taken = Taken::take().map_err(CommandError::Terminal)?;
+    let _taken = TerminalGuard::take().map_err(CommandError::Terminal)?;
     loop {
         draw(&text).map_err(CommandError::Terminal)?;
         if quits_within(REFRESH).map_err(CommandError::Terminal)? {
@@ -33,7 +33,7 @@ pub fn live(report: impl Fn() -> Result<Report, AskError>) -> Result<(), Command
     }
 }
 
-impl Taken {
+impl TerminalGuard {
     fn take() -> io::Result<Self> {
         terminal::enable_raw_mode()?;
         let taken = Self;
@@ -42,7 +42,7 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for TerminalGuard {
     fn drop(&mut self) {
         let _ = execute!(io::stdout(), cursor::Show, terminal::LeaveAlternateScreen);
         let _ = terminal::disable_raw_mode();

@@ -8,13 +8,13 @@ use super::*;
 use crate::admin::{AdminDoor, Ask, Readiness, serve_private};
 
 /// Runs `operator` beside admin endpoints whose server answers with `state`.
-fn beside_a_server(name: &str, state: &str, operator: impl FnOnce(&Address) + Send + 'static) {
+fn beside_a_server(name: &str, state: &str, operator: impl FnOnce(&AdminAddress) + Send + 'static) {
     let folder = PathBuf::from(format!("/tmp/parkade-view-{name}-{}", std::process::id()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (door, mut asks) = AdminDoor::new();
         let (_serving, socket) = serve_private(&folder, door);
-        let address = Address::Private(socket);
+        let address = AdminAddress::Private(socket);
         let server = async {
             while let Some(ask) = asks.recv().await {
                 match ask {
@@ -73,7 +73,7 @@ fn a_refusal_is_told_in_the_words_of_the_server() {
 
 #[test]
 fn a_server_that_is_gone_is_said_to_be_so() {
-    let error = Address::Private("/nowhere/1.sock".into()).ask("GET", "/status", "", b"").unwrap_err().to_string();
+    let error = AdminAddress::Private("/nowhere/1.sock".into()).ask("GET", "/status", "", b"").unwrap_err().to_string();
     let expected = "cannot reach parkade at /nowhere/1.sock: No such file or directory (os error 2); is it running?";
     assert_eq!(error, expected);
 }

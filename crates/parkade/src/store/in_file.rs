@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use mio::{Token, Waker};
-use parkade_jobs::sqlite::{OpenError, Options, SqliteStore};
+use parkade_jobs::sqlite::{OpenError, SqliteStore, SqliteStoreOptions};
 use parkade_jobs::{Command, Reply};
 
 use super::wall;
@@ -21,7 +21,7 @@ pub struct InFile {
 }
 
 impl InFile {
-    pub fn new(folder: &Path, options: Options) -> io::Result<Self> {
+    pub fn new(folder: &Path, options: SqliteStoreOptions) -> io::Result<Self> {
         let poll = PollSet::new(1)?;
         let waker = Waker::new(poll.registry(), THREAD)?;
         let spoke = Arc::new(AtomicBool::new(false));

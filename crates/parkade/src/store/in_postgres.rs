@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use parkade_jobs::postgres::{Options, PostgresStore, Settings, SettingsError, Within};
+use parkade_jobs::postgres::{PostgresStore, PostgresStoreOptions, Settings, SettingsError, Within};
 use parkade_jobs::{Command, Fault, Reply, Wall};
 use parkade_model::JobId;
 use tokio::time::timeout_at;
@@ -38,7 +38,7 @@ pub enum AddressError {
 }
 
 impl InPostgres {
-    pub fn new(address: &str, options: Options) -> Result<Self, AddressError> {
+    pub fn new(address: &str, options: PostgresStoreOptions) -> Result<Self, AddressError> {
         if !matches!(address.split_once(':'), Some(("postgres" | "postgresql", _))) {
             return Err(AddressError::Form);
         }
@@ -125,7 +125,7 @@ mod tests {
         for address in
             ["mysql://root:secret@localhost/shop", "secret", "sqlite:///secret.db", "postgres://a:secret@b:x/c"]
         {
-            let refusal = InPostgres::new(address, Options::default()).err().unwrap().to_string();
+            let refusal = InPostgres::new(address, PostgresStoreOptions::default()).err().unwrap().to_string();
             assert!(!refusal.is_empty() && !refusal.contains("secret"), "{refusal}");
         }
     }

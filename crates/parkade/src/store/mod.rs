@@ -20,29 +20,29 @@ pub const FILE: &str = "jobs.db";
 
 /// One of two behind one door.
 pub struct Store {
-    place: Place,
+    place: Backend,
     is_open: bool,
     /// Commands that have not been answered.
     outstanding: usize,
 }
 
-enum Place {
+enum Backend {
     File(Box<InFile>),
     Postgres(Box<InPostgres>),
 }
 
 impl Store {
     /// Opens nothing yet.
-    pub fn new(folder: &Path, options: sqlite::Options) -> io::Result<Self> {
-        Ok(Self::at(Place::File(Box::new(InFile::new(folder, options)?))))
+    pub fn new(folder: &Path, options: sqlite::SqliteStoreOptions) -> io::Result<Self> {
+        Ok(Self::at(Backend::File(Box::new(InFile::new(folder, options)?))))
     }
 
     /// Connects to nothing yet.
-    pub fn in_postgres(address: &str, options: postgres::Options) -> Result<Self, AddressError> {
-        Ok(Self::at(Place::Postgres(Box::new(InPostgres::new(address, options)?))))
+    pub fn in_postgres(address: &str, options: postgres::PostgresStoreOptions) -> Result<Self, AddressError> {
+        Ok(Self::at(Backend::Postgres(Box::new(InPostgres::new(address, options)?))))
     }
 
-    fn at(place: Place) -> Self {
+    fn at(place: Backend) -> Self {
         Self { place, is_open: false, outstanding: 0 }
     }
 
@@ -50,8 +50,8 @@ impl Store {
     pub fn open(&mut self) -> Result<(), OpenError> {
         if !self.is_open {
             match &mut self.place {
-                Place::File(file) => file.open()?,
-                Place::Postgres(postgres) => postgres.open(),
+                Backend::File(file) => file.open()?,
+                Backend::Postgres(postgres) => postgres.open(),
             }
             self.is_open = true;
         }
@@ -60,24 +60,24 @@ impl Store {
 
     /// The same without waiting for a disk that may take long.
     pub fn begin_to_open(&mut self) {
-        if let Place::File(file) = &mut self.place {
+        if let Backend::File(file) = &mut self.place {
             file.begin_to_open();
         }
     }
 
     /// Whether to open it may take long: a database is connected to in the background.
     pub fn needs_a_disk(&self) -> bool {
-        matches!(self.place, Place::File(_))
+        matches!(self.place, Backend::File(_))
     }
 
     /// How that goes is not known yet.
     pub fn is_opening(&self) -> bool {
-        matches!(&self.place, Place::File(file) if file.is_opening())
+        matches!(&self.place, Backend::File(file) if file.is_opening())
     }
 
     /// How that ended. Told once.
     pub fn take_opened(&mut self) -> Option<Result<(), OpenError>> {
-        let Place::File(file) = &mut self.place else { return None };
+        let Backend::File(file) = &mut self.place else { return None };
         let opened = file.take_opened()?;
         self.is_open |= opened.is_ok();
         Some(opened)
@@ -86,8 +86,8 @@ impl Store {
     /// Why it can never be used by this program, as far as it is known: a file is looked at when it is opened, a database when it is there.
     pub fn unusable(&self) -> Option<&str> {
         match &self.place {
-            Place::File(_) => None,
-            Place::Postgres(postgres) => postgres.unusable(),
+            Backend::File(_) => None,
+            Backend::Postgres(postgres) => postgres.unusable(),
         }
     }
 
@@ -99,24 +99,24 @@ impl Store {
     pub fn submit(&mut self, command: Command) {
         self.outstanding += 1;
         match &mut self.place {
-            Place::File(file) => file.submit(command),
-            Place::Postgres(postgres) => postgres.submit(command),
+            Backend::File(file) => file.submit(command),
+            Backend::Postgres(postgres) => postgres.submit(command),
         }
     }
 
     /// Waits until it has something to say, or to do. Cancel safe.
     pub async fn ready(&self) -> io::Result<()> {
         match &self.place {
-            Place::File(file) => file.ready().await,
-            Place::Postgres(postgres) => postgres.ready().await,
+            Backend::File(file) => file.ready().await,
+            Backend::Postgres(postgres) => postgres.ready().await,
         }
     }
 
     pub fn turn(&mut self, replies: &mut Vec<Reply>) -> io::Result<()> {
         let before = replies.len();
         match &mut self.place {
-            Place::File(file) => file.turn(replies)?,
-            Place::Postgres(postgres) => postgres.turn(self.outstanding, replies)?,
+            Backend::File(file) => file.turn(replies)?,
+            Backend::Postgres(postgres) => postgres.turn(self.outstanding, replies)?,
         }
         self.outstanding = self.outstanding.saturating_sub(replies.len() - before);
         Ok(())
@@ -125,40 +125,40 @@ impl Store {
     /// What a transaction on its database is given to enqueue jobs; nothing yet while it is being opened. `None`: no transaction can be.
     pub fn within(&self) -> Option<Result<Option<postgres::Within>, Fault>> {
         match &self.place {
-            Place::File(_) => None,
-            Place::Postgres(postgres) => Some(postgres.within()),
+            Backend::File(_) => None,
+            Backend::Postgres(postgres) => Some(postgres.within()),
         }
     }
 
     /// Whether there may be jobs to claim that came from elsewhere. Said once.
     pub fn take_hint(&mut self) -> bool {
         match &mut self.place {
-            Place::File(_) => false,
-            Place::Postgres(postgres) => postgres.take_hint(),
+            Backend::File(_) => false,
+            Backend::Postgres(postgres) => postgres.take_hint(),
         }
     }
 
     /// Jobs that have ended for good in other servers.
     pub fn take_ended(&mut self) -> Vec<JobId> {
         match &mut self.place {
-            Place::File(_) => Vec::new(),
-            Place::Postgres(postgres) => postgres.take_ended(),
+            Backend::File(_) => Vec::new(),
+            Backend::Postgres(postgres) => postgres.take_ended(),
         }
     }
 
     /// Jobs that run here, and that somebody at another server wants to end.
     pub fn take_cancelled(&mut self) -> Vec<JobId> {
         match &mut self.place {
-            Place::File(_) => Vec::new(),
-            Place::Postgres(postgres) => postgres.take_cancelled(),
+            Backend::File(_) => Vec::new(),
+            Backend::Postgres(postgres) => postgres.take_cancelled(),
         }
     }
 
     /// What time it is where the jobs are.
     pub fn time(&self) -> Wall {
         match &self.place {
-            Place::File(_) => wall(),
-            Place::Postgres(postgres) => postgres.time(),
+            Backend::File(_) => wall(),
+            Backend::Postgres(postgres) => postgres.time(),
         }
     }
 
@@ -170,11 +170,11 @@ impl Store {
     /// Carries out what was asked, and closes. Whether that is done: a database takes a while, in which it is to be turned.
     pub fn end(&mut self) -> bool {
         match &mut self.place {
-            Place::File(file) => {
+            Backend::File(file) => {
                 file.end();
                 true
             }
-            Place::Postgres(postgres) => postgres.end(),
+            Backend::Postgres(postgres) => postgres.end(),
         }
     }
 }

@@ -5,14 +5,14 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hyper::body::Body;
 use hyper::{Request, StatusCode};
-use parkade_jobs::State;
+use parkade_jobs::JobState;
 use parkade_model::{BadJobId, JobId};
 use parkade_wire::limits::{ARGUMENTS_BYTES_MAX, JOB_NAME_BYTES_MAX, PRIORITY_MAX};
 use parkade_wire::{EnqueueOptions, Enqueued};
 use serde::Deserialize;
 
 use super::{JobAnswer, JobAsk, asked, find, refused_to_browsers, stands, unexpected};
-use crate::admin::answers::{Answer, fault};
+use crate::admin::answers::{AdminAnswer, fault};
 use crate::admin::body;
 use crate::admin::door::AdminDoor;
 use crate::admin::limits::JOB_BODY_BYTES_MAX;
@@ -24,7 +24,7 @@ const NO_ARGUMENTS: [u8; 4] = [0x93, 0x01, 0x90, 0x80];
 /// Times are seconds, the arguments MessagePack in Base64.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct EnqueueBody {
     id: Option<String>,
     name: String,
     arguments: Option<String>,
@@ -36,19 +36,19 @@ struct Asked {
 }
 
 #[derive(Debug, PartialEq)]
-enum Refused {
+enum EnqueueRefused {
     Wrong(String),
     TooLarge,
 }
 
 /// Enqueues the job and answers with its id: 201, or 200 with another's where there was one with its key.
-pub async fn answer<B>(request: Request<B>, door: &AdminDoor) -> Result<Answer, Answer>
+pub async fn answer<B>(request: Request<B>, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer>
 where
     B: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static>,
 {
     let (head, body) = request.into_parts();
     // First of all, whatever will be said of it: a connection that closes on unread bytes may lose the answer.
-    let body = body::whole(body, JOB_BODY_BYTES_MAX, &Refused::TooLarge.text()).await;
+    let body = body::whole(body, JOB_BODY_BYTES_MAX, &EnqueueRefused::TooLarge.text()).await;
     if let Some(refused) = refused_to_browsers(&head.headers) {
         return Err(refused);
     }
@@ -56,18 +56,18 @@ where
     let id = job.id;
     match asked(JobAsk::Enqueue(Box::new(job)), door).await? {
         JobAnswer::Enqueued { job, is_scheduled } if job == id => {
-            Ok(stands(StatusCode::CREATED, job, if is_scheduled { State::Scheduled } else { State::Ready }))
+            Ok(stands(StatusCode::CREATED, job, if is_scheduled { JobState::Scheduled } else { JobState::Ready }))
         }
         JobAnswer::Enqueued { job: other, .. } => {
             // It may have ended, and be gone, since.
-            let state = find(other, door).await?.map_or(State::Completed, |job| job.state);
+            let state = find(other, door).await?.map_or(JobState::Completed, |job| job.state);
             Ok(stands(StatusCode::OK, other, state))
         }
         answer => Err(unexpected(&answer)),
     }
 }
 
-impl Refused {
+impl EnqueueRefused {
     fn status(&self) -> StatusCode {
         match self {
             Self::Wrong(_) => StatusCode::BAD_REQUEST,
@@ -88,10 +88,10 @@ impl Refused {
 }
 
 /// The job, if it is one that a worker might have enqueued.
-fn job(body: &[u8]) -> Result<Enqueued, Refused> {
-    let wrong = |why: &str| Refused::Wrong(why.to_owned());
-    let asked: Asked =
-        serde_json::from_slice(body).map_err(|error| Refused::Wrong(format!("the body describes no job: {error}")))?;
+fn job(body: &[u8]) -> Result<Enqueued, EnqueueRefused> {
+    let wrong = |why: &str| EnqueueRefused::Wrong(why.to_owned());
+    let asked: EnqueueBody = serde_json::from_slice(body)
+        .map_err(|error| EnqueueRefused::Wrong(format!("the body describes no job: {error}")))?;
     let id = asked.id.as_deref().map_or_else(|| Ok(JobId::new(minted())), str::parse);
     let id = id.map_err(|bad: BadJobId| wrong(&bad.to_string()))?;
     let name = short("a name", asked.name)?;
@@ -119,21 +119,22 @@ fn job(body: &[u8]) -> Result<Enqueued, Refused> {
     })
 }
 
-fn arguments(text: &str) -> Result<Bytes, Refused> {
-    let bytes = STANDARD.decode(text).map_err(|_| Refused::Wrong("the arguments are MessagePack in Base64".into()))?;
-    if bytes.len() > ARGUMENTS_BYTES_MAX { Err(Refused::TooLarge) } else { Ok(bytes.into()) }
+fn arguments(text: &str) -> Result<Bytes, EnqueueRefused> {
+    let bytes =
+        STANDARD.decode(text).map_err(|_| EnqueueRefused::Wrong("the arguments are MessagePack in Base64".into()))?;
+    if bytes.len() > ARGUMENTS_BYTES_MAX { Err(EnqueueRefused::TooLarge) } else { Ok(bytes.into()) }
 }
 
-fn priority(priority: i64) -> Result<i16, Refused> {
+fn priority(priority: i64) -> Result<i16, EnqueueRefused> {
     let known = i16::try_from(priority).ok().filter(|priority| (-PRIORITY_MAX..=PRIORITY_MAX).contains(priority));
-    known.ok_or_else(|| Refused::Wrong(format!("a priority is -{PRIORITY_MAX} to {PRIORITY_MAX}")))
+    known.ok_or_else(|| EnqueueRefused::Wrong(format!("a priority is -{PRIORITY_MAX} to {PRIORITY_MAX}")))
 }
 
-fn short(what: &str, text: String) -> Result<String, Refused> {
+fn short(what: &str, text: String) -> Result<String, EnqueueRefused> {
     if (1..=JOB_NAME_BYTES_MAX).contains(&text.len()) {
         return Ok(text);
     }
-    Err(Refused::Wrong(format!("{what} has 1 to {JOB_NAME_BYTES_MAX} bytes")))
+    Err(EnqueueRefused::Wrong(format!("{what} has 1 to {JOB_NAME_BYTES_MAX} bytes")))
 }
 
 #[cfg(test)]
@@ -187,7 +188,7 @@ mod tests {
             (r#"{"name":"x","queue":""}"#, "a queue has 1 to 200 bytes"),
             (r#"{"name":"x","key":""}"#, "a key has 1 to 200 bytes"),
         ] {
-            assert_eq!(job(body.as_bytes()), Err(Refused::Wrong(expected.into())), "{body}");
+            assert_eq!(job(body.as_bytes()), Err(EnqueueRefused::Wrong(expected.into())), "{body}");
         }
         let unknown = job(br#"{"name":"x","retries":3}"#).unwrap_err().text();
         assert!(unknown.contains("unknown field `retries`, expected one of `id`, `name`"), "{unknown}");
@@ -199,6 +200,6 @@ mod tests {
         let largest = of(ARGUMENTS_BYTES_MAX);
         assert!(largest.len() <= JOB_BODY_BYTES_MAX);
         assert_eq!(job(largest.as_bytes()).unwrap().arguments.len(), ARGUMENTS_BYTES_MAX);
-        assert_eq!(job(of(ARGUMENTS_BYTES_MAX + 1).as_bytes()), Err(Refused::TooLarge));
+        assert_eq!(job(of(ARGUMENTS_BYTES_MAX + 1).as_bytes()), Err(EnqueueRefused::TooLarge));
     }
 }

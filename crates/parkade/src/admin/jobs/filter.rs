@@ -1,20 +1,20 @@
 //! `GET /jobs`: which jobs there are.
 
 use hyper::StatusCode;
-use parkade_jobs::{Filter, State};
+use parkade_jobs::{Filter, JobState};
 
-use super::{JobAnswer, JobAsk, Listed, Told, asked, unexpected};
-use crate::admin::answers::{Answer, fault, json};
+use super::{JobAnswer, JobAsk, JobList, JobView, asked, unexpected};
+use crate::admin::answers::{AdminAnswer, fault, json};
 use crate::admin::door::AdminDoor;
 use crate::admin::limits::{LISTED_COUNT_DEFAULT, LISTED_COUNT_MAX};
 use crate::admin::percent::pairs;
 
-pub async fn list(query: Option<&str>, door: &AdminDoor) -> Result<Answer, Answer> {
+pub async fn list(query: Option<&str>, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer> {
     let filter = filter(query.unwrap_or_default()).map_err(|error| fault(StatusCode::BAD_REQUEST, &error))?;
     match asked(JobAsk::List(filter), door).await? {
         JobAnswer::Listed(jobs) => {
-            let jobs = jobs.into_iter().map(Told::briefly).collect();
-            Ok(json(StatusCode::OK, &Listed { jobs }))
+            let jobs = jobs.into_iter().map(JobView::briefly).collect();
+            Ok(json(StatusCode::OK, &JobList { jobs }))
         }
         other => Err(unexpected(&other)),
     }
@@ -24,7 +24,7 @@ fn filter(query: &str) -> Result<Filter, String> {
     let mut filter = Filter { count: LISTED_COUNT_DEFAULT, ..Filter::default() };
     for (name, value) in pairs(query)? {
         match &*name {
-            "state" => filter.state = Some(State::of(&value).ok_or_else(no_state)?),
+            "state" => filter.state = Some(JobState::of(&value).ok_or_else(no_state)?),
             "name" => filter.name = Some(value.into()),
             "queue" => filter.queue = Some(value.into()),
             "count" => {
@@ -38,7 +38,7 @@ fn filter(query: &str) -> Result<Filter, String> {
 }
 
 fn no_state() -> String {
-    let words: Vec<_> = State::ALL.into_iter().map(State::word).collect();
+    let words: Vec<_> = JobState::ALL.into_iter().map(JobState::word).collect();
     format!("state is one of {}", words.join(", "))
 }
 
@@ -51,7 +51,7 @@ mod tests {
         let all = Filter { count: 50, ..Filter::default() };
         for (query, expected) in [
             ("", all.clone()),
-            ("state=dead&count=1000", Filter { state: Some(State::Dead), count: 1_000, ..Filter::default() }),
+            ("state=dead&count=1000", Filter { state: Some(JobState::Dead), count: 1_000, ..Filter::default() }),
             ("name=a%26b+c&queue=mail", Filter { name: Some("a&b c".into()), queue: Some("mail".into()), ..all }),
         ] {
             assert_eq!(filter(query), Ok(expected), "{query}");

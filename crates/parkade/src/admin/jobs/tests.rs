@@ -17,8 +17,8 @@ fn id(text: &str) -> JobId {
     text.parse().unwrap()
 }
 
-fn job_that_is(state: State) -> Job {
-    Job {
+fn job_that_is(state: JobState) -> JobRecord {
+    JobRecord {
         id: id(ID),
         name: "write_log".into(),
         queue: "default".into(),
@@ -31,12 +31,12 @@ fn job_that_is(state: State) -> Job {
         due: None,
         started: Some(Wall(2_000)),
         ended: None,
-        result: (state == State::Completed).then(|| Bytes::from_static(b"\x81\xa5pages\x03")),
+        result: (state == JobState::Completed).then(|| Bytes::from_static(b"\x81\xa5pages\x03")),
         error: None,
     }
 }
 
-fn shown(state: State) -> JobAnswer {
+fn shown(state: JobState) -> JobAnswer {
     JobAnswer::Shown(Some(Box::new(job_that_is(state))))
 }
 
@@ -92,7 +92,7 @@ async fn a_job_is_enqueued_and_its_id_is_the_answer() {
 #[tokio::test]
 async fn a_job_with_the_key_of_another_is_that_one() {
     let body = format!(r#"{{"id":"{OTHER}","name":"write_log","key":"x"}}"#);
-    let answers = vec![JobAnswer::Enqueued { job: id(ID), is_scheduled: false }, shown(State::Running)];
+    let answers = vec![JobAnswer::Enqueued { job: id(ID), is_scheduled: false }, shown(JobState::Running)];
     let (status, told, _) = asked_with("POST /jobs", &[], &body, answers).await;
     assert_eq!((status, told), (200, json!({ "id": ID, "state": "running" })));
 }
@@ -131,16 +131,16 @@ async fn a_job_is_shown_with_what_can_be_read_of_it() {
         "enqueued": 1.5, "due": null, "started": 2.0, "ended": null, "error": null,
         "arguments": "kwGQgA==", "arguments_shown": [1, [], {}], "result": "gaVwYWdlcwM=", "shown": { "pages": 3 },
     });
-    check(&format!("GET /jobs/{ID}"), vec![shown(State::Completed)], 200, told).await;
+    check(&format!("GET /jobs/{ID}"), vec![shown(JobState::Completed)], 200, told).await;
 }
 
 #[tokio::test]
 async fn a_list_leaves_arguments_and_results_out() {
     let (status, told, heard) =
-        asked_with("GET /jobs?state=dead&count=2", &[], "", vec![JobAnswer::Listed(vec![job_that_is(State::Dead)])])
+        asked_with("GET /jobs?state=dead&count=2", &[], "", vec![JobAnswer::Listed(vec![job_that_is(JobState::Dead)])])
             .await;
     assert_eq!((status, &told["jobs"][0]["state"], &told["jobs"][0]["arguments"]), (200, &json!("dead"), &Value::Null));
-    assert!(matches!(&heard[..], [JobAsk::List(filter)] if filter.count == 2 && filter.state == Some(State::Dead)));
+    assert!(matches!(&heard[..], [JobAsk::List(filter)] if filter.count == 2 && filter.state == Some(JobState::Dead)));
     check("GET /jobs", vec![JobAnswer::Listed(vec![])], 200, json!({ "jobs": [] })).await;
     check("GET /jobs?count=0", vec![], 400, error("count is 1 to 1000")).await;
 }
@@ -163,7 +163,7 @@ async fn what_there_is_not_is_said_to_be_so() {
 #[tokio::test(start_paused = true)]
 async fn whoever_waits_is_answered_when_the_job_has_ended() {
     let began = Instant::now();
-    let answers = [State::Ready, State::Running, State::Running, State::Completed].map(shown).into();
+    let answers = [JobState::Ready, JobState::Running, JobState::Running, JobState::Completed].map(shown).into();
     let (status, told, _) = asked_with(&format!("GET /jobs/{ID}?wait=20"), &[], "", answers).await;
     assert_eq!((status, &told["state"]), (200, &json!("completed")));
     assert_eq!(began.elapsed(), Duration::from_millis(10 + 20 + 40), "asked at pauses that grow");
@@ -172,7 +172,7 @@ async fn whoever_waits_is_answered_when_the_job_has_ended() {
 #[tokio::test(start_paused = true)]
 async fn whoever_waits_longer_than_that_is_told_how_it_stands() {
     let began = Instant::now();
-    let answers = (0..4).map(|_| shown(State::Running)).collect();
+    let answers = (0..4).map(|_| shown(JobState::Running)).collect();
     let (status, told, _) = asked_with(&format!("GET /jobs/{ID}?wait=0.05"), &[], "", answers).await;
     assert_eq!((status, &told["state"], began.elapsed()), (200, &json!("running"), Duration::from_millis(50)));
 }
@@ -190,15 +190,15 @@ async fn so_many_may_wait_and_no_more() {
 async fn a_job_is_cancelled_unless_it_has_ended() {
     let line = format!("POST /jobs/{ID}/cancel");
     let done = |state| json!({ "id": ID, "state": state });
-    check(&line, vec![JobAnswer::Changed(true), shown(State::Cancelled)], 202, done("cancelled")).await;
-    check(&line, vec![JobAnswer::Changed(true), shown(State::Running)], 202, done("running")).await;
+    check(&line, vec![JobAnswer::Changed(true), shown(JobState::Cancelled)], 202, done("cancelled")).await;
+    check(&line, vec![JobAnswer::Changed(true), shown(JobState::Running)], 202, done("running")).await;
     let late = error("the job is completed: it has ended already");
-    check(&line, vec![JobAnswer::Changed(false), shown(State::Completed)], 409, late).await;
+    check(&line, vec![JobAnswer::Changed(false), shown(JobState::Completed)], 409, late).await;
     // Claimed, and not yet with the core.
     let between =
-        vec![JobAnswer::Changed(false), shown(State::Running), JobAnswer::Changed(true), shown(State::Running)];
+        vec![JobAnswer::Changed(false), shown(JobState::Running), JobAnswer::Changed(true), shown(JobState::Running)];
     check(&line, between, 202, done("running")).await;
-    let never = (0..CANCEL_TRIES_COUNT).flat_map(|_| [JobAnswer::Changed(false), shown(State::Running)]).collect();
+    let never = (0..CANCEL_TRIES_COUNT).flat_map(|_| [JobAnswer::Changed(false), shown(JobState::Running)]).collect();
     check(
         &line,
         never,
@@ -213,10 +213,10 @@ async fn a_job_is_retried_when_it_has_ended() {
     let line = format!("POST /jobs/{ID}/retry");
     check(&line, vec![JobAnswer::Changed(true)], 200, json!({ "id": ID, "state": "ready" })).await;
     let early = error("the job is ready: it has not ended; only one that has is retried");
-    check(&line, vec![JobAnswer::Changed(false), shown(State::Ready)], 409, early).await;
+    check(&line, vec![JobAnswer::Changed(false), shown(JobState::Ready)], 409, early).await;
     let taken =
         error("the job is dead: another job of its name with its key waits or runs: let that end, or cancel it");
-    check(&line, vec![JobAnswer::Changed(false), shown(State::Dead)], 409, taken).await;
+    check(&line, vec![JobAnswer::Changed(false), shown(JobState::Dead)], 409, taken).await;
 }
 
 #[tokio::test]
@@ -224,7 +224,7 @@ async fn a_job_that_runs_is_not_dropped() {
     let line = format!("DELETE /jobs/{ID}");
     check(&line, vec![JobAnswer::Changed(true)], 200, json!({ "id": ID, "dropped": true })).await;
     let runs = error("the job is running: one that runs is not dropped: cancel it first");
-    check(&line, vec![JobAnswer::Changed(false), shown(State::Running)], 409, runs).await;
+    check(&line, vec![JobAnswer::Changed(false), shown(JobState::Running)], 409, runs).await;
     let (status, _, _) = asked_with(&line, &[("origin", "null")], "", vec![]).await;
     assert_eq!(status, 403);
 }

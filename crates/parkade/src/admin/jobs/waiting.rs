@@ -4,31 +4,31 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::header::{CONNECTION, HeaderValue};
-use parkade_jobs::Job;
+use parkade_jobs::JobRecord;
 use parkade_model::JobId;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Told, found, has_ended};
-use crate::admin::answers::{Answer, fault, json};
+use super::{JobView, found, has_ended};
+use crate::admin::answers::{AdminAnswer, fault, json};
 use crate::admin::door::AdminDoor;
 use crate::admin::limits::{JOB_PAUSE_MAX, JOB_PAUSE_MIN, JOB_WAIT_TIME_MAX};
 use crate::admin::percent::pairs;
 
-pub async fn show(id: JobId, query: Option<&str>, door: &AdminDoor) -> Result<Answer, Answer> {
+pub async fn show(id: JobId, query: Option<&str>, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer> {
     let patience = patience(query.unwrap_or_default()).map_err(|error| fault(StatusCode::BAD_REQUEST, &error))?;
     let job = found(id, door).await?;
     if patience.is_zero() || has_ended(job.state) {
-        return Ok(json(StatusCode::OK, &Told::whole(*job)));
+        return Ok(json(StatusCode::OK, &JobView::whole(*job)));
     }
     let job = wait(id, patience, door).await?;
-    let mut answer = json(StatusCode::OK, &Told::whole(*job));
+    let mut answer = json(StatusCode::OK, &JobView::whole(*job));
     // The time of a connection is limited: who waits again begins anew.
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     Ok(answer)
 }
 
 /// Asks again and again, ever less often: the end of a job is told only to those whom the core watches for, and these are no requests of it.
-async fn wait(id: JobId, patience: Duration, door: &AdminDoor) -> Result<Box<Job>, Answer> {
+async fn wait(id: JobId, patience: Duration, door: &AdminDoor) -> Result<Box<JobRecord>, AdminAnswer> {
     let many = || fault(StatusCode::SERVICE_UNAVAILABLE, "as many wait for jobs as may: try again later");
     let _place = door.wait_for_a_job().ok_or_else(many)?;
     let end = Instant::now() + patience;

@@ -1,24 +1,29 @@
 //! What the metrics tell of jobs.
 
-use super::{Kind, Page};
+use super::{MetricType, Page};
 use crate::admin::report::Report;
 
 pub(super) fn write(page: &mut Page, report: &Report) {
     let (jobs, counts) = (&report.jobs, &report.counts);
-    page.labelled("jobs", Kind::Gauge, "Jobs in the store, by state.", "state", jobs.by_state());
+    page.labelled("jobs", MetricType::Gauge, "Jobs in the store, by state.", "state", jobs.by_state());
     page.single(
         "jobs_oldest_seconds",
-        Kind::Gauge,
+        MetricType::Gauge,
         "How long the first of the jobs that are ready has been.",
         jobs.oldest.unwrap_or_default(),
     );
     page.single(
         "jobs_enqueued_total",
-        Kind::Counter,
+        MetricType::Counter,
         "Jobs that were enqueued here, whoever asked for them.",
         counts.jobs_enqueued,
     );
-    page.single("jobs_claimed_total", Kind::Counter, "Attempts that were taken from the store.", counts.jobs_claimed);
+    page.single(
+        "jobs_claimed_total",
+        MetricType::Counter,
+        "Attempts that were taken from the store.",
+        counts.jobs_claimed,
+    );
     let verdicts = [
         ("completed", counts.jobs_completed),
         ("retried", counts.jobs_retried),
@@ -29,7 +34,7 @@ pub(super) fn write(page: &mut Page, report: &Report) {
     ];
     page.labelled(
         "job_runs_total",
-        Kind::Counter,
+        MetricType::Counter,
         "Attempts that ended, by what became of the job.",
         "verdict",
         verdicts,

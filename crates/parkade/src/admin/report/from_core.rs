@@ -9,7 +9,7 @@ use super::{
     Channel, Channels, Code, Connections, Database, Jobs, Limits, Lives, Log, Memory, QueryTimes, Report, Totals,
     Turns, Wait, Worker,
 };
-use crate::admin::Ended;
+use crate::admin::EndedRequests;
 use crate::words;
 
 /// What the shell knows beside the core.
@@ -24,7 +24,7 @@ pub struct Shell {
     pub request_bytes: usize,
     pub log_lines_dropped: u64,
     pub worker_pids: HashMap<WorkerId, u32>,
-    pub ended: Ended,
+    pub ended: EndedRequests,
     pub databases: BTreeMap<String, Database>,
     pub query_times: QueryTimes,
     pub result_bytes: usize,
@@ -271,7 +271,7 @@ mod tests {
             worker_pids: HashMap::from([(WorkerId(7), 4242)]),
             parked_bytes: 640,
             request_bytes: 768,
-            jobs: Jobs::new(&parkade_jobs::Counts { ready: 8, dead: 9, ..Default::default() }, Some(1.5)),
+            jobs: Jobs::new(&parkade_jobs::JobCounts { ready: 8, dead: 9, ..Default::default() }, Some(1.5)),
             ..Shell::default()
         };
         Report::new(status, &Counts { published: 5, ..Counts::default() }, shell)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use parkade_core::Status;
-use parkade_jobs::{Counts, State};
+use parkade_jobs::{JobCounts, JobState};
 use serde::{Deserialize, Serialize};
 
 /// All that the store has, as it said within the last second or so; nothing where nothing was ever stored.
@@ -33,7 +33,7 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    pub fn new(counts: &Counts, oldest: Option<f64>) -> Self {
+    pub fn new(counts: &JobCounts, oldest: Option<f64>) -> Self {
         Self {
             waiting: counts.ready,
             scheduled: counts.scheduled,
@@ -54,16 +54,16 @@ impl Jobs {
     }
 
     /// How many there are in each state, by the state's own word.
-    pub fn by_state(&self) -> [(&'static str, u64); State::ALL.len()] {
-        State::ALL.map(|state| {
+    pub fn by_state(&self) -> [(&'static str, u64); JobState::ALL.len()] {
+        JobState::ALL.map(|state| {
             let count = match state {
-                State::Scheduled => self.scheduled,
-                State::Ready => self.waiting,
-                State::Running => self.running,
-                State::Completed => self.completed,
-                State::Dead => self.dead,
-                State::Cancelled => self.cancelled,
-                State::Unknown => self.unknown,
+                JobState::Scheduled => self.scheduled,
+                JobState::Ready => self.waiting,
+                JobState::Running => self.running,
+                JobState::Completed => self.completed,
+                JobState::Dead => self.dead,
+                JobState::Cancelled => self.cancelled,
+                JobState::Unknown => self.unknown,
             };
             (state.word(), count)
         })

@@ -4,11 +4,11 @@ use bytes::Bytes;
 
 use super::context::Context;
 use super::partial_request::PartialRequest;
-use super::transport::Transport;
-use crate::http::budget::{Budget, Held, Stage};
-use crate::http::fault::Fault;
+use super::transport::ClientTransport;
+use crate::http::budget::{Budget, RequestStage, Reservation};
+use crate::http::fault::RequestFault;
 use crate::http::head::{self, Framing, Head};
-use crate::http::limits::{FIRST_REQUEST_TIME, HEAD_READ_BYTES_MAX, Limits, METHOD_BYTES_MAX, TURN_READ_BYTES_MAX};
+use crate::http::limits::{FIRST_REQUEST_TIME, HEAD_READ_BYTES_MAX, HttpLimits, METHOD_BYTES_MAX, TURN_READ_BYTES_MAX};
 use crate::http::socket::Filled;
 use crate::http::tick::Tick;
 
@@ -16,7 +16,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 #[derive(Debug)]
 pub struct Inbound {
-    state: State,
+    state: InboundState,
     /// Bytes that are no whole head, or that have not been looked at; most connections have none.
     buffer: Option<Box<Buffer>>,
 }
@@ -24,7 +24,7 @@ pub struct Inbound {
 /// `has_spoken`: whether a request has come on the connection, or an empty line.
 /// `has_unread`: whether the buffer holds bytes after the last request that have not been looked at.
 #[derive(Debug)]
-enum State {
+enum InboundState {
     /// Between requests.
     Idle {
         since: Tick,
@@ -48,13 +48,13 @@ enum State {
 #[derive(Debug)]
 struct Buffer {
     bytes: Vec<u8>,
-    held: Held,
+    held: Reservation,
 }
 
 /// What the bytes that were there amount to.
 pub enum Received {
     NotEnough,
-    Request(Head, Bytes, Held),
+    Request(Head, Bytes, Reservation),
     /// The client speaks HTTP/2.
     Preface,
     /// The client has closed between requests, or its connection is broken.
@@ -63,65 +63,67 @@ pub enum Received {
 
 /// What reading a request has to know.
 #[derive(Clone, Copy)]
-struct Rules<'a> {
-    limits: &'a Limits,
+struct ReadContext<'a> {
+    limits: &'a HttpLimits,
     budget: &'a Budget,
     now: Tick,
 }
 
 impl Inbound {
     pub const fn new(now: Tick) -> Self {
-        Self { state: State::Idle { since: now, has_spoken: false, has_unread: false }, buffer: None }
+        Self { state: InboundState::Idle { since: now, has_spoken: false, has_unread: false }, buffer: None }
     }
 
     pub const fn is_idle(&self) -> bool {
-        matches!(self.state, State::Idle { .. })
+        matches!(self.state, InboundState::Idle { .. })
     }
 
     pub const fn is_done(&self) -> bool {
-        matches!(self.state, State::Done { .. })
+        matches!(self.state, InboundState::Done { .. })
     }
 
     /// Whether the connection has just been accepted, so that its request is likely to be on its way.
     pub fn is_fresh(&self, now: Tick) -> bool {
-        matches!(self.state, State::Idle { since, has_spoken: false, .. } if now.since(since) < FIRST_REQUEST_TIME)
+        matches!(self.state, InboundState::Idle { since, has_spoken: false, .. } if now.since(since) < FIRST_REQUEST_TIME)
     }
 
-    pub fn is_idle_too_long(&self, limits: &Limits, now: Tick) -> bool {
-        matches!(self.state, State::Idle { since, .. } if now.since(since) > limits.idle_time)
+    pub fn is_idle_too_long(&self, limits: &HttpLimits, now: Tick) -> bool {
+        matches!(self.state, InboundState::Idle { since, .. } if now.since(since) > limits.idle_time)
     }
 
     /// Whether there are bytes to go on with that no event of the socket will report.
     pub const fn has_unread(&self) -> bool {
-        matches!(self.state, State::Idle { has_unread: true, .. })
+        matches!(self.state, InboundState::Idle { has_unread: true, .. })
     }
 
     /// The fault of a request that has taken too long to come.
-    pub fn overdue(&self, limits: &Limits, now: Tick) -> Option<Fault> {
+    pub fn overdue(&self, limits: &HttpLimits, now: Tick) -> Option<RequestFault> {
         match &self.state {
-            State::Head { since, .. } => (now.since(*since) > limits.head_time).then_some(Fault::HeadTooSlow),
-            State::Body(request) => request.is_too_slow(limits, now).then_some(Fault::BodyTooSlow),
-            State::Idle { .. } | State::Done { .. } => None,
+            InboundState::Head { since, .. } => {
+                (now.since(*since) > limits.head_time).then_some(RequestFault::HeadTooSlow)
+            }
+            InboundState::Body(request) => request.is_too_slow(limits, now).then_some(RequestFault::BodyTooSlow),
+            InboundState::Idle { .. } | InboundState::Done { .. } => None,
         }
     }
 
     /// The client has taken a part of an earlier answer: it is idle from now on.
     pub fn touch(&mut self, now: Tick) {
-        if let State::Idle { since, .. } = &mut self.state {
+        if let InboundState::Idle { since, .. } = &mut self.state {
             *since = now;
         }
     }
 
     /// The answer is complete: the next request may come.
     pub fn begin_anew(&mut self, now: Tick) {
-        if let State::Done { has_unread } = self.state {
-            self.state = State::Idle { since: now, has_spoken: true, has_unread };
+        if let InboundState::Done { has_unread } = self.state {
+            self.state = InboundState::Idle { since: now, has_spoken: true, has_unread };
         }
     }
 
     /// Nothing more is read as a request.
     pub fn stop(&mut self) {
-        *self = Self { state: State::Done { has_unread: false }, buffer: None };
+        *self = Self { state: InboundState::Done { has_unread: false }, buffer: None };
     }
 
     /// What was read and not used, for HTTP/2.
@@ -130,8 +132,12 @@ impl Inbound {
     }
 
     /// Goes on with what was left over from before, then with what the socket has, up to a turn's share.
-    pub fn receive(&mut self, transport: &mut Transport, context: &mut Context) -> Result<Received, Fault> {
-        let rules = Rules { limits: &context.setup.limits, budget: &context.budget, now: context.now };
+    pub fn receive(
+        &mut self,
+        transport: &mut ClientTransport,
+        context: &mut Context,
+    ) -> Result<Received, RequestFault> {
+        let rules = ReadContext { limits: &context.setup.limits, budget: &context.budget, now: context.now };
         let mut held = None;
         let mut bytes = self.buffer.take().map_or_else(Vec::new, |buffer| {
             held = Some(buffer.held);
@@ -145,12 +151,12 @@ impl Inbound {
         }
         let mut left = TURN_READ_BYTES_MAX;
         while matches!(received, Received::NotEnough) && transport.is_readable() && left > 0 {
-            let is_in_body = matches!(self.state, State::Body(_));
+            let is_in_body = matches!(self.state, InboundState::Body(_));
             let room = if is_in_body { context.scratch.len() } else { HEAD_READ_BYTES_MAX };
             let count = match transport.read(&mut context.scratch[..room]) {
                 Filled::Bytes(count) => count,
                 Filled::Nothing => break,
-                Filled::End if is_in_body => return Err(Fault::BodyEndedEarly),
+                Filled::End if is_in_body => return Err(RequestFault::BodyEndedEarly),
                 Filled::End | Filled::Broken => return Ok(Received::End),
             };
             left = left.saturating_sub(count);
@@ -172,23 +178,23 @@ impl Inbound {
 
     fn take_unread(&mut self) -> bool {
         match &mut self.state {
-            State::Idle { has_unread, .. } => std::mem::take(has_unread),
-            State::Head { .. } | State::Body(_) | State::Done { .. } => false,
+            InboundState::Idle { has_unread, .. } => std::mem::take(has_unread),
+            InboundState::Head { .. } | InboundState::Body(_) | InboundState::Done { .. } => false,
         }
     }
 
     /// Keeps what was not used. A connection without such bytes keeps no buffer.
-    fn keep(&mut self, bytes: Vec<u8>, held: Option<Held>, budget: &Budget) -> Result<(), Fault> {
+    fn keep(&mut self, bytes: Vec<u8>, held: Option<Reservation>, budget: &Budget) -> Result<(), RequestFault> {
         if bytes.is_empty() {
             return Ok(());
         }
         // What has come after a request waits for its answer.
-        if let State::Done { has_unread } = &mut self.state {
+        if let InboundState::Done { has_unread } = &mut self.state {
             *has_unread = true;
         }
         let mut held = held.unwrap_or_else(|| budget.share());
-        if !held.hold(bytes.capacity(), Stage::Coming) {
-            return Err(Fault::RequestsFull);
+        if !held.hold(bytes.capacity(), RequestStage::Coming) {
+            return Err(RequestFault::RequestsFull);
         }
         self.buffer = Some(Box::new(Buffer { bytes, held }));
         Ok(())
@@ -198,11 +204,11 @@ impl Inbound {
     fn take_in(
         &mut self,
         bytes: &[u8],
-        transport: &mut Transport,
-        rules: Rules<'_>,
-    ) -> Result<(usize, Received), Fault> {
+        transport: &mut ClientTransport,
+        rules: ReadContext<'_>,
+    ) -> Result<(usize, Received), RequestFault> {
         match &mut self.state {
-            State::Idle { has_spoken, .. } => {
+            InboundState::Idle { has_spoken, .. } => {
                 // A client may send empty lines after a body (RFC 9112, section 2.2).
                 let empty_lines = bytes.chunks_exact(2).take_while(|pair| pair == b"\r\n").count() * 2;
                 let rest = &bytes[empty_lines..];
@@ -211,23 +217,25 @@ impl Inbound {
                     return Ok((empty_lines, Received::NotEnough));
                 }
                 let has_spoken = *has_spoken;
-                self.state = State::Head { since: rules.now, has_spoken, scanned: 0 };
+                self.state = InboundState::Head { since: rules.now, has_spoken, scanned: 0 };
                 let (used, received) = self.take_head(rest, transport, rules)?;
                 Ok((empty_lines + used, received))
             }
-            State::Head { .. } => self.take_head(bytes, transport, rules),
-            State::Body(_) => self.take_body(bytes, rules),
-            State::Done { .. } => Ok((0, Received::NotEnough)),
+            InboundState::Head { .. } => self.take_head(bytes, transport, rules),
+            InboundState::Body(_) => self.take_body(bytes, rules),
+            InboundState::Done { .. } => Ok((0, Received::NotEnough)),
         }
     }
 
     fn take_head(
         &mut self,
         bytes: &[u8],
-        transport: &mut Transport,
-        rules: Rules<'_>,
-    ) -> Result<(usize, Received), Fault> {
-        let State::Head { has_spoken, scanned, .. } = &mut self.state else { return Ok((0, Received::NotEnough)) };
+        transport: &mut ClientTransport,
+        rules: ReadContext<'_>,
+    ) -> Result<(usize, Received), RequestFault> {
+        let InboundState::Head { has_spoken, scanned, .. } = &mut self.state else {
+            return Ok((0, Received::NotEnough));
+        };
         // The preface changes the protocol where it comes first, and nowhere else: what has spoken HTTP/1.1 goes on with it.
         if !*has_spoken && bytes.starts_with(PREFACE) {
             return Ok((0, Received::Preface));
@@ -240,30 +248,32 @@ impl Inbound {
         }
         let end = head::end_of_head(bytes, scanned)?;
         if end.unwrap_or(bytes.len()) > rules.limits.head_bytes_max {
-            return Err(Fault::HeadTooLarge);
+            return Err(RequestFault::HeadTooLarge);
         }
         let Some(end) = end else { return Ok((0, Received::NotEnough)) };
         let head = head::parse(&bytes[..end], rules.limits.header_count_max)?;
         #[cfg(test)]
         assert!(head.field("x-bug") != Some("head"), "a bug in reading a head");
         let mut share = rules.budget.share();
-        let stage = if head.has_body() { Stage::Coming } else { Stage::Whole };
+        let stage = if head.has_body() { RequestStage::Coming } else { RequestStage::Whole };
         if !share.hold(head.held_bytes(), stage) {
-            return Err(Fault::RequestsFull);
+            return Err(RequestFault::RequestsFull);
         }
         let announced = match head.framing {
             Framing::None | Framing::Length(0) => {
-                self.state = State::Done { has_unread: false };
+                self.state = InboundState::Done { has_unread: false };
                 return Ok((end, Received::Request(head, Bytes::new(), share)));
             }
-            Framing::Length(length) if length > rules.limits.body_bytes_max as u64 => return Err(Fault::BodyTooLarge),
+            Framing::Length(length) if length > rules.limits.body_bytes_max as u64 => {
+                return Err(RequestFault::BodyTooLarge);
+            }
             Framing::Length(length) => usize::try_from(length).unwrap_or(0),
             Framing::Chunked => 0,
         };
         let expects_continue = head.expects_continue;
         let rest = &bytes[end..];
         let request = PartialRequest::new(head, share, announced.min(rest.len()), rules.now);
-        self.state = State::Body(Box::new(request));
+        self.state = InboundState::Body(Box::new(request));
         let (used, received) = self.take_body(rest, rules)?;
         if expects_continue && used == 0 {
             // The only answer that goes out before its request is whole.
@@ -272,11 +282,11 @@ impl Inbound {
         Ok((end + used, received))
     }
 
-    fn take_body(&mut self, bytes: &[u8], rules: Rules<'_>) -> Result<(usize, Received), Fault> {
-        let State::Body(request) = &mut self.state else { return Ok((0, Received::NotEnough)) };
+    fn take_body(&mut self, bytes: &[u8], rules: ReadContext<'_>) -> Result<(usize, Received), RequestFault> {
+        let InboundState::Body(request) = &mut self.state else { return Ok((0, Received::NotEnough)) };
         let used = request.take(bytes, rules.limits, rules.now)?;
-        let received = match std::mem::replace(&mut self.state, State::Done { has_unread: false }) {
-            State::Body(request) if request.is_complete() => {
+        let received = match std::mem::replace(&mut self.state, InboundState::Done { has_unread: false }) {
+            InboundState::Body(request) if request.is_complete() => {
                 let (head, body, share) = request.into_whole();
                 Received::Request(head, body, share)
             }

@@ -1,7 +1,7 @@
 //! The end of a connection: the last answer has gone, and what the client still sends is read and dropped, so that the reset which unread
 //! bytes cause does not destroy the answer.
 
-use super::transport::Transport;
+use super::transport::ClientTransport;
 use crate::http::limits::{LINGER_BYTES_MAX, LINGER_TIME};
 use crate::http::socket::Filled;
 use crate::http::tick::Tick;
@@ -14,13 +14,13 @@ pub struct Linger {
 
 impl Linger {
     /// Closes our side.
-    pub fn begin(transport: &Transport, now: Tick) -> Self {
+    pub fn begin(transport: &ClientTransport, now: Tick) -> Self {
         transport.end_writing();
         Self { since: now, left_bytes: LINGER_BYTES_MAX }
     }
 
     /// Drops what has come. False when the connection can be closed.
-    pub fn discard(&mut self, transport: &mut Transport, scratch: &mut [u8]) -> bool {
+    pub fn discard(&mut self, transport: &mut ClientTransport, scratch: &mut [u8]) -> bool {
         loop {
             let count = match transport.read(scratch) {
                 Filled::Bytes(count) => u32::try_from(count).unwrap_or(u32::MAX),

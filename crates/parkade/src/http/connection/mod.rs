@@ -16,29 +16,29 @@ use bytes::Bytes;
 pub use self::context::Context;
 use self::inbound::{Inbound, Received};
 use self::outbound::Outbound;
-pub use self::outbound::Purpose;
-pub use self::readiness::{FarEnd, Readiness};
-use self::transport::Transport;
-use super::answer::{BadAnswer, Field, Prepared};
-use super::budget::Held;
-use super::fault::Fault;
+pub use self::outbound::StreamedContent;
+pub use self::readiness::{FarEnd, SocketReadiness};
+use self::transport::ClientTransport;
+use super::answer::{BadAnswer, HeaderField, Prepared};
+use super::budget::Reservation;
+use super::fault::RequestFault;
 use super::head::Head;
-use super::socket::{Peer, Socket};
+use super::socket::{ClientSocket, Peer};
 use super::tick::Tick;
 use parkade_core::RequestId;
 
 #[derive(Debug)]
 pub struct Connection {
-    transport: Transport,
+    transport: ClientTransport,
     inbound: Inbound,
     outbound: Outbound,
 }
 
 /// What the lot has to do for a connection that has gone as far as it can.
 #[derive(Debug)]
-pub enum Step {
+pub enum ConnectionStep {
     Stay,
-    Arrived(Head, Bytes, Held),
+    Arrived(Head, Bytes, Reservation),
     Left(RequestId),
     Close,
     /// It speaks HTTP/2: its socket and what was read of it go elsewhere.
@@ -46,12 +46,16 @@ pub enum Step {
 }
 
 impl Connection {
-    pub fn new(socket: Socket, peer: Peer, now: Tick) -> Self {
-        Self { transport: Transport::new(socket, peer), inbound: Inbound::new(now), outbound: Outbound::default() }
+    pub fn new(socket: ClientSocket, peer: Peer, now: Tick) -> Self {
+        Self {
+            transport: ClientTransport::new(socket, peer),
+            inbound: Inbound::new(now),
+            outbound: Outbound::default(),
+        }
     }
 
     /// The poll set reports a change of the socket.
-    pub fn note(&mut self, readiness: Readiness) {
+    pub fn note(&mut self, readiness: SocketReadiness) {
         self.transport.note(readiness);
     }
 
@@ -100,7 +104,7 @@ impl Connection {
         self.transport.is_readable() || self.inbound.has_unread()
     }
 
-    pub fn into_parts(self) -> (Socket, Vec<u8>, Peer) {
+    pub fn into_parts(self) -> (ClientSocket, Vec<u8>, Peer) {
         let peer = self.peer();
         (self.transport.into_socket(), self.inbound.into_bytes(), peer)
     }
@@ -111,9 +115,9 @@ impl Connection {
     }
 
     /// Goes on as far as the bytes that are there allow.
-    pub fn advance(&mut self, context: &mut Context) -> Step {
+    pub fn advance(&mut self, context: &mut Context) -> ConnectionStep {
         if let Some(request) = self.outbound.request() {
-            return if self.transport.has_hung_up() { Step::Left(request) } else { Step::Stay };
+            return if self.transport.has_hung_up() { ConnectionStep::Left(request) } else { ConnectionStep::Stay };
         }
         if self.outbound.is_closing() {
             return self.linger(context);
@@ -124,39 +128,39 @@ impl Connection {
         }
         match self.inbound.receive(&mut self.transport, context) {
             Ok(Received::NotEnough) => self.close_if_gone(),
-            Ok(Received::Request(head, body, share)) => Step::Arrived(head, body, share),
-            Ok(Received::Preface) => Step::Http2,
-            Ok(Received::End) => Step::Close,
+            Ok(Received::Request(head, body, share)) => ConnectionStep::Arrived(head, body, share),
+            Ok(Received::Preface) => ConnectionStep::Http2,
+            Ok(Received::End) => ConnectionStep::Close,
             Err(fault) => self.refuse(fault, context),
         }
     }
 
-    fn close_if_gone(&self) -> Step {
-        if self.transport.is_gone() { Step::Close } else { Step::Stay }
+    fn close_if_gone(&self) -> ConnectionStep {
+        if self.transport.is_gone() { ConnectionStep::Close } else { ConnectionStep::Stay }
     }
 
     /// Answers a faulty request and closes: nothing more of this connection is read as a request.
-    fn refuse(&mut self, fault: Fault, context: &mut Context) -> Step {
+    fn refuse(&mut self, fault: RequestFault, context: &mut Context) -> ConnectionStep {
         self.inbound.stop();
         self.outbound.refuse(fault, &mut self.transport, context);
         self.linger(context)
     }
 
-    fn linger(&mut self, context: &mut Context) -> Step {
+    fn linger(&mut self, context: &mut Context) -> ConnectionStep {
         if self.transport.is_gone() && !self.transport.is_readable() {
-            return Step::Close;
+            return ConnectionStep::Close;
         }
         if self.transport.has_unsent() {
             return self.close_if_gone();
         }
-        if self.outbound.linger(&mut self.transport, context) { Step::Stay } else { Step::Close }
+        if self.outbound.linger(&mut self.transport, context) { ConnectionStep::Stay } else { ConnectionStep::Close }
     }
 
     /// Writes a whole answer. Nothing is written when it breaks HTTP.
     pub fn answer<'a>(
         &mut self,
         status: u16,
-        fields: impl Iterator<Item = Field<'a>> + Clone,
+        fields: impl Iterator<Item = HeaderField<'a>> + Clone,
         body: &Bytes,
         context: &mut Context,
     ) -> Result<(), BadAnswer> {
@@ -175,8 +179,8 @@ impl Connection {
     pub fn begin<'a>(
         &mut self,
         status: u16,
-        fields: impl Iterator<Item = Field<'a>> + Clone,
-        purpose: Purpose,
+        fields: impl Iterator<Item = HeaderField<'a>> + Clone,
+        purpose: StreamedContent,
         context: &mut Context,
     ) -> Result<(), BadAnswer> {
         self.outbound.begin(status, fields, purpose, &mut self.transport, context)
@@ -230,25 +234,25 @@ impl Connection {
     }
 
     /// What is due because time has passed.
-    pub fn expire(&mut self, context: &mut Context) -> Step {
+    pub fn expire(&mut self, context: &mut Context) -> ConnectionStep {
         let (now, limits) = (context.now, &context.setup.limits);
         let has_stalled = self.transport.has_stalled(now, limits.write_stall);
         let needs_a_rate = !self.outbound.is_streaming_events();
         if has_stalled || needs_a_rate && self.transport.is_read_too_slowly(now, limits.write_stall) {
             self.transport.give_up();
-            return self.outbound.request().map_or(Step::Close, Step::Left);
+            return self.outbound.request().map_or(ConnectionStep::Close, ConnectionStep::Left);
         }
         if let Some(fault) = self.inbound.overdue(limits, now) {
             return self.refuse(fault, context);
         }
         let has_to_drain = context.is_draining && self.is_quiet() && !self.is_fresh(now);
         if has_to_drain || self.inbound.is_idle_too_long(limits, now) || self.outbound.has_lingered_too_long(now) {
-            return Step::Close;
+            return ConnectionStep::Close;
         }
         if self.outbound.heartbeat(&mut self.transport, now) && self.transport.is_gone() {
             return self.advance(context);
         }
-        Step::Stay
+        ConnectionStep::Stay
     }
 }
 

@@ -4,10 +4,10 @@ use bytes::Bytes;
 
 use super::context::Context;
 use super::linger::Linger;
-use super::transport::Transport;
-use crate::http::answer::{self, BadAnswer, Ending, Field, Persistence, Prepared};
+use super::transport::ClientTransport;
+use crate::http::answer::{self, BadAnswer, BodyFraming, HeaderField, Persistence, Prepared};
 use crate::http::error_body;
-use crate::http::fault::Fault;
+use crate::http::fault::RequestFault;
 use crate::http::head::{Head, Version};
 use crate::http::limits::{COPIED_BODY_BYTES_MAX, HEARTBEAT_INTERVAL};
 use crate::http::tick::Tick;
@@ -16,25 +16,32 @@ use parkade_core::RequestId;
 
 /// What a streamed answer carries: a silent event stream gets a comment now and then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum StreamedContent {
     Body,
     Events,
 }
 
 #[derive(Debug, Default)]
 pub struct Outbound {
-    state: State,
+    state: OutboundState,
 }
 
 #[derive(Debug, Default)]
-enum State {
+enum OutboundState {
     /// No request waits for an answer.
     #[default]
     None,
     /// The request is handed on and nothing of its answer written.
-    Head { request: RequestId, terms: Terms },
+    Head { request: RequestId, terms: AnswerTerms },
     /// A streamed answer has begun. `ending` counts down an announced length; `since` is when something of it last went.
-    Body { request: RequestId, is_head: bool, keep_alive: bool, ending: Ending, purpose: Purpose, since: Tick },
+    Body {
+        request: RequestId,
+        is_head: bool,
+        keep_alive: bool,
+        ending: BodyFraming,
+        purpose: StreamedContent,
+        since: Tick,
+    },
     /// The answer is complete, though the client may not have taken it yet.
     Done { close: CloseMode },
 }
@@ -52,13 +59,13 @@ pub enum CloseMode {
 
 /// What an answer has to know of its request.
 #[derive(Debug, Clone, Copy)]
-struct Terms {
+struct AnswerTerms {
     version: Version,
     is_head: bool,
     keep_alive: bool,
 }
 
-impl Terms {
+impl AnswerTerms {
     fn persistence(self, context: &Context) -> Persistence {
         match (self.keep_alive && !context.is_draining, self.version) {
             (false, _) => Persistence::Close,
@@ -72,69 +79,70 @@ impl Outbound {
     /// The request whose answer is awaited, or under way.
     pub const fn request(&self) -> Option<RequestId> {
         match self.state {
-            State::Head { request, .. } | State::Body { request, .. } => Some(request),
-            State::None | State::Done { .. } => None,
+            OutboundState::Head { request, .. } | OutboundState::Body { request, .. } => Some(request),
+            OutboundState::None | OutboundState::Done { .. } => None,
         }
     }
 
     /// The same, once a streamed answer has begun.
     pub const fn streamed_request(&self) -> Option<RequestId> {
         match self.state {
-            State::Body { request, .. } => Some(request),
-            State::None | State::Head { .. } | State::Done { .. } => None,
+            OutboundState::Body { request, .. } => Some(request),
+            OutboundState::None | OutboundState::Head { .. } | OutboundState::Done { .. } => None,
         }
     }
 
     /// Whether the request that is on its way wants no body.
     pub const fn is_head(&self) -> bool {
         match self.state {
-            State::Head { terms, .. } => terms.is_head,
-            State::Body { is_head, .. } => is_head,
-            State::None | State::Done { .. } => false,
+            OutboundState::Head { terms, .. } => terms.is_head,
+            OutboundState::Body { is_head, .. } => is_head,
+            OutboundState::None | OutboundState::Done { .. } => false,
         }
     }
 
     pub const fn is_streaming_events(&self) -> bool {
-        matches!(self.state, State::Body { purpose: Purpose::Events, .. })
+        matches!(self.state, OutboundState::Body { purpose: StreamedContent::Events, .. })
     }
 
     pub const fn is_done(&self) -> bool {
-        matches!(self.state, State::Done { .. })
+        matches!(self.state, OutboundState::Done { .. })
     }
 
     /// Whether the connection closes after the answer that is complete.
     pub const fn is_closing(&self) -> bool {
-        matches!(self.state, State::Done { close: CloseMode::AfterAnswer | CloseMode::Linger(_) })
+        matches!(self.state, OutboundState::Done { close: CloseMode::AfterAnswer | CloseMode::Linger(_) })
     }
 
     /// Whether the last answer has gone, and our side of the connection is closed.
     pub const fn is_lingering(&self) -> bool {
-        matches!(self.state, State::Done { close: CloseMode::Linger(_) })
+        matches!(self.state, OutboundState::Done { close: CloseMode::Linger(_) })
     }
 
     pub fn has_lingered_too_long(&self, now: Tick) -> bool {
-        matches!(&self.state, State::Done { close: CloseMode::Linger(linger) } if linger.is_over(now))
+        matches!(&self.state, OutboundState::Done { close: CloseMode::Linger(linger) } if linger.is_over(now))
     }
 
     /// Waits for the answer of a request.
     pub fn expect(&mut self, request: RequestId, head: &Head) {
-        let terms = Terms { version: head.version, is_head: head.method() == "HEAD", keep_alive: head.keep_alive };
-        self.state = State::Head { request, terms };
+        let terms =
+            AnswerTerms { version: head.version, is_head: head.method() == "HEAD", keep_alive: head.keep_alive };
+        self.state = OutboundState::Head { request, terms };
     }
 
     /// Writes a whole answer. Nothing is written when it breaks HTTP.
     pub fn answer<'a>(
         &mut self,
         status: u16,
-        fields: impl Iterator<Item = Field<'a>> + Clone,
+        fields: impl Iterator<Item = HeaderField<'a>> + Clone,
         body: &Bytes,
-        transport: &mut Transport,
+        transport: &mut ClientTransport,
         context: &mut Context,
     ) -> Result<(), BadAnswer> {
-        let State::Head { terms, .. } = self.state else { return Ok(()) };
+        let OutboundState::Head { terms, .. } = self.state else { return Ok(()) };
         let announced = answer::check(status, fields.clone())?;
         let length = answer::length(status, terms.is_head, announced, body)?;
-        let ending = Ending::of(status).unwrap_or(Ending::Length(length));
+        let ending = BodyFraming::of(status).unwrap_or(BodyFraming::Length(length));
         let persistence = terms.persistence(context);
         let out = &mut context.out;
         out.clear();
@@ -153,8 +161,8 @@ impl Outbound {
     }
 
     /// Writes an answer that was serialised before.
-    pub fn answer_prepared(&mut self, prepared: &Prepared, transport: &mut Transport, context: &Context) {
-        let State::Head { terms, .. } = self.state else { return };
+    pub fn answer_prepared(&mut self, prepared: &Prepared, transport: &mut ClientTransport, context: &Context) {
+        let OutboundState::Head { terms, .. } = self.state else { return };
         let persistence = match terms.persistence(context) {
             Persistence::Keep => Persistence::Keep,
             Persistence::KeepAnnounced | Persistence::Close => Persistence::Close,
@@ -163,53 +171,55 @@ impl Outbound {
         self.complete(persistence == Persistence::Keep, transport, context.now);
     }
 
-    fn complete(&mut self, keep_alive: bool, transport: &mut Transport, now: Tick) {
+    fn complete(&mut self, keep_alive: bool, transport: &mut ClientTransport, now: Tick) {
         transport.restart_stall(now);
-        self.state = State::Done { close: if keep_alive { CloseMode::Keep } else { CloseMode::AfterAnswer } };
+        self.state = OutboundState::Done { close: if keep_alive { CloseMode::Keep } else { CloseMode::AfterAnswer } };
     }
 
     /// Begins an answer whose body follows in pieces.
     pub fn begin<'a>(
         &mut self,
         status: u16,
-        fields: impl Iterator<Item = Field<'a>> + Clone,
-        purpose: Purpose,
-        transport: &mut Transport,
+        fields: impl Iterator<Item = HeaderField<'a>> + Clone,
+        purpose: StreamedContent,
+        transport: &mut ClientTransport,
         context: &mut Context,
     ) -> Result<(), BadAnswer> {
-        let State::Head { request, terms } = self.state else { return Ok(()) };
+        let OutboundState::Head { request, terms } = self.state else { return Ok(()) };
         let announced = answer::check(status, fields.clone())?;
-        let ending = Ending::of(status).unwrap_or(match announced {
-            Some(length) => Ending::Length(length),
-            None if terms.version == Version::Http10 => Ending::Close,
-            None => Ending::Chunked,
+        let ending = BodyFraming::of(status).unwrap_or(match announced {
+            Some(length) => BodyFraming::Length(length),
+            None if terms.version == Version::Http10 => BodyFraming::Close,
+            None => BodyFraming::Chunked,
         });
-        let persistence = if ending == Ending::Close { Persistence::Close } else { terms.persistence(context) };
+        let persistence = if ending == BodyFraming::Close { Persistence::Close } else { terms.persistence(context) };
         let (out, now) = (&mut context.out, context.now);
         out.clear();
         answer::write_head(out, status, fields, ending, persistence, context.date.as_bytes());
         transport.write(out, now);
         let (is_head, keep_alive) = (terms.is_head, persistence != Persistence::Close);
-        self.state = State::Body { request, is_head, keep_alive, ending, purpose, since: now };
+        self.state = OutboundState::Body { request, is_head, keep_alive, ending, purpose, since: now };
         Ok(())
     }
 
     /// Writes a piece of the body. Returns how many of its bytes the client's socket took, or that there are more than announced.
-    pub fn piece(&mut self, bytes: &Bytes, transport: &mut Transport, now: Tick) -> Result<usize, BadAnswer> {
-        let State::Body { is_head, ending, purpose, since, .. } = &mut self.state else { return Ok(bytes.len()) };
+    pub fn piece(&mut self, bytes: &Bytes, transport: &mut ClientTransport, now: Tick) -> Result<usize, BadAnswer> {
+        let OutboundState::Body { is_head, ending, purpose, since, .. } = &mut self.state else {
+            return Ok(bytes.len());
+        };
         let has_body = !*is_head && ending.has_body();
-        if let (Ending::Length(left), true) = (&mut *ending, has_body) {
+        if let (BodyFraming::Length(left), true) = (&mut *ending, has_body) {
             *left = left.checked_sub(bytes.len() as u64).ok_or(BadAnswer::Length)?;
         }
         if bytes.is_empty() || !has_body {
             return Ok(bytes.len());
         }
-        if *purpose == Purpose::Events && transport.is_too_far_behind(now) {
+        if *purpose == StreamedContent::Events && transport.is_too_far_behind(now) {
             transport.give_up();
             return Ok(0);
         }
         *since = now;
-        if *ending != Ending::Chunked {
+        if *ending != BodyFraming::Chunked {
             return Ok(transport.write_shared(bytes, now));
         }
         transport.write(format!("{:x}\r\n", bytes.len()).as_bytes(), now);
@@ -219,8 +229,8 @@ impl Outbound {
     }
 
     /// Writes bytes that carry their chunk's frame already. A client that lets too many wait is given up.
-    pub fn framed_piece(&mut self, chunked: &Bytes, plain: &Bytes, transport: &mut Transport, now: Tick) {
-        let State::Body { is_head, ending, since, .. } = &mut self.state else { return };
+    pub fn framed_piece(&mut self, chunked: &Bytes, plain: &Bytes, transport: &mut ClientTransport, now: Tick) {
+        let OutboundState::Body { is_head, ending, since, .. } = &mut self.state else { return };
         if *is_head {
             return;
         }
@@ -229,19 +239,19 @@ impl Outbound {
             return;
         }
         *since = now;
-        transport.write_shared(if *ending == Ending::Chunked { chunked } else { plain }, now);
+        transport.write_shared(if *ending == BodyFraming::Chunked { chunked } else { plain }, now);
     }
 
     /// The client has taken a part of the answer.
     pub fn touch(&mut self, now: Tick) {
-        if let State::Body { since, .. } = &mut self.state {
+        if let OutboundState::Body { since, .. } = &mut self.state {
             *since = now;
         }
     }
 
     /// A stream of events that has been silent for long gets a comment. Returns whether it was due.
-    pub fn heartbeat(&mut self, transport: &mut Transport, now: Tick) -> bool {
-        let State::Body { purpose: Purpose::Events, since, .. } = self.state else { return false };
+    pub fn heartbeat(&mut self, transport: &mut ClientTransport, now: Tick) -> bool {
+        let OutboundState::Body { purpose: StreamedContent::Events, since, .. } = self.state else { return false };
         if now.since(since) < HEARTBEAT_INTERVAL || transport.has_unsent() {
             return false;
         }
@@ -251,16 +261,16 @@ impl Outbound {
     }
 
     /// The body is complete. False when fewer bytes came than were announced: then the connection has to be broken.
-    pub fn finish(&mut self, transport: &mut Transport, context: &Context) -> bool {
-        let State::Body { is_head, keep_alive, ending, purpose, .. } = self.state else { return true };
+    pub fn finish(&mut self, transport: &mut ClientTransport, context: &Context) -> bool {
+        let OutboundState::Body { is_head, keep_alive, ending, purpose, .. } = self.state else { return true };
         let has_body = !is_head && ending.has_body();
-        if has_body && matches!(ending, Ending::Length(1..)) {
+        if has_body && matches!(ending, BodyFraming::Length(1..)) {
             return false;
         }
-        if purpose == Purpose::Events {
+        if purpose == StreamedContent::Events {
             transport.restart_rate(context.now);
         }
-        if has_body && ending == Ending::Chunked {
+        if has_body && ending == BodyFraming::Chunked {
             transport.write(b"0\r\n\r\n", context.now);
         }
         self.complete(keep_alive && !context.is_draining, transport, context.now);
@@ -268,16 +278,16 @@ impl Outbound {
     }
 
     /// Before the connection is closed in the middle of an answer: one that ends with the connection must not look whole.
-    pub fn before_abort(&self, transport: &Transport) {
-        if matches!(self.state, State::Body { ending: Ending::Close, .. }) {
+    pub fn before_abort(&self, transport: &ClientTransport) {
+        if matches!(self.state, OutboundState::Body { ending: BodyFraming::Close, .. }) {
             transport.reset_on_close();
         }
     }
 
     /// Answers a faulty request; it is the last answer of the connection.
-    pub fn refuse(&mut self, fault: Fault, transport: &mut Transport, context: &mut Context) {
-        self.state = State::Done { close: CloseMode::AfterAnswer };
-        if fault == Fault::Tls {
+    pub fn refuse(&mut self, fault: RequestFault, transport: &mut ClientTransport, context: &mut Context) {
+        self.state = OutboundState::Done { close: CloseMode::AfterAnswer };
+        if fault == RequestFault::Tls {
             tls_refusal::complain(&mut context.tls_complaints, transport.peer());
             transport.write(&tls_refusal::ALERT, context.now);
             return;
@@ -286,9 +296,9 @@ impl Outbound {
         tracing::debug!(status, detail, peer = ?transport.peer(), "a request is refused");
         let body = error_body(status, fault.whose(), detail);
         context.refused.push((transport.peer(), status, body.len()));
-        let fields: [Field<'_>; 2] = [(b"content-type", b"application/json"), (b"retry-after", b"1")];
+        let fields: [HeaderField<'_>; 2] = [(b"content-type", b"application/json"), (b"retry-after", b"1")];
         let used = if status == 503 { &fields[..] } else { &fields[..1] };
-        let (out, length) = (&mut context.out, Ending::Length(body.len() as u64));
+        let (out, length) = (&mut context.out, BodyFraming::Length(body.len() as u64));
         out.clear();
         answer::write_head(out, status, used.iter().copied(), length, Persistence::Close, context.date.as_bytes());
         out.extend_from_slice(&body);
@@ -296,8 +306,8 @@ impl Outbound {
     }
 
     /// The client has taken the last answer: drops what it still sends. False when the connection can be closed.
-    pub fn linger(&mut self, transport: &mut Transport, context: &mut Context) -> bool {
-        let State::Done { close } = &mut self.state else { return true };
+    pub fn linger(&mut self, transport: &mut ClientTransport, context: &mut Context) -> bool {
+        let OutboundState::Done { close } = &mut self.state else { return true };
         if let CloseMode::AfterAnswer = close {
             *close = CloseMode::Linger(Linger::begin(transport, context.now));
         }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::http::body::{BodyDecoder, make_room};
-use crate::http::budget::{Held, Stage};
-use crate::http::fault::Fault;
+use crate::http::budget::{RequestStage, Reservation};
+use crate::http::fault::RequestFault;
 use crate::http::head::Head;
-use crate::http::limits::{BODY_BYTES_PER_SECOND_MIN, Limits};
+use crate::http::limits::{BODY_BYTES_PER_SECOND_MIN, HttpLimits};
 use crate::http::tick::Tick;
 
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct PartialRequest {
     head: Head,
     decoder: BodyDecoder,
     body: Vec<u8>,
-    share: Held,
+    share: Reservation,
     began: Tick,
     /// When the last byte came.
     since: Tick,
@@ -24,19 +24,19 @@ pub struct PartialRequest {
 
 impl PartialRequest {
     /// `expected_bytes`: how many of the body are there already, at most. An announced length reserves nothing by itself.
-    pub fn new(head: Head, share: Held, expected_bytes: usize, now: Tick) -> Self {
+    pub fn new(head: Head, share: Reservation, expected_bytes: usize, now: Tick) -> Self {
         let (decoder, body) = (BodyDecoder::new(head.framing), Vec::with_capacity(expected_bytes));
         Self { head, decoder, body, share, began: now, since: now }
     }
 
     /// Takes what it can use of the bytes and returns how many those were.
-    pub fn take(&mut self, bytes: &[u8], limits: &Limits, now: Tick) -> Result<usize, Fault> {
+    pub fn take(&mut self, bytes: &[u8], limits: &HttpLimits, now: Tick) -> Result<usize, RequestFault> {
         make_room(&mut self.body, bytes.len());
         let used = self.decoder.decode(bytes, &mut self.body, limits.body_bytes_max)?;
         #[cfg(test)]
         assert!(self.head.field("x-bug") != Some("body") || self.body.is_empty(), "a bug in reading a body");
-        if !self.share.hold(self.head.held_bytes() + self.body.capacity(), Stage::Coming) {
-            return Err(Fault::RequestsFull);
+        if !self.share.hold(self.head.held_bytes() + self.body.capacity(), RequestStage::Coming) {
+            return Err(RequestFault::RequestsFull);
         }
         self.since = now;
         Ok(used)
@@ -46,12 +46,12 @@ impl PartialRequest {
         self.decoder.is_complete()
     }
 
-    pub fn into_whole(self) -> (Head, Bytes, Held) {
+    pub fn into_whole(self) -> (Head, Bytes, Reservation) {
         (self.head, self.body.into(), self.share)
     }
 
     /// Whether nothing has come for too long, or too little altogether.
-    pub fn is_too_slow(&self, limits: &Limits, now: Tick) -> bool {
+    pub fn is_too_slow(&self, limits: &HttpLimits, now: Tick) -> bool {
         let earned = Duration::from_secs(self.body.len() as u64 / BODY_BYTES_PER_SECOND_MIN);
         now.since(self.since) > limits.body_stall || now.since(self.began) > limits.body_stall + earned
     }

@@ -13,13 +13,13 @@ pub enum FarEnd {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Readiness {
+pub struct SocketReadiness {
     pub readable: bool,
     pub writable: bool,
     pub far_end: FarEnd,
 }
 
-impl From<&Event> for Readiness {
+impl From<&Event> for SocketReadiness {
     fn from(event: &Event) -> Self {
         let far_end = match (event.is_write_closed() || event.is_error(), event.is_read_closed()) {
             (true, _) => FarEnd::Gone,

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::*;
 use crate::http::budget::Budget;
-use crate::http::forwarded::Trust;
-use crate::http::limits::Limits;
+use crate::http::forwarded::TrustedProxies;
+use crate::http::limits::HttpLimits;
 use crate::http::{Setup, head};
 
-pub const LIMITS: Limits = Limits {
+pub const LIMITS: HttpLimits = HttpLimits {
     head_bytes_max: 32 * 1024,
     header_count_max: 100,
     body_bytes_max: 1024 * 1024,
@@ -25,8 +25,8 @@ fn connected() -> (Connection, UnixStream, Context) {
     let (ours, theirs) = UnixStream::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     socket2::SockRef::from(&ours).set_send_buffer_size(4_096).unwrap();
-    let socket = Socket::Unix(mio::net::UnixStream::from_std(ours));
-    let setup = Setup { limits: LIMITS, trust: Trust::default() };
+    let socket = ClientSocket::Unix(mio::net::UnixStream::from_std(ours));
+    let setup = Setup { limits: LIMITS, trust: TrustedProxies::default() };
     (Connection::new(socket, None, Tick::default()), theirs, Context::new(setup, Budget::new(1 << 20)))
 }
 
@@ -49,11 +49,11 @@ fn states_after(words: &str) -> String {
         client.write_all(sent).unwrap();
         match word {
             "answer" => connection.answer(200, std::iter::empty(), &Bytes::new(), &mut context).unwrap(),
-            "begin" => connection.begin(200, std::iter::empty(), Purpose::Body, &mut context).unwrap(),
+            "begin" => connection.begin(200, std::iter::empty(), StreamedContent::Body, &mut context).unwrap(),
             "finish" => assert!(connection.finish(&context)),
-            _ => connection.note(Readiness { readable: !sent.is_empty(), writable: true, far_end: FarEnd::Open }),
+            _ => connection.note(SocketReadiness { readable: !sent.is_empty(), writable: true, far_end: FarEnd::Open }),
         }
-        if let Step::Arrived(head, ..) = connection.advance(&mut context) {
+        if let ConnectionStep::Arrived(head, ..) = connection.advance(&mut context) {
             connection.wait(REQUEST, &head);
         }
         states.push([state_of(&connection.inbound), state_of(&connection.outbound)].join("/"));
@@ -94,7 +94,7 @@ fn after_the_last_answer_nothing_is_read_as_a_request() {
 }
 
 /// A client that takes so many bytes of an answer every ten seconds. Returns after how many seconds it is cut off, if it ever is.
-fn check(purpose: Purpose, bytes_each: usize) -> Option<u64> {
+fn check(purpose: StreamedContent, bytes_each: usize) -> Option<u64> {
     let (mut connection, mut theirs, mut context) = connected();
     let head = head::parse(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", LIMITS.header_count_max).unwrap();
     connection.wait(REQUEST, &head);
@@ -107,7 +107,7 @@ fn check(purpose: Purpose, bytes_each: usize) -> Option<u64> {
             left -= theirs.read(&mut vec![0; left]).unwrap();
             connection.flush(context.now);
         }
-        if matches!(connection.expire(&mut context), Step::Left(_)) {
+        if matches!(connection.expire(&mut context), ConnectionStep::Left(_)) {
             return Some(seconds);
         }
     }
@@ -116,12 +116,12 @@ fn check(purpose: Purpose, bytes_each: usize) -> Option<u64> {
 
 #[test]
 fn a_client_that_takes_too_little_is_cut_off_though_it_takes_something() {
-    assert_eq!(check(Purpose::Body, 10_000), None);
-    let seconds = check(Purpose::Body, 4_000).expect("400 bytes a second are too few");
+    assert_eq!(check(StreamedContent::Body, 10_000), None);
+    let seconds = check(StreamedContent::Body, 4_000).expect("400 bytes a second are too few");
     assert!((60..240).contains(&seconds), "{seconds}");
 }
 
 #[test]
 fn a_client_of_events_may_take_as_little_as_it_likes() {
-    assert_eq!(check(Purpose::Events, 4_000), None);
+    assert_eq!(check(StreamedContent::Events, 4_000), None);
 }

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::readiness::{FarEnd, Readiness};
+use super::readiness::{FarEnd, SocketReadiness};
 use crate::http::limits::is_too_far_behind;
-use crate::http::socket::{Filled, Output, Peer, Socket};
+use crate::http::socket::{ClientSocket, Filled, Output, Peer};
 use crate::http::tick::Tick;
 
 #[derive(Debug)]
-pub struct Transport {
-    socket: Socket,
+pub struct ClientTransport {
+    socket: ClientSocket,
     peer: Peer,
     /// The poll set has reported bytes, and no read has found the end of them.
     readable: bool,
@@ -19,13 +19,13 @@ pub struct Transport {
     output: Output,
 }
 
-impl Transport {
-    pub fn new(socket: Socket, peer: Peer) -> Self {
+impl ClientTransport {
+    pub fn new(socket: ClientSocket, peer: Peer) -> Self {
         Self { socket, peer, readable: false, far_end: FarEnd::Open, output: Output::default() }
     }
 
     /// The poll set reports a change.
-    pub fn note(&mut self, readiness: Readiness) {
+    pub fn note(&mut self, readiness: SocketReadiness) {
         self.readable |= readiness.readable || readiness.far_end == FarEnd::HalfClosed;
         self.far_end = self.far_end.max(readiness.far_end);
     }
@@ -123,7 +123,7 @@ impl Transport {
         self.socket.reset_on_close();
     }
 
-    pub fn into_socket(self) -> Socket {
+    pub fn into_socket(self) -> ClientSocket {
         self.socket
     }
 }

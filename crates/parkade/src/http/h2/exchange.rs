@@ -5,34 +5,34 @@ use hyper::header::{CONTENT_LENGTH, DATE, HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::{mpsc, oneshot};
 
 use super::StreamKey;
-use crate::http::Purpose;
-use crate::http::answer::{self, BadAnswer, Field, Prepared};
+use crate::http::StreamedContent;
+use crate::http::answer::{self, BadAnswer, HeaderField, Prepared};
 use crate::http::limits::{COPIED_BODY_BYTES_MAX, is_too_far_behind};
 use crate::http::tick::Tick;
 
 #[derive(Debug)]
-pub struct Answer {
+pub struct StreamAnswer {
     pub status: u16,
     pub fields: HeaderMap,
-    pub body: Body,
+    pub body: StreamBody,
 }
 
 #[derive(Debug)]
-pub enum Body {
+pub enum StreamBody {
     Whole(Bytes),
     /// For `HEAD`: the length that a body would have.
     Announced(u64),
-    Pieces(mpsc::UnboundedReceiver<Bytes>, Purpose),
+    Pieces(mpsc::UnboundedReceiver<Bytes>, StreamedContent),
 }
 
 /// The server's end of a stream.
 #[derive(Debug)]
-pub struct Exchange {
+pub struct StreamExchange {
     key: StreamKey,
     is_head: bool,
     /// Whether a body is sent: not for HEAD, nor with a status that has none.
     has_body: bool,
-    answer: Option<oneshot::Sender<Answer>>,
+    answer: Option<oneshot::Sender<StreamAnswer>>,
     pieces: Option<mpsc::UnboundedSender<Bytes>>,
     waiting_bytes: usize,
     /// Bytes of a streamed answer that were announced and have not come.
@@ -43,8 +43,8 @@ pub struct Exchange {
     cut: Option<oneshot::Sender<()>>,
 }
 
-impl Exchange {
-    pub fn new(key: StreamKey, is_head: bool, answer: oneshot::Sender<Answer>, cut: oneshot::Sender<()>) -> Self {
+impl StreamExchange {
+    pub fn new(key: StreamKey, is_head: bool, answer: oneshot::Sender<StreamAnswer>, cut: oneshot::Sender<()>) -> Self {
         Self {
             key,
             is_head,
@@ -71,7 +71,7 @@ impl Exchange {
     pub fn answer<'a>(
         &mut self,
         status: u16,
-        fields: impl Iterator<Item = Field<'a>> + Clone,
+        fields: impl Iterator<Item = HeaderField<'a>> + Clone,
         body: &Bytes,
         date: &[u8],
     ) -> Result<(), BadAnswer> {
@@ -90,21 +90,21 @@ impl Exchange {
     /// `length`: what is announced, to `HEAD` as well.
     fn send_whole(&mut self, status: u16, fields: HeaderMap, length: u64, body: Bytes) {
         let body = if answer::is_bodiless(status) {
-            Body::Whole(Bytes::new())
+            StreamBody::Whole(Bytes::new())
         } else if self.is_head {
-            Body::Announced(length)
+            StreamBody::Announced(length)
         } else {
-            Body::Whole(body)
+            StreamBody::Whole(body)
         };
-        self.send_answer(Answer { status, fields, body });
+        self.send_answer(StreamAnswer { status, fields, body });
     }
 
     /// Begins an answer whose body follows in pieces.
     pub fn begin<'a>(
         &mut self,
         status: u16,
-        fields: impl Iterator<Item = Field<'a>> + Clone,
-        purpose: Purpose,
+        fields: impl Iterator<Item = HeaderField<'a>> + Clone,
+        purpose: StreamedContent,
         date: &[u8],
     ) -> Result<(), BadAnswer> {
         let announced = answer::check(status, fields.clone())?;
@@ -116,11 +116,11 @@ impl Exchange {
         if let Some(length) = announced.filter(|_| !answer::is_bodiless(status)) {
             fields.insert(CONTENT_LENGTH, length.into());
         }
-        self.send_answer(Answer { status, fields, body: Body::Pieces(receiver, purpose) });
+        self.send_answer(StreamAnswer { status, fields, body: StreamBody::Pieces(receiver, purpose) });
         Ok(())
     }
 
-    fn send_answer(&mut self, answer: Answer) {
+    fn send_answer(&mut self, answer: StreamAnswer) {
         if let Some(sender) = self.answer.take() {
             // The stream may just have been reset: then `Left` is on its way.
             let _ = sender.send(answer);
@@ -191,7 +191,7 @@ fn owned(body: &Bytes) -> Bytes {
 }
 
 /// The fields as hyper takes them. They have passed [`answer::check`], which asks for no less than hyper does.
-fn header_map<'a>(fields: impl Iterator<Item = Field<'a>>, date: &[u8]) -> HeaderMap {
+fn header_map<'a>(fields: impl Iterator<Item = HeaderField<'a>>, date: &[u8]) -> HeaderMap {
     let mut map = HeaderMap::new();
     for (name, value) in fields.filter(|(name, _)| !answer::is_the_servers(name)) {
         let name = HeaderName::from_bytes(name).expect("the name of a checked field is a token");

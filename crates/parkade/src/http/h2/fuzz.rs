@@ -11,10 +11,10 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::*;
-use crate::http::Purpose;
-use crate::http::forwarded::{Kind, Trust};
+use crate::http::StreamedContent;
+use crate::http::forwarded::{ForwardedFields, TrustedProxies};
 use crate::http::fuzz::fuzzing::fuzz;
-use crate::http::limits::Limits;
+use crate::http::limits::HttpLimits;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 /// `GET /` of the host h on stream 1, all of it from HPACK's static table but the host.
@@ -27,7 +27,7 @@ const STALL: Duration = Duration::from_secs(10);
 const STAY_MAX: Duration = Duration::from_secs(90);
 
 /// What the server holds for requests that were not answered.
-type Held = HashMap<StreamKey, (usize, super::Held, oneshot::Sender<Answer>, oneshot::Sender<()>)>;
+type Held = HashMap<StreamKey, (usize, super::Reservation, oneshot::Sender<StreamAnswer>, oneshot::Sender<()>)>;
 
 #[test]
 fn fuzz_http2() {
@@ -131,8 +131,8 @@ async fn try_one(frames: &[Vec<u8>]) {
     assert_eq!(budget.held_bytes(), 0, "everything is given back");
 }
 
-fn shared(inbox: mpsc::UnboundedSender<FromStream>, draining: watch::Receiver<bool>) -> Shared {
-    let limits = Limits {
+fn shared(inbox: mpsc::UnboundedSender<FromStream>, draining: watch::Receiver<bool>) -> H2Context {
+    let limits = HttpLimits {
         head_bytes_max: 4_096,
         header_count_max: 100,
         body_bytes_max: 1_000,
@@ -143,8 +143,8 @@ fn shared(inbox: mpsc::UnboundedSender<FromStream>, draining: watch::Receiver<bo
         idle_time: IDLE,
         write_stall: STALL,
     };
-    let trust = Trust { kind: Kind::XForwarded, networks: Vec::new(), unix: false };
-    Shared {
+    let trust = TrustedProxies { kind: ForwardedFields::XForwarded, networks: Vec::new(), unix: false };
+    H2Context {
         budget: Budget::new(limits.requests_bytes_max),
         setup: Arc::new(Setup { limits, trust }),
         inbox,
@@ -156,13 +156,13 @@ fn shared(inbox: mpsc::UnboundedSender<FromStream>, draining: watch::Receiver<bo
     }
 }
 
-async fn serve_one(io: DuplexStream, mut shared: Shared) {
+async fn serve_one(io: DuplexStream, mut shared: H2Context) {
     // How it ends is the client's doing.
     let _ = run(io, None, &mut shared).await;
 }
 
 /// The first byte of the head that another client is answered with.
-async fn ask(shared: &mut Shared) -> u8 {
+async fn ask(shared: &mut H2Context) -> u8 {
     let (server, mut client) = tokio::io::duplex(64 * 1024);
     let serving = tokio::spawn(serve_one(server, shared.clone()));
     client.write_all(&[PREFACE, ASKED].concat()).await.unwrap();
@@ -212,16 +212,16 @@ fn answer_one(key: StreamKey, way: usize, held: &mut Held) {
     }
     let Some((_, _, answer, cut)) = held.remove(&key) else { return };
     let body = match way % 4 {
-        1 => Body::Whole(Bytes::from_static(b"Hola")),
+        1 => StreamBody::Whole(Bytes::from_static(b"Hola")),
         3 => {
             let (pieces, receiver) = mpsc::unbounded_channel();
             let _ = (pieces.send(vec![b'x'; 40_000].into()), pieces.send(vec![b'y'; 40_000].into()));
-            Body::Pieces(receiver, if way % 8 == 3 { Purpose::Body } else { Purpose::Events })
+            StreamBody::Pieces(receiver, if way % 8 == 3 { StreamedContent::Body } else { StreamedContent::Events })
         }
         _ => {
             let _ = cut.send(());
             return;
         }
     };
-    let _ = answer.send(Answer { status: 200, fields: hyper::HeaderMap::new(), body });
+    let _ = answer.send(StreamAnswer { status: 200, fields: hyper::HeaderMap::new(), body });
 }

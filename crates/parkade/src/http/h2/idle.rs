@@ -19,7 +19,7 @@ pub struct IdleTimeout {
 
 /// What is to be done with the connection.
 #[derive(Debug)]
-pub enum Idle {
+pub enum IdleAction {
     NotYet,
     SayGoodbye,
     Close,
@@ -35,18 +35,18 @@ impl IdleTimeout {
         self.due
     }
 
-    pub fn check(&mut self, streams: &Streams) -> Idle {
+    pub fn check(&mut self, streams: &Streams) -> IdleAction {
         let (now, until) = (Instant::now(), streams.idle_until(self.time));
         if until > now {
             self.due = until;
-            return Idle::NotYet;
+            return IdleAction::NotYet;
         }
         if self.has_been_told {
-            return Idle::Close;
+            return IdleAction::Close;
         }
         self.has_been_told = true;
         self.time = self.time_to_leave;
         self.due = now + self.time;
-        Idle::SayGoodbye
+        IdleAction::SayGoodbye
     }
 }

@@ -25,21 +25,21 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep_until;
 
-pub use self::exchange::Exchange;
-use self::exchange::{Answer, Body};
+pub use self::exchange::StreamExchange;
+use self::exchange::{StreamAnswer, StreamBody};
 pub use self::handover::Handover;
-use self::idle::{Idle, IdleTimeout};
+use self::idle::{IdleAction, IdleTimeout};
 use self::outgoing::{Guard, Outgoing, Pieces};
 use self::streams::Streams;
 use self::write_timeout::WriteTimeout;
 use super::answer;
-use super::budget::{Budget, Held};
-use super::fault::Fault;
-use super::forwarded::{self, Origin};
+use super::budget::{Budget, Reservation};
+use super::fault::RequestFault;
+use super::forwarded::{self, RequestOrigin};
 use super::head::Head;
 use super::limits::{H2_HEADS_BYTES_MAX, H2_PENDING_RESET_COUNT_MAX, H2_SEND_BYTES_MAX, H2_STREAM_COUNT_MAX};
 use super::rewind::Rewind;
-use super::socket::{Peer, Socket};
+use super::socket::{ClientSocket, Peer};
 use super::{Setup, error_body};
 
 /// What a stream says to the server.
@@ -49,11 +49,11 @@ pub enum FromStream {
         key: StreamKey,
         head: Head,
         body: Bytes,
-        origin: Origin,
-        answer: oneshot::Sender<Answer>,
+        origin: RequestOrigin,
+        answer: oneshot::Sender<StreamAnswer>,
         /// Breaks the stream off.
         cut: oneshot::Sender<()>,
-        share: Held,
+        share: Reservation,
     },
     Taken {
         key: StreamKey,
@@ -74,7 +74,7 @@ pub struct StreamKey(u64);
 
 /// What all HTTP/2 connections share.
 #[derive(Clone)]
-pub struct Shared {
+pub struct H2Context {
     pub setup: Arc<Setup>,
     pub inbox: mpsc::UnboundedSender<FromStream>,
     pub next_key: Arc<AtomicUsize>,
@@ -92,7 +92,7 @@ struct Counted {
 }
 
 impl Counted {
-    fn new(shared: &Shared) -> Self {
+    fn new(shared: &H2Context) -> Self {
         shared.connection_count.fetch_add(1, Ordering::Relaxed);
         Self { connections: Arc::clone(&shared.connection_count), panics: Arc::clone(&shared.panic_count) }
     }
@@ -106,12 +106,14 @@ impl Drop for Counted {
 }
 
 /// Serves one connection until its end.
-pub async fn serve(handover: Handover, mut shared: Shared) {
+pub async fn serve(handover: Handover, mut shared: H2Context) {
     let _counted = Counted::new(&shared);
     let Handover { socket, read, peer } = handover;
     let served = match socket {
-        Socket::Tcp(stream) => serve_on(tokio::net::TcpStream::from_std(stream.into()), read, peer, &mut shared).await,
-        Socket::Unix(stream) => {
+        ClientSocket::Tcp(stream) => {
+            serve_on(tokio::net::TcpStream::from_std(stream.into()), read, peer, &mut shared).await
+        }
+        ClientSocket::Unix(stream) => {
             serve_on(tokio::net::UnixStream::from_std(stream.into()), read, peer, &mut shared).await
         }
     };
@@ -123,14 +125,14 @@ pub async fn serve(handover: Handover, mut shared: Shared) {
 type Served = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 /// `read`: what has been read of the socket already.
-async fn serve_on<I>(socket: io::Result<I>, read: Vec<u8>, peer: Peer, shared: &mut Shared) -> Served
+async fn serve_on<I>(socket: io::Result<I>, read: Vec<u8>, peer: Peer, shared: &mut H2Context) -> Served
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     run(Rewind::new(read, socket?), peer, shared).await
 }
 
-async fn run<I>(io: I, peer: Peer, shared: &mut Shared) -> Served
+async fn run<I>(io: I, peer: Peer, shared: &mut H2Context) -> Served
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -157,9 +159,9 @@ where
         tokio::select! {
             ended = connection.as_mut() => return ended.map_err(Into::into),
             () = sleep_until(idle.due()) => match idle.check(&streams) {
-                Idle::NotYet => {}
-                Idle::SayGoodbye => connection.as_mut().graceful_shutdown(),
-                Idle::Close => return Ok(()),
+                IdleAction::NotYet => {}
+                IdleAction::SayGoodbye => connection.as_mut().graceful_shutdown(),
+                IdleAction::Close => return Ok(()),
             },
             changed = shared.draining.changed() => {
                 connection.as_mut().graceful_shutdown();
@@ -175,7 +177,7 @@ async fn stream(
     request: Request<Incoming>,
     peer: Peer,
     heads: Budget,
-    shared: Shared,
+    shared: H2Context,
 ) -> Result<Response<Outgoing>, Infallible> {
     let mut share = shared.budget.share();
     let (head, body) = match request::receive(request, &shared.setup, &heads, &mut share).await {
@@ -193,29 +195,29 @@ async fn stream(
     let (answer, answered) = oneshot::channel();
     let cut = write_timeout::end_by();
     let _ = shared.inbox.send(FromStream::Arrived { key, head, body, origin, answer, cut, share });
-    let Ok(answer) = answered.await else { return Ok(refused(Fault::BodyEndedEarly)) };
+    let Ok(answer) = answered.await else { return Ok(refused(RequestFault::BodyEndedEarly)) };
     let mut response = Response::new(Outgoing::Whole(Bytes::new()));
     *response.status_mut() =
         StatusCode::from_u16(answer.status).expect("the status of a checked answer has three digits");
     *response.headers_mut() = answer.fields;
     *response.body_mut() = match answer.body {
-        Body::Whole(bytes) => {
+        StreamBody::Whole(bytes) => {
             guard.has_ended = true;
             Outgoing::Whole(bytes)
         }
-        Body::Announced(length) => {
+        StreamBody::Announced(length) => {
             guard.has_ended = true;
             if !answer::is_bodiless(answer.status) {
                 response.headers_mut().insert(CONTENT_LENGTH, length.into());
             }
             Outgoing::Whole(Bytes::new())
         }
-        Body::Pieces(pieces, purpose) => Outgoing::Pieces(Pieces::new(pieces, purpose, guard)),
+        StreamBody::Pieces(pieces, purpose) => Outgoing::Pieces(Pieces::new(pieces, purpose, guard)),
     };
     Ok(response)
 }
 
-fn refused(fault: Fault) -> Response<Outgoing> {
+fn refused(fault: RequestFault) -> Response<Outgoing> {
     let (status, detail) = fault.explain();
     let mut response = Response::new(Outgoing::Whole(error_body(status, fault.whose(), detail).into()));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);

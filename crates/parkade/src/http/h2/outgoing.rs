@@ -9,7 +9,7 @@ use hyper::body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 
 use super::{FromStream, StreamKey, write_timeout};
-use crate::http::Purpose;
+use crate::http::StreamedContent;
 use crate::http::limits::{H2_CUT_BYTES_MAX, H2_LAST_BYTES_MAX};
 
 /// Tells the server that the client has left, unless the stream has come to its end.
@@ -38,12 +38,12 @@ pub struct Pieces {
     /// What is left of the last one.
     current: Bytes,
     queue: mpsc::UnboundedReceiver<Bytes>,
-    purpose: Purpose,
+    purpose: StreamedContent,
     guard: Guard,
 }
 
 impl Pieces {
-    pub fn new(queue: mpsc::UnboundedReceiver<Bytes>, purpose: Purpose, guard: Guard) -> Self {
+    pub fn new(queue: mpsc::UnboundedReceiver<Bytes>, purpose: StreamedContent, guard: Guard) -> Self {
         Self { current: Bytes::new(), queue, purpose, guard }
     }
 
@@ -60,8 +60,8 @@ impl Pieces {
         }
         let purpose = self.purpose;
         let next = cut(&mut self.current).inspect(|next| match purpose {
-            Purpose::Body => write_timeout::offer(next.len()),
-            Purpose::Events => write_timeout::offer_event(next.len()),
+            StreamedContent::Body => write_timeout::offer(next.len()),
+            StreamedContent::Events => write_timeout::offer_event(next.len()),
         });
         Poll::Ready(next)
     }

@@ -11,9 +11,9 @@ use tokio::time::Instant;
 
 use crate::http::Setup;
 use crate::http::body::make_room;
-use crate::http::budget::{Budget, Held, Stage};
-use crate::http::fault::Fault;
-use crate::http::head::{Builder, Head};
+use crate::http::budget::{Budget, RequestStage, Reservation};
+use crate::http::fault::RequestFault;
+use crate::http::head::{Head, HeadBuilder};
 use crate::http::limits::{BODY_BYTES_PER_SECOND_MIN, H2_STREAM_OVERHEAD_BYTES};
 
 /// `heads`: what those of this connection may hold that wait for their bodies.
@@ -21,40 +21,41 @@ pub async fn receive(
     request: Request<Incoming>,
     setup: &Setup,
     heads: &Budget,
-    share: &mut Held,
-) -> Result<(Head, Bytes), Fault> {
+    share: &mut Reservation,
+) -> Result<(Head, Bytes), RequestFault> {
     let (parts, incoming) = request.into_parts();
     let head = head(&parts, setup)?;
     // Dropped before the body comes, which may take long: only what is counted is kept.
     drop(parts);
     if incoming.size_hint().lower() > setup.limits.body_bytes_max as u64 {
-        return Err(Fault::BodyTooLarge);
+        return Err(RequestFault::BodyTooLarge);
     }
-    let stage = if incoming.is_end_stream() { Stage::Whole } else { Stage::Coming };
+    let stage = if incoming.is_end_stream() { RequestStage::Whole } else { RequestStage::Coming };
     let bytes = head.held_bytes() + H2_STREAM_OVERHEAD_BYTES;
     let mut waits = heads.share();
-    if !share.hold(bytes, stage) || stage == Stage::Coming && !waits.hold(head.held_bytes(), Stage::Whole) {
-        return Err(Fault::RequestsFull);
+    if !share.hold(bytes, stage) || stage == RequestStage::Coming && !waits.hold(head.held_bytes(), RequestStage::Whole)
+    {
+        return Err(RequestFault::RequestsFull);
     }
     let body = collect(incoming, setup, share, bytes).await?;
     Ok((head, body))
 }
 
-fn head(parts: &hyper::http::request::Parts, setup: &Setup) -> Result<Head, Fault> {
+fn head(parts: &hyper::http::request::Parts, setup: &Setup) -> Result<Head, RequestFault> {
     let host = one_host(&parts.headers)?;
     let authority = parts.uri.authority().map(hyper::http::uri::Authority::as_str).or(host);
     // As in HTTP/1.1: the case of a host says nothing (RFC 9110, section 4.2.3).
     if host.zip(authority).is_some_and(|(host, authority)| !host.eq_ignore_ascii_case(authority)) {
-        return Err(Fault::BadHost);
+        return Err(RequestFault::BadHost);
     }
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     if parts.headers.len() > setup.limits.header_count_max {
-        return Err(Fault::TooManyHeaders);
+        return Err(RequestFault::TooManyHeaders);
     }
     // HTTP/2 may send a cookie field in crumbs (RFC 9113, section 8.2.3).
     let crumbs: Vec<&[u8]> = parts.headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
     let cookie = crumbs.join(&b"; "[..]);
-    let mut builder = Builder::new(parts.method.as_str(), target, authority)?;
+    let mut builder = HeadBuilder::new(parts.method.as_str(), target, authority)?;
     if let (None, Some(authority)) = (host, authority) {
         builder.field("host", authority.as_bytes());
     }
@@ -68,35 +69,40 @@ fn head(parts: &hyper::http::request::Parts, setup: &Setup) -> Result<Head, Faul
 }
 
 /// The whole body, which has to come at a minimum rate and within what all requests may hold. `head_bytes`: what is held already.
-async fn collect(mut incoming: Incoming, setup: &Setup, share: &mut Held, head_bytes: usize) -> Result<Bytes, Fault> {
+async fn collect(
+    mut incoming: Incoming,
+    setup: &Setup,
+    share: &mut Reservation,
+    head_bytes: usize,
+) -> Result<Bytes, RequestFault> {
     let (began, stall) = (Instant::now(), setup.limits.body_stall);
     let mut body = Vec::new();
     loop {
         let earned = Duration::from_secs(body.len() as u64 / BODY_BYTES_PER_SECOND_MIN);
         let until = (Instant::now() + stall).min(began + stall + earned);
         let data = match tokio::time::timeout_at(until, incoming.frame()).await {
-            Err(_) => return Err(Fault::BodyTooSlow),
+            Err(_) => return Err(RequestFault::BodyTooSlow),
             Ok(None) => return Ok(body.into()),
-            Ok(Some(Err(_))) => return Err(Fault::BodyEndedEarly),
+            Ok(Some(Err(_))) => return Err(RequestFault::BodyEndedEarly),
             Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
         };
         if body.len() + data.len() > setup.limits.body_bytes_max {
-            return Err(Fault::BodyTooLarge);
+            return Err(RequestFault::BodyTooLarge);
         }
         make_room(&mut body, data.len());
-        if !share.hold(head_bytes + body.capacity(), Stage::Coming) {
-            return Err(Fault::RequestsFull);
+        if !share.hold(head_bytes + body.capacity(), RequestStage::Coming) {
+            return Err(RequestFault::RequestsFull);
         }
         body.extend_from_slice(&data);
     }
 }
 
 /// The `Host` field, which a client may send beside `:authority`, once, if it says the same (RFC 9113, section 8.3.1).
-fn one_host(fields: &hyper::HeaderMap) -> Result<Option<&str>, Fault> {
+fn one_host(fields: &hyper::HeaderMap) -> Result<Option<&str>, RequestFault> {
     let mut hosts = fields.get_all("host").iter();
     match (hosts.next(), hosts.next()) {
         (None, _) => Ok(None),
-        (Some(host), None) => host.to_str().map(Some).map_err(|_| Fault::BadHost),
-        (Some(_), Some(_)) => Err(Fault::BadHost),
+        (Some(host), None) => host.to_str().map(Some).map_err(|_| RequestFault::BadHost),
+        (Some(_), Some(_)) => Err(RequestFault::BadHost),
     }
 }

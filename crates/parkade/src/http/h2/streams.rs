@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Shared, write_timeout};
+use super::{H2Context, write_timeout};
 
 /// Runs the streams of one connection.
 #[derive(Debug, Clone)]
 pub struct Streams {
     stall: Duration,
-    open: Arc<Mutex<Open>>,
+    open: Arc<Mutex<OpenStreams>>,
     /// Those of all connections.
     all: Arc<AtomicUsize>,
     panics: Arc<AtomicUsize>,
@@ -20,23 +20,23 @@ pub struct Streams {
 
 /// The streams of a connection that have not ended.
 #[derive(Debug)]
-struct Open {
+struct OpenStreams {
     count: usize,
     /// When the last of them ended, or the connection began.
     since: Instant,
 }
 
-impl Default for Open {
+impl Default for OpenStreams {
     fn default() -> Self {
         Self { count: 0, since: Instant::now() }
     }
 }
 
 impl Streams {
-    pub fn new(shared: &Shared) -> Self {
+    pub fn new(shared: &H2Context) -> Self {
         Self {
             stall: shared.setup.limits.write_stall,
-            open: Arc::new(Mutex::new(Open::default())),
+            open: Arc::new(Mutex::new(OpenStreams::default())),
             all: Arc::clone(&shared.stream_count),
             panics: Arc::clone(&shared.panic_count),
         }
@@ -66,7 +66,7 @@ impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Streams
 
 /// Counts its stream as ended when dropped, and by a panic as broken.
 struct Opened {
-    of_connection: Arc<Mutex<Open>>,
+    of_connection: Arc<Mutex<OpenStreams>>,
     of_all: Arc<AtomicUsize>,
     panics: Arc<AtomicUsize>,
 }
@@ -82,6 +82,6 @@ impl Drop for Opened {
 }
 
 /// Whoever panicked while holding it cannot have left it half changed.
-fn lock(open: &Mutex<Open>) -> MutexGuard<'_, Open> {
+fn lock(open: &Mutex<OpenStreams>) -> MutexGuard<'_, OpenStreams> {
     open.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -18,18 +18,18 @@ use crate::http::limits::time_to_take;
 
 tokio::task_local! {
     /// Of the stream whose task this is.
-    static WATCHED: Watched;
+    static WATCHED: WatchedStream;
 }
 
 #[derive(Debug, Default)]
-struct Watched {
+struct WatchedStream {
     /// Since when its client has something to take.
-    offered: Cell<Option<Offer>>,
+    offered: Cell<Option<Offered>>,
     /// Tells when it is to be broken off.
     cut: RefCell<Option<oneshot::Receiver<()>>>,
 }
 
-impl Watched {
+impl WatchedStream {
     fn is_cut(&self, context: &mut Context<'_>) -> bool {
         let mut cut = self.cut.borrow_mut();
         let Some(told) = cut.as_mut().map(|cut| Pin::new(cut).poll(context)) else { return false };
@@ -47,7 +47,7 @@ impl Watched {
 
 /// How far a client has come with what waits for it.
 #[derive(Debug, Clone, Copy)]
-struct Progress {
+struct WriteProgress {
     began: Instant,
     /// When it last took something.
     since: Instant,
@@ -55,7 +55,7 @@ struct Progress {
     taken_bytes: usize,
 }
 
-impl Progress {
+impl WriteProgress {
     fn new() -> Self {
         let now = Instant::now();
         Self { began: now, since: now, taken_bytes: 0 }
@@ -73,8 +73,8 @@ impl Progress {
 
 /// What has been offered so far of what the client has not taken.
 #[derive(Debug, Clone, Copy)]
-struct Offer {
-    progress: Progress,
+struct Offered {
+    progress: WriteProgress,
     bytes: usize,
 }
 
@@ -82,8 +82,9 @@ struct Offer {
 pub fn offer(bytes: usize) {
     // Outside of a stream's task there is no timeout.
     let _ = WATCHED.try_with(|watched| {
-        let progress = watched.offered.get().map_or_else(Progress::new, |before| before.progress.took(before.bytes));
-        watched.offered.set(Some(Offer { progress, bytes }));
+        let progress =
+            watched.offered.get().map_or_else(WriteProgress::new, |before| before.progress.took(before.bytes));
+        watched.offered.set(Some(Offered { progress, bytes }));
     });
 }
 
@@ -127,7 +128,7 @@ pub async fn watch(stream: impl Future<Output = ()>, stall: Duration) {
         })
         .await
     };
-    if !WATCHED.scope(Watched::default(), watched).await {
+    if !WATCHED.scope(WatchedStream::default(), watched).await {
         tracing::debug!("a stream of HTTP/2 is broken off");
     }
 }
@@ -156,7 +157,7 @@ impl Timer {
 pub struct WriteTimeout<I> {
     io: I,
     stall: Duration,
-    blocked: Option<Progress>,
+    blocked: Option<WriteProgress>,
     timer: Timer,
 }
 
@@ -181,7 +182,7 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<I> {
             this.blocked = this.blocked.map(|progress| progress.took(bytes));
             return Poll::Ready(written);
         }
-        let progress = this.blocked.get_or_insert_with(Progress::new);
+        let progress = this.blocked.get_or_insert_with(WriteProgress::new);
         this.timer.poll(Some(progress.due(this.stall)), context).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 

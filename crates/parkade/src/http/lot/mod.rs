@@ -15,13 +15,13 @@ use bytes::Bytes;
 
 use self::slots::Slots;
 use super::acceptor::Acceptor;
-use super::budget::{Budget, Held};
-use super::connection::{Connection, Context, FarEnd, Readiness, Step};
+use super::budget::{Budget, Reservation};
+use super::connection::{Connection, ConnectionStep, Context, FarEnd, SocketReadiness};
 use super::forwarded;
 use super::h2::Handover;
 use super::head::Head;
 use super::limits::{LEAVING_TIME, TURN_EVENTS_MAX, TURN_TIME};
-use super::listen::Listener;
+use super::listen::HttpListener;
 use super::request_table::{Client, RequestTable};
 use super::tick::Tick;
 use super::{HttpEvent, Setup};
@@ -36,7 +36,7 @@ pub struct Lot {
     slots: Slots,
     acceptor: Acceptor,
     /// What the poll set has reported and no turn has had the time for, by poll token.
-    reported: Vec<(usize, Readiness)>,
+    reported: Vec<(usize, SocketReadiness)>,
     /// Connections that can go on although their sockets have nothing new to report.
     again: Vec<usize>,
     /// Connections whose clients have hung up: nearly all have left, and nobody waits for their end.
@@ -56,7 +56,7 @@ pub struct Outbox<'a> {
 
 impl Lot {
     pub fn new(
-        listeners: Vec<Listener>,
+        listeners: Vec<HttpListener>,
         setup: Setup,
         budget: Budget,
         http2_count: Arc<AtomicUsize>,
@@ -191,7 +191,7 @@ impl Lot {
         }
     }
 
-    fn note(&mut self, token: usize, readiness: Readiness, outbox: &mut Outbox<'_>) {
+    fn note(&mut self, token: usize, readiness: SocketReadiness, outbox: &mut Outbox<'_>) {
         if Acceptor::owns(token) {
             self.acceptor.note();
             return;
@@ -229,25 +229,25 @@ impl Lot {
         self.take_step(slot, step, outbox);
     }
 
-    fn take_step(&mut self, slot: usize, step: Step, outbox: &mut Outbox<'_>) {
+    fn take_step(&mut self, slot: usize, step: ConnectionStep, outbox: &mut Outbox<'_>) {
         match step {
-            Step::Stay => self.look_again(slot),
-            Step::Arrived(head, body, share) => {
+            ConnectionStep::Stay => self.look_again(slot),
+            ConnectionStep::Arrived(head, body, share) => {
                 self.arrived(slot, head, body, share, outbox);
                 // A hang-up after the request was reported with its bytes, and will not be reported again.
                 self.look_again(slot);
             }
-            Step::Left(request) => {
+            ConnectionStep::Left(request) => {
                 outbox.requests.detach(request);
                 self.abort(slot);
                 outbox.events.push(HttpEvent::Left { request });
             }
-            Step::Close => drop(self.slots.remove(slot)),
-            Step::Http2 => outbox.handovers.extend(self.hand_over(slot)),
+            ConnectionStep::Close => drop(self.slots.remove(slot)),
+            ConnectionStep::Http2 => outbox.handovers.extend(self.hand_over(slot)),
         }
     }
 
-    fn arrived(&mut self, slot: usize, head: Head, body: Bytes, share: Held, outbox: &mut Outbox<'_>) {
+    fn arrived(&mut self, slot: usize, head: Head, body: Bytes, share: Reservation, outbox: &mut Outbox<'_>) {
         let entered = self.slots.with(slot, |connection, context| {
             let origin = forwarded::origin(connection.peer(), &head, &context.setup.trust);
             let request = outbox.requests.insert(Some(Client::Http1(slot)));
@@ -307,8 +307,8 @@ impl Lot {
         let mut share = Share::of(LEAVING_TIME);
         for slot in begun..self.slots.end() {
             match self.slots.with(slot, Connection::expire) {
-                None | Some(Step::Stay | Step::Arrived(..) | Step::Http2) => {}
-                Some(step @ (Step::Left(_) | Step::Close)) => self.take_step(slot, step, outbox),
+                None | Some(ConnectionStep::Stay | ConnectionStep::Arrived(..) | ConnectionStep::Http2) => {}
+                Some(step @ (ConnectionStep::Left(_) | ConnectionStep::Close)) => self.take_step(slot, step, outbox),
             }
             if share.is_over() {
                 self.sweeping = Some(slot + 1);

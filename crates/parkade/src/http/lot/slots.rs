@@ -6,7 +6,7 @@ use mio::{Interest, Registry, Token};
 use slab::Slab;
 
 use crate::http::connection::{Connection, Context};
-use crate::http::socket::{Peer, Socket};
+use crate::http::socket::{ClientSocket, Peer};
 use parkade_core::RequestId;
 
 pub struct Slots {
@@ -54,7 +54,7 @@ impl Slots {
     }
 
     /// Takes a client in, and registers its socket under the number of its slot.
-    pub fn admit(&mut self, mut socket: Socket, peer: Peer, registry: &Registry) {
+    pub fn admit(&mut self, mut socket: ClientSocket, peer: Peer, registry: &Registry) {
         let entry = self.connections.vacant_entry();
         let interest = Interest::READABLE | Interest::WRITABLE;
         if registry.register(socket.source(), Token(entry.key()), interest).is_ok() {

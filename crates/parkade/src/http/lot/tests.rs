@@ -3,8 +3,8 @@ use std::net::{SocketAddr, TcpStream};
 
 use super::*;
 use crate::http::connection::tests::LIMITS;
-use crate::http::forwarded::Trust;
-use crate::http::limits::{Limits, TURN_ACCEPTS_MAX, TURN_READ_BYTES_MAX};
+use crate::http::forwarded::TrustedProxies;
+use crate::http::limits::{HttpLimits, TURN_ACCEPTS_MAX, TURN_READ_BYTES_MAX};
 
 struct Serving {
     lot: Lot,
@@ -14,10 +14,10 @@ struct Serving {
 
 impl Serving {
     fn new() -> Self {
-        let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = HttpListener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.name().trim_start_matches("http://").parse().unwrap();
-        let limits = Limits { connection_count_max: 1_000, ..LIMITS };
-        let setup = Setup { limits, trust: Trust::default() };
+        let limits = HttpLimits { connection_count_max: 1_000, ..LIMITS };
+        let setup = Setup { limits, trust: TrustedProxies::default() };
         let lot = Lot::new(vec![listener], setup, Budget::new(LIMITS.requests_bytes_max), Arc::default()).unwrap();
         Self { lot, requests: RequestTable::default(), address }
     }
@@ -68,11 +68,11 @@ async fn a_bug_that_one_connection_meets_ends_that_connection_alone() {
 
 #[tokio::test]
 async fn no_listener_uses_up_the_turn_of_another() {
-    let listeners: Vec<_> = (0..2).map(|_| Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap()).collect();
+    let listeners: Vec<_> = (0..2).map(|_| HttpListener::tcp("127.0.0.1:0".parse().unwrap()).unwrap()).collect();
     let addresses: Vec<SocketAddr> =
         listeners.iter().map(|listener| listener.name().trim_start_matches("http://").parse().unwrap()).collect();
-    let limits = Limits { connection_count_max: 10_000, ..LIMITS };
-    let setup = Setup { limits, trust: Trust::default() };
+    let limits = HttpLimits { connection_count_max: 10_000, ..LIMITS };
+    let setup = Setup { limits, trust: TrustedProxies::default() };
     let mut lot = Lot::new(listeners, setup, Budget::new(LIMITS.requests_bytes_max), Arc::default()).unwrap();
     let crowd: Vec<_> = (0..TURN_ACCEPTS_MAX + 10).map(|_| TcpStream::connect(addresses[0]).unwrap()).collect();
     let _one = TcpStream::connect(addresses[1]).unwrap();

@@ -1,7 +1,7 @@
 //! What the store has been asked, and for whom.
 
 use parkade_core::{JobCaller, RequestId, Wall, WorkerId};
-use parkade_jobs::{Command, Reply, Verdict};
+use parkade_jobs::{AttemptEnd, Command, Reply};
 use parkade_model::JobId;
 use tokio::sync::oneshot;
 
@@ -67,7 +67,7 @@ pub enum Question {
 pub struct RunEnd {
     pub job: JobId,
     pub attempt: u32,
-    pub verdict: Verdict,
+    pub verdict: AttemptEnd,
 }
 
 /// Who enqueued a job.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use parkade_core::{Event, JobCaller, RequestId};
-use parkade_jobs::{Command, Ended, Ending, Fault, Reply, Verdict};
+use parkade_jobs::{AttemptEnd, Command, EndedJob, Fault, JobEnding, Reply};
 use parkade_model::JobId;
 
 use super::Server;
@@ -78,7 +78,7 @@ impl Server {
     pub(super) fn hear_cancelled(&mut self, job: JobId, reply: Reply) {
         match reply {
             Reply::Changed { changed: true, .. } => {
-                self.job_has_ended(Ended { id: job, ending: Ending::Cancelled });
+                self.job_has_ended(EndedJob { id: job, ending: JobEnding::Cancelled });
                 self.settle_cancelling(job, true);
             }
             Reply::Changed { changed: false, .. } => self.cancel_on_its_way(job, false),
@@ -96,12 +96,12 @@ impl Server {
         }
         if let Some(end) = self.jobs.unnoted.iter_mut().find(|end| end.job == job) {
             if goes_on(&end.verdict) {
-                end.verdict = Verdict::Cancelled;
+                end.verdict = AttemptEnd::Cancelled;
             }
-            let is_cancelled = matches!(end.verdict, Verdict::Cancelled);
+            let is_cancelled = matches!(end.verdict, AttemptEnd::Cancelled);
             return self.settle_cancelling(job, is_cancelled);
         }
-        match self.end_under_way(job).map(|verdict| (goes_on(verdict), matches!(verdict, Verdict::Cancelled))) {
+        match self.end_under_way(job).map(|verdict| (goes_on(verdict), matches!(verdict, AttemptEnd::Cancelled))) {
             // It waits in the store again when that is noted, or is among the unnoted.
             Some((true, _)) => self.ask_to_cancel(job),
             Some((false, is_cancelled)) => self.settle_cancelling(job, is_cancelled),
@@ -115,7 +115,7 @@ impl Server {
     }
 
     /// What the store is being told of how an attempt ended.
-    fn end_under_way(&self, job: JobId) -> Option<&Verdict> {
+    fn end_under_way(&self, job: JobId) -> Option<&AttemptEnd> {
         self.jobs.questions.values().find_map(|question| match question {
             Question::End(end) if end.job == job => Some(&end.verdict),
             _ => None,
@@ -125,7 +125,7 @@ impl Server {
     /// Whether the store will have it as cancelled, though it has not said so.
     pub(super) fn is_being_cancelled(&self, job: JobId) -> bool {
         let unnoted = self.jobs.unnoted.iter().find(|end| end.job == job).map(|end| &end.verdict);
-        matches!(unnoted.or_else(|| self.end_under_way(job)), Some(Verdict::Cancelled))
+        matches!(unnoted.or_else(|| self.end_under_way(job)), Some(AttemptEnd::Cancelled))
     }
 
     /// It is known whether it will end.
@@ -160,9 +160,9 @@ impl Server {
 }
 
 /// Whether the job is run again by itself.
-const fn goes_on(verdict: &Verdict) -> bool {
+const fn goes_on(verdict: &AttemptEnd) -> bool {
     match verdict {
-        Verdict::Retry { .. } | Verdict::HandedBack | Verdict::Unknown => true,
-        Verdict::Completed { .. } | Verdict::Dead { .. } | Verdict::Cancelled => false,
+        AttemptEnd::Retry { .. } | AttemptEnd::HandedBack | AttemptEnd::Unknown => true,
+        AttemptEnd::Completed { .. } | AttemptEnd::Dead { .. } | AttemptEnd::Cancelled => false,
     }
 }

@@ -19,7 +19,7 @@ use std::collections::{HashMap, HashSet};
 
 use parkade_core::{DatabaseId, Event, JobCaller, RecurringEvent, RequestId};
 use parkade_jobs::sqlite::OpenError;
-use parkade_jobs::{Command, Counts, Fault, Reply, Tag};
+use parkade_jobs::{Command, Fault, JobCounts, Reply, Tag};
 use parkade_model::{JobId, QueryId};
 
 use super::Server;
@@ -74,7 +74,7 @@ pub struct Jobs {
     /// Of an attempt, where the application says nothing.
     deadline: Option<std::time::Duration>,
     /// As the store said last.
-    counts: Counts,
+    counts: JobCounts,
     /// All that the store has taken from here since the start, whoever enqueued them.
     enqueued: u64,
     replies: Vec<Reply>,
@@ -124,7 +124,7 @@ impl Jobs {
             unannounced: HashMap::new(),
             unheard: HashSet::new(),
             deadline,
-            counts: Counts::default(),
+            counts: JobCounts::default(),
             enqueued: 0,
             replies: Vec::new(),
             seen: None,
@@ -161,7 +161,7 @@ impl Jobs {
     }
 
     /// As the store said last, about a second ago.
-    pub fn counts(&self) -> &Counts {
+    pub fn counts(&self) -> &JobCounts {
         &self.counts
     }
 

@@ -1,7 +1,7 @@
 //! How far a job is, for those who follow it: messages on a channel that is the job's.
 
 use parkade_core::{ChannelName, Event, RequestId};
-use parkade_jobs::{Ending, Job, Reply, State};
+use parkade_jobs::{JobEnding, JobRecord, JobState, Reply};
 use parkade_model::JobId;
 use serde_json::{Value, json};
 
@@ -54,11 +54,11 @@ impl Server {
         }
     }
 
-    pub(super) fn tell_ending(&mut self, job: JobId, ending: &Ending) {
+    pub(super) fn tell_ending(&mut self, job: JobId, ending: &JobEnding) {
         let state = match ending {
-            Ending::Completed { .. } => State::Completed,
-            Ending::Dead { .. } => State::Dead,
-            Ending::Cancelled => State::Cancelled,
+            JobEnding::Completed { .. } => JobState::Completed,
+            JobEnding::Dead { .. } => JobState::Dead,
+            JobEnding::Cancelled => JobState::Cancelled,
         };
         self.tell_followers(job, &json!({ "state": state.word() }));
         self.end_followers(job);
@@ -78,7 +78,7 @@ impl Server {
     }
 
     /// What a client may know of a job that has not ended.
-    pub(super) fn described(&self, job: &Job) -> Value {
+    pub(super) fn described(&self, job: &JobRecord) -> Value {
         let run = self.jobs.runs.values().find(|run| run.job.id == job.id);
         match run {
             Some(run) => told_of_run(run.job.attempt, run.progress.as_ref()),
@@ -104,10 +104,10 @@ impl Server {
     }
 }
 
-fn has_ended(state: State) -> bool {
+fn has_ended(state: JobState) -> bool {
     match state {
-        State::Completed | State::Dead | State::Cancelled => true,
-        State::Scheduled | State::Ready | State::Running | State::Unknown => false,
+        JobState::Completed | JobState::Dead | JobState::Cancelled => true,
+        JobState::Scheduled | JobState::Ready | JobState::Running | JobState::Unknown => false,
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
 use parkade_core::{Event, JobCaller, JobLookup, Refusal, RequestId};
-use parkade_jobs::{Ended, Ending, Job, Reply, State};
+use parkade_jobs::{EndedJob, JobEnding, JobRecord, JobState, Reply};
 use parkade_model::JobId;
 use parkade_wire::WaitOutcome;
 use serde_json::json;
@@ -14,7 +14,7 @@ use super::Server;
 use super::answers;
 use super::asked::Question;
 use super::visits::Door;
-use crate::http::answer::Field;
+use crate::http::answer::HeaderField;
 use crate::http::error_body;
 use crate::job_values::Made;
 use crate::server::exchange::{Exchange, JobAsked, Pending};
@@ -27,13 +27,13 @@ pub struct Results {
 
 #[derive(Debug)]
 struct Held {
-    ending: Ending,
+    ending: JobEnding,
     /// What clients get for it: written for the first of them, and the same bytes for all.
     answer: Option<Result<Rc<Made>, Rc<str>>>,
 }
 
 impl Results {
-    pub fn of(&self, job: JobId) -> Option<&Ending> {
+    pub fn of(&self, job: JobId) -> Option<&JobEnding> {
         self.ended.get(&job).map(|held| &held.ending)
     }
 
@@ -41,7 +41,7 @@ impl Results {
         self.ended.remove(&job);
     }
 
-    fn keep(&mut self, job: JobId, ending: Ending) {
+    fn keep(&mut self, job: JobId, ending: JobEnding) {
         match self.ended.entry(job) {
             Entry::Occupied(held) if held.get().ending == ending => {}
             Entry::Occupied(mut held) => drop(held.insert(Held { ending, answer: None })),
@@ -52,7 +52,7 @@ impl Results {
     /// `None`: it has not completed.
     fn answer(&mut self, job: JobId) -> Option<Result<Rc<Made>, Rc<str>>> {
         let held = self.ended.get_mut(&job)?;
-        let Ending::Completed { result } = &held.ending else { return None };
+        let JobEnding::Completed { result } = &held.ending else { return None };
         let answer = held.answer.get_or_insert_with(|| Ok(Rc::new(answers::response(result)?)));
         Some(answer.clone())
     }
@@ -60,7 +60,7 @@ impl Results {
 
 impl Server {
     /// For good; the store has it.
-    pub(super) fn job_has_ended(&mut self, ended: Ended) {
+    pub(super) fn job_has_ended(&mut self, ended: EndedJob) {
         let job = ended.id;
         self.tell_ending(job, &ended.ending);
         if self.core.is_watched(job) {
@@ -82,7 +82,7 @@ impl Server {
             Reply::Found { job: Some(found), .. } => {
                 let id = found.id;
                 if let Ok(ending) = ending(*found) {
-                    self.job_has_ended(Ended { id, ending });
+                    self.job_has_ended(EndedJob { id, ending });
                 }
             }
             Reply::Found { job: None, .. } => self.job_is_no_more(job),
@@ -180,21 +180,21 @@ impl Server {
     pub(in crate::server) fn answer_job(&mut self, request: RequestId, job: JobId, standing: JobLookup) {
         let ends = self.ends_it(request);
         match (standing, self.jobs.results.of(job)) {
-            (JobLookup::Ended, Some(Ending::Completed { .. })) if !ends => self.answer_result(request, job),
-            (JobLookup::Ended, Some(Ending::Completed { .. })) => {
+            (JobLookup::Ended, Some(JobEnding::Completed { .. })) if !ends => self.answer_result(request, job),
+            (JobLookup::Ended, Some(JobEnding::Completed { .. })) => {
                 self.say(request, 409, "client", "the job has completed");
             }
-            (JobLookup::Ended, Some(Ending::Dead { .. })) if ends => {
+            (JobLookup::Ended, Some(JobEnding::Dead { .. })) if ends => {
                 self.say(request, 409, "client", "the job has failed for good: there is nothing to cancel");
             }
-            (JobLookup::Ended, Some(Ending::Dead { .. })) => {
+            (JobLookup::Ended, Some(JobEnding::Dead { .. })) => {
                 self.say(request, 500, "application", "the job failed; the log says why");
             }
-            (JobLookup::Ended, Some(Ending::Cancelled)) if ends => {
-                let body = json!({ "id": job.to_string(), "state": State::Cancelled.word() });
+            (JobLookup::Ended, Some(JobEnding::Cancelled)) if ends => {
+                let body = json!({ "id": job.to_string(), "state": JobState::Cancelled.word() });
                 self.say_json(request, 200, &[], &body);
             }
-            (JobLookup::Ended, Some(Ending::Cancelled)) => self.say(request, 410, "client", "the job was cancelled"),
+            (JobLookup::Ended, Some(JobEnding::Cancelled)) => self.say(request, 410, "client", "the job was cancelled"),
             (JobLookup::Pending, _) if ends && !self.will_end(request, job) => {
                 self.say(request, 409, "client", "the job cannot be ended any more");
             }
@@ -216,7 +216,7 @@ impl Server {
     fn answer_result(&mut self, request: RequestId, job: JobId) {
         match self.jobs.results.answer(job) {
             Some(Ok(made)) => {
-                let mut fields: Vec<Field<'_>> =
+                let mut fields: Vec<HeaderField<'_>> =
                     made.fields.iter().map(|(name, value)| (&name[..], &value[..])).collect();
                 let is_said = made.fields.iter().any(|(name, _)| name.eq_ignore_ascii_case(b"cache-control"));
                 let ours = self.fields_of_job(request).iter();
@@ -240,11 +240,11 @@ impl Server {
         let mut body = match (running, known) {
             (Some(run), _) => super::progress::told_of_run(run.job.attempt, run.progress.as_ref()),
             (None, Some(known)) => known.told,
-            (None, None) => json!({ "state": State::Ready.word() }),
+            (None, None) => json!({ "state": JobState::Ready.word() }),
         };
         body["id"] = job.to_string().into();
         let location = self.jobs.location(job).filter(|_| has_address);
-        let mut fields: Vec<Field<'_>> = vec![(b"retry-after", b"1")];
+        let mut fields: Vec<HeaderField<'_>> = vec![(b"retry-after", b"1")];
         if self.fields_of_job(request).is_empty() {
             fields.push((b"cache-control", b"no-store"));
         }
@@ -256,12 +256,12 @@ impl Server {
         self.answer_with_json(request, status, &[], error_body(status, fault, detail));
     }
 
-    fn say_json(&mut self, request: RequestId, status: u16, fields: &[Field<'_>], body: &serde_json::Value) {
+    fn say_json(&mut self, request: RequestId, status: u16, fields: &[HeaderField<'_>], body: &serde_json::Value) {
         self.answer_with_json(request, status, fields, body.to_string().into_bytes());
     }
 
-    fn answer_with_json(&mut self, request: RequestId, status: u16, fields: &[Field<'_>], body: Vec<u8>) {
-        let mut all: Vec<Field<'_>> = vec![(b"content-type", b"application/json")];
+    fn answer_with_json(&mut self, request: RequestId, status: u16, fields: &[HeaderField<'_>], body: Vec<u8>) {
+        let mut all: Vec<HeaderField<'_>> = vec![(b"content-type", b"application/json")];
         all.extend(fields);
         all.extend(self.fields_of_job(request));
         self.exchanges.note_answer(request, Some(status), body.len());
@@ -271,12 +271,12 @@ impl Server {
 }
 
 /// How it ended, or the job when it has not.
-fn ending(job: Job) -> Result<Ending, Box<Job>> {
+fn ending(job: JobRecord) -> Result<JobEnding, Box<JobRecord>> {
     match job.state {
-        State::Completed => Ok(Ending::Completed { result: job.result.unwrap_or_default() }),
-        State::Dead => Ok(Ending::Dead { error: job.error.unwrap_or_default() }),
-        State::Cancelled => Ok(Ending::Cancelled),
-        State::Scheduled | State::Ready | State::Running | State::Unknown => Err(Box::new(job)),
+        JobState::Completed => Ok(JobEnding::Completed { result: job.result.unwrap_or_default() }),
+        JobState::Dead => Ok(JobEnding::Dead { error: job.error.unwrap_or_default() }),
+        JobState::Cancelled => Ok(JobEnding::Cancelled),
+        JobState::Scheduled | JobState::Ready | JobState::Running | JobState::Unknown => Err(Box::new(job)),
     }
 }
 
@@ -291,11 +291,11 @@ pub fn wire_outcome(results: &Results, job: JobId, standing: JobLookup) -> WaitO
     match (standing, results.of(job)) {
         (JobLookup::Pending, _) => WaitOutcome::Pending { id },
         (JobLookup::Missing, _) | (JobLookup::Ended, None) => none("missing", "there is no such job, or no more"),
-        (JobLookup::Ended, Some(Ending::Completed { result })) => {
+        (JobLookup::Ended, Some(JobEnding::Completed { result })) => {
             WaitOutcome::Result { id, result: result.as_ref().into() }
         }
-        (JobLookup::Ended, Some(Ending::Dead { error })) => none("dead", error),
-        (JobLookup::Ended, Some(Ending::Cancelled)) => none("cancelled", "the job was cancelled"),
+        (JobLookup::Ended, Some(JobEnding::Dead { error })) => none("dead", error),
+        (JobLookup::Ended, Some(JobEnding::Cancelled)) => none("cancelled", "the job was cancelled"),
     }
 }
 
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn a_result_is_written_once_for_all_who_wait_for_it() {
         let (job, mut results) = (JobId::new(7), Results::default());
-        let completed = |result| Ending::Completed { result: Bytes::from_static(result) };
+        let completed = |result| JobEnding::Completed { result: Bytes::from_static(result) };
         results.keep(job, completed(b"\x91\x01"));
         let first = results.answer(job).unwrap().unwrap();
         assert_eq!(&first.body[..], b"[1]");
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(&results.answer(job).unwrap().unwrap().body[..], b"[2]", "it was run again");
         results.keep(job, completed(b"\xc1"));
         assert!(results.answer(job).unwrap().is_err());
-        results.keep(job, Ending::Cancelled);
+        results.keep(job, JobEnding::Cancelled);
         assert!(results.answer(job).is_none());
         results.drop(job);
         assert!(results.of(job).is_none() && results.answer(job).is_none());

@@ -6,12 +6,12 @@ use parkade_core::{Destination, Errand, RequestId, RouteId, Then, Wait};
 
 use super::{Server, progress};
 use crate::http::Head;
-use crate::http::answer::Field;
+use crate::http::answer::HeaderField;
 use crate::seconds::duration;
 use crate::server::exchange::{Exchange, JobAsked};
 
 /// How it stands with a job changes, and what a client is told depends on what it asked for.
-const FIELDS: &[Field<'static>] = &[(b"cache-control", b"no-store"), (b"vary", b"Accept, Prefer")];
+const FIELDS: &[HeaderField<'static>] = &[(b"cache-control", b"no-store"), (b"vary", b"Accept, Prefer")];
 
 /// However long a client would like to wait. It can come again.
 const PATIENCE_MAX_SECONDS: f64 = 300.0;
@@ -54,7 +54,7 @@ impl Server {
     }
 
     /// What is said beside an answer at the address of a job; nothing anywhere else.
-    pub(in crate::server) fn fields_of_job(&self, request: RequestId) -> &'static [Field<'static>] {
+    pub(in crate::server) fn fields_of_job(&self, request: RequestId) -> &'static [HeaderField<'static>] {
         match self.exchanges.peek(request).map(Exchange::job_asked) {
             None | Some(JobAsked::Nothing) => &[],
             Some(JobAsked::Result | JobAsked::Events(_) | JobAsked::End) => FIELDS,

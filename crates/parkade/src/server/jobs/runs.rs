@@ -4,7 +4,7 @@ use bytes::Bytes;
 use parkade_core::{
     Allowance, ClaimedJob, Event, Failure, JobPolicy, QueryId, QueueId, RequestId, Verdict as CoreVerdict, WorkerId,
 };
-use parkade_jobs::{Claimed, Command, Reply, Verdict};
+use parkade_jobs::{AttemptEnd, Claimed, Command, Reply};
 
 use super::asked::{Question, RunEnd};
 use super::{Server, until};
@@ -130,23 +130,23 @@ impl Server {
         let Some(run) = self.jobs.runs.remove(&request) else { return };
         let (job, attempt, name) = (run.job.id, run.job.attempt, run.job.name.clone());
         let verdict = match verdict {
-            CoreVerdict::Completed => Verdict::Completed { result: run.result.unwrap_or_default() },
+            CoreVerdict::Completed => AttemptEnd::Completed { result: run.result.unwrap_or_default() },
             CoreVerdict::Retry { after, why } => {
                 let error = error(why, run.error);
                 tracing::warn!(job = %job, name = &*name, attempt, ?after, "a job failed and is tried again: {error}");
                 let after = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
-                Verdict::Retry { due: parkade_jobs::Wall(wall().0.saturating_add(after)), error }
+                AttemptEnd::Retry { due: parkade_jobs::Wall(wall().0.saturating_add(after)), error }
             }
             CoreVerdict::Dead { why } => {
                 let error = error(why, run.error);
                 tracing::error!(job = %job, name = &*name, attempt, "a job failed for good: parkade jobs retry {job} tries it again: {error}");
-                Verdict::Dead { error }
+                AttemptEnd::Dead { error }
             }
-            CoreVerdict::Cancelled => Verdict::Cancelled,
-            CoreVerdict::HandedBack => Verdict::HandedBack,
+            CoreVerdict::Cancelled => AttemptEnd::Cancelled,
+            CoreVerdict::HandedBack => AttemptEnd::HandedBack,
             CoreVerdict::Unknown => {
                 tracing::error!(job = %job, name = &*name, "the application has no job of this name: it is kept until there is one");
-                Verdict::Unknown
+                AttemptEnd::Unknown
             }
         };
         self.note(RunEnd { job, attempt, verdict });
@@ -166,9 +166,9 @@ impl Server {
             tracing::warn!(job = %end.job, "a run of a job ended that had been given up before");
         }
         match end.verdict {
-            Verdict::Unknown => self.jobs.are_unknown = true,
+            AttemptEnd::Unknown => self.jobs.are_unknown = true,
             // It is ready, for whoever is free: that of a reload's old code.
-            Verdict::HandedBack => self.tell(Event::JobsReady { after: None }),
+            AttemptEnd::HandedBack => self.tell(Event::JobsReady { after: None }),
             _ => {}
         }
         if let Some(due) = due {

@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use parkade_core::{Event, JobCaller, RequestId, RouteId};
-use parkade_jobs::Job;
+use parkade_jobs::JobRecord;
 use parkade_wire::{CallKind, JobAccess};
 
 use super::{Jobs, Server};
-use crate::http::budget::Stage;
+use crate::http::budget::RequestStage;
 use crate::server::exchange::Exchange;
 
 /// Which job the application is asked about.
@@ -48,7 +48,7 @@ impl Server {
     }
 
     /// The request goes to a worker with the job's arguments, which count as what it holds.
-    pub(super) fn ask_about(&mut self, request: RequestId, job: Job, kind: CallKind) {
+    pub(super) fn ask_about(&mut self, request: RequestId, job: JobRecord, kind: CallKind) {
         let event = match self.told_about(request, job) {
             Some(route) => Event::JobGuarded { request, route, concurrent: kind == CallKind::Async },
             // There is no room for them, or nobody is there any more.
@@ -57,10 +57,10 @@ impl Server {
         self.tell(event);
     }
 
-    fn told_about(&mut self, request: RequestId, job: Job) -> Option<RouteId> {
+    fn told_about(&mut self, request: RequestId, job: JobRecord) -> Option<RouteId> {
         let exchange = self.exchanges.of(request)?;
         let (route, arrival) = (exchange.route.as_ref()?.id(), exchange.arrival.as_mut()?);
-        if !arrival.share.hold_more(job.arguments.len(), Stage::Whole) {
+        if !arrival.share.hold_more(job.arguments.len(), RequestStage::Whole) {
             return None;
         }
         let parameters = vec![job.id.to_string(), job.name.into_string()];

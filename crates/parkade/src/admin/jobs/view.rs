@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use parkade_jobs::{Job, Wall};
+use parkade_jobs::{JobRecord, Wall};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -11,7 +11,7 @@ use crate::job_values::shown;
 
 /// Moments are seconds since 1970-01-01 UTC.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Told {
+pub struct JobView {
     pub id: String,
     pub name: String,
     pub queue: String,
@@ -38,13 +38,13 @@ pub struct Told {
 
 /// Newest first.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Listed {
-    pub jobs: Vec<Told>,
+pub struct JobList {
+    pub jobs: Vec<JobView>,
 }
 
-impl Told {
+impl JobView {
     /// As it stands in a list.
-    pub fn briefly(job: Job) -> Self {
+    pub fn briefly(job: JobRecord) -> Self {
         Self {
             id: job.id.to_string(),
             name: job.name.into(),
@@ -65,7 +65,7 @@ impl Told {
         }
     }
 
-    pub fn whole(job: Job) -> Self {
+    pub fn whole(job: JobRecord) -> Self {
         let (arguments, result) = (job.arguments.clone(), job.result.clone());
         Self {
             arguments: Some(STANDARD.encode(&arguments)),

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::value::RawValue;
 
-use crate::admin::ToldJob;
+use crate::admin::JobView;
 use crate::status_view::page::{columns, line, time};
 
 /// What no date can be written of begins here.
@@ -19,11 +19,11 @@ pub fn now() -> f64 {
 }
 
 /// A line for each job.
-pub fn table(jobs: &[ToldJob], now: f64) -> String {
+pub fn table(jobs: &[JobView], now: f64) -> String {
     if jobs.is_empty() {
         return "no jobs".into();
     }
-    let row = |job: &ToldJob| {
+    let row = |job: &JobView| {
         let due = job.due.filter(|due| job.state == "scheduled" && *due > now);
         let error = job.error.as_deref().and_then(|error| error.trim_end().lines().last()).unwrap_or_default();
         vec![
@@ -41,7 +41,7 @@ pub fn table(jobs: &[ToldJob], now: f64) -> String {
 }
 
 /// All of a job, a line for each thing that there is.
-pub fn whole(job: &ToldJob, now: f64) -> String {
+pub fn whole(job: &JobView, now: f64) -> String {
     let moment = |moment: Option<f64>| moment.map(|moment| format!("{}   {}", date(moment), relation(moment, now)));
     // Where they cannot be written as JSON, the bytes in Base64.
     let value = |shown: Option<&str>, bytes: Option<&String>| {
@@ -100,7 +100,7 @@ fn date(moment: f64) -> String {
 mod tests {
     use super::*;
 
-    fn job(more: &serde_json::Value) -> ToldJob {
+    fn job(more: &serde_json::Value) -> JobView {
         let mut job = serde_json::json!({
             "id": "0192f3a4-5b6c-7d8e-9f01-23456789abcd", "name": "write_log", "queue": "default", "key": null,
             "priority": 0, "state": "ready", "attempt": 0, "enqueued": 1_000_000_000.0, "due": null, "started": null,
