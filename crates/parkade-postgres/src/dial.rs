@@ -23,7 +23,7 @@ pub(crate) struct Dial {
 
 /// What follows for the connection.
 #[derive(Debug)]
-pub(crate) enum Dialled {
+pub(crate) enum DialStep {
     Going,
     Ready(Identity),
     /// The next address is to be tried.
@@ -46,21 +46,27 @@ impl Dial {
     }
 
     /// There is a socket, and TLS if it has to be.
-    pub(crate) fn opened(&mut self, now: Instant, terms: &Terms, password: Option<Secret>, wire: &mut Wire) -> Dialled {
+    pub(crate) fn opened(
+        &mut self,
+        now: Instant,
+        terms: &Terms,
+        password: Option<Secret>,
+        wire: &mut Wire,
+    ) -> DialStep {
         match Handshake::begin(terms, password, wire) {
             Ok(handshake) => {
                 self.handshake = Some(handshake);
-                Dialled::Going
+                DialStep::Going
             }
             Err(refusal) => self.refused(now, refusal),
         }
     }
 
-    pub(crate) fn hear(&mut self, now: Instant, message: Message<'_>, terms: &Terms, wire: &mut Wire) -> Dialled {
-        let Some(handshake) = &mut self.handshake else { return Dialled::Going };
+    pub(crate) fn hear(&mut self, now: Instant, message: Message<'_>, terms: &Terms, wire: &mut Wire) -> DialStep {
+        let Some(handshake) = &mut self.handshake else { return DialStep::Going };
         match handshake.hear(message, terms, wire) {
-            Ok(Step::Going) => Dialled::Going,
-            Ok(Step::Ready(identity)) => Dialled::Ready(identity),
+            Ok(Step::Going) => DialStep::Going,
+            Ok(Step::Ready(identity)) => DialStep::Ready(identity),
             Err(refusal) => self.refused(now, refusal),
         }
     }
@@ -70,35 +76,35 @@ impl Dial {
         self.handshake.as_mut()?.take_due()
     }
 
-    pub(crate) fn computed(&mut self, now: Instant, computed: Computed, wire: &mut Wire) -> Dialled {
+    pub(crate) fn computed(&mut self, now: Instant, computed: Computed, wire: &mut Wire) -> DialStep {
         match self.handshake.as_mut().map(|handshake| handshake.computed(computed, wire)) {
-            None | Some(Ok(())) => Dialled::Going,
+            None | Some(Ok(())) => DialStep::Going,
             Some(Err(refusal)) => self.refused(now, refusal),
         }
     }
 
     /// This address takes too long.
-    pub(crate) fn timed_out(&mut self, now: Instant, timeout: Duration) -> Dialled {
+    pub(crate) fn timed_out(&mut self, now: Instant, timeout: Duration) -> DialStep {
         let why = format!("no answer within {timeout:?}");
         self.refused(now, Refusal { kind: FailureKind::Unreachable, why, next: Some(Setback::NoConnection) })
     }
 
     /// There is no other address, or the connection broke: why in all.
     pub(crate) fn lost(&mut self, loss: Loss) -> Refusal {
-        self.refusal.take().unwrap_or(match loss {
+        self.refusal.take().unwrap_or_else(|| match loss {
             Loss::Denied(why) => Refusal::denied(why),
             Loss::Closed => Refusal::unreachable("the server closed the connection before it was ready"),
             Loss::Broken(why) | Loss::Unreachable(why) => Refusal::unreachable(why),
         })
     }
 
-    fn refused(&mut self, now: Instant, refusal: Refusal) -> Dialled {
+    fn refused(&mut self, now: Instant, refusal: Refusal) -> DialStep {
         match refusal.next {
             Some(setback) => {
                 *self = Self { handshake: None, refusal: Some(refusal), since: now };
-                Dialled::Next(setback)
+                DialStep::Next(setback)
             }
-            None => Dialled::Refused(refusal),
+            None => DialStep::Refused(refusal),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A transaction and those who wait for their turn in it.
+//! Transactions: where each one is, who waits for a turn in it, and what a statement means for it.
 
 use std::collections::VecDeque;
 
@@ -6,24 +6,24 @@ use parkade_sql::{DatabaseWork, LeaseId, QueryId};
 
 #[derive(Debug)]
 pub(crate) struct Lease {
-    pub(crate) place: Place,
+    pub(crate) state: LeaseState,
     pub(crate) waiting: VecDeque<(QueryId, DatabaseWork)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum LeaseState {
     /// Its BEGIN waits for a slot.
     Queued(QueryId),
     On(usize),
     /// On a slot; its holder is gone.
     Released,
-    /// It went with its connection while nothing ran: its holder does not know yet.
+    /// It was lost with its connection while nothing ran: its holder does not know yet.
     Lost,
 }
 
 impl Lease {
     pub(crate) fn queued(begin: QueryId) -> Self {
-        Self { place: Place::Queued(begin), waiting: VecDeque::new() }
+        Self { state: LeaseState::Queued(begin), waiting: VecDeque::new() }
     }
 
     /// Leaves the queue, if it is in it and can be.
@@ -38,14 +38,14 @@ impl Lease {
 
 /// What a piece of work is for a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum TransactionStep {
     Alone,
     Begin(LeaseId),
     Within(LeaseId),
     End(LeaseId),
 }
 
-impl Part {
+impl TransactionStep {
     pub(crate) fn of(work: &DatabaseWork) -> Self {
         match work {
             DatabaseWork::Alone(_) => Self::Alone,
@@ -55,11 +55,21 @@ impl Part {
         }
     }
 
-    /// Whose transaction it belongs to.
+    /// The transaction that it belongs to.
     pub(crate) fn lease(self) -> Option<LeaseId> {
         match self {
             Self::Alone => None,
             Self::Begin(lease) | Self::Within(lease) | Self::End(lease) => Some(lease),
         }
     }
+}
+
+/// What becomes of a connection after a statement, when nothing of it is under way any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Continuation {
+    Idle,
+    /// The transaction goes on, if its holder is still there.
+    Hold(LeaseId),
+    /// A ROLLBACK comes first.
+    Reset,
 }

@@ -5,9 +5,9 @@
 //! | how a database is reached | `settings`, `transport` |
 //! | the sockets, and when they are read and written | `database` |
 //! | everything that is decided, without a socket or a clock | `pool` |
-//! | a connection's states | `slot` |
+//! | what happens to one connection | `slot` |
 //! | one statement on a connection, its flights and its rows | `job`, `statements` |
-//! | how a cancel travels | `canceller`, `requests` |
+//! | how a cancel travels | `canceller`, `requests`; `dedicated` is what the canceller and the `listener` have in common |
 //! | the protocol's messages | `wire`, `handshake` |
 //! | values as JSON | `json` |
 
@@ -15,6 +15,7 @@ mod attention;
 mod back_off;
 mod canceller;
 mod database;
+mod dedicated;
 mod dial;
 mod handshake;
 mod ids;

@@ -18,9 +18,9 @@ pub const RESETTING_MAX: Duration = Duration::from_secs(5);
 /// The canceller answers within a millisecond. Then: it is taken for lost, and the other transport is used.
 pub const CANCELLER_ANSWER_MAX: Duration = Duration::from_millis(500);
 /// A server process of ours that has been told to end is looked for so often.
-pub const DOOMED_LOOK: Duration = Duration::from_millis(100);
+pub const RETIRING_LOOK: Duration = Duration::from_millis(100);
 /// The same in all. Then: its place is taken for free.
-pub const DOOMED_MAX: Duration = Duration::from_secs(10);
+pub const RETIRING_MAX: Duration = Duration::from_secs(10);
 /// The only slot of many that stays when nothing has happened for so long.
 pub const IDLE_MAX: Duration = Duration::from_secs(600);
 

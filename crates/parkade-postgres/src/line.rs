@@ -6,13 +6,13 @@ use crate::transport::Setback;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Line(pub(crate) u64);
 
-/// Where a connection leads.
+/// The address that a connection goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Destination {
+pub(crate) enum ConnectTo {
     /// Whichever host of the settings will do.
     Database,
     /// The very address of another line.
-    As(Line),
+    SameAs(Line),
 }
 
 /// What is to be done with sockets.
@@ -20,7 +20,7 @@ pub(crate) enum Destination {
 pub(crate) enum Action {
     Open {
         line: Line,
-        destination: Destination,
+        to: ConnectTo,
     },
     /// What it has to say has been refused there: the next host may do.
     OpenNext {
@@ -29,12 +29,12 @@ pub(crate) enum Action {
     },
     Close {
         line: Line,
-        manner: Manner,
+        mode: CloseMode,
     },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum CloseMode {
     /// With a `Terminate`, if that needs no waiting.
     Polite,
     Abrupt,

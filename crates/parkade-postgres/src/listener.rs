@@ -5,98 +5,72 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 
 use crate::Event;
-use crate::back_off::BackOff;
-use crate::dial::{Dial, Dialled};
+use crate::dedicated::{Dedicated, DedicatedStep};
+use crate::dial::{Dial, DialStep};
 use crate::handshake::{Identity, Refusal, Terms};
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::line::{Line, Loss};
 use crate::settings::Secret;
-use crate::transport::Setback;
 use crate::wire::message::Message;
 use crate::wire::{Broken, Wire, write};
 
 #[derive(Debug)]
 pub(crate) struct Listener {
     channels: Vec<String>,
-    state: State,
-    back_off: BackOff,
+    connection: Dedicated<Listening>,
     /// Whether LISTEN has been in force before.
     has_listened: bool,
 }
 
+/// A connection that has been let in.
 #[derive(Debug)]
-enum State {
-    Off,
-    Dialling {
-        line: Line,
-        wire: Wire,
-        dial: Dial,
-    },
+enum Listening {
     /// LISTEN has been sent.
-    Asking {
-        line: Line,
-        wire: Wire,
+    Asked {
         since: Instant,
         refused: Option<Box<str>>,
     },
-    Listening {
-        line: Line,
-        wire: Wire,
-    },
-    /// It cannot be had here.
-    Refused,
+    InForce,
 }
 
-/// What its owner has to do.
-#[derive(Debug)]
-pub(crate) enum Told {
-    Nothing,
-    Event(Event),
-    Next(Setback),
-    Refused(Refusal),
-    /// It closes, and does not try again.
-    Hopeless,
-}
+/// The news are events for the owner of the pool.
+pub(crate) type ListenerStep = DedicatedStep<Event>;
 
 impl Listener {
     pub(crate) fn new(channels: Vec<String>) -> Self {
-        let state = if channels.is_empty() { State::Refused } else { State::Off };
-        Self { channels, state, back_off: BackOff::default(), has_listened: false }
+        let mut connection = Dedicated::new(MESSAGE_BYTES_MAX);
+        if channels.is_empty() {
+            connection.stop();
+        }
+        Self { channels, connection, has_listened: false }
     }
 
     pub(crate) fn line(&self) -> Option<Line> {
-        match &self.state {
-            State::Off | State::Refused => None,
-            State::Dialling { line, .. } | State::Asking { line, .. } | State::Listening { line, .. } => Some(*line),
-        }
-    }
-
-    fn wire(&mut self) -> Option<&mut Wire> {
-        match &mut self.state {
-            State::Off | State::Refused => None,
-            State::Dialling { wire, .. } | State::Asking { wire, .. } | State::Listening { wire, .. } => Some(wire),
-        }
+        self.connection.line()
     }
 
     pub(crate) fn out(&mut self) -> Option<&mut BytesMut> {
-        self.wire().map(|wire| &mut wire.out)
+        self.connection.out()
     }
 
     pub(crate) fn dialling(&mut self) -> Option<(&mut Dial, &mut Wire)> {
-        if let State::Dialling { wire, dial, .. } = &mut self.state { Some((dial, wire)) } else { None }
+        self.connection.dialling()
     }
 
     pub(crate) fn may_dial(&self, now: Instant) -> bool {
-        matches!(self.state, State::Off) && self.back_off.is_over(now)
+        self.connection.may_dial(now)
+    }
+
+    pub(crate) fn dial_at(&self) -> Option<Instant> {
+        self.connection.dial_at()
     }
 
     pub(crate) fn dial(&mut self, now: Instant, line: Line) {
-        self.state = State::Dialling { line, wire: Wire::new(MESSAGE_BYTES_MAX), dial: Dial::new(now) };
+        self.connection.dial(now, line);
     }
 
-    pub(crate) fn opened(&mut self, now: Instant, terms: &Terms, password: Option<Secret>) -> Told {
-        let State::Dialling { wire, dial, .. } = &mut self.state else { return Told::Nothing };
-        Told::from(dial.opened(now, terms, password, wire))
+    pub(crate) fn opened(&mut self, now: Instant, terms: &Terms, password: Option<Secret>) -> ListenerStep {
+        self.connection.opened(now, terms, password)
     }
 
     /// The bytes of `buffer` up to `at` have been heard when it returns something.
@@ -106,91 +80,78 @@ impl Listener {
         buffer: &[u8],
         at: &mut usize,
         terms: &Terms,
-    ) -> Result<Option<Told>, Broken> {
-        let Some(wire) = self.wire() else { return Ok(None) };
-        let Some(frame) = wire.frames.next(buffer, at)? else { return Ok(None) };
+    ) -> Result<Option<ListenerStep>, Broken> {
+        let Some(frame) = self.connection.next_frame(buffer, at)? else { return Ok(None) };
         Ok(Some(self.hear(now, Message::parse(&frame)?, terms)))
     }
 
-    fn hear(&mut self, now: Instant, message: Message<'_>, terms: &Terms) -> Told {
-        match (&mut self.state, message) {
-            (State::Dialling { wire, dial, .. }, message) => match dial.hear(now, message, terms, wire) {
-                Dialled::Ready(identity) => self.ask(now, &identity),
-                other => Told::from(other),
-            },
-            (State::Asking { .. } | State::Listening { .. }, Message::Notification { channel, payload }) => {
-                Told::Event(Event::Notification { channel: channel.to_owned(), payload: payload.to_owned() })
+    fn hear(&mut self, now: Instant, message: Message<'_>, terms: &Terms) -> ListenerStep {
+        if let Some((dial, wire)) = self.connection.dialling() {
+            return match dial.hear(now, message, terms, wire) {
+                DialStep::Ready(identity) => self.ask(now, &identity),
+                step => step.into(),
+            };
+        }
+        let Some((service, _)) = self.connection.serving() else { return ListenerStep::Nothing };
+        match (service, message) {
+            (_, Message::Notification { channel, payload }) => {
+                ListenerStep::News(Event::Notification { channel: channel.to_owned(), payload: payload.to_owned() })
             }
-            (State::Asking { refused, .. }, Message::Error(error)) => {
+            (Listening::Asked { refused, .. }, Message::Error(error)) => {
                 *refused = Some(error.message);
-                Told::Nothing
+                ListenerStep::Nothing
             }
-            (State::Asking { refused, .. }, Message::Ready(_)) => match refused.take() {
-                Some(why) => Told::Refused(Refusal::unreachable(format!("LISTEN was refused: {why}"))),
+            (Listening::Asked { refused, .. }, Message::Ready(_)) => match refused.take() {
+                Some(why) => ListenerStep::Refused(Refusal::unreachable(format!("LISTEN was refused: {why}"))),
                 None => self.listening(),
             },
-            (State::Off | State::Asking { .. } | State::Listening { .. } | State::Refused, _) => Told::Nothing,
+            (Listening::Asked { .. } | Listening::InForce, _) => ListenerStep::Nothing,
         }
     }
 
-    fn ask(&mut self, now: Instant, identity: &Identity) -> Told {
+    fn ask(&mut self, now: Instant, identity: &Identity) -> ListenerStep {
         if identity.is_pooled {
             tracing::error!(
                 "LISTEN needs a server process of its own: give the address of PostgreSQL itself, not of the pooler"
             );
-            return Told::Hopeless;
+            return ListenerStep::Useless;
         }
-        let State::Dialling { line, mut wire, .. } = std::mem::replace(&mut self.state, State::Off) else {
-            return Told::Nothing;
-        };
         let listen = |name: &String| format!("LISTEN \"{}\"", name.replace('"', "\"\""));
         let text = self.channels.iter().map(listen).collect::<Vec<_>>().join("; ");
-        if let Err(failure) = write::simple(&mut wire.out, &text) {
+        let Some(out) = self.connection.out() else { return ListenerStep::Nothing };
+        if let Err(failure) = write::simple(out, &text) {
             tracing::error!("a channel cannot be listened to: {}", failure.message);
-            return Told::Hopeless;
+            return ListenerStep::Useless;
         }
-        self.state = State::Asking { line, wire, since: now, refused: None };
-        Told::Nothing
+        self.connection.serve(Listening::Asked { since: now, refused: None });
+        ListenerStep::Nothing
     }
 
-    fn listening(&mut self) -> Told {
-        if let State::Asking { line, wire, .. } = std::mem::replace(&mut self.state, State::Off) {
-            self.state = State::Listening { line, wire };
+    fn listening(&mut self) -> ListenerStep {
+        if let Some((service, _)) = self.connection.serving() {
+            *service = Listening::InForce;
         }
-        self.back_off.succeeded();
-        if std::mem::replace(&mut self.has_listened, true) { Told::Event(Event::ListeningAgain) } else { Told::Nothing }
+        self.connection.succeeded();
+        let is_again = std::mem::replace(&mut self.has_listened, true);
+        if is_again { ListenerStep::News(Event::ListeningAgain) } else { ListenerStep::Nothing }
     }
 
     pub(crate) fn lost(&mut self, now: Instant, loss: &Loss, random: &mut fastrand::Rng) {
         tracing::debug!("the listener has no connection: {}", loss.why());
-        self.back_off.failed(now, random);
-        self.state = State::Off;
+        self.connection.lost(now, random);
     }
 
     /// Nothing more is heard of it.
     pub(crate) fn stop(&mut self) {
-        self.state = State::Refused;
+        self.connection.stop();
     }
 
+    /// When it has had time enough to answer.
     pub(crate) fn due(&self, timeout: Duration) -> Option<Instant> {
-        match &self.state {
-            State::Dialling { dial, .. } => Some(dial.due(timeout)),
-            State::Asking { since, .. } => Some(*since + timeout),
-            State::Off | State::Listening { .. } | State::Refused => None,
-        }
-    }
-
-    pub(crate) fn dial_at(&self) -> Option<Instant> {
-        if matches!(self.state, State::Off) { self.back_off.until } else { None }
-    }
-}
-
-impl From<Dialled> for Told {
-    fn from(dialled: Dialled) -> Self {
-        match dialled {
-            Dialled::Going | Dialled::Ready(_) => Self::Nothing,
-            Dialled::Next(setback) => Self::Next(setback),
-            Dialled::Refused(refusal) => Self::Refused(refusal),
+        match self.connection.service() {
+            None => self.connection.dial_due(timeout),
+            Some(Listening::Asked { since, .. }) => Some(*since + timeout),
+            Some(Listening::InForce) => None,
         }
     }
 }

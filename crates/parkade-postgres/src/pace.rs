@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct DialPace {
     count_max: usize,
     left: usize,
     /// When the present second began.
@@ -12,7 +12,7 @@ pub(crate) struct Pace {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-impl Pace {
+impl DialPace {
     pub(crate) fn new(count_max: usize, now: Instant) -> Self {
         Self { count_max, left: count_max, since: now }
     }

@@ -7,18 +7,20 @@ use parkade_sql::{Availability, FailureKind};
 use crate::back_off::BackOff;
 use crate::handshake::Refusal;
 use crate::limits::{DENIED_RETRY, DENIED_RETRY_WANTED};
+use crate::pace::DialPace;
 
 #[derive(Debug)]
 pub(crate) struct Reaching {
-    verdict: Verdict,
-    pub(crate) back_off: BackOff,
+    reachability: Reachability,
+    back_off: BackOff,
+    pace: DialPace,
 }
 
 #[derive(Debug)]
-enum Verdict {
+enum Reachability {
     Untried,
     Up,
-    /// Attempts fail; who is queued still waits.
+    /// Attempts fail; what is queued still waits.
     Failing {
         since: Instant,
         why: String,
@@ -34,12 +36,31 @@ enum Verdict {
 }
 
 impl Reaching {
-    pub(crate) fn new() -> Self {
-        Self { verdict: Verdict::Untried, back_off: BackOff::default() }
+    pub(crate) fn new(slots_count_max: usize, now: Instant) -> Self {
+        Self {
+            reachability: Reachability::Untried,
+            back_off: BackOff::default(),
+            pace: DialPace::new(slots_count_max, now),
+        }
+    }
+
+    /// Whether the pause after a failure is over.
+    pub(crate) fn may_dial(&self, now: Instant) -> bool {
+        self.back_off.is_over(now)
+    }
+
+    /// Whether one more connection may be opened in this second; if so, it counts.
+    pub(crate) fn take_dial(&mut self, now: Instant) -> bool {
+        self.pace.take(now)
+    }
+
+    /// `None`: at once.
+    pub(crate) fn dial_at(&self) -> Option<Instant> {
+        self.back_off.until.max(self.pace.next_due())
     }
 
     pub(crate) fn succeeded(&mut self) {
-        self.verdict = Verdict::Up;
+        self.reachability = Reachability::Up;
         self.back_off.succeeded();
     }
 
@@ -57,56 +78,58 @@ impl Reaching {
             return;
         }
         let why = refusal.why;
-        let verdict = std::mem::replace(&mut self.verdict, Verdict::Untried);
-        self.verdict = match verdict {
+        let before = std::mem::replace(&mut self.reachability, Reachability::Untried);
+        self.reachability = match before {
             _ if refusal.kind == FailureKind::Denied => {
                 self.back_off.wait(now, DENIED_RETRY);
-                Verdict::Denied { why, at: now }
+                Reachability::Denied { why, at: now }
             }
-            Verdict::Failing { since, .. } => Verdict::Failing { since, why },
-            Verdict::Down { .. } => Verdict::Down { why },
-            Verdict::Untried | Verdict::Up | Verdict::Denied { .. } => Verdict::Failing { since, why },
+            Reachability::Failing { since, .. } => Reachability::Failing { since, why },
+            Reachability::Down { .. } => Reachability::Down { why },
+            Reachability::Untried | Reachability::Up | Reachability::Denied { .. } => {
+                Reachability::Failing { since, why }
+            }
         };
     }
 
     /// Whether it has just been given up.
     pub(crate) fn give_up(&mut self, now: Instant, patience: Duration) -> bool {
-        match &mut self.verdict {
-            Verdict::Failing { since, why } if *since + patience <= now => {
-                self.verdict = Verdict::Down { why: std::mem::take(why) };
+        match &mut self.reachability {
+            Reachability::Failing { since, why } if *since + patience <= now => {
+                self.reachability = Reachability::Down { why: std::mem::take(why) };
                 true
             }
-            Verdict::Untried
-            | Verdict::Up
-            | Verdict::Failing { .. }
-            | Verdict::Down { .. }
-            | Verdict::Denied { .. } => false,
+            Reachability::Untried
+            | Reachability::Up
+            | Reachability::Failing { .. }
+            | Reachability::Down { .. }
+            | Reachability::Denied { .. } => false,
         }
     }
 
     pub(crate) fn give_up_at(&self, patience: Duration) -> Option<Instant> {
-        match &self.verdict {
-            Verdict::Failing { since, .. } => Some(*since + patience),
-            Verdict::Untried | Verdict::Up | Verdict::Down { .. } | Verdict::Denied { .. } => None,
+        match &self.reachability {
+            Reachability::Failing { since, .. } => Some(*since + patience),
+            Reachability::Untried | Reachability::Up | Reachability::Down { .. } | Reachability::Denied { .. } => None,
         }
     }
 
     /// Why nothing new is taken.
     pub(crate) fn refuses(&self) -> Option<(FailureKind, &str)> {
-        match &self.verdict {
-            Verdict::Untried | Verdict::Up | Verdict::Failing { .. } => None,
-            Verdict::Down { why } => Some((FailureKind::Unreachable, why)),
-            Verdict::Denied { why, .. } => Some((FailureKind::Denied, why)),
+        match &self.reachability {
+            Reachability::Untried | Reachability::Up | Reachability::Failing { .. } => None,
+            Reachability::Down { why } => Some((FailureKind::Unreachable, why)),
+            Reachability::Denied { why, .. } => Some((FailureKind::Denied, why)),
         }
     }
 
     /// Somebody wants a connection: one that was denied is tried again earlier.
     pub(crate) fn wanted(&mut self, now: Instant) {
-        if let Verdict::Denied { at, .. } = &self.verdict
+        if let Reachability::Denied { at, .. } = &self.reachability
             && *at + DENIED_RETRY_WANTED <= now
         {
             self.back_off.succeeded();
-            self.verdict = Verdict::Untried;
+            self.reachability = Reachability::Untried;
         }
     }
 
@@ -115,11 +138,11 @@ impl Reaching {
     }
 
     pub(crate) fn shown(&self) -> Availability {
-        match &self.verdict {
-            Verdict::Untried => Availability::Untried,
-            Verdict::Up => Availability::Up,
-            Verdict::Failing { why, .. } | Verdict::Down { why } => Availability::Down { why: why.clone() },
-            Verdict::Denied { why, .. } => Availability::Denied { why: why.clone() },
+        match &self.reachability {
+            Reachability::Untried => Availability::Untried,
+            Reachability::Up => Availability::Up,
+            Reachability::Failing { why, .. } | Reachability::Down { why } => Availability::Down { why: why.clone() },
+            Reachability::Denied { why, .. } => Availability::Denied { why: why.clone() },
         }
     }
 }

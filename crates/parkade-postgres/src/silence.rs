@@ -6,6 +6,7 @@
 
 use std::time::Instant;
 
+use crate::canceller::Canceller;
 use crate::limits::{PROBE_AFTER, PROBE_MAX, SILENCE_MAX};
 
 #[derive(Debug)]
@@ -13,7 +14,7 @@ pub(crate) struct Silence {
     /// When something came last, over whichever connection.
     heard: Instant,
     /// It does not answer. That is so until something comes.
-    pub(crate) is_unbroken: bool,
+    is_unbroken: bool,
 }
 
 impl Silence {
@@ -25,17 +26,26 @@ impl Silence {
         *self = Self::new(now);
     }
 
-    fn since(&self, asked: Instant) -> Instant {
-        self.heard.max(asked)
+    /// When it is to be asked whether it is there, or taken for away. `asked`: when the oldest statement without an answer began.
+    pub(crate) fn due(&self, asked: Instant, canceller: &Canceller) -> Option<Instant> {
+        if self.is_unbroken {
+            return None;
+        }
+        let since = self.heard.max(asked);
+        match (canceller.free_at(), canceller.asked_at()) {
+            (Some(free), _) => Some((since + PROBE_AFTER).max(free)),
+            (None, Some(probed)) => Some((since + SILENCE_MAX).max(probed + PROBE_MAX)),
+            // It is asked as soon as the canceller is dialled again.
+            (None, None) => None,
+        }
     }
 
-    /// When it is to be asked whether it is there. `asked`: the oldest question without an answer.
-    pub(crate) fn probe_at(&self, asked: Instant) -> Instant {
-        self.since(asked) + PROBE_AFTER
+    /// It has been asked, and does not answer.
+    pub(crate) fn give_up(&mut self) {
+        self.is_unbroken = true;
     }
 
-    /// When it is taken for away, after `probed`, the moment at which it was asked.
-    pub(crate) fn give_up_at(&self, asked: Instant, probed: Instant) -> Instant {
-        (self.since(asked) + SILENCE_MAX).max(probed + PROBE_MAX)
+    pub(crate) fn is_unbroken(&self) -> bool {
+        self.is_unbroken
     }
 }

@@ -52,7 +52,8 @@ pub enum SlotState {
     Cancelling,
     Settling,
     Resetting,
-    Doomed,
+    /// Closed, while its server process may still be there.
+    Retiring,
 }
 
 /// Totals since the start.

@@ -7,11 +7,11 @@ use bytes::BytesMut;
 use mio::{Interest, Token};
 
 use super::{Database, Stand, Wired, wired};
-use crate::line::{Destination, Line, Loss};
+use crate::line::{ConnectTo, Line, Loss};
 use crate::transport::{Attempt, Attempts, Refusal, Resolver, Setback, Transport, known};
 
 impl Database {
-    pub(super) fn open(&mut self, now: Instant, line: Line, destination: Destination) {
+    pub(super) fn open(&mut self, now: Instant, line: Line, to: ConnectTo) {
         let nothing = Attempts::new(&self.settings, &[]);
         let wired =
             Wired { attempts: nothing, attempt: None, transport: None, rest: BytesMut::new(), stand: Stand::default() };
@@ -19,12 +19,12 @@ impl Database {
             let why = "there are more connections than it has numbers for";
             return self.pool.lost(now, line, Loss::Unreachable(why.into()));
         }
-        match destination {
-            Destination::As(other) => match self.again(other) {
+        match to {
+            ConnectTo::SameAs(other) => match self.again(other) {
                 Some(attempt) => self.dial(now, line, attempt),
                 None => self.pool.lost(now, line, Loss::Unreachable("its connection is closed".into())),
             },
-            Destination::Database => match known(&self.settings.hosts) {
+            ConnectTo::Database => match known(&self.settings.hosts) {
                 Some(found) => self.begin(now, line, Attempts::new(&self.settings, &found)),
                 None => self.resolve(now, line),
             },

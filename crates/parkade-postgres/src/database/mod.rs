@@ -11,7 +11,7 @@ use bytes::BytesMut;
 use parkade_sql::{DatabaseStatus, DatabaseWork, LeaseId, QueryId};
 
 use crate::handshake::Terms;
-use crate::line::{Action, Line, Loss, Manner};
+use crate::line::{Action, CloseMode, Line, Loss};
 use crate::pool::Pool;
 use crate::settings::Settings;
 use crate::transport::{Attempt, Attempts, Resolver, TlsPlan, Transport};
@@ -213,19 +213,19 @@ impl Database {
             }
             for action in mem::take(&mut self.actions) {
                 match action {
-                    Action::Open { line, destination } => self.open(now, line, destination),
+                    Action::Open { line, to } => self.open(now, line, to),
                     Action::OpenNext { line, setback } => self.open_next(now, line, setback),
-                    Action::Close { line, manner } => self.close(line, manner),
+                    Action::Close { line, mode } => self.close(line, mode),
                 }
             }
         }
     }
 
-    fn close(&mut self, line: Line, manner: Manner) {
+    fn close(&mut self, line: Line, mode: CloseMode) {
         const TERMINATE: &[u8] = b"X\0\0\0\x04";
         let Some(wired) = self.wires.remove(line) else { return };
         let Some(mut transport) = wired.transport else { return };
-        if manner == Manner::Polite && !wired.stand.is_blocked {
+        if mode == CloseMode::Polite && !wired.stand.is_blocked {
             // Should that fail, it is closed all the same.
             let _ = transport.write(&mut BytesMut::from(TERMINATE));
         }

@@ -2,240 +2,535 @@
 //!
 //! | question | where |
 //! |---|---|
-//! | what is asked of it | `asking` |
-//! | what the server says to a slot | `hearing` |
-//! | what a slot does when its statement is over | `following` |
-//! | from a cancel to a connection that is clean again, or closed | `cancelling`, `dooming` |
-//! | when a connection is opened, and what follows when it is not | `connecting` |
-//! | what a lost connection means for what ran on it | `losing` |
-//! | the canceller, its other way, the listener | `helping` |
-//! | whether it still answers | `probing` |
-//! | what can be seen | `showing` |
+//! | who is told what | here: a call of the owner, or news of a line, goes to the part that it is about |
+//! | where a query is, what its transaction waits for, what the owner hears | `queries` |
+//! | which connections are there, which of them are idle | `slots`; what happens to one of them: `slot` |
+//! | how cancels reach the server; the processes of closed connections | `signals` |
+//! | who has a line, what is to be done with its socket | `lines` |
+//! | what the connections have learned of the server | `server_facts` |
+//! | whether the database can be reached, and may be dialled | `reach` |
+//! | whether it still answers | `silence` |
 
-mod asking;
-mod cancelling;
-mod connecting;
-mod dooming;
-mod following;
-mod hearing;
-mod helping;
-mod losing;
-mod probing;
-mod showing;
-mod waking;
+mod context;
+mod lines;
+mod queries;
+mod server_facts;
+mod signals;
+mod slots;
 
 use std::time::Instant;
 
-use bytes::BytesMut;
-use parkade_sql::{ConnectionTotals, LeaseId, QueryEnd, QueryFailure, QueryId};
+use bytes::{Buf, BytesMut};
+use parkade_sql::{Availability, DatabaseStatus, DatabaseWork, FailureKind, LeaseId, QueryEnd, QueryFailure, QueryId};
+
+use context::PoolConfig;
+pub(crate) use context::{PoolContext, PoolPhase};
+use lines::LineOwner;
+use signals::Signals;
+use slots::Slots;
 
 use crate::attention::Attention;
-use crate::canceller::Canceller;
-use crate::handshake::Terms;
-use crate::ids::IdMap;
-use crate::json::Types;
-use crate::lease::Lease;
-use crate::line::{Action, Destination, Line, Manner};
-use crate::listener::Listener;
-use crate::pace::Pace;
-use crate::queue::Queue;
-use crate::reach::Reaching;
-use crate::requests::Requests;
+use crate::dial::Dial;
+use crate::handshake::{Computation, Computed, Terms};
+use crate::job::statement_of;
+use crate::lease::TransactionStep;
+use crate::line::{Action, CloseMode, ConnectTo, Line, Loss};
+use crate::listener::{Listener, ListenerStep};
+use crate::settings::Secret;
 use crate::silence::Silence;
-use crate::slot::{Slot, State};
+use crate::slot::{FailedDial, Slot};
+use crate::wire::{Wire, parameters};
 use crate::{Event, Options};
 
 #[derive(Debug)]
 pub(crate) struct Pool {
-    /// The moment of what is happening, in the pool's own time.
-    pub(crate) now: Instant,
     attention: Attention,
-    name: String,
-    terms: Terms,
-    options: Options,
-    phase: Phase,
-    events: Vec<Event>,
-    actions: Vec<Action>,
-    /// Lines that have something to say.
-    speaking: Vec<Line>,
-    /// Lines that may be read on.
-    resumed: Vec<Line>,
-    roles: IdMap<Line, Role>,
-    lines: u64,
-    slots: Vec<Option<Slot>>,
-    /// The one used last is at the end, and is used next.
-    idle: Vec<usize>,
-    queue: Queue,
-    leases: IdMap<LeaseId, Lease>,
-    types: Types,
-    canceller: Canceller,
-    requests: Requests,
+    cx: PoolContext,
+    slots: Slots,
+    signals: Signals,
     listener: Listener,
-    reaching: Reaching,
     silence: Silence,
-    pace: Pace,
-    counts: ConnectionTotals,
-    random: fastrand::Rng,
-    version: Box<str>,
-    is_pooled: bool,
-    /// How often a prepared statement no longer fitted its tables.
-    changes: u64,
-    /// What this server said last of a statement that we had cancelled: it says it in its own language.
-    cancel_words: Box<str>,
 }
 
-/// What a connection is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
-    Slot(usize),
-    Canceller,
-    Request,
-    Listener,
-}
+const SILENT: &str = "does not answer: nothing comes over any of its connections, though statements run and it was asked whether it is there";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    New,
-    Open,
-    /// Nothing new; what runs is cancelled.
-    Ending,
-}
-
+/// What its owner does.
 impl Pool {
     pub(crate) fn new(name: String, terms: Terms, options: Options, random: fastrand::Rng, now: Instant) -> Self {
-        let listener = Listener::new(options.listen.clone());
         Self {
-            now,
             attention: Attention::new(now),
-            name,
-            terms,
-            phase: Phase::New,
-            events: Vec::new(),
-            actions: Vec::new(),
-            speaking: Vec::new(),
-            resumed: Vec::new(),
-            roles: IdMap::default(),
-            lines: 0,
-            slots: (0..options.slots.max(1)).map(|_| None).collect(),
-            idle: Vec::new(),
-            queue: Queue::default(),
-            leases: IdMap::default(),
-            types: Types::new(),
-            canceller: Canceller::default(),
-            requests: Requests::default(),
-            listener,
-            reaching: Reaching::new(),
+            slots: Slots::new(options.slots.max(1)),
+            signals: Signals::new(),
+            listener: Listener::new(options.listen.clone()),
             silence: Silence::new(now),
-            pace: Pace::new(options.slots.max(1), now),
-            counts: ConnectionTotals::default(),
-            random,
-            version: Box::default(),
-            is_pooled: false,
-            changes: 0,
-            cancel_words: Box::default(),
-            options,
+            cx: PoolContext::new(PoolConfig { name, terms, options }, random, now),
         }
     }
 
-    pub(crate) fn take_events(&mut self, events: &mut Vec<Event>) {
-        events.append(&mut self.events);
+    fn look(&mut self, now: Instant) {
+        self.cx.now = self.attention.looks(now);
     }
 
+    pub(crate) fn start(&mut self, now: Instant) {
+        self.look(now);
+        self.cx.phase = PoolPhase::Open;
+    }
+
+    pub(crate) fn submit(&mut self, now: Instant, query: QueryId, work: DatabaseWork) {
+        self.look(now);
+        if self.cx.phase == PoolPhase::Ending {
+            return self.cx.queries.end(query, QueryEnd::Cancelled);
+        }
+        if let Err(failure) = check(&work) {
+            return self.cx.queries.fail(query, failure);
+        }
+        match TransactionStep::of(&work) {
+            TransactionStep::Alone | TransactionStep::Begin(_) => self.enqueue(query, work),
+            TransactionStep::Within(lease) | TransactionStep::End(lease) => {
+                if let Some(index) = self.cx.queries.submit_within(query, lease, work) {
+                    self.slots.update(index, |slot| slot.continue_transaction(&mut self.cx));
+                }
+            }
+        }
+    }
+
+    fn enqueue(&mut self, query: QueryId, work: DatabaseWork) {
+        let cx = &mut self.cx;
+        cx.reach.wanted(cx.now);
+        let queued = cx.queries.queued_count();
+        let refusal = match cx.refusal() {
+            Some(failure) if !self.slots.has_connected() => Some(failure),
+            _ if queued >= cx.config.options.queue_count_max + self.slots.idle_count() => Some(QueryFailure::new(
+                FailureKind::QueueFull,
+                format!("{queued} queries wait for a connection already"),
+            )),
+            Some(_) | None => None,
+        };
+        match refusal {
+            Some(failure) => cx.queries.fail(query, failure),
+            None => cx.queries.enqueue(query, work),
+        }
+    }
+
+    pub(crate) fn cancel(&mut self, now: Instant, query: QueryId) {
+        self.look(now);
+        if let Some(index) = self.cx.queries.cancel(query) {
+            self.slots.update(index, |slot| slot.cancel(query, &mut self.cx));
+        }
+    }
+
+    pub(crate) fn taken(&mut self, query: QueryId, bytes: usize) {
+        if let Some(index) = self.cx.queries.slot_of(query) {
+            self.slots.update(index, |slot| slot.taken(bytes, &mut self.cx));
+        }
+    }
+
+    pub(crate) fn release(&mut self, now: Instant, lease: LeaseId) {
+        self.look(now);
+        if let Some(index) = self.cx.queries.release(lease) {
+            self.slots.update(index, |slot| slot.release(&mut self.cx));
+        }
+    }
+
+    /// The server stops.
+    pub(crate) fn end(&mut self, now: Instant) {
+        self.look(now);
+        self.cx.phase = PoolPhase::Ending;
+        self.cx.queries.cancel_all_queued();
+        for lease in self.cx.queries.leases() {
+            self.release(now, lease);
+        }
+        self.slots.update_all(|slot| slot.end(&mut self.cx));
+        self.stop_listening();
+    }
+
+    pub(crate) fn is_ended(&self) -> bool {
+        self.cx.phase == PoolPhase::Ending && self.slots.is_empty() && !self.signals.has_requests()
+    }
+
+    pub(crate) fn take_events(&mut self, events: &mut Vec<Event>) {
+        self.cx.queries.take_events(events);
+    }
+
+    /// Whether there is something to be done or told.
+    pub(crate) fn has_news(&self) -> bool {
+        let may_dispatch = self.cx.queries.queued_count() > 0 && self.slots.idle_count() > 0;
+        self.cx.queries.has_events() || self.cx.lines.has_news() || may_dispatch
+    }
+
+    pub(crate) fn status(&self, now: Instant) -> DatabaseStatus {
+        let now = self.attention.of(now);
+        let reach = match self.cx.reach.shown() {
+            Availability::Up if self.silence.is_unbroken() => Availability::Down { why: format!("it {SILENT}") },
+            reach => reach,
+        };
+        DatabaseStatus {
+            product: self.cx.server.product(),
+            is_pooled: self.cx.server.is_pooled(),
+            reach,
+            slots: self.slots.iter().map(|slot| slot.status(now)).collect(),
+            queued: self.cx.queries.queued_count(),
+            counts: self.cx.counts,
+        }
+    }
+}
+
+/// What becomes due.
+impl Pool {
+    /// Before what has come is heard: what is due by the time.
+    pub(crate) fn tick(&mut self, now: Instant) {
+        self.look(now);
+        for index in 0..self.slots.places_count() {
+            let failed = self.slots.update(index, |slot| slot.time_out_dial(&mut self.cx));
+            self.not_connected(failed.flatten());
+        }
+        self.signals.time_out(&mut self.slots, &mut self.cx);
+        self.time_out_listener();
+        self.slots.update_all(|slot| slot.expire(&mut self.cx));
+        let patience = self.cx.config.options.connect_timeout;
+        if self.cx.reach.give_up(self.cx.now, patience) && !self.slots.has_connected() {
+            self.cx.fail_if_refused();
+        }
+        self.shrink();
+    }
+
+    /// After what has come: what can be begun now.
+    pub(crate) fn act(&mut self) {
+        self.dispatch();
+        self.signals.fire(&mut self.slots, &mut self.cx);
+        self.signals.look(&mut self.slots, &mut self.cx);
+        self.probe();
+        self.grow();
+        if self.cx.phase == PoolPhase::Open {
+            self.signals.open(&self.slots, &mut self.cx);
+            self.open_listener();
+        }
+        self.signals.close(&mut self.slots, &mut self.cx);
+        self.attention.awaits(self.due());
+    }
+
+    /// Gives the queued queries to the idle slots, in their order.
+    fn dispatch(&mut self) {
+        while let Some(index) = self.slots.next_idle() {
+            let Some((query, waiting)) = self.cx.queries.next_for(index) else { return };
+            self.slots.update(index, |slot| slot.begin(query, waiting, &mut self.cx));
+        }
+    }
+
+    /// Closes what has not been used for long, but one.
+    fn shrink(&mut self) {
+        if let Some((index, due)) = self.slots.longest_idle()
+            && due <= self.cx.now
+        {
+            self.slots.update(index, |slot| slot.close(CloseMode::Polite, &mut self.cx));
+        }
+    }
+
+    /// Opens what is wanted and may be had.
+    fn grow(&mut self) {
+        let cx = &mut self.cx;
+        if cx.phase != PoolPhase::Open || !cx.reach.may_dial(cx.now) {
+            return;
+        }
+        let mut connecting = self.slots.connecting_count();
+        let queued = cx.queries.queued_count();
+        // One stays open: so it is known whether the database can be reached.
+        let wanted = if self.slots.is_empty() { queued.max(1) } else { queued };
+        let at_once = if cx.reach.is_failing() { 1 } else { self.slots.places_count() };
+        while connecting < wanted.min(at_once) && cx.reach.take_dial(cx.now) {
+            let Some(index) = self.slots.free_place() else { return };
+            let line = cx.lines.open(LineOwner::Slot(index), ConnectTo::Database);
+            self.slots.put(Slot::connecting(index, line, cx.now, cx.config.options.row_bytes_max));
+            connecting += 1;
+        }
+    }
+
+    /// Asks a database that says nothing whether it is there, or takes it for away.
+    fn probe(&mut self) {
+        if self.probe_due().is_none_or(|due| due > self.cx.now) {
+            return;
+        }
+        if self.signals.canceller().asked_at().is_none() {
+            return self.signals.probe(&mut self.cx);
+        }
+        self.silence.give_up();
+        let name = &self.cx.config.name;
+        tracing::warn!(database = %name, "the database {name} {SILENT}");
+    }
+
+    fn probe_due(&self) -> Option<Instant> {
+        if self.cx.server.is_pooled() || self.cx.phase != PoolPhase::Open {
+            return None;
+        }
+        self.silence.due(self.slots.oldest_statement()?, self.signals.canceller())
+    }
+
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.due().map(|due| self.attention.next_look(due))
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let timeout = self.cx.config.options.connect_timeout;
+        let is_open = self.cx.phase == PoolPhase::Open;
+        let slots = self.slots.iter().filter_map(|slot| slot.due(timeout, self.signals.canceller()));
+        let others = [
+            self.signals.due(&self.slots, &self.cx),
+            self.listener.due(timeout),
+            self.listener.dial_at().filter(|_| is_open),
+            self.cx.reach.give_up_at(timeout).filter(|_| is_open),
+            self.grow_at().filter(|_| is_open),
+            self.slots.longest_idle().map(|(_, due)| due),
+            self.probe_due(),
+        ];
+        slots.chain(others.into_iter().flatten()).min()
+    }
+
+    /// When a connection may be opened that may not be now.
+    fn grow_at(&self) -> Option<Instant> {
+        let queued = self.cx.queries.queued_count();
+        let is_wanted = queued > 0 || self.slots.is_empty();
+        let enough = if self.cx.reach.is_failing() { 1 } else { queued.max(1) };
+        let may_grow = is_wanted && self.slots.free_place().is_some() && self.slots.connecting_count() < enough;
+        self.cx.reach.dial_at().filter(|_| may_grow)
+    }
+}
+
+/// The lines.
+impl Pool {
     /// In the order in which they have to be carried out.
     pub(crate) fn take_actions(&mut self, actions: &mut Vec<Action>) {
-        actions.append(&mut self.actions);
+        self.cx.lines.take_actions(actions);
     }
 
     /// The lines that have got something to say since.
     pub(crate) fn take_speaking(&mut self, lines: &mut Vec<Line>) {
-        lines.append(&mut self.speaking);
+        self.cx.lines.take_speaking(lines);
     }
 
     /// The lines that were not read, and may be now.
     pub(crate) fn take_resumed(&mut self, lines: &mut Vec<Line>) {
-        lines.append(&mut self.resumed);
+        self.cx.lines.take_resumed(lines);
     }
 
     /// What a line has to say.
     pub(crate) fn outgoing(&mut self, line: Line) -> Option<&mut BytesMut> {
-        match *self.roles.get(&line)? {
-            Role::Slot(index) => self.slots[index].as_mut().map(|slot| &mut slot.wire.out),
-            Role::Canceller => self.canceller.out(),
-            Role::Request => self.requests.out(line),
-            Role::Listener => self.listener.out(),
+        match self.cx.lines.owner(line)? {
+            LineOwner::Slot(index) => self.slots.out(index),
+            LineOwner::Canceller => self.signals.canceller_mut().out(),
+            LineOwner::CancelRequest => self.signals.request_out(line),
+            LineOwner::Listener => self.listener.out(),
         }
     }
 
     /// All of it has been written.
     pub(crate) fn spoken(&mut self, line: Line) {
-        if let Some(Role::Slot(index)) = self.roles.get(&line)
-            && let Some(slot) = &mut self.slots[*index]
-        {
-            slot.wire.tidy();
+        if let Some(LineOwner::Slot(index)) = self.cx.lines.owner(line) {
+            self.slots.written(index);
         }
     }
 
-    /// Whether a line is to be read: not while nobody takes its rows. One that is cancelled is read in any case, or the server would never
-    /// come to look for the cancel.
+    /// Whether a line is to be read.
     pub(crate) fn wants_read(&self, line: Line) -> bool {
-        match self.roles.get(&line) {
-            Some(Role::Slot(index)) => self.slots[*index].as_ref().is_some_and(|slot| match &slot.state {
-                State::Busy(busy) => busy.job.untaken_bytes() < self.options.window_bytes,
-                _ => true,
-            }),
-            Some(Role::Canceller | Role::Request | Role::Listener) => true,
+        match self.cx.lines.owner(line) {
+            Some(LineOwner::Slot(index)) => {
+                self.slots.get(index).is_some_and(|slot| slot.wants_read(self.cx.config.options.window_bytes))
+            }
+            Some(LineOwner::Canceller | LineOwner::CancelRequest | LineOwner::Listener) => true,
             None => false,
         }
     }
 
     /// Whether nothing is to be expected of a line.
     pub(crate) fn is_at_rest(&self, line: Line) -> bool {
-        match self.roles.get(&line) {
-            Some(Role::Slot(index)) => {
-                self.slots[*index].as_ref().is_some_and(|slot| matches!(slot.state, State::Idle(_) | State::Held(_)))
+        match self.cx.lines.owner(line) {
+            Some(LineOwner::Slot(index)) => self.slots.get(index).is_some_and(Slot::is_at_rest),
+            Some(LineOwner::Canceller | LineOwner::CancelRequest | LineOwner::Listener) | None => false,
+        }
+    }
+
+    /// There is a socket for a line.
+    pub(crate) fn opened(&mut self, now: Instant, line: Line, password: Option<Secret>) {
+        self.look(now);
+        match self.cx.lines.owner(line) {
+            Some(LineOwner::Slot(index)) => {
+                let failed = self.slots.update(index, |slot| slot.opened(password, &mut self.cx));
+                self.not_connected(failed.flatten());
             }
-            Some(Role::Canceller | Role::Request | Role::Listener) | None => false,
+            Some(LineOwner::Canceller) => {
+                self.signals.canceller_opened(line, password, &mut self.slots, &mut self.cx);
+            }
+            Some(LineOwner::Listener) => {
+                let step = self.listener.opened(self.cx.now, &self.cx.config.terms, password);
+                self.listener_told(line, step);
+            }
+            Some(LineOwner::CancelRequest) => self.signals.request_opened(line, &mut self.cx),
+            None => {}
         }
     }
 
-    /// Whether there is something to be done or told.
-    pub(crate) fn has_news(&self) -> bool {
-        !self.events.is_empty()
-            || !self.actions.is_empty()
-            || !self.speaking.is_empty()
-            || !self.resumed.is_empty()
-            || (self.queue.count() > 0 && !self.idle.is_empty())
+    /// What a connection in the making needs computed, where that takes too long to be done here.
+    pub(crate) fn take_due(&mut self, line: Line) -> Option<Computation> {
+        self.dialling(line)?.0.take_due()
     }
 
-    fn open_line(&mut self, role: Role, destination: Destination) -> Line {
-        self.lines += 1;
-        let line = Line(self.lines);
-        self.roles.insert(line, role);
-        self.actions.push(Action::Open { line, destination });
-        line
-    }
-
-    fn close_line(&mut self, line: Line, manner: Manner) {
-        if self.roles.remove(&line).is_some() {
-            self.actions.push(Action::Close { line, manner });
+    fn dialling(&mut self, line: Line) -> Option<(&mut Dial, &mut Wire)> {
+        match self.cx.lines.owner(line)? {
+            LineOwner::Slot(index) => self.slots.dialling(index),
+            LineOwner::Canceller => self.signals.canceller_mut().dialling(),
+            LineOwner::Listener => self.listener.dialling(),
+            LineOwner::CancelRequest => None,
         }
     }
 
-    fn end_query(&mut self, query: QueryId, end: QueryEnd) {
-        self.queue.forget(query);
-        self.events.push(Event::Query(parkade_sql::QueryEvent::Ended { query, end }));
+    pub(crate) fn computed(&mut self, now: Instant, line: Line, computed: Computed) {
+        self.look(now);
+        match self.cx.lines.owner(line) {
+            Some(LineOwner::Slot(index)) => {
+                let failed = self.slots.update(index, |slot| slot.computed(computed, &mut self.cx));
+                self.not_connected(failed.flatten());
+            }
+            Some(LineOwner::Canceller) => {
+                self.signals.canceller_computed(line, computed, &mut self.slots, &mut self.cx);
+            }
+            Some(LineOwner::Listener) => {
+                if let Some((dial, wire)) = self.listener.dialling() {
+                    let step = dial.computed(self.cx.now, computed, wire).into();
+                    self.listener_told(line, step);
+                }
+            }
+            Some(LineOwner::CancelRequest) | None => {}
+        }
     }
 
-    fn fail_query(&mut self, query: QueryId, failure: QueryFailure) {
-        self.end_query(query, QueryEnd::Failed(failure));
+    /// Bytes have come; what is left in `buffer` is the beginning of a message.
+    pub(crate) fn received(&mut self, now: Instant, line: Line, buffer: &mut BytesMut) {
+        self.look(now);
+        self.silence.heard(self.cx.now);
+        match self.cx.lines.owner(line) {
+            Some(LineOwner::Slot(index)) => {
+                let failed = self.slots.update(index, |slot| slot.received(buffer, &mut self.cx));
+                self.not_connected(failed.flatten());
+            }
+            Some(LineOwner::Canceller) => {
+                self.signals.canceller_received(line, buffer, &mut self.slots, &mut self.cx);
+            }
+            Some(LineOwner::Listener) => self.listener_received(line, buffer),
+            // Nothing is said to a request, and nobody knows the others any more.
+            Some(LineOwner::CancelRequest) | None => buffer.clear(),
+        }
     }
 
-    fn slot(&mut self, index: usize) -> &mut Slot {
-        self.slots[index].as_mut().expect("a slot that is spoken of is there")
+    /// A connection broke, or was not made: whoever has its socket has closed it.
+    pub(crate) fn lost(&mut self, now: Instant, line: Line, loss: Loss) {
+        self.look(now);
+        let Some(owner) = self.cx.lines.owner(line) else { return };
+        // Bytes that were never read may still be in the socket: it is closed here where we give it up ourselves.
+        self.cx.lines.close(line, CloseMode::Abrupt);
+        match owner {
+            LineOwner::Slot(index) => {
+                let failed = self.slots.update(index, |slot| slot.lost(loss, &mut self.cx));
+                self.not_connected(failed.flatten());
+            }
+            LineOwner::Canceller => self.signals.canceller_lost(&loss, &mut self.slots, &mut self.cx),
+            LineOwner::Listener => self.listener.lost(self.cx.now, &loss, &mut self.cx.random),
+            LineOwner::CancelRequest => self.signals.request_lost(line, &loss, &mut self.slots, &mut self.cx),
+        }
     }
 
-    fn speak(&mut self, index: usize) {
-        let line = self.slot(index).line;
-        self.speaking.push(line);
+    /// A slot could not be opened.
+    fn not_connected(&mut self, failed: Option<FailedDial>) {
+        let Some(FailedDial { since, refusal }) = failed else { return };
+        let has_others = self.slots.has_connected();
+        let is_denied = refusal.kind == FailureKind::Denied && !has_others;
+        let cx = &mut self.cx;
+        tracing::debug!(database = %cx.config.name, "no connection: {}", refusal.why);
+        cx.reach.failed(cx.now, since, refusal, has_others, &mut cx.random);
+        if is_denied {
+            cx.fail_if_refused();
+        }
     }
+}
+
+/// The listener.
+impl Pool {
+    fn open_listener(&mut self) {
+        let cx = &mut self.cx;
+        if self.listener.may_dial(cx.now) {
+            let line = cx.lines.open(LineOwner::Listener, ConnectTo::Database);
+            self.listener.dial(cx.now, line);
+        }
+    }
+
+    fn listener_received(&mut self, line: Line, buffer: &mut BytesMut) {
+        let mut at = 0;
+        while self.cx.lines.is_open(line) {
+            match self.listener.next(self.cx.now, buffer, &mut at, &self.cx.config.terms) {
+                Ok(Some(step)) => self.listener_told(line, step),
+                Ok(None) => break,
+                Err(broken) => self.lose_listener(line, &Loss::Broken(broken.to_string())),
+            }
+        }
+        buffer.advance(at);
+    }
+
+    fn listener_told(&mut self, line: Line, step: ListenerStep) {
+        match step {
+            ListenerStep::Nothing => {}
+            ListenerStep::News(event) => self.cx.queries.tell(event),
+            ListenerStep::Next(setback) => self.cx.lines.open_next(line, setback),
+            ListenerStep::Refused(refusal) => {
+                tracing::warn!(database = %self.cx.config.name, "no messages are heard: {}", refusal.why);
+                self.lose_listener(line, &Loss::Unreachable(refusal.why));
+            }
+            ListenerStep::Useless => self.stop_listening(),
+        }
+        self.cx.lines.speak(line);
+    }
+
+    fn time_out_listener(&mut self) {
+        let due = self.listener.due(self.cx.config.options.connect_timeout);
+        if let Some(line) = self.listener.line()
+            && due.is_some_and(|due| due <= self.cx.now)
+        {
+            self.lose_listener(line, &Loss::Broken("it does not answer".into()));
+        }
+    }
+
+    /// We give it up, and dial again after a pause.
+    fn lose_listener(&mut self, line: Line, loss: &Loss) {
+        self.cx.lines.close(line, CloseMode::Abrupt);
+        self.listener.lost(self.cx.now, loss, &mut self.cx.random);
+    }
+
+    fn stop_listening(&mut self) {
+        if let Some(line) = self.listener.line() {
+            self.cx.lines.close(line, CloseMode::Polite);
+        }
+        self.listener.stop();
+    }
+}
+
+#[cfg(test)]
+impl Pool {
+    pub(crate) fn canceller_line(&self) -> Option<Line> {
+        self.signals.canceller().line()
+    }
+
+    /// The connections that it believes to be there.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = Line> {
+        self.cx.lines.all()
+    }
+
+    /// Whether no query and no transaction is remembered.
+    pub(crate) fn is_at_peace(&self) -> bool {
+        self.cx.queries.is_empty()
+    }
+}
+
+fn check(work: &DatabaseWork) -> Result<(), QueryFailure> {
+    let Some(query) = statement_of(work) else { return Ok(()) };
+    if memchr::memchr(0, query.text.as_bytes()).is_some() {
+        return Err(QueryFailure::new(FailureKind::Unsupported, "the statement contains a NUL character"));
+    }
+    parameters::check(&query.parameters)
 }

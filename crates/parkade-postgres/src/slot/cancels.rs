@@ -6,7 +6,7 @@ use crate::limits::{GRACE, REPEATS};
 
 /// How a cancel travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Transport {
+pub(crate) enum CancelRoute {
     /// `pg_cancel_backend` on the reserved connection; its reply is the acknowledgement.
     Canceller,
     /// A connection of its own; that the server closes it is the acknowledgement.
@@ -15,7 +15,7 @@ pub(crate) enum Transport {
 
 #[derive(Debug)]
 pub(crate) struct Cancels {
-    pub(crate) transport: Transport,
+    pub(crate) route: CancelRoute,
     pub(crate) sent: usize,
     /// Sent and not acknowledged: they may hit whatever runs when they arrive.
     pub(crate) unacked: usize,
@@ -28,9 +28,9 @@ pub(crate) struct Cancels {
 }
 
 impl Cancels {
-    pub(crate) fn new(now: Instant, transport: Transport) -> Self {
+    pub(crate) fn new(now: Instant, route: CancelRoute) -> Self {
         let grace = if cfg!(feature = "without-fence") { Duration::ZERO } else { GRACE };
-        Self { transport, sent: 0, unacked: 0, hits: 0, is_tainted: false, due: Some(now + grace) }
+        Self { route, sent: 0, unacked: 0, hits: 0, is_tainted: false, due: Some(now + grace) }
     }
 
     pub(crate) fn fire(&mut self) {
@@ -46,8 +46,8 @@ impl Cancels {
     }
 
     /// It has done nothing: another way is tried.
-    pub(crate) fn change_transport(&mut self, now: Instant, transport: Transport) {
-        self.transport = transport;
+    pub(crate) fn change_route(&mut self, now: Instant, route: CancelRoute) {
+        self.route = route;
         self.due = Some(now);
     }
 

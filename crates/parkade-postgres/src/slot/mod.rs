@@ -1,195 +1,641 @@
-//! A connection for queries: one struct for each state, and a move consumes it.
+//! A connection for queries: one struct for each state, and a move consumes it. `docs/queries.md` has the machine.
 //!
-//! Which event moves which state is decided in `pool`: `hearing` for what the server says, `cancelling` for the rest of a cancelled
-//! statement's life. `docs/queries.md` has the machine.
+//! Everything that happens to a slot is one of its methods. It never touches another slot: what they share is in the
+//! [`PoolContext`].
 
+mod backend;
+mod busy;
+mod cancelling;
 mod cancels;
+mod phase;
+mod retiring;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use parkade_sql::{LeaseId, QueryFailure, QueryId, SlotState};
+use bytes::{Buf, BytesMut};
+use parkade_sql::{QueryFailure, QueryId, SlotStatus};
 
-pub(crate) use cancels::{Cancels, Transport};
+use backend::Backend;
+use busy::Busy;
+use cancelling::{CancelReason, Cancelling, Settlement, Settling};
+pub(crate) use cancels::{CancelRoute, Cancels};
+use phase::SlotPhase;
+pub(crate) use retiring::Retiring;
 
-use crate::dial::Dial;
-use crate::handshake::Identity;
-use crate::job::Job;
-use crate::line::Line;
-use crate::statements::Statements;
-use crate::wire::Wire;
+use crate::canceller::{Canceller, Target};
+use crate::dial::{Dial, DialStep};
+use crate::handshake::{Computed, Identity, Refusal};
+use crate::job::{Heard, Job, Step, statement_of};
+use crate::lease::{Continuation, TransactionStep};
+use crate::line::{CloseMode, Line, Loss};
+use crate::pool::{PoolContext, PoolPhase};
+use crate::queue::Waiting;
+use crate::settings::Secret;
+use crate::wire::message::{Message, Transaction};
+use crate::wire::{Broken, Wire, write};
 
 #[derive(Debug)]
 pub(crate) struct Slot {
-    pub(crate) line: Line,
-    pub(crate) wire: Wire,
-    pub(crate) identity: Identity,
-    pub(crate) statements: Statements,
-    /// As many changes of tables were known when it began with these statements.
-    pub(crate) changes: u64,
-    /// Counts the statements: a cancel belongs to one of them (fence 1).
-    pub(crate) epoch: u64,
-    /// Its session is not what it was made to be: nobody else is to have it.
-    pub(crate) is_changed: bool,
+    /// Its place in the pool.
+    index: usize,
+    backend: Backend,
+    /// ConnectionTotals the statements: a cancel belongs to one of them (fence 1).
+    epoch: u64,
     /// How often the present query has been on a connection that broke before it ran.
-    pub(crate) tries: u8,
-    /// When it came into this state.
+    tries: u8,
+    /// When it came into this phase.
+    since: Instant,
+    phase: SlotPhase,
+}
+
+/// A connection was not made, and its slot is gone.
+#[derive(Debug)]
+pub(crate) struct FailedDial {
+    /// When the attempt began.
     pub(crate) since: Instant,
-    pub(crate) state: State,
+    pub(crate) refusal: Refusal,
 }
 
-#[derive(Debug)]
-pub(crate) enum State {
-    Connecting(Connecting),
-    Idle(Idle),
-    Busy(Busy),
-    Held(Held),
-    Cancelling(Cancelling),
-    Settling(Settling),
-    Resetting(Resetting),
-    Doomed(Doomed),
-    /// Only while a state is moved.
-    Moving,
-}
+const OUT_OF_TURN: Broken = Broken("a message out of turn");
 
-/// The socket is being opened, or the server greeted.
-#[derive(Debug)]
-pub(crate) struct Connecting {
-    pub(crate) dial: Dial,
-}
-
-#[derive(Debug)]
-pub(crate) struct Idle;
-
-#[derive(Debug)]
-pub(crate) struct Busy {
-    pub(crate) job: Job,
-    /// Somebody wanted to cancel what is never cancelled.
-    pub(crate) is_unwanted: bool,
-}
-
-/// Idle in somebody's transaction.
-#[derive(Debug)]
-pub(crate) struct Held {
-    pub(crate) lease: LeaseId,
-}
-
-#[derive(Debug)]
-pub(crate) struct Cancelling {
-    pub(crate) job: Job,
-    pub(crate) why: Why,
-    pub(crate) cancels: Cancels,
-}
-
-/// Why a statement is cancelled.
-#[derive(Debug)]
-pub(crate) enum Why {
-    /// Nobody waits for it any more.
-    Unwanted,
-    /// Its rows are not what was asked for.
-    Failed(QueryFailure),
-}
-
-/// The statement is over; its cancels may still be under way.
-#[derive(Debug)]
-pub(crate) struct Settling {
-    pub(crate) cancels: Cancels,
-    pub(crate) then: Then,
-}
-
-/// What follows when nothing is under way any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Then {
-    Idle,
-    /// The transaction goes on, if its holder is still there.
-    Hold(LeaseId),
-    Reset,
-}
-
-/// ROLLBACK has been sent.
-#[derive(Debug)]
-pub(crate) struct Resetting;
-
-/// The connection is closed; its server process may still be there.
-#[derive(Debug)]
-pub(crate) struct Doomed {
-    /// When the server is asked next whether the process is gone.
-    pub(crate) look_at: Instant,
-    /// It has to be told to end: it did not hear us.
-    pub(crate) is_terminated: bool,
-}
-
-impl Busy {
-    pub(crate) fn new(job: Job) -> Self {
-        Self { job, is_unwanted: false }
-    }
-
-    pub(crate) fn cancel(self, why: Why, now: Instant, transport: Transport) -> Cancelling {
-        let mut job = self.job;
-        job.detach();
-        Cancelling { job, why, cancels: Cancels::new(now, transport) }
-    }
-}
-
-impl State {
-    pub(crate) fn name(&self) -> SlotState {
-        match self {
-            Self::Connecting(_) => SlotState::Connecting,
-            Self::Idle(_) => SlotState::Idle,
-            Self::Busy(_) => SlotState::Busy,
-            Self::Held(_) => SlotState::Held,
-            Self::Cancelling(_) => SlotState::Cancelling,
-            Self::Settling(_) => SlotState::Settling,
-            Self::Resetting(_) => SlotState::Resetting,
-            Self::Doomed(_) | Self::Moving => SlotState::Doomed,
-        }
-    }
-
-    pub(crate) fn query(&self) -> Option<QueryId> {
-        self.job().map(|job| job.query)
-    }
-
-    pub(crate) fn job(&self) -> Option<&Job> {
-        match self {
-            Self::Busy(Busy { job, .. }) | Self::Cancelling(Cancelling { job, .. }) => Some(job),
-            Self::Connecting(_)
-            | Self::Idle(_)
-            | Self::Held(_)
-            | Self::Settling(_)
-            | Self::Resetting(_)
-            | Self::Doomed(_)
-            | Self::Moving => None,
-        }
-    }
-}
-
+/// What can be seen.
 impl Slot {
-    pub(crate) fn connecting(line: Line, now: Instant, row_bytes_max: usize) -> Self {
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
+    pub(crate) fn line(&self) -> Line {
+        self.backend.line
+    }
+
+    pub(crate) fn since(&self) -> Instant {
+        self.since
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self.phase, SlotPhase::Idle)
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(self.phase, SlotPhase::Gone)
+    }
+
+    pub(crate) fn is_connecting(&self) -> bool {
+        matches!(self.phase, SlotPhase::Connecting(_))
+    }
+
+    /// Whether it has been let in, and is open.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.phase.is_connected()
+    }
+
+    /// Whether the server has a statement to answer.
+    pub(crate) fn is_awaiting_server(&self) -> bool {
+        self.phase.is_awaiting_server()
+    }
+
+    /// Whether nothing is to be expected of the server.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.phase.is_at_rest()
+    }
+
+    /// Whether it is to be read: not while nobody takes its rows. One that is cancelled is read in any case, or the server would never
+    /// come to look for the cancel.
+    pub(crate) fn wants_read(&self, window_bytes: usize) -> bool {
+        match &self.phase {
+            SlotPhase::Busy(busy) => busy.job.untaken_bytes() < window_bytes,
+            _ => true,
+        }
+    }
+
+    pub(crate) fn status(&self, now: Instant) -> SlotStatus {
+        let query = self.phase.job().map(|job| job.query);
+        SlotStatus { state: self.phase.shown(), query, age: now.saturating_duration_since(self.since) }
+    }
+
+    /// When it has to be looked at.
+    pub(crate) fn due(&self, connect_timeout: Duration, canceller: &Canceller) -> Option<Instant> {
+        self.phase.due(self.since, connect_timeout, &self.backend.identity, canceller)
+    }
+}
+
+/// Dialling.
+impl Slot {
+    pub(crate) fn connecting(index: usize, line: Line, now: Instant, row_bytes_max: usize) -> Self {
         Self {
-            line,
-            wire: Wire::new(row_bytes_max),
-            identity: Identity::default(),
-            statements: Statements::default(),
+            index,
+            backend: Backend::new(line, row_bytes_max),
             epoch: 0,
-            is_changed: false,
-            changes: 0,
             tries: 0,
             since: now,
-            state: State::Connecting(Connecting { dial: Dial::new(now) }),
+            phase: SlotPhase::Connecting(Dial::new(now)),
         }
     }
 
-    pub(crate) fn enter(&mut self, state: State, now: Instant) {
-        self.state = state;
-        self.since = now;
+    pub(crate) fn dialling(&mut self) -> Option<(&mut Dial, &mut Wire)> {
+        if let SlotPhase::Connecting(dial) = &mut self.phase { Some((dial, &mut self.backend.wire)) } else { None }
     }
 
-    /// The state, to be moved; `enter` has to follow.
-    pub(crate) fn leave(&mut self) -> State {
-        std::mem::replace(&mut self.state, State::Moving)
+    /// There is a socket.
+    pub(crate) fn opened(&mut self, password: Option<Secret>, cx: &mut PoolContext) -> Option<FailedDial> {
+        let (dial, wire) = self.dialling()?;
+        let step = dial.opened(cx.now, &cx.config.terms, password, wire);
+        cx.counts.connects += 1;
+        self.dialled(step, cx)
     }
 
-    /// Nothing of the last flight has left this process.
-    pub(crate) fn is_unsent(&self, job: &Job) -> bool {
-        job.flight_bytes > 0 && self.wire.out.len() >= job.flight_bytes
+    pub(crate) fn computed(&mut self, computed: Computed, cx: &mut PoolContext) -> Option<FailedDial> {
+        let (dial, wire) = self.dialling()?;
+        let step = dial.computed(cx.now, computed, wire);
+        self.dialled(step, cx)
+    }
+
+    /// Whether the present address does not answer.
+    pub(crate) fn time_out_dial(&mut self, cx: &mut PoolContext) -> Option<FailedDial> {
+        let timeout = cx.config.options.connect_timeout;
+        let (dial, _) = self.dialling().filter(|(dial, _)| dial.due(timeout) <= cx.now)?;
+        let step = dial.timed_out(cx.now, timeout);
+        self.dialled(step, cx)
+    }
+
+    fn dialled(&mut self, step: DialStep, cx: &mut PoolContext) -> Option<FailedDial> {
+        match step {
+            DialStep::Going => cx.lines.speak(self.backend.line),
+            DialStep::Ready(identity) => {
+                cx.connected(&identity);
+                self.backend.identity = identity;
+                self.rest(cx);
+            }
+            DialStep::Next(setback) => {
+                self.backend.wire = Wire::new(cx.config.options.row_bytes_max);
+                cx.lines.open_next(self.backend.line, setback);
+            }
+            DialStep::Refused(refusal) => return Some(self.refused(refusal, cx)),
+        }
+        None
+    }
+
+    fn refused(&mut self, refusal: Refusal, cx: &mut PoolContext) -> FailedDial {
+        cx.counts.connects_failed += 1;
+        self.close(CloseMode::Abrupt, cx);
+        FailedDial { since: self.since, refusal }
+    }
+}
+
+/// What the server says.
+impl Slot {
+    /// Bytes have come; what is left in `buffer` is the beginning of a message.
+    pub(crate) fn received(&mut self, buffer: &mut BytesMut, cx: &mut PoolContext) -> Option<FailedDial> {
+        let mut at = 0;
+        let broken = loop {
+            let frame = self.backend.wire.frames.next(buffer, &mut at);
+            let heard = match frame.and_then(|frame| frame.as_ref().map(Message::parse).transpose()) {
+                Ok(Some(message)) => self.hear(message, cx),
+                Ok(None) => {
+                    buffer.advance(at);
+                    self.give_piece(cx);
+                    return None;
+                }
+                Err(broken) => Err(broken),
+            };
+            match heard {
+                // What was said has closed it.
+                Ok(failed) if self.phase.is_closed() => {
+                    buffer.clear();
+                    return failed;
+                }
+                Ok(_) => {}
+                Err(broken) => break broken,
+            }
+        };
+        buffer.advance(at);
+        self.lost(Loss::Broken(broken.to_string()), cx)
+    }
+
+    /// Which message moves which phase.
+    fn hear(&mut self, message: Message<'_>, cx: &mut PoolContext) -> Result<Option<FailedDial>, Broken> {
+        if matches!(message, Message::Setting { .. }) && !self.is_connecting() {
+            self.backend.setting_changed();
+        }
+        match (&mut self.phase, message) {
+            (SlotPhase::Busy(Busy { job, .. }) | SlotPhase::Cancelling(Cancelling { job, .. }), message) => {
+                let heard = job.hear(message, &cx.server.types)?;
+                self.heard(heard, cx);
+            }
+            (SlotPhase::Connecting(dial), message) => {
+                let step = dial.hear(cx.now, message, &cx.config.terms, &mut self.backend.wire);
+                return Ok(self.dialled(step, cx));
+            }
+            (_, Message::Notice(notice)) => tracing::debug!(code = %notice.code, "notice: {}", notice.message),
+            (_, Message::Setting { .. } | Message::Notification { .. })
+            | (SlotPhase::Resetting, Message::Complete(_)) => {}
+            (SlotPhase::Resetting, Message::Ready(Transaction::None)) => self.rest(cx),
+            (SlotPhase::Resetting, Message::Ready(_)) => self.retire(false, cx),
+            (SlotPhase::Resetting, Message::Error(error)) if error.is_cancel() => cx.count_stray(&error),
+            // Unsolicited: the server is closing the connection.
+            (_, Message::Error(error)) => self.dismissed(&error.message, cx),
+            (
+                SlotPhase::Idle
+                | SlotPhase::Held(_)
+                | SlotPhase::Settling(_)
+                | SlotPhase::Resetting
+                | SlotPhase::Retiring(_)
+                | SlotPhase::Gone,
+                _,
+            ) => return Err(OUT_OF_TURN),
+        }
+        Ok(None)
+    }
+
+    fn heard(&mut self, heard: Heard, cx: &mut PoolContext) {
+        match heard {
+            Heard::Nothing => {}
+            Heard::Ready(transaction) => self.ready(transaction, cx),
+            Heard::Unwanted(failure) => self.unwanted(failure, cx),
+            Heard::Dismissed => self.dismissed("the server ended it", cx),
+            Heard::CopyIn => {
+                write::refuse_copy(&mut self.backend.wire.out);
+                cx.lines.speak(self.backend.line);
+            }
+        }
+    }
+
+    /// The rows are not what was asked for.
+    fn unwanted(&mut self, failure: QueryFailure, cx: &mut PoolContext) {
+        if let SlotPhase::Busy(busy) = &mut self.phase {
+            if busy.job.is_cancellable() {
+                self.cancel_statement(CancelReason::Failed(failure), cx);
+            } else {
+                busy.job.fail(failure);
+            }
+        }
+    }
+
+    /// The server waits for the next statement.
+    fn ready(&mut self, transaction: Transaction, cx: &mut PoolContext) {
+        if let Some(stale) = self.phase.job().and_then(Job::stale) {
+            cx.server.refused_as_stale(stale);
+            self.backend.forget_statements(cx.server.table_changes());
+        }
+        match self.leave() {
+            SlotPhase::Busy(mut busy) => {
+                match busy.job.advance(transaction, &mut self.backend.means(&mut cx.server.types)) {
+                    Step::More => {
+                        cx.lines.speak(self.backend.line);
+                        self.phase = SlotPhase::Busy(busy);
+                    }
+                    Step::Over => {
+                        let then = busy.finish(transaction, cx);
+                        self.follow(then, cx);
+                    }
+                }
+            }
+            SlotPhase::Cancelling(cancelling) => {
+                let settling = cancelling.settle(transaction, cx);
+                self.enter(SlotPhase::Settling(settling), cx);
+                self.settled(cx);
+            }
+            phase => self.phase = phase,
+        }
+    }
+
+    /// What has been read of a result so far.
+    fn give_piece(&mut self, cx: &mut PoolContext) {
+        if let SlotPhase::Busy(Busy { job, .. }) = &mut self.phase
+            && let Some(piece) = job.piece()
+        {
+            cx.queries.give(job.query, piece);
+        }
+    }
+}
+
+/// One statement after the other.
+impl Slot {
+    pub(crate) fn begin(&mut self, query: QueryId, waiting: Waiting, cx: &mut PoolContext) {
+        let Waiting { work, tries } = waiting;
+        let lease = TransactionStep::of(&work).lease();
+        self.epoch += 1;
+        self.tries = tries;
+        self.backend.expect(statement_of(&work), cx.server.table_changes());
+        match Job::begin(query, work, &mut self.backend.means(&mut cx.server.types)) {
+            Ok(job) => {
+                self.enter(SlotPhase::Busy(Busy::new(job)), cx);
+                cx.lines.speak(self.backend.line);
+                cx.queries.runs_on(query, self.index);
+            }
+            Err((query, failure)) => {
+                cx.queries.fail(query, failure);
+                match lease {
+                    Some(lease) => self.phase = SlotPhase::Held(lease),
+                    None => self.rest(cx),
+                }
+            }
+        }
+    }
+
+    /// The next of those that wait in the transaction that it holds.
+    pub(crate) fn continue_transaction(&mut self, cx: &mut PoolContext) {
+        while let SlotPhase::Held(lease) = self.phase {
+            let Some((query, waiting)) = cx.queries.next_within(lease) else { return };
+            self.begin(query, waiting, cx);
+        }
+    }
+
+    /// A statement is over, and nothing of it is under way any more.
+    fn follow(&mut self, then: Continuation, cx: &mut PoolContext) {
+        match then {
+            Continuation::Idle => self.rest(cx),
+            Continuation::Hold(lease) if cx.queries.keeps(lease) => {
+                self.enter(SlotPhase::Held(lease), cx);
+                self.continue_transaction(cx);
+            }
+            Continuation::Hold(_) | Continuation::Reset => self.reset(cx),
+        }
+    }
+
+    fn rest(&mut self, cx: &mut PoolContext) {
+        self.enter(SlotPhase::Idle, cx);
+        if cx.phase == PoolPhase::Ending || self.backend.is_changed() {
+            self.close(CloseMode::Polite, cx);
+        }
+    }
+
+    fn reset(&mut self, cx: &mut PoolContext) {
+        self.backend.roll_back();
+        self.enter(SlotPhase::Resetting, cx);
+        cx.lines.speak(self.backend.line);
+    }
+
+    fn enter(&mut self, phase: SlotPhase, cx: &PoolContext) {
+        self.phase = phase;
+        self.since = cx.now;
+    }
+
+    /// The phase, to be moved; another has to follow.
+    fn leave(&mut self) -> SlotPhase {
+        std::mem::replace(&mut self.phase, SlotPhase::Gone)
+    }
+
+    // What its owner wants.
+
+    /// So many bytes of the rows have been taken.
+    pub(crate) fn taken(&mut self, bytes: usize, cx: &mut PoolContext) {
+        if let SlotPhase::Busy(busy) = &mut self.phase
+            && busy.take(bytes, cx.config.options.window_bytes)
+        {
+            cx.lines.resume(self.backend.line);
+        }
+    }
+
+    /// Nobody waits for that query any more.
+    pub(crate) fn cancel(&mut self, query: QueryId, cx: &mut PoolContext) {
+        if let SlotPhase::Busy(busy) = &mut self.phase
+            && busy.job.query == query
+        {
+            busy.is_unwanted = true;
+            self.cancel_unwanted(cx);
+        }
+    }
+
+    /// The holder of its transaction is gone. What ends the transaction, or is being cancelled, is waited for: then the slot looks whether
+    /// the lease is still there.
+    pub(crate) fn release(&mut self, cx: &mut PoolContext) {
+        if let SlotPhase::Held(lease) = self.phase {
+            self.follow(Continuation::Hold(lease), cx);
+        } else {
+            self.cancel_unwanted(cx);
+        }
+    }
+
+    /// The server stops: an idle slot says good-bye, a busy one is cancelled, the others end when they come to rest.
+    pub(crate) fn end(&mut self, cx: &mut PoolContext) {
+        match &self.phase {
+            SlotPhase::Idle => self.close(CloseMode::Polite, cx),
+            SlotPhase::Connecting(_) => self.close(CloseMode::Abrupt, cx),
+            SlotPhase::Busy(_) => self.cancel_unwanted(cx),
+            SlotPhase::Held(_)
+            | SlotPhase::Cancelling(_)
+            | SlotPhase::Settling(_)
+            | SlotPhase::Resetting
+            | SlotPhase::Retiring(_)
+            | SlotPhase::Gone => {}
+        }
+    }
+
+    pub(crate) fn out(&mut self) -> &mut BytesMut {
+        &mut self.backend.wire.out
+    }
+
+    /// All that it had to say has been written.
+    pub(crate) fn written(&mut self) {
+        self.backend.wire.tidy();
+    }
+}
+
+/// Cancels.
+impl Slot {
+    /// Cancels what runs, if that can be.
+    fn cancel_unwanted(&mut self, cx: &mut PoolContext) {
+        if let SlotPhase::Busy(busy) = &self.phase
+            && busy.job.is_cancellable()
+        {
+            self.cancel_statement(CancelReason::Unwanted, cx);
+        }
+    }
+
+    fn cancel_statement(&mut self, why: CancelReason, cx: &mut PoolContext) {
+        let SlotPhase::Busy(Busy { mut job, .. }) = self.leave() else {
+            unreachable!("only what is busy is cancelled")
+        };
+        job.detach();
+        if self.backend.is_unsent(&job) {
+            return self.withdraw(&job, why, cx);
+        }
+        let cancels = Cancels::new(cx.now, cx.server.cancel_route());
+        self.enter(SlotPhase::Cancelling(Cancelling { job, why, cancels }), cx);
+        cx.lines.resume(self.backend.line);
+        if self.backend.identity.secret.is_none() {
+            // Nothing can be cancelled there: the connection is closed instead.
+            self.retire_cancelling(false, cx);
+        }
+    }
+
+    /// Not a byte of it has left: it is taken back.
+    fn withdraw(&mut self, job: &Job, why: CancelReason, cx: &mut PoolContext) {
+        self.backend.take_back(job);
+        let then = match TransactionStep::of(&job.work) {
+            TransactionStep::Within(lease) => Continuation::Hold(lease),
+            step @ (TransactionStep::Alone | TransactionStep::Begin(_) | TransactionStep::End(_)) => {
+                cx.queries.conclude(step, Transaction::None, false)
+            }
+        };
+        cx.queries.end(job.query, why.end());
+        self.follow(then, cx);
+    }
+
+    /// How the cancel travels that is due, if one is.
+    pub(crate) fn due_cancel(&self, now: Instant) -> Option<CancelRoute> {
+        let SlotPhase::Cancelling(Cancelling { cancels, .. }) = &self.phase else { return None };
+        cancels.due.filter(|due| *due <= now).map(|_| cancels.route)
+    }
+
+    /// Notes that a cancel of its statement is sent. Returns how many that are.
+    pub(crate) fn fire(&mut self) -> usize {
+        let SlotPhase::Cancelling(Cancelling { cancels, .. }) = &mut self.phase else { return 0 };
+        cancels.fire();
+        cancels.sent
+    }
+
+    /// Its server process, and which of its statements.
+    pub(crate) fn target(&self) -> Target {
+        let Identity { pid, backend_start, .. } = &self.backend.identity;
+        Target {
+            slot: self.index,
+            line: self.backend.line,
+            epoch: self.epoch,
+            pid: *pid,
+            backend_start: backend_start.clone(),
+            is_reached: false,
+        }
+    }
+
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.backend.identity
+    }
+
+    /// What became of a cancel; nothing, if it was for another statement.
+    pub(crate) fn cancel_told(
+        &mut self,
+        (line, epoch): (Line, u64),
+        cx: &mut PoolContext,
+        note: impl FnOnce(&mut Cancels),
+    ) {
+        if self.backend.line != line || self.epoch != epoch {
+            return;
+        }
+        match &mut self.phase {
+            SlotPhase::Cancelling(Cancelling { cancels, .. }) => note(cancels),
+            SlotPhase::Settling(settling) => note(settling.cancels_mut()),
+            SlotPhase::Connecting(_)
+            | SlotPhase::Idle
+            | SlotPhase::Busy(_)
+            | SlotPhase::Held(_)
+            | SlotPhase::Resetting
+            | SlotPhase::Retiring(_)
+            | SlotPhase::Gone => return,
+        }
+        self.settled(cx);
+    }
+
+    /// Fence 2: goes on once nothing can hit what comes next.
+    fn settled(&mut self, cx: &mut PoolContext) {
+        let SlotPhase::Settling(settling) = &self.phase else { return };
+        match settling.settlement(self.backend.identity.is_pooled) {
+            Settlement::Waits => {}
+            Settlement::Clean(then) => self.follow(then, cx),
+            Settlement::Unsafe => self.retire_settling(cx),
+        }
+    }
+}
+
+/// The end of a connection.
+impl Slot {
+    /// Phases that last too long.
+    pub(crate) fn expire(&mut self, cx: &mut PoolContext) {
+        if !self.phase.is_expired(cx.now.saturating_duration_since(self.since)) {
+            return;
+        }
+        match &self.phase {
+            SlotPhase::Cancelling(_) => self.retire_cancelling(true, cx),
+            SlotPhase::Settling(_) => self.retire_settling(cx),
+            SlotPhase::Resetting => self.retire(false, cx),
+            SlotPhase::Retiring(_) => self.phase = SlotPhase::Gone,
+            SlotPhase::Connecting(_) | SlotPhase::Idle | SlotPhase::Busy(_) | SlotPhase::Held(_) | SlotPhase::Gone => {}
+        }
+    }
+
+    /// The connection is closed, and its place is free.
+    pub(crate) fn close(&mut self, mode: CloseMode, cx: &mut PoolContext) {
+        cx.lines.close(self.backend.line, mode);
+        self.phase = SlotPhase::Gone;
+    }
+
+    /// The statement does not hear us: its process is ended.
+    fn retire_cancelling(&mut self, is_terminated: bool, cx: &mut PoolContext) {
+        let SlotPhase::Cancelling(cancelling) = self.leave() else {
+            unreachable!("only what is cancelled is given up")
+        };
+        cancelling.give_up(cx);
+        self.retire(is_terminated, cx);
+    }
+
+    fn retire_settling(&mut self, cx: &mut PoolContext) {
+        if let SlotPhase::Settling(Settling { then: Continuation::Hold(lease), .. }) = &self.phase {
+            cx.queries.lose_lease(*lease);
+        }
+        self.retire(false, cx);
+    }
+
+    /// Closes the connection; the place stays taken until the process is gone, or the pool would have more of them than it may.
+    fn retire(&mut self, is_terminated: bool, cx: &mut PoolContext) {
+        self.backend.wire.out.clear();
+        cx.lines.close(self.backend.line, CloseMode::Abrupt);
+        // Behind a pooler nobody is told: it ends the statement in its own way.
+        if self.backend.is_known() {
+            cx.counts.terminated += u64::from(is_terminated);
+            self.enter(SlotPhase::Retiring(Retiring::new(cx.now, is_terminated)), cx);
+        } else {
+            self.phase = SlotPhase::Gone;
+        }
+    }
+
+    pub(crate) fn retiring_mut(&mut self) -> Option<&mut Retiring> {
+        if let SlotPhase::Retiring(retiring) = &mut self.phase { Some(retiring) } else { None }
+    }
+
+    /// Its process is gone, or nobody can ask for it.
+    pub(crate) fn free(&mut self) {
+        self.phase = SlotPhase::Gone;
+    }
+
+    /// The server has said that it ends the connection: nothing is to be waited for.
+    fn dismissed(&mut self, why: &str, cx: &mut PoolContext) {
+        cx.lines.close(self.backend.line, CloseMode::Abrupt);
+        self.broke(&Loss::Closed, why, cx);
+    }
+
+    /// The connection broke, or was not made.
+    pub(crate) fn lost(&mut self, loss: Loss, cx: &mut PoolContext) -> Option<FailedDial> {
+        cx.lines.close(self.backend.line, CloseMode::Abrupt);
+        if let SlotPhase::Connecting(dial) = &mut self.phase {
+            let refusal = dial.lost(loss);
+            return Some(self.refused(refusal, cx));
+        }
+        self.broke(&loss, loss.why(), cx);
+        None
+    }
+
+    /// What ran on it ends, or goes back to the queue where it never began.
+    fn broke(&mut self, loss: &Loss, why: &str, cx: &mut PoolContext) {
+        match self.leave() {
+            SlotPhase::Busy(busy) => {
+                let is_unsent = self.backend.is_unsent(&busy.job);
+                busy.lost(why, is_unsent, self.tries, cx);
+            }
+            SlotPhase::Cancelling(cancelling) => cancelling.lost(why, cx),
+            SlotPhase::Held(lease) | SlotPhase::Settling(Settling { then: Continuation::Hold(lease), .. }) => {
+                cx.queries.lose_lease(lease);
+            }
+            SlotPhase::Settling(_)
+            | SlotPhase::Idle
+            | SlotPhase::Resetting
+            | SlotPhase::Connecting(_)
+            | SlotPhase::Retiring(_)
+            | SlotPhase::Gone => {}
+        }
+        // One that the server closed is gone there; of another the server may not know yet.
+        if *loss != Loss::Closed && self.backend.is_known() && cx.phase != PoolPhase::Ending {
+            self.enter(SlotPhase::Retiring(Retiring::new(cx.now, false)), cx);
+        }
     }
 }

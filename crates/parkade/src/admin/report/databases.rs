@@ -109,6 +109,6 @@ fn word(state: SlotState) -> &'static str {
         SlotState::Cancelling => "cancelling",
         SlotState::Settling => "settling",
         SlotState::Resetting => "resetting",
-        SlotState::Doomed => "doomed",
+        SlotState::Retiring => "retiring",
     }
 }

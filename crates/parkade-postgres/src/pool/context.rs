@@ -1,0 +1,96 @@
+//! What every part of a pool works with: the time, the settings, the queries, the lines, and what is known of the server.
+
+use std::time::Instant;
+
+use parkade_sql::{ConnectionTotals, FailureKind, QueryFailure};
+
+use super::lines::Lines;
+use super::queries::PendingQueries;
+use super::server_facts::ServerFacts;
+use crate::Options;
+use crate::handshake::{Identity, Terms};
+use crate::reach::Reaching;
+use crate::wire::error::ServerError;
+
+#[derive(Debug)]
+pub(crate) struct PoolContext {
+    /// The moment of what is happening, in the pool's own time.
+    pub(crate) now: Instant,
+    pub(crate) phase: PoolPhase,
+    pub(crate) config: PoolConfig,
+    pub(crate) lines: Lines,
+    pub(crate) queries: PendingQueries,
+    pub(crate) server: ServerFacts,
+    pub(crate) reach: Reaching,
+    pub(crate) counts: ConnectionTotals,
+    pub(crate) random: fastrand::Rng,
+}
+
+/// What never changes.
+#[derive(Debug)]
+pub(crate) struct PoolConfig {
+    /// Of the database, for people.
+    pub(crate) name: String,
+    pub(crate) terms: Terms,
+    pub(crate) options: Options,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PoolPhase {
+    New,
+    Open,
+    /// Nothing new; what runs is cancelled.
+    Ending,
+}
+
+impl PoolContext {
+    pub(crate) fn new(config: PoolConfig, random: fastrand::Rng, now: Instant) -> Self {
+        let reach = Reaching::new(config.options.slots.max(1), now);
+        Self {
+            now,
+            phase: PoolPhase::New,
+            config,
+            lines: Lines::default(),
+            queries: PendingQueries::default(),
+            server: ServerFacts::new(),
+            reach,
+            counts: ConnectionTotals::default(),
+            random,
+        }
+    }
+
+    /// A connection has been let in.
+    pub(crate) fn connected(&mut self, identity: &Identity) {
+        self.reach.succeeded();
+        self.server.learn(identity);
+    }
+
+    /// ConnectionTotals a statement that was ended by a cancel although nobody had cancelled it.
+    pub(crate) fn count_stray(&mut self, error: &ServerError) {
+        self.counts.strays += u64::from(self.server.is_hit(error));
+    }
+
+    /// ConnectionTotals a cancel that is sent; `sent` counts it and those before it for the same statement.
+    pub(crate) fn count_cancel(&mut self, sent: usize) {
+        self.counts.cancels_sent += 1;
+        self.counts.cancels_repeated += u64::from(sent > 1);
+    }
+
+    /// Why no new connection can be had, if that is known.
+    pub(crate) fn refusal(&self) -> Option<QueryFailure> {
+        let (kind, why) = self.reach.refuses()?;
+        let name = &self.config.name;
+        let message = match kind {
+            FailureKind::Denied => format!("the database {name} does not let us in: {why}"),
+            _ => format!("the database {name} cannot be reached: {why}"),
+        };
+        Some(QueryFailure::new(kind, message))
+    }
+
+    /// Fails the queued queries, if it is known that they wait in vain.
+    pub(crate) fn fail_if_refused(&mut self) {
+        let Some(failure) = self.refusal() else { return };
+        tracing::warn!(database = %self.config.name, "{}", failure.message);
+        self.queries.fail_all_queued(&failure);
+    }
+}

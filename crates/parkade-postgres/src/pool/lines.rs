@@ -1,0 +1,89 @@
+//! The lines of a pool: who has each of them, and what those who have the sockets are to do.
+
+use crate::ids::IdMap;
+use crate::line::{Action, CloseMode, ConnectTo, Line};
+use crate::transport::Setback;
+
+/// What a connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LineOwner {
+    Slot(usize),
+    Canceller,
+    CancelRequest,
+    Listener,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    owners: IdMap<Line, LineOwner>,
+    /// How many have been opened: a number is never used twice.
+    opened: u64,
+    actions: Vec<Action>,
+    /// Lines that have something to say.
+    speaking: Vec<Line>,
+    /// Lines that may be read on.
+    resumed: Vec<Line>,
+}
+
+impl Lines {
+    pub(crate) fn open(&mut self, owner: LineOwner, to: ConnectTo) -> Line {
+        self.opened += 1;
+        let line = Line(self.opened);
+        self.owners.insert(line, owner);
+        self.actions.push(Action::Open { line, to });
+        line
+    }
+
+    /// The server at the present address is not the right one.
+    pub(crate) fn open_next(&mut self, line: Line, setback: Setback) {
+        self.actions.push(Action::OpenNext { line, setback });
+    }
+
+    /// Nothing more is heard of it. Closing twice does nothing.
+    pub(crate) fn close(&mut self, line: Line, mode: CloseMode) {
+        if self.owners.remove(&line).is_some() {
+            self.actions.push(Action::Close { line, mode });
+        }
+    }
+
+    pub(crate) fn owner(&self, line: Line) -> Option<LineOwner> {
+        self.owners.get(&line).copied()
+    }
+
+    pub(crate) fn is_open(&self, line: Line) -> bool {
+        self.owners.contains_key(&line)
+    }
+
+    /// It has something to say.
+    pub(crate) fn speak(&mut self, line: Line) {
+        self.speaking.push(line);
+    }
+
+    /// It was not read, and may be now.
+    pub(crate) fn resume(&mut self, line: Line) {
+        self.resumed.push(line);
+    }
+
+    pub(crate) fn take_actions(&mut self, actions: &mut Vec<Action>) {
+        actions.append(&mut self.actions);
+    }
+
+    pub(crate) fn take_speaking(&mut self, lines: &mut Vec<Line>) {
+        lines.append(&mut self.speaking);
+    }
+
+    pub(crate) fn take_resumed(&mut self, lines: &mut Vec<Line>) {
+        lines.append(&mut self.resumed);
+    }
+
+    /// Whether something is to be done with the sockets.
+    pub(crate) fn has_news(&self) -> bool {
+        !self.actions.is_empty() || !self.speaking.is_empty() || !self.resumed.is_empty()
+    }
+
+    /// Those that are believed to be there.
+    #[cfg(test)]
+    pub(crate) fn all(&self) -> impl Iterator<Item = Line> {
+        self.owners.keys().copied()
+    }
+}

@@ -1,0 +1,307 @@
+//! What makes the server signal its own processes: cancels, by the canceller or each as a request of its own, and the end of processes
+//! that do not hear.
+
+use std::time::Instant;
+
+use bytes::{Buf, BytesMut};
+
+use super::context::{PoolContext, PoolPhase};
+use super::lines::LineOwner;
+use super::slots::Slots;
+use crate::canceller::{Aim, Batch, Canceller, CancellerStep, Target};
+use crate::handshake::Computed;
+use crate::line::{CloseMode, ConnectTo, Line, Loss};
+use crate::requests::{Delivery, Request, Requests};
+use crate::settings::Secret;
+use crate::slot::{CancelRoute, Cancels, Slot};
+
+#[derive(Debug)]
+pub(crate) struct Signals {
+    canceller: Canceller,
+    requests: Requests,
+}
+
+impl Signals {
+    pub(crate) fn new() -> Self {
+        Self { canceller: Canceller::new(), requests: Requests::default() }
+    }
+
+    pub(crate) fn canceller(&self) -> &Canceller {
+        &self.canceller
+    }
+
+    pub(crate) fn canceller_mut(&mut self) -> &mut Canceller {
+        &mut self.canceller
+    }
+
+    pub(crate) fn request_out(&mut self, line: Line) -> Option<&mut BytesMut> {
+        self.requests.out(line)
+    }
+
+    /// Whether no request is under way.
+    pub(crate) fn has_requests(&self) -> bool {
+        self.requests.lines().next().is_some()
+    }
+
+    // What is due.
+
+    /// Sends the cancels that are due: all of them in one statement, or each by itself.
+    pub(crate) fn fire(&mut self, slots: &mut Slots, cx: &mut PoolContext) {
+        let now = cx.now;
+        let mut targets = Vec::new();
+        slots.update_all(|slot| {
+            let Some(route) = slot.due_cancel(now) else { return };
+            if route == CancelRoute::Request || !self.canceller.serves(slot.identity()) {
+                self.request(slot, cx);
+            } else if self.canceller.is_free(now) {
+                cx.count_cancel(slot.fire());
+                targets.push(slot.target());
+            }
+            // Otherwise the canceller answers soon.
+        });
+        if !targets.is_empty() {
+            self.ask(Batch { aim: Aim::Cancel, targets }, cx);
+        }
+    }
+
+    /// By a connection of its own, to the very server.
+    fn request(&mut self, slot: &mut Slot, cx: &mut PoolContext) {
+        let Some(secret) = slot.identity().secret else { return };
+        let until = cx.now + cx.config.options.connect_timeout;
+        cx.count_cancel(slot.fire());
+        let Target { slot, line: target, epoch, pid, .. } = slot.target();
+        let line = cx.lines.open(LineOwner::CancelRequest, ConnectTo::SameAs(target));
+        self.requests.begin(line, slot, (target, epoch), (pid, secret), until);
+    }
+
+    /// Asks after the processes of connections that are closed.
+    pub(crate) fn look(&mut self, slots: &mut Slots, cx: &mut PoolContext) {
+        let now = cx.now;
+        let (mut ending, mut looked_for) = (Vec::new(), Vec::new());
+        slots.update_all(|slot| {
+            let Some(retiring) = slot.retiring_mut().filter(|retiring| retiring.look_at() <= now) else { return };
+            if !self.canceller.is_hopeful() {
+                return slot.free();
+            }
+            retiring.put_off(now);
+            let is_terminated = retiring.is_terminated();
+            if self.canceller.is_free(now) && self.canceller.serves(slot.identity()) {
+                let list = if is_terminated { &mut ending } else { &mut looked_for };
+                list.push(slot.target());
+            }
+        });
+        // One at a time: those that are to be ended come first.
+        if !ending.is_empty() {
+            self.ask(Batch { aim: Aim::Terminate, targets: ending }, cx);
+        } else if !looked_for.is_empty() {
+            self.ask(Batch { aim: Aim::Look, targets: looked_for }, cx);
+        }
+    }
+
+    /// Asks whether the server is there.
+    pub(crate) fn probe(&mut self, cx: &mut PoolContext) {
+        self.ask(Batch { aim: Aim::Look, targets: Vec::new() }, cx);
+    }
+
+    fn ask(&mut self, batch: Batch, cx: &mut PoolContext) {
+        self.canceller.ask(cx.now, batch);
+        if let Some(line) = self.canceller.line() {
+            cx.lines.speak(line);
+        }
+    }
+
+    /// The canceller is opened with the first slot, before it is needed.
+    pub(crate) fn open(&mut self, slots: &Slots, cx: &mut PoolContext) {
+        if slots.has_connected() && !cx.server.is_pooled() && self.canceller.may_dial(cx.now) {
+            let line = cx.lines.open(LineOwner::Canceller, ConnectTo::Database);
+            self.canceller.dial(cx.now, line);
+        }
+    }
+
+    /// Answers that do not come.
+    pub(crate) fn time_out(&mut self, slots: &mut Slots, cx: &mut PoolContext) {
+        let late = || Loss::Broken("it does not answer".into());
+        let due = self.canceller.due(cx.config.options.connect_timeout);
+        if due.is_some_and(|due| due <= cx.now) {
+            self.lose_canceller(&late(), slots, cx);
+        }
+        while let Some(line) = self.requests.overdue(cx.now) {
+            self.request_lost(line, &late(), slots, cx);
+        }
+    }
+
+    /// The last slot has gone: nothing is left to be cancelled.
+    pub(crate) fn close(&mut self, slots: &mut Slots, cx: &mut PoolContext) {
+        if cx.phase != PoolPhase::Ending || !slots.is_empty() {
+            return;
+        }
+        if let Some(line) = self.canceller.line() {
+            cx.lines.close(line, CloseMode::Polite);
+        }
+        let requests: Vec<Line> = self.requests.lines().collect();
+        for line in requests {
+            self.request_lost(line, &Loss::Closed, slots, cx);
+        }
+    }
+
+    /// When something of this is due.
+    pub(crate) fn due(&self, slots: &Slots, cx: &PoolContext) -> Option<Instant> {
+        let may_dial = cx.phase == PoolPhase::Open && slots.has_connected() && !cx.server.is_pooled();
+        let dial_at = self.canceller.dial_at().filter(|_| may_dial);
+        let answer = self.canceller.due(cx.config.options.connect_timeout);
+        [answer, self.requests.next_due(), dial_at].into_iter().flatten().min()
+    }
+
+    // The canceller.
+
+    pub(crate) fn canceller_opened(
+        &mut self,
+        line: Line,
+        password: Option<Secret>,
+        slots: &mut Slots,
+        cx: &mut PoolContext,
+    ) {
+        let step = self.canceller.opened(cx.now, &cx.config.terms, password);
+        self.canceller_told(line, step, slots, cx);
+    }
+
+    pub(crate) fn canceller_computed(
+        &mut self,
+        line: Line,
+        computed: Computed,
+        slots: &mut Slots,
+        cx: &mut PoolContext,
+    ) {
+        let Some((dial, wire)) = self.canceller.dialling() else { return };
+        let step = dial.computed(cx.now, computed, wire).into();
+        self.canceller_told(line, step, slots, cx);
+    }
+
+    pub(crate) fn canceller_received(
+        &mut self,
+        line: Line,
+        buffer: &mut BytesMut,
+        slots: &mut Slots,
+        cx: &mut PoolContext,
+    ) {
+        let mut at = 0;
+        while cx.lines.is_open(line) {
+            match self.canceller.next(cx.now, buffer, &mut at, &cx.config.terms) {
+                Ok(Some(step)) => self.canceller_told(line, step, slots, cx),
+                Ok(None) => break,
+                Err(broken) => self.lose_canceller(&Loss::Broken(broken.to_string()), slots, cx),
+            }
+        }
+        buffer.advance(at);
+    }
+
+    fn canceller_told(&mut self, line: Line, step: CancellerStep, slots: &mut Slots, cx: &mut PoolContext) {
+        match step {
+            CancellerStep::Nothing => {}
+            CancellerStep::Next(setback) => cx.lines.open_next(line, setback),
+            CancellerStep::Refused(refusal) => self.lose_canceller(&Loss::Unreachable(refusal.why), slots, cx),
+            CancellerStep::Useless => self.lose_canceller(&Loss::Broken("it cannot cancel there".into()), slots, cx),
+            CancellerStep::News(Batch { aim: Aim::Cancel, targets }) => cancelled(&targets, slots, cx),
+            CancellerStep::News(Batch { aim, targets }) => looked(aim, &targets, slots, cx),
+        }
+        cx.lines.speak(line);
+    }
+
+    /// We give it up.
+    fn lose_canceller(&mut self, loss: &Loss, slots: &mut Slots, cx: &mut PoolContext) {
+        if let Some(line) = self.canceller.line() {
+            cx.lines.close(line, CloseMode::Abrupt);
+        }
+        self.canceller_lost(loss, slots, cx);
+    }
+
+    /// Its connection is gone: what it was asked may be carried out at any time.
+    pub(crate) fn canceller_lost(&mut self, loss: &Loss, slots: &mut Slots, cx: &mut PoolContext) {
+        match self.canceller.lost(cx.now, loss, &mut cx.random) {
+            Some(Batch { aim: Aim::Cancel, targets }) => cancels_lost(&targets, slots, cx),
+            Some(Batch { aim: Aim::Terminate | Aim::Look, .. }) | None => {}
+        }
+    }
+
+    // Requests.
+
+    pub(crate) fn request_opened(&mut self, line: Line, cx: &mut PoolContext) {
+        self.requests.opened(line);
+        cx.lines.speak(line);
+    }
+
+    /// Its connection is closed, which the server does as the acknowledgement, or lost.
+    pub(crate) fn request_lost(&mut self, line: Line, loss: &Loss, slots: &mut Slots, cx: &mut PoolContext) {
+        cx.lines.close(line, CloseMode::Abrupt);
+        if let Some((request, delivery)) = self.requests.ended(line, loss) {
+            requested(&request, delivery, slots, cx);
+        }
+    }
+}
+
+fn requested(request: &Request, delivery: Delivery, slots: &mut Slots, cx: &mut PoolContext) {
+    let (now, route) = (cx.now, cx.server.cancel_route());
+    note(slots, request.slot, (request.target, request.epoch), cx, |cancels| match delivery {
+        Delivery::Acknowledged => cancels.acknowledge(now),
+        Delivery::NotSent => {
+            cancels.acknowledge(now);
+            cancels.sent = cancels.sent.saturating_sub(1);
+            cancels.route = route;
+        }
+        Delivery::Unknown => {
+            cancels.is_tainted = true;
+            cancels.acknowledge(now);
+        }
+    });
+}
+
+/// The canceller has answered: every signal of the batch has been sent, or never will be.
+fn cancelled(targets: &[Target], slots: &mut Slots, cx: &mut PoolContext) {
+    let now = cx.now;
+    for target in targets {
+        note(slots, target.slot, (target.line, target.epoch), cx, |cancels| {
+            cancels.acknowledge(now);
+            if !target.is_reached {
+                cancels.change_route(now, CancelRoute::Request);
+            }
+        });
+    }
+}
+
+/// The canceller was lost before it answered: its signals may come at any time.
+fn cancels_lost(targets: &[Target], slots: &mut Slots, cx: &mut PoolContext) {
+    let now = cx.now;
+    for target in targets {
+        note(slots, target.slot, (target.line, target.epoch), cx, |cancels| {
+            cancels.is_tainted = true;
+            cancels.acknowledge(now);
+            cancels.change_route(now, CancelRoute::Request);
+        });
+    }
+}
+
+/// What became of a cancel of that statement on that connection, if the slot still has it.
+fn note(
+    slots: &mut Slots,
+    index: usize,
+    statement: (Line, u64),
+    cx: &mut PoolContext,
+    change: impl FnOnce(&mut Cancels),
+) {
+    slots.update(index, |slot| slot.cancel_told(statement, cx, change));
+}
+
+/// The canceller has looked: `is_reached` says whose process is still there.
+fn looked(aim: Aim, targets: &[Target], slots: &mut Slots, cx: &PoolContext) {
+    for target in targets {
+        slots.update(target.slot, |slot| {
+            let is_same = slot.line() == target.line;
+            let Some(retiring) = slot.retiring_mut().filter(|_| is_same) else { return };
+            if target.is_reached {
+                retiring.is_still_there(cx.now, aim == Aim::Terminate);
+            } else {
+                slot.free();
+            }
+        });
+    }
+}

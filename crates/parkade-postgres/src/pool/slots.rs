@@ -1,0 +1,118 @@
+//! The places for connections, and which of the connections are idle.
+
+use std::time::Instant;
+
+use bytes::BytesMut;
+
+use crate::dial::Dial;
+use crate::limits::IDLE_MAX;
+use crate::slot::Slot;
+use crate::wire::Wire;
+
+#[derive(Debug)]
+pub(crate) struct Slots {
+    places: Vec<Option<Slot>>,
+    /// The one used last is at the end, and is used next.
+    idle: Vec<usize>,
+}
+
+impl Slots {
+    pub(crate) fn new(count: usize) -> Self {
+        Self { places: (0..count).map(|_| None).collect(), idle: Vec::new() }
+    }
+
+    pub(crate) fn get(&self, index: usize) -> Option<&Slot> {
+        self.places[index].as_ref()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Slot> {
+        self.places.iter().flatten()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.places.iter().all(Option::is_none)
+    }
+
+    pub(crate) fn places_count(&self) -> usize {
+        self.places.len()
+    }
+
+    /// A place that nobody has.
+    pub(crate) fn free_place(&self) -> Option<usize> {
+        self.places.iter().position(Option::is_none)
+    }
+
+    pub(crate) fn put(&mut self, slot: Slot) {
+        let index = slot.index();
+        self.places[index] = Some(slot);
+    }
+
+    /// Changes a slot. Its place is free when it is gone. Nothing happens where there is none.
+    pub(crate) fn update<T>(&mut self, index: usize, change: impl FnOnce(&mut Slot) -> T) -> Option<T> {
+        let slot = self.places[index].as_mut()?;
+        let was_idle = slot.is_idle();
+        let result = change(slot);
+        match (was_idle, slot.is_idle()) {
+            (false, true) => self.idle.push(index),
+            (true, false) if self.idle.last() == Some(&index) => _ = self.idle.pop(),
+            (true, false) => self.idle.retain(|idle| *idle != index),
+            (true, true) | (false, false) => {}
+        }
+        if slot.is_gone() {
+            self.places[index] = None;
+        }
+        Some(result)
+    }
+
+    /// Changes each of them, in the order of their places.
+    pub(crate) fn update_all(&mut self, mut change: impl FnMut(&mut Slot)) {
+        for index in 0..self.places.len() {
+            self.update(index, &mut change);
+        }
+    }
+
+    /// What a slot has to say.
+    pub(crate) fn out(&mut self, index: usize) -> Option<&mut BytesMut> {
+        self.places[index].as_mut().map(Slot::out)
+    }
+
+    /// All of it has been written.
+    pub(crate) fn written(&mut self, index: usize) {
+        if let Some(slot) = &mut self.places[index] {
+            slot.written();
+        }
+    }
+
+    pub(crate) fn dialling(&mut self, index: usize) -> Option<(&mut Dial, &mut Wire)> {
+        self.places[index].as_mut()?.dialling()
+    }
+
+    pub(crate) fn idle_count(&self) -> usize {
+        self.idle.len()
+    }
+
+    /// The idle one that is used next.
+    pub(crate) fn next_idle(&self) -> Option<usize> {
+        self.idle.last().copied()
+    }
+
+    /// The one that has been idle for longest, and when that is too long. One of them stays.
+    pub(crate) fn longest_idle(&self) -> Option<(usize, Instant)> {
+        let &index = self.idle.first().filter(|_| self.idle.len() > 1)?;
+        self.get(index).map(|slot| (index, slot.since() + IDLE_MAX))
+    }
+
+    /// Whether there is a connection that has been let in.
+    pub(crate) fn has_connected(&self) -> bool {
+        self.iter().any(Slot::is_connected)
+    }
+
+    pub(crate) fn connecting_count(&self) -> usize {
+        self.iter().filter(|slot| slot.is_connecting()).count()
+    }
+
+    /// When the statement began that has gone without an end for longest.
+    pub(crate) fn oldest_statement(&self) -> Option<Instant> {
+        self.iter().filter(|slot| slot.is_awaiting_server()).map(Slot::since).min()
+    }
+}
