@@ -1,22 +1,25 @@
 //! The sockets of a database, in a poll that somebody else owns. Everything that is decided is decided in `pool`.
 
-mod dialling;
-mod reading;
+mod read_queue;
+mod sockets;
+mod wired;
 
 use std::io;
 use std::mem;
 use std::time::Instant;
 
-use bytes::BytesMut;
 use parkade_sql::{DatabaseStatus, DatabaseWork, LeaseId, QueryId};
 
 use crate::handshake::Terms;
-use crate::line::{Action, CloseMode, Line, Loss};
+use crate::line::{Action, Line, Loss};
 use crate::pool::Pool;
 use crate::settings::Settings;
-use crate::transport::{Attempt, Attempts, Resolver, TlsPlan, Transport};
-use crate::wires::{SPACE, Wires};
+use crate::transport::TlsPlan;
+use crate::wires::SPACE;
 use crate::{Event, Options};
+use read_queue::ReadQueue;
+use sockets::Sockets;
+use wired::Readable;
 
 /// So many tokens belong to a database, from its first on. The first is the resolver's.
 pub const TOKENS: usize = SPACE.tokens();
@@ -28,54 +31,15 @@ pub const TOKENS: usize = SPACE.tokens();
 #[derive(Debug)]
 pub struct Database {
     pool: Pool,
-    settings: Settings,
-    tls: TlsPlan,
-    registry: mio::Registry,
+    sockets: Sockets,
     first_token: usize,
-    resolver: Option<Resolver>,
-    wires: Wires<Wired>,
     /// Names have been looked up.
     is_resolved: bool,
-    /// Lines whose sockets are to be looked at in the next turn.
-    ready: Vec<Line>,
+    ready: ReadQueue,
     /// Lines with something to say in the next turn.
     speaking: Vec<Line>,
     resumed: Vec<Line>,
     actions: Vec<Action>,
-    /// What is read into, for all: a connection keeps only the beginning of a message.
-    buffer: BytesMut,
-}
-
-/// The socket of a line.
-#[derive(Debug)]
-struct Wired {
-    attempts: Attempts,
-    attempt: Option<Attempt>,
-    /// `None`: the name is being resolved.
-    transport: Option<Transport>,
-    /// The beginning of a message.
-    rest: BytesMut,
-    stand: Stand,
-}
-
-/// What the poll has said and was not used up.
-#[derive(Debug, Default)]
-struct Stand {
-    readable: Readable,
-    /// It stands in `ready`.
-    is_queued: bool,
-    /// The socket took less than was to be written.
-    is_blocked: bool,
-}
-
-/// What there is to read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Readable {
-    #[default]
-    Nothing,
-    Bytes,
-    /// The other end says no more: it is to be read to its end, for no other news will come of it.
-    End,
 }
 
 impl Database {
@@ -93,18 +57,13 @@ impl Database {
         let pool = Pool::new(settings.name(), terms, options, fastrand::Rng::new(), Instant::now());
         Ok(Self {
             pool,
-            settings,
-            tls,
-            registry,
+            sockets: Sockets::new(settings, tls, registry, first_token),
             first_token,
-            resolver: None,
-            wires: Wires::new(SPACE),
             is_resolved: false,
-            ready: Vec::new(),
+            ready: ReadQueue::default(),
             speaking: Vec::new(),
             resumed: Vec::new(),
             actions: Vec::new(),
-            buffer: BytesMut::new(),
         })
     }
 
@@ -128,14 +87,13 @@ impl Database {
             self.is_resolved = true;
             return;
         }
-        let Some(line) = self.wires.line_of(offset) else { return };
-        let Some(wired) = self.wires.get_mut(line) else { return };
-        let is_open = wired.transport.as_ref().is_some_and(Transport::is_open);
-        wired.stand.readable = wired.stand.readable.max(readable);
-        if (readable > Readable::Nothing || !is_open) && !mem::replace(&mut wired.stand.is_queued, true) {
+        let Some((line, wired)) = self.sockets.of_token(offset) else { return };
+        let is_open = wired.is_open();
+        wired.poll.readable = wired.poll.readable.max(readable);
+        if (readable > Readable::Nothing || !is_open) && wired.queue() {
             self.ready.push(line);
         }
-        if writable && is_open && mem::take(&mut wired.stand.is_blocked) {
+        if writable && is_open && mem::take(&mut wired.poll.is_blocked) {
             self.speaking.push(line);
         }
     }
@@ -146,12 +104,12 @@ impl Database {
         self.carry_out(now);
         self.pool.take_resumed(&mut self.resumed);
         while let Some(line) = self.resumed.pop() {
-            self.look_at(now, line);
+            self.ready.resume(now, line, &mut self.sockets, &mut self.pool);
         }
         if mem::take(&mut self.is_resolved) {
-            self.take_answers(now);
+            self.sockets.take_answers(now, &mut self.pool);
         }
-        self.read_all(now);
+        self.ready.read_all(now, &mut self.sockets, &mut self.pool);
         self.pool.act();
         self.carry_out(now);
         self.speak(now);
@@ -202,7 +160,7 @@ impl Database {
     /// Whether all connections are closed.
     #[must_use]
     pub fn is_ended(&self) -> bool {
-        self.pool.is_ended() && self.wires.is_empty()
+        self.pool.is_ended() && self.sockets.is_empty()
     }
 
     fn carry_out(&mut self, now: Instant) {
@@ -213,23 +171,12 @@ impl Database {
             }
             for action in mem::take(&mut self.actions) {
                 match action {
-                    Action::Open { line, to } => self.open(now, line, to),
-                    Action::OpenNext { line, setback } => self.open_next(now, line, setback),
-                    Action::Close { line, mode } => self.close(line, mode),
+                    Action::Open { line, to } => self.sockets.open(now, line, to, &mut self.pool),
+                    Action::OpenNext { line, setback } => self.sockets.open_next(now, line, setback, &mut self.pool),
+                    Action::Close { line, mode } => self.sockets.close(line, mode),
                 }
             }
         }
-    }
-
-    fn close(&mut self, line: Line, mode: CloseMode) {
-        const TERMINATE: &[u8] = b"X\0\0\0\x04";
-        let Some(wired) = self.wires.remove(line) else { return };
-        let Some(mut transport) = wired.transport else { return };
-        if mode == CloseMode::Polite && !wired.stand.is_blocked {
-            // Should that fail, it is closed all the same.
-            let _ = transport.write(&mut BytesMut::from(TERMINATE));
-        }
-        let _ = self.registry.deregister(&mut transport);
     }
 
     /// One write for each line that has something to say.
@@ -237,12 +184,12 @@ impl Database {
         self.pool.take_speaking(&mut self.speaking);
         let mut speaking = mem::take(&mut self.speaking);
         for line in speaking.drain(..) {
-            let Some(wired) = wired(&mut self.wires, &mut self.pool, now, line) else { continue };
+            let Some(wired) = self.sockets.get(now, line, &mut self.pool) else { continue };
             let Some(transport) = wired.transport.as_mut().filter(|transport| transport.is_open()) else { continue };
             let Some(out) = self.pool.outgoing(line) else { continue };
             match transport.write(out) {
                 Ok(true) => self.pool.spoken(line),
-                Ok(false) => wired.stand.is_blocked = true,
+                Ok(false) => wired.poll.is_blocked = true,
                 Err(error) => self.pool.lost(now, line, Loss::Broken(error.to_string())),
             }
         }
@@ -251,13 +198,4 @@ impl Database {
             self.speaking = speaking;
         }
     }
-}
-
-/// The socket of a line. A line that has none is lost; one that the pool has closed since is nothing to it any more.
-fn wired<'a>(wires: &'a mut Wires<Wired>, pool: &mut Pool, now: Instant, line: Line) -> Option<&'a mut Wired> {
-    let found = wires.get_mut(line);
-    if found.is_none() {
-        pool.lost(now, line, Loss::Broken("its socket is gone".into()));
-    }
-    found
 }

@@ -2,25 +2,25 @@
 //!
 //! A statement that the connection does not know takes two or three flights (prepare; look up its types; run), one that it knows takes one.
 
-mod hearing;
+mod rows;
 mod stages;
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use parkade_sql::{
     Certainty, DatabaseWork, FailureKind, Isolation, Query, QueryFailure, QueryId, Summary, TransactionMode,
 };
-use std::sync::Arc;
 
-use crate::limits::PIECE_BYTES_MIN;
+use crate::json::Types;
 use crate::session::ends_transaction;
-use crate::wire::error::ServerError;
-use crate::wire::message::Transaction;
-pub(crate) use hearing::Heard;
-use parkade_sql::RowWriter;
-use stages::Stage;
-pub(crate) use stages::{Means, Step};
-
 use crate::statements::Statement;
+use crate::wire::Broken;
+use crate::wire::error::ServerError;
+use crate::wire::message::{Field, Message, Row, Transaction, command};
+use rows::Rows;
+use stages::{Described, Stage};
+pub(crate) use stages::{Means, Step};
 
 #[derive(Debug)]
 pub(crate) struct Job {
@@ -39,10 +39,18 @@ pub(crate) struct Job {
     is_retried: bool,
 }
 
+/// What the slot has to do about a message.
 #[derive(Debug)]
-struct Rows {
-    statement: Arc<Statement>,
-    writer: RowWriter,
+pub(crate) enum Heard {
+    Nothing,
+    /// Everything that was sent has been answered.
+    Ready(Transaction),
+    /// The rest is not wanted: cancel it.
+    Unwanted(QueryFailure),
+    /// The server closes the connection.
+    Dismissed,
+    /// The server waits for data that nobody has.
+    CopyIn,
 }
 
 /// What became of it, as far as the connection knows.
@@ -75,8 +83,7 @@ impl Job {
 
     /// What has come so far, when that is worth a piece.
     pub(crate) fn piece(&mut self) -> Option<Bytes> {
-        let rows = self.rows.as_mut().filter(|rows| rows.writer.pending() >= PIECE_BYTES_MIN)?;
-        let piece = rows.writer.take();
+        let piece = self.rows.as_mut()?.piece()?;
         self.given_bytes += piece.len();
         Some(piece)
     }
@@ -108,6 +115,87 @@ impl Job {
         }
     }
 
+    pub(crate) fn hear(&mut self, message: Message<'_>, types: &Types) -> Result<Heard, Broken> {
+        match message {
+            Message::Row(row) => return self.row(row),
+            Message::Complete(tag) => self.complete(tag),
+            Message::Ready(transaction) => return Ok(Heard::Ready(transaction)),
+            Message::Error(error) if error.is_fatal => {
+                self.error = Some(error);
+                return Ok(Heard::Dismissed);
+            }
+            Message::Error(error) => _ = self.error.get_or_insert(error),
+            Message::Parameters(count) => self.described(|described| described.parameters = count),
+            Message::Columns(fields) => return Ok(self.columns(fields, types)),
+            Message::NoColumns => return Ok(self.columns(vec![], types)),
+            Message::Empty => self.complete(""),
+            Message::RowTooLarge { bytes } => {
+                let message = format!("a row has {bytes} bytes, which is more than a row may have");
+                return Ok(self.unwanted(QueryFailure::new(FailureKind::TooLarge, message)));
+            }
+            Message::CopyIn => {
+                self.failure = Some(no_copy());
+                return Ok(Heard::CopyIn);
+            }
+            Message::CopyOut => return Ok(self.unwanted(no_copy())),
+            Message::Notice(notice) => tracing::debug!(code = %notice.code, "notice: {}", notice.message),
+            Message::Progress | Message::Setting { .. } | Message::Notification { .. } => {}
+            Message::Authentication { .. } | Message::Key { .. } => return Err(Broken("a message out of turn")),
+        }
+        Ok(Heard::Nothing)
+    }
+
+    fn row(&mut self, row: Row<'_>) -> Result<Heard, Broken> {
+        if let Stage::Learning(learning) = &mut self.stage {
+            return learning.row(row).map(|()| Heard::Nothing);
+        }
+        let Some(rows) = &mut self.rows else { return Ok(Heard::Nothing) };
+        match rows.write(row)? {
+            Ok(()) => Ok(Heard::Nothing),
+            Err(failure) => Ok(self.unwanted(failure)),
+        }
+    }
+
+    fn complete(&mut self, tag: &str) {
+        let (command, count) = command(tag);
+        let summary = match (&self.stage, &mut self.rows) {
+            (Stage::Preparing(_) | Stage::Learning(_), _) => return,
+            (Stage::Running | Stage::Direct, Some(rows)) => rows.end(command, count),
+            (Stage::Running | Stage::Direct | Stage::Simple, _) => {
+                Summary { command: command.into(), rows: count, columns: Arc::default() }
+            }
+        };
+        self.summary = Some(summary);
+    }
+
+    /// Behind a pooler a statement is described while it already runs.
+    fn columns(&mut self, fields: Vec<Field>, types: &Types) -> Heard {
+        if !matches!(self.stage, Stage::Direct) {
+            self.described(|described| described.fields = fields);
+            return Heard::Nothing;
+        }
+        let Some(query) = statement_of(&self.work) else { return Heard::Nothing };
+        let statement = Arc::new(Statement::new("".into(), query.parameters.len(), fields, types));
+        match Rows::new(statement, query.form) {
+            Ok(rows) => {
+                self.rows = Some(rows);
+                Heard::Nothing
+            }
+            Err(failure) => self.unwanted(failure),
+        }
+    }
+
+    fn described(&mut self, change: impl FnOnce(&mut Described)) {
+        if let Stage::Preparing(described) = &mut self.stage {
+            change(described);
+        }
+    }
+
+    fn unwanted(&mut self, failure: QueryFailure) -> Heard {
+        self.detach();
+        Heard::Unwanted(failure)
+    }
+
     /// The connection broke. What the server said before decides what is known; of a COMMIT it cannot know itself.
     pub(crate) fn lost(&self, why: &str) -> QueryFailure {
         let refused = self.error.as_ref().is_some_and(ServerError::is_shutdown) && self.is_cancellable();
@@ -131,7 +219,7 @@ impl Job {
         if matches!(self.work, DatabaseWork::Commit { .. }) && &*summary.command == "ROLLBACK" {
             return Outcome::Refused(rolled_back());
         }
-        let rest = self.rows.as_mut().map(|rows| rows.writer.take()).unwrap_or_default();
+        let rest = self.rows.as_mut().map(Rows::rest).unwrap_or_default();
         Outcome::Completed { summary, rest }
     }
 }
@@ -166,4 +254,8 @@ pub(crate) fn statement_of(work: &DatabaseWork) -> Option<&Query> {
 /// Whether the failed statement of `work` may be said again: only alone, and only before anything came of it.
 fn may_retry(work: &DatabaseWork, transaction: Transaction, given_bytes: usize) -> bool {
     matches!(work, DatabaseWork::Alone(_)) && transaction == Transaction::None && given_bytes == 0
+}
+
+fn no_copy() -> QueryFailure {
+    QueryFailure::new(FailureKind::Unsupported, "COPY from or to the client is not supported")
 }

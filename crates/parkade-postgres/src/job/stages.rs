@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use parkade_sql::{DatabaseWork, FailureKind, Query, QueryFailure, QueryId, RowWriter};
+use parkade_sql::{DatabaseWork, FailureKind, Query, QueryFailure, QueryId};
 
-use super::{Job, Rows, begin_text, may_retry, statement_of};
+use super::rows::Rows;
+use super::{Job, begin_text, may_retry, statement_of};
 use crate::json::{Described as DescribedType, Types};
 use crate::limits::TYPE_ROUNDS_COUNT_MAX;
 use crate::statements::{Statement, Statements};
@@ -110,7 +111,7 @@ impl Job {
 
     /// Behind a pooler a type may be new since the statement was looked at: the next time it is looked at again.
     fn doubt(&self, means: &mut Means<'_>) {
-        let is_guessed = self.rows.as_ref().is_some_and(|rows| rows.statement.is_guessed);
+        let is_guessed = self.rows.as_ref().is_some_and(Rows::are_guessed);
         if let (true, Stage::Direct, Some(query)) = (is_guessed, &self.stage, statement_of(&self.work)) {
             means.statements.forget(&query.text);
         }
@@ -196,7 +197,7 @@ impl Job {
     fn run(&mut self, statement: Arc<Statement>, means: &mut Means<'_>) -> Result<(), QueryFailure> {
         let Some(query) = statement_of(&self.work) else { return Ok(()) };
         check_count(query, &statement)?;
-        let writer = RowWriter::new(query.form, &statement.columns)?;
+        let rows = Rows::new(Arc::clone(&statement), query.form)?;
         if means.is_pooled {
             self.stage = Stage::Direct;
             return write::at_once(&mut means.wire.out, &query.text, &query.parameters);
@@ -206,7 +207,7 @@ impl Job {
         }
         write::run(&mut means.wire.out, &statement.name, &query.parameters)?;
         self.stage = Stage::Running;
-        self.rows = Some(Rows { statement, writer });
+        self.rows = Some(rows);
         Ok(())
     }
 }

@@ -1,0 +1,64 @@
+//! The rows of a statement, as they come.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parkade_sql::{QueryFailure, RowFormat, RowWriter, Summary};
+
+use crate::limits::PIECE_BYTES_MIN;
+use crate::statements::Statement;
+use crate::wire::Broken;
+use crate::wire::message::Row;
+
+#[derive(Debug)]
+pub(super) struct Rows {
+    statement: Arc<Statement>,
+    writer: RowWriter,
+}
+
+impl Rows {
+    pub(super) fn new(statement: Arc<Statement>, form: RowFormat) -> Result<Self, QueryFailure> {
+        let writer = RowWriter::new(form, &statement.columns)?;
+        Ok(Self { statement, writer })
+    }
+
+    /// Whether a type of theirs was not known.
+    pub(super) fn are_guessed(&self) -> bool {
+        self.statement.is_guessed
+    }
+
+    /// Writes one. The inner error is why the rest is not wanted.
+    pub(super) fn write(&mut self, mut row: Row<'_>) -> Result<Result<(), QueryFailure>, Broken> {
+        let Self { statement, writer } = self;
+        let value_writers = statement.writers(writer.form().int8);
+        if row.count() != value_writers.len() {
+            return Err(Broken("a row has other columns than the statement"));
+        }
+        if let Err(failure) = writer.row() {
+            return Ok(Err(failure));
+        }
+        for (index, value_writer) in value_writers.iter().enumerate() {
+            let value = row.next_value()?;
+            let Some(out) = writer.value(&statement.columns, index) else { continue };
+            match value {
+                Some(text) => value_writer.write(out, text),
+                None => out.extend_from_slice(b"null"),
+            }
+        }
+        Ok(writer.end_row())
+    }
+
+    pub(super) fn end(&mut self, command: &str, count: u64) -> Summary {
+        self.writer.end(&self.statement.columns, command, count)
+    }
+
+    /// What has come so far, when that is worth a piece.
+    pub(super) fn piece(&mut self) -> Option<Bytes> {
+        (self.writer.pending() >= PIECE_BYTES_MIN).then(|| self.writer.take())
+    }
+
+    /// What has not been given away.
+    pub(super) fn rest(&mut self) -> Bytes {
+        self.writer.take()
+    }
+}
