@@ -3,43 +3,17 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use parkade_sql::{DatabaseStatus, DatabaseWork, LeaseId, QueryEvent, QueryId};
 
-use crate::board::{Board, Lane, Shared};
+use crate::options::Options;
+use crate::scheduler::{Lane, Scheduler, SharedScheduler};
 use crate::thread;
-
-/// How a database is used.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Threads that read, besides the one that writes. 0: that one does everything.
-    pub readers: usize,
-    /// Queries that wait for a thread, for reading and for writing each. Then: `QueueFull`.
-    pub queue_count_max: usize,
-    /// The values of one row together, and their JSON. Then: `TooLarge`.
-    pub row_bytes_max: usize,
-    /// Bytes of a query's rows that were given and not yet taken. Then: its thread waits.
-    pub window_bytes: usize,
-    /// How long the lock of another process is waited for. Then: `Refused` with SQLSTATE 55P03.
-    pub busy_timeout: Duration,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            readers: 4,
-            queue_count_max: 10_000,
-            row_bytes_max: 16 * 1024 * 1024,
-            window_bytes: 256 * 1024,
-            busy_timeout: Duration::from_secs(5),
-        }
-    }
-}
 
 /// A database file with its threads. They end when it is dropped, as by [`end`](Self::end).
 pub struct Database {
-    shared: Arc<Shared>,
+    shared: Arc<SharedScheduler>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -51,7 +25,7 @@ impl Database {
         if file.as_os_str() == ":memory:" {
             options.readers = 0;
         }
-        Self { shared: Arc::new(Shared::new(file, options, wake)), threads: Vec::new() }
+        Self { shared: Arc::new(SharedScheduler::new(file, options, wake)), threads: Vec::new() }
     }
 
     /// What the threads have said, at most a few hundred events at once.
@@ -62,43 +36,43 @@ impl Database {
     /// Asks for something. Every query ends with exactly one `Ended`.
     pub fn submit(&mut self, _now: Instant, query: QueryId, work: DatabaseWork) {
         match self.start() {
-            Ok(()) => self.shared.change(|board| board.submit(query, work)),
+            Ok(()) => self.shared.change(|scheduler| scheduler.submit(query, work)),
             Err(error) => {
                 let why = format!("no thread can be started: {error}");
-                self.shared.change(|board| board.refuse(query, &why));
+                self.shared.change(|scheduler| scheduler.refuse(query, &why));
             }
         }
     }
 
-    /// Nobody waits for it any more: no piece of it comes behind this, and it is interrupted where it can be. What has ended is left alone.
+    /// Nobody waits for it any more: no piece of it comes after this, and it is interrupted where it can be. What has ended is left alone.
     pub fn cancel(&mut self, _now: Instant, query: QueryId) {
-        self.shared.change(|board| board.cancel(query));
+        self.shared.change(|scheduler| scheduler.cancel(query));
     }
 
     /// So many bytes of its pieces have gone on.
     pub fn taken(&mut self, query: QueryId, bytes: usize) {
-        self.shared.change(|board| board.taken(query, bytes));
+        self.shared.change(|scheduler| scheduler.taken(query, bytes));
     }
 
     /// The lease's holder is gone: what it asked is cancelled and the transaction, if it still lasts, rolled back.
     pub fn release(&mut self, _now: Instant, lease: LeaseId) {
-        self.shared.change(|board| board.release(lease));
+        self.shared.change(|scheduler| scheduler.release(lease));
     }
 
     #[must_use]
     pub fn status(&self, now: Instant) -> DatabaseStatus {
-        self.shared.change(|board| board.status(now))
+        self.shared.change(|scheduler| scheduler.status(now))
     }
 
-    /// Cancels everything; the threads close their connections and end. `wake` is called behind the last one.
+    /// Cancels everything; the threads close their connections and end. `wake` is called after the last one.
     pub fn end(&mut self, _now: Instant) {
-        self.shared.change(Board::end);
+        self.shared.change(Scheduler::end);
     }
 
     /// No thread is left, and nobody can start one.
     #[must_use]
     pub fn is_ended(&self) -> bool {
-        self.shared.change(|board| board.is_ended())
+        self.shared.change(|scheduler| scheduler.is_ended())
     }
 
     fn start(&mut self) -> std::io::Result<()> {
@@ -106,10 +80,10 @@ impl Database {
             let index = self.threads.len();
             let name = if index == 0 { "sqlite writer".to_owned() } else { format!("sqlite reader {index}") };
             let lane = if index == 0 { Lane::Writes } else { Lane::Reads };
-            let is_ending = self.shared.change(|board| {
-                let is_ending = board.is_ending();
+            let is_ending = self.shared.change(|scheduler| {
+                let is_ending = scheduler.is_ending();
                 if !is_ending {
-                    board.seat(lane);
+                    scheduler.add_thread(lane);
                 }
                 is_ending
             });
@@ -120,7 +94,7 @@ impl Database {
             match std::thread::Builder::new().name(name).spawn(move || thread::run(&shared, index)) {
                 Ok(handle) => self.threads.push(handle),
                 Err(error) => {
-                    self.shared.change(Board::unseat);
+                    self.shared.change(Scheduler::remove_thread);
                     return Err(error);
                 }
             }
@@ -129,13 +103,13 @@ impl Database {
     }
 
     #[cfg(test)]
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &SharedScheduler {
         &self.shared
     }
 }
 
 impl Drop for Database {
     fn drop(&mut self) {
-        self.shared.change(Board::end);
+        self.shared.change(Scheduler::end);
     }
 }

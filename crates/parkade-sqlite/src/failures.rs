@@ -6,11 +6,11 @@ use parkade_sql::{Certainty, FailureKind, QueryEnd, QueryFailure};
 use rusqlite::ErrorCode;
 use rusqlite::ffi;
 
-use crate::board::Cancelled;
+use crate::scheduler::StatementCancelled;
 
 /// Why a thread does not go on with a query.
 #[derive(Debug)]
-pub enum Stop {
+pub enum StopReason {
     /// SQLite was interrupted.
     Interrupted,
     /// Another holds the lock, for too long or until we were cancelled.
@@ -22,7 +22,7 @@ pub enum Stop {
     Failed(QueryFailure),
 }
 
-impl Stop {
+impl StopReason {
     /// How the query ended, by what we know of its cancel.
     pub fn end(self, is_cancelled: bool, busy_timeout: Duration) -> QueryEnd {
         match self {
@@ -42,19 +42,19 @@ impl Stop {
     }
 }
 
-impl From<QueryFailure> for Stop {
+impl From<QueryFailure> for StopReason {
     fn from(failure: QueryFailure) -> Self {
         Self::Failed(failure)
     }
 }
 
-impl From<Cancelled> for Stop {
-    fn from(Cancelled: Cancelled) -> Self {
+impl From<StatementCancelled> for StopReason {
+    fn from(StatementCancelled: StatementCancelled) -> Self {
         Self::Cancelled
     }
 }
 
-impl From<rusqlite::Error> for Stop {
+impl From<rusqlite::Error> for StopReason {
     fn from(error: rusqlite::Error) -> Self {
         match code(&error) {
             Some(ErrorCode::OperationInterrupted) => Self::Interrupted,

@@ -11,38 +11,38 @@ use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::board::{Lane, Shared};
-use crate::failures::{self, Stop};
+use crate::failures::{self, StopReason};
 use crate::limits::{PREPARED_COUNT_MAX, STEPS_BETWEEN_LOOKS, VALUE_BYTES_MIN};
-use crate::{patience, rules};
+use crate::scheduler::{Lane, SharedScheduler};
+use crate::{busy_wait, rules};
 
 /// A connection of the calling thread. It may wait for the lock of another process.
-pub fn open(shared: &Shared, lane: Lane, stop: &Arc<AtomicBool>) -> Result<Connection, Stop> {
+pub fn open(shared: &SharedScheduler, lane: Lane, stop: &Arc<AtomicBool>) -> Result<Connection, StopReason> {
     let _alone = shared.coming_and_going.lock().unwrap_or_else(PoisonError::into_inner);
-    patience::set(Arc::clone(stop), shared.options.busy_timeout);
+    busy_wait::set(Arc::clone(stop), shared.options.busy_timeout);
     folder(&shared.file)?;
     make(&shared.file);
     connected(shared, lane, stop).map_err(|stop| match stop {
-        Failed::Sqlite(error) => why(&shared.file, error),
-        Failed::Journal(mode) => unreachable(&shared.file, &format!("its folder allows no WAL, only {mode}")).into(),
+        OpenError::Sqlite(error) => why(&shared.file, error),
+        OpenError::Journal(mode) => unreachable(&shared.file, &format!("its folder allows no WAL, only {mode}")).into(),
     })
 }
 
-enum Failed {
+enum OpenError {
     Sqlite(rusqlite::Error),
     Journal(String),
 }
 
-impl From<rusqlite::Error> for Failed {
+impl From<rusqlite::Error> for OpenError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
 }
 
-fn connected(shared: &Shared, lane: Lane, stop: &Arc<AtomicBool>) -> Result<Connection, Failed> {
+fn connected(shared: &SharedScheduler, lane: Lane, stop: &Arc<AtomicBool>) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(&shared.file, flags)?;
-    connection.busy_handler(Some(patience::look_again))?;
+    connection.busy_handler(Some(busy_wait::look_again))?;
     let value_bytes_max = shared.options.row_bytes_max.max(VALUE_BYTES_MIN);
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, i32::try_from(value_bytes_max).unwrap_or(i32::MAX))?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
@@ -59,13 +59,13 @@ fn connected(shared: &Shared, lane: Lane, stop: &Arc<AtomicBool>) -> Result<Conn
 }
 
 /// WAL: readers and the writer do not wait for each other. A file that cannot be written stays as it is.
-fn journal(connection: &Connection) -> Result<(), Failed> {
+fn journal(connection: &Connection) -> Result<(), OpenError> {
     let text = if connection.is_readonly("main")? { "PRAGMA journal_mode" } else { "PRAGMA journal_mode = WAL" };
     let mode: String = connection.query_row(text, [], |row| row.get(0))?;
     // What is no database shows itself when it is read.
     connection.query_row("PRAGMA schema_version", [], |_| Ok(()))?;
     if text.ends_with("WAL") && !matches!(&*mode, "wal" | "memory") {
-        return Err(Failed::Journal(mode));
+        return Err(OpenError::Journal(mode));
     }
     Ok(())
 }
@@ -96,7 +96,7 @@ fn make(file: &Path) {
     let _ = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
 }
 
-fn why(file: &Path, error: rusqlite::Error) -> Stop {
+fn why(file: &Path, error: rusqlite::Error) -> StopReason {
     let message = failures::message(&error);
     match failures::code(&error) {
         Some(ErrorCode::OperationInterrupted | ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => error.into(),

@@ -4,16 +4,16 @@ use bytes::Bytes;
 use parkade_sql::{FailureKind, QueryFailure, Summary, TransactionMode};
 use rusqlite::Connection;
 
-use crate::failures::Stop;
+use crate::failures::StopReason;
 
 /// Takes the lock at once where it may write: a transaction that finds it taken later could only give up.
-pub fn begin(connection: &Connection, mode: TransactionMode) -> Result<(), Stop> {
+pub fn begin(connection: &Connection, mode: TransactionMode) -> Result<(), StopReason> {
     let text = if mode.is_read_only { "BEGIN" } else { "BEGIN IMMEDIATE" };
     Ok(connection.execute_batch(text)?)
 }
 
 /// What cannot be committed is rolled back.
-pub fn commit(connection: &Connection) -> Result<(), Stop> {
+pub fn commit(connection: &Connection) -> Result<(), StopReason> {
     lasts(connection)?;
     let committed = connection.execute_batch("COMMIT");
     if committed.is_err() {
@@ -45,19 +45,19 @@ pub fn summary(command: &str) -> (Bytes, Summary) {
 }
 
 /// A statement that changes something and gives rows, all or nothing: SQLite would keep the changes of one whose rows nobody can take.
-pub struct Whole<'a> {
+pub struct Savepoint<'a> {
     connection: &'a Connection,
     is_alone: bool,
 }
 
-impl<'a> Whole<'a> {
-    pub fn begin(connection: &'a Connection) -> Result<Self, Stop> {
+impl<'a> Savepoint<'a> {
+    pub fn begin(connection: &'a Connection) -> Result<Self, StopReason> {
         let is_alone = connection.is_autocommit();
         connection.execute_batch("SAVEPOINT parkade_statement")?;
         Ok(Self { connection, is_alone })
     }
 
-    pub fn keep(self) -> Result<(), Stop> {
+    pub fn keep(self) -> Result<(), StopReason> {
         let kept = self.connection.execute_batch("RELEASE parkade_statement");
         if kept.is_err() {
             self.undo();

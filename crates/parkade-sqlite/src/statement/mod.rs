@@ -9,10 +9,10 @@ use bytes::Bytes;
 use parkade_sql::{FailureKind, Query, QueryFailure, Summary};
 use rusqlite::{CachedStatement, Connection};
 
-use crate::failures::{Stop, read_only, refused};
+use crate::failures::{StopReason, read_only, refused};
 use crate::rules;
-use crate::thread::Seat;
-use crate::transaction::Whole;
+use crate::thread_handle::ThreadHandle;
+use crate::transaction::Savepoint;
 
 /// What it may do where it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,39 +25,45 @@ pub enum Rights {
 }
 
 /// Carries it out. The bytes are the end of its rows.
-pub fn run(connection: &Connection, seat: &Seat<'_>, query: &Query, rights: Rights) -> Result<(Bytes, Summary), Stop> {
+pub fn run(
+    connection: &Connection,
+    thread: &ThreadHandle<'_>,
+    query: &Query,
+    rights: Rights,
+) -> Result<(Bytes, Summary), StopReason> {
     if command::is_empty(&query.text) {
         return Err(refused("42601", "the statement is empty").into());
     }
-    let mut statement = seat.open(|| prepare(connection, &query.text))?;
+    let mut statement = thread.open(|| prepare(connection, &query.text))?;
     let is_reading = statement.readonly();
     match rights {
-        Rights::ReadOrHandOver if !is_reading => return Err(Stop::Writes),
+        Rights::ReadOrHandOver if !is_reading => return Err(StopReason::Writes),
         Rights::ReadOnly if !is_reading => return Err(read_only().into()),
         Rights::ReadOrHandOver | Rights::ReadOnly | Rights::Write => {}
     }
     parameters::bind(&mut statement, &query.parameters)?;
-    let take =
-        |statement: &mut CachedStatement<'_>| seat.start(|| rows::take(connection, seat, statement, query, is_reading));
+    let take = |statement: &mut CachedStatement<'_>| {
+        thread.start(|| rows::take(connection, thread, statement, query, is_reading))
+    };
     if is_reading || statement.column_count() == 0 {
         return take(&mut statement);
     }
-    let whole = Whole::begin(connection)?;
+    let savepoint = Savepoint::begin(connection)?;
     let taken = take(&mut statement);
     match taken {
-        Ok(taken) if !seat.is_cancelled() => whole.keep().map(|()| taken),
+        Ok(taken) if !thread.is_cancelled() => savepoint.keep().map(|()| taken),
         Ok(_) => {
-            whole.undo();
-            Err(Stop::Cancelled)
+            savepoint.undo();
+            Err(StopReason::Cancelled)
         }
         Err(stop) => {
-            whole.undo();
+            savepoint.undo();
             Err(stop)
         }
     }
 }
 
-fn prepare<'a>(connection: &'a Connection, text: &str) -> Result<CachedStatement<'a>, Stop> {
+fn prepare<'a>(connection: &'a Connection, text: &str) -> Result<CachedStatement<'a>, StopReason> {
     let (prepared, refusal) = rules::judged(|| connection.prepare_cached(text));
     match refusal {
         Some(why) => Err(QueryFailure::new(FailureKind::Unsupported, why).into()),

@@ -6,9 +6,9 @@ use parkade_sql::{FailureKind, Parameter, QueryFailure};
 use rusqlite::types::Null;
 use rusqlite::{CachedStatement, Statement};
 
-use crate::failures::Stop;
+use crate::failures::StopReason;
 
-pub fn bind(statement: &mut CachedStatement<'_>, parameters: &[Parameter]) -> Result<(), Stop> {
+pub fn bind(statement: &mut CachedStatement<'_>, parameters: &[Parameter]) -> Result<(), StopReason> {
     let numbers = numbers(statement)?;
     let wanted = numbers.iter().copied().max().unwrap_or(0);
     if wanted != parameters.len() {
@@ -36,7 +36,7 @@ fn numbers(statement: &Statement<'_>) -> Result<Vec<usize>, QueryFailure> {
     (1..=statement.parameter_count()).map(number).collect()
 }
 
-fn bind_one(statement: &mut CachedStatement<'_>, index: usize, parameter: &Parameter) -> Result<(), Stop> {
+fn bind_one(statement: &mut CachedStatement<'_>, index: usize, parameter: &Parameter) -> Result<(), StopReason> {
     match parameter {
         Parameter::Null => statement.raw_bind_parameter(index, Null)?,
         Parameter::Bool(value) => statement.raw_bind_parameter(index, value)?,

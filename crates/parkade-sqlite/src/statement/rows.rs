@@ -5,31 +5,31 @@ use parkade_sql::{Column, Columns, FailureKind, Query, QueryFailure, RowFormat, 
 use rusqlite::{CachedStatement, Connection, Row, Statement};
 
 use super::command;
-use super::values::{self, Kind};
-use crate::failures::{self, Stop};
+use super::values::{self, DeclaredKind};
+use crate::failures::{self, StopReason};
 use crate::limits::PIECE_BYTES;
-use crate::thread::Seat;
+use crate::thread_handle::ThreadHandle;
 
 /// Steps through all of it. When it returns, the statement does not run any more.
 pub fn take(
     connection: &Connection,
-    seat: &Seat<'_>,
+    thread: &ThreadHandle<'_>,
     statement: &mut CachedStatement<'_>,
     query: &Query,
     is_reading: bool,
-) -> Result<(Bytes, Summary), Stop> {
-    let row_bytes_max = seat.shared.options.row_bytes_max;
+) -> Result<(Bytes, Summary), StopReason> {
+    let row_bytes_max = thread.shared.options.row_bytes_max;
     let mut table = None;
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next().map_err(|error| too_big(error, row_bytes_max))? {
         let table = match &mut table {
             Some(table) => table,
             // Not before the first step: SQLite may prepare again there, with other columns.
-            None => table.insert(Table::new(row.as_ref(), query.form)?),
+            None => table.insert(RowTable::new(row.as_ref(), query.form)?),
         };
         table.write(row, row_bytes_max)?;
         if table.writer.pending() >= PIECE_BYTES {
-            seat.give(table.writer.take())?;
+            thread.give(table.writer.take())?;
         }
     }
     drop(rows);
@@ -37,30 +37,30 @@ pub fn take(
     let changed = if command::is_changing(&name) { connection.changes() } else { 0 };
     let mut table = match table {
         Some(table) => table,
-        None => Table::new(statement, query.form)?,
+        None => RowTable::new(statement, query.form)?,
     };
     let summary = table.writer.end(&table.columns, &name, changed);
     Ok((table.writer.take(), summary))
 }
 
-struct Table {
+struct RowTable {
     columns: Columns,
-    kinds: Vec<Kind>,
+    kinds: Vec<DeclaredKind>,
     writer: RowWriter,
 }
 
-impl Table {
+impl RowTable {
     fn new(statement: &Statement<'_>, form: RowFormat) -> Result<Self, QueryFailure> {
         let columns = statement.columns();
         let kind = |column: &rusqlite::Column<'_>| column.decl_type().unwrap_or_default().to_ascii_lowercase();
-        let kinds = columns.iter().map(|column| Kind::of(&kind(column))).collect();
+        let kinds = columns.iter().map(|column| DeclaredKind::of(&kind(column))).collect();
         let columns = columns.iter().map(|column| Column { name: column.name().into(), kind: kind(column).into() });
         let columns = Columns::new(columns.collect());
         let writer = RowWriter::new(form, &columns)?;
         Ok(Self { columns, kinds, writer })
     }
 
-    fn write(&mut self, row: &Row<'_>, row_bytes_max: usize) -> Result<(), Stop> {
+    fn write(&mut self, row: &Row<'_>, row_bytes_max: usize) -> Result<(), StopReason> {
         let int8 = self.writer.form().int8;
         let mut left = row_bytes_max;
         self.writer.row()?;
@@ -79,7 +79,7 @@ impl Table {
 }
 
 /// SQLite itself does not read a value over the limit.
-fn too_big(error: rusqlite::Error, row_bytes_max: usize) -> Stop {
+fn too_big(error: rusqlite::Error, row_bytes_max: usize) -> StopReason {
     match failures::code(&error) {
         Some(rusqlite::ErrorCode::TooBig) => {
             QueryFailure { sqlstate: Some("54000".into()), ..too_large(row_bytes_max) }.into()

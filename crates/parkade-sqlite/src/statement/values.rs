@@ -7,13 +7,13 @@ use serde::de::IgnoredAny;
 
 /// What a column's declared type makes of its values. SQLite itself has neither booleans nor JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum DeclaredKind {
     Plain,
     Bool,
     Json,
 }
 
-impl Kind {
+impl DeclaredKind {
     /// By the declared type in lower case.
     pub fn of(declared: &str) -> Self {
         match declared {
@@ -32,14 +32,14 @@ pub fn length(value: ValueRef<'_>) -> usize {
     }
 }
 
-pub fn write(out: &mut BytesMut, value: ValueRef<'_>, kind: Kind, int8: Int8) {
+pub fn write(out: &mut BytesMut, value: ValueRef<'_>, kind: DeclaredKind, int8: Int8) {
     match (value, kind) {
         (ValueRef::Null, _) => out.extend_from_slice(b"null"),
-        (ValueRef::Integer(0), Kind::Bool) => out.extend_from_slice(b"false"),
-        (ValueRef::Integer(1), Kind::Bool) => out.extend_from_slice(b"true"),
+        (ValueRef::Integer(0), DeclaredKind::Bool) => out.extend_from_slice(b"false"),
+        (ValueRef::Integer(1), DeclaredKind::Bool) => out.extend_from_slice(b"true"),
         (ValueRef::Integer(number), _) => integer(out, number, int8),
         (ValueRef::Real(number), _) => json::float(out, number),
-        (ValueRef::Text(text), Kind::Json) if is_json(text) => out.extend_from_slice(text),
+        (ValueRef::Text(text), DeclaredKind::Json) if is_json(text) => out.extend_from_slice(text),
         (ValueRef::Text(text), _) => json::string(out, text),
         (ValueRef::Blob(bytes), _) => json::base64(out, bytes.iter().copied()),
     }

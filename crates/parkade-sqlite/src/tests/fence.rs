@@ -7,7 +7,7 @@ use parkade_sql::QueryEnd;
 
 use super::owner::{ENDLESS, Heard, Owner, options};
 use crate::Options;
-use crate::board::Slot;
+use crate::scheduler::ThreadSlot;
 
 /// Some tens of microseconds: cancels meet it before, in and behind its run.
 const SHORT: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300) SELECT count(*) FROM n";
@@ -64,8 +64,9 @@ fn without_the_fence_a_cancel_hits_others() {
     let mut owner = Owner::new(Options { readers: 1, ..options() });
     let query = owner.ask(ENDLESS);
     owner.until_started(query);
-    let runs_it = |slot: &&Slot| slot.running.as_ref().is_some_and(|running| running.query == query);
-    let handle = owner.database.shared().change(|board| board.slots.iter().find(runs_it)?.interrupt_handle()).unwrap();
+    let runs_it = |slot: &&ThreadSlot| slot.query() == Some(query);
+    let handle =
+        owner.database.shared().change(|scheduler| scheduler.slots().find(runs_it)?.interrupt_handle()).unwrap();
     owner.cancel(query);
     owner.end(query);
 

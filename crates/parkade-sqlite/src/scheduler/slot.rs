@@ -1,4 +1,4 @@
-//! One thread as the others see it, and what may be done to it. All of it under the board's lock.
+//! One thread as the others see it, and what may be done to it. All of it under the scheduler's lock.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar};
@@ -8,16 +8,15 @@ use std::time::Instant;
 use parkade_sql::{LeaseId, QueryId, SlotState, SlotStatus};
 use rusqlite::InterruptHandle;
 
-use super::queue::Lane;
-use super::working::Cancelled;
+use super::lanes::Lane;
 
-pub struct Slot {
+pub struct ThreadSlot {
     pub lane: Lane,
     pub lease: Option<LeaseId>,
-    pub running: Option<Running>,
+    running: Option<RunningStatement>,
     /// Rung when there is work, room or a cancel.
-    pub bell: Arc<Condvar>,
-    pub rest: Rest,
+    bell: Arc<Condvar>,
+    rest: Wakefulness,
     /// True while the statement that runs is cancelled and may be stopped. SQLite's callbacks on the thread look at it without the lock.
     pub stop: Arc<AtomicBool>,
     interrupt: Option<Arc<InterruptHandle>>,
@@ -27,23 +26,23 @@ pub struct Slot {
 }
 
 /// What runs on it.
-pub struct Running {
-    pub query: QueryId,
-    pub wish: Wish,
-    gate: Gate,
+struct RunningStatement {
+    query: QueryId,
+    wish: OwnerWish,
+    fence: Fence,
     /// Bytes that were given and not taken.
-    pub untaken: usize,
+    untaken: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+enum OwnerWish {
     Wanted,
     Cancelled,
 }
 
 /// Whether an interrupt may come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Gate {
+enum Fence {
     /// Our own statements, and every COMMIT: a cancel is remembered, not sent.
     Shut,
     Open,
@@ -51,19 +50,23 @@ enum Gate {
 
 /// Whether the thread needs a ring to find new work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rest {
+enum Wakefulness {
     Awake,
     Asleep,
 }
 
-impl Slot {
+/// Nobody waits for it any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StatementCancelled;
+
+impl ThreadSlot {
     pub fn new(lane: Lane) -> Self {
         Self {
             lane,
             lease: None,
             running: None,
             bell: Arc::default(),
-            rest: Rest::Awake,
+            rest: Wakefulness::Awake,
             stop: Arc::default(),
             interrupt: None,
             thread: None,
@@ -73,8 +76,7 @@ impl Slot {
     }
 
     pub fn status(&self, now: Instant) -> SlotStatus {
-        let query = self.running.as_ref().map(|running| running.query);
-        SlotStatus { state: self.state, query, age: now.saturating_duration_since(self.since) }
+        SlotStatus { state: self.state, query: self.query(), age: now.saturating_duration_since(self.since) }
     }
 
     pub fn turn_to(&mut self, state: SlotState) {
@@ -98,31 +100,94 @@ impl Slot {
         self.interrupt.clone()
     }
 
+    /// What runs on it.
+    pub fn query(&self) -> Option<QueryId> {
+        self.running.as_ref().map(|running| running.query)
+    }
+
+    /// Rung when there is work, room or a cancel.
+    pub fn bell(&self) -> Arc<Condvar> {
+        Arc::clone(&self.bell)
+    }
+
+    pub fn ring(&self) {
+        self.bell.notify_one();
+    }
+
+    /// It has nothing to do, and has to be rung for.
+    pub fn sleep(&mut self) {
+        self.rest = Wakefulness::Asleep;
+    }
+
+    /// It has woken, perhaps by itself.
+    pub fn woke(&mut self) {
+        self.rest = Wakefulness::Awake;
+    }
+
+    /// Whether it sleeps and holds no transaction.
+    pub fn is_free(&self) -> bool {
+        self.lease.is_none() && self.rest == Wakefulness::Asleep
+    }
+
+    /// Awake from now on, so that the next ring is for another.
+    pub fn wake(&mut self) {
+        self.rest = Wakefulness::Awake;
+        self.ring();
+    }
+
     pub fn start(&mut self, query: QueryId) {
-        self.running = Some(Running { query, wish: Wish::Wanted, gate: Gate::Shut, untaken: 0 });
+        self.running = Some(RunningStatement { query, wish: OwnerWish::Wanted, fence: Fence::Shut, untaken: 0 });
         self.stop.store(false, Ordering::Relaxed);
         (self.state, self.since) = (SlotState::Busy, Instant::now());
     }
 
-    pub fn is_cancelled(&self) -> bool {
-        self.running.as_ref().is_some_and(|running| running.wish == Wish::Cancelled)
+    /// What runs has ended, or goes to another thread.
+    pub fn stop(&mut self) -> Option<QueryId> {
+        self.running.take().map(|running| running.query)
     }
 
-    /// From here on an interrupt may come in. What is cancelled already must not begin.
-    pub fn open(&mut self) -> Result<(), Cancelled> {
-        match &mut self.running {
-            Some(running) if running.wish == Wish::Wanted => {
-                running.gate = Gate::Open;
-                Ok(())
-            }
-            Some(_) | None => Err(Cancelled),
+    /// Whether a piece may be given: `None` while there is no room for it.
+    pub fn has_room(&self, window_bytes: usize) -> Option<Result<(), StatementCancelled>> {
+        match &self.running {
+            Some(running) if running.wish == OwnerWish::Wanted => (running.untaken < window_bytes).then_some(Ok(())),
+            Some(_) | None => Some(Err(StatementCancelled)),
         }
     }
 
-    /// No interrupt comes behind this.
+    /// So many bytes of its rows were given.
+    pub fn given(&mut self, bytes: usize) {
+        if let Some(running) = &mut self.running {
+            running.untaken += bytes;
+        }
+    }
+
+    /// So many of them were taken.
+    pub fn taken(&mut self, bytes: usize) {
+        if let Some(running) = &mut self.running {
+            running.untaken = running.untaken.saturating_sub(bytes);
+            self.bell.notify_one();
+        }
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.wish == OwnerWish::Cancelled)
+    }
+
+    /// From here on an interrupt may come in. What is cancelled already must not begin.
+    pub fn open(&mut self) -> Result<(), StatementCancelled> {
+        match &mut self.running {
+            Some(running) if running.wish == OwnerWish::Wanted => {
+                running.fence = Fence::Open;
+                Ok(())
+            }
+            Some(_) | None => Err(StatementCancelled),
+        }
+    }
+
+    /// No interrupt comes after this.
     pub fn shut(&mut self) {
         if let Some(running) = &mut self.running {
-            running.gate = Gate::Shut;
+            running.fence = Fence::Shut;
         }
         self.stop.store(false, Ordering::Relaxed);
     }
@@ -130,11 +195,11 @@ impl Slot {
     /// Cancels what runs. True: it was interrupted.
     pub fn cancel(&mut self) -> bool {
         let Some(running) = &mut self.running else { return false };
-        if running.wish == Wish::Cancelled {
+        if running.wish == OwnerWish::Cancelled {
             return false;
         }
-        running.wish = Wish::Cancelled;
-        let is_open = running.gate == Gate::Open;
+        running.wish = OwnerWish::Cancelled;
+        let is_open = running.fence == Fence::Open;
         self.turn_to(SlotState::Cancelling);
         self.bell.notify_one();
         if is_open {

@@ -1,25 +1,18 @@
-//! Those who wait for a thread, in the order in which they came; whoever knows his turn leaves from anywhere.
+//! What waits for a thread, in the order in which it came; whoever knows its turn takes it out from anywhere.
 
 use std::collections::BTreeMap;
 
 use parkade_sql::{DatabaseWork, QueryId};
 
-/// Which threads can do it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lane {
-    Reads,
-    Writes,
-}
-
 /// One piece of work that waits.
-pub struct Item {
+pub struct QueuedWork {
     pub query: QueryId,
     pub work: DatabaseWork,
 }
 
 #[derive(Default)]
 pub struct Queue {
-    items: BTreeMap<u64, Item>,
+    items: BTreeMap<u64, QueuedWork>,
     next_turn: u64,
 }
 
@@ -29,18 +22,18 @@ impl Queue {
     }
 
     /// Returns its turn.
-    pub fn push(&mut self, item: Item) -> u64 {
+    pub fn push(&mut self, item: QueuedWork) -> u64 {
         let turn = self.next_turn;
         self.next_turn += 1;
         self.items.insert(turn, item);
         turn
     }
 
-    pub fn pop(&mut self) -> Option<Item> {
+    pub fn pop(&mut self) -> Option<QueuedWork> {
         self.items.pop_first().map(|(_, item)| item)
     }
 
-    pub fn remove(&mut self, turn: u64) -> Option<Item> {
+    pub fn remove(&mut self, turn: u64) -> Option<QueuedWork> {
         self.items.remove(&turn)
     }
 }

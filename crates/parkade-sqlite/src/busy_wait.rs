@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 const PAUSE_MAX: Duration = Duration::from_millis(16);
 
 thread_local! {
-    static PATIENCE: RefCell<Option<Patience>> = const { RefCell::new(None) };
+    static BUSY_WAIT: RefCell<Option<BusyWait>> = const { RefCell::new(None) };
 }
 
-struct Patience {
+struct BusyWait {
     stop: Arc<AtomicBool>,
     timeout: Duration,
     since: Instant,
@@ -24,15 +24,15 @@ struct Patience {
 
 /// How long this thread waits, and the flag that ends it earlier.
 pub fn set(stop: Arc<AtomicBool>, timeout: Duration) {
-    PATIENCE.set(Some(Patience { stop, timeout, since: Instant::now() }));
+    BUSY_WAIT.set(Some(BusyWait { stop, timeout, since: Instant::now() }));
 }
 
 /// SQLite's busy handler. `tries`: how often it was called before for the same lock.
 pub fn look_again(tries: i32) -> bool {
-    PATIENCE.with_borrow_mut(|patience| patience.as_mut().is_some_and(|patience| patience.wait(tries)))
+    BUSY_WAIT.with_borrow_mut(|busy_wait| busy_wait.as_mut().is_some_and(|busy_wait| busy_wait.wait(tries)))
 }
 
-impl Patience {
+impl BusyWait {
     fn wait(&mut self, tries: i32) -> bool {
         if tries == 0 {
             self.since = Instant::now();
