@@ -22,6 +22,11 @@ impl Rows {
         Ok(Self { statement, writer })
     }
 
+    /// What the statement is called on its connection.
+    pub(super) fn statement_name(&self) -> &str {
+        &self.statement.name
+    }
+
     /// Whether a type of theirs was not known.
     pub(super) fn are_guessed(&self) -> bool {
         self.statement.is_guessed

@@ -197,7 +197,7 @@ impl Job {
     fn run(&mut self, statement: Arc<Statement>, means: &mut Means<'_>) -> Result<(), QueryFailure> {
         let Some(query) = statement_of(&self.work) else { return Ok(()) };
         check_count(query, &statement)?;
-        let rows = Rows::new(Arc::clone(&statement), query.form)?;
+        let rows = Rows::new(statement, query.form)?;
         if means.is_pooled {
             self.stage = Stage::Direct;
             return write::at_once(&mut means.wire.out, &query.text, &query.parameters);
@@ -205,7 +205,7 @@ impl Job {
         for name in means.statements.take_closing() {
             write::close(&mut means.wire.out, &name);
         }
-        write::run(&mut means.wire.out, &statement.name, &query.parameters)?;
+        write::run(&mut means.wire.out, rows.statement_name(), &query.parameters)?;
         self.stage = Stage::Running;
         self.rows = Some(rows);
         Ok(())
