@@ -65,12 +65,12 @@ impl PoolContext {
         self.server.learn(identity);
     }
 
-    /// ConnectionTotals a statement that was ended by a cancel although nobody had cancelled it.
+    /// Counts a statement that was ended by a cancel although nobody had cancelled it.
     pub(crate) fn count_stray(&mut self, error: &ServerError) {
         self.counts.strays += u64::from(self.server.is_hit(error));
     }
 
-    /// ConnectionTotals a cancel that is sent; `sent` counts it and those before it for the same statement.
+    /// Counts a cancel that is sent; `sent` counts it and those before it for the same statement.
     pub(crate) fn count_cancel(&mut self, sent: usize) {
         self.counts.cancels_sent += 1;
         self.counts.cancels_repeated += u64::from(sent > 1);

@@ -158,7 +158,7 @@ impl PendingQueries {
 
     // Transactions.
 
-    /// DatabaseWork of a transaction. Returns the slot that holds it, which may begin with it.
+    /// Work of a transaction. Returns the slot that holds it, which may begin with it.
     pub(crate) fn submit_within(&mut self, query: QueryId, id: LeaseId, work: DatabaseWork) -> Option<usize> {
         let Some(lease) = self.leases.get_mut(&id).filter(|lease| lease.state != LeaseState::Released) else {
             self.fail(query, no_transaction());

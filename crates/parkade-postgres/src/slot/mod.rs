@@ -39,7 +39,7 @@ pub(crate) struct Slot {
     /// Its place in the pool.
     index: usize,
     backend: Backend,
-    /// ConnectionTotals the statements: a cancel belongs to one of them (fence 1).
+    /// Counts the statements: a cancel belongs to one of them (fence 1).
     epoch: u64,
     /// How often the present query has been on a connection that broke before it ran.
     tries: u8,

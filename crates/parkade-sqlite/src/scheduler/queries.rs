@@ -162,7 +162,7 @@ impl QueryTable {
 
     // Transactions.
 
-    /// DatabaseWork of a transaction. Returns the slot that holds it.
+    /// Work of a transaction. Returns the slot that holds it.
     pub fn submit_within(&mut self, lease: LeaseId, item: QueuedWork) -> Option<usize> {
         let query = item.query;
         match self.transactions.get_mut(&lease) {
