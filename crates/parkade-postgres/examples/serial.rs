@@ -116,7 +116,7 @@ fn run(
                     waits.push(cancelled.elapsed().as_secs_f64());
                 }
                 Event::Query(parkade_sql::QueryEvent::Piece { query, bytes }) => {
-                    driver.database.taken(query, bytes.len())
+                    driver.database.taken(query, bytes.len());
                 }
                 Event::Query(parkade_sql::QueryEvent::Started { .. })
                 | Event::Notification { .. }
