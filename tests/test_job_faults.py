@@ -319,14 +319,14 @@ def test_a_second_server_on_the_same_state_is_refused(serve: Serve, tmp_path: Pa
     server = serve("jobs", folder=tmp_path)
     told = refused(serve, tmp_path)
     assert "jobs.db is in use" in told
-    assert "a folder of its own" in told, "what to do"
+    assert "its own folder" in told, "what to do"
     assert result(server, enqueue(server, "write", "the first goes on")).status == 200
     server.kill()
     serve("jobs", folder=tmp_path)  # nobody holds it any more
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"), [("text", "is not a database"), ("foreign", "another program"), ("newer", "newer Parkade")]
+    ("kind", "words"), [("text", "is not a SQLite"), ("foreign", "another program"), ("newer", "newer Parkade")]
 )
 def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(
     serve: Serve, tmp_path: Path, kind: str, words: str
@@ -371,7 +371,7 @@ def fill(server: Server, *statuses: int) -> list[str]:
         if answer.status != 200:
             assert answer.status in statuses, answer.text
             assert answer.json()["fault"] != "client"
-            server.until_logged("the store of jobs: ")
+            server.until_logged("the job store: ")
             assert server.get("/hola/you").status == 200, "the rest goes on"
             return acknowledged
         acknowledged += answer.json()
@@ -405,7 +405,7 @@ def test_a_start_under_a_limit_of_file_sizes_serves_all_but_jobs_until_it_is_rai
 ) -> None:
     # Enough for the log, which is a file here, but not for the tables of the store.
     server = serve("jobs", folder=tmp_path, prefix=["prlimit", f"--fsize={16 << 10}:"])
-    server.until_logged("no job is taken or run, everything else is served: .* the limit of the size of files")
+    server.until_logged("jobs are neither accepted nor run, everything else is served.* the file size limit")
     assert server.get("/hola/you").text == "Hola you"
     refused = server.post("/enqueue", asking("write", "refused"))
     assert (refused.status, refused.json()["error"]) == (507, "Insufficient Storage")
@@ -413,7 +413,7 @@ def test_a_start_under_a_limit_of_file_sizes_serves_all_but_jobs_until_it_is_rai
     assert server.get("/hola/you").text == "Hola you"
     _, hard = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (hard, hard))
-    server.until_logged("jobs are taken and run again")
+    server.until_logged("accepting and running jobs again")
     assert result(server, enqueue(server, "write", "there is room")).text == "there is room"
     assert Ran(tmp_path).lines() == ["there is room"]
 

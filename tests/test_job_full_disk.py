@@ -91,7 +91,7 @@ def test_a_full_disk_is_told_and_what_was_acknowledged_runs_when_there_is_room(f
     full.disk.fill(SPARE)
     acknowledged = enqueue_until_full(server, queue="single")
     assert len(acknowledged) > 5
-    server.until_logged("make room on the disk")
+    server.until_logged("free disk space")
     assert server.post("/streamed", LOAD.encode()).status == 507, "nothing of it leaves"
     assert server.get("/hola/you").status == 200, "the rest goes on"
     full.site.open_gate("gate")
@@ -127,7 +127,7 @@ def test_a_coroutine_that_awaits_its_enqueue_is_told_too(full: Full) -> None:
     statuses = {server.post("/enqueue", asking("write", LOAD, delay=1_000_000)).status for _ in range(100)}
     assert statuses == {200, 507}
     answer = server.post("/stored", asking("write", LOAD))
-    assert (answer.status, "there is no room" in answer.text) == (507, True)
+    assert (answer.status, "the job store is full" in answer.text) == (507, True)
 
 
 @pytest.fixture
@@ -152,12 +152,12 @@ def test_a_restart_on_a_full_disk_serves_all_but_jobs_until_there_is_room(in_fil
     in_file.disk.fill_the_rest()
 
     server = in_file.serve()
-    server.until_logged("no job is taken or run, everything else is served.*make room on the disk")
+    server.until_logged("jobs are neither accepted nor run, everything else is served.*free disk space")
     check_without_jobs(server, job, 507)
 
     in_file.disk.make_room()
     in_file.site.ran.until(*acknowledged)
-    server.until_logged("the store of jobs is open")
+    server.until_logged("the job store is open")
     assert sorted(in_file.site.ran.about("kept")) == sorted(acknowledged), "each ran once"
 
 
@@ -168,11 +168,11 @@ def test_a_read_only_disk_is_told_as_such_and_jobs_go_on_when_it_is_not(in_file:
     in_file.disk.remount("ro")
 
     server = in_file.serve()
-    server.until_logged("(?i)read-only file system.*mount it for writing, or give the state another folder")
+    server.until_logged("(?i)read-only file system.*mount it writable, or choose another folder")
     check_without_jobs(server, job, 503)
 
     in_file.disk.remount("rw")
-    server.until_logged("the store of jobs is open")
+    server.until_logged("the job store is open")
     assert server.get(f"/jobs/{job}").status == 202
     assert result(server, enqueue(server, "write", "again")).status == 200
 

@@ -199,7 +199,7 @@ def test_without_workers_of_jobs_they_are_kept_for_other_servers(serve: Serve, t
     assert server.get("/hola/you").text == "Hola you"
     assert (state(server, job), ran.lines()) == ("ready", [])
     assert [worker["role"] for worker in server.workers()] == ["requests"]
-    server.until_logged("no job runs here")
+    server.until_logged("stores jobs but runs none")
     server.stop()
     server = serve("jobs", folder=tmp_path)
     until_state(server, job, "completed")

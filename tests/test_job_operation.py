@@ -17,7 +17,7 @@ from .harness.server import Server, free_port, run, whom
 from .harness.until import Stopwatch, until
 from .test_operation import metric
 
-MISSING = "there is no such job, or no more"
+MISSING = "no such job; it may have been deleted"
 
 NO_ARGUMENTS = b64encode(b"\x93\x01\x90\x80").decode()
 """The MessagePack of `[1, [], {}]`."""
@@ -122,7 +122,7 @@ def test_an_argument_is_json_where_it_can_be_and_else_text(server: Server, words
 )
 def test_a_number_that_has_no_64_bits_is_refused(server: Server, words: list[str]) -> None:
     said = parkade(server, "enqueue", "give", *words, code=1)
-    assert "does not fit into the 64 bits" in said
+    assert "does not fit into 64 bits" in said
     assert not listed(server)
 
 
@@ -273,7 +273,7 @@ def test_what_cannot_be_done_says_why_and_the_others_are_done(server: Server, ra
     ran.until("begin not dropped 1")
     nobody = str(uuid.uuid4())
     told = parkade(server, "jobs", "drop", running, nobody, letter, code=1)
-    assert f"{running}: the job is running: one that runs is not dropped: cancel it first" in told
+    assert f"{running}: the job is running: it is running; cancel it first" in told
     assert f"{nobody}: {MISSING}" in told
     assert f"{letter} is dropped" in told
     assert "it has not ended" in parkade(server, "jobs", "retry", running, code=1)
@@ -286,7 +286,7 @@ def test_what_cannot_be_done_says_why_and_the_others_are_done(server: Server, ra
     [
         (["jobs", "show", "7"], "a job's id is a UUID"),
         (["jobs", "retry"], "<ID>"),
-        (["jobs", "--state", "gone"], "a state is one of"),
+        (["jobs", "--state", "gone"], "the state must be one of"),
         (["enqueue"], "<NAME>"),
         (["enqueue", "x", "--keyword", "7"], "name=argument"),
     ],
@@ -341,7 +341,7 @@ def test_whoever_waits_is_told_at_the_end_or_when_the_time_is_up(server: Server,
         ({"name": ""}, "1 to 200 bytes"),
         ({"name": "x", "arguments": "?"}, "Base64"),
         ({"name": "x", "delay": 1, "at": 1}, "not both"),
-        ({"name": "x", "priority": 1001}, "a priority is"),
+        ({"name": "x", "priority": 1001}, "priority must be"),
         ({"name": "x", "id": "7"}, "a job's id is a UUID"),
         ({"name": "x", "other": 7}, "unknown field `other`"),
     ],

@@ -103,7 +103,7 @@ def test_a_server_that_cannot_look_up_how_a_job_ended_in_another_looks_again(sit
         site.open_gate("gate")
         (waits,) = until("it is looked up", looking)
         connection.execute("select pg_cancel_backend(%s)", [waits])
-        second.until_logged("the store of jobs: ")
+        second.until_logged("the job store: ")
         until("it is looked up again", looking)
         assert not client.is_readable()
     assert client.answer().text == "gate"
@@ -134,7 +134,7 @@ def test_what_a_killed_server_ran_another_runs_again(site: Site) -> None:
     site.open_gate("gate")
     assert result(second, job).text == "gate"
     assert "end gate 1" not in site.ran.lines()
-    second.until_logged("servers that are gone")
+    second.until_logged("the jobs of dead servers")
 
 
 @pytest.mark.promise(9)
@@ -149,7 +149,7 @@ def test_a_server_that_was_taken_for_lost_comes_again_and_its_attempt_does_not_c
     assert result(second, job).text == "gate"
     first.signal(signal.SIGCONT)
     first.until_logged("declared dead by its peers")
-    first.until_logged("given up before")
+    first.until_logged("marked lost")
     later = enqueue(first, "write", "later")
     assert result(first, later).text == "later"
     until("both live", lambda: site.count("boots") == 2)
@@ -250,7 +250,7 @@ def test_a_database_in_which_no_tables_may_be_made_is_refused(site: Site) -> Non
     site.postgres.psql("create role stranger login")
     server = site.serve(is_ready=False, jobs=site.postgres.url_of(site.database, user="stranger"))
     assert server.fails() == 1
-    server.until_logged("parkade: --jobs: .*a schema called parkade that belongs to the role")
+    server.until_logged("parkade: --jobs: .*a schema called parkade that belongs to the connecting role")
 
 
 def test_tables_that_turn_out_to_be_newer_later_end_nobody(fragile: Site) -> None:
@@ -271,7 +271,7 @@ def test_the_password_is_never_shown(site: Site) -> None:
     url = f"postgres://{name}:open-sesame@127.0.0.1:{site.postgres.port}/{site.database}?sslmode=disable"
     server = site.serve(jobs=None, environment={"PARKADE_JOBS": url, "GATES": str(site.folder)})
     assert server.post("/enqueue", asking("write", "refused")).status == 503
-    server.until_logged("does not let us in")
+    server.until_logged("denies access")
     assert "open-sesame" not in server.log()
     shown = run("serve", "--help", PARKADE_JOBS=url)
     assert shown.returncode == 0

@@ -312,7 +312,7 @@ def test_who_waits_for_a_job_that_is_dropped_is_told_at_once(servers: dict[str, 
     drop(server, job)
     told = client.answer()
     if way == "awaited":
-        assert told.json() == ["missing", "there is no such job, or no more"]
+        assert told.json() == ["missing", "no such job; it may have been deleted"]
     else:
         assert told.status == 404
     assert asks.answer().status == 404

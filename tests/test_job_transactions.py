@@ -295,4 +295,4 @@ def test_elsewhere_they_are_enqueued_behind_the_commit(shop: Shop, jobs: str) ->
     assert [result(server, job).text for job in (first, second)] == ["one", "two"]
     assert (shop.orders(), sorted(shop.ran.lines())) == (["one"], ["one", "two"])
     if jobs == "a closed schema":
-        server.until_logged("may not use the schema parkade")
+        server.until_logged("has no access to the schema parkade")

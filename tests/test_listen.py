@@ -124,7 +124,7 @@ def test_a_socket_file_of_a_living_server_is_left_to_it(serve: Serve, short_fold
     serve("basic", bind=f"unix:{path}")
     second = serve("basic", bind=f"unix:{path}", is_ready=False)
     assert second.fails() == 1
-    assert "another server has it" in second.log()
+    assert "another server uses it" in second.log()
     with Client(str(path)) as client:
         assert client.get("/hola/x").status == 200
 
@@ -145,7 +145,7 @@ def test_a_port_in_use_ends_it_with_a_clear_message(serve: Serve) -> None:
     second = serve("basic", bind=f"127.0.0.1:{port}", is_ready=False)
     assert second.fails() == 1
     assert f"127.0.0.1:{port}" in second.log()
-    assert "another server has it" in second.log()
+    assert "another server uses it" in second.log()
     first.still_serves()
 
 

@@ -100,9 +100,9 @@ def test_a_lost_connection_is_told_as_a_gap_and_listening_goes_on(server: Server
     waiting = server.connect().ask("GET", "/next-then/orders")
     server.until_parked(2)
     (listener,) = listeners(postgres)
-    before = len(re.findall("is listened to again", server.log()))
+    before = len(re.findall("LISTEN is active again", server.log()))
     postgres.psql(f"select pg_terminate_backend({listener['pid']})")
-    server.until_logged("is listened to again", times=before + 1)
+    server.until_logged("LISTEN is active again", times=before + 1)
     told = events.next()
     assert told.event == "gap", told
     again, other = (server.connect().ask("GET", f"/next/orders{since}") for since in (f"?since={cursor}", ""))

@@ -165,7 +165,7 @@ def test_an_application_that_does_not_load_is_told_with_its_reason_and_no_killin
     server = serve(file, workers=3, is_ready=False)
     assert server.fails() == 1
     assert "No module named 'no_such_module'" in server.log()
-    assert "is killed" not in server.log()
+    assert "killing a worker" not in server.log()
 
 
 def test_a_worker_that_prints_without_end_delays_nobody(serve: Serve, tmp_path: Path) -> None:

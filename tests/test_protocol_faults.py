@@ -153,7 +153,7 @@ def test_a_violation_ends_the_worker_and_nobody_else(
     assert (200, b"from the good one") in outcomes
     outcomes.remove((200, b"from the good one"))
     assert outcomes[0] in [(200, b"Hola"), (200, b"Holax"), (500, None), (502, None), None]
-    server.until_logged("a worker broke the protocol and is ended")
+    server.until_logged("a worker violated the protocol")
     server.until(lambda status: bad.pid not in [worker["pid"] for worker in status["workers"]])
     third = workers.next().start()
     server.ready(2)
@@ -232,7 +232,7 @@ def test_a_violation_before_ready_ends_a_server_that_never_served(
 ) -> None:
     workers.next().send(said)
     assert server.fails() == 1
-    assert "broke the protocol" in server.log()
+    assert "violated the protocol" in server.log()
 
 
 def test_of_a_worker_of_another_version_the_log_says_what_to_do(server: Server, workers: Workers) -> None:
@@ -299,7 +299,7 @@ def test_a_beginning_that_is_longer_than_its_content_length_is_the_applications_
     assert (answer.status, answer.json()["fault"]) == (500, "application")
     assert worker.next(CANCEL).stream == stream
     worker.send(frame(ERROR, stream, ["cancelled", ""]))
-    server.until_logged("the application gave an answer that cannot be sent: Content-Length does not fit")
+    server.until_logged("the application returned a response that cannot be sent: Content-Length does not match")
     server.until_zero()
 
 
@@ -347,7 +347,7 @@ def test_a_second_answer_to_a_cancelled_request_ends_the_worker(server: Server, 
     client.close()
     worker.next(CANCEL)
     worker.send(response(stream), response(stream))
-    server.until_logged("broke the protocol")
+    server.until_logged("violated the protocol")
     replaced(server, workers)
 
 
@@ -460,7 +460,7 @@ def test_data_beyond_the_window_ends_the_worker(server: Server, workers: Workers
     stream = worker.request()
     with contextlib.suppress(OSError):  # it may be gone already
         worker.send(response(stream, b"", flags=MORE), frame(DATA, stream, b"x" * 65_536, MORE) * 400)
-    server.until_logged("broke the protocol.*window")
+    server.until_logged("violated the protocol.*window")
     assert outcome(client) is None
     replaced(server, workers)
 

@@ -110,7 +110,7 @@ def test_a_database_that_stands_still_is_told_as_down_until_it_goes_on(serve: Se
         client = waiting(server, "returned", 1, "select 7 as n")[0]
         until("it is not ready", lambda: server.admin("GET", "/health/ready")[0] == 503, 20)
         told = database(server)
-        assert (told["state"], "does not answer" in told["why"]) == ("down", True)
+        assert (told["state"], "does not respond" in told["why"]) == ("down", True)
     assert client.answer(seconds=20).json() == [{"n": 7}]
     until("it is ready", lambda: server.admin("GET", "/health/ready")[0] == 200, 20)
     assert database(server)["state"] == "up"

@@ -189,7 +189,7 @@ def test_a_query_that_waits_in_the_pooler_ends_there(serve: Serve, postgres: Pos
 
 def test_listening_is_refused_with_advice(serve: Serve, pooler: Pooler) -> None:
     server = serve("shop_queries", database=pooler.url(), listen="orders")
-    server.until_logged("LISTEN needs a server process of its own: give the address of PostgreSQL itself")
+    server.until_logged("LISTEN needs its own server process: give the address of PostgreSQL itself")
     assert value(server, "select 7") == 7
 
 

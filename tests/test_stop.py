@@ -330,9 +330,9 @@ def test_those_that_are_idle_when_the_grace_is_over_run_their_hooks(serve: Serve
     server.until_parked(1)
     assert server.stop() == 0
     assert client.answer().status == 503
-    server.until_logged("grace was over")
+    server.until_logged("grace period expired")
     assert "stops" in server.log()
-    assert "is killed" not in server.log()
+    assert "killing a worker" not in server.log()
 
 
 # Not so politely
@@ -352,7 +352,7 @@ def test_what_is_left_when_the_grace_is_over_is_503_and_the_worker_is_killed(ser
         assert (answer.status, answer["connection"], int(answer["retry-after"]) >= 0) == (503, "close", True)
     assert server.ended() == 0
     assert 0.5 <= watch.seconds < 0.5 + BUSY
-    server.until_logged("grace was over")
+    server.until_logged("grace period expired")
 
 
 @pytest.mark.parametrize(
@@ -388,7 +388,7 @@ def test_a_stop_while_workers_start_is_a_stop(serve: Serve, tmp_path: object) ->
     file.write_text("from gates_of_test import hold\n")
     (tmp_path / "gates_of_test.py").write_text("import time\ntime.sleep(60)\n")  # type: ignore[operator]
     server = serve(file, is_ready=False)
-    server.until_logged("workers start")
+    server.until_logged("starting workers")
     until("a worker is there", lambda: len(server.belongings()) == 2)
     watch = Stopwatch()
     assert server.stop() == 0

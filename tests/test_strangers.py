@@ -119,7 +119,7 @@ def test_curl_says_that_it_is_a_matter_of_tls(server: Server) -> None:
 
 
 def admin_address(server: Server) -> tuple[str, int]:
-    host, _, port = server.until_logged(r"the admin address has become http://(\S+)").group(1).rpartition(":")
+    host, _, port = server.until_logged(r"the admin address is http://(\S+)").group(1).rpartition(":")
     return host, int(port)
 
 

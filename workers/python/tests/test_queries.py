@@ -73,7 +73,7 @@ def test_a_query_that_is_returned_is_answered_with_json(
 @pytest.mark.parametrize("shape", ["one", "value"])
 def test_a_row_that_is_not_there_is_404(shape: str) -> None:
     response = client_with(prices(shape), lambda _: []).get("/")
-    assert (response.status, response.json()["detail"]) == (404, "there is no such row")
+    assert (response.status, response.json()["detail"]) == (404, "no such row")
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ CONFLICT = QueryError("duplicate key: insert into lots", sqlstate="23505", statu
 TOLD = {
     "status": 409,
     "error": "Conflict",
-    "detail": "this conflicts with what the database holds",
+    "detail": "this conflicts with data in the database",
     "effect": "none",
 }
 
@@ -231,10 +231,15 @@ def test_an_awaited_query_that_fails_raises() -> None:
 @pytest.mark.parametrize(
     ("failure", "detail", "retry", "logged"),
     [
-        (CONFLICT, "this conflicts with what the database holds", None, False),
+        (CONFLICT, "this conflicts with data in the database", None, False),
         (QueryError("syntax error at lots"), "the database refuses the query", None, True),
         (QueryError("x", reason="from a later core"), "the database refuses the query", None, True),
-        (QueryError("full", reason="queue full", status=503), "too many queries wait for the database", "1", False),
+        (
+            QueryError("full", reason="queue full", status=503),
+            "too many queries are waiting for the database",
+            "1",
+            False,
+        ),
     ],
 )
 def test_what_nobody_catches_is_the_answer_and_names_no_sql(

@@ -68,7 +68,7 @@ def _check(found: Found, shape: str) -> None:
         text = f"two columns are called {double[0]!r}: give one of them another name with AS"
         raise QueryError(text, reason="columns")
     if shape != "rows" and len(found.rows) > 1:
-        text = "the query gave more than one row where one was wanted: add a LIMIT, or take rows"
+        text = "the query returned more than one row where one was expected: add a LIMIT, or take rows"
         raise QueryError(text, reason="not one")
 
 
