@@ -88,7 +88,7 @@ def test_the_example_of_the_readme_answers_as_it_says(serve: Serve, tmp_path: Pa
 
 def test_the_readme_is_short() -> None:
     lines = README.read_text().splitlines()
-    assert len(lines) <= 130, "it is an overview: details have a place in docs/ or bench/"
+    assert len(lines) <= 120, "it is an overview: details have a place in docs/ or bench/"
     assert "Missing: " in "\n".join(lines[:10]), "what is missing stands where everybody reads it"
 
 
