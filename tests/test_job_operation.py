@@ -17,7 +17,7 @@ from .harness.server import Server, free_port, run, whom
 from .harness.until import Stopwatch, until
 from .test_operation import metric
 
-MISSING = "no such job; it may have been deleted"
+MISSING = "no such job"
 
 NO_ARGUMENTS = b64encode(b"\x93\x01\x90\x80").decode()
 """The MessagePack of `[1, [], {}]`."""
@@ -284,7 +284,7 @@ def test_what_cannot_be_done_says_why_and_the_others_are_done(server: Server, ra
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["jobs", "show", "7"], "a job's id is a UUID"),
+        (["jobs", "show", "7"], "a job id is a UUID"),
         (["jobs", "retry"], "<ID>"),
         (["jobs", "--state", "gone"], "the state must be one of"),
         (["enqueue"], "<NAME>"),
@@ -298,7 +298,7 @@ def test_words_that_mean_nothing_are_refused_with_advice(words: list[str], says:
 
 def test_the_command_line_says_when_a_job_is_too_large(server: Server) -> None:
     told = parkade(server, "enqueue", "write", *["x" * 105_000] * 5, code=1)
-    assert "the arguments have 525029 bytes, and a job takes 524288" in told
+    assert "the arguments have 525029 bytes, and a job takes at most 524288" in told
 
 
 def test_what_parkade_routes_prints_has_the_jobs(server: Server) -> None:
@@ -342,7 +342,7 @@ def test_whoever_waits_is_told_at_the_end_or_when_the_time_is_up(server: Server,
         ({"name": "x", "arguments": "?"}, "Base64"),
         ({"name": "x", "delay": 1, "at": 1}, "not both"),
         ({"name": "x", "priority": 1001}, "priority must be"),
-        ({"name": "x", "id": "7"}, "a job's id is a UUID"),
+        ({"name": "x", "id": "7"}, "a job id is a UUID"),
         ({"name": "x", "other": 7}, "unknown field `other`"),
     ],
 )

@@ -24,7 +24,7 @@ UNREAD = 300_000
 def stopping(server: Server) -> None:
     """SIGTERM, and waits until it says that it drains."""
     server.signal(signal.SIGTERM)
-    server.until_logged("stopping")
+    server.until_logged("shutting down")
     with contextlib.suppress(OSError):  # nothing may have held it up
         server.until(lambda status: status["state"] == "draining")
 

@@ -1,4 +1,4 @@
-//! What a store is asked, and what it answers.
+//! The commands and replies of a store.
 
 use crate::job::{AttemptEnd, Claimed, EndedJob, JobCounts, JobRecord, JobState, NewJob, ScheduleProgress};
 use parkade_model::{Allowance, JobId, Wall};
@@ -7,12 +7,12 @@ use parkade_model::{Allowance, JobId, Wall};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u64);
 
-/// One thing that a store is asked. Many are carried out in one transaction; none is answered before it is durable.
+/// A command to a store. Many are carried out in one transaction; none is answered before it is durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// Answered by `Enqueued` or `Refused`.
     Enqueue { tag: Tag, job: NewJob },
-    /// So many jobs that are ready, best first; of the queues named in `limited` at most as many as it says, of all others as many as there are.
+    /// Claims this many ready jobs, best first. `limited` gives the maximum for the queues that it names; other queues have none.
     /// A store that several servers share allows of those no more than their bounds leave to all of them together. Answered by `Claimed` or `Refused`.
     Claim { tag: Tag, count: u32, limited: Vec<Allowance> },
     /// An attempt has ended. One that is not the job's present attempt changes nothing. Answered by `AttemptEnded` or `Refused`.
@@ -104,7 +104,7 @@ pub enum Reply {
         tag: Tag,
         changed: bool,
     },
-    /// To `Cancel`: it runs at another server, which is asked to end it.
+    /// To `Cancel`: it runs at another server, which gets a request to end it.
     Asked {
         tag: Tag,
     },
@@ -154,11 +154,11 @@ impl Reply {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The disk is full, or the store's limit is reached.
-    #[error("there is no room for it: {0}")]
+    #[error("storage full: {0}")]
     Full(Box<str>),
     #[error("the store cannot be reached: {0}")]
     Unavailable(Box<str>),
-    #[error("as many commands wait for the store as may")]
+    #[error("the job store's queue is full")]
     QueueFull,
     #[error("the store failed: {0}")]
     Failed(Box<str>),

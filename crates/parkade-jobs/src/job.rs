@@ -38,13 +38,13 @@ pub enum AttemptEnd {
     Completed { result: Bytes },
     /// It failed and is tried again at that time.
     Retry { due: Wall, error: Box<str> },
-    /// It failed and is not tried again: a dead letter, kept until somebody retries or drops it.
+    /// It failed and is not retried: a dead letter, kept until an operator retries or drops it.
     Dead { error: Box<str> },
     /// It was cancelled.
     Cancelled,
     /// The server stops: it waits again, and this attempt does not count.
     HandedBack,
-    /// The application has no such function (any more): kept until somebody retries it, or the application has one again. This attempt does
+    /// The application has no such function (any more): kept until an operator retries it, or the application has one again. This attempt does
     /// not count.
     Unknown,
 }

@@ -1,14 +1,14 @@
 //! Jobs that survive whatever dies: stored, claimed, ended; and when recurring ones are due.
 //!
-//! A store takes [`Command`]s and answers with [`Reply`]s. It decides nothing: what runs, how often and what follows is said by whoever owns it.
+//! A store takes [`Command`]s and answers with [`Reply`]s. It decides nothing: its owner says what runs, how often, and what follows.
 //!
 //! | question | where |
 //! |---|---|
 //! | what a job is | `job` |
-//! | what a store is asked, and what it answers | `command` |
+//! | the commands and replies of a store | `command` |
 //! | jobs in a file, for one core | [`sqlite`] |
 //! | jobs in a database, for several servers | [`postgres`] |
-//! | servers that share a database: who is declared dead, and what becomes of its jobs | [`cluster`] |
+//! | servers that share a database: which is declared dead, and what becomes of its jobs | [`cluster`] |
 //! | the times of recurring jobs | [`schedule`] |
 
 pub mod cluster;

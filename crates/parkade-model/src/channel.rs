@@ -14,11 +14,11 @@ pub struct ChannelName(Arc<str>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ChannelNameError {
-    #[error("the name of a channel is empty")]
+    #[error("a channel name must not be empty")]
     Empty,
-    #[error("the name of a channel is longer than {CHANNEL_NAME_BYTES_MAX} bytes")]
+    #[error("a channel name has at most {CHANNEL_NAME_BYTES_MAX} bytes")]
     TooLong,
-    #[error("the name of a channel has a control character")]
+    #[error("a channel name must not contain control characters")]
     Control,
 }
 

@@ -31,9 +31,9 @@ pub enum Refusal {
     NoApplication,
     /// 503 with `Retry-After`: the server is stopping.
     Stopping,
-    /// 500: a transaction is open for this request already.
+    /// 500: this request already has an open transaction.
     TransactionOpen,
-    /// 500: no transaction is open for this request.
+    /// 500: this request has no open transaction.
     NoTransaction,
     /// 503: an operator ended it.
     CancelledByOperator,

@@ -83,7 +83,7 @@ impl fmt::Display for JobId {
 
 /// The text is not a UUID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a job's id is a UUID: 8-4-4-4-12 hexadecimal digits")]
+#[error("a job id is a UUID: 8-4-4-4-12 hexadecimal digits")]
 pub struct BadJobId;
 
 impl FromStr for JobId {

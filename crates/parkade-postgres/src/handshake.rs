@@ -194,7 +194,7 @@ impl Handshake {
 
     fn check(&mut self, terms: &Terms, answer: &[Option<Box<str>>]) -> Result<Step, Refusal> {
         let [pid, backend_start, postmaster_start, is_in_recovery, is_read_only] = answer else {
-            return Err(Refusal::broken(Broken("another number of columns than was asked for")));
+            return Err(Refusal::broken(Broken("an unexpected number of columns")));
         };
         let is = |value: &Option<Box<str>>, expected| value.as_deref() == Some(expected);
         let identity = &mut self.identity;
@@ -204,7 +204,7 @@ impl Handshake {
         identity.postmaster_start = postmaster_start.clone().unwrap_or_default();
         match unsuitable(terms.target, is(is_in_recovery, "t"), is(is_read_only, "on")) {
             Some(wanted) => {
-                let why = format!("the server is not what target_session_attrs asks for: {wanted}");
+                let why = format!("the server does not match target_session_attrs: {wanted}");
                 Err(Refusal { kind: FailureKind::Unreachable, why, next: Some(Setback::OtherTarget) })
             }
             None => Ok(Step::Ready(identity.clone())),

@@ -112,7 +112,7 @@ impl Listener {
     fn ask(&mut self, now: Instant, identity: &Identity) -> ListenerStep {
         if identity.is_pooled {
             tracing::error!(
-                "LISTEN needs a server process of its own: give the address of PostgreSQL itself, not of the pooler"
+                "LISTEN needs its own server process: give the address of PostgreSQL itself, not of the pooler"
             );
             return ListenerStep::Useless;
         }
@@ -120,7 +120,7 @@ impl Listener {
         let text = self.channels.iter().map(listen).collect::<Vec<_>>().join("; ");
         let Some(out) = self.connection.out() else { return ListenerStep::Nothing };
         if let Err(failure) = write::simple(out, &text) {
-            tracing::error!("a channel cannot be listened to: {}", failure.message);
+            tracing::error!("cannot LISTEN to a channel: {}", failure.message);
             return ListenerStep::Useless;
         }
         self.connection.serve(Listening::Asked { since: now, refused: None });
@@ -137,7 +137,7 @@ impl Listener {
     }
 
     pub(crate) fn lost(&mut self, now: Instant, loss: &Loss, random: &mut fastrand::Rng) {
-        tracing::debug!("the listener has no connection: {}", loss.why());
+        tracing::debug!("no connection to LISTEN on: {}", loss.why());
         self.connection.lost(now, random);
     }
 

@@ -93,7 +93,7 @@ impl RowWriter {
             (Shape::One, 1) => self.out.put_u8(b'{'),
             (Shape::Value, 1) => {}
             (Shape::One | Shape::Value, _) => {
-                let message = "the query gave more than one row where one was wanted: add a LIMIT, or take rows";
+                let message = "the query returned more than one row where one was expected: add a LIMIT, or take rows";
                 return Err(QueryFailure::new(FailureKind::NotOne, message));
             }
         }

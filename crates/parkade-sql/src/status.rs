@@ -68,6 +68,6 @@ pub struct ConnectionTotals {
     pub cancels_late: u64,
     /// Queries that a cancel ended which was not theirs: must stay 0.
     pub strays: u64,
-    /// Connections that had to be ended from outside.
+    /// Connections that had to be terminated over another connection.
     pub terminated: u64,
 }

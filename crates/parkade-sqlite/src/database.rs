@@ -38,7 +38,7 @@ impl Database {
         match self.start() {
             Ok(()) => self.shared.change(|scheduler| scheduler.submit(query, work)),
             Err(error) => {
-                let why = format!("no thread can be started: {error}");
+                let why = format!("cannot start a thread: {error}");
                 self.shared.change(|scheduler| scheduler.refuse(query, &why));
             }
         }

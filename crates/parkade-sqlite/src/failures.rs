@@ -28,9 +28,7 @@ impl StopReason {
         match self {
             Self::Cancelled => QueryEnd::Cancelled,
             Self::Interrupted | Self::Busy if is_cancelled => QueryEnd::Cancelled,
-            Self::Interrupted => {
-                QueryEnd::Failed(refused("57014", "it was interrupted, and nobody had asked for that"))
-            }
+            Self::Interrupted => QueryEnd::Failed(refused("57014", "it was interrupted unexpectedly")),
             Self::Busy => {
                 let message =
                     format!("SQLITE_BUSY: another process has held the lock for {} ms", busy_timeout.as_millis());
@@ -104,9 +102,9 @@ fn failure(error: &rusqlite::Error) -> QueryFailure {
         ErrorCode::ConstraintViolation => refused(constraint(error), message),
         ErrorCode::TypeMismatch => refused("22000", message),
         ErrorCode::TooBig => refused("54000", message),
-        ErrorCode::DiskFull => refused("53100", format!("{message}: make room on the disk")),
+        ErrorCode::DiskFull => refused("53100", format!("{message}: free disk space")),
         ErrorCode::OutOfMemory => refused("53200", message),
-        ErrorCode::ReadOnly => refused("25006", format!("{message}: look at the owner and the mode of the file")),
+        ErrorCode::ReadOnly => refused("25006", format!("{message}: check the owner and the mode of the file")),
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => refused(
             "XX001",
             format!("{message}: stop every writer, copy the file away, and restore a backup or use sqlite3's .recover"),

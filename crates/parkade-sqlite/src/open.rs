@@ -24,7 +24,9 @@ pub fn open(shared: &SharedScheduler, lane: Lane, stop: &Arc<AtomicBool>) -> Res
     make(&shared.file);
     connected(shared, lane, stop).map_err(|stop| match stop {
         OpenError::Sqlite(error) => why(&shared.file, error),
-        OpenError::Journal(mode) => unreachable(&shared.file, &format!("its folder allows no WAL, only {mode}")).into(),
+        OpenError::Journal(mode) => {
+            unreachable(&shared.file, &format!("its folder does not support a WAL, only {mode}")).into()
+        }
     })
 }
 
@@ -80,7 +82,7 @@ fn folder(file: &Path) -> Result<(), QueryFailure> {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => {
-            let why = format!("its folder {} cannot be made: {error}", folder.display());
+            let why = format!("its folder {} cannot be created: {error}", folder.display());
             Err(unreachable(file, &why))
         }
     }
@@ -101,11 +103,11 @@ fn why(file: &Path, error: rusqlite::Error) -> StopReason {
     match failures::code(&error) {
         Some(ErrorCode::OperationInterrupted | ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => error.into(),
         Some(ErrorCode::NotADatabase) => {
-            unreachable(file, "it is not a SQLite database: give the path of one, or of a file that is not there yet")
+            unreachable(file, "it is not a SQLite database: give the path of one, or of a file that does not exist yet")
                 .into()
         }
         Some(ErrorCode::CannotOpen) => {
-            unreachable(file, &format!("{message}: is it a file in a folder where this user may write?")).into()
+            unreachable(file, &format!("{message}: check that this user can write to the file and its folder")).into()
         }
         Some(_) | None => unreachable(file, &message).into(),
     }

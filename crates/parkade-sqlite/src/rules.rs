@@ -49,8 +49,8 @@ const PRAGMAS_READ: &[&str] = &[
 ];
 
 const TRANSACTION: &str = "BEGIN, COMMIT, ROLLBACK and SAVEPOINT are not supported as statements: use a transaction";
-const ATTACH: &str = "ATTACH and DETACH are not supported: declare the other file as a database of its own";
-const PRAGMA: &str = "this PRAGMA is not supported: it would change a connection that others use as well";
+const ATTACH: &str = "ATTACH and DETACH are not supported: declare the other file as a separate database";
+const PRAGMA: &str = "this PRAGMA is not supported: it would change a connection that others share";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trial {

@@ -32,8 +32,7 @@ pub fn roll_back(connection: &Connection) {
 /// SQLite rolls a transaction back by itself when one of its writes is interrupted or the disk is full.
 pub fn lasts(connection: &Connection) -> Result<(), QueryFailure> {
     if connection.is_autocommit() {
-        let message =
-            "there is no such transaction: SQLite has rolled it back with a statement that failed or was cancelled";
+        let message = "no such transaction: SQLite has rolled it back with a statement that failed or was cancelled";
         return Err(QueryFailure::new(FailureKind::NoTransaction, message));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What a worker tells about its application in `READY`.
+//! The description of an application in `READY`.
 
 use bytes::Bytes;
 use parkade_model::Missed;
@@ -6,14 +6,14 @@ use parkade_model::Missed;
 use crate::exchange::Response;
 use crate::wait::{CallKind, ThenRequest, WaitRequest};
 
-/// The application, as told in `READY`.
+/// The application, as described in `READY`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Application {
     /// `native`, `asgi`, `wsgi`, `psgi`: for people; the core treats all alike.
     pub interface: String,
-    /// The worker holds many requests at once; else it runs them one by one, in the order of arrival.
+    /// The worker holds many requests at once. Otherwise it runs them one by one, in the order of arrival.
     pub concurrent: bool,
-    /// Plain functions that a concurrent worker runs at a time beside its loop: 1 to [`THREADS_MAX`](crate::limits::THREADS_MAX).
+    /// Plain functions that a concurrent worker runs at a time, in addition to its loop: 1 to [`THREADS_MAX`](crate::limits::THREADS_MAX).
     pub threads: u32,
     /// Requests that match no route are given to the worker all the same, with route nil.
     pub fallback: bool,
@@ -41,7 +41,7 @@ pub struct Route {
     pub kind: RouteKind,
 }
 
-/// Who does the work for a route.
+/// What does the work for a route.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RouteKind {
     /// A function that occupies the worker until the stream closes.
@@ -52,7 +52,7 @@ pub enum RouteKind {
     Wait { wait: WaitRequest, then: ThenRequest },
     /// The core answers itself.
     Constant(Response),
-    /// The core answers for the job whose id is the first path parameter; nobody has looked whether there is one.
+    /// The core answers for the job whose id is the first path parameter; that parameter is not checked here.
     Job,
 }
 
@@ -71,7 +71,7 @@ pub struct ChannelOptions {
 pub struct JobSpec {
     /// 1 to 200 bytes, none of them a control character.
     pub name: String,
-    /// A coroutine; else it occupies the worker until the stream closes.
+    /// A coroutine. Otherwise it occupies the worker until the stream closes.
     pub concurrent: bool,
     /// 1 to 200 bytes.
     pub queue: String,
@@ -90,14 +90,14 @@ pub enum JobAccess {
     #[default]
     Public,
     Private,
-    /// The application says so for each request, by a function of this kind.
+    /// The application decides for each request, by a function of this kind.
     Asked(CallKind),
 }
 
 /// The bounds of a queue; `None` is no bound.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct QueueOptions {
-    /// So many of its jobs run at a time; 1 or more.
+    /// How many of its jobs may run at a time; 1 or more.
     pub concurrency: Option<u32>,
     /// Jobs begun a second, above 0.
     pub rate: Option<f64>,
@@ -122,6 +122,6 @@ pub struct RecurringSpec {
 pub enum When {
     /// Seconds, above 0.
     Every(f64),
-    /// Nobody has looked whether these are five fields, or whether there is such a zone.
+    /// Neither the fields nor the zone are checked here.
     Cron { fields: String, timezone: String },
 }

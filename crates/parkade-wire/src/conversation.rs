@@ -49,7 +49,7 @@ enum ConversationState {
 struct Serving {
     agreed: Agreed,
     concurrent: bool,
-    /// All that was ever granted, and taken back; what is in use does not count.
+    /// The sum of everything granted and taken back; what is in use does not count.
     granted: i64,
 }
 

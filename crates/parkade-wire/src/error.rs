@@ -21,7 +21,7 @@ pub enum ProtocolRule {
     Second,
     /// A frame on a stream that was never opened.
     Unopened,
-    /// A frame behind the closing frame of its stream.
+    /// A frame after the closing frame of its stream.
     Closed,
     /// `DATA` beyond the window.
     Window,
@@ -33,7 +33,7 @@ pub enum ProtocolRule {
     Await,
     /// `CREDIT` out of its range, or bringing the credit over 65,536.
     Credit,
-    /// The ranges of versions do not meet. The only one that nobody is to blame for.
+    /// The ranges of versions do not meet. This is the only violation without a culprit.
     Version,
 }
 

@@ -15,7 +15,7 @@ pub struct RequestFrame {
     pub head: RequestHead,
 }
 
-/// What a request is beside its route and its body: many handlers never ask.
+/// The rest of a request, without its route and body: many handlers never read it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestHead {
     pub method: String,
@@ -27,7 +27,7 @@ pub struct RequestHead {
     pub version: String,
 }
 
-/// An answer, or its beginning. Nobody has looked yet whether HTTP allows its headers.
+/// A response, or its beginning. Its headers are not checked against HTTP yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
     /// 200 to 599.

@@ -10,7 +10,7 @@ use crate::outcome::WaitOutcome;
 use crate::wait::{ThenRequest, WaitRequest};
 
 /// A frame that a worker wrote. Stream and end have been checked, time has not ([`crate::Conversation`]).
-/// A fraction is 0 to 1; whether a result is a `MessagePack` value, nobody has looked.
+/// A fraction is 0 to 1; a result is not checked to be a `MessagePack` value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FromWorker {
     Hello { version_min: u32, version_max: u32, features: u64, info: WorkerInfo },
@@ -152,7 +152,7 @@ pub enum FromCore {
     },
 }
 
-/// What a worker tells about itself, for people and logs.
+/// What a worker says about itself, for people and logs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkerInfo {
     pub language: Option<String>,
@@ -160,7 +160,7 @@ pub struct WorkerInfo {
     pub pid: Option<u64>,
 }
 
-/// What a core tells about itself.
+/// What a core says about itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CoreInfo {
     pub core: Option<String>,
@@ -172,11 +172,11 @@ pub struct CoreInfo {
 pub enum ErrorReason {
     /// The code raised.
     Application,
-    /// It stopped, as it was told.
+    /// It stopped, as requested.
     Cancelled,
     /// It has too much to do.
     Overloaded,
-    /// The job wants to be tried again after so many seconds; `None`: as usual. This and the next two mean something of a job only, but are
+    /// The job asks to be retried after so many seconds; `None`: as usual. This and the next two have a meaning for jobs only, but are
     /// no violation on the stream of a request.
     Retry { after: Option<f64> },
     /// The job does not want to be tried again.
@@ -207,7 +207,7 @@ impl ErrorReason {
     }
 }
 
-/// Why nobody wants the answer any more.
+/// Why the response is no longer wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelReason {
     ClientLeft,

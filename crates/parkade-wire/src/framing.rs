@@ -10,7 +10,7 @@ pub(crate) const HEADER_BYTES: usize = 12;
 const MORE: u8 = 0b01;
 const TEXT: u8 = 0b10;
 
-/// A frame whose payload nobody has looked at. Its bytes are shared with the buffer that was read, not copied.
+/// A frame whose payload has not been read. Its bytes are shared with the buffer that was read, not copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawFrame {
     /// The number of the kind, known or not.
@@ -37,7 +37,7 @@ impl RawFrame {
 
 /// Takes the next frame from the front of what was read; `None` when more bytes are needed.
 ///
-/// A length that is not allowed is refused as soon as the header is there, before anybody waits for the payload.
+/// An invalid length is refused as soon as the header is there, without waiting for the payload.
 pub fn next_raw(from: &mut BytesMut) -> Result<Option<RawFrame>, Violation> {
     let Some(header) = from.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
     let [l0, l1, l2, l3, kind, flags, _, _, s0, s1, s2, s3] = *header;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use parkade_model::JobId;
 
-/// A job that a worker wants to be stored.
+/// A job that a worker sends to be stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Enqueued {
     pub id: JobId,

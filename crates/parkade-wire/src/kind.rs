@@ -1,4 +1,4 @@
-//! The table of kinds: number, name, the stream it belongs on. Who writes which is said by the types [`crate::FromWorker`] and [`crate::FromCore`].
+//! The table of kinds: number, name, the stream it belongs on. The types [`crate::FromWorker`] and [`crate::FromCore`] say which end writes which.
 
 use std::fmt;
 

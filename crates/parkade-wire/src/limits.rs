@@ -27,7 +27,7 @@ pub const STATEMENT_BYTES_MAX: usize = 262_144;
 /// The parameters of a query: `PostgreSQL` counts them in 16 bits.
 pub const PARAMETERS_COUNT_MAX: usize = 65_535;
 
-/// Arrays in one another, as many as `PostgreSQL` takes (its `MAXDIM`). They are read recursively, so there must be a bound.
+/// Nested arrays, as many as `PostgreSQL` accepts (its `MAXDIM`). They are read recursively, so there must be a bound.
 pub const ARRAY_DEPTH_MAX: usize = 6;
 
 /// The key of a shared query; as long as a channel's name.
@@ -36,10 +36,10 @@ pub const SHARED_KEY_BYTES_MAX: usize = 200;
 /// The columns of rows: more than twice what 1,664 columns with the longest names of `PostgreSQL` take. Beyond, the query has failed.
 pub const COLUMNS_BYTES_MAX: usize = 524_288;
 
-/// What is told of a query that failed, or of a job without a result. Beyond, it is cut off.
+/// The text about a query that failed, or a job without a result. Then: it is cut off.
 pub const FAILED_TEXT_BYTES_MAX: usize = 65_536;
 
-/// The name of a function and a content type. Both come back in `RESUME`, beside a message of any size, so they must be small.
+/// The name of a function and a content type. Both come back in `RESUME`, together with a message of any size, so they must be small.
 pub const NAME_BYTES_MAX: usize = 1_024;
 
 /// A job's name, its queue, its key, and a recurring job's name; as long as a channel's. Beyond: the rule `payload`.
@@ -51,7 +51,7 @@ pub const ARGUMENTS_BYTES_MAX: usize = 524_288;
 /// The result of a job; likewise.
 pub const RESULT_BYTES_MAX: usize = 524_288;
 
-/// What a job tells beside its progress: a line for people.
+/// The text of a progress: a line for people.
 pub const PROGRESS_TEXT_BYTES_MAX: usize = 1_000;
 
 /// How high, and how far below zero, a priority may be. Beyond, and with the next: the rule `payload`.
@@ -60,7 +60,7 @@ pub const PRIORITY_MAX: i16 = 1_000;
 /// How often a job is tried again.
 pub const RETRIES_MAX: u32 = 1_000_000;
 
-/// Jobs that are told as stored in one `RESUME`, with 18 bytes for each. Whoever collects them must not take more.
+/// Jobs that one `RESUME` reports as stored, with 18 bytes for each. The code that collects them must not take more.
 pub const STORED_COUNT_MAX: usize = 32_768;
 
 /// The streams that a worker may be willing to hold, and the range of a delta. Beyond: the rule `credit`.

@@ -32,7 +32,7 @@ pub enum WaitOutcome<'a> {
         effect: QueryEffect,
         status: u16,
     },
-    /// All that the request had enqueued is durable: the ids, in the order of the `ENQUEUE`s; at most `STORED_COUNT_MAX`.
+    /// Everything that the request had enqueued is durable: the ids, in the order of the `ENQUEUE`s; at most `STORED_COUNT_MAX`.
     Stored { ids: Vec<JobId> },
     /// The job has completed. At most `RESULT_BYTES_MAX`.
     Result { id: JobId, result: Cow<'a, [u8]> },
@@ -49,13 +49,13 @@ pub enum QueryEffect {
     None,
     /// It was carried out all the same.
     Completed,
-    /// Nobody can tell.
+    /// It is not known.
     Unknown,
     /// It had begun; nothing has changed.
     Cancelled,
 }
 
-/// The columns of rows in the bytes that `RESUME` carries: written once for a statement, shared by all that it answers.
+/// The columns of rows in the bytes that `RESUME` carries: written once for a statement, and shared by all its results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodedColumns(Bytes);
 
@@ -85,7 +85,7 @@ impl QueryEffect {
 }
 
 impl EncodedColumns {
-    /// Name and type of each. `None` when they are more than `COLUMNS_BYTES_MAX`: such rows cannot be told to a worker.
+    /// Name and type of each. `None` when they are more than `COLUMNS_BYTES_MAX`: such rows cannot be sent to a worker.
     #[must_use]
     pub fn new<'a>(all: impl ExactSizeIterator<Item = (&'a str, &'a str)>) -> Option<Self> {
         let mut out = BytesMut::with_capacity(8 + 16 * all.len());

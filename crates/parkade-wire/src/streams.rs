@@ -30,14 +30,14 @@ pub enum StreamProgress {
     Closed,
 }
 
-/// What has opened a stream, and so how it may end. It stays what it is while the stream is parked and resumed.
+/// What opened a stream, and therefore how it may end. It stays the same while the stream is parked and resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opener {
     /// `REQUEST`: no `RESULT`, no `PROGRESS`.
     Request,
     /// `RUN`: no `RESPONSE`.
     Run,
-    /// `RESUME` with a function: it goes on with a request or with a job. The wire does not know with which, so it may end as either.
+    /// `RESUME` with a function, which continues a request or a job. The wire does not know which, so it may end as either.
     Call,
 }
 
@@ -129,14 +129,14 @@ impl Stream {
         parked
     }
 
-    /// The core has written `WINDOW`: the worker may write so many bytes more.
+    /// The core has written `WINDOW`: the worker may write this many bytes more.
     pub fn grant(&mut self, bytes: u32) {
         if let StreamState::Replying { window } = &mut self.phase {
             *window = window.saturating_add(bytes);
         }
     }
 
-    /// What is begun is held; whoever went on behind a `RESUME` had begun.
+    /// A stream that has begun is held; one that continues after a `RESUME` had begun.
     fn begin(&mut self) -> Result<StreamProgress, Violation> {
         match self.phase {
             StreamState::Given => self.phase = StreamState::Held,
@@ -257,7 +257,7 @@ impl SendWindow {
         self.window as usize
     }
 
-    /// Takes what is about to be sent out of the window: as much of `wanted` as there is room for.
+    /// Takes bytes that are about to be sent out of the window: as much of `wanted` as fits.
     #[must_use]
     pub fn take(&mut self, wanted: usize) -> usize {
         let taken = u32::try_from(wanted).map_or(self.window, |wanted| wanted.min(self.window));

@@ -33,18 +33,18 @@ pub enum WaitRequest {
     Commit,
     /// Until it has been taken back.
     Rollback,
-    /// Until all that the request has enqueued is stored. Only awaited.
+    /// Until everything that the request has enqueued is stored. Only awaited.
     Stored,
     /// Until the job has ended.
     Result {
         job: JobId,
         timeout: Option<Duration>,
     },
-    /// For nothing: whether the client may have what it wants of the job that the application was asked about.
+    /// Not a wait: whether the client may have what it wants from the job that the application was asked about.
     Access {
         granted: bool,
     },
-    /// A name or options that this core does not accept: the request ends with 500, the link goes on.
+    /// A name or options that this core does not accept: the request ends with 500, the link continues.
     Unaccepted {
         name: String,
         why: &'static str,
@@ -64,10 +64,10 @@ pub enum CallKind {
 /// What is done with the outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ThenRequest {
-    /// The core answers alone: with this response behind a timer, with the message, the rows or the result (`None`) behind the others.
+    /// The core answers alone: with this response after a timer, with the message, the rows or the result (`None`) after the others.
     Answer(Option<Response>),
     /// Any worker calls the function with the outcome and the state.
     Call { function: String, state: Bytes, kind: CallKind },
-    /// The worker that parked goes on with the stream.
+    /// The worker that parked continues the stream.
     Await,
 }

@@ -90,7 +90,7 @@ impl Folders {
         self.count += 1;
         if self.count > FOLDERS_COUNT_MAX {
             if self.count == FOLDERS_COUNT_MAX + 1 {
-                tracing::warn!("more than {FOLDERS_COUNT_MAX} folders: changes in {} are not seen", folder.display());
+                tracing::warn!("more than {FOLDERS_COUNT_MAX} folders: not watching {} for changes", folder.display());
             }
             return Ok(());
         }
@@ -108,7 +108,7 @@ impl Folders {
     /// A folder that has gone again, or is closed to us, is no reason to stop.
     fn add_below(&mut self, folder: &Path) {
         if let Err(error) = self.add(folder) {
-            tracing::debug!("changes in {} are not seen: {error}", folder.display());
+            tracing::debug!("cannot watch {} for changes: {error}", folder.display());
         }
     }
 

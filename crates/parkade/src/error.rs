@@ -10,7 +10,7 @@ pub enum Error {
     Channel { error: String },
     #[error("--database: {0}")]
     Database(#[from] crate::databases::DatabaseError),
-    #[error("the store of jobs: {0}")]
+    #[error("the job store: {0}")]
     Jobs(#[from] parkade_jobs::sqlite::OpenError),
     #[error("--jobs: {0}")]
     JobsAddress(#[from] crate::store::AddressError),
@@ -38,7 +38,7 @@ pub enum Error {
 
 fn advice(source: &io::Error) -> &'static str {
     match source.kind() {
-        io::ErrorKind::AddrInUse => "; another server has it: stop that one or give another --bind",
+        io::ErrorKind::AddrInUse => "; another server uses it: stop that one or choose another address with --bind",
         io::ErrorKind::PermissionDenied => "; take a port above 1023, or have systemd pass the socket",
         io::ErrorKind::AddrNotAvailable => "; this machine has no such address",
         _ => "",

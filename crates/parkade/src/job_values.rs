@@ -32,7 +32,7 @@ pub fn shown(result: &Bytes) -> Result<String, String> {
 
 /// The response in the data of the extension: status, a flat list of headers or nil, body or nil.
 pub fn made(data: &Bytes) -> Result<Made, String> {
-    let wrong = || "it is no response".to_owned();
+    let wrong = || "it is not a response".to_owned();
     let bytes = |token| match token {
         Token::Text(text) => Ok(data.slice_ref(text.as_bytes())),
         Token::Bytes(bytes) => Ok(data.slice_ref(bytes)),

@@ -25,7 +25,7 @@ pub use writer::{Dropped, Flush};
 pub enum LogError {
     #[error("cannot open the access log {}: {source}; give --access-log-file a file that can be written", path.display())]
     AccessLog { path: PathBuf, source: io::Error },
-    #[error("standard error or standard output is closed ({0}): open it, to /dev/null if need be")]
+    #[error("standard error or standard output is closed ({0}): open it, or redirect it to /dev/null")]
     Closed(io::Error),
     #[error("the log has been started already")]
     Twice,

@@ -86,7 +86,7 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
         }
         if settings.jobs.jobs.is_some() && file.exists() {
             tracing::warn!(
-                "jobs that {} still holds are not run: start a server without --jobs for them",
+                "{} still holds jobs, which are not run: start a server without --jobs to run them",
                 file.display()
             );
         }
@@ -98,7 +98,7 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
     match exit {
         ExitReason::Drained => Ok(ExitCode::SUCCESS),
         ExitReason::GraceOver => {
-            tracing::warn!("the grace was over before every request had ended");
+            tracing::warn!("grace period expired with requests still running; they were cancelled");
             Ok(ExitCode::SUCCESS)
         }
         ExitReason::ApplicationFailed => {
@@ -154,7 +154,7 @@ fn announce(application: &ApplicationArgs, http: &Http) {
     for address in &settings.listen.admin {
         tracing::info!("health, status and metrics at http://{address}");
     }
-    tracing::info!(workers = settings.workers.count, python = %settings.workers.interpreter().display(), "workers start");
+    tracing::info!(workers = settings.workers.count, python = %settings.workers.interpreter().display(), "starting workers");
 }
 
 fn limits(settings: &ServerSettings, connection_count_max: usize) -> HttpLimits {

@@ -30,11 +30,9 @@ pub enum CommandError {
     Message(io::Error),
     #[error("the content type {0:?} must be plain ASCII such as application/json")]
     ContentType(String),
-    #[error("the arguments have {count} bytes, and a job takes {max}: tell it where the rest can be fetched")]
+    #[error("the arguments have {count} bytes, and a job takes at most {max}; pass a reference to larger data")]
     Arguments { count: usize, max: usize },
-    #[error(
-        "the number in {0} does not fit into the 64 bits that a job's arguments have for one: give it as text, '\"…\"'"
-    )]
+    #[error("the number in {0} does not fit into 64 bits: pass it as text, '\"…\"'")]
     Number(String),
 }
 
@@ -72,7 +70,7 @@ pub fn publish(args: &PublishArgs) -> Result<(), CommandError> {
 pub fn cancel(args: &CancelArgs) -> Result<(), CommandError> {
     let address = AdminAddress::find(&args.whom)?;
     address.ask("POST", &format!("/queries/{}/cancel", args.id), "", b"")?;
-    Ok(terminal::print(&format!("the query {} is cancelled", args.id))?)
+    Ok(terminal::print(&format!("query {} is being cancelled", args.id))?)
 }
 
 fn report(address: &AdminAddress) -> Result<Report, AskError> {

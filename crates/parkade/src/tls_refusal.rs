@@ -8,7 +8,7 @@ use crate::complaints::Complaints;
 pub const ALERT: [u8; 7] = [21, 3, 1, 0, 2, 2, 70];
 
 /// What whoever made the client do so can change.
-pub const ADVICE: &str = "this address speaks plain HTTP: ask it by http://, or put a proxy before it that speaks TLS";
+pub const ADVICE: &str = "this address serves plain HTTP: use http://, or put a TLS proxy in front of it";
 
 /// Whether bytes begin as a record of a TLS handshake does, in every version (RFC 8446, section 5.1). They begin no HTTP.
 pub fn is_handshake(bytes: &[u8]) -> bool {
@@ -19,6 +19,6 @@ pub fn is_handshake(bytes: &[u8]) -> bool {
 pub fn complain(complaints: &mut Complaints, peer: Option<IpAddr>) {
     if let Some(left_out) = complaints.due() {
         let peer = peer.map_or_else(|| "a Unix socket".to_owned(), |peer| peer.to_string());
-        tracing::warn!(%peer, left_out, "a client began a TLS handshake and was turned away: {ADVICE}");
+        tracing::warn!(%peer, left_out, "refused a TLS handshake: {ADVICE}");
     }
 }

@@ -27,7 +27,7 @@ pub struct Counts {
     /// Messages to requests: one publish to a thousand waiters counts a thousand.
     pub delivered: u64,
     pub gaps: u64,
-    /// Messages for which no channel could be had.
+    /// Messages that were not published because of the channel limit.
     pub unpublished: u64,
     pub jobs_claimed: u64,
     /// Runs that have ended, by what became of the job.

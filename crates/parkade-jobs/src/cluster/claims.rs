@@ -1,4 +1,4 @@
-//! Claims by number, and the one of which nobody knows what it took.
+//! Claims by number, and the one whose result is unknown.
 
 /// Claims of an instance are numbered, so that one that was given up can be fenced off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,7 +35,7 @@ impl Claims {
         self.unanswered = Some(Unanswered::Fenced(claim));
     }
 
-    /// Also when the instance is dead: what the claim took is rescued with everything else.
+    /// Also if the instance is dead: the jobs of the claim are rescued with all others.
     pub fn settled(&mut self) {
         self.unanswered = None;
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 /// What the store says to a heartbeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeartbeatAnswer {
-    /// Whether this instance is still a member: nobody has declared it dead.
+    /// Whether this instance is still a member: it has not been declared dead.
     pub is_member: bool,
     /// How many others this heartbeat has declared dead.
     pub declared_dead: u64,

@@ -11,19 +11,19 @@ use super::limits::RETRY_PAUSE;
 pub struct Timing {
     /// Between two heartbeats.
     pub heartbeat: Duration,
-    /// A server that has been silent for so long may be declared dead.
+    /// A server that has been silent for this long may be declared dead.
     pub dead_after: Duration,
-    /// Between two looks for jobs of dead servers that nobody has rescued.
+    /// The pause between two looks for jobs of dead servers that have not been rescued.
     pub rescue: Duration,
 }
 
-/// What the store is asked for on behalf of the membership. A step is carried out once, whole or not at all; its answer may get lost.
+/// A statement that the membership needs. It is carried out once, completely or not at all; its answer may get lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberStep {
     /// Enters the present instance among the members.
     Join,
     /// Says that this instance lives. `judges_after`: it also declares dead every other member that has been silent for too long, provided that the last
-    /// heartbeat of this instance was at this moment by the store's clock, and not too long ago. So nothing that is carried out late judges anybody.
+    /// heartbeat of this instance was at this moment by the store's clock, and not too long ago. So a statement that is carried out late declares no server dead.
     Heartbeat { judges_after: Option<i64> },
     /// The claims of this instance up to this one take nothing from now on.
     Fence(ClaimNumber),
@@ -64,7 +64,7 @@ enum MemberState {
 }
 
 impl Member {
-    /// Does nothing until it is told to join. `random` names its instances.
+    /// Does nothing before it joins. `random` names its instances.
     #[must_use]
     pub fn new(random: fastrand::Rng, timing: Timing) -> Self {
         Self {
@@ -132,7 +132,7 @@ impl Member {
         self.heartbeat.answered_ms()
     }
 
-    /// Whether a claim may be begun. Not while nobody knows what the last one took.
+    /// Whether a claim may be begun. Not while the result of the last one is unknown.
     #[must_use]
     pub fn may_claim(&self) -> bool {
         self.is_joined() && self.claims.unanswered().is_none()
@@ -147,7 +147,7 @@ impl Member {
         self.claims.answer_lost(claim);
     }
 
-    /// The others have declared this instance dead and run its jobs again. It goes on as a new one.
+    /// The others have declared this instance dead and run its jobs again. It continues as a new one.
     pub fn declared_dead(&mut self) {
         if self.state == MemberState::Joined {
             tracing::warn!(
@@ -241,7 +241,7 @@ impl Member {
         }
     }
 
-    /// A step failed, or nobody knows whether it was carried out. Each may be carried out twice.
+    /// A step failed, or it is unknown whether it was carried out. Every step may be carried out twice.
     pub fn failed(&mut self, now: Instant, step: MemberStep) {
         self.retry_at = Some(now + RETRY_PAUSE);
         match step {

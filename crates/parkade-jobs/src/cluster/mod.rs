@@ -1,4 +1,4 @@
-//! Servers that share a job store: who is a member, who is declared dead and when, and what becomes of the jobs of a dead server.
+//! Servers that share a job store: which are members, which are declared dead and when, and what becomes of the jobs of a dead one.
 //!
 //! Nothing here does I/O or reads a clock. [`Member`] is one server's state machine: whoever drives it asks for the next [`MemberStep`], carries it out in the
 //! shared store and reports how that ended. `docs/cluster.md` specifies the protocol; `tests/cluster` simulates several servers over a modelled database.

@@ -1,6 +1,6 @@
 //! When a place may be free again in a queue whose limit all servers share: how many of its jobs run at a time.
 
-/// A claim is answered by what it saw; an attempt may have ended behind its back.
+/// A claim is answered by what it saw; an attempt may have ended meanwhile.
 #[derive(Debug, Default)]
 pub struct SharedLimits {
     /// Other servers had the last ones when the last claim looked.
@@ -21,7 +21,7 @@ impl SharedLimits {
         are_taken && self.is_vacated
     }
 
-    /// An attempt that held one has ended. Whether somebody here waits for that.
+    /// An attempt that held one has ended. Returns whether a claim here waits for that.
     pub fn vacated(&mut self) -> bool {
         self.is_vacated = true;
         self.are_taken

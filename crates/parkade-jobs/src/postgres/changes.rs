@@ -14,7 +14,7 @@ use crate::{Command, Reply};
 #[derive(Default, Deserialize)]
 pub struct ChangeRow {
     pub changed: bool,
-    /// The job was there, and somebody has moved it in the meantime; or there are more of them.
+    /// The job was there, and has been moved in the meantime; or there are more of them.
     pub is_there: bool,
     /// The server that runs it has been asked.
     #[serde(default)]

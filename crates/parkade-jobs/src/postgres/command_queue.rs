@@ -1,4 +1,4 @@
-//! Commands that wait for a statement: a queue for each kind of statement, of which at most one is under way.
+//! Commands that wait for a statement: a queue for each kind of statement. At most one statement of a kind is under way.
 //!
 //! Commands about one job are carried out in their order, whatever their kind: the next waits until the one before is answered.
 
@@ -40,7 +40,7 @@ pub struct PendingCommand {
 #[derive(Debug, Default)]
 pub struct CommandQueue {
     queues: [VecDeque<PendingCommand>; 5],
-    /// Jobs with a command that is not answered, and those that wait behind it.
+    /// Jobs with an unanswered command, and the commands that wait behind it.
     order: HashMap<JobId, VecDeque<PendingCommand>>,
     count: usize,
     bytes: usize,

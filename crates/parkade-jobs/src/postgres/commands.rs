@@ -115,7 +115,7 @@ impl Commands {
         }
     }
 
-    /// Their statement failed: each is carried out again where that may help and changes nothing, else refused.
+    /// Their statement failed: each is carried out again if that may help and is safe, otherwise refused.
     pub fn retry_or_refuse(&mut self, batch: Vec<PendingCommand>, failure: &QueryFailure, fault: &Fault) {
         let splits = matches!(fault, Fault::Failed(_)) && batch.len() > 1;
         let mut again = Vec::new();

@@ -1,4 +1,4 @@
-//! Attempts end: all that wait in one statement. Only the present attempt of a job does, and only in the server that claimed it.
+//! Attempts end: all waiting ones in one statement. Only the present attempt of a job does, and only in the server that claimed it.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Jobs come in: all that wait in one statement.
+//! Jobs arrive: all waiting ones in one statement.
 
 use std::collections::HashMap;
 

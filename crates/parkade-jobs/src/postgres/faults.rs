@@ -1,4 +1,4 @@
-//! What a statement that failed means for those who asked.
+//! What a failed statement means for its commands.
 
 use parkade_sql::{FailureKind, QueryFailure};
 
@@ -11,12 +11,9 @@ pub fn of(failure: &QueryFailure) -> Fault {
             Fault::Unavailable(message)
         }
         _ => match failure.sqlstate.as_deref() {
-            Some("53100") => {
-                Fault::Full(format!("{message}: make room on the disk of the database, or drop jobs").into())
-            }
+            Some("53100") => Fault::Full(format!("{message}: free disk space for the database, or drop jobs").into()),
             Some("42501") => Fault::Failed(
-                format!("{message}: the jobs need a schema called parkade that belongs to the role which connects")
-                    .into(),
+                format!("{message}: jobs need a schema called parkade that belongs to the connecting role").into(),
             ),
             Some(state) if is_passing(state) => Fault::Unavailable(message),
             Some(_) | None => Fault::Failed(message),
@@ -39,9 +36,9 @@ pub fn is_momentary(failure: &QueryFailure) -> bool {
 }
 
 pub fn stopping() -> Fault {
-    Fault::Unavailable("it has ended: the server stops".into())
+    Fault::Unavailable("it is closed: the server is stopping".into())
 }
 
 pub fn garbled(why: &serde_json::Error) -> Fault {
-    Fault::Failed(format!("the database gives back what was not asked for; this is a bug: {why}").into())
+    Fault::Failed(format!("the database sent an unexpected answer; this is a bug: {why}").into())
 }

@@ -1,4 +1,4 @@
-//! Statements that have been given to the driver, and who waits for each.
+//! Statements that have been given to the driver, and the commands that wait for each.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use super::statement::StoreStatement;
 use super::texts;
 use crate::cluster::{ClaimNumber, MemberStep};
 
-/// What a statement is for, and who waits for it.
+/// The purpose of a statement, and the commands that wait for it.
 #[derive(Debug)]
 pub enum Purpose {
     Enqueue(Vec<PendingCommand>),
@@ -73,7 +73,7 @@ pub struct InFlight {
     count: u64,
     /// Those of commands.
     commands: u32,
-    /// For tests: each so many-th statement of commands fails.
+    /// For tests: one in this many statements of commands fails.
     fail_every: Option<u32>,
 }
 

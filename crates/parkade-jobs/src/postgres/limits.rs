@@ -35,13 +35,13 @@ pub const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// What another server is claiming from is looked at again so much later; so is a queue with bounds while another looks at one.
 pub const CONTENDED: Duration = Duration::from_millis(20);
 
-/// The largest value that PostgreSQL sends: a claim must never fail behind its commit.
+/// The largest value that PostgreSQL sends: a claim must never fail after its commit.
 pub const ROW_BYTES_MAX: usize = 1 << 30;
 
 /// Rows that have been read and not been taken. They are taken at once.
 pub const WINDOW_BYTES: usize = 1024 * 1024;
 
-/// A connection must stand after this time. Then: the store cannot be reached, and whoever waits for it is told so.
+/// Maximum time to open a connection. Then: the store cannot be reached, and waiting commands are answered so.
 pub const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// So often PostgreSQL looks whether we still live while it runs a statement.
@@ -50,5 +50,5 @@ pub const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Counting takes at most one such part of the time.
 pub const COUNT_SHARE: u32 = 20;
 
-/// Notifications may have been lost with the connection for so long before the last heartbeat, in ms.
+/// How long before the last heartbeat notifications may have been lost with the connection, in ms.
 pub const NOTIFICATIONS_LOST_MS_MAX: i64 = 60_000;

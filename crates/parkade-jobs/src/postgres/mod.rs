@@ -15,7 +15,7 @@
 //! | what servers notify each other of | `notifications` |
 //! | what the last count came to | `count_cache` |
 //! | the owner's clock and the database's | `clocks` |
-//! | what a failure means for those who wait | `faults` |
+//! | what a failure means for waiting commands | `faults` |
 //! | values of PostgreSQL, both ways | `rows` |
 
 mod changes;

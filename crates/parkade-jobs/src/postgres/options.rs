@@ -6,7 +6,7 @@ use std::time::Duration;
 pub struct PostgresStoreOptions {
     /// How long jobs that have completed or were cancelled are kept.
     pub keep_completed: Duration,
-    /// At most so many of them are. Then: the oldest are forgotten earlier.
+    /// Maximum number of them. Then: the oldest are forgotten earlier.
     pub keep_completed_count_max: u64,
     /// Commands that wait for the store. Then: `QueueFull`.
     pub commands_count_max: usize,
@@ -14,7 +14,7 @@ pub struct PostgresStoreOptions {
     pub commands_bytes_max: usize,
     pub intervals: Intervals,
     pub clock: TimeSource,
-    /// For tests: each so many-th statement of commands fails.
+    /// For tests: one in this many statements of commands fails.
     pub fail_every: Option<u32>,
 }
 
@@ -33,7 +33,7 @@ pub struct Intervals {
     pub count: Duration,
 }
 
-/// What tells the time.
+/// The source of the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeSource {
     /// The database: what the clocks of servers say does not matter. Moments that an owner names are taken as pauses from its now.

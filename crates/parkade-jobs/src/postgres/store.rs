@@ -22,7 +22,7 @@ use super::{Settings, changes, claim, connection, end, enqueue, faults, reading,
 use crate::cluster::{Member, MemberStep, SharedLimits, Timing};
 use crate::{Command, Fault, JobId, Reply, Wall};
 
-/// Jobs in a PostgreSQL database, for one owner on one thread, who polls, as for [`Database`].
+/// Jobs in a PostgreSQL database, for one owner on one thread that polls, as for [`Database`].
 ///
 /// Answers come in the order of the commands only where these are about the same job.
 // More than ten fields: each is a part with a state of its own, and what they have to do with each other is here.
@@ -149,7 +149,7 @@ impl PostgresStore {
         std::mem::take(&mut self.news.ended)
     }
 
-    /// Jobs that run here, and that somebody at another server wants to end.
+    /// Jobs that run here, and that another server was asked to cancel.
     pub fn take_cancelled(&mut self) -> Vec<JobId> {
         std::mem::take(&mut self.news.cancelled)
     }
@@ -160,7 +160,7 @@ impl PostgresStore {
         self.clocks.store_time(wall)
     }
 
-    /// For a transaction that enqueues jobs. `None`: the store is being opened, so nobody knows yet where the jobs are. That ends: it is open then, or
+    /// For a transaction that enqueues jobs. `None`: the store is being opened, so it is unknown yet where the jobs are. That ends: it is open then, or
     /// refuses.
     pub fn within(&self) -> Result<Option<Within>, Fault> {
         match self.refusal() {
@@ -177,7 +177,7 @@ impl PostgresStore {
         is_quiet && self.in_flight.is_empty() && self.commands.is_settled() && !self.commands.has_answers()
     }
 
-    /// Nothing new. What was submitted is carried out, what runs is handed to the others, the connections are closed: turns are needed until
+    /// Accepts nothing new. Submitted commands are carried out, running jobs are handed to the others, and the connections are closed: turns are needed until
     /// [`is_ended`](Self::is_ended).
     pub fn end(&mut self, now: Instant) {
         self.is_asked = true;
@@ -214,7 +214,7 @@ impl PostgresStore {
         self.database.end(now);
     }
 
-    /// A statement for each kind of which none is under way and some work is due.
+    /// A statement for each kind that has work due and no statement under way.
     fn launch_all(&mut self, now: Instant) {
         if !self.in_flight.is_busy(StatementKind::Heartbeat)
             && let Some(heartbeat) = self.member.next_heartbeat(now)
@@ -349,7 +349,7 @@ impl PostgresStore {
             QueryEnd::Completed(_) => self.carried_out(now, flight),
             // Only the end of the server cancels.
             QueryEnd::Cancelled => {
-                let failure = QueryFailure::new(FailureKind::Unreachable, "the server stops");
+                let failure = QueryFailure::new(FailureKind::Unreachable, "the server is stopping");
                 self.failed(now, flight.purpose, &QueryFailure { certainty: Certainty::Unknown, ..failure });
             }
             QueryEnd::Failed(failure) => self.failed(now, flight.purpose, &failure),
@@ -465,7 +465,7 @@ impl PostgresStore {
             MemberStep::Rescue => {
                 let jobs = steps::read_rescue(rows)?;
                 if jobs > 0 {
-                    tracing::warn!(jobs, "jobs of servers that are gone are run again");
+                    tracing::warn!(jobs, "running the jobs of dead servers again");
                     self.news.has_hint = true;
                 }
             }
@@ -532,7 +532,7 @@ impl PostgresStore {
     }
 
     fn not_maintained(&mut self, now: Instant, purpose: &Purpose, failure: &QueryFailure, fault: &Fault) {
-        tracing::debug!(?purpose, "maintenance of the job store failed; it is tried again: {}", failure.message);
+        tracing::debug!(?purpose, "maintenance of the job store failed; retrying: {}", failure.message);
         if self.member.is_gone() {
             self.close(now);
         } else if !self.member.is_joined() {

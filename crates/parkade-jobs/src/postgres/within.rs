@@ -1,6 +1,6 @@
-//! Jobs that somebody else's transaction enqueues, on a connection of its own: the statements for it, and what they give.
+//! Jobs that an application's transaction enqueues, on its own connection: the statements for it, and their results.
 //!
-//! Nobody can tell by its address whether a database is the one that holds the jobs. This server's instance can: its row is there and nowhere else.
+//! The address of a database does not show whether it holds the jobs. This server's instance can: its row is there and nowhere else.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -87,7 +87,7 @@ mod tests {
         at.map_or("never".to_owned(), |at| Timestamp::from_millisecond(at.0).unwrap().to_string())
     }
 
-    /// The times behind the first moment, in UTC; going back from the last of them finds the same.
+    /// The times after the first moment, in UTC; going back from the last of them finds the same.
     fn check(fields: &str, zone: &str, after: &str, expected: &[&str]) {
         let cron = Cron::parse(fields, zone).unwrap();
         let mut before = at(after);
@@ -141,7 +141,7 @@ mod tests {
         check("30 9 * * *", "Asia/Kolkata", "2026-01-01T00:00:00Z", &["2026-01-01T04:00:00Z"]);
     }
 
-    /// Berlin, 29 March 2026: behind 01:59:59 comes 03:00.
+    /// Berlin, 29 March 2026: after 01:59:59 comes 03:00.
     #[test]
     fn a_time_that_does_not_exist_is_at_the_next_moment_that_does_and_once() {
         check("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", &["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]);
@@ -159,7 +159,7 @@ mod tests {
         );
     }
 
-    /// Berlin, 25 October 2026: behind 02:59:59 comes 02:00 again.
+    /// Berlin, 25 October 2026: after 02:59:59 comes 02:00 again.
     #[test]
     fn a_time_that_exists_twice_is_at_its_first() {
         check("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", &["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]);

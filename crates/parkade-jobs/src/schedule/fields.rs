@@ -76,7 +76,7 @@ impl CronField {
         text.split(',').try_fold(0, |set, part| self.part(part).map(|more| set | more))
     }
 
-    /// `*`, `7`, `1-5`, each with `/2` behind it.
+    /// `*`, `7`, `1-5`, each optionally followed by `/2`.
     fn part(&self, part: &str) -> Result<u64, BadTimetable> {
         let (range, step) = part.split_once('/').map_or((part, None), |(range, step)| (range, Some(step)));
         let bounds = match (range.split_once('-'), step) {

@@ -14,7 +14,7 @@ use cron::Cron;
 
 use crate::Wall;
 
-/// Times that come again and again. Nothing here knows the clock: it is told the time.
+/// Recurring times. Nothing here knows the clock: the time is an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timetable(Recurrence);
 
@@ -25,18 +25,18 @@ enum Recurrence {
     Cron(Box<Cron>),
 }
 
-/// Why there is no such timetable: for whoever wrote it.
+/// Why a timetable is invalid, for its author.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadTimetable {
     #[error(
         "a timetable has five fields (minute, hour, day of the month, month, day of the week), as in \"30 3 * * 1-5\"; this one has {0}"
     )]
     FieldsCount(usize),
-    #[error("{part:?} is no {field}: {expected}")]
+    #[error("{part:?} is not a valid {field}: {expected}")]
     Field { field: &'static str, part: String, expected: String },
-    #[error("no year has such a day: the timetable would never be due")]
+    #[error("no year has such a day, so the timetable would never be due")]
     Never,
-    #[error("{0:?} is no time zone: give a name of the IANA database, such as \"Europe/Berlin\" or \"UTC\"")]
+    #[error("{0:?} is not a time zone: use a name from the IANA database, such as \"Europe/Berlin\" or \"UTC\"")]
     Timezone(String),
 }
 
@@ -53,7 +53,7 @@ impl Timetable {
         Ok(Self(Recurrence::Cron(Box::new(Cron::parse(fields, timezone)?))))
     }
 
-    /// The first time behind that moment.
+    /// The first time after that moment.
     #[must_use]
     pub fn next(&self, after: Wall) -> Option<Wall> {
         match &self.0 {

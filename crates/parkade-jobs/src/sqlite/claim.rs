@@ -162,7 +162,7 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    /// Of a queue that may run no more nobody needs to know.
+    /// Jobs of a queue that is at its limit need not be known.
     fn has_more(&self) -> bool {
         self.lanes.iter().any(|open| self.allowed[open.number] > 0 && !open.lane.is_empty())
     }

@@ -21,29 +21,29 @@ pub fn of(error: &Error) -> Fault {
     let message = message(error);
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => {
-            Fault::Full(format!("{message}: make room on the disk, raise the limit of the file, or drop jobs").into())
+            Fault::Full(format!("{message}: free disk space, raise the size limit of the file, or drop jobs").into())
         }
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Fault::Failed(
             format!(
-                "{message}: the file of the jobs is damaged. Stop the server, copy the file and its -wal file away, and restore a backup or save what can be \
-                 saved with sqlite3's .recover"
+                "{message}: the job file is damaged. Stop the server, copy the file and its -wal file, then restore a backup or use \
+                 sqlite3's .recover"
             )
             .into(),
         ),
         Some(ErrorCode::SystemIoFailure) if has_no_room(error, &system) => Fault::Full(
-            format!("{message}, {system}: raise the limit of the size of files or the quota, or drop jobs").into(),
+            format!("{message}, {system}: raise the file size limit or the quota, or drop jobs").into(),
         ),
         Some(ErrorCode::SystemIoFailure) => {
-            Fault::Unavailable(format!("{message}: the disk with the jobs does not read or write").into())
+            Fault::Unavailable(format!("{message}: I/O error on the disk that holds the jobs").into())
         }
         Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) => {
-            Fault::Unavailable(format!("{message}: look at the owner and the mode of the file of the jobs").into())
+            Fault::Unavailable(format!("{message}: check the owner and the mode of the job file").into())
         }
         Some(_) | None => Fault::Failed(message.into()),
     }
 }
 
-/// SQLite itself tells only `ENOSPC` from a disk that is broken.
+/// SQLite itself distinguishes only `ENOSPC` from a broken disk.
 pub fn has_no_room(error: &Error, system: &std::io::Error) -> bool {
     let is_write = error
         .sqlite_error()

@@ -151,7 +151,7 @@ impl JobDb {
         let changed = |tag, changed: rusqlite::Result<bool>| changed.map(|changed| Reply::Changed { tag, changed });
         match command {
             Command::Enqueue { tag, .. } | Command::Recur { tag, .. } if is_full => {
-                let why = "the file of the jobs is as large as it may be: raise its limit, or drop jobs";
+                let why = "the job file has reached its size limit: raise the limit, or drop jobs";
                 Ok(Reply::Refused { tag: *tag, fault: Fault::Full(why.into()) })
             }
             Command::Enqueue { tag, job } => enqueue::enqueue(tables, *tag, job),
@@ -173,7 +173,7 @@ impl JobDb {
         }
     }
 
-    /// Some room is left for jobs that are there already: they go on, and end.
+    /// Some room is left for existing jobs, so that they can continue and end.
     fn is_full(&self) -> rusqlite::Result<bool> {
         let Some(bytes) = self.options.file_bytes_max else { return Ok(false) };
         let pragma = |text| self.tables.connection.prepare_cached(text)?.query_row([], |row| row.get::<_, u64>(0));
@@ -213,7 +213,7 @@ impl JobDb {
         self.tables.recover();
     }
 
-    /// What is in the log goes into the file; SQLite would do it too, but tells nobody when it cannot. The log is kept then, and nothing is lost.
+    /// Writes the log into the file. SQLite would do it too, but reports no failure. If it fails, the log is kept, and nothing is lost.
     pub fn close(&self) {
         let _written = self.tables.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     }

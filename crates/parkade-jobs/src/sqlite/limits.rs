@@ -5,10 +5,10 @@ use std::time::Duration;
 /// Commands in one transaction: enough that its `fsync` does not count. Then: the next transaction.
 pub const BATCH_COUNT_MAX: usize = 1_000;
 
-/// Work in one transaction, so that nobody's answer waits long for others'. Then: it is committed with what has been carried out.
+/// Work in one transaction, so that no answer waits long for other commands. Then: the transaction is committed with what has been carried out.
 pub const BATCH_TIME_MAX: Duration = Duration::from_millis(20);
 
-/// What comes so soon behind the first goes into its transaction: this costs a lone command as much, and saves a burst one commit of two.
+/// Commands that arrive this soon after the first join its transaction: a lone command waits as long, and a burst saves one commit of two.
 pub const GATHER_TIME: Duration = Duration::from_micros(200);
 
 /// Jobs that one command claims. Then: `more` says that there are others.
@@ -21,16 +21,16 @@ pub const CLAIM_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const PROMOTED_COUNT_MAX: usize = 1_000;
 
 /// Jobs that one transaction forgets because they have been kept long enough (some 2 ms), or twice its commands where that is more: they go faster
-/// than they come. Then: the next one goes on.
+/// than they arrive. Then: the next one continues.
 pub const PURGED_COUNT_MAX: usize = 200;
 
-/// Jobs that one transaction makes ready because their function is known again. Then: the next one goes on.
+/// Jobs that one transaction makes ready because their function is known again. Then: the next one continues.
 pub const RECOGNISED_COUNT_MAX: usize = 500;
 
 /// Jobs in one list.
 pub const LISTED_COUNT_MAX: u32 = 1_000;
 
-/// Of a state with at most so many jobs all are looked at for a list, of others the newest below (some 100 ms at most).
+/// A list searches all jobs of a state that has at most this many; otherwise only the newest ones, see below (about 100 ms at most).
 pub const SORTED_COUNT_MAX: u64 = 20_000;
 
 /// Jobs that are looked at for a list that names neither a state nor a rare one. Then: the list ends; older ones are not in it.
@@ -48,13 +48,13 @@ pub const CACHE_KIB: u32 = 16 * 1024;
 /// Bytes of a page, SQLite's default.
 pub const PAGE_BYTES: u64 = 4_096;
 
-/// Of a file with a limit so many pages (256 KiB), and a sixteenth of a large one, are kept from new jobs: those that are there have to end. Then: `Full`.
+/// In a file with a size limit, this many pages (256 KiB), and a sixteenth of a large file, are reserved for existing jobs, so that they can end. Then: `Full`.
 pub const RESERVED_PAGES_MIN: u64 = 64;
 
 /// Statements that stay prepared: more than there are.
 pub const PREPARED_COUNT_MAX: usize = 64;
 
-/// Ready jobs of one queue and priority that are read at once; twice as many are kept in memory (16 bytes each). Then: they are read again.
+/// Ready jobs of one queue and priority that are read at once; twice this number is kept in memory (16 bytes each). Then: they are read again.
 pub const LANE_COUNT_MAX: usize = 512;
 
 /// Jobs on one row of what was claimed: it is written again when one of them ends. Then: another row.

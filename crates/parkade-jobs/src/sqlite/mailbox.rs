@@ -153,7 +153,7 @@ impl Contents {
     fn refusal(&self, options: &SqliteStoreOptions, command: &Command) -> Option<Fault> {
         match self.phase {
             MailboxState::Shut => Some(Fault::Unavailable("it is not open".into())),
-            MailboxState::Ending => Some(Fault::Unavailable("it has ended: the server stops".into())),
+            MailboxState::Ending => Some(Fault::Unavailable("it is closed: the server is stopping".into())),
             MailboxState::Opening | MailboxState::Open => {
                 let is_full = self.submitted.len() >= options.commands_count_max
                     || self.payload_bytes + command.payload_bytes() > options.commands_bytes_max;

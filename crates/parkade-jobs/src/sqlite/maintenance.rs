@@ -1,4 +1,4 @@
-//! What is done beside the commands, a little in each transaction: what was kept long enough is forgotten, what is known again made ready.
+//! Maintenance, a little in each transaction: jobs that were kept long enough are forgotten; jobs whose function is known again are made ready.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ impl Maintenance {
         self.is_resting = true;
     }
 
-    /// Does its part of a transaction with so many commands.
+    /// Does its part of a transaction with this many commands.
     pub fn tidy(&mut self, tables: &mut JobTables, options: &SqliteStoreOptions, commands: usize) -> Result<()> {
         self.is_resting = false;
         // Twice as many go as may have come.

@@ -17,25 +17,21 @@ use crate::Fault;
 /// Why a store cannot be used. Each says what to do; it is the operator's to decide.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    #[error(
-        "{0} is in use: one Parkade server at a time may have it. Stop the other one, or give this one a folder of its own"
-    )]
+    #[error("{0} is in use by another Parkade server. Stop that one, or give this one its own folder")]
     InUse(PathBuf),
-    #[error(
-        "{0} is not a database of SQLite, and is left as it is. Give the jobs another folder, or move the file away"
-    )]
+    #[error("{0} is not a SQLite database, and is left unchanged. Give the jobs another folder, or move the file away")]
     NotADatabase(PathBuf),
     #[error(
-        "{0} is a database of another program, and is left as it is. Give the jobs another folder, or move the file away"
+        "{0} is a database of another program, and is left unchanged. Give the jobs another folder, or move the file away"
     )]
     Foreign(PathBuf),
     #[error(
-        "{file} was written by a newer Parkade (its version is {version}, this one knows up to {known}). Start that Parkade, or a newer one"
+        "{file} was written by a newer Parkade (its version is {version}; this one supports up to {known}). Use that Parkade, or a newer one"
     )]
     Newer { file: PathBuf, version: usize, known: usize },
     #[error(
-        "{file} is damaged ({why}), and is left as it is. Restore it from a backup together with its -wal file; or copy both away and save what can be \
-         saved with sqlite3's .recover; or move both away to start without jobs"
+        "{file} is damaged ({why}), and is left unchanged. Restore it and its -wal file from a backup; or copy both and use sqlite3's .recover; or \
+         move both away to start without jobs"
     )]
     Damaged { file: PathBuf, why: String },
     #[error("{file} cannot be opened: {why}")]
@@ -58,7 +54,7 @@ impl OpenError {
         matches!(self, Self::NotNow { is_full: true, .. })
     }
 
-    /// What those are told who ask for something.
+    /// The answer to commands meanwhile.
     #[must_use]
     pub fn fault(&self) -> Fault {
         let why = self.to_string().into();
@@ -97,9 +93,7 @@ fn make(folder: &Path) -> Result<(), OpenError> {
         Err(_) if folder.is_dir() => Ok(()),
         Err(error) => Err(OpenError::Unreachable {
             file: folder.join("jobs.db"),
-            why: format!(
-                "its folder cannot be made: {error}. Make it, or the one above it, with the rights of this user"
-            ),
+            why: format!("its folder cannot be created: {error}. Create it, or let this user write to its parent"),
         }),
     }
 }
@@ -112,13 +106,13 @@ fn look(file: &Path) -> Result<(), OpenError> {
         Err(error) => Err(OpenError::Unreachable { file: file.to_owned(), why: error.to_string() }),
     };
     if length(file)? == 0 && length(&file.with_extension("db-wal"))? > 0 {
-        let why = "it is empty or gone, while its -wal file holds jobs".to_owned();
+        let why = "it is empty or missing, but its -wal file holds jobs".to_owned();
         return Err(OpenError::Damaged { file: file.to_owned(), why });
     }
     Ok(())
 }
 
-/// Makes the file when there is none, for this user alone: SQLite would make it for all to read, and gives what it makes beside it the same mode.
+/// Creates the file if there is none, for this user only: SQLite would make it readable for all users. Files that SQLite creates next to it get the same mode.
 fn touch(file: &Path) -> Result<(), OpenError> {
     match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(refused(file, &error)),
@@ -133,9 +127,9 @@ fn unwritable(file: &Path) -> Option<OpenError> {
 
 fn refused(file: &Path, error: &std::io::Error) -> OpenError {
     let (what, is_full) = match error.kind() {
-        ErrorKind::ReadOnlyFilesystem => ("mount it for writing, or give the state another folder with --state", false),
-        ErrorKind::PermissionDenied => ("let this user write it, and its folder", false),
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => ("make room on the disk", true),
+        ErrorKind::ReadOnlyFilesystem => ("mount it writable, or choose another folder with --state", false),
+        ErrorKind::PermissionDenied => ("let this user write to it and to its folder", false),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => ("free disk space", true),
         _ => return OpenError::Unreachable { file: file.to_owned(), why: error.to_string() },
     };
     OpenError::NotNow { file: file.to_owned(), why: format!("{error}: {what}"), is_full }
@@ -154,7 +148,7 @@ fn connect(file: &Path, options: &SqliteStoreOptions) -> Result<Connection, Open
     schema::climb(&mut connection, LADDER)?;
     let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
     if mode != "wal" {
-        let why = format!("its folder allows no write-ahead log, only {mode}");
+        let why = format!("its folder does not support a write-ahead log, only {mode}");
         return Err(OpenFailure::Refused(OpenError::Unreachable { file: file.to_owned(), why }));
     }
     set_up(&connection, options)?;
@@ -178,7 +172,7 @@ fn judge(connection: &Connection, file: &Path) -> Result<(), OpenError> {
         return Err(OpenError::Newer { file: file.to_owned(), version, known: LADDER.len() });
     }
     if names != expected(version).map_err(failed)? {
-        let why = "its tables are not those of its version".to_owned();
+        let why = "its tables do not match its version".to_owned();
         return Err(OpenError::Damaged { file: file.to_owned(), why });
     }
     Ok(())
@@ -210,7 +204,7 @@ fn set_up(connection: &Connection, options: &SqliteStoreOptions) -> rusqlite::Re
     Ok(())
 }
 
-/// What SQLite's error means to whoever starts the server.
+/// What SQLite's error means to the operator who starts the server.
 pub fn why(file: PathBuf, error: &rusqlite::Error) -> OpenError {
     let has_no_room = faults::has_no_room(error, &std::io::Error::last_os_error());
     let message = faults::message(error);
@@ -226,18 +220,18 @@ pub fn why(file: PathBuf, error: &rusqlite::Error) -> OpenError {
         Some(ErrorCode::NotADatabase) => OpenError::NotADatabase(file),
         Some(ErrorCode::DatabaseCorrupt) => OpenError::Damaged { file, why: message },
         Some(ErrorCode::DiskFull) => {
-            OpenError::NotNow { file, why: format!("{message}: make room on the disk"), is_full: true }
+            OpenError::NotNow { file, why: format!("{message}: free disk space"), is_full: true }
         }
         Some(ErrorCode::SystemIoFailure) if has_no_room => {
-            let why = format!("{message}: make room on the disk, or raise the quota or the limit of the size of files");
+            let why = format!("{message}: free disk space, or raise the quota or the file size limit");
             OpenError::NotNow { file, why, is_full: true }
         }
         Some(ErrorCode::SystemIoFailure) => {
-            OpenError::NotNow { file, why: format!("{message}: its disk does not read or write"), is_full: false }
+            OpenError::NotNow { file, why: format!("{message}: I/O error on its disk"), is_full: false }
         }
         Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => OpenError::NotNow {
             file,
-            why: format!("{message}: is it a file that this user may write, in a folder where this user may write?"),
+            why: format!("{message}: check that this user can write to the file and its folder"),
             is_full: false,
         },
         Some(_) | None => OpenError::Unreachable { file, why: message },

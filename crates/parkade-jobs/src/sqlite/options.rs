@@ -17,7 +17,7 @@ pub struct SqliteStoreOptions {
     pub durability: Durability,
     /// How long jobs that have completed or were cancelled are kept.
     pub keep_completed: Duration,
-    /// At most so many of them are. Then: the oldest are forgotten earlier.
+    /// Maximum number of them. Then: the oldest are forgotten earlier.
     pub keep_completed_count_max: u64,
     /// Commands that wait for the store. Then: `QueueFull`.
     pub commands_count_max: usize,
@@ -53,7 +53,7 @@ impl Durability {
 pub struct Injected {
     /// Passes before each commit.
     pub delay: Duration,
-    /// Each so many-th commit fails; 1: all.
+    /// One in this many commits fails; 1: all.
     pub fail_every: Option<u32>,
 }
 

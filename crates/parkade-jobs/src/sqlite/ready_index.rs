@@ -25,9 +25,9 @@ pub struct ReadyIndex {
 
 pub struct ReadyList {
     heads: BTreeSet<ReadyKey>,
-    /// All that could be claimed and are not behind this are among the heads.
+    /// All claimable jobs up to this one are among the heads.
     until: ReadyKey,
-    /// How many are read at once: twice as many each time, so that of many lanes little is read in vain.
+    /// How many are read at once: twice as many each time, so that little is read in vain if there are many lanes.
     chunk: usize,
 }
 
@@ -93,7 +93,7 @@ impl ReadyIndex {
 }
 
 impl ReadyList {
-    /// Which could be claimed next. `count`: so many may be wanted.
+    /// The jobs that could be claimed next, up to `count`.
     pub fn first(
         &mut self,
         connection: &Connection,

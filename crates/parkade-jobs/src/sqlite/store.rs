@@ -94,7 +94,7 @@ impl SqliteStore {
                     thread::run(&mailbox, &mut job_db);
                 }
             })
-            .map_err(|error| self.unreachable(format!("no thread can be started: {error}")))
+            .map_err(|error| self.unreachable(format!("cannot start a thread: {error}")))
             .inspect_err(|error| self.mailbox.stay_shut(&error.fault()))?;
         Ok(Opening { thread, opened })
     }
@@ -123,7 +123,7 @@ impl SqliteStore {
     pub fn end(&mut self) {
         self.mailbox.end();
         if self.opening.take().is_some() {
-            self.mailbox.stay_shut(&Fault::Unavailable("it has ended: the server stops".into()));
+            self.mailbox.stay_shut(&Fault::Unavailable("it is closed: the server is stopping".into()));
         }
         if let Some(thread) = self.thread.take() {
             // It catches its own panics.

@@ -37,7 +37,7 @@ impl JobTables {
     }
 
     /// Makes jobs that ran when the last server ended ready again, at their old place in the queue; their attempt counts. Only one server at a time
-    /// has the file, so nobody runs them now.
+    /// has the file, so nothing runs them now.
     fn rescue(&self) -> rusqlite::Result<()> {
         self.connection.execute_batch("BEGIN IMMEDIATE")?;
         for run in RunningJobs::read(&self.connection)?.each() {

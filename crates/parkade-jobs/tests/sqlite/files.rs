@@ -47,7 +47,7 @@ fn a_second_server_is_refused_until_the_first_has_ended() {
     let mut first = Owner::open(&folder, options()).unwrap();
     let error = Owner::open(&folder, SqliteStoreOptions::default()).map(|_| ()).unwrap_err();
     assert_eq!(error, OpenError::InUse(folder.file()));
-    assert!(error.to_string().contains("Stop the other one"), "{error}");
+    assert!(error.to_string().contains("Stop that one"), "{error}");
     first.enqueue(1, 1);
     first.store.end();
     assert_eq!(Owner::open(&folder, options()).unwrap().state(1), Some(JobState::Ready));
@@ -96,7 +96,7 @@ fn a_file_that_was_cut_off_or_overwritten_is_refused() {
     fs::write(folder.file(), &whole[..whole.len() / 2]).unwrap();
     let error = refusal(&folder);
     assert!(matches!(error, OpenError::Damaged { .. }), "{error:?}");
-    assert!(error.to_string().contains("Restore it from a backup"), "{error}");
+    assert!(error.to_string().contains("Restore it and its -wal file from a backup"), "{error}");
     fs::write(folder.file(), [vec![0; 4_096], whole[4_096..].to_vec()].concat()).unwrap();
     assert_eq!(refusal(&folder), OpenError::NotADatabase(folder.file()));
     fs::write(folder.file(), &whole).unwrap();
@@ -115,7 +115,7 @@ fn damage_that_is_met_later_is_a_fault_that_says_what_to_do() {
     fs::write(folder.file(), bytes).unwrap();
     let mut owner = Owner::open(&folder, options()).unwrap();
     let reply = format!("{:?}", owner.enqueue(101, 1_000));
-    assert!(reply.contains("Refused") && reply.contains("the file of the jobs is damaged"), "{reply}");
+    assert!(reply.contains("Refused") && reply.contains("the job file is damaged"), "{reply}");
     assert_eq!(owner.state(101), None, "nothing of it has happened");
 }
 

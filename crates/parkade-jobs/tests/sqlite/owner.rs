@@ -95,7 +95,7 @@ impl Owner {
         self.ask(enqueue(number, bytes))
     }
 
-    /// `None`: there is no such job.
+    /// `None`: no such job.
     pub fn state(&mut self, number: u128) -> Option<JobState> {
         match self.ask(|tag| Command::Find { tag, job: JobId::new(number) }) {
             Reply::Found { job, .. } => job.map(|job| job.state),

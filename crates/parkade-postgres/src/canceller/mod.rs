@@ -156,7 +156,7 @@ impl Canceller {
             }
             (CancelStage::Asking { batch, .. }, Message::Row(row)) => batch.row(row)?,
             (CancelStage::Asking { .. }, Message::Error(error)) => {
-                tracing::warn!(code = %error.code, "the canceller's statement failed: {}", error.message);
+                tracing::warn!(code = %error.code, "the statement that cancels queries failed: {}", error.message);
             }
             (CancelStage::Preparing { .. } | CancelStage::Ready { .. } | CancelStage::Asking { .. }, _) => {}
         }
@@ -206,7 +206,7 @@ impl Canceller {
 
     /// There is no other address, or the connection broke. What it was asked may still be carried out, at any time.
     pub(crate) fn lost(&mut self, now: Instant, loss: &Loss, random: &mut fastrand::Rng) -> Option<Batch> {
-        tracing::debug!("the canceller has no connection: {}", loss.why());
+        tracing::debug!("no connection to cancel queries over: {}", loss.why());
         match self.connection.lost(now, random)?.stage {
             CancelStage::Asking { batch, .. } => Some(batch),
             CancelStage::Preparing { .. } | CancelStage::Ready { .. } => None,

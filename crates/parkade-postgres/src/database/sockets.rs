@@ -52,7 +52,7 @@ impl Sockets {
     pub(super) fn open(&mut self, now: Instant, line: Line, to: ConnectTo, pool: &mut Pool) {
         let wired = Wired::new(Attempts::new(&self.settings, &[]));
         if self.wires.insert(line, wired).is_err() {
-            let why = "there are more connections than it has numbers for";
+            let why = "too many connections";
             return pool.lost(now, line, Loss::Unreachable(why.into()));
         }
         match to {
@@ -136,7 +136,7 @@ impl Sockets {
     fn resolve(&mut self, now: Instant, line: Line, pool: &mut Pool) {
         let hosts = self.settings.hosts.clone();
         if let Err(error) = self.resolver().and_then(|resolver| resolver.ask(line.0, &hosts)) {
-            pool.lost(now, line, Loss::Unreachable(format!("its name cannot be looked up: {error}")));
+            pool.lost(now, line, Loss::Unreachable(format!("its name cannot be resolved: {error}")));
         }
     }
 

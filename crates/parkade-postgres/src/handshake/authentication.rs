@@ -87,12 +87,14 @@ impl Authentication {
             12 => {
                 let mut scram = self.scram.take().ok_or_else(out_of_turn)?;
                 let forged = |_| {
-                    Refusal::denied("SCRAM: the server does not know the password either: it is not the one it says")
+                    Refusal::denied(
+                        "SCRAM: the server could not prove that it knows the password: it may be an impostor",
+                    )
                 };
                 scram.finish(data).map_err(forged)?;
             }
             7..=9 => return Err(Refusal::denied("the server asks for GSSAPI or SSPI, which are not supported")),
-            _ => return Err(Refusal::denied("the server asks for an unknown way of authentication")),
+            _ => return Err(Refusal::denied("the server asks for an unknown authentication method")),
         }
         Ok(false)
     }
@@ -145,7 +147,7 @@ fn rounds(challenge: &[u8]) -> u32 {
 }
 
 fn out_of_turn() -> Refusal {
-    Refusal::denied("SCRAM: a message out of turn")
+    Refusal::denied("SCRAM: an unexpected message")
 }
 
 fn send(written: std::io::Result<()>) -> Result<(), Refusal> {

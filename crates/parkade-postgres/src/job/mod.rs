@@ -130,7 +130,7 @@ impl Job {
             Message::NoColumns => return Ok(self.columns(vec![], types)),
             Message::Empty => self.complete(""),
             Message::RowTooLarge { bytes } => {
-                let message = format!("a row has {bytes} bytes, which is more than a row may have");
+                let message = format!("a row has {bytes} bytes, which exceeds the limit");
                 return Ok(self.unwanted(QueryFailure::new(FailureKind::TooLarge, message)));
             }
             Message::CopyIn => {
@@ -140,7 +140,7 @@ impl Job {
             Message::CopyOut => return Ok(self.unwanted(no_copy())),
             Message::Notice(notice) => tracing::debug!(code = %notice.code, "notice: {}", notice.message),
             Message::Progress | Message::Setting { .. } | Message::Notification { .. } => {}
-            Message::Authentication { .. } | Message::Key { .. } => return Err(Broken("a message out of turn")),
+            Message::Authentication { .. } | Message::Key { .. } => return Err(Broken("an unexpected message")),
         }
         Ok(Heard::Nothing)
     }

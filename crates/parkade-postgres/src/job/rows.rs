@@ -37,7 +37,7 @@ impl Rows {
         let Self { statement, writer } = self;
         let value_writers = statement.writers(writer.form().int8);
         if row.count() != value_writers.len() {
-            return Err(Broken("a row has other columns than the statement"));
+            return Err(Broken("a row's columns do not match the statement's"));
         }
         if let Err(failure) = writer.row() {
             return Ok(Err(failure));

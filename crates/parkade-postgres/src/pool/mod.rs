@@ -52,7 +52,8 @@ pub(crate) struct Pool {
     silence: Silence,
 }
 
-const SILENT: &str = "does not answer: nothing comes over any of its connections, though statements run and it was asked whether it is there";
+const SILENT: &str =
+    "does not respond: nothing arrives on any of its connections, although statements are running and it was probed";
 
 /// What its owner does.
 impl Pool {
@@ -479,7 +480,7 @@ impl Pool {
             ListenerStep::News(event) => self.cx.queries.tell(event),
             ListenerStep::Next(setback) => self.cx.lines.open_next(line, setback),
             ListenerStep::Refused(refusal) => {
-                tracing::warn!(database = %self.cx.config.name, "no messages are heard: {}", refusal.why);
+                tracing::warn!(database = %self.cx.config.name, "LISTEN is not active: {}", refusal.why);
                 self.lose_listener(line, &Loss::Unreachable(refusal.why));
             }
             ListenerStep::Useless => self.stop_listening(),
@@ -492,7 +493,7 @@ impl Pool {
         if let Some(line) = self.listener.line()
             && due.is_some_and(|due| due <= self.cx.now)
         {
-            self.lose_listener(line, &Loss::Broken("it does not answer".into()));
+            self.lose_listener(line, &Loss::Broken("it does not respond".into()));
         }
     }
 

@@ -269,7 +269,7 @@ impl PendingQueries {
 }
 
 fn no_transaction() -> QueryFailure {
-    QueryFailure::new(FailureKind::NoTransaction, "there is no such transaction: it was never begun, or has ended")
+    QueryFailure::new(FailureKind::NoTransaction, "no such transaction: it was never begun, or has ended")
 }
 
 fn lost_transaction() -> QueryFailure {

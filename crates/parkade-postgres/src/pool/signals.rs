@@ -120,7 +120,7 @@ impl Signals {
 
     /// Answers that do not come.
     pub(crate) fn time_out(&mut self, slots: &mut Slots, cx: &mut PoolContext) {
-        let late = || Loss::Broken("it does not answer".into());
+        let late = || Loss::Broken("it does not respond".into());
         let due = self.canceller.due(cx.config.options.connect_timeout);
         if due.is_some_and(|due| due <= cx.now) {
             self.lose_canceller(&late(), slots, cx);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub enum SettingsError {
     #[error("write postgres://user@host:5432/database, or host=… dbname=… user=…")]
     Form,
-    #[error("a % stands before two hexadecimal digits: write a percent sign as %25")]
+    #[error("% must be followed by two hexadecimal digits: write a percent sign as %25")]
     Percent,
     #[error("in a password or a name write @ as %40, / as %2F, : as %3A and % as %25")]
     Reserved,
@@ -15,12 +15,12 @@ pub enum SettingsError {
     Bracket,
     #[error("a quote is not closed")]
     Quote,
-    #[error("a NUL can stand nowhere in the settings of a connection")]
+    #[error("the settings of a connection must not contain NUL")]
     Nul,
     #[error("unknown setting `{key}`: did you mean `{nearest}`?")]
     Near { key: String, nearest: &'static str },
     /// Not near any known one, so it could be a piece of a password.
-    #[error("setting number {position} is unknown; known are {known}")]
+    #[error("setting number {position} is unknown; the known ones are {known}")]
     Unknown { position: usize, known: String },
     #[error("`{key}`: {advice}")]
     Value { key: &'static str, advice: String },

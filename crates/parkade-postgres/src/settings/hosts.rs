@@ -94,7 +94,7 @@ fn usual(port: u16) -> Result<Vec<Host>, SettingsError> {
 }
 
 fn with_address(name: Option<String>, address: &str, port: u16) -> Result<Host, SettingsError> {
-    let advice = "write addresses (127.0.0.1 or ::1); names belong into `host`";
+    let advice = "write addresses (127.0.0.1 or ::1); names belong in `host`";
     let literal = address.parse().map_err(|_| SettingsError::value("hostaddr", advice))?;
     let name = name.unwrap_or_else(|| address.to_owned()).into();
     Ok(Host { name, port, place: Place::Address(literal), password: None })
@@ -105,7 +105,7 @@ fn named(name: &str, port: u16) -> Result<Host, SettingsError> {
         Ok(address) => Place::Address(address),
         Err(_) if name.starts_with('/') => Place::Unix(socket(name, port)?),
         // An abstract socket, or the rest of a password whose @ was not encoded.
-        Err(_) if name.contains('@') => return Err(SettingsError::value("host", "an @ cannot stand in it")),
+        Err(_) if name.contains('@') => return Err(SettingsError::value("host", "it must not contain @")),
         Err(_) => Place::Name,
     };
     Ok(Host { name: name.into(), port, place, password: None })
@@ -114,7 +114,7 @@ fn named(name: &str, port: u16) -> Result<Host, SettingsError> {
 fn socket(folder: &str, port: u16) -> Result<PathBuf, SettingsError> {
     let socket = Path::new(folder).join(format!(".s.PGSQL.{port}"));
     if socket.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
-        let advice = format!("the path of a socket has at most {SOCKET_PATH_BYTES_MAX} bytes");
+        let advice = format!("a socket path has at most {SOCKET_PATH_BYTES_MAX} bytes");
         return Err(SettingsError::value("host", advice));
     }
     Ok(socket)

@@ -68,7 +68,7 @@ impl Settings {
         let given = Given::read(text, environment)?;
         let home = account::home(environment);
         let user = given.said("user").map(str::to_owned).or_else(|| account::user(environment));
-        let user = user.ok_or_else(|| SettingsError::value("user", "write who connects: this process has no name"))?;
+        let user = user.ok_or_else(|| SettingsError::value("user", "name a user: this process has no user name"))?;
         check_encoding(&given)?;
         let owned = |key| given.said(key).map(str::to_owned);
         let mut settings = Self {

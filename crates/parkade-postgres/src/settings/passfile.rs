@@ -14,7 +14,7 @@ pub fn read(path: &Path) -> Option<String> {
         return None;
     }
     if metadata.permissions().mode() & 0o077 != 0 {
-        tracing::warn!(path = %path.display(), "the password file is ignored: others may read it; chmod 0600 it");
+        tracing::warn!(path = %path.display(), "the password file is ignored: others can read it; chmod 0600 it");
         return None;
     }
     match std::fs::read_to_string(path) {

@@ -107,7 +107,7 @@ fn check(mode: TlsMode, roots: &Roots) -> Result<(), SettingsError> {
         }
         (TlsMode::VerifyFull, Roots::System) | (_, Roots::File(_) | Roots::None) => Ok(()),
         (_, Roots::System) => {
-            let advice = "write verify-full: with sslrootcert=system anybody could have a certificate for another name";
+            let advice = "write verify-full: with sslrootcert=system anyone can have a certificate for another name";
             Err(SettingsError::value("sslmode", advice))
         }
     }
@@ -132,7 +132,7 @@ fn refuse_unsupported(given: &Given) -> Result<(), SettingsError> {
         (
             "channel_binding",
             &["disable", "prefer"],
-            "write prefer: SCRAM is not bound to the TLS connection here; sslmode=verify-full keeps others out",
+            "write prefer: channel binding is not supported; sslmode=verify-full keeps impostors out",
         ),
     ] {
         if given.said(key).is_some_and(|said| !taken.contains(&said)) {

@@ -56,7 +56,7 @@ pub(crate) struct FailedDial {
     pub(crate) refusal: Refusal,
 }
 
-const OUT_OF_TURN: Broken = Broken("a message out of turn");
+const OUT_OF_TURN: Broken = Broken("an unexpected message");
 
 /// What can be seen.
 impl Slot {

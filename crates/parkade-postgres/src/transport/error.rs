@@ -5,11 +5,11 @@ use std::io;
 /// Travels inside of an [`io::Error`] of the kind `PermissionDenied`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    #[error("the server does not offer TLS, which sslmode asks for: set ssl=on there, or sslmode=disable here")]
+    #[error("the server does not offer TLS, which sslmode requires: set ssl=on there, or sslmode=disable here")]
     NoTls,
-    #[error("the server said more than yes to TLS: somebody may stand in between")]
+    #[error("the server sent more than a yes to TLS: somebody may be intercepting the connection")]
     TooMuch,
-    #[error("the server does not answer like PostgreSQL: is this its port?")]
+    #[error("the server does not respond like PostgreSQL: is this its port?")]
     Foreign,
     #[error(
         "the server's certificate is not for {name}: sslmode=verify-full takes the names in its subjectAltName only"
@@ -62,7 +62,7 @@ fn other(why: &rustls::CertificateError) -> String {
             "it is of X.509 version 1: sign it with extensions, such as a subjectAltName".into()
         }
         named if named.contains("CaUsedAsEndEntity") => {
-            "it is a signer's own: name this very file as sslrootcert, or use one that it has signed".into()
+            "it is a CA certificate: use this file as sslrootcert, or use a certificate that it has signed".into()
         }
         named => named,
     }

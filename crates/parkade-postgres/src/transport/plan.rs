@@ -99,7 +99,7 @@ fn key(identity: &Identity) -> Result<PrivateKeyDer<'static>, SettingsError> {
     // libpq's rule: root may let a group read it.
     let closed_to = if metadata.uid() == 0 { 0o037 } else { 0o077 };
     if metadata.permissions().mode() & closed_to != 0 {
-        return Err(file("sslkey", path, &"others may read it; chmod 0600 it"));
+        return Err(file("sslkey", path, &"others can read it; chmod 0600 it"));
     }
     PrivateKeyDer::from_pem_file(path).map_err(|error| match error {
         pem::Error::Io(error) => file("sslkey", path, &error),

@@ -42,7 +42,7 @@ impl Socket {
             Address::Unix(path) => match UnixStream::connect(path) {
                 // connect(2): EAGAIN of a Unix socket is no "later", it is a full backlog.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    Err(io::Error::new(io::ErrorKind::ConnectionRefused, "too many wait to be let in at the socket"))
+                    Err(io::Error::new(io::ErrorKind::ConnectionRefused, "the socket's accept queue is full"))
                 }
                 stream => stream.map(Self::Unix),
             },

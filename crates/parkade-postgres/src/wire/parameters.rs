@@ -12,7 +12,7 @@ pub(crate) fn check(parameters: &[Parameter]) -> Result<(), QueryFailure> {
             Err(QueryFailure::new(FailureKind::Unsupported, message))
         }
         None if parameters.len() > u16::MAX.into() => {
-            let message = format!("{} parameters are more than the protocol has room for", parameters.len());
+            let message = format!("{} parameters are more than the protocol allows", parameters.len());
             Err(QueryFailure::new(FailureKind::Unsupported, message))
         }
         None => Ok(()),

@@ -47,6 +47,6 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn text(&mut self) -> Result<&'a str, Broken> {
-        std::str::from_utf8(self.until_nul()?).map_err(|_| Broken("a name is no UTF-8"))
+        std::str::from_utf8(self.until_nul()?).map_err(|_| Broken("a name is not UTF-8"))
     }
 }

@@ -103,7 +103,7 @@ impl QueryTable {
             }
             self.push(lane, item);
         } else {
-            self.fail(item.query, FailureKind::QueueFull, "as many queries wait for a thread as may");
+            self.fail(item.query, FailureKind::QueueFull, "too many queries are waiting for a thread");
         }
         has_room
     }
@@ -170,7 +170,7 @@ impl QueryTable {
                 self.end(query, no_transaction("it has been released"));
             }
             Some(transaction) if transaction.works.len() >= self.queue_count_max => {
-                self.fail(query, FailureKind::QueueFull, "as many queries wait in the transaction as may");
+                self.fail(query, FailureKind::QueueFull, "too many queries are waiting in the transaction");
             }
             Some(transaction) => {
                 transaction.works.push_back(item);
@@ -228,5 +228,5 @@ impl QueryTable {
 }
 
 fn no_transaction(why: &str) -> QueryEnd {
-    QueryEnd::Failed(QueryFailure::new(FailureKind::NoTransaction, format!("there is no such transaction: {why}")))
+    QueryEnd::Failed(QueryFailure::new(FailureKind::NoTransaction, format!("no such transaction: {why}")))
 }

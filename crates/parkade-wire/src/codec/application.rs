@@ -1,4 +1,4 @@
-//! Reads the application that `READY` tells about.
+//! Reads the application that `READY` describes.
 
 use super::park::{response, then, wait, wait_then};
 use super::read::Reader;

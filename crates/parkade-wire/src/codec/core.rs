@@ -102,7 +102,7 @@ fn resume(bytes: &Bytes) -> Result<FromCore, PayloadFault> {
     })
 }
 
-/// Rows that follow go to one stream, and `MORE` says so.
+/// Rows that follow go to one stream, and need `MORE`.
 fn follows(resume: FromCore, more: bool) -> Result<FromCore, PayloadFault> {
     let (outcome, streams) = match &resume {
         FromCore::ResumeAwait { outcome, streams } => (outcome, streams.len()),

@@ -43,7 +43,7 @@ pub struct RequestParts<'a, P, H> {
     pub more: bool,
 }
 
-/// `HELLO`: the versions that the core speaks, its features, and what it tells about itself (`core`, `target`).
+/// `HELLO`: the versions that the core speaks, its features, and information about itself (`core`, `target`).
 pub fn hello(out: &mut BytesMut, versions: RangeInclusive<u32>, features: u64, info: &[(&str, &str)]) {
     frame(out, Kind::Hello, false, 0, |out| {
         array(out, 4);
@@ -101,7 +101,7 @@ pub fn run(
     });
 }
 
-/// `DATA`, in as many frames as it takes; `more` says whether the body goes on behind the last of them.
+/// `DATA`, in as many frames as necessary; `more` says whether the body continues after the last of them.
 pub fn data(out: &mut BytesMut, stream: u32, bytes: &[u8], more: bool) {
     let mut rest = bytes;
     while let Some((part, behind)) = rest.split_at_checked(DATA_BYTES_MAX).filter(|(_, behind)| !behind.is_empty()) {
@@ -111,7 +111,7 @@ pub fn data(out: &mut BytesMut, stream: u32, bytes: &[u8], more: bool) {
     frame(out, Kind::Data, more, stream, |out| out.put_slice(rest));
 }
 
-/// `WINDOW`: so many bytes of the worker's `DATA` have been consumed.
+/// `WINDOW`: this many bytes of the worker's `DATA` have been consumed.
 pub fn window(out: &mut BytesMut, stream: u32, bytes: u32) {
     frame(out, Kind::Window, false, stream, |out| {
         array(out, 1);

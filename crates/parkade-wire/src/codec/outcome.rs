@@ -134,7 +134,7 @@ fn refused(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadFault> {
     Ok(WaitOutcome::Refused { text: behind_name(reader)?.into(), status: status(reader)? })
 }
 
-/// What a client would be told.
+/// The status that a client would get.
 fn status(reader: &mut Reader) -> Result<u16, PayloadFault> {
     Some(reader.unsigned("status is an integer")?)
         .filter(|status| (400..=599).contains(status))
@@ -182,7 +182,7 @@ fn no_result(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadFault> 
     })
 }
 
-/// The id behind the outcome's name.
+/// The id after the outcome's name.
 fn behind(reader: &mut Reader) -> Result<JobId, PayloadFault> {
     reader.skip(1)?;
     id(reader)

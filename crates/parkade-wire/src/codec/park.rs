@@ -25,7 +25,7 @@ pub(super) fn response_elements(reader: &mut Reader) -> Result<Response, Payload
     })
 }
 
-/// Reads every header once, so that nobody who iterates over them meets a fault.
+/// Reads every header once, so that later iterations meet no fault.
 pub(super) fn headers(reader: &mut Reader) -> Result<Headers, PayloadFault> {
     let length = reader.array_length()?;
     if length % 2 != 0 {
@@ -90,7 +90,7 @@ pub(super) fn wait_then(wait: WaitRequest, then: ThenRequest) -> Result<(WaitReq
     }
 }
 
-/// `[name, …]`. Behind the name nothing is a violation: what does not suit makes the wait `Unaccepted`.
+/// `[name, …]`. After the name nothing is a violation: anything invalid makes the wait `Unaccepted`.
 pub(super) fn wait(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
     let mut whole = reader.value()?;
     let mut named = whole.clone();
@@ -174,7 +174,7 @@ pub(super) fn channel_name(reader: &mut Reader) -> Result<String, PayloadFault> 
     Ok(name.to_owned())
 }
 
-/// `["answer", response]`, `["call", function, state]`, the same with a kind behind it, or `["await"]`
+/// `["answer", response]`, `["call", function, state]`, the same with a kind after it, or `["await"]`
 pub(super) fn then(reader: &mut Reader) -> Result<ThenRequest, PayloadFault> {
     let mut whole = reader.value()?;
     let name = whole.clone().array(1, |reader| reader.text("then's name is text"))?;

@@ -1,4 +1,4 @@
-//! Reads the waits for a database. As with all waits, a fault behind the name is no violation (see `park::wait`).
+//! Reads the waits for a database. As with all waits, a fault after the name is not a violation (see `park::wait`).
 
 use parkade_model::{Int8, Isolation, Parameter, Shape};
 

@@ -44,7 +44,7 @@ pub(crate) struct Reader<'a> {
     rest: &'a [u8],
 }
 
-/// Reads a payload that is one array with at least `known` elements; those behind are ignored.
+/// Reads a payload that is one array with at least `known` elements; further ones are ignored.
 pub(crate) fn payload<'a, T>(
     bytes: &'a Bytes,
     known: u32,
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         self.pairs(length, read)
     }
 
-    /// Reads what is behind the head of a map.
+    /// Reads the entries after the head of a map.
     pub fn pairs(
         &mut self,
         length: u32,
@@ -154,7 +154,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Text; `why` is the fault when it is something else.
+    /// Text; `why` is the fault if it is something else.
     pub fn text(&mut self, why: &'static str) -> Result<&'a str, PayloadFault> {
         let ValueHead::Text(length) = self.head()? else { return Err(PayloadFault::payload(why)) };
         utf8(self.take(length)?)
@@ -230,7 +230,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads over so many values, and all that is in them.
+    /// Skips this many values, including everything in them.
     pub fn skip(&mut self, values: u64) -> Result<(), PayloadFault> {
         let mut values = values;
         while values > 0 {

@@ -1,4 +1,4 @@
-//! Reads the jobs, their queues and the recurring ones that `READY` tells about.
+//! Reads the jobs, their queues and the recurring jobs of `READY`.
 
 use std::collections::HashSet;
 

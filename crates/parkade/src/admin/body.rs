@@ -10,7 +10,7 @@ use hyper::body::Body;
 use super::answers::{AdminAnswer, fault};
 use super::limits::{BODY_TIME_MAX, READ_OVER_BYTES_MAX};
 
-/// The body, if it is not too large and does not come too slowly. Of one that is too large as much is read over as a client may reasonably have
+/// The body, if it is not too large and does not arrive too slowly. If it is too large, as much is discarded as a client may reasonably have
 /// sent. `large`: what is said then.
 pub async fn whole<B>(body: B, bytes_max: usize, large: &str) -> Result<Bytes, AdminAnswer>
 where

@@ -67,7 +67,7 @@ pub enum JobAnswer {
         is_scheduled: bool,
     },
     Listed(Vec<JobRecord>),
-    /// `None`: there is no such job.
+    /// `None`: no such job.
     Shown(Option<Box<JobRecord>>),
     /// Whether it was done.
     Changed(bool),
@@ -94,7 +94,7 @@ pub enum PublishRefused {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CancelRefused {
-    #[error("there is no such query: it may have ended meanwhile")]
+    #[error("no such query; it may have ended already")]
     Unknown,
     #[error("a COMMIT or ROLLBACK cannot be cancelled")]
     EndsATransaction,
@@ -102,7 +102,7 @@ pub enum CancelRefused {
 
 /// The server does not answer: it has too much to do, or has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the core does not answer")]
+#[error("the core does not respond")]
 pub struct NoAnswer;
 
 impl AdminDoor {
@@ -118,12 +118,12 @@ impl AdminDoor {
         self.ask_for(ANSWER_TIME_MAX, question).await
     }
 
-    /// Asks about jobs; the store answers when the disk has done what it is to do.
+    /// Asks about jobs; the store answers when the disk has finished.
     pub async fn ask_about_jobs(&self, ask: JobAsk) -> Result<JobAnswer, NoAnswer> {
         self.ask_for(JOB_ANSWER_TIME_MAX, |reply| Ask::Jobs { ask, reply }).await
     }
 
-    /// The place of somebody who waits for the end of a job, if there is one left.
+    /// A place to wait for the end of a job, if one is left.
     pub fn wait_for_a_job(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.job_waits).try_acquire_owned().ok()
     }

@@ -21,7 +21,7 @@ pub struct EndedRequests {
 /// How often a time lay in each bucket.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Histogram {
-    /// The last is for all that exceed every bound.
+    /// The last is for everything beyond all bounds.
     counts: [u64; BUCKETS.len() + 1],
     sum: Duration,
 }

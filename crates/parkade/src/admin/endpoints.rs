@@ -36,8 +36,8 @@ where
     }
     let known = matches!(&*path, "/health/live" | "/health/ready" | "/status" | "/metrics");
     if !known {
-        let paths = "known are /health/live, /health/ready, /status, /metrics, /jobs, POST /publish/<channel> and POST /queries/<id>/cancel";
-        return fault(StatusCode::NOT_FOUND, &format!("nothing is here; {paths}"));
+        let paths = "the paths are /health/live, /health/ready, /status, /metrics, /jobs, POST /publish/<channel> and POST /queries/<id>/cancel";
+        return fault(StatusCode::NOT_FOUND, &format!("unknown path; {paths}"));
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return allow("GET, HEAD");
@@ -65,10 +65,10 @@ fn not_ready(reason: &str) -> AdminAnswer {
 async fn cancel(query: &str, headers: &HeaderMap, door: &AdminDoor) -> AdminAnswer {
     // As with publishing: no page that an operator visits may do it.
     if headers.contains_key(ORIGIN) {
-        return fault(StatusCode::FORBIDDEN, "browsers may not cancel queries here: use parkade cancel");
+        return fault(StatusCode::FORBIDDEN, "requests from browsers cannot cancel queries here; use `parkade cancel`");
     }
     let Ok(query) = query.parse().map(QueryId) else {
-        return fault(StatusCode::BAD_REQUEST, "the id of a query is a number: parkade status shows them");
+        return fault(StatusCode::BAD_REQUEST, "a query id is a number; `parkade status` shows them");
     };
     match door.ask(|reply| Ask::CancelQuery { query, reply }).await {
         Ok(Ok(())) => json(StatusCode::ACCEPTED, &serde_json::json!({ "cancelled": query.0 })),

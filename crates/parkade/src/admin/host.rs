@@ -24,7 +24,7 @@ impl OwnNames {
         Self { is_loopback: address.to_canonical().is_loopback(), machine }
     }
 
-    /// What is told to whoever asks by a name that may be anybody's. Without one it is no browser that asks.
+    /// The response to a request with an unexpected `Host`. A request without one does not come from a browser.
     pub fn refusal(&self, uri: &Uri, headers: &HeaderMap) -> Option<AdminAnswer> {
         let fields = headers.get_all(HOST).iter().map(|host| host.to_str().unwrap_or_default());
         let mut named = fields.chain(uri.authority().map(Authority::as_str));

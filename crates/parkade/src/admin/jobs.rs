@@ -18,7 +18,7 @@ use super::door::{AdminDoor, JobAnswer, JobAsk};
 use super::limits::{CANCEL_TRIES_COUNT, JOB_PAUSE_MIN};
 pub use view::{JobList, JobView};
 
-/// `place`: what is behind `/jobs` in the path.
+/// `place`: the part of the path after `/jobs`.
 pub async fn answer<B>(place: &str, request: Request<B>, door: &AdminDoor) -> AdminAnswer
 where
     B: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static>,
@@ -50,7 +50,7 @@ async fn of_a_job<B>(place: &str, request: &Request<B>, door: &AdminDoor) -> Res
         (Some("retry" | "cancel"), _) => Err(allow("POST")),
         (Some(_), _) => {
             let known =
-                "nothing is here; known of a job are /jobs/<id>, POST /jobs/<id>/retry and POST /jobs/<id>/cancel";
+                "unknown path; for a job there are /jobs/<id>, POST /jobs/<id>/retry and POST /jobs/<id>/cancel";
             Err(fault(StatusCode::NOT_FOUND, known))
         }
     }
@@ -63,14 +63,16 @@ async fn retry(id: JobId, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer> 
     let state = found(id, door).await?.state;
     let why = match state {
         JobState::Dead | JobState::Cancelled | JobState::Completed | JobState::Unknown => {
-            "another job of its name with its key waits or runs: let that end, or cancel it"
+            "another unfinished job has the same name and key: wait until it has ended, or cancel it"
         }
-        JobState::Scheduled | JobState::Ready | JobState::Running => "it has not ended; only one that has is retried",
+        JobState::Scheduled | JobState::Ready | JobState::Running => {
+            "it has not ended yet; only a job that has ended can be retried"
+        }
     };
     Err(conflict(state, why))
 }
 
-/// One that runs ends in a moment; its worker is told.
+/// A running job ends in a moment; its worker is told.
 async fn cancel(id: JobId, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer> {
     let mut pause = JOB_PAUSE_MIN;
     for _ in 0..CANCEL_TRIES_COUNT {
@@ -86,7 +88,7 @@ async fn cancel(id: JobId, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer>
         tokio::time::sleep(pause).await;
         pause *= 2;
     }
-    Err(conflict(JobState::Running, "it is just on its way to a worker, or comes from there: try again"))
+    Err(conflict(JobState::Running, "it is on its way to or from a worker right now; try again"))
 }
 
 async fn drop(id: JobId, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer> {
@@ -94,7 +96,7 @@ async fn drop(id: JobId, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer> {
         return Ok(answers::json(StatusCode::OK, &json!({ "id": id.to_string(), "dropped": true })));
     }
     let state = found(id, door).await?.state;
-    Err(conflict(state, "one that runs is not dropped: cancel it first"))
+    Err(conflict(state, "it is running; cancel it first"))
 }
 
 async fn changed(ask: JobAsk, door: &AdminDoor) -> Result<bool, AdminAnswer> {
@@ -112,8 +114,7 @@ async fn find(id: JobId, door: &AdminDoor) -> Result<Option<Box<JobRecord>>, Adm
 }
 
 async fn found(id: JobId, door: &AdminDoor) -> Result<Box<JobRecord>, AdminAnswer> {
-    let missing =
-        || fault(StatusCode::NOT_FOUND, "there is no such job, or no more: results are kept for a while only");
+    let missing = || fault(StatusCode::NOT_FOUND, "no such job; results are deleted after a while");
     find(id, door).await?.ok_or_else(missing)
 }
 
@@ -123,7 +124,7 @@ async fn asked(ask: JobAsk, door: &AdminDoor) -> Result<JobAnswer, AdminAnswer> 
         Ok(JobAnswer::Refused(refused)) => Err(fault(status(&refused), &refused.to_string())),
         Ok(answer) => Ok(answer),
         Err(silent) => {
-            let text = format!("{silent}; what was asked may be done all the same, and may be asked again");
+            let text = format!("{silent}; the request may have been carried out nevertheless, and can be repeated");
             Err(fault(StatusCode::SERVICE_UNAVAILABLE, &text))
         }
     }
@@ -149,19 +150,19 @@ fn conflict(state: JobState, why: &str) -> AdminAnswer {
 }
 
 fn unexpected(answer: &JobAnswer) -> AdminAnswer {
-    tracing::error!("a bug in parkade: the store of jobs answers another question: {answer:?}");
+    tracing::error!("a bug in parkade: the job store gave the answer to another question: {answer:?}");
     fault(StatusCode::INTERNAL_SERVER_ERROR, "a bug in parkade: please report it with what the log says")
 }
 
 /// As with publishing: no page that an operator visits may do it.
 fn refused_to_browsers(headers: &HeaderMap) -> Option<AdminAnswer> {
     let refused =
-        || fault(StatusCode::FORBIDDEN, "browsers may not change jobs here: let the application do it for them");
+        || fault(StatusCode::FORBIDDEN, "requests from browsers cannot change jobs here; let the application do it");
     headers.contains_key(ORIGIN).then(refused)
 }
 
 fn no_id(bad: BadJobId) -> AdminAnswer {
-    fault(StatusCode::BAD_REQUEST, &format!("{bad}: parkade jobs shows them"))
+    fault(StatusCode::BAD_REQUEST, &format!("{bad}; `parkade jobs` shows them"))
 }
 
 #[cfg(test)]

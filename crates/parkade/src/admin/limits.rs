@@ -8,22 +8,22 @@ use parkade_wire::limits::ARGUMENTS_BYTES_MAX;
 pub const ASKS_COUNT_MAX: usize = 64;
 /// The server answers within a turn of its loop, which takes milliseconds. Then: 503.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
-/// The store of jobs answers when the disk has what it was told. Less than the commands wait (5 s). Then: 503.
+/// The job store answers when the data is on disk. Shorter than the commands wait (5 s). Then: 503.
 pub const JOB_ANSWER_TIME_MAX: Duration = Duration::from_secs(4);
 
-/// However long somebody would like to wait for the end of a job. Then: how it stands; it can be asked for again.
+/// Maximum time to wait for the end of a job. Then: its current state; the client can ask again.
 pub const JOB_WAIT_TIME_MAX: Duration = Duration::from_secs(60);
-/// Who wait for the end of a job, all addresses together: they must leave connections to those who only look. Then: 503.
+/// Clients that wait for the end of a job, all addresses together: they must leave connections to others. Then: 503.
 pub const JOB_WAITS_COUNT_MAX: usize = CONNECTIONS_COUNT_MAX / 2;
 /// The first pause before the store is asked again whether the job has ended; each is twice the one before it.
 pub const JOB_PAUSE_MIN: Duration = Duration::from_millis(10);
 /// The longest of them.
 pub const JOB_PAUSE_MAX: Duration = Duration::from_millis(500);
-/// Who cancels a job that is just on its way to a worker asks again so often. Then: 409.
+/// How often the store is asked again to cancel a job that is just on its way to a worker. Then: 409.
 pub const CANCEL_TRIES_COUNT: u32 = 6;
 /// A job as JSON: its arguments in Base64, and its texts. Then: 413.
 pub const JOB_BODY_BYTES_MAX: usize = ARGUMENTS_BYTES_MAX / 3 * 4 + 16 * 1024;
-/// Jobs in one list, as many as the store gives. Then: 400.
+/// Jobs in one list, as many as the store returns. Then: 400.
 pub const LISTED_COUNT_MAX: u32 = 1_000;
 /// Those of a list that does not say how many.
 pub const LISTED_COUNT_DEFAULT: u32 = 50;
@@ -31,7 +31,7 @@ pub const LISTED_COUNT_DEFAULT: u32 = 50;
 // Who waits from the first word on is answered before its connection is closed.
 const _: () = assert!(JOB_WAIT_TIME_MAX.as_secs() + JOB_ANSWER_TIME_MAX.as_secs() < CONNECTION_TIME_MAX.as_secs());
 
-/// For each address, so that strangers at a TCP address keep nobody from the private socket. Then: the next waits in the kernel's backlog.
+/// Connections at each address, so that strangers at a TCP address cannot block the private socket. Then: the next one waits in the kernel's backlog.
 pub const CONNECTIONS_COUNT_MAX: usize = 64;
 /// However little a client sends or reads, its place is free after this. Then: closed.
 pub const CONNECTION_TIME_MAX: Duration = Duration::from_secs(90);

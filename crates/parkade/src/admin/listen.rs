@@ -1,4 +1,4 @@
-//! The admin addresses: TCP where the operator wants it, the private socket always.
+//! The admin addresses: TCP if the operator configures it, and always the private socket.
 
 use std::io;
 use std::net::SocketAddr;
@@ -78,20 +78,20 @@ pub fn serve(addresses: &[SocketAddr], door: AdminDoor) -> Result<AdminEndpoints
     listeners(addresses)?.serve(door).map_err(AdminError::Runtime)
 }
 
-/// Takes the addresses and the private socket. Without the latter (nowhere to write) the server goes on, and says so.
+/// Opens the addresses and the private socket. If the latter fails (nowhere to write), the server logs that and continues.
 fn listeners(addresses: &[SocketAddr]) -> Result<Listeners, AdminError> {
     let bind = |address: &SocketAddr| {
         let listener = std::net::TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         if address.port() == 0 {
-            tracing::info!("the admin address has become http://{}", listener.local_addr()?);
+            tracing::info!("the admin address is http://{}", listener.local_addr()?);
         }
         Ok(listener)
     };
     let bind = |address| bind(address).map_err(|source| AdminError::Bind { address: *address, source });
     let tcp = addresses.iter().map(bind).collect::<Result<_, _>>()?;
     let private = PrivateSocket::open(&private::folders())
-        .inspect(|socket| tracing::debug!("`parkade status` asks at {}", socket.path().display()))
+        .inspect(|socket| tracing::debug!("`parkade status` can reach this server at {}", socket.path().display()))
         .inspect_err(|error| tracing::warn!("`parkade status` will not find this server: {error}"))
         .ok();
     Ok(Listeners { tcp, private })

@@ -29,15 +29,15 @@ pub fn exposition(report: &Report) -> String {
 }
 
 fn server(page: &mut Page, report: &Report) {
-    page.labelled("info", MetricType::Gauge, "What runs; always 1.", "version", [(&*report.version, 1)]);
-    page.single("ready", MetricType::Gauge, "1 when a request would be served now.", u8::from(report.state == "ready"));
-    page.single("uptime_seconds", MetricType::Gauge, "Since the core started.", report.uptime);
+    page.labelled("info", MetricType::Gauge, "Version of the server; always 1.", "version", [(&*report.version, 1)]);
+    page.single("ready", MetricType::Gauge, "1 if a request would be served now.", u8::from(report.state == "ready"));
+    page.single("uptime_seconds", MetricType::Gauge, "Time since the core started.", report.uptime);
     let connections = [("http1", report.connections.http1), ("http2", report.connections.http2)];
-    page.labelled("connections", MetricType::Gauge, "Connections of clients.", "protocol", connections);
+    page.labelled("connections", MetricType::Gauge, "Client connections.", "protocol", connections);
     page.single(
         "connections_broken_total",
         MetricType::Counter,
-        "Connections that a bug in the core has ended.",
+        "Connections that a bug in the core ended.",
         report.connections.broken,
     );
     page.single(
@@ -52,11 +52,11 @@ fn server(page: &mut Page, report: &Report) {
     if let Some(bytes) = report.memory.resident_bytes {
         page.single("resident_bytes", MetricType::Gauge, "Resident memory of the core.", bytes);
     }
-    page.single("parked_bytes", MetricType::Gauge, "Kept for parked requests.", report.memory.parked_bytes);
+    page.single("parked_bytes", MetricType::Gauge, "Memory held for parked requests.", report.memory.parked_bytes);
     page.single(
         "request_bytes",
         MetricType::Gauge,
-        "Heads and bodies of requests in hand: coming in, queued, or with a worker.",
+        "Memory for heads and bodies of requests: incomplete, queued, or with a worker.",
         report.memory.request_bytes,
     );
     page.single(
@@ -66,7 +66,7 @@ fn server(page: &mut Page, report: &Report) {
         report.log.lines_dropped,
     );
     let reloads = [("done", report.counts.reloads_done), ("given up", report.counts.reloads_given_up)];
-    page.labelled("reloads_total", MetricType::Counter, "Reloads, by how they went.", "outcome", reloads);
+    page.labelled("reloads_total", MetricType::Counter, "Reloads, by outcome.", "outcome", reloads);
 }
 
 fn requests(page: &mut Page, report: &Report) {
@@ -78,55 +78,43 @@ fn requests(page: &mut Page, report: &Report) {
         page.single(
             "queue_wait_seconds",
             MetricType::Gauge,
-            "How long a request that comes now is queued, at the soonest.",
+            "Shortest time that a request that arrives now will be queued.",
             wait,
         );
     }
     page.labelled(
         "waits",
         MetricType::Gauge,
-        "What parked requests wait for.",
+        "Parked requests, by what they wait for.",
         "kind",
         report.waits.iter().map(|(kind, wait)| (kind, wait.count)),
     );
     let oldest = report.waits.iter().filter_map(|(kind, wait)| Some((kind, wait.oldest?)));
-    page.labelled(
-        "wait_oldest_seconds",
-        MetricType::Gauge,
-        "How long the first of each kind has waited.",
-        "kind",
-        oldest,
-    );
-    page.single("requests_accepted_total", MetricType::Counter, "Requests that came.", counts.accepted);
+    page.labelled("wait_oldest_seconds", MetricType::Gauge, "Age of the oldest wait of each kind.", "kind", oldest);
+    page.single("requests_accepted_total", MetricType::Counter, "Requests that were received.", counts.accepted);
     page.single(
         "requests_answered_total",
         MetricType::Counter,
-        "Requests that were answered, refusals included.",
+        "Requests that were answered, including refusals.",
         counts.answered,
     );
     page.single("requests_parked_total", MetricType::Counter, "Times a request was parked.", counts.parked);
     page.labelled(
         "requests_cancelled_total",
         MetricType::Counter,
-        "Requests that ended without their answer.",
+        "Requests that ended without a response.",
         "reason",
         &counts.cancelled,
     );
     page.labelled(
         "requests_refused_total",
         MetricType::Counter,
-        "Answers that the core gave by itself.",
+        "Responses of the core itself.",
         "refusal",
         &counts.refused,
     );
     let classes = CLASSES.into_iter().zip(ended.by_class);
-    page.labelled(
-        "responses_total",
-        MetricType::Counter,
-        "Requests that ended, by the class of their status.",
-        "class",
-        classes,
-    );
+    page.labelled("responses_total", MetricType::Counter, "Requests that ended, by status class.", "class", classes);
     page.histogram("request_queue_seconds", "Time that a request was queued for a worker.", &ended.queue);
     page.histogram("request_run_seconds", "Time that a worker ran a request.", &ended.run);
     page.histogram("request_park_seconds", "Time that a request was parked.", &ended.park);
@@ -145,17 +133,17 @@ fn workers(page: &mut Page, report: &Report) {
     );
     let of = |role: &str| report.workers.iter().filter(|worker| worker.role == role).count();
     let roles = ["requests", "jobs"].map(|role| (role, of(role)));
-    page.labelled("workers_by_role", MetricType::Gauge, "Workers by what they are for.", "role", roles);
+    page.labelled("workers_by_role", MetricType::Gauge, "Workers by role.", "role", roles);
     let resident: u64 = report.workers.iter().filter_map(|worker| worker.resident_bytes).sum();
     page.single("workers_resident_bytes", MetricType::Gauge, "Resident memory of all workers.", resident);
     let held: usize = report.workers.iter().map(|worker| worker.held).sum();
     page.single("workers_held", MetricType::Gauge, "Requests and jobs that workers hold.", held);
     page.single("workers_started_total", MetricType::Counter, "Workers that were started.", counts.workers_started);
-    page.single("workers_died_total", MetricType::Counter, "Workers that ended by themselves.", counts.workers_died);
+    page.single("workers_died_total", MetricType::Counter, "Workers that exited by themselves.", counts.workers_died);
     page.single(
         "workers_recycled_total",
         MetricType::Counter,
-        "Workers that were replaced by plan.",
+        "Workers that were replaced as planned.",
         counts.workers_recycled,
     );
     page.labelled(
@@ -168,7 +156,7 @@ fn workers(page: &mut Page, report: &Report) {
     page.single(
         "late_frames_total",
         MetricType::Counter,
-        "Answers of workers to cancelled requests.",
+        "Responses of workers to cancelled requests.",
         counts.late_frames,
     );
     page.labelled(
@@ -182,23 +170,23 @@ fn workers(page: &mut Page, report: &Report) {
 
 fn channels(page: &mut Page, report: &Report) {
     let (channels, counts) = (&report.channels, &report.counts);
-    page.single("channels", MetricType::Gauge, "Channels that are in use.", channels.count);
-    page.single("history_messages", MetricType::Gauge, "Messages that channels keep.", channels.messages);
-    page.single("history_bytes", MetricType::Gauge, "Bytes of the messages that channels keep.", channels.bytes);
+    page.single("channels", MetricType::Gauge, "Channels in use.", channels.count);
+    page.single("history_messages", MetricType::Gauge, "Messages that channels hold.", channels.messages);
+    page.single("history_bytes", MetricType::Gauge, "Bytes of the messages that channels hold.", channels.bytes);
     page.single("messages_published_total", MetricType::Counter, "Messages that were published.", counts.published);
     page.single(
         "messages_delivered_total",
         MetricType::Counter,
-        "Messages times the requests that got them.",
+        "Deliveries of messages to requests.",
         counts.delivered,
     );
     page.single(
         "messages_unpublished_total",
         MetricType::Counter,
-        "Messages for which no channel could be had.",
+        "Messages that were not published because of the channel limit.",
         counts.unpublished,
     );
-    page.single("gaps_total", MetricType::Counter, "Times a request was told that messages are lost.", counts.gaps);
+    page.single("gaps_total", MetricType::Counter, "Times a request was told that it missed messages.", counts.gaps);
 }
 
 #[derive(Clone, Copy)]

@@ -31,7 +31,7 @@ pub struct RunningServer {
 pub enum PrivateError {
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    #[error("{} must be a folder that belongs to you and that nobody else can enter (mode 0700): remove it", .0.display())]
+    #[error("{} must be a folder that you own and that only you can enter (mode 0700); remove it", .0.display())]
     NotPrivate(PathBuf),
 }
 
@@ -120,7 +120,7 @@ fn hold(folder: &Path) -> io::Result<fs::File> {
     Ok(folder)
 }
 
-/// Not a link, ours, and closed to everybody else: in `/tmp` anyone may have made it.
+/// Not a link, ours, and closed to other users: in `/tmp` anyone may have created it.
 fn is_private(folder: &Path) -> bool {
     let ours = rustix::process::getuid().as_raw();
     fs::symlink_metadata(folder).is_ok_and(|it| it.is_dir() && it.uid() == ours && it.mode() & 0o777 == 0o700)

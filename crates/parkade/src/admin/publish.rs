@@ -22,7 +22,7 @@ where
 {
     let (head, body) = request.into_parts();
     // First of all, whatever will be said of it: a connection that closes on unread bytes may lose the answer.
-    let large = format!("a message has at most {MESSAGE_BYTES_MAX} bytes: publish where the rest can be fetched");
+    let large = format!("a message has at most {MESSAGE_BYTES_MAX} bytes; publish a reference to larger data");
     let body = body::whole(body, MESSAGE_BYTES_MAX, &large).await;
     match publish(encoded_channel, &head.headers, body, door).await {
         Ok(answer) | Err(answer) => answer,
@@ -39,7 +39,7 @@ async fn publish(
     if headers.contains_key(ORIGIN) {
         return Err(fault(
             StatusCode::FORBIDDEN,
-            "browsers may not publish here: let the application publish for them",
+            "requests from browsers cannot publish here; let the application do it",
         ));
     }
     let channel = channel(encoded_channel).map_err(|error| fault(StatusCode::BAD_REQUEST, &error))?;

@@ -65,7 +65,7 @@ pub struct Turns {
     /// Those that took longer than 15 ms.
     pub long: u64,
     pub longest: f64,
-    /// The same in CPU time: those in which the core itself worked for so long.
+    /// The same in CPU time: turns in which the core itself worked for that long.
     pub busy: u64,
     pub busiest: f64,
 }
@@ -116,14 +116,14 @@ pub struct Worker {
     pub state: String,
     pub generation: u32,
     pub concurrent: bool,
-    /// What it is for: `requests` or `jobs`.
+    /// Its role: `requests` or `jobs`.
     #[serde(default)]
     pub role: String,
     pub held: usize,
     /// Coroutines in it that wait.
     pub awaiting: usize,
     pub credit: i64,
-    /// Requests that it has done; one that went on behind a wait counts for each time.
+    /// Requests that it has run; one that continued after a wait counts each time.
     pub requests: u64,
     /// Likewise jobs.
     #[serde(default)]
@@ -137,7 +137,7 @@ pub struct Worker {
 pub struct Connections {
     pub http1: usize,
     pub http2: usize,
-    /// All that a bug in the core has ended.
+    /// Those that a bug in the core has ended.
     pub broken: usize,
 }
 
@@ -147,12 +147,12 @@ pub struct Memory {
     /// Of the core; unknown where there is no `/proc`.
     pub resident_bytes: Option<u64>,
     pub parked_bytes: usize,
-    /// Heads and bodies of requests in hand: coming in, queued, or with a worker.
+    /// Memory for heads and bodies of requests: incomplete, queued, or with a worker.
     pub request_bytes: usize,
-    /// Results of queries that somebody still needs.
+    /// Query results that are still needed.
     #[serde(default)]
     pub result_bytes: usize,
-    /// Results of jobs that somebody is about to be told.
+    /// Job results that are about to be delivered.
     #[serde(default)]
     pub job_results: usize,
 }
@@ -194,7 +194,7 @@ pub struct Totals {
     pub queries_shared: u64,
     #[serde(default)]
     pub queries_cancelled: u64,
-    /// Those that the store has taken from this server, whoever enqueued them: requests, jobs, scripts, operators, and what recurs.
+    /// Jobs that the store has accepted from this server, from any source: requests, jobs, scripts, operators, and recurring jobs.
     #[serde(default)]
     pub jobs_enqueued: u64,
     #[serde(default)]

@@ -118,7 +118,7 @@ pub struct EnqueueArgs {
 
 fn state(word: &str) -> Result<JobState, String> {
     let words = || JobState::ALL.into_iter().map(JobState::word).collect::<Vec<_>>().join(", ");
-    JobState::of(word).ok_or_else(|| format!("a state is one of {}", words()))
+    JobState::of(word).ok_or_else(|| format!("the state must be one of {}", words()))
 }
 
 fn keyword(text: &str) -> Result<(String, String), &'static str> {
@@ -184,10 +184,10 @@ mod tests {
         for (words, advice) in [
             (
                 &["jobs", "--state", "gone"][..],
-                "a state is one of scheduled, ready, running, completed, dead, cancelled, unknown",
+                "the state must be one of scheduled, ready, running, completed, dead, cancelled, unknown",
             ),
             (&["jobs", "--count", "1001"], "1001 is not in 1..=1000"),
-            (&["jobs", "show", "7"], "a job's id is a UUID"),
+            (&["jobs", "show", "7"], "a job id is a UUID"),
             (&["jobs", "retry"], "<ID>"),
             (&["jobs", "drop", ID, "--all-dead"], "cannot be used with"),
             (&["jobs", "cancel"], "<ID>"),

@@ -153,15 +153,15 @@ fn a_refused_value_says_where_it_comes_from_and_what_to_write() {
 fn a_value_of_the_wrong_type_says_what_it_takes() {
     assert_eq!(
         refusal("serve app", &[], "deadline = true"),
-        "error: settings.toml: `deadline` takes a text or a number\n"
+        "error: settings.toml: `deadline` takes a string or a number\n"
     );
     assert_eq!(
         refusal("serve app", &[], "deadline = [1]"),
-        "error: settings.toml: `deadline` takes a text or a number\n"
+        "error: settings.toml: `deadline` takes a string or a number\n"
     );
     assert_eq!(
         refusal("serve app", &[], "[bind]\nx = 1"),
-        "error: settings.toml: `bind` takes a text, a number or a list of them\n"
+        "error: settings.toml: `bind` takes a string, a number or a list of them\n"
     );
     assert!(refusal("serve app", &[], "deadline = ").starts_with("error: settings.toml is not valid TOML: "));
 }

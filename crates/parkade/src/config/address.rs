@@ -48,7 +48,7 @@ impl fmt::Display for Bind {
 /// Where the admin endpoints listen. The host must be spelt out: whoever reaches them may publish.
 pub fn admin(text: &str) -> Result<SocketAddr, String> {
     if text.starts_with(':') {
-        return Err("name the interface: 127.0.0.1:9000 for this machine, 0.0.0.0:9000 to let in every other".into());
+        return Err("name the interface: 127.0.0.1:9000 for this machine, 0.0.0.0:9000 for all interfaces".into());
     }
     tcp(text, None)
 }
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(bind("unix:"), "the path is missing: write unix:/run/parkade.sock");
         assert_eq!(
             admin(":9000").unwrap_err(),
-            "name the interface: 127.0.0.1:9000 for this machine, 0.0.0.0:9000 to let in every other"
+            "name the interface: 127.0.0.1:9000 for this machine, 0.0.0.0:9000 for all interfaces"
         );
         assert_eq!(
             "10.0.0.0/40".parse::<TrustedPeer>().unwrap_err(),

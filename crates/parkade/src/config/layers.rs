@@ -174,8 +174,8 @@ fn values(value: toml::Value, list: bool) -> Result<Vec<String>, &'static str> {
         toml::Value::String(text) => Ok(text),
         toml::Value::Integer(number) => Ok(number.to_string()),
         toml::Value::Float(number) => Ok(number.to_string()),
-        _ if list => Err("a text, a number or a list of them"),
-        _ => Err("a text or a number"),
+        _ if list => Err("a string, a number or a list of them"),
+        _ => Err("a string or a number"),
     };
     match value {
         toml::Value::Array(items) if list => items.into_iter().map(one).collect(),

@@ -74,13 +74,13 @@ pub struct Databases {
 pub enum DatabaseError {
     #[error("{0}")]
     Location(String),
-    #[error("two databases are called {0:?}: give each a name of its own, as in shop=postgres://…")]
+    #[error("two databases are called {0:?}: give each its own name, as in shop=postgres://…")]
     Twice(String),
     #[error("{name}: {why}")]
     Settings { name: String, why: String },
     #[error("--listen needs a PostgreSQL database")]
     NobodyToListenTo,
-    #[error("the databases cannot be watched: {0}")]
+    #[error("cannot poll the connections of the databases: {0}")]
     Io(#[from] io::Error),
 }
 

@@ -18,7 +18,7 @@ pub struct Acceptor {
     listeners: Vec<HttpListener>,
     state: AcceptorState,
     warned: Option<Instant>,
-    /// Given up for a moment to refuse a client politely when there is no other descriptor.
+    /// Closed for a moment to refuse a client politely if there is no other descriptor.
     spare: Option<std::fs::File>,
 }
 
@@ -71,7 +71,7 @@ impl Acceptor {
         self.state == AcceptorState::Due
     }
 
-    /// Goes on after a pause, if it is over.
+    /// Continues after a pause, if it is over.
     pub fn resume(&mut self) {
         if let AcceptorState::Paused { until } | AcceptorState::Broken { until } = self.state
             && Instant::now() >= until
@@ -113,7 +113,7 @@ impl Acceptor {
         }
     }
 
-    /// Accepts so many at one listener. Returns how it stands there.
+    /// Accepts up to this many connections at one listener. Returns its state.
     fn accept_at(
         &mut self,
         index: usize,
@@ -123,7 +123,7 @@ impl Acceptor {
     ) -> AcceptorState {
         for _ in 0..share {
             if room.is_full() {
-                self.warn(room.count, format_args!("the limit of connections is reached"));
+                self.warn(room.count, format_args!("the connection limit is reached"));
                 return AcceptorState::Full;
             }
             let error = match self.listeners[index].accept() {
@@ -139,7 +139,7 @@ impl Acceptor {
                 AcceptFault::Passing => {}
                 AcceptFault::Exhausted => {
                     self.refuse_politely(index);
-                    self.warn(room.count, format_args!("{error}: no descriptor or no memory is left"));
+                    self.warn(room.count, format_args!("{error}: out of descriptors or memory"));
                     return AcceptorState::Paused { until };
                 }
                 AcceptFault::Unknown => {
@@ -156,11 +156,11 @@ impl Acceptor {
     fn warn(&mut self, connections: usize, why: std::fmt::Arguments<'_>) {
         if self.warned.is_none_or(|warned| warned.elapsed() >= Duration::from_secs(1)) {
             self.warned = Some(Instant::now());
-            tracing::warn!(connections, "accepting pauses: {why}");
+            tracing::warn!(connections, "not accepting connections for a moment: {why}");
         }
     }
 
-    /// With the spare descriptor, tells one client that there is no room instead of letting it wait.
+    /// With the spare descriptor, refuses one client instead of letting it wait.
     fn refuse_politely(&mut self, index: usize) {
         use std::io::Write;
         self.spare = None;
@@ -194,7 +194,7 @@ enum AcceptFault {
     NoClient,
     /// It concerns the client that came, or the way to it: the next one may be accepted.
     Passing,
-    /// There is no descriptor, or no memory, for any client.
+    /// The process is out of descriptors or memory, for all clients.
     Exhausted,
     /// Something is wrong with the listener.
     Unknown,

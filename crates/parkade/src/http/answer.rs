@@ -1,4 +1,4 @@
-//! An answer's head in HTTP/1.1, and messages that are serialised once for all who wait for them.
+//! A response's head in HTTP/1.1, and messages that are serialised once for all waiting clients.
 
 use bytes::Bytes;
 
@@ -12,13 +12,13 @@ pub type HeaderField<'a> = (&'a [u8], &'a [u8]);
 pub enum BadAnswer {
     #[error("the status {0} is not between 200 and 599")]
     Status(u16),
-    #[error("a header name is no HTTP token")]
+    #[error("a header name is not an HTTP token")]
     Name,
-    #[error("a header value has a control character in it")]
+    #[error("a header value contains a control character")]
     Value,
     #[error("there are more than {FIELD_COUNT_MAX} header fields")]
     Count,
-    #[error("Content-Length does not fit the body")]
+    #[error("Content-Length does not match the body")]
     Length,
 }
 
@@ -27,7 +27,7 @@ pub enum BadAnswer {
 pub enum BodyFraming {
     /// There is no body and none is announced: 204 and 304.
     Bodiless,
-    /// There is no body, which has to be said: 205 (RFC 9110, section 15.3.6).
+    /// There is no body, and the head must say so: 205 (RFC 9110, section 15.3.6).
     Empty,
     Length(u64),
     Chunked,
@@ -35,12 +35,12 @@ pub enum BodyFraming {
     Close,
 }
 
-/// What the connection does behind an answer.
+/// What the connection does after a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Persistence {
     /// It stays; HTTP/1.1 needs no word for it.
     Keep,
-    /// It stays, and an HTTP/1.0 client has to be told.
+    /// It stays open, and an HTTP/1.0 client must be told.
     KeepAnnounced,
     Close,
 }
@@ -74,7 +74,7 @@ const fn is_of_a_value(byte: u8) -> bool {
     matches!(byte, b'\t' | b' '..=b'~' | 0x80..)
 }
 
-/// The length that an answer in one piece tells, where its status has any. `HEAD` may announce that of a body which it does not bring.
+/// The `Content-Length` of a complete response, if its status has one. A response to `HEAD` may announce the length of a body that it does not bring.
 pub fn length(status: u16, is_head: bool, announced: Option<u64>, body: &[u8]) -> Result<u64, BadAnswer> {
     let own = body.len() as u64;
     match announced {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Shared by everybody who takes in requests.
+/// Shared by all code that receives requests.
 #[derive(Debug, Clone)]
 pub struct Budget(Arc<Account>);
 
@@ -25,7 +25,7 @@ pub enum RequestStage {
     Whole,
 }
 
-/// What somebody holds of the budget. Gives it back when dropped.
+/// A part of the budget. It is given back when dropped.
 #[derive(Debug)]
 pub struct Reservation {
     budget: Budget,
@@ -55,13 +55,13 @@ impl Budget {
 }
 
 impl Reservation {
-    /// It is so many bytes more. As [`hold`](Self::hold).
+    /// Adds this many bytes. As [`hold`](Self::hold).
     #[must_use]
     pub fn hold_more(&mut self, bytes: usize, stage: RequestStage) -> bool {
         self.hold(self.bytes.saturating_add(bytes), stage)
     }
 
-    /// It is so many bytes now. False when there is no room for the difference: then it counts as before.
+    /// Changes it to this many bytes. False if there is no room for the difference: then it counts as before.
     #[must_use]
     pub fn hold(&mut self, bytes: usize, stage: RequestStage) -> bool {
         let (held, bytes_max) = (&self.budget.0.held, self.budget.bytes_max(stage));

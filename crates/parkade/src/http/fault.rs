@@ -2,13 +2,13 @@
 
 use crate::tls_refusal;
 
-/// A request that is refused while it is read. Nothing behind it on its connection is read as a request.
+/// A request that is refused while it is read. Nothing after it on its connection is read as a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RequestFault {
     BadSyntax,
     /// It begins with what begins no method.
     NotHttp,
-    /// It is a handshake of TLS: the one that is not told in HTTP.
+    /// It is a TLS handshake: the only fault that is not answered in HTTP.
     Tls,
     LatePreface,
     BareLineFeed,
@@ -42,26 +42,28 @@ impl RequestFault {
     pub const fn explain(self) -> (u16, &'static str) {
         match self {
             Self::BadSyntax => (400, "the request line or a header field is malformed"),
-            Self::NotHttp => (400, "this is no HTTP: a request begins with a method"),
+            Self::NotHttp => (400, "this is not HTTP: a request begins with a method"),
             Self::Tls => (400, tls_refusal::ADVICE),
             Self::LatePreface => (400, "the preface of HTTP/2 can only come first on a connection"),
             Self::BareLineFeed => (400, "lines end with CR LF; a bare CR or LF is not allowed"),
             Self::BadTarget => (400, "the request target is malformed"),
-            Self::BadHost => (400, "exactly one valid Host header field is needed, the same as in an absolute target"),
+            Self::BadHost => {
+                (400, "exactly one valid Host header field is required, and it must match an absolute target")
+            }
             Self::BadContentLength => (400, "Content-Length must be one decimal number"),
-            Self::TwoFramings => (400, "a request has Content-Length or Transfer-Encoding, never both"),
-            Self::CodingNeedsHttp11 => (400, "Transfer-Encoding needs HTTP/1.1"),
-            Self::UnknownTransferCoding => (501, "the only transfer coding understood is chunked"),
+            Self::TwoFramings => (400, "a request must not have both Content-Length and Transfer-Encoding"),
+            Self::CodingNeedsHttp11 => (400, "Transfer-Encoding requires HTTP/1.1"),
+            Self::UnknownTransferCoding => (501, "the only supported transfer coding is chunked"),
             Self::BadChunk => (400, "the chunked body is malformed"),
-            Self::BodyEndedEarly => (400, "the body ended before its announced end"),
+            Self::BodyEndedEarly => (400, "the body is shorter than announced"),
             Self::UpgradeWithBody => (400, "a request that asks for an upgrade cannot have a body"),
-            Self::UnknownExpectation => (417, "the only expectation understood is 100-continue"),
-            Self::UnknownVersion => (505, "HTTP/1.0, HTTP/1.1 and HTTP/2 are understood"),
-            Self::ConnectUnsupported => (501, "CONNECT is not supported: this is no proxy"),
-            Self::HeadTooLarge => (431, "the header block is larger than this server takes"),
-            Self::TooManyHeaders => (431, "there are more header fields than this server takes"),
-            Self::BodyTooLarge => (413, "the body is larger than this server takes"),
-            Self::RequestsFull => (503, "the requests in hand take as much memory as they may; try again"),
+            Self::UnknownExpectation => (417, "the only supported expectation is 100-continue"),
+            Self::UnknownVersion => (505, "the supported versions are HTTP/1.0, HTTP/1.1 and HTTP/2"),
+            Self::ConnectUnsupported => (501, "CONNECT is not supported: this is not a proxy"),
+            Self::HeadTooLarge => (431, "the header block is larger than this server allows"),
+            Self::TooManyHeaders => (431, "there are more header fields than this server allows"),
+            Self::BodyTooLarge => (413, "the body is larger than this server allows"),
+            Self::RequestsFull => (503, "the memory limit for requests is reached; try again"),
             Self::HeadTooSlow => (408, "the header block did not arrive in time"),
             Self::BodyTooSlow => (408, "the body did not arrive in time"),
         }

@@ -1,4 +1,4 @@
-//! Who a request really comes from, when a proxy that is trusted says so.
+//! The client of a request, according to a trusted proxy.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use super::answer::is_token;
 use super::head::Head;
 use super::socket::Peer;
 
-/// Which header fields say who asked a proxy. Only one kind is believed: the other one passes through a proxy as the client sent it.
+/// The header fields in which a proxy names its client. Only one kind is trusted: a proxy passes the other one on as the client sent it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ForwardedFields {
     /// `X-Forwarded-For` and `X-Forwarded-Proto`.
@@ -23,7 +23,7 @@ pub enum ForwardedFields {
 pub struct TrustedProxies {
     pub kind: ForwardedFields,
     pub networks: Vec<IpNet>,
-    /// Peers of Unix sockets: whoever may open the socket file.
+    /// Peers of Unix sockets: any process that may open the socket file.
     pub unix: bool,
 }
 

@@ -99,7 +99,7 @@ impl Head {
     }
 }
 
-/// Whether a head can begin so: with a method, or a part of one. Whatever else speaks here would be waited for in vain.
+/// Whether a head can begin with these bytes: a method, or a part of one. Waiting for more of anything else would be in vain.
 pub fn begins(bytes: &[u8]) -> Result<(), RequestFault> {
     if tls_refusal::is_handshake(bytes) {
         return Err(RequestFault::Tls);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What the settings say. Beside each: what happens at the limit.
+/// The limits that are settings. Each says what happens beyond it.
 #[derive(Debug, Clone)]
 pub struct HttpLimits {
     /// 431
@@ -17,11 +17,11 @@ pub struct HttpLimits {
     pub connection_count_max: usize,
     /// 408, counted from the first byte of the head.
     pub head_time: Duration,
-    /// 408 when no byte of a body comes for so long.
+    /// 408 if no byte of a body arrives for this long.
     pub body_stall: Duration,
     /// The connection closes.
     pub idle_time: Duration,
-    /// The connection is broken when a client takes no byte of its answer for so long.
+    /// The connection is reset if a client takes no byte of its response for this long.
     pub write_stall: Duration,
 }
 
@@ -32,12 +32,12 @@ pub const BODY_BYTES_PER_SECOND_MIN: u64 = 500;
 /// stream of HTTP/2, is broken off. Not asked of events: their backlog is bounded, and their clients may be far behind for good.
 pub const ANSWER_BYTES_PER_SECOND_MIN: u64 = 500;
 
-/// How long a client may need to take so many bytes, where it may rest for `stall`.
+/// How long a client may take to read this many bytes, if it may pause for `stall`.
 pub fn time_to_take(bytes: usize, stall: Duration) -> Duration {
     stall + Duration::from_secs(bytes as u64 / ANSWER_BYTES_PER_SECOND_MIN)
 }
 
-/// What a request in hand costs the core beside its bytes: its life, its places in tables, its parameters. Counts in the budget.
+/// What an open request costs the core in addition to its bytes: its life, its entries in tables, its parameters. Counts in the budget.
 pub const REQUEST_OVERHEAD_BYTES: usize = 512;
 
 /// HTTP/2: what a stream costs until its request is answered or parked, measured with 5,000 of them. Counts in the budget.
@@ -52,7 +52,7 @@ pub const H2_HEADS_BYTES_MAX: usize = 2 * 1024 * 1024;
 pub const EVENTS_BACKLOG_BYTES_MAX: usize = 256 * 1024;
 pub const EVENTS_STALL: Duration = Duration::from_secs(1);
 
-/// For one that reads, but more slowly than messages come: then it is cut off as well. The bytes are shared by all who wait for them.
+/// For one that reads, but more slowly than messages arrive: then it is disconnected as well. The bytes are shared by all that wait for them.
 pub const EVENTS_BACKLOG_BYTES_HARD_MAX: usize = 16 * 1024 * 1024;
 
 /// Whether a client of events is too far behind.
@@ -61,7 +61,7 @@ pub fn is_too_far_behind(waiting_bytes: usize, untouched_for: Duration) -> bool 
         || waiting_bytes > EVENTS_BACKLOG_BYTES_MAX && untouched_for >= EVENTS_STALL
 }
 
-/// Bytes and time that are read over behind an answer that closes, so that the reset which unread bytes cause does not destroy the answer.
+/// Bytes that are discarded, and for how long, after a response that closes, so that the reset which unread bytes cause does not destroy the answer.
 pub const LINGER_BYTES_MAX: u32 = 1024 * 1024;
 pub const LINGER_TIME: Duration = Duration::from_secs(2);
 
@@ -103,7 +103,7 @@ pub const READ_BYTES_MAX: usize = 64 * 1024;
 /// of what a client pipelines stays in the kernel.
 pub const HEAD_READ_BYTES_MAX: usize = 4 * 1024;
 
-/// An answer up to this size is copied behind its head and goes in one write.
+/// A response body up to this size is copied after its head and sent in one write.
 pub const COPIED_BODY_BYTES_MAX: usize = 16 * 1024;
 
 /// How long accepting pauses when descriptors or memory have run out.
@@ -125,5 +125,5 @@ pub const H2_CUT_BYTES_MAX: usize = 16 * 1024;
 /// HTTP/2: the last cut of an answer. The stall time no longer covers it (see `h2/outgoing.rs`), only that of idle connections.
 pub const H2_LAST_BYTES_MAX: usize = 1024;
 
-/// A connection that has just been accepted when the server stops may bring its first request for so long; it is served.
+/// A connection that has just been accepted when the server stops has this long to send its first request; it is served.
 pub const FIRST_REQUEST_TIME: Duration = Duration::from_secs(1);

@@ -72,7 +72,10 @@ impl HttpListener {
             Self::Unix { listener: UnixListener::from_std(socket.try_clone()?.into()), file: Some(path.to_owned()) };
         if let Some(group) = group {
             std::os::unix::fs::chown(path, None, Some(group.number())).map_err(|error| {
-                said(&error, "the socket cannot be given to --socket-group, of which the server's user is no member")
+                said(
+                    &error,
+                    "cannot give the socket to --socket-group: the server's user is not a member of that group",
+                )
             })?;
         }
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode.bits()))?;
@@ -128,7 +131,7 @@ impl HttpListener {
     }
 }
 
-/// Binds a socket file that nobody else can connect to, from its first moment on: the file gets the mode of its socket, which is 0777 by
+/// Binds a socket file that no other user can connect to, from its first moment on: the file gets the mode of its socket, which is 0777 by
 /// itself, less the umask. The umask is the whole process's, and other threads make files.
 fn bind_for_its_user_alone(path: &Path) -> io::Result<Socket2> {
     let socket = Socket2::new(Domain::UNIX, Type::STREAM, None)?;

@@ -54,13 +54,13 @@ pub struct Setup {
 /// What the clients did.
 #[derive(Debug)]
 pub enum HttpEvent {
-    /// A request, whole. `share`: what head and body count, for as long as somebody keeps them.
+    /// A complete request. `share`: the budget of its head and body, for as long as they are kept.
     Arrived { request: RequestId, head: Head, body: Bytes, origin: RequestOrigin, share: Reservation },
-    /// So many bytes of a streamed answer are on their way: as many more may come.
+    /// This many bytes of a streamed response have been sent: as many more may follow.
     Taken { request: RequestId, bytes: usize },
     /// The client of a request that has no whole answer yet is gone.
     Left { request: RequestId },
-    /// A faulty request was answered, with so many bytes of a body: it never became one.
+    /// A malformed request was answered, with this many bytes of a body; it never became a request.
     Refused { peer: Peer, status: u16, bytes: usize },
 }
 
@@ -69,7 +69,7 @@ pub enum HttpEvent {
 pub struct ConnectionCounts {
     pub http1: usize,
     pub http2: usize,
-    /// All that a bug of ours has ended.
+    /// Connections that a bug of ours has ended.
     pub broken: usize,
 }
 
@@ -218,7 +218,7 @@ impl Http {
         }
     }
 
-    /// Whether the client wants no body.
+    /// Whether the client wants no body (`HEAD`).
     pub fn is_head(&mut self, request: RequestId) -> bool {
         self.requests.client(request).is_some_and(|client| match client {
             Client::Http1(slot) => self.lot.is_head(*slot),
@@ -348,7 +348,7 @@ impl Http {
     }
 }
 
-/// The body of every answer that the core gives by itself: status, what it is called, whose fault it is, what to do.
+/// The body of every response of the core itself: status, its name, whose fault it is, what to do.
 pub fn error_body(status: u16, fault: &str, detail: &str) -> Vec<u8> {
     let name = status_name(status);
     serde_json::json!({ "status": status, "error": name, "fault": fault, "detail": detail }).to_string().into_bytes()

@@ -1,4 +1,4 @@
-//! A socket of which some bytes have been read already: they come first again.
+//! A socket of which some bytes have been read already: these are read again first.
 
 use std::io;
 use std::pin::Pin;

@@ -20,13 +20,13 @@ pub enum ClientSocket {
     Unix(UnixStream),
 }
 
-/// Who is at the other end: an address, or nobody in particular behind a Unix socket.
+/// The other end: an address, or unknown for a Unix socket.
 pub type Peer = Option<IpAddr>;
 
 /// What a read came to.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Filled {
-    /// So many bytes, and perhaps more behind them.
+    /// This many bytes, and perhaps more after them.
     Bytes(usize),
     Nothing,
     End,
@@ -123,14 +123,14 @@ impl Output {
         self.waiting.as_ref().map_or(Duration::ZERO, |waiting| now.since(waiting.since))
     }
 
-    /// What waits is as if it had just begun to wait, but for its rate.
+    /// Bytes that wait count as if they had just begun to wait, except for their rate.
     pub fn touch(&mut self, now: Tick) {
         if let Some(waiting) = &mut self.waiting {
             waiting.since = now;
         }
     }
 
-    /// Whether the socket takes what waits more slowly than is asked of it.
+    /// Whether the socket takes the waiting bytes more slowly than required.
     pub fn is_too_slow(&self, now: Tick, stall: Duration) -> bool {
         self.waiting.as_ref().is_some_and(|waiting| now.since(waiting.began) > time_to_take(waiting.taken_bytes, stall))
     }

@@ -42,7 +42,7 @@ impl<'a> Reader<'a> {
             0x90..=0x9f => Token::Array(u32::from(marker & 0x0f)),
             0xa0..=0xbf => self.text(u32::from(marker & 0x1f))?,
             0xc0 => Token::Nil,
-            0xc1 => return Err("it has a byte in it that begins nothing"),
+            0xc1 => return Err("it contains an invalid byte"),
             0xc2 | 0xc3 => Token::Boolean(marker == 0xc3),
             0xc4..=0xc6 => {
                 let length = self.length(marker - 0xc4)?;
@@ -75,11 +75,11 @@ impl<'a> Reader<'a> {
 
     /// Nothing may be behind the value.
     pub fn end(&self) -> Read<()> {
-        if self.left.is_empty() { Ok(()) } else { Err("something is behind its value") }
+        if self.left.is_empty() { Ok(()) } else { Err("there is more data after its value") }
     }
 
     fn text(&mut self, length: u32) -> Read<Token<'a>> {
-        std::str::from_utf8(self.take(length)?).map(Token::Text).map_err(|_| "a text in it is no UTF-8")
+        std::str::from_utf8(self.take(length)?).map(Token::Text).map_err(|_| "a text in it is not UTF-8")
     }
 
     fn extension(&mut self, length: u32) -> Read<Token<'a>> {

@@ -90,7 +90,7 @@ fn write_key(token: Token<'_>, out: &mut Vec<u8>) -> Result<(), String> {
             out.push(b'"');
         }
         Token::Array(_) | Token::Map(_) | Token::Extension(..) => {
-            return Err("a key is no text".into());
+            return Err("a map key is not text".into());
         }
     }
     out.push(b':');
@@ -170,7 +170,7 @@ mod tests {
             assert_eq!(written(&map(&[(key, 1.into())])).unwrap(), format!(r#"{{"{text}":1}}"#));
         }
         for key in [Value::Array(vec![]), Value::Map(vec![]), Value::Ext(1, vec![])] {
-            assert_eq!(written(&map(&[(key, 1.into())])).unwrap_err(), "a key is no text");
+            assert_eq!(written(&map(&[(key, 1.into())])).unwrap_err(), "a map key is not text");
         }
     }
 

@@ -73,7 +73,7 @@ pub fn no_row() -> Explanation {
     Explanation {
         status: 404,
         fault: "client",
-        detail: "there is no such row".into(),
+        detail: "no such row".into(),
         retry_after: None,
         reason: "not one",
         effect: QueryEffect::Completed,
@@ -88,16 +88,18 @@ pub fn error_json(status: u16, fault: &str, detail: &str, effect: QueryEffect) -
 fn row(failure: &QueryFailure) -> (u16, &'static str, &'static str, Option<&'static [u8]>) {
     match failure.kind {
         FailureKind::Refused => refused(failure.sqlstate.as_deref().unwrap_or("")),
-        FailureKind::ParameterCount => (500, "application", "the query has other placeholders than parameters", None),
-        FailureKind::DuplicateColumns => (500, "application", "two columns of the result have one name", None),
+        FailureKind::ParameterCount => {
+            (500, "application", "the query's placeholders do not match its parameters", None)
+        }
+        FailureKind::DuplicateColumns => (500, "application", "two columns of the result have the same name", None),
         FailureKind::TooLarge => (500, "application", "the result is larger than the server allows", None),
-        FailureKind::NotOne => (500, "application", "the query gave several rows where one was wanted", None),
-        FailureKind::Unsupported => (500, "application", "the query is of a kind that is not supported", None),
-        FailureKind::QueueFull => (503, "server", "too many queries wait for the database", Some(b"1")),
+        FailureKind::NotOne => (500, "application", "the query returned several rows where one was expected", None),
+        FailureKind::Unsupported => (500, "application", "this kind of query is not supported", None),
+        FailureKind::QueueFull => (503, "server", "too many queries are waiting for the database", Some(b"1")),
         FailureKind::Unreachable => (503, "server", "the database cannot be reached", Some(b"5")),
-        FailureKind::Denied => (503, "operator", "the database does not let the server in", Some(b"30")),
+        FailureKind::Denied => (503, "operator", "the database denied the server access", Some(b"30")),
         FailureKind::Lost => (503, "server", "the connection to the database broke while the query ran", Some(b"1")),
-        FailureKind::NoDatabase => (500, "operator", "the server has no such database; the log says which", None),
+        FailureKind::NoDatabase => (500, "operator", "the server has no such database; the log gives its name", None),
         FailureKind::NoTransaction => (500, "application", "the transaction has ended already", None),
     }
 }
@@ -109,18 +111,18 @@ fn refused(sqlstate: &str) -> (u16, &'static str, &'static str, Option<&'static 
         (_, "22012") => (500, "application", "the query divides by zero", None),
         ("22", _) => (400, "client", "the database does not accept a value of this request", None),
         (_, "23502" | "23514") => (400, "client", "a value breaks a rule of the database", None),
-        ("23", _) => (409, "client", "this conflicts with what the database holds", None),
-        ("40", _) => (503, "server", "the database gave way to another transaction", Some(b"1")),
-        (_, "53100") => (507, "operator", "the database has no room left", None),
+        ("23", _) => (409, "client", "this conflicts with data in the database", None),
+        ("40", _) => (503, "server", "the database ended this in favour of another transaction", Some(b"1")),
+        (_, "53100") => (507, "operator", "the database is full", None),
         ("53", _) => (503, "server", "the database is overloaded", Some(b"5")),
-        (_, "55P03") => (503, "server", "what the query needs is locked", Some(b"1")),
+        (_, "55P03") => (503, "server", "the query needs something that is locked", Some(b"1")),
         // Not by us: that is no failure of its own.
-        (_, "57014") => (504, "operator", "the database ended the query: its time limit, or somebody who may", None),
+        (_, "57014") => (504, "operator", "the database ended the query: a time limit, or an administrator", None),
         ("57", _) => (503, "server", "the database is stopping or starting", Some(b"5")),
         ("08", _) => (503, "server", "the connection to the database broke", Some(b"1")),
-        ("58" | "XX", _) => (500, "operator", "the database has a fault; the log says which", None),
+        ("58" | "XX", _) => (500, "operator", "the database reported an internal fault; see the log", None),
         (_, "42501") => (500, "operator", "the database does not permit the query", None),
-        _ => (500, "application", "the database refuses the query; the log says why", None),
+        _ => (500, "application", "the database rejected the query; the log says why", None),
     }
 }
 
@@ -142,7 +144,7 @@ fn certain(certainty: Certainty) -> QueryEffect {
 fn said(effect: QueryEffect) -> &'static str {
     match effect {
         QueryEffect::Cancelled | QueryEffect::None => "nothing has changed",
-        QueryEffect::Completed => "it was carried out all the same",
+        QueryEffect::Completed => "it was carried out nevertheless",
         QueryEffect::Unknown => "whether it was carried out is not known",
     }
 }

@@ -129,7 +129,7 @@ fn too_many_columns() -> WaitOutcome<'static> {
     WaitOutcome::Failed {
         reason: "too large".into(),
         sqlstate: None,
-        text: "the names of the columns are too long to be told to a worker".into(),
+        text: "the column names are too long to be sent to a worker".into(),
         effect: QueryEffect::Completed,
         status: 500,
     }

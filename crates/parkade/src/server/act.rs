@@ -86,9 +86,9 @@ impl Server {
                 let (pid, reason) = (self.workers.pid(worker), kill_reason(why));
                 if why == KillReason::NotNeeded {
                     // Nothing is wrong with it; what made it needless has been told.
-                    tracing::debug!(worker = worker.0, pid, "a worker is killed: {reason}");
+                    tracing::debug!(worker = worker.0, pid, "killing a worker: {reason}");
                 } else {
-                    tracing::warn!(worker = worker.0, pid, "a worker is killed: {reason}");
+                    tracing::warn!(worker = worker.0, pid, "killing a worker: {reason}");
                 }
                 self.workers.kill(worker);
             }
@@ -136,10 +136,10 @@ impl Server {
             ServerEffect::NotPublished { message } => self.not_published(message),
             ServerEffect::DropMessage { message } => self.messages.drop(message),
             ServerEffect::Reloaded { outcome: ReloadOutcome::Done } => {
-                tracing::info!("reloaded: new workers serve, the old ones end");
+                tracing::info!("reload complete: new workers are serving; the old ones finish their work and exit");
             }
             ServerEffect::Reloaded { outcome: ReloadOutcome::GivenUp } => {
-                tracing::error!("the reload is given up: the new code does not start, the old goes on");
+                tracing::error!("reload aborted: the new code failed to start; still serving the old code");
             }
             ServerEffect::StopAccepting => self.http.drain(),
             ServerEffect::Exit { reason } => self.exit = Some(reason),
@@ -256,7 +256,7 @@ impl Server {
             StatementSource::Route(route) => self.tables.asked(route).cloned(),
         };
         let Some(asked) = asked else {
-            return tracing::error!("a bug in parkade: a query begins that nobody has asked for");
+            return tracing::error!("a bug in parkade: the core began a query that no request asked for");
         };
         let Start { query, request, database, .. } = *start;
         let work = match self.queries.start(start, asked, self.now) {
@@ -285,7 +285,7 @@ impl Server {
 
     fn start_worker(&mut self, worker: WorkerId) {
         if let Err(error) = self.workers.start(worker) {
-            tracing::error!(worker = worker.0, "a worker cannot be started: {error}");
+            tracing::error!(worker = worker.0, "cannot start a worker; will retry: {error}");
             self.failed_starts.push(worker);
         }
     }
@@ -344,7 +344,7 @@ fn no_transaction() -> WaitOutcome<'static> {
     WaitOutcome::Failed {
         reason: "no transaction".into(),
         sqlstate: None,
-        text: "this request has no transaction open".into(),
+        text: "this request has no open transaction".into(),
         effect: QueryEffect::None,
         status: 500,
     }
@@ -353,11 +353,11 @@ fn no_transaction() -> WaitOutcome<'static> {
 /// For the log: what the operator should know.
 fn kill_reason(why: KillReason) -> &'static str {
     match why {
-        KillReason::Deadline => "it ran a request past its deadline and did not come back",
+        KillReason::Deadline => "it is still running a request past its deadline",
         KillReason::Stuck => "its event loop is blocked",
-        KillReason::StartedTooSlowly => "it did not say ready within --start-timeout",
-        KillReason::Violation => "it broke the protocol",
-        KillReason::GraceOver => "the grace is over",
-        KillReason::NotNeeded => "it is needed no longer",
+        KillReason::StartedTooSlowly => "it was not ready within --start-timeout",
+        KillReason::Violation => "it violated the protocol",
+        KillReason::GraceOver => "the grace period has expired",
+        KillReason::NotNeeded => "it is no longer needed",
     }
 }

@@ -23,15 +23,15 @@ impl Server {
         match input {
             Input::Ask(ask) => self.reply(ask),
             Input::Reload => {
-                tracing::info!("reloading: new workers start");
+                tracing::info!("reloading: starting new workers");
                 self.tell(Event::Reload);
             }
             Input::Drain => {
-                tracing::info!(grace = ?self.grace, "stopping: what runs may end");
+                tracing::info!(grace = ?self.grace, "shutting down: waiting for running requests until the grace period expires");
                 self.last_call();
             }
             Input::Stop => {
-                tracing::info!("stopping at once");
+                tracing::info!("shutting down immediately");
                 self.tell(Event::Drain { grace: Duration::ZERO });
             }
         }
@@ -119,15 +119,15 @@ impl Server {
                 self.tell(Event::WorkerFailed { worker });
             }
             WorkerEvent::Violated { worker, why } => {
-                tracing::error!(worker = worker.0, "a worker broke the protocol and is ended: {why}");
+                tracing::error!(worker = worker.0, "a worker violated the protocol and is being replaced: {why}");
                 self.tell(Event::WorkerViolated { worker });
             }
             WorkerEvent::Unstarted { worker, why } => {
-                tracing::error!(worker = worker.0, "a worker cannot be started: {why}");
+                tracing::error!(worker = worker.0, "cannot start a worker; will retry: {why}");
                 self.tell(Event::WorkerExited { worker });
             }
             WorkerEvent::Exited { worker, how } => {
-                tracing::info!(worker = worker.0, pid = self.workers.pid(worker), "a worker has ended: {how}");
+                tracing::info!(worker = worker.0, pid = self.workers.pid(worker), "a worker has exited: {how}");
                 self.tell(Event::WorkerExited { worker });
             }
             WorkerEvent::Response { worker, request, response, more } => {
@@ -180,7 +180,7 @@ impl Server {
         match self.tables.learn(&self.core, application, &self.databases) {
             Ok(table) => {
                 let what = match self.core.role(worker) {
-                    Some(Role::Jobs) => "a worker of jobs is ready",
+                    Some(Role::Jobs) => "a job worker is ready",
                     Some(Role::Requests) | None => "a worker is ready",
                 };
                 tracing::info!(worker = worker.0, pid = self.workers.pid(worker), "{what}");
@@ -200,7 +200,7 @@ impl Server {
 
     fn worker_answered(&mut self, worker: WorkerId, request: RequestId, response: Response, more: bool) {
         if self.jobs.is_run(request) {
-            self.run_said(request, "it was answered as a request is: a job gives a result");
+            self.run_said(request, "it was answered with a response; a job must return a result");
             // Of an answer that goes on its worker is not done.
             let error = WorkerError::BadAnswer;
             return if more {
@@ -252,7 +252,7 @@ impl Server {
     }
 
     fn bad_answer(&mut self, worker: WorkerId, request: RequestId, fault: answer::BadAnswer, more: bool) {
-        tracing::error!(worker = worker.0, "the application gave an answer that cannot be sent: {fault}");
+        tracing::error!(worker = worker.0, "the application returned a response that cannot be sent: {fault}");
         if !more {
             self.tell(Event::Errored { worker, request, error: WorkerError::BadAnswer });
             return;
@@ -269,7 +269,7 @@ impl Server {
 
     fn worker_parked(&mut self, worker: WorkerId, request: RequestId, wait: WaitRequest, then: ThenRequest) {
         if matches!(then, ThenRequest::Answer(_)) && self.jobs.is_run(request) {
-            self.run_said(request, "it left its answer to a wait: a job gives a result itself");
+            self.run_said(request, "it returned a wait as its answer; a job must return its result itself");
             return self.tell(Event::Errored { worker, request, error: WorkerError::BadAnswer });
         }
         if let ThenRequest::Answer(Some(response)) = &then
@@ -294,7 +294,7 @@ impl Server {
         let (wait, asked) = match known {
             Ok(known) => known,
             Err(why) => {
-                tracing::error!(worker = worker.0, "the application waits for something that there is not: {why}");
+                tracing::error!(worker = worker.0, "invalid wait returned by the application: {why}");
                 if then == ThenRequest::Await {
                     // Its coroutine would wait for ever.
                     self.workers.cancel(worker, request, Reason::Operator);
@@ -358,7 +358,7 @@ impl Server {
     fn publish_notification(&mut self, channel: &str, payload: &str) {
         let name = match ChannelName::parse(channel) {
             Ok(name) => name,
-            Err(error) => return tracing::error!(channel, "a notification is not published: {error}"),
+            Err(error) => return tracing::error!(channel, "a notification was not published: {error}"),
         };
         let is_json = payload.starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(payload).is_ok();
         let content_type = if is_json { "application/json" } else { "text/plain; charset=utf-8" };
@@ -366,9 +366,7 @@ impl Server {
     }
 
     fn messages_may_be_lost(&mut self) {
-        tracing::warn!(
-            "the database is listened to again: notifications may have been missed, and whoever waits is told so"
-        );
+        tracing::warn!("LISTEN is active again: notifications may have been missed, and waiting clients are told so");
         for channel in self.databases.listened().to_vec() {
             self.tell(Event::MessagesLost { channel });
         }

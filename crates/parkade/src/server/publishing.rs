@@ -92,14 +92,14 @@ impl Server {
         let fault = match ChannelName::parse(channel) {
             Err(error) => error.to_string(),
             Ok(_) if answer::check(200, [(&b"content-type"[..], content_type.as_bytes())].into_iter()).is_err() => {
-                "its content type is no header value".to_owned()
+                "its content type is not a valid header value".to_owned()
             }
             Ok(name) => {
                 let _ = self.publish(&name, content_type, body, by);
                 return self.slow_down(worker);
             }
         };
-        tracing::error!(worker = worker.0, channel, "a message is not published: {fault}");
+        tracing::error!(worker = worker.0, channel, "a message was not published: {fault}");
         if let Some(by) = by {
             self.tell(Event::PublishedNothing { by });
         }

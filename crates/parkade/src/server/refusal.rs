@@ -11,10 +11,10 @@ use crate::queries::error_json;
 pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Option<&'static [u8]>) {
     match refusal {
         Refusal::NotFound => (404, "client", "no route matches this path", None),
-        Refusal::MethodNotAllowed => (405, "client", "this path has no such method; see Allow", None),
+        Refusal::MethodNotAllowed => (405, "client", "this path does not support the method; see Allow", None),
         Refusal::ApplicationFailed => (500, "application", "the application failed; its log says why", None),
         Refusal::BadAnswer => {
-            (500, "application", "the application gave an answer that cannot be sent; the log says why", None)
+            (500, "application", "the application returned a response that cannot be sent; the log says why", None)
         }
         Refusal::WorkerDied => (502, "worker", "the worker that ran this request died", None),
         Refusal::QueueFull => (503, "server", "too many requests are queued", Some(b"1")),
@@ -27,8 +27,8 @@ pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Opti
         Refusal::WorkerOverloaded => (503, "application", "the application is overloaded", Some(b"1")),
         Refusal::QueuedTooLong => (503, "server", "no worker was free before the deadline", Some(b"1")),
         Refusal::NoApplication => (503, "application", "the application does not start; its log says why", Some(b"5")),
-        Refusal::TransactionOpen => (500, "application", "a transaction is open for this request already", None),
-        Refusal::NoTransaction => (500, "application", "no transaction is open for this request", None),
+        Refusal::TransactionOpen => (500, "application", "this request already has an open transaction", None),
+        Refusal::NoTransaction => (500, "application", "this request has no open transaction", None),
         Refusal::Stopping => (503, "server", "the server is stopping", Some(b"1")),
         Refusal::CancelledByOperator => (503, "operator", "an operator ended this request", None),
         Refusal::QueryTooLong => {
@@ -40,9 +40,9 @@ pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Opti
         Refusal::QueryStopped => {
             (503, "server", "the server is stopping; whether the query was carried out is not known", Some(b"1"))
         }
-        Refusal::StoreFull => (507, "operator", "there is no room for the job; nothing of it was stored", None),
-        Refusal::StoreUnavailable => (503, "server", "the job cannot be stored now; nothing of it was", Some(b"1")),
-        Refusal::StoreUnreadable => (503, "server", "nobody can say now how it stands with the job", Some(b"1")),
+        Refusal::StoreFull => (507, "operator", "the job store is full; the job was not stored", None),
+        Refusal::StoreUnavailable => (503, "server", "the job cannot be stored now, and was not", Some(b"1")),
+        Refusal::StoreUnreadable => (503, "server", "the state of the job cannot be determined now", Some(b"1")),
         Refusal::DeadlinePassed => (504, "application", "the deadline passed before the application answered", None),
     }
 }

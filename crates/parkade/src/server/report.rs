@@ -53,7 +53,7 @@ impl Server {
             Readiness::NotReady { reason: "the server is stopping".into() }
         } else {
             Readiness::NotReady {
-                reason: "no worker is ready: the log says why, if the application does not start".into(),
+                reason: "no worker is ready; if the application does not start, the log says why".into(),
             }
         }
     }

@@ -46,9 +46,9 @@ pub struct Tables {
 pub enum BadApplication {
     #[error("{0}")]
     Routes(#[from] RouteError),
-    #[error("the answer of the route {path:?} cannot be sent: {fault}")]
+    #[error("the response of the route {path:?} cannot be sent: {fault}")]
     Answer { path: String, fault: answer::BadAnswer },
-    #[error("the route {path:?} cannot wait for that: {why}")]
+    #[error("invalid wait in the route {path:?}: {why}")]
     Wait { path: String, why: String },
 }
 

@@ -98,16 +98,16 @@ impl Turns {
 impl Part {
     const fn words(self) -> &'static str {
         match self {
-            Self::Inputs => "what operators asked",
-            Self::Sockets => "reading what clients sent",
-            Self::Requests => "what clients asked",
-            Self::Links => "reading what workers sent",
-            Self::Frames => "what workers said",
+            Self::Inputs => "requests of operators",
+            Self::Sockets => "reading from clients",
+            Self::Requests => "requests of clients",
+            Self::Links => "reading from workers",
+            Self::Frames => "frames from workers",
             Self::Databases => "databases",
             Self::Jobs => "jobs",
             Self::Timers => "timers",
-            Self::Answers => "answers to many at once",
-            Self::Sweep => "looking over connections and workers",
+            Self::Answers => "responses to many at once",
+            Self::Sweep => "checking connections and workers",
             Self::Sending => "writing to workers",
         }
     }

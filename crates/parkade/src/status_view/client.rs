@@ -43,7 +43,7 @@ pub enum AskError {
     Unreachable { place: String, source: io::Error },
     #[error("unexpected response from {place}; is this the --admin address?")]
     NoSense { place: String },
-    #[error("parkade refuses ({status}): {error}")]
+    #[error("parkade refused the request ({status}): {error}")]
     Refused { status: u16, error: String },
 }
 

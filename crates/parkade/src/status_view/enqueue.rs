@@ -33,7 +33,7 @@ pub fn enqueue(args: &EnqueueArgs) -> Result<(), CommandError> {
     let no_sense = |_| AskError::NoSense { place: address.to_string() };
     let enqueued: EnqueuedJob = serde_json::from_slice(&answer).map_err(no_sense)?;
     if enqueued.id != id {
-        eprintln!("parkade: there is one with this key, which is {}: it is that one", enqueued.state);
+        eprintln!("parkade: a job with this key exists already, and is {}; this is its id", enqueued.state);
     }
     Ok(terminal::print(&enqueued.id)?)
 }
@@ -162,8 +162,8 @@ mod tests {
             assert!(matches!(value(text), Err(CommandError::Number(_))), "{text}");
         }
         let said = value(&long).unwrap_err().to_string();
-        let expected = "the number in 999999999999999999999999999999999999999999999999999999999999… does not fit into the 64 bits that a \
-                        job's arguments have for one: give it as text, '\"…\"'";
+        let expected = "the number in 999999999999999999999999999999999999999999999999999999999999… does not fit into 64 bits: \
+                        pass it as text, '\"…\"'";
         assert_eq!(said, expected);
     }
 

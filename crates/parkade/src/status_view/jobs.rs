@@ -130,7 +130,7 @@ impl JobAction {
     fn outcome(self, done: &JobStateView) -> &'static str {
         match (self, done.state.as_deref()) {
             (Self::Retry, _) => "ready again",
-            (Self::Cancel, Some("running")) => "told to end",
+            (Self::Cancel, Some("running")) => "being cancelled",
             (Self::Cancel, _) => "cancelled",
             (Self::Drop, _) => "dropped",
         }

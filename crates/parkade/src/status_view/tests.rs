@@ -66,7 +66,7 @@ fn a_refusal_is_told_in_the_words_of_the_server() {
         let refused = address.ask("POST", "/publish/a", "text/plain", &large).unwrap_err().to_string();
         assert_eq!(
             refused,
-            "parkade refuses (413): a message has at most 524288 bytes: publish where the rest can be fetched"
+            "parkade refused the request (413): a message has at most 524288 bytes; publish a reference to larger data"
         );
     });
 }

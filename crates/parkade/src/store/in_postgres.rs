@@ -33,7 +33,7 @@ pub enum AddressError {
     Form,
     #[error("{0}")]
     Settings(#[from] SettingsError),
-    #[error("its database cannot be watched: {0}")]
+    #[error("cannot poll the connections of its database: {0}")]
     Io(#[from] io::Error),
 }
 

@@ -146,7 +146,7 @@ impl Store {
         }
     }
 
-    /// Jobs that run here, and that somebody at another server wants to end.
+    /// Jobs that run here, and that another server was asked to cancel.
     pub fn take_cancelled(&mut self) -> Vec<JobId> {
         match &mut self.place {
             Backend::File(_) => Vec::new(),
@@ -183,7 +183,7 @@ impl Store {
 pub fn injected() -> io::Result<Option<Injected>> {
     let Ok(text) = std::env::var("PARKADE_INJECT_COMMIT") else { return Ok(None) };
     let wrong = || {
-        io::Error::other(format!("PARKADE_INJECT_COMMIT is for tests, and {text:?} is none: write delay=5ms,fail=50"))
+        io::Error::other(format!("PARKADE_INJECT_COMMIT (for tests only) cannot be {text:?}: write delay=5ms,fail=50"))
     };
     let mut injected = Injected::default();
     for part in text.split(',') {
@@ -196,7 +196,7 @@ pub fn injected() -> io::Result<Option<Injected>> {
             _ => return Err(wrong()),
         }
     }
-    tracing::warn!(?injected, "faults are injected into the store of jobs: this is a test");
+    tracing::warn!(?injected, "injecting faults into the job store; this is for tests only");
     Ok(Some(injected))
 }
 

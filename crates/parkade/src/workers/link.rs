@@ -72,7 +72,7 @@ pub enum Written {
 /// What one read found.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found {
-    /// So many bytes, and perhaps more behind them.
+    /// This many bytes, and perhaps more after them.
     Bytes(usize),
     /// Nothing more for now.
     Dry,
@@ -164,7 +164,7 @@ impl Link {
         match watched {
             Ok(()) => self.outlet_is_watched = is_to_be_watched,
             Err(error) => {
-                tracing::warn!(link = self.token.0, %error, "a link cannot be watched: what is said next tries again");
+                tracing::warn!(link = self.token.0, %error, "cannot register a worker pipe for polling; will retry on the next write");
                 self.outlet = Outlet::Idle;
             }
         }

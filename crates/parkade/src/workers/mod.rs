@@ -272,11 +272,11 @@ impl Workers {
         let Some(worker) = self.crew.get_mut(&id) else { return };
         let Some(link) = &mut worker.link else { return };
         if write(&mut worker.session, &mut link.unsent, &mut self.places).is_err() {
-            tracing::warn!(worker = id.0, "the link has no stream left: the worker is ended");
+            tracing::warn!(worker = id.0, "the link has no stream number left; replacing the worker");
             worker.process.kill();
         }
         if link.unsent.len() > limits::UNSENT_BYTES_MAX {
-            worker.break_off("it does not read its link".to_owned(), &mut self.places);
+            worker.break_off("it does not read from its link".to_owned(), &mut self.places);
             self.note_ending(id);
         } else if link.queue() {
             self.sending.push(id);

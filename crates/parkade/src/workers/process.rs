@@ -155,7 +155,7 @@ impl Running {
             let post = post.clone();
             async move {
                 if let Err(error) = output::log_lines(output.into(), worker, pid).await {
-                    tracing::warn!(worker = worker.0, pid, %error, "what the worker prints cannot be read");
+                    tracing::warn!(worker = worker.0, pid, %error, "cannot read what the worker prints; it is lost");
                 }
                 post.send(worker, News::Silent);
             }

@@ -142,8 +142,8 @@ impl Session {
         match head.printed().filter(|_| !self.has_greeted()) {
             Some(text) => Broken {
                 why: format!(
-                    "it printed {text:?} before it took over its standard output, which is its link to the core: whatever prints that early \
-                     (sitecustomize, a wrapper for --python) has to print to standard error"
+                    "it printed {text:?} before it took over its standard output, which is its link to the core: code that prints that early \
+                     (sitecustomize, a wrapper for --python) must print to standard error"
                 ),
                 ..broken
             },
@@ -317,7 +317,7 @@ impl Session {
                     worker = worker.0,
                     language = info.language,
                     runtime = info.runtime,
-                    "a worker says hello"
+                    "worker says HELLO"
                 );
             }
             FromWorker::Ready { credit, application } => {
@@ -331,7 +331,7 @@ impl Session {
             FromWorker::Pong { token } => audience.events.push(WorkerEvent::Pong { worker, token }),
             FromWorker::Goodbye { code, text } => {
                 self.leaving = true;
-                tracing::debug!(worker = worker.0, code, text, "a worker says goodbye");
+                tracing::debug!(worker = worker.0, code, text, "worker says GOODBYE");
             }
             FromWorker::Publish { .. } => self.published(frame, audience)?,
             FromWorker::Enqueue { .. } => self.enqueued(frame, audience)?,
@@ -488,7 +488,7 @@ impl Head {
                 let (first, last) = (VERSIONS.start(), VERSIONS.end());
                 let why = format!(
                     "it speaks versions {version_min} to {version_max} of the protocol, this core {first} to {last}: \
-                     install the parkade package of the same version in both"
+                     install the same version of the Python package and the server"
                 );
                 Broken { why, ..broken }
             }

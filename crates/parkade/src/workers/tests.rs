@@ -301,7 +301,7 @@ async fn a_worker_that_does_not_read_breaks_the_protocol() {
         stage.workers.flush();
     }
     assert_eq!(stage.until_exit().await, "signal 9 (SIGKILL)");
-    assert_eq!(stage.violation(), Some("it does not read its link"));
+    assert_eq!(stage.violation(), Some("it does not read from its link"));
     assert!(stage.workers.places.is_empty());
 }
 

@@ -28,7 +28,7 @@ impl Workers {
         for id in self.gone.drain(..) {
             self.held_up.retain(|held_up| *held_up != id);
             if let Some(worker) = self.crew.remove(&id) {
-                tracing::debug!(worker = id.0, late_frames = worker.session.dropped(), "a worker is forgotten");
+                tracing::debug!(worker = id.0, late_frames = worker.session.dropped(), "worker removed");
             }
         }
     }

@@ -176,7 +176,7 @@ impl Worker {
             tracing::warn!(
                 worker = self.id.0,
                 pid = self.process.pid(),
-                "a worker has nothing left to do and stays: killed"
+                "a worker has nothing left to do but did not exit; killing it"
             );
             self.end.due = None;
             self.process.kill();
@@ -191,7 +191,7 @@ impl Worker {
             worker = self.id.0,
             pid = self.process.pid(),
             frame = evidence,
-            "a frame breaks the protocol: {why}"
+            "a frame violates the protocol: {why}"
         );
         if let Some(link) = &mut self.link {
             encode::goodbye(&mut link.unsent, code, &why);

@@ -160,7 +160,7 @@ fn a_server_that_is_its_own_signer_is_taken_where_it_is_named() {
     let text = format!("sslmode=verify-full sslrootcert={}", authority.file("server.crt"));
     assert_eq!(checked(&signed, "db", &text), Ok(()));
     assert!(checked(&signed, "x", &text).unwrap_err().contains("not for x"));
-    assert!(checked(&another, "db", &text).unwrap_err().contains("a signer's own"));
+    assert!(checked(&another, "db", &text).unwrap_err().contains("a CA certificate"));
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn a_file_that_cannot_be_used_is_named() {
         (format!("sslcert={at}/none.pem sslkey={at}/k.pem"), "`sslcert`: cannot use"),
         (format!("sslcert={at}/c.pem sslkey={at}/missing.pem"), "`sslkey`: cannot use"),
         (format!("sslcert={at}/c.pem sslkey={at}/none.pem"), "no key in PEM form"),
-        (format!("sslcert={at}/c.pem sslkey={at}/open.pem"), "others may read it"),
+        (format!("sslcert={at}/c.pem sslkey={at}/open.pem"), "others can read it"),
     ] {
         let told = plan(&text).unwrap_err().to_string();
         assert!(told.contains(error), "{text}: {told}");

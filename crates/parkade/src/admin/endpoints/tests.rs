@@ -74,12 +74,12 @@ async fn health_tells_alive_from_ready() {
 #[tokio::test]
 async fn metrics_are_text() {
     let (status, text) = asked(request("GET /metrics", &[], ""), Readiness::Ready, CURSOR).await;
-    assert_eq!((status, text.lines().next()), (200, Some("# HELP parkade_info What runs; always 1.")));
+    assert_eq!((status, text.lines().next()), (200, Some("# HELP parkade_info Version of the server; always 1.")));
 }
 
 #[tokio::test]
 async fn unknown_paths_and_methods_say_what_is_known() {
-    let known = "nothing is here; known are /health/live, /health/ready, /status, /metrics, /jobs, POST /publish/<channel> and \
+    let known = "unknown path; the paths are /health/live, /health/ready, /status, /metrics, /jobs, POST /publish/<channel> and \
                  POST /queries/<id>/cancel";
     check("GET /stat", 404, json!({ "error": known })).await;
     check("POST /status", 405, json!({ "error": "use GET, HEAD here" })).await;
@@ -89,9 +89,9 @@ async fn unknown_paths_and_methods_say_what_is_known() {
 #[tokio::test]
 async fn a_query_is_cancelled_by_its_id() {
     check("POST /queries/7/cancel", 202, json!({ "cancelled": 7 })).await;
-    let gone = "there is no such query: it may have ended meanwhile";
+    let gone = "no such query; it may have ended already";
     check("POST /queries/8/cancel", 404, json!({ "error": gone })).await;
-    let number = "the id of a query is a number: parkade status shows them";
+    let number = "a query id is a number; `parkade status` shows them";
     check("POST /queries/x/cancel", 400, json!({ "error": number })).await;
     check("GET /queries/7/cancel", 405, json!({ "error": "use POST here" })).await;
     let page = request("POST /queries/7/cancel", &[("origin", "null")], "");
@@ -108,16 +108,16 @@ async fn a_message_is_published_with_its_type_and_answered_with_its_cursor() {
 async fn a_publish_is_refused_with_what_to_do() {
     let plain = [("content-type", "text/plain")];
     let (status, told) = publish(&[("origin", "null"), plain[0]], "42", CURSOR).await;
-    let browsers = "browsers may not publish here: let the application publish for them";
+    let browsers = "requests from browsers cannot publish here; let the application do it";
     assert_eq!((status, told), (403, json!({ "error": browsers })));
     let (status, told) = publish(&plain, vec![b'x'; MESSAGE_BYTES_MAX + 1], CURSOR).await;
-    let large = "a message has at most 524288 bytes: publish where the rest can be fetched";
+    let large = "a message has at most 524288 bytes; publish a reference to larger data";
     assert_eq!((status, told), (413, json!({ "error": large })));
     let (status, told) = publish(&plain, "42", Err(PublishRefused::ChannelsFull)).await;
     let full = "channel limit reached; try again later";
     assert_eq!((status, told), (503, json!({ "error": full })));
-    check("POST /publish/", 400, json!({ "error": "the name of a channel is empty" })).await;
-    check("POST /publish/a%0ab", 400, json!({ "error": "the name of a channel has a control character" })).await;
+    check("POST /publish/", 400, json!({ "error": "a channel name must not be empty" })).await;
+    check("POST /publish/a%0ab", 400, json!({ "error": "a channel name must not contain control characters" })).await;
     check("POST /publish/%ff", 400, json!({ "error": "the channel in the path is not percent-encoded UTF-8" })).await;
 }
 

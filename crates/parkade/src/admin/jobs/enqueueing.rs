@@ -79,9 +79,7 @@ impl EnqueueRefused {
         match self {
             Self::Wrong(why) => why.clone(),
             Self::TooLarge => {
-                format!(
-                    "the arguments of a job have at most {ARGUMENTS_BYTES_MAX} bytes: tell it where the rest can be fetched"
-                )
+                format!("a job's arguments have at most {ARGUMENTS_BYTES_MAX} bytes; pass a reference to larger data")
             }
         }
     }
@@ -90,19 +88,19 @@ impl EnqueueRefused {
 /// The job, if it is one that a worker might have enqueued.
 fn job(body: &[u8]) -> Result<Enqueued, EnqueueRefused> {
     let wrong = |why: &str| EnqueueRefused::Wrong(why.to_owned());
-    let asked: EnqueueBody = serde_json::from_slice(body)
-        .map_err(|error| EnqueueRefused::Wrong(format!("the body describes no job: {error}")))?;
+    let asked: EnqueueBody =
+        serde_json::from_slice(body).map_err(|error| EnqueueRefused::Wrong(format!("invalid job: {error}")))?;
     let id = asked.id.as_deref().map_or_else(|| Ok(JobId::new(minted())), str::parse);
     let id = id.map_err(|bad: BadJobId| wrong(&bad.to_string()))?;
     let name = short("a name", asked.name)?;
     if name.contains(|character: char| character.is_ascii_control()) {
-        return Err(wrong("a name has no control character"));
+        return Err(wrong("a name must not contain control characters"));
     }
     if asked.at.is_some() && asked.delay.is_some_and(|delay| delay > 0.0) {
-        return Err(wrong("a job has a delay or a time, not both"));
+        return Err(wrong("give either delay or at, not both"));
     }
     if asked.at.into_iter().chain(asked.delay).any(|seconds| seconds < 0.0) {
-        return Err(wrong("a delay and a time are 0 or more seconds"));
+        return Err(wrong("delay and at must be 0 or more seconds"));
     }
     Ok(Enqueued {
         id,
@@ -121,20 +119,20 @@ fn job(body: &[u8]) -> Result<Enqueued, EnqueueRefused> {
 
 fn arguments(text: &str) -> Result<Bytes, EnqueueRefused> {
     let bytes =
-        STANDARD.decode(text).map_err(|_| EnqueueRefused::Wrong("the arguments are MessagePack in Base64".into()))?;
+        STANDARD.decode(text).map_err(|_| EnqueueRefused::Wrong("arguments must be MessagePack in Base64".into()))?;
     if bytes.len() > ARGUMENTS_BYTES_MAX { Err(EnqueueRefused::TooLarge) } else { Ok(bytes.into()) }
 }
 
 fn priority(priority: i64) -> Result<i16, EnqueueRefused> {
     let known = i16::try_from(priority).ok().filter(|priority| (-PRIORITY_MAX..=PRIORITY_MAX).contains(priority));
-    known.ok_or_else(|| EnqueueRefused::Wrong(format!("a priority is -{PRIORITY_MAX} to {PRIORITY_MAX}")))
+    known.ok_or_else(|| EnqueueRefused::Wrong(format!("priority must be between -{PRIORITY_MAX} and {PRIORITY_MAX}")))
 }
 
 fn short(what: &str, text: String) -> Result<String, EnqueueRefused> {
     if (1..=JOB_NAME_BYTES_MAX).contains(&text.len()) {
         return Ok(text);
     }
-    Err(EnqueueRefused::Wrong(format!("{what} has 1 to {JOB_NAME_BYTES_MAX} bytes")))
+    Err(EnqueueRefused::Wrong(format!("{what} must have 1 to {JOB_NAME_BYTES_MAX} bytes")))
 }
 
 #[cfg(test)]
@@ -175,18 +173,18 @@ mod tests {
     fn what_is_no_job_is_told_why() {
         let long = format!(r#"{{"name":"{}"}}"#, "x".repeat(201));
         for (body, expected) in [
-            ("", "the body describes no job: EOF while parsing a value at line 1 column 0"),
-            ("{}", "the body describes no job: missing field `name` at line 1 column 2"),
-            (r#"{"name":""}"#, "a name has 1 to 200 bytes"),
-            (&long, "a name has 1 to 200 bytes"),
-            (r#"{"name":"a\nb"}"#, "a name has no control character"),
-            (r#"{"name":"x","id":"7"}"#, "a job's id is a UUID: 8-4-4-4-12 hexadecimal digits"),
-            (r#"{"name":"x","arguments":"?"}"#, "the arguments are MessagePack in Base64"),
-            (r#"{"name":"x","delay":1,"at":2}"#, "a job has a delay or a time, not both"),
-            (r#"{"name":"x","delay":-1}"#, "a delay and a time are 0 or more seconds"),
-            (r#"{"name":"x","priority":1001}"#, "a priority is -1000 to 1000"),
-            (r#"{"name":"x","queue":""}"#, "a queue has 1 to 200 bytes"),
-            (r#"{"name":"x","key":""}"#, "a key has 1 to 200 bytes"),
+            ("", "invalid job: EOF while parsing a value at line 1 column 0"),
+            ("{}", "invalid job: missing field `name` at line 1 column 2"),
+            (r#"{"name":""}"#, "a name must have 1 to 200 bytes"),
+            (&long, "a name must have 1 to 200 bytes"),
+            (r#"{"name":"a\nb"}"#, "a name must not contain control characters"),
+            (r#"{"name":"x","id":"7"}"#, "a job id is a UUID: 8-4-4-4-12 hexadecimal digits"),
+            (r#"{"name":"x","arguments":"?"}"#, "arguments must be MessagePack in Base64"),
+            (r#"{"name":"x","delay":1,"at":2}"#, "give either delay or at, not both"),
+            (r#"{"name":"x","delay":-1}"#, "delay and at must be 0 or more seconds"),
+            (r#"{"name":"x","priority":1001}"#, "priority must be between -1000 and 1000"),
+            (r#"{"name":"x","queue":""}"#, "a queue must have 1 to 200 bytes"),
+            (r#"{"name":"x","key":""}"#, "a key must have 1 to 200 bytes"),
         ] {
             assert_eq!(job(body.as_bytes()), Err(EnqueueRefused::Wrong(expected.into())), "{body}");
         }

@@ -29,9 +29,9 @@ fn filter(query: &str) -> Result<Filter, String> {
             "queue" => filter.queue = Some(value.into()),
             "count" => {
                 let count = value.parse().ok().filter(|count| (1..=LISTED_COUNT_MAX).contains(count));
-                filter.count = count.ok_or_else(|| format!("count is 1 to {LISTED_COUNT_MAX}"))?;
+                filter.count = count.ok_or_else(|| format!("count must be between 1 and {LISTED_COUNT_MAX}"))?;
             }
-            _ => return Err(format!("there is no filter {name:?}: known are state, name, queue and count")),
+            _ => return Err(format!("unknown filter {name:?}; the filters are state, name, queue and count")),
         }
     }
     Ok(filter)
@@ -39,7 +39,7 @@ fn filter(query: &str) -> Result<Filter, String> {
 
 fn no_state() -> String {
     let words: Vec<_> = JobState::ALL.into_iter().map(JobState::word).collect();
-    format!("state is one of {}", words.join(", "))
+    format!("state must be one of {}", words.join(", "))
 }
 
 #[cfg(test)]
@@ -57,10 +57,10 @@ mod tests {
             assert_eq!(filter(query), Ok(expected), "{query}");
         }
         for (query, expected) in [
-            ("state=gone", "state is one of scheduled, ready, running, completed, dead, cancelled, unknown"),
-            ("count=0", "count is 1 to 1000"),
-            ("count=1001", "count is 1 to 1000"),
-            ("key=7", "there is no filter \"key\": known are state, name, queue and count"),
+            ("state=gone", "state must be one of scheduled, ready, running, completed, dead, cancelled, unknown"),
+            ("count=0", "count must be between 1 and 1000"),
+            ("count=1001", "count must be between 1 and 1000"),
+            ("key=7", "unknown filter \"key\"; the filters are state, name, queue and count"),
             ("name=%ff", "the query is not percent-encoded UTF-8"),
         ] {
             assert_eq!(filter(query), Err(expected.into()), "{query}");

@@ -101,9 +101,9 @@ async fn a_job_with_the_key_of_another_is_that_one() {
 async fn what_the_store_cannot_do_has_a_status_of_its_own() {
     let body = r#"{"name":"x"}"#;
     for (fault, status, text) in [
-        (Fault::Full("the disk".into()), 507, "there is no room for it: the disk"),
+        (Fault::Full("the disk".into()), 507, "storage full: the disk"),
         (Fault::Unavailable("gone".into()), 503, "the store cannot be reached: gone"),
-        (Fault::QueueFull, 503, "as many commands wait for the store as may"),
+        (Fault::QueueFull, 503, "the job store's queue is full"),
         (Fault::Failed("a page".into()), 503, "the store failed: a page"),
     ] {
         let (told, said, _) = asked_with("POST /jobs", &[], body, vec![JobAnswer::Refused(fault)]).await;
@@ -117,10 +117,10 @@ async fn jobs_that_cannot_be_are_refused_before_the_store_is_asked() {
         let (status, told, _) = asked_with("POST /jobs", headers, body, vec![]).await;
         (status, told["error"].as_str().unwrap().to_owned())
     };
-    assert_eq!(refused(&[], r#"{"name":""}"#).await, (400, "a name has 1 to 200 bytes".into()));
-    let page = "browsers may not change jobs here: let the application do it for them";
+    assert_eq!(refused(&[], r#"{"name":""}"#).await, (400, "a name must have 1 to 200 bytes".into()));
+    let page = "requests from browsers cannot change jobs here; let the application do it";
     assert_eq!(refused(&[("origin", "null")], r#"{"name":"x"}"#).await, (403, page.into()));
-    let large = "the arguments of a job have at most 524288 bytes: tell it where the rest can be fetched";
+    let large = "a job's arguments have at most 524288 bytes; pass a reference to larger data";
     assert_eq!(refused(&[], &"x".repeat(800_000)).await, (413, large.into()));
 }
 
@@ -142,18 +142,18 @@ async fn a_list_leaves_arguments_and_results_out() {
     assert_eq!((status, &told["jobs"][0]["state"], &told["jobs"][0]["arguments"]), (200, &json!("dead"), &Value::Null));
     assert!(matches!(&heard[..], [JobAsk::List(filter)] if filter.count == 2 && filter.state == Some(JobState::Dead)));
     check("GET /jobs", vec![JobAnswer::Listed(vec![])], 200, json!({ "jobs": [] })).await;
-    check("GET /jobs?count=0", vec![], 400, error("count is 1 to 1000")).await;
+    check("GET /jobs?count=0", vec![], 400, error("count must be between 1 and 1000")).await;
 }
 
 #[tokio::test]
 async fn what_there_is_not_is_said_to_be_so() {
-    let missing = error("there is no such job, or no more: results are kept for a while only");
+    let missing = error("no such job; results are deleted after a while");
     check(&format!("GET /jobs/{ID}?wait=20"), vec![JobAnswer::Shown(None)], 404, missing.clone()).await;
     let nothing = || vec![JobAnswer::Changed(false), JobAnswer::Shown(None)];
     check(&format!("POST /jobs/{ID}/retry"), nothing(), 404, missing.clone()).await;
     check(&format!("POST /jobs/{ID}/cancel"), nothing(), 404, missing.clone()).await;
     check(&format!("DELETE /jobs/{ID}"), nothing(), 404, missing).await;
-    let bad = error("a job's id is a UUID: 8-4-4-4-12 hexadecimal digits: parkade jobs shows them");
+    let bad = error("a job id is a UUID: 8-4-4-4-12 hexadecimal digits; `parkade jobs` shows them");
     check("GET /jobs/7", vec![], 400, bad).await;
     check("PUT /jobs", vec![], 405, error("use GET, HEAD, POST here")).await;
     check(&format!("PUT /jobs/{ID}"), vec![], 405, error("use GET, HEAD, DELETE here")).await;
@@ -199,23 +199,19 @@ async fn a_job_is_cancelled_unless_it_has_ended() {
         vec![JobAnswer::Changed(false), shown(JobState::Running), JobAnswer::Changed(true), shown(JobState::Running)];
     check(&line, between, 202, done("running")).await;
     let never = (0..CANCEL_TRIES_COUNT).flat_map(|_| [JobAnswer::Changed(false), shown(JobState::Running)]).collect();
-    check(
-        &line,
-        never,
-        409,
-        error("the job is running: it is just on its way to a worker, or comes from there: try again"),
-    )
-    .await;
+    check(&line, never, 409, error("the job is running: it is on its way to or from a worker right now; try again"))
+        .await;
 }
 
 #[tokio::test]
 async fn a_job_is_retried_when_it_has_ended() {
     let line = format!("POST /jobs/{ID}/retry");
     check(&line, vec![JobAnswer::Changed(true)], 200, json!({ "id": ID, "state": "ready" })).await;
-    let early = error("the job is ready: it has not ended; only one that has is retried");
+    let early = error("the job is ready: it has not ended yet; only a job that has ended can be retried");
     check(&line, vec![JobAnswer::Changed(false), shown(JobState::Ready)], 409, early).await;
-    let taken =
-        error("the job is dead: another job of its name with its key waits or runs: let that end, or cancel it");
+    let taken = error(
+        "the job is dead: another unfinished job has the same name and key: wait until it has ended, or cancel it",
+    );
     check(&line, vec![JobAnswer::Changed(false), shown(JobState::Dead)], 409, taken).await;
 }
 
@@ -223,7 +219,7 @@ async fn a_job_is_retried_when_it_has_ended() {
 async fn a_job_that_runs_is_not_dropped() {
     let line = format!("DELETE /jobs/{ID}");
     check(&line, vec![JobAnswer::Changed(true)], 200, json!({ "id": ID, "dropped": true })).await;
-    let runs = error("the job is running: one that runs is not dropped: cancel it first");
+    let runs = error("the job is running: it is running; cancel it first");
     check(&line, vec![JobAnswer::Changed(false), shown(JobState::Running)], 409, runs).await;
     let (status, _, _) = asked_with(&line, &[("origin", "null")], "", vec![]).await;
     assert_eq!(status, 403);

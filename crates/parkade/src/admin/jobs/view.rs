@@ -1,4 +1,4 @@
-//! A job as `/jobs` tells it, and as `parkade jobs` reads it again.
+//! A job as `/jobs` shows it, and as `parkade jobs` reads it.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -27,7 +27,7 @@ pub struct JobView {
     pub ended: Option<f64>,
     /// Why the last attempt failed.
     pub error: Option<String>,
-    /// What only workers understand: MessagePack in Base64. In a list it is not told, and neither are the next three.
+    /// Only workers understand it: MessagePack in Base64. It is left out in a list, as are the next three.
     pub arguments: Option<String>,
     /// The same as JSON, where it can be written so.
     pub arguments_shown: Option<Box<RawValue>>,

@@ -27,9 +27,9 @@ pub async fn show(id: JobId, query: Option<&str>, door: &AdminDoor) -> Result<Ad
     Ok(answer)
 }
 
-/// Asks again and again, ever less often: the end of a job is told only to those whom the core watches for, and these are no requests of it.
+/// Polls with growing pauses: the core reports the end of a job only to its own requests, and these are none.
 async fn wait(id: JobId, patience: Duration, door: &AdminDoor) -> Result<Box<JobRecord>, AdminAnswer> {
-    let many = || fault(StatusCode::SERVICE_UNAVAILABLE, "as many wait for jobs as may: try again later");
+    let many = || fault(StatusCode::SERVICE_UNAVAILABLE, "too many clients are waiting for jobs; try again later");
     let _place = door.wait_for_a_job().ok_or_else(many)?;
     let end = Instant::now() + patience;
     let mut pause = JOB_PAUSE_MIN;
@@ -47,10 +47,10 @@ fn patience(query: &str) -> Result<Duration, String> {
     let mut patience = Duration::ZERO;
     for (name, value) in pairs(query)? {
         if name != "wait" {
-            return Err(format!("there is no option {name:?}: known is wait"));
+            return Err(format!("unknown option {name:?}; the only option is wait"));
         }
         let seconds = value.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0);
-        let seconds = seconds.ok_or("wait is a number of seconds")?;
+        let seconds = seconds.ok_or("wait must be a number of seconds")?;
         patience = Duration::from_secs_f64(seconds.min(JOB_WAIT_TIME_MAX.as_secs_f64()));
     }
     Ok(patience)
@@ -66,8 +66,8 @@ mod tests {
             assert_eq!(patience(query), Ok(Duration::from_secs(expected)), "{query}");
         }
         for query in ["wait=soon", "wait=-1", "wait=NaN", "wait=inf", "wait"] {
-            assert_eq!(patience(query), Err("wait is a number of seconds".into()), "{query}");
+            assert_eq!(patience(query), Err("wait must be a number of seconds".into()), "{query}");
         }
-        assert_eq!(patience("timeout=1"), Err("there is no option \"timeout\": known is wait".into()));
+        assert_eq!(patience("timeout=1"), Err("unknown option \"timeout\"; the only option is wait".into()));
     }
 }

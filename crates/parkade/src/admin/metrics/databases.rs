@@ -1,24 +1,29 @@
-//! What the metrics tell of databases and queries.
+//! The metrics about databases and queries.
 
 use super::{MetricType, Page};
 use crate::admin::report::{Database, Report};
 
 pub(super) fn write(page: &mut Page, report: &Report) {
     let counts = &report.counts;
-    page.single("queries_total", MetricType::Counter, "Queries that databases were asked for.", counts.queries);
+    page.single("queries_total", MetricType::Counter, "Queries that were submitted to databases.", counts.queries);
     page.single(
         "queries_shared_total",
         MetricType::Counter,
-        "Requests that shared the query of another.",
+        "Requests that shared the query of another request.",
         counts.queries_shared,
     );
     page.single(
         "queries_cancelled_total",
         MetricType::Counter,
-        "Queries that nobody waited for any more, or that were given up.",
+        "Queries that were cancelled because no request waited for them any longer.",
         counts.queries_cancelled,
     );
-    page.single("result_bytes", MetricType::Gauge, "Results of queries that are kept.", report.memory.result_bytes);
+    page.single(
+        "result_bytes",
+        MetricType::Gauge,
+        "Query results that are held in memory.",
+        report.memory.result_bytes,
+    );
     let times = &report.query_times;
     page.histogram("query_queue_seconds", "Time that a query waited for a connection.", &times.queue);
     page.histogram("query_database_seconds", "Time that a query took in its database.", &times.database);
@@ -32,17 +37,19 @@ type Family = (&'static str, MetricType, &'static str, fn(&Database) -> u64);
 fn each_database(page: &mut Page, report: &Report) {
     let of = |number: fn(&Database) -> u64| report.databases.iter().map(move |(name, of)| (name, number(of)));
     let families: [Family; 10] = [
-        ("database_up", MetricType::Gauge, "1 when the database can be reached.", |of| u64::from(of.state == "up")),
+        ("database_up", MetricType::Gauge, "1 if the database can be reached.", |of| u64::from(of.state == "up")),
         ("database_queued", MetricType::Gauge, "Queries that wait for a connection.", |of| of.queued as u64),
         ("database_connections", MetricType::Gauge, "Connections to the database.", |of| {
             of.slots.values().sum::<usize>() as u64
         }),
-        ("database_connects_total", MetricType::Counter, "Connections that were made.", |of| of.counts.connects),
-        ("database_connects_failed_total", MetricType::Counter, "Connections that could not be made.", |of| {
+        ("database_connects_total", MetricType::Counter, "Connections that were opened.", |of| of.counts.connects),
+        ("database_connects_failed_total", MetricType::Counter, "Attempts to connect that failed.", |of| {
             of.counts.connects_failed
         }),
-        ("database_cancels_sent_total", MetricType::Counter, "Cancels that were sent.", |of| of.counts.cancels_sent),
-        ("database_cancels_repeated_total", MetricType::Counter, "Cancels that had to be sent again.", |of| {
+        ("database_cancels_sent_total", MetricType::Counter, "Cancel requests that were sent.", |of| {
+            of.counts.cancels_sent
+        }),
+        ("database_cancels_repeated_total", MetricType::Counter, "Cancel requests that had to be repeated.", |of| {
             of.counts.cancels_repeated
         }),
         (
@@ -51,12 +58,15 @@ fn each_database(page: &mut Page, report: &Report) {
             "Queries that completed although they were cancelled.",
             |of| of.counts.cancels_late,
         ),
-        ("database_strays_total", MetricType::Counter, "Cancels that hit another query: must stay 0.", |of| {
+        ("database_strays_total", MetricType::Counter, "Cancel requests that hit another query; must stay 0.", |of| {
             of.counts.strays
         }),
-        ("database_terminated_total", MetricType::Counter, "Connections that had to be ended from outside.", |of| {
-            of.counts.terminated
-        }),
+        (
+            "database_terminated_total",
+            MetricType::Counter,
+            "Connections that had to be terminated over another connection.",
+            |of| of.counts.terminated,
+        ),
     ];
     for (name, kind, help, number) in families {
         page.labelled(name, kind, help, "database", of(number));

@@ -9,19 +9,19 @@ pub(super) fn write(page: &mut Page, report: &Report) {
     page.single(
         "jobs_oldest_seconds",
         MetricType::Gauge,
-        "How long the first of the jobs that are ready has been.",
+        "Age of the oldest job that is ready.",
         jobs.oldest.unwrap_or_default(),
     );
     page.single(
         "jobs_enqueued_total",
         MetricType::Counter,
-        "Jobs that were enqueued here, whoever asked for them.",
+        "Jobs that were enqueued on this server, from any source.",
         counts.jobs_enqueued,
     );
     page.single(
         "jobs_claimed_total",
         MetricType::Counter,
-        "Attempts that were taken from the store.",
+        "Attempts that were claimed from the store.",
         counts.jobs_claimed,
     );
     let verdicts = [
@@ -32,11 +32,5 @@ pub(super) fn write(page: &mut Page, report: &Report) {
         ("handed back", counts.jobs_handed_back),
         ("unknown", counts.jobs_unknown),
     ];
-    page.labelled(
-        "job_runs_total",
-        MetricType::Counter,
-        "Attempts that ended, by what became of the job.",
-        "verdict",
-        verdicts,
-    );
+    page.labelled("job_runs_total", MetricType::Counter, "Attempts that ended, by outcome.", "verdict", verdicts);
 }

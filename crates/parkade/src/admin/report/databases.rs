@@ -1,4 +1,4 @@
-//! What a report tells of the databases.
+//! The part of a report about databases.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ pub struct DatabaseCounts {
 pub struct QueryTimes {
     pub queue: Histogram,
     pub database: Histogram,
-    /// From the cancel to the end that the database told.
+    /// From the cancel to the end that the database reported.
     pub cancel: Histogram,
 }
 

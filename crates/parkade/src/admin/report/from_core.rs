@@ -12,7 +12,7 @@ use super::{
 use crate::admin::EndedRequests;
 use crate::words;
 
-/// What the shell knows beside the core.
+/// What the shell knows in addition to the core.
 #[derive(Debug, Default)]
 pub struct Shell {
     pub target: String,

@@ -1,4 +1,4 @@
-//! What a report tells of jobs.
+//! The part of a report about jobs.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use parkade_core::Status;
 use parkade_jobs::{JobCounts, JobState};
 use serde::{Deserialize, Serialize};
 
-/// All that the store has, as it said within the last second or so; nothing where nothing was ever stored.
+/// The contents of the store, as of the last second or so; empty if nothing was ever stored.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Jobs {
     /// Those that are ready.

@@ -91,7 +91,7 @@ impl Inbound {
         matches!(self.state, InboundState::Idle { since, .. } if now.since(since) > limits.idle_time)
     }
 
-    /// Whether there are bytes to go on with that no event of the socket will report.
+    /// Whether there are bytes to process that no event of the socket will report.
     pub const fn has_unread(&self) -> bool {
         matches!(self.state, InboundState::Idle { has_unread: true, .. })
     }
@@ -131,7 +131,7 @@ impl Inbound {
         self.buffer.map_or_else(Vec::new, |buffer| buffer.bytes)
     }
 
-    /// Goes on with what was left over from before, then with what the socket has, up to a turn's share.
+    /// Processes what was left over from before, then what the socket has, up to a turn's share.
     pub fn receive(
         &mut self,
         transport: &mut ClientTransport,

@@ -1,7 +1,7 @@
 //! One HTTP/1 connection: two state machines, as in h11. `Inbound` reads a request, `Outbound` writes its answer; when both are done with it,
 //! both begin anew.
 //!
-//! A connection that is idle, or whose request is parked, is these few words and nothing else: see the assertion at the end of this file.
+//! A connection that is idle, or whose request is parked, is just these few fields: see the assertion at the end of this file.
 
 mod context;
 mod inbound;
@@ -63,7 +63,7 @@ impl Connection {
         self.transport.peer()
     }
 
-    /// Whether the request that is on its way wants no body.
+    /// Whether the response to the current request must not have a body (`HEAD`).
     pub fn is_head(&self) -> bool {
         self.outbound.is_head()
     }
@@ -86,7 +86,7 @@ impl Connection {
         self.is_quiet() && self.inbound.is_fresh(now)
     }
 
-    /// Whether there is something to go on with that no event of the socket will report.
+    /// Whether there is something to do that no event of the socket will report.
     pub fn has_more(&self) -> bool {
         if self.transport.is_gone() {
             return true;
@@ -114,7 +114,7 @@ impl Connection {
         self.outbound.expect(request, head);
     }
 
-    /// Goes on as far as the bytes that are there allow.
+    /// Proceeds as far as the available bytes allow.
     pub fn advance(&mut self, context: &mut Context) -> ConnectionStep {
         if let Some(request) = self.outbound.request() {
             return if self.transport.has_hung_up() { ConnectionStep::Left(request) } else { ConnectionStep::Stay };

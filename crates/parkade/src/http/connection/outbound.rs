@@ -92,7 +92,7 @@ impl Outbound {
         }
     }
 
-    /// Whether the request that is on its way wants no body.
+    /// Whether the response to the current request must not have a body (`HEAD`).
     pub const fn is_head(&self) -> bool {
         match self.state {
             OutboundState::Head { terms, .. } => terms.is_head,
@@ -293,7 +293,7 @@ impl Outbound {
             return;
         }
         let (status, detail) = fault.explain();
-        tracing::debug!(status, detail, peer = ?transport.peer(), "a request is refused");
+        tracing::debug!(status, detail, peer = ?transport.peer(), "request refused");
         let body = error_body(status, fault.whose(), detail);
         context.refused.push((transport.peer(), status, body.len()));
         let fields: [HeaderField<'_>; 2] = [(b"content-type", b"application/json"), (b"retry-after", b"1")];

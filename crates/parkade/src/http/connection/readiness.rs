@@ -2,7 +2,7 @@
 
 use mio::event::Event;
 
-/// The client, as far as its socket tells. It never goes back.
+/// The client, as far as its socket shows. It only moves forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum FarEnd {
     #[default]

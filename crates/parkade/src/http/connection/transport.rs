@@ -118,7 +118,7 @@ impl ClientTransport {
         self.socket.end_writing();
     }
 
-    /// The client must not take what it has got for a whole answer.
+    /// The client must not take what it has received for a complete response.
     pub fn reset_on_close(&self) {
         self.socket.reset_on_close();
     }

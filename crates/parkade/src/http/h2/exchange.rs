@@ -39,7 +39,7 @@ pub struct StreamExchange {
     left: Option<u64>,
     /// When the client last took something of what waits for it.
     since: Tick,
-    /// Ends the stream's task, with all that waits in it.
+    /// Ends the stream's task, with everything that waits in it.
     cut: Option<oneshot::Sender<()>>,
 }
 
@@ -62,7 +62,7 @@ impl StreamExchange {
         self.key
     }
 
-    /// Whether the client wants no body.
+    /// Whether the client wants no body (`HEAD`).
     pub const fn is_head(&self) -> bool {
         self.is_head
     }
@@ -174,7 +174,7 @@ impl StreamExchange {
         true
     }
 
-    /// Breaks the answer off: what waits for the client is dropped, and it is told at once.
+    /// Breaks the response off: what waits for the client is dropped, and the stream is reset at once.
     pub fn abort(&mut self) {
         // First, so that the end of the pieces is not taken for that of the answer.
         if let Some(cut) = self.cut.take() {

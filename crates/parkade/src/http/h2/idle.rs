@@ -6,13 +6,13 @@ use tokio::time::Instant;
 
 use super::streams::Streams;
 
-/// It is first told to close (GOAWAY), and closed when it has had the time to take what was left for it.
+/// It first gets GOAWAY, and is closed when it has had time to read what was left for it.
 #[derive(Debug)]
 pub struct IdleTimeout {
     due: Instant,
     /// How long it may be without streams, from now on.
     time: Duration,
-    /// The same once it has been told.
+    /// The same after GOAWAY.
     time_to_leave: Duration,
     has_been_told: bool,
 }

@@ -12,7 +12,7 @@ use super::{FromStream, StreamKey, write_timeout};
 use crate::http::StreamedContent;
 use crate::http::limits::{H2_CUT_BYTES_MAX, H2_LAST_BYTES_MAX};
 
-/// Tells the server that the client has left, unless the stream has come to its end.
+/// Reports to the server that the client has left, unless the stream has ended.
 pub struct Guard {
     pub key: StreamKey,
     pub inbox: mpsc::UnboundedSender<FromStream>,

@@ -97,7 +97,7 @@ async fn collect(
     }
 }
 
-/// The `Host` field, which a client may send beside `:authority`, once, if it says the same (RFC 9113, section 8.3.1).
+/// The `Host` field, which a client may send in addition to `:authority`, once, if it is the same (RFC 9113, section 8.3.1).
 fn one_host(fields: &hyper::HeaderMap) -> Result<Option<&str>, RequestFault> {
     let mut hosts = fields.get_all("host").iter();
     match (hosts.next(), hosts.next()) {

@@ -42,7 +42,7 @@ impl Streams {
         }
     }
 
-    /// Until when the connection may be left as it is, if it may be without streams for so long.
+    /// How long the connection may be left as it is, if it may be without streams for this long.
     pub fn idle_until(&self, idle_time: Duration) -> Instant {
         let open = lock(&self.open);
         let since = if open.count == 0 { open.since } else { Instant::now() };
@@ -81,7 +81,7 @@ impl Drop for Opened {
     }
 }
 
-/// Whoever panicked while holding it cannot have left it half changed.
+/// A panic while it was held cannot have left it half changed.
 fn lock(open: &Mutex<OpenStreams>) -> MutexGuard<'_, OpenStreams> {
     open.lock().unwrap_or_else(PoisonError::into_inner)
 }

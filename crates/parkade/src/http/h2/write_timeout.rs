@@ -25,7 +25,7 @@ tokio::task_local! {
 struct WatchedStream {
     /// Since when its client has something to take.
     offered: Cell<Option<Offered>>,
-    /// Tells when it is to be broken off.
+    /// Returns when it is to be reset.
     cut: RefCell<Option<oneshot::Receiver<()>>>,
 }
 
@@ -51,7 +51,7 @@ struct WriteProgress {
     began: Instant,
     /// When it last took something.
     since: Instant,
-    /// All that it took since it began.
+    /// Everything that it has taken since it began.
     taken_bytes: usize,
 }
 
@@ -94,7 +94,7 @@ pub fn offer_event(bytes: usize) {
     offer(bytes);
 }
 
-/// The client has taken all that there is.
+/// The client has taken everything.
 pub fn rest() {
     let _ = WATCHED.try_with(|watched| watched.offered.set(None));
 }
@@ -129,7 +129,7 @@ pub async fn watch(stream: impl Future<Output = ()>, stall: Duration) {
         .await
     };
     if !WATCHED.scope(WatchedStream::default(), watched).await {
-        tracing::debug!("a stream of HTTP/2 is broken off");
+        tracing::debug!("resetting an HTTP/2 stream: its client does not read");
     }
 }
 
@@ -152,7 +152,7 @@ impl Timer {
     }
 }
 
-/// A socket that fails when it takes nothing of what is to be written for so long, or too little of it.
+/// A socket that fails if it takes nothing that is to be written for this long, or too little of it.
 #[derive(Debug)]
 pub struct WriteTimeout<I> {
     io: I,

@@ -37,11 +37,11 @@ pub struct Lot {
     acceptor: Acceptor,
     /// What the poll set has reported and no turn has had the time for, by poll token.
     reported: Vec<(usize, SocketReadiness)>,
-    /// Connections that can go on although their sockets have nothing new to report.
+    /// Connections that have something to do although their sockets have nothing new to report.
     again: Vec<usize>,
-    /// Connections whose clients have hung up: nearly all have left, and nobody waits for their end.
+    /// Connections whose clients have hung up: nearly all have left, so their end is not urgent.
     leaving: VecDeque<usize>,
-    /// Where the search for connections that take too long goes on, if it has begun.
+    /// Where the search for connections that take too long continues, if it has begun.
     sweeping: Option<usize>,
     http2_count: Arc<AtomicUsize>,
     began: Instant,
@@ -168,7 +168,7 @@ impl Lot {
         }
     }
 
-    /// Goes on with each socket that the poll set reports, until there is none left or the time is over. Thousands of clients that leave are
+    /// Handles each socket that the poll set reports, until none is left or the time is over. Thousands of clients that leave are
     /// quickly noted: a client that asks for something in the same moment need not wait until they have been let go.
     fn poll_sockets(&mut self, outbox: &mut Outbox<'_>) -> io::Result<()> {
         let mut share = Share::of(TURN_TIME);
@@ -265,7 +265,7 @@ impl Lot {
         Some(Handover { socket, read, peer })
     }
 
-    /// Acts on the connection of a request, then sees whether it has to go on by itself.
+    /// Acts on the connection of a request, then checks whether it has something to do by itself.
     pub fn act<R>(&mut self, slot: usize, act: impl FnOnce(&mut Connection, &mut Context) -> R) -> Option<R> {
         let result = self.slots.with(slot, act);
         self.look_again(slot);

@@ -217,7 +217,9 @@ impl Server {
     /// The store is open.
     fn begin_with_jobs(&mut self) {
         if self.core.config().job_workers == 0 {
-            tracing::info!("no job runs here, by --job-workers 0: other servers with the same --jobs run them");
+            tracing::info!(
+                "this server stores jobs but runs none (--job-workers 0); other servers with the same --jobs run them"
+            );
         }
         self.jobs.seen = Some((self.jobs.store.time().0, self.clock.now()));
         self.tell(Event::JobsReady { after: None });
@@ -275,10 +277,10 @@ impl Server {
     fn hear_store(&mut self, reply: Reply) {
         let tag = reply.tag();
         let Some(question) = self.jobs.questions.remove(&tag) else {
-            return tracing::error!("a bug in parkade: the store answers what nobody has asked");
+            return tracing::error!("a bug in parkade: the job store answered a question that was not asked");
         };
         if let Reply::Refused { fault, .. } = &reply {
-            tracing::error!("the store of jobs: {fault}");
+            tracing::error!("the job store: {fault}");
         }
         self.jobs.enqueued += u64::from(adds_a_job(&question, &reply));
         match question {
@@ -325,7 +327,10 @@ impl Server {
         let Some((wall_before, before)) = self.jobs.seen.replace((wall, now)) else { return };
         let passed = i64::try_from(now.since(before).as_millis()).unwrap_or(i64::MAX);
         if (wall - wall_before).abs_diff(passed) > JUMP_MS_MIN {
-            tracing::info!("the clock has jumped by {} ms", wall - wall_before - passed);
+            tracing::info!(
+                "the wall clock has jumped by {} ms; the times of waiting jobs are checked again",
+                wall - wall_before - passed
+            );
             self.tell(Event::JobsReady { after: None });
             self.tell(Event::Recurring(RecurringEvent::ClockJumped));
         }
@@ -338,7 +343,7 @@ impl Server {
         if let Some(left) = left
             && !self.jobs.are_put_off
         {
-            tracing::warn!("workers keep dying of their jobs: no job begins for {:.1} s", left.as_secs_f64());
+            tracing::warn!("workers keep dying while they run jobs; no job is started for {:.1} s", left.as_secs_f64());
         }
         self.jobs.are_put_off = left.is_some();
     }

@@ -99,7 +99,7 @@ impl Server {
         if self.core.cursor(&channel).is_some()
             && let Err(refused) = self.publish(&channel, "application/json", told.to_string().as_bytes(), None)
         {
-            tracing::debug!("the progress of a job is not told: {refused}");
+            tracing::debug!("the progress of a job was not published: {refused}");
         }
     }
 }

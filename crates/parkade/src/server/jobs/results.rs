@@ -185,7 +185,7 @@ impl Server {
                 self.say(request, 409, "client", "the job has completed");
             }
             (JobLookup::Ended, Some(JobEnding::Dead { .. })) if ends => {
-                self.say(request, 409, "client", "the job has failed for good: there is nothing to cancel");
+                self.say(request, 409, "client", "the job has failed for good; there is nothing to cancel");
             }
             (JobLookup::Ended, Some(JobEnding::Dead { .. })) => {
                 self.say(request, 500, "application", "the job failed; the log says why");
@@ -196,12 +196,12 @@ impl Server {
             }
             (JobLookup::Ended, Some(JobEnding::Cancelled)) => self.say(request, 410, "client", "the job was cancelled"),
             (JobLookup::Pending, _) if ends && !self.will_end(request, job) => {
-                self.say(request, 409, "client", "the job cannot be ended any more");
+                self.say(request, 409, "client", "the job can no longer be cancelled");
             }
             (JobLookup::Pending, _) => self.answer_pending(request, job),
-            (JobLookup::Missing, _) => self.say(request, 404, "client", "there is no such job, or no more"),
+            (JobLookup::Missing, _) => self.say(request, 404, "client", "no such job; it may have been deleted"),
             (JobLookup::Ended, None) => {
-                tracing::error!("a bug in parkade: the result of a job was dropped before it was told");
+                tracing::error!("a bug in parkade: the result of a job was dropped before it was delivered");
                 self.refuse(request, Refusal::BadAnswer);
             }
         }
@@ -290,7 +290,7 @@ pub fn wire_outcome(results: &Results, job: JobId, standing: JobLookup) -> WaitO
     };
     match (standing, results.of(job)) {
         (JobLookup::Pending, _) => WaitOutcome::Pending { id },
-        (JobLookup::Missing, _) | (JobLookup::Ended, None) => none("missing", "there is no such job, or no more"),
+        (JobLookup::Missing, _) | (JobLookup::Ended, None) => none("missing", "no such job; it may have been deleted"),
         (JobLookup::Ended, Some(JobEnding::Completed { result })) => {
             WaitOutcome::Result { id, result: result.as_ref().into() }
         }

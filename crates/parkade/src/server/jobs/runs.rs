@@ -102,10 +102,7 @@ impl Server {
         if let Some(run) = self.jobs.runs.get_mut(&request) {
             run.result = Some(Bytes::copy_from_slice(result));
         } else {
-            tracing::error!(
-                worker = worker.0,
-                "a worker gave the result of a job where a request waits for its answer"
-            );
+            tracing::error!(worker = worker.0, "a worker sent a job's result for a request; the request fails");
         }
         self.tell(Event::JobReturned { worker, request });
     }
@@ -121,7 +118,7 @@ impl Server {
     pub(in crate::server) fn run_lost_its_query(&mut self, request: RequestId, query: QueryId) {
         let text = match self.queries.failure(query) {
             Some(failure) => failure.message.clone(),
-            None => "its query was given up".into(),
+            None => "its query was cancelled".into(),
         };
         self.run_said(request, &text);
     }
@@ -133,19 +130,19 @@ impl Server {
             CoreVerdict::Completed => AttemptEnd::Completed { result: run.result.unwrap_or_default() },
             CoreVerdict::Retry { after, why } => {
                 let error = error(why, run.error);
-                tracing::warn!(job = %job, name = &*name, attempt, ?after, "a job failed and is tried again: {error}");
+                tracing::warn!(job = %job, name = &*name, attempt, ?after, "a job failed and will be retried: {error}");
                 let after = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
                 AttemptEnd::Retry { due: parkade_jobs::Wall(wall().0.saturating_add(after)), error }
             }
             CoreVerdict::Dead { why } => {
                 let error = error(why, run.error);
-                tracing::error!(job = %job, name = &*name, attempt, "a job failed for good: parkade jobs retry {job} tries it again: {error}");
+                tracing::error!(job = %job, name = &*name, attempt, "a job failed for good; `parkade jobs retry {job}` runs it again: {error}");
                 AttemptEnd::Dead { error }
             }
             CoreVerdict::Cancelled => AttemptEnd::Cancelled,
             CoreVerdict::HandedBack => AttemptEnd::HandedBack,
             CoreVerdict::Unknown => {
-                tracing::error!(job = %job, name = &*name, "the application has no job of this name: it is kept until there is one");
+                tracing::error!(job = %job, name = &*name, "the application has no job of this name; it is kept until there is one");
                 AttemptEnd::Unknown
             }
         };
@@ -163,7 +160,7 @@ impl Server {
             return self.jobs.unnoted.push(end);
         };
         if is_stale {
-            tracing::warn!(job = %end.job, "a run of a job ended that had been given up before");
+            tracing::warn!(job = %end.job, "a job run finished after it had been marked lost; its outcome is ignored");
         }
         match end.verdict {
             AttemptEnd::Unknown => self.jobs.are_unknown = true,
@@ -183,9 +180,9 @@ impl Server {
 fn error(why: Failure, said: Option<Box<str>>) -> Box<str> {
     match (why, said) {
         (Failure::Raised, Some(said)) => said,
-        (Failure::Raised, None) => "it failed and did not say why".into(),
+        (Failure::Raised, None) => "it failed without giving a reason".into(),
         (Failure::WorkerDied, _) => "the worker that ran it died".into(),
-        (Failure::ServerDied, _) => "servers that had it died again and again".into(),
+        (Failure::ServerDied, _) => "servers that ran it died repeatedly".into(),
         (Failure::DeadlinePassed, _) => "its deadline passed".into(),
         (Failure::Refused(refused), said) => said.unwrap_or_else(|| refusal::explain(refused).2.into()),
     }

@@ -94,7 +94,7 @@ impl Server {
                 let was_shut = self.jobs.shut.take().is_some();
                 self.begin_with_jobs();
                 if was_shut {
-                    tracing::info!("the store of jobs is open: jobs are taken and run again");
+                    tracing::info!("the job store is open: accepting and running jobs again");
                     self.recognise();
                 }
             }
@@ -111,7 +111,7 @@ impl Server {
     fn shut(&mut self, error: &OpenError) -> Fault {
         let before = self.jobs.shut.as_ref().map(|shut| shut.pause);
         if before.is_none() {
-            tracing::error!("no job is taken or run, everything else is served: {error}. It is tried again by itself");
+            tracing::error!("jobs are neither accepted nor run, everything else is served; retrying: {error}");
         }
         let pause = before.map_or(PAUSE_MIN, |pause| (2 * pause).min(PAUSE_MAX));
         let fault = error.fault();

@@ -68,7 +68,7 @@ impl Server {
             tracing::error!(
                 worker = worker.0,
                 job = job.name,
-                "a job is enqueued within a transaction, and there is none"
+                "a job was enqueued within a transaction, but none is open; the request fails"
             );
             self.tell(Event::JobEnqueued { worker, request });
             return self.tell(Event::JobStored { request, fault: Some(StoreFault::Unavailable) });
@@ -172,7 +172,7 @@ impl Server {
                 Ok(Some(placed)) => return self.enqueued_by(committing, within, placed),
                 // It was here before: the other servers have taken this one for lost. Soon it is here again.
                 Ok(None) if self.jobs.homes.contains(&committing.database) => {
-                    Fault::Unavailable("this server is about to join the others again".into())
+                    Fault::Unavailable("this server is rejoining the others".into())
                 }
                 Ok(None) => return self.commit(committing, false),
                 Err(fault) => fault,
@@ -220,7 +220,7 @@ impl Server {
         } else if committing.tries < TRIES_MAX {
             self.enqueue_by(committing, within);
         } else {
-            let fault = Fault::Unavailable("the jobs with their keys end and begin too quickly".into());
+            let fault = Fault::Unavailable("other jobs with the same keys begin and end too quickly".into());
             self.roll_back(&committing, refused(&fault));
         }
     }
@@ -231,7 +231,7 @@ impl Server {
         if self.jobs.closed.insert(committing.database) {
             tracing::warn!(
                 database,
-                "jobs are enqueued behind its transactions, not by them: its role may not use the schema parkade (see docs/jobs.md)"
+                "jobs are enqueued after its transactions have committed, not within them: its role has no access to the schema parkade (see docs/jobs.md)"
             );
         }
         self.commit(committing, false);
