@@ -282,7 +282,7 @@ def test_a_coroutine_that_ignores_its_cancelling_does_not_take_its_neighbours_al
 def test_the_stack_of_a_coroutine_that_ignores_its_cancelling_names_its_line(serve: Serve) -> None:
     server = serve("coroutines", deadline="300ms", kill_grace="100ms")
     assert server.get("/deaf/never").status == 504
-    server.until_logged("A coroutine that was cancelled and goes on")
+    server.until_logged("A coroutine that was cancelled but is still running")
     server.until_logged(r"coroutines\.py.*, line \d+ in deaf\b")
     server.open_gate("never")
     server.until_zero()
@@ -383,7 +383,7 @@ def test_a_replaced_worker_finishes_what_it_holds(serve: Serve) -> None:
             "from parkade import App\napp = App()\n@app.on_start\ndef start(): raise OSError('no database')",
             "no database",
         ),
-        ("from parkade import App\napp = App()\n@app.get('/{a}')\ndef a(b): pass", "lacks the path's parameter a"),
+        ("from parkade import App\napp = App()\n@app.get('/{a}')\ndef a(b): pass", "has no parameter for a"),
         ("import os; os._exit(7)", "exit status 7"),
         ("import os; os.kill(os.getpid(), 9)", "SIGKILL"),
     ],
@@ -508,7 +508,7 @@ def test_plain_functions_of_one_worker_run_one_at_a_time(serve: Serve, kind: Kin
 
 BAD = [
     ("/raise", "the handler of /raise raises"),
-    ("/object", "which is no answer"),
+    ("/object", "which is not an answer"),
     ("/tuple", "returned a tuple"),
     ("/number", "a number is a status"),
     ("/split-value", "line break|CR, LF or NUL"),

@@ -419,7 +419,7 @@ def test_the_stack_of_a_coroutine_that_ignores_its_cancelling_names_its_lines(co
     assert any(line == "goes on\n" for line in lines)
     worker.process.send_signal(signal.SIGUSR1)
     assert any("thread 0x" in line for line in lines), "first those of the threads"
-    assert any(line.startswith("A coroutine that was cancelled and goes on") for line in lines)
+    assert any(line.startswith("A coroutine that was cancelled but is still running") for line in lines)
     worker.send(f.GOODBYE, 0, ["stopping", ""])
     names = [line.rpartition(" in ")[2].strip() for line in lines if "application.py" in line]
     assert names == ["deepest", "pieces", "listens_to_nobody", "deaf"]

@@ -197,7 +197,7 @@ def test_a_test_may_answer_itself(answers: Any, status: int, text: str | None) -
     ("answers", "error", "said"),
     [
         ({"select 2": 1}, AssertionError, "no answer to 'select 1'"),
-        (lambda _: "text", AssertionError, "answers no query"),
+        (lambda _: "text", AssertionError, "is not an answer to a query"),
         (lambda _: KeyError("mine"), KeyError, "mine"),
     ],
 )

@@ -233,5 +233,5 @@ def test_a_function_that_cannot_be_asked_is_refused_at_once(access: Any, why: st
 
 
 def test_a_private_job_has_nobody_to_be_asked_about() -> None:
-    with pytest.raises(SignatureError, match="public=False has no address"):
+    with pytest.raises(SignatureError, match="with public=False a job has no address"):
         App().job(public=False, access=owner_only)

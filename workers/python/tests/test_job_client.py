@@ -127,7 +127,7 @@ def test_a_result_is_asked_for_until_it_is_there(serve: Callable[..., Admin]) ->
     [
         ((200, {"state": "dead", "error": "ValueError: no"}), "dead", "ValueError: no"),
         ((200, {"state": "cancelled", "error": None}), "cancelled", "the job was cancelled"),
-        ((404, {"error": "there is no such job"}), "missing", "there is no such job"),
+        ((404, {"error": "no such job"}), "missing", "no such job"),
     ],
 )
 def test_a_job_without_a_result_is_an_error(
@@ -157,7 +157,7 @@ def test_a_connection_that_has_ended_meanwhile_is_made_again(serve: Callable[...
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        ((507, {"error": "there is no room for it"}), r"refuses \(507\): there is no room"),
+        ((507, {"error": "storage full"}), r"refused the request \(507\): storage full"),
         ((500, {}), "no reason is given"),
         ((200, b"<html>"), "--admin address"),
         ((200, b"[]"), "--admin address"),

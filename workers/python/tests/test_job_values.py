@@ -18,7 +18,7 @@ from parkade.jobs._values import decode_result, encode_result
         (functools.reduce(lambda inner, _: [inner], range(100_000), 1), "recursion"),
         (2**64, "MessagePack"),
         ("\ud800", "MessagePack"),
-        (object(), "object that cannot be kept"),
+        (object(), "object that cannot be encoded"),
     ],
 )
 def test_a_result_that_no_client_could_be_told_is_refused(value: object, told: str) -> None:

@@ -72,7 +72,11 @@ def test_the_route_of_jobs_is_where_the_application_wants_it(path: str | None, t
 
 @pytest.mark.parametrize(
     ("path", "told"),
-    [("/{tenant}/jobs", "without parameters"), ("/jobs/{id}", "without parameters"), ("jobs", "begin with a slash")],
+    [
+        ("/{tenant}/jobs", "jobs_path has no parameters"),
+        ("/jobs/{id}", "jobs_path has no parameters"),
+        ("jobs", "begin with a slash"),
+    ],
 )
 def test_a_path_of_jobs_that_cannot_be_is_refused_at_once(path: str, told: str) -> None:
     with pytest.raises(SignatureError, match=told):
@@ -127,7 +131,7 @@ def unknown(x: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
         (lambda app: app.job(async_generator), "does not yield"),
         (lambda app: app.job(Mail), "a job is a function"),
         (lambda app: app.job(lambda: 1), "lambda"),
-        (lambda app: app.job(reserved), "enqueue takes delay"),
+        (lambda app: app.job(reserved), "enqueue uses delay"),
         (lambda app: app.job(two), "cannot both be the job"),
         (lambda app: app.job(unknown), "Nowhere"),
         (lambda app: app.job(name="")(nothing), "1 to 200 bytes"),
@@ -136,7 +140,7 @@ def unknown(x: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
         (lambda app: app.job(deadline=-1)(nothing), "not negative"),
         (lambda app: app.job(queue="")(nothing), "a queue"),
         (lambda app: app.job(priority=1_001)(nothing), "priority"),
-        (lambda app: [app.job(nothing), app.job(name="nothing")(line)], "two jobs of the name"),
+        (lambda app: [app.job(nothing), app.job(name="nothing")(line)], "two jobs are named"),
         (lambda app: app.job(app.job(nothing)), "a job already"),
         (lambda app: app.every(0)(nothing), "every 0"),
         (lambda app: app.every("5 parsecs")(nothing), "5 parsecs"),
@@ -159,7 +163,7 @@ def test_a_queue_is_bounded_by_what_can_be_a_bound(bounds: dict[str, Any]) -> No
     with pytest.raises(ValueError, match="of a queue"):
         app.queue("mail", **bounds)
     app.queue("mail", concurrency=1)
-    with pytest.raises(ValueError, match="twice"):
+    with pytest.raises(ValueError, match="has limits already"):
         app.queue("mail")
 
 
@@ -218,7 +222,7 @@ def test_a_recurring_job_has_the_key_of_one_that_is_enqueued_without_arguments()
         keys = [one.key for one in app.ready().recurring]
         assert keys == [client.jobs[0].told.options.key, "the only one", None]
     app.every(60)(app.job(unique=lambda year: str(year), name="yearly")(once.function))
-    with pytest.raises(SignatureError, match="yearly recurs"):
+    with pytest.raises(SignatureError, match="yearly is a recurring job"):
         app.ready()
 
 
@@ -269,8 +273,8 @@ def test_what_an_enqueue_does_not_say_is_what_the_function_says(options: dict[st
         ((), {}, TypeError, r"line\(line: .*missing a required argument: 'line'"),
         (("x", "y"), {}, TypeError, "too many positional"),
         ((), {"other": 1}, TypeError, "line"),
-        ((object(),), {}, TypeError, "argument 1 goes to a worker as MessagePack"),
-        ((), {"line": {1: object()}}, TypeError, "argument line goes"),
+        ((object(),), {}, TypeError, "argument 1 cannot be encoded as MessagePack"),
+        ((), {"line": {1: object()}}, TypeError, "argument line cannot be encoded"),
         (("x" * 524_288,), {}, ValueError, "at most 524288 bytes"),
         ((2**70,), {}, TypeError, "argument 1"),
         (("x",), {"delay": -1}, ValueError, "delay"),
@@ -523,20 +527,20 @@ def test_what_went_wrong_is_in_the_log_unless_it_was_meant(capsys: pytest.Captur
     assert "ERROR: job job" in printed
     assert "ValueError: in the job" in printed
     assert 'raise ValueError("in the job")' in printed
-    assert "attempt 1: it returned a object that cannot be kept as MessagePack" in printed
+    assert "attempt 1: it returned a object that cannot be encoded as MessagePack" in printed
     assert "meant" not in printed
 
 
 @pytest.mark.parametrize(
     ("value", "error"),
     [
-        (object(), "cannot be kept as MessagePack"),
+        (object(), "cannot be encoded as MessagePack"),
         ("x" * 524_288, "a job's result has at most 524288"),
         (Response(iter(["x"])), "an iterator"),
-        ([html("x")], "cannot be kept"),
+        ([html("x")], "cannot be encoded"),
         (channel("x").stream(), "a stream of messages"),
         (after(1, "x" * 64_510), "returned a wait and 64513 bytes to give after it: a wait keeps at most 64512"),
-        (2**70, "cannot be kept"),
+        (2**70, "cannot be encoded"),
     ],
 )
 def test_a_result_that_cannot_be_kept_is_a_failure(value: object, error: str) -> None:

@@ -272,7 +272,12 @@ def test_how_an_attempt_fails(core: StartCore, name: str, args: list[Any], reaso
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
-    [([2, [], {}], "of version 2"), ({"a": 1}, "not what enqueue writes"), ([1], "not what"), ([], "not what")],
+    [
+        ([2, [], {}], "of version 2"),
+        ({"a": 1}, "not in the form that enqueue writes"),
+        ([1], "not in the form"),
+        ([], "not in the form"),
+    ],
 )
 def test_arguments_of_another_kind_are_discarded(core: StartCore, arguments: Any, text: str) -> None:
     worker = plain(core)
@@ -500,7 +505,7 @@ def test_jobs_that_are_awaited_together_wait_for_the_store_once(core: StartCore)
         (["pending", ID], 200, b'{"value":null}'),
         (["no result", ID, "dead", "ValueError: secret"], 500, "the job failed"),
         (["no result", ID, "cancelled", ""], 410, "the job was cancelled"),
-        (["no result", ID, "missing", ""], 404, "there is no such job"),
+        (["no result", ID, "missing", ""], 404, "no such job"),
         (["refused", "a limit", 503], 503, "a limit"),
         (["refused", "there is no room", 507], 507, "there is no room"),
     ],

@@ -42,7 +42,7 @@ def test_a_target_is_a_module_or_a_file(core: StartCore, target: str) -> None:
         (
             "from parkade import App\napp = App()\n@app.get('/{x}')\ndef f(y: int): ...\n",
             "application",
-            "lacks the path's parameter x",
+            "has no parameter for x",
         ),
         ("from parkade import App\napp = App()\n@app.on_start\ndef f(): 1 / 0\n", "application", "ZeroDivisionError"),
         (

@@ -277,7 +277,7 @@ def test_the_request_itself_is_given_by_annotation() -> None:
 @pytest.mark.parametrize(
     ("handler", "said"),
     [
-        (lambda: None, "lacks the path's parameter x"),
+        (lambda: None, "has no parameter for x"),
         (lambda x, *args: None, "takes *args"),
         (lambda x, **kwargs: None, "takes **kwargs"),
         (one(complex), "a path's parameter cannot be"),

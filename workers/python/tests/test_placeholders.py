@@ -73,9 +73,9 @@ def nested(depth: int) -> Any:
         ((object(),), TypeError, r"\$1 is of the type object"),
         (([1, object()],), TypeError, r"\$1 is of the type object"),
         (({"a": object()},), TypeError, r"\$1 object is not JSON-able"),
-        (("a\0b",), ValueError, r"\$1 has a NUL"),
-        ((1, ["a\0b"]), ValueError, r"\$2 has a NUL"),
-        ((nested(7),), ValueError, r"\$1 has more than 6 arrays"),
+        (("a\0b",), ValueError, r"\$1 contains a NUL"),
+        ((1, ["a\0b"]), ValueError, r"\$2 contains a NUL"),
+        ((nested(7),), ValueError, r"\$1 has more than 6 nested arrays"),
         ((0,) * 65_536, ValueError, "at most 65535 parameters"),
     ],
 )

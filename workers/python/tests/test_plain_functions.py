@@ -267,7 +267,7 @@ def test_jobs_run_there_and_tell_how_far_they_are(worker: Core) -> None:
 
 def test_what_needs_the_loop_is_a_clear_error_there(worker: Core) -> None:
     wait, begin = msgspec.json.decode(worker.answer(at("awaits")).body)
-    assert wait == "a wait is awaited in the async def that answers a request, or that is a job"
+    assert wait == "a wait can only be awaited in the async def that answers a request or is a job"
     assert begin == "a transaction is for the async def that answers a request"
 
 

@@ -232,8 +232,8 @@ def test_an_awaited_query_that_fails_raises() -> None:
     ("failure", "detail", "retry", "logged"),
     [
         (CONFLICT, "this conflicts with data in the database", None, False),
-        (QueryError("syntax error at lots"), "the database refuses the query", None, True),
-        (QueryError("x", reason="from a later core"), "the database refuses the query", None, True),
+        (QueryError("syntax error at lots"), "the database rejected the query", None, True),
+        (QueryError("x", reason="from a later core"), "the database rejected the query", None, True),
         (
             QueryError("full", reason="queue full", status=503),
             "too many queries are waiting for the database",

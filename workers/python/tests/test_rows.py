@@ -122,7 +122,7 @@ def test_json_that_is_nested_too_deeply_says_what_to_do(shape: str) -> None:
     deep = "[" * 20_000 + "]" * 20_000
     body = {"rows": f'[{{"a":{deep},"b":1.1}}]', "one": f'{{"a":{deep},"b":1.1}}', "value": deep}[shape]
     for columns in ({"a": "jsonb", "b": "numeric"}, {"a": "jsonb", "b": "float4"}, {"a": "jsonb", "b": "text"}):
-        with pytest.raises(QueryError, match="select a part of it, or it as text") as raised:
+        with pytest.raises(QueryError, match="select a part of it, or select it as text") as raised:
             value_of_rows(outcome(columns, body), shape)
         told = raised.value
         assert (told.status, told.reason, told.effect) == (500, "unsupported", "completed")

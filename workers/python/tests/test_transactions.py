@@ -211,13 +211,13 @@ async def misspelt() -> Any:
     ("handler", "said"),
     [
         (nested, "has a transaction already"),
-        (entered_twice, "begins once"),
+        (entered_twice, "begins only once"),
         (before_its_block, "begins with its block"),
         (after_its_block, "has ended: begin another"),
         (after_its_rollback, "has ended: begin another"),
         (returned, "await it there"),
         (with_then, "is awaited"),
-        (shared, "shared with nobody"),
+        (shared, "cannot be shared"),
         (misspelt, "isolation is one of read committed, repeatable read, serializable"),
     ],
 )
@@ -245,7 +245,7 @@ def test_it_is_its_requests_own() -> None:
 
     async def handler() -> str:
         if kept:
-            with pytest.raises(WaitError, match="another request's"):
+            with pytest.raises(WaitError, match="belongs to another request"):
                 await kept[0].query("select 1")
             return "refused"
         async with transaction() as t:

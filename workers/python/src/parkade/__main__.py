@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
     try:
         link = process.take_link()
     except OSError:
-        log("standard input and output are no link to a core: start the server with `parkade serve TARGET`")
+        log("standard input and output are not a link to a core: start the server with `parkade serve TARGET`")
         return 2
     process.die_with_the_core(link)
     process.leave_signals_to_the_core()

@@ -32,7 +32,7 @@ def make_hook(function: Callable[..., Any], arguments: int, what: str) -> Hook:
 
 @dataclass(frozen=True, slots=True)
 class ErrorHook:
-    """An error handler; `takes` says, for each parameter, whether it wants the request or the error."""
+    """An error handler; `takes` says, for each parameter, whether it gets the request or the error."""
 
     function: Callable[..., Any]
     asynchronous: bool

@@ -16,7 +16,7 @@ Progress: TypeAlias = float | None
 
 
 class JobState(Array, frozen=True):
-    """What a wait of a job carries to the worker that goes on with it. `left`: the seconds left of its deadline; time
+    """What a wait of a job carries to the worker that continues it. `left`: the seconds left of its deadline; time
     in a wait does not count.
     """
 

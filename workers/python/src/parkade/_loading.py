@@ -60,13 +60,11 @@ def _import_file(path: Path) -> ModuleType:
         raise LoadError(f"there is no file {path}")
     name = path.stem
     if not name.isidentifier() or (name in sys.modules and getattr(sys.modules[name], "__file__", None) != str(path)):
-        raise LoadError(
-            f"{path} cannot be imported as {name!r}: rename it, that is no name of a module or another module's"
-        )
+        raise LoadError(f"{path} cannot be imported as {name!r}: rename it: the name is invalid for a module, or taken")
     _put_first(path.parent)
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise LoadError(f"{path} is no Python file")
+        raise LoadError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:

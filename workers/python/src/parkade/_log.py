@@ -29,7 +29,7 @@ def log_error(what: str, error: BaseException) -> None:
 
 
 def log_fault(text: str) -> None:
-    """Writes a fault of the application. Its first word tells the core that it is not just something printed."""
+    """Writes a fault of the application. By its first word the core distinguishes it from printed output."""
     log(f"ERROR: {marked(text)}")
 
 

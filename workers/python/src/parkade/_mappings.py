@@ -41,7 +41,7 @@ class Fields(Mapping[str, V], Generic[V]):
 
 
 class Headers(MutableMapping[str, str]):
-    """Header fields; names in any case, told in lower case. Setting replaces every value of a name, `add` keeps them.
+    """Header fields; names in any case, shown in lower case. Setting replaces every value of a name, `add` keeps them.
 
     A value with CR, LF or NUL, or a name that is no token, is refused with `ValueError`: it would end one header and
     begin another (RFC 9110, section 5.5).
@@ -127,7 +127,7 @@ def _checked(name: str) -> str:
     """The name in lower case. There are few, and they come again and again."""
     name = name.lower()
     if not name or not _TOKEN.issuperset(name):
-        raise ValueError(f"{name!r} is no name of a header")
+        raise ValueError(f"{name!r} is not the name of a header")
     return name
 
 

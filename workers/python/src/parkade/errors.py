@@ -1,4 +1,4 @@
-"""What can go wrong, named by whose fault it is."""
+"""The errors, named by whose fault they are."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ class ParkadeError(Exception):
 
 
 class Violation(ParkadeError):
-    """The other end broke a rule of the protocol (PROTOCOL.md, section 4). The text says which."""
+    """The other end violated a rule of the protocol (PROTOCOL.md, section 4). The text says which."""
 
 
 class LoadError(ParkadeError):
-    """The application cannot be loaded: the operator's or the author's to mend. The text says how."""
+    """The application cannot be loaded; its operator or author must fix it. The text says how."""
 
 
 class SignatureError(ParkadeError, TypeError):
-    """A handler, hook or wait function asks for something that nobody can give it.
+    """A handler, hook or wait function has a parameter that cannot be provided.
 
     Raised while the application loads.
     """
@@ -61,27 +61,27 @@ class InvalidParameter(HTTPError):
 
 
 class InvalidChannel(HTTPError, ValueError):
-    """A channel's name that no core accepts. It is 400: such a name comes from the client, in a path or a query."""
+    """An invalid channel name. It is 400: such a name comes from the client, in a path or a query."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(400, reason)
 
 
 class InvalidMessage(ParkadeError, ValueError):
-    """A message whose body is not what its content type says, or more deeply nested than Python reads. Whoever
-    published it is at fault, not the client that is answered: 500, unless it is caught. `body` and `text` can be read.
+    """A message whose body does not match its content type, or is nested too deeply for Python. Its publisher is at
+    fault, not the client: 500, unless it is caught. `body` and `text` can still be read.
     """
 
 
 class InvalidText(HTTPError, ValueError):
-    """Text with a NUL, which no database takes. It is 400: such text comes from the client."""
+    """Text with a NUL, which no database accepts. It is 400: such text comes from the client."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(400, reason)
 
 
 class InvalidJobId(HTTPError, ValueError):
-    """What is no job's id. It is 404: such an id comes from the client, and there is no such job."""
+    """An invalid job id. It is 404: such an id comes from the client, and there is no such job."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(404, reason)
@@ -89,13 +89,13 @@ class InvalidJobId(HTTPError, ValueError):
 
 class QueryError(HTTPError):
     """A query that was not carried out, or a transaction that did not begin or end as it should. Its text is for
-    developers and may quote the statement; the client is told `detail` only.
+    developers and may quote the statement; the client gets only `detail`.
 
-    `reason` says why in a word or a few: `refused` (by the database, `sqlstate` says more), `parameters`, `columns`,
+    `reason` says why in a word or two: `refused` (by the database, `sqlstate` says more), `parameters`, `columns`,
     `too large`, `not one`, `unsupported`, `queue full`, `unreachable`, `denied`, `lost`, `no transaction`, `deadline`,
     `operator`, `stopping`, `unknown database`. `sqlstate` has five characters (SQL:2016, clause 24), or is None.
-    `effect` is what is known of its changes: `none`, `cancelled` (it had begun; nothing has changed), `completed` (it
-    was carried out all the same) or `unknown`. `status` is the answer's when nobody catches it.
+    `effect` is what is known about its changes: `none`, `cancelled` (it had begun; nothing has changed), `completed`
+    (it was carried out nevertheless) or `unknown`. `status` is that of the response, unless the exception is caught.
     """
 
     def __init__(
@@ -115,8 +115,8 @@ class QueryError(HTTPError):
 
 
 class Refused(HTTPError):
-    """The core would not take the wait, because a limit was reached (503), or a job cannot be stored: 507 when there is
-    no room for it, else 503.
+    """The core refused the wait because a limit was reached (503), or a job cannot be stored: 507 if the store is full,
+    otherwise 503.
     """
 
     def __init__(self, reason: str, status: int = 503) -> None:
@@ -124,10 +124,10 @@ class Refused(HTTPError):
 
 
 class JobError(HTTPError):
-    """A job that gives no result: `reason` is `dead` (it failed for good), `cancelled`, or `missing` (there is no such
-    job, or no more).
+    """A job without a result: `reason` is `dead` (it failed for good), `cancelled`, or `missing` (it does not exist, or
+    no longer).
 
-    `id` is the job's, its text for developers: the client is told `detail` only.
+    `id` is the job's id. The text is for developers; the client gets only `detail`.
     """
 
     def __init__(self, text: str, *, reason: str, id: str) -> None:
@@ -141,15 +141,15 @@ class JobError(HTTPError):
 _NO_RESULT = {
     "dead": (500, "the job failed"),
     "cancelled": (410, "the job was cancelled"),
-    "missing": (404, "there is no such job"),
+    "missing": (404, "no such job"),
 }
 
 
 class Retry(ParkadeError):
-    """Raise it in a job to have it tried again, `after` so many seconds (None: as after any other failure). It counts
-    as an attempt; when all are used up the job is dead.
+    """Raise it in a job to retry it `after` this many seconds (None: as after any other failure). It counts as an
+    attempt; when all are used up, the job is dead.
 
-    `text` is kept with the job; by default it is that of the exception that this one was raised from.
+    `text` is stored with the job; by default it is that of the exception that this one was raised from.
     """
 
     def __init__(self, after: float | None = None, text: str = "") -> None:
@@ -160,14 +160,14 @@ class Retry(ParkadeError):
 
 
 class Discard(ParkadeError):
-    """Raise it in a job that need not be tried again: it is dead. The text is kept with the job."""
+    """Raise it in a job that should not be retried: the job is dead. The text is stored with the job."""
 
     def __init__(self, text: str = "") -> None:
         super().__init__(text)
 
 
 class ConnectError(ParkadeError, ConnectionError):
-    """No server can be asked to take a job, or it would not. The text says what to do."""
+    """No server could be reached to enqueue a job, or it refused. The text says what to do."""
 
 
 _TOLD: dict[tuple[str, int | None], str] = {
@@ -190,11 +190,11 @@ _TOLD: dict[tuple[str, int | None], str] = {
     ("stopping", None): "the server is stopping",
     ("unknown database", None): "the server has no such database",
 }
-"""What a client is told, in the core's words: by the reason, and by the status where that says more."""
+"""The details for clients, in the same words as the core's: by reason, and by status where that is more precise."""
 
 
 def _told(reason: str, status: int) -> str:
-    return _TOLD.get((reason, status)) or _TOLD.get((reason, None), "the database refuses the query")
+    return _TOLD.get((reason, status)) or _TOLD.get((reason, None), "the database rejected the query")
 
 
 def phrase(status: int) -> str:

@@ -1,4 +1,4 @@
-"""Makes one function of a route, its hooks, and what turns results and exceptions into answers."""
+"""Makes one function from a route, its hooks, and the code that turns results and exceptions into answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls the function that goes on after a wait, a request's or a job's."""
+"""Calls the function that continues after a wait, for a request or a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From an exception to an answer: the error handler's, or the usual one. Faults of the application are logged."""
+"""From an exception to a response: that of the error handler, or the default one. Logs faults of the application."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Failures:
         self._dev = dev
 
     def answer(self, error: BaseException, raw: p.Request | None, request: Request | None) -> Answer:
-        """What the error handler answers, else the usual answer."""
+        """The response of the error handler, otherwise the default one."""
         try:
             status, hook = self._judged(error, request)
             result = self._usual(error, request) if hook is None else hook.call(request, error)
@@ -41,7 +41,7 @@ class Failures:
             return self.usual_answer(another, request)
 
     def usual_answer(self, error: BaseException, request: Request | None) -> Answer:
-        """The answer without the application: also when an error handler or an after hook raised."""
+        """The response without the application: also if an error handler or an after hook raised."""
         if _is_fault(error):
             _log(error, request)
         return encode(self._usual(error, request))
@@ -49,8 +49,8 @@ class Failures:
     def _judged(self, error: BaseException, request: Request | None) -> tuple[int, ErrorHook | None]:
         """The status, and the error handler. Logs faults of the application.
 
-        An exception whose type has a handler was expected: it is not a fault, and the handler logs what it wants. A
-        handler for `Exception`, or for 500, answers what nobody expected, so that is logged.
+        An exception whose type has a handler was expected: it is not a fault, and the handler decides what to log. A
+        handler for `Exception`, or for 500, handles unexpected ones, so they are logged.
         """
         if _is_fault(error) and not self._handlers.expect(error):
             _log(error, request)
@@ -64,8 +64,8 @@ class Failures:
 
 
 def _is_fault(error: BaseException) -> bool:
-    """Whether it is the application's fault: not an `HTTPError`, which is an answer, unless it is a query's that is
-    wrong in itself.
+    """Whether it is the application's fault. An `HTTPError` is a response, not a fault, unless it comes from an invalid
+    query.
     """
     return error.status == 500 if isinstance(error, QueryError) else not isinstance(error, HTTPError)
 

@@ -1,4 +1,4 @@
-"""An `App` as a link runs it. Every request and every call gets an answer, also when the application's code raises."""
+"""An `App` as a link runs it. Every request and every call gets an answer, even if the application's code raises."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Handling:
         plain = frozenset({None, *(number for number, route in enumerate(app.routes) if not route.asynchronous)})
         self.plain: frozenset[int | None] = frozenset() if self._all_async else plain
         self.deferred: frozenset[int | None] = plain - {None} if self._all_async else frozenset()
-        # What the parts do themselves costs no call in between.
+        # The methods of the parts are used directly, without a call in between.
         self.call = Continuations(results, self._failures, self.concurrent, self._all_async).call
         lifespan = Lifespan(app.start_hooks, app.stop_hooks)
         self.start, self.stop = lifespan.start, lifespan.stop

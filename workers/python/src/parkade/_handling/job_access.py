@@ -1,4 +1,4 @@
-"""Asks the application who may have a job at its address."""
+"""Asks the application whether a client may access a job at its address."""
 
 from __future__ import annotations
 

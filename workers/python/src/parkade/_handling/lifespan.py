@@ -49,7 +49,7 @@ def _starting() -> Iterator[None]:
 
 @contextmanager
 def _stopping(hook: Hook) -> Iterator[None]:
-    """A hook that raises does not keep the others from running."""
+    """A hook that raises does not prevent the others from running."""
     try:
         yield
     except FAULTS as error:

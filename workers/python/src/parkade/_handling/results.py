@@ -1,4 +1,4 @@
-"""From what a handler returns to an answer: the after hooks run, and the response is encoded, or the wait parked."""
+"""From what a handler returns to an answer: after hooks run, then the response is encoded or the wait is parked."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Results:
         return await encode_async(made, _thread_of_exchange())
 
     def park(self, wait: Wait, raw: p.Request | None, request: Request | None) -> Parked:
-        """Parks. The request goes along when the function after the wait, or a hook after that, may want it."""
+        """Parks. The request is included if the function after the wait, or a hook after that, may need it."""
         function = wait.function
         if function is None:
             return Parked(park(wait, None))
@@ -71,5 +71,5 @@ def _changed(result: object, response: Response) -> Response:
         return response
     made = normalise(result, response.status or 200)
     if isinstance(made, Wait):
-        raise InvalidResult("returned a wait from an after hook: the answer is there already")
+        raise InvalidResult("returned a wait from an after hook: there is a response already")
     return made

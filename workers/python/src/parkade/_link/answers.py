@@ -84,7 +84,7 @@ class Application(Protocol):
         """Whether it needs an event loop."""
 
     def ready(self) -> ReadyApplication:
-        """What READY tells of it."""
+        """For READY."""
 
     @property
     def runs(self) -> Mapping[int | None, Run]:

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def run(link: Link, session: Session, application: Application) -> str:
-    """Serves until the core says goodbye or is gone; gives the reason where that is a fault, else an empty text.
+    """Serves until the core says goodbye or is gone; returns the reason if that is a fault, otherwise an empty text.
 
     Raises what a start-up hook raises, before READY.
     """
@@ -41,7 +41,7 @@ def run(link: Link, session: Session, application: Application) -> str:
 class Blocking:
     """Reads, runs, writes.
 
-    Answers are never written several at a time: that a stream is unanswered tells the core that it is untouched.
+    Answers are never written several at a time, because an unanswered stream counts as untouched for the core.
     """
 
     def __init__(self, link: Link, session: Session, application: Application) -> None:
@@ -49,7 +49,7 @@ class Blocking:
         self._session = session
         self._application = application
         self._running = 0  # what the application's code is running for
-        self._kept: list[Event] = []  # read while that ran, to be done behind what was read before
+        self._kept: list[Event] = []  # read while that ran; done after what was read before
         self._thread = threading.get_ident()
         self._poll = select.poll()
         self._poll.register(link.reader, select.POLLIN)
@@ -60,23 +60,23 @@ class Blocking:
     def publish(self, channel: str, content_type: str, body: bytes) -> None:
         if threading.get_ident() == self._thread:
             self.write(self._session.publish(self._running, channel, content_type, body))
-        else:  # nobody knows for which request the thread works
+        else:  # it is unknown for which request the thread works
             self._writer.write_from_any(self._session.publish(0, channel, content_type, body))
 
     def enqueue(self, id: bytes, job: bytes, within: bool) -> None:
         if threading.get_ident() == self._thread:
             self.write(self._session.enqueue(self._running, job))
-        else:  # nobody knows for which request the thread works
+        else:  # it is unknown for which request the thread works
             self._writer.write_from_any(self._session.enqueue_alone(job))
 
     def progress(self, stream: int, progress: bytes) -> None:
         if threading.get_ident() == self._thread:
             self.write(self._session.progress(stream, progress))
-        else:  # its closing frame, which the main thread may be about to write, comes behind
+        else:  # its closing frame, which the main thread may be about to write, comes after it
             self._writer.write_made(lambda: self._session.progress(stream, progress))
 
     def is_cancelled(self, stream: int) -> bool:
-        """Reads what has come, since nobody else does while the code runs; what it asks for is done later."""
+        """Reads what has arrived, because nothing else does while the code runs; requests in it are run later."""
         if threading.get_ident() == self._thread:
             while self._poll.poll(0) and (data := self._receive()):
                 self._kept += self._session.receive(data)
@@ -161,7 +161,7 @@ class Blocking:
                 self._go_on(stream, cast(Chunks, chunks))
 
     def _go_on(self, stream: int, chunks: Chunks) -> None:
-        """Writes an answer until its end, or until the client has to read first: then others are served meanwhile."""
+        """Writes an answer to its end, or until the client has to read first; then others are served."""
         session = self._session
         self._running = stream
         while True:
@@ -189,9 +189,7 @@ class Blocking:
             )
             return
         self._suspended[stream] = chunks
-        self.write(
-            self._session.credit(1)
-        )  # which says, too, that the order of answers no longer holds (PROTOCOL.md, Credit)
+        self.write(self._session.credit(1))  # this also says that answers no longer come in order (PROTOCOL.md, Credit)
 
     def _unsuspend(self, stream: int) -> None:
         if self._suspended.pop(stream, None) is not None:

@@ -104,7 +104,7 @@ class Concurrent(asyncio.Protocol):
         stream = port.plain.get() if exchange is None else exchange.stream
         if stream:
             self._say(stream, partial(self._session.publish, stream, channel, content_type, body))
-        else:  # nobody knows for which request
+        else:  # it is unknown for which request
             self._put(self._session.publish(0, channel, content_type, body))
             self._written()
 
@@ -123,8 +123,8 @@ class Concurrent(asyncio.Protocol):
         self._say(stream, partial(self._session.progress, stream, progress))
 
     def _say(self, stream: int, make: Callable[[], bytes]) -> None:
-        """Says for a stream what `make` gives, which looks at how that stands: where nobody else changes that
-        meanwhile.
+        """Writes what `make` returns for a stream. `make` looks at the state of the stream, so it runs where nothing
+        else changes that state meanwhile.
         """
         with self._outlet.lock:
             is_here = threading.get_ident() == self._thread or (
@@ -137,7 +137,7 @@ class Concurrent(asyncio.Protocol):
         self._written()
 
     def _written(self) -> None:
-        """Something was put: the loop writes it with the rest of its turn; a thread now, and waits for room."""
+        """Writes what was queued: the loop with the rest of its turn; a thread now, waiting for room."""
         if threading.get_ident() != self._thread:
             self._outlet.send()
         elif not self._flush_is_due:
@@ -153,20 +153,20 @@ class Concurrent(asyncio.Protocol):
         return 0.0 if exchange is None else exchange.parked_seconds
 
     def park(self, stream: int, park: bytes) -> None:
-        """Parks a held stream with `await`. Raises `WaitError` when its answer has begun or was given."""
+        """Parks a held stream with `await`. Raises `WaitError` if its answer has begun or ended."""
         if not self._session.may_await(stream):
-            raise WaitError("a wait is awaited while its request is being answered, before the answer has begun")
+            raise WaitError("a wait can only be awaited before the answer to its request has begun")
         self.write(self._session.park_awaiting(stream, park))
 
     def unpark(self, stream: int) -> None:
-        """Takes a PARK with `await` back: RESUME comes at once. Nothing when the stream is not parked, or its rows are
-        coming.
+        """Withdraws a PARK with `await`: RESUME comes at once. Does nothing if the stream is not parked, or its rows
+        are arriving.
         """
         if self._session.awaiting(stream) and (data := self._session.unpark(stream)):
             self.write(data)
 
     def awaiting(self, stream: int) -> bool:
-        """Whether the stream is parked with `await`, or its rows are coming."""
+        """Whether the stream is parked with `await`, or its rows are arriving."""
         return self._session.awaiting(stream)
 
     async def in_thread(self, function: Callable[[], T]) -> T:
@@ -180,7 +180,7 @@ class Concurrent(asyncio.Protocol):
             self.loop.call_soon(self.flush)
 
     def flush(self) -> None:
-        """Writes now what this turn has brought so far."""
+        """Writes now what this turn has produced so far."""
         self._flush_is_due = False
         self._outlet.flush()
 
@@ -191,7 +191,7 @@ class Concurrent(asyncio.Protocol):
     # The outlet
 
     def pipe_is_full(self) -> None:
-        """Nothing new is begun until the core has caught up, so what is kept is bounded by the credit."""
+        """Nothing new is begun until the core has caught up, so the credit bounds what is kept."""
         if self._inlet is not None:
             self._inlet.pause_reading()
 
@@ -211,7 +211,7 @@ class Concurrent(asyncio.Protocol):
         self._end(None)
 
     def data_received(self, data: bytes) -> None:
-        self._flush_is_due = True  # nothing below needs a turn of its own: the runners flush behind their first steps
+        self._flush_is_due = True  # nothing below needs its own turn: the runners flush after their first steps
         application, plain_functions, cancelled = (
             self._application,
             cast(PlainFunctions, self._plain_functions),
@@ -276,7 +276,7 @@ class Concurrent(asyncio.Protocol):
         self._runners.add(stream, self._when_told(stream, begin), occupies)
 
     async def _when_told(self, stream: int, begin: Callable[[], Coming]) -> Answer:
-        """Begins when it is in the pipe that it does: whatever it does to the process, the core knows."""
+        """Begins when BEGAN is in the pipe: whatever the code does to the process, the core knows that it began."""
         self._put(self._session.began(stream))
         await self._outlet.sent()
         return await begin()
@@ -294,10 +294,10 @@ class Concurrent(asyncio.Protocol):
             exchange.give_up()  # what waits may be a task that it has started
 
     def tell_overdue(self) -> None:
-        """Prints where the coroutines stand that were cancelled and go on: they are what the core asks about."""
+        """Prints the stacks of coroutines that were cancelled but still run: they are the reason why the core asks."""
         for stream, exchange in self._exchanges.items():
             if stream in self._session.cancelled:
-                lines = ["A coroutine that was cancelled and goes on (most recent call first):"]
+                lines = ["A coroutine that was cancelled but is still running (most recent call first):"]
                 print(*lines, *stack_of(exchange.task), sep="\n", file=sys.stderr, flush=True)
 
     def _end(self, ended: Ended | None) -> None:
@@ -309,7 +309,7 @@ class Concurrent(asyncio.Protocol):
     async def _finish(self, exchange: Exchange, answer: Answer) -> None:
         session, stream = self._session, exchange.stream
         if exchange.waiters is not None:
-            exchange.give_up()  # a task that it has started may wait still, for nobody
+            exchange.give_up()  # a task that it has started may still be waiting
             await exchange.held_again()
         if not session.held(stream):
             pass  # it was cancelled while it was parked
@@ -341,7 +341,7 @@ class Concurrent(asyncio.Protocol):
             await self._close(answer.chunks, exchange.occupies)
 
     async def _close(self, chunks: Chunks | AsyncChunks, occupies: bool) -> None:
-        """An answer that was broken off ends its generator too, whose `finally` may raise."""
+        """Closes the generator of an answer, also of one that was broken off; its `finally` may raise."""
         try:
             if isinstance(chunks, AsyncChunks):
                 await chunks.aclose()
@@ -355,14 +355,14 @@ class Concurrent(asyncio.Protocol):
     def _send(self, exchange: Exchange, chunk: bytes) -> bool:
         """Whether the client has to read before more may be sent."""
         if exchange.stream in self._session.cancelled:
-            raise asyncio.CancelledError  # an endless iterator that never suspends would not meet the task's own
+            raise asyncio.CancelledError  # an endless iterator that never suspends would never see the task's own
         self.write(self._session.data(exchange.stream, chunk))
         return self._session.blocked(exchange.stream)
 
     async def _send_plain(self, exchange: Exchange, chunk: bytes) -> None:
-        """A piece of a plain iterator, which never suspends: it leaves and others are heard before the next is made."""
+        """Sends a chunk of a plain iterator, which never suspends. Others get their turn before the next chunk."""
         if self._send(exchange, chunk):
-            if exchange.occupies:  # put aside until the client reads on: it does so no longer
+            if exchange.occupies:  # suspended until the client reads, so it occupies the worker no longer
                 self.write(self._session.credit(1))
             try:
                 await self._writable(exchange)

@@ -1,4 +1,4 @@
-"""What a request, or a job, has enqueued, and what its coroutine was told of that: which id each job has."""
+"""What a request or a job has enqueued, and the ids that its coroutine got for it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Exchange(Protocol):
 class Enqueued:
     """The ids under which jobs were enqueued, in order.
 
-    What is told is told once for all that was enqueued before the wait: whoever awaits one of them meanwhile shares
-    that wait, and a thousand awaited one after the other are looked at once each.
+    One answer covers everything that was enqueued before the wait. Tasks that await one of these jobs meanwhile share
+    that wait, and a thousand jobs awaited one after the other cost one look each.
     """
 
     __slots__ = ("_asked", "_asking", "_told", "_untold", "_within")
@@ -34,7 +34,7 @@ class Enqueued:
         self._within: set[bytes] = set()  # those of them that a transaction will enqueue when it commits
         self._told: dict[bytes, bytes | p.Refused] = {}
         self._asked: list[bytes] = []
-        self._asking: asyncio.Future[None] | None = None  # while somebody waits for the store
+        self._asking: asyncio.Future[None] | None = None  # while a task waits for the store
 
     def __contains__(self, id: bytes) -> bool:
         return id in self._told or id in self._untold
@@ -56,9 +56,9 @@ class Enqueued:
         self._within.clear()
 
     async def id_of(self, id: bytes, exchange: Exchange) -> bytes:
-        """The id that the job has in the store, once it is there: another's, when there was one with its key.
+        """The id that the job has in the store, once it is there: that of another job if one had its key.
 
-        Raises `Refused` when it, or what was told of together with it, cannot be stored.
+        Raises `Refused` if it, or another job of the same answer, cannot be stored.
         """
         while (told := self._told.get(id)) is None:
             if id in self._within:
@@ -77,20 +77,20 @@ class Enqueued:
             await exchange.wait(STORED)
         finally:
             self._asking = None
-            asking.set_result(None)  # those who share the wait look for themselves, also when this one was given up
+            asking.set_result(None)  # tasks that share the wait check for themselves, also if this one was cancelled
 
     def parked(self, park: bytes) -> list[bytes]:
-        """The exchange was parked. Gives those of which its outcome will tell: nothing that is enqueued later."""
+        """The exchange was parked. Returns the jobs that its outcome will cover: none that are enqueued later."""
         if park is STORED:
             self._asked = [id for id in self._untold if id not in self._within]
         return self._asked
 
     def hear(self, outcome: p.Outcome) -> None:
-        """The exchange goes on, whoever still waits for that."""
+        """The exchange continues, whether or not a task still waits."""
         asked, self._asked = self._asked, []
         match outcome:
             case p.Stored(ids=ids):
-                # The last is that of the last one before the wait; what an earlier wait was told may be left out.
+                # The last is that of the last job before the wait; ids of an earlier answer may be left out.
                 self._told.update(zip(asked, asked, strict=True))
                 self._told.update(zip(reversed(asked), reversed(ids), strict=False))
             case p.Refused():

@@ -1,4 +1,4 @@
-"""One request that a coroutine is answering, or one job: what it waits for, and what it may not do meanwhile."""
+"""One request that a coroutine is answering, or one job: what it waits for, and what it must not do meanwhile."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Link(Protocol):
     loop: asyncio.AbstractEventLoop
 
     def park(self, stream: int, park: bytes) -> None:
-        """Parks a held stream with `await`. Raises `WaitError` when its answer has begun or was given."""
+        """Parks a held stream with `await`. Raises `WaitError` if its answer has begun or ended."""
 
     def awaiting(self, stream: int) -> bool:
-        """Whether the stream is parked with `await`, or its rows are coming."""
+        """Whether the stream is parked with `await`, or its rows are arriving."""
 
     def unpark(self, stream: int) -> None:
-        """Takes a PARK with `await` back: RESUME comes at once. Nothing when the stream is not parked, or its rows are
-        coming.
+        """Withdraws a PARK with `await`: RESUME comes at once. Does nothing if the stream is not parked, or its rows
+        are arriving.
         """
 
 
-AWAITED = "a wait is awaited in the async def that answers a request, or that is a job"
+AWAITED = "a wait can only be awaited in the async def that answers a request or is a job"
 
 
 class Exchange(Struct, eq=False):
@@ -56,7 +56,7 @@ class Exchange(Struct, eq=False):
     async def wait(self, park: bytes) -> p.Outcome:
         """See `port.Exchange`."""
         if asyncio.get_running_loop() is not self._link.loop:
-            raise WaitError(f"{AWAITED}, not in a loop of one's own")
+            raise WaitError(f"{AWAITED}, not in another event loop")
         if self.waiting is not None and self.waiting.cancelled():
             self.give_up()  # its task was cancelled, and has not had a turn since
         self._waits_for_nothing()
@@ -69,7 +69,7 @@ class Exchange(Struct, eq=False):
         mine = self.waiting = self._resumed()
         try:
             return await mine
-        except BaseException:  # given up, by `asyncio.timeout` for instance; or the core has ended it
+        except BaseException:  # withdrawn, for instance by `asyncio.timeout`; or ended by the core
             if self.waiting is mine:
                 self.give_up()
             raise
@@ -79,10 +79,10 @@ class Exchange(Struct, eq=False):
 
     def _waits_for_nothing(self) -> None:
         if self.waiting is not None:
-            raise WaitError("this request waits already: a request waits for one thing at a time")
+            raise WaitError("this request is waiting already: a request waits for one thing at a time")
 
     def give_up(self) -> None:
-        """Nobody wants what it waits for any more: whoever does still is cancelled."""
+        """What it waits for is no longer wanted: tasks that still wait for it are cancelled."""
         if self.waiting is not None:
             self.waiting.cancel()
             self.waiting = None
@@ -102,13 +102,13 @@ class Exchange(Struct, eq=False):
         return self._parked if since is None else self._parked + time.monotonic() - since
 
     def _resumed(self) -> asyncio.Future[p.Outcome]:
-        """A future of one's own: whoever is cancelled cancels nobody else's."""
+        """A separate future, so that cancelling one waiter does not cancel the others."""
         future: asyncio.Future[p.Outcome] = self._link.loop.create_future()
         self.waiters = [*(self.waiters or []), future]
         return future
 
     def resume(self, outcome: p.Outcome) -> None:
-        """Wakes whoever still waits."""
+        """Wakes every task that still waits."""
         self._parked, self._parked_at = self.parked_seconds, None
         if self.enqueued is not None:
             self.enqueued.hear(outcome)

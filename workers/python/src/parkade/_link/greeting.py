@@ -12,11 +12,11 @@ from .link import Link
 
 
 class Stopped(Exception):
-    """The link ended, or is to end, before the worker was ready. The text says why; empty when that is no fault."""
+    """The link ended, or should end, before the worker was ready. The text says why; empty if that is no fault."""
 
 
 def greet(link: Link, session: Session) -> Mapping[str, Any]:
-    """Exchanges HELLO; gives what the core tells of itself (`core`, `target`, perhaps `dev`). Raises `Stopped`."""
+    """Exchanges HELLO; returns what the core says about itself (`core`, `target`, perhaps `dev`). Raises `Stopped`."""
     while True:
         info = _receive(link, session)
         if info is not None:
@@ -24,7 +24,7 @@ def greet(link: Link, session: Session) -> Mapping[str, Any]:
 
 
 def still_wanted(link: Link, session: Session) -> None:
-    """Reads what came while the application was loading. Raises `Stopped` when the core wants the worker no longer."""
+    """Reads what arrived while the application was loading. Raises `Stopped` if the core no longer needs the worker."""
     poll = select.poll()
     poll.register(link.reader, select.POLLIN)
     while poll.poll(0):

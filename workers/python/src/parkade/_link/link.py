@@ -8,7 +8,7 @@ from .._limits import RECEIVE_SIZE
 
 
 class Link:
-    """Frames come on one descriptor and go on the other, both blocking.
+    """Frames arrive on one descriptor and leave on the other, both blocking.
 
     Raises `BrokenPipeError` when the core has gone.
     """

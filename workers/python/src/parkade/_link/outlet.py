@@ -11,33 +11,33 @@ from typing import Protocol
 
 
 class Owner(Protocol):
-    """What is told of the pipe, in the loop."""
+    """What the loop learns about the pipe."""
 
     def pipe_is_full(self) -> None:
-        """The core reads more slowly than is written."""
+        """The core reads more slowly than the worker writes."""
 
     def pipe_is_empty(self) -> None:
-        """All that was put has been written."""
+        """Everything queued has been written."""
 
     def pipe_is_lost(self) -> None:
         """The core has gone."""
 
 
 class Outlet:
-    """Frames leave in the order in which they were put, whoever writes them: the pipe gets whole entries of one queue.
+    """Frames leave in the order in which they were queued, whichever thread writes them: the pipe gets whole entries.
 
-    `lock` is held for a write, which never blocks. Who puts a frame that is judged by the session holds it too, so that
-    nothing comes between the two. A full pipe holds up the thread that writes; the loop is told when there is room.
+    `lock` is held for a write, which never blocks. It is also held from the session's decision about a frame until that
+    is queued, so that nothing comes in between. A full pipe blocks the thread that writes; the loop is told of room.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, owner: Owner) -> None:
         self.lock = threading.Lock()
         self._loop = loop
         self._owner = owner
-        self._descriptor: int | None = None  # None: it is not open yet, or no more; what is put is kept, or lost
+        self._descriptor: int | None = None  # None: not open yet, or closed; what is queued is kept, or lost
         self._queue: list[bytes] = []
         self.put = self._queue.append
-        """Puts whole frames behind all that were put before. Any thread may call it."""
+        """Queues whole frames after all that were queued before. Any thread may call it."""
         self._rest: bytes | memoryview = b""  # of an entry that did not fit
         self._watched = False  # whether the loop waits for room
         self._empty: list[asyncio.Future[None]] = []
@@ -50,7 +50,7 @@ class Outlet:
     # In the loop
 
     def flush(self) -> bool:
-        """Writes what there is room for; whether that was all."""
+        """Writes as much as fits; returns whether that was everything."""
         with self.lock:
             done = self._write()
         if not done and not self._watched and self._descriptor is not None:
@@ -60,7 +60,7 @@ class Outlet:
         return done
 
     async def sent(self) -> None:
-        """Comes back when all that was put is in the pipe."""
+        """Returns when everything queued is in the pipe."""
         if not self.flush():
             future: asyncio.Future[None] = self._loop.create_future()
             self._empty.append(future)
@@ -90,7 +90,7 @@ class Outlet:
     # In a thread
 
     def send(self) -> None:
-        """Comes back when all that was put is in the pipe."""
+        """Returns when everything queued is in the pipe."""
         while True:
             with self.lock:
                 if self._write() or (descriptor := self._descriptor) is None:
@@ -128,7 +128,7 @@ class Outlet:
 
 
 def _take_all(queue: list[bytes]) -> list[bytes]:
-    """Takes what is there now; others may add to it meanwhile, and what they add stays."""
+    """Takes what is there now; what others add meanwhile stays."""
     taken = queue[:]
     del queue[: len(taken)]
     return taken

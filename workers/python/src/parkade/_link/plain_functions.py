@@ -1,4 +1,4 @@
-"""Runs the plain functions of a worker with an event loop in threads, so that coroutines go on meanwhile.
+"""Runs the plain functions of a worker with an event loop in threads, so that coroutines continue meanwhile.
 
 The session belongs to the loop. A thread uses it only for a stream of its own, from BEGAN to the closing frame, and
 holds `Outlet.lock` then. The loop holds it while it reads, since `Session.receive` may cancel any stream. It needs no
@@ -141,7 +141,7 @@ class PlainFunctions:
         self.write(stream, cast(Chunks, answer.chunks))
 
     def write(self, stream: int, chunks: Chunks) -> None:
-        """Writes an answer until its end, or until the client has to read first: then the thread takes other work."""
+        """Writes an answer to its end, or until the client has to read first; then the thread takes other work."""
         while True:
             try:
                 chunk = None if stream in self.session.cancelled else next(chunks, None)

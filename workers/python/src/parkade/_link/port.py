@@ -1,4 +1,4 @@
-"""What a handler or a job reaches of the link it runs under: publishing and enqueuing from anywhere, awaiting in a
+"""The part of the link that a handler or a job can reach: publishing and enqueuing from anywhere, awaiting in a
 request's coroutine.
 """
 
@@ -25,16 +25,16 @@ class Port(Protocol):
         """Hands a job to the core, encoded for ENQUEUE, `within` the request's transaction or not. Any thread may call
         it.
 
-        Where a request is being answered, or a job run, it is stored before the answer leaves; elsewhere soon.
+        While a request is being answered or a job runs, it is stored before the answer is sent; otherwise soon.
         """
 
     def progress(self, stream: int, progress: bytes) -> None:
-        """Tells how far the job on that stream is, encoded for PROGRESS; nothing when it has ended, or waits. Any
+        """Reports how far the job on that stream is, encoded for PROGRESS; nothing if it has ended, or waits. Any
         thread may call it.
         """
 
     def is_cancelled(self, stream: int) -> bool:
-        """Whether nobody wants any more what is done on that stream. Any thread may call it."""
+        """Whether the result of that stream is no longer wanted. Any thread may call it."""
 
     def parked_seconds(self, stream: int) -> float:
         """How long the coroutine on that stream has been parked so far. Any thread may call it."""
@@ -55,7 +55,7 @@ class Exchange(Protocol):
         """What it has enqueued so far; None for nothing."""
 
     async def wait(self, park: bytes) -> p.Outcome:
-        """Parks the request with `await` and comes back with the outcome. Raises `WaitError` where that cannot be."""
+        """Parks the request with `await` and returns the outcome. Raises `WaitError` where that is impossible."""
 
 
 exchange: ContextVar[Exchange | None] = ContextVar("parkade.exchange", default=None)

@@ -21,10 +21,10 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 def take_link() -> Link:
     """The link, which the core left as standard input and output.
 
-    /dev/null and the standard error take their places: the application must not read frames as its input, nor write
-    among them what it prints.
+    /dev/null and the standard error replace them: the application must not read frames as its input, nor mix its
+    output with them.
 
-    Raises `OSError` when they are no pipes.
+    Raises `OSError` if they are not pipes.
     """
     if not all(stat.S_ISFIFO(os.fstat(descriptor).st_mode) for descriptor in (0, 1)):
         raise OSError("no pipe")
@@ -38,13 +38,13 @@ def take_link() -> Link:
 
 
 def die_with_the_core(link: Link) -> None:
-    """Has the kernel end this process when the core ends, even if it is stuck; ends it now when the core has gone
+    """Lets the kernel end this process when the core ends, even if it is stuck. Ends it now if the core has gone
     already.
 
-    Whether the core has gone is asked of the link, not of getppid(): in a container the core may well be process 1.
+    The link shows whether the core has gone, not getppid(): in a container the core may be process 1.
     """
     if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):  # without prctl the end of the link has to do
+        with contextlib.suppress(OSError, AttributeError):  # without prctl, the end of the link must suffice
             ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     poll = select.poll()
     poll.register(link.reader, select.POLLHUP)
@@ -53,11 +53,11 @@ def die_with_the_core(link: Link) -> None:
 
 
 def leave_signals_to_the_core() -> None:
-    """SIGUSR1 dumps the stacks to stderr, even in an endless loop; a terminal's signals are for the core, which tells
-    its workers.
+    """SIGUSR1 dumps the stacks to stderr, even in an endless loop. A terminal's signals are for the core, which
+    informs its workers.
 
-    The handlers do nothing, rather than being SIG_IGN: that would be inherited by every program that the application
-    starts.
+    The handlers are empty functions instead of SIG_IGN, which every program that the application starts would
+    inherit.
     """
     if sys.stderr is not None:
         faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True)
@@ -66,7 +66,7 @@ def leave_signals_to_the_core() -> None:
 
 
 def tell_more(loop: asyncio.AbstractEventLoop, tell: Callable[[], None]) -> None:
-    """After the stacks of SIGUSR1, has the loop tell what it knows besides, as soon as it turns."""
+    """After the stacks of SIGUSR1, lets the loop print what else it knows, as soon as it turns."""
     faulthandler.unregister(signal.SIGUSR1)
     loop.add_signal_handler(signal.SIGUSR1, tell)
     if sys.stderr is not None:

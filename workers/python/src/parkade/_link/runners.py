@@ -1,12 +1,12 @@
-"""Runs the coroutines that answer requests: all that never wait in one task, each that waits in a task of its own.
+"""Runs the coroutines that answer requests: those that never wait share a task; each that waits has its own.
 
 A task costs 2 to 3 µs, more than most coroutines that never wait. So a *runner*, which is a task, takes them from a
-queue and awaits one after another. As soon as one waits, the runner is that request's task, for good: its first step
-was made in it, and so will be all others. The rest of the queue is for another runner. A request is therefore alone in
-its task from its first suspension on, which is what a timeout, a task group and a cancellation need; and its context
-variables are those that it set before.
+queue and awaits one after another. As soon as one waits, the runner stays that request's task: its first step was made
+in it, and so are all others. Another runner takes the rest of the queue. So a request is alone in its task from its
+first suspension on, which a timeout, a task group and a cancellation need, and it keeps the context variables that it
+set before.
 
-Requests that shared a task must not notice. One that has left a trace in it is the runner's last (`_is_marked`).
+Requests that shared a task must not notice. A request that leaves a trace in it is the runner's last (`_is_marked`).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Link(ExchangeLink, Protocol):
         """Writes with the rest of this turn of the loop."""
 
     def flush(self) -> None:
-        """Writes now what this turn has brought so far."""
+        """Writes now what this turn has produced so far."""
 
 
 class Runners:
-    """The queue, and whatever works on it.
+    """The queue, and the runners that work on it.
 
     `exchanges` are the requests that wait, or have waited: those that have a task of their own.
     """
@@ -58,7 +58,7 @@ class Runners:
     if sys.version_info >= (3, 12):
 
         def start(self) -> None:
-            """Begins all that is queued, and flushes what they answered at once."""
+            """Begins everything queued, and flushes what was answered at once."""
             while self._queue:
                 asyncio.Task(self._run(), loop=self._link.loop, eager_start=True)
                 self._settle()
@@ -67,7 +67,7 @@ class Runners:
     else:
 
         def start(self) -> None:
-            """Begins all that is queued, and flushes what they answered at once. Takes another turn of the loop."""
+            """Begins everything queued, and flushes what was answered at once. Takes another turn of the loop."""
             expected, self._spent = self._spent, 0
             self._start(expected)
 
@@ -76,7 +76,7 @@ class Runners:
             # as requests wait; so there are as many as were needed the last time.
             for _ in range(min(max(expected, 1), len(self._queue))):
                 asyncio.Task(self._run(), loop=self._link.loop)
-            self._link.loop.call_soon(self._started)  # behind their first steps
+            self._link.loop.call_soon(self._started)  # after their first steps
 
         def _started(self) -> None:
             self._settle()
@@ -110,7 +110,7 @@ class Runners:
                 raise
             except BaseException as error:
                 if isinstance(error, GeneratorExit) and asyncio.current_task(link.loop) is not task:
-                    raise  # nobody raised it: this is being closed, with its loop
+                    raise  # not raised by code: this is being closed, with its loop
                 self._fail(stream, error)
             finally:
                 waited = self._stepped is not exchange
@@ -125,8 +125,8 @@ class Runners:
                 return
 
     def _fail(self, stream: int, error: BaseException) -> None:
-        """What is no `Exception`. A `CancelledError` that the core has not asked for is the application's, too: it
-        awaited a task that somebody has cancelled.
+        """A `BaseException`. A `CancelledError` that the core did not cause is the application's, too: it awaited a
+        task that was cancelled.
         """
         if stream in self._session.cancelled:
             self._link.write(self._session.error(stream, "cancelled"))
@@ -135,7 +135,7 @@ class Runners:
             self._link.write(self._session.error(stream, "application", text))
 
     def _settle(self) -> None:
-        """Called when a runner's step is over, before another one's: a request that has not ended waits."""
+        """Called after a step of a runner, before that of another: if its request has not ended, it waits."""
         if (exchange := self._stepped) is not None:
             self._stepped = None
             self.exchanges[exchange.stream] = exchange

@@ -1,4 +1,4 @@
-"""Where a coroutine stands that waits: the stack of a thread does not say, since nothing of it is running."""
+"""The stack of a coroutine that waits. The stack of a thread does not show it, because it is not running."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType
 from typing import Any
 
-FRAMES_MAX = 100  # of one task, those of the tasks that it waits for included; then: the rest is left out
+FRAMES_MAX = 100  # of one task, including the tasks that it waits for; then: the rest is left out
 
 
 def stack_of(task: asyncio.Task[Any]) -> list[str]:
-    """The lines at which it stands, most recent call first, as `faulthandler` tells a thread's."""
+    """The lines where it is waiting, most recent call first, in the form of `faulthandler` for threads."""
     found = [
         f'  File "{frame.f_code.co_filename}", line {frame.f_lineno} in {frame.f_code.co_name}'
         for frame, _ in zip(_frames(task), range(FRAMES_MAX), strict=False)
@@ -21,7 +21,7 @@ def stack_of(task: asyncio.Task[Any]) -> list[str]:
 
 
 def _frames(awaited: object) -> Iterator[FrameType]:
-    """From the outermost inwards; where it waits for several, one after the other."""
+    """From the outermost inwards; if it waits for several, one after the other."""
     seen: set[int] = set()
     waiting = [awaited]
     while waiting:
@@ -40,7 +40,7 @@ def _frames(awaited: object) -> Iterator[FrameType]:
                 frame, behind = None, [awaited.get_coro()]
             case asyncio.Future():
                 frame, behind = None, list(getattr(awaited, "_children", ()))  # those of `asyncio.gather`
-            case _:  # an iterator in between, which does not tell whose it is
+            case _:  # an iterator in between, which does not show its owner
                 frame, behind = None, [one for one in gc.get_referents(awaited) if isinstance(one, _WAITING)]
         if frame is not None:
             yield frame

@@ -30,7 +30,7 @@ class Threads:
         self._pause = pause
         self._started = 0
         self._queue: SimpleQueue[Task] = SimpleQueue()
-        self._turn = threading.Lock()  # who takes a task begins it, before another takes the next
+        self._turn = threading.Lock()  # the thread that takes a task begins it before another takes the next
 
     def add(self, task: Task) -> None:
         """Queues a task. Only one thread may call it."""

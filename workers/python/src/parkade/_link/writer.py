@@ -21,7 +21,7 @@ class Writer:
         self._send = send
         self._main = threading.get_ident()
         self._lock = threading.Lock()
-        self._shared = False  # once true, whoever writes takes the lock
+        self._shared = False  # once true, every writer takes the lock
         self._writing = False  # whether the main thread is writing without it
 
     def write(self, data: bytes) -> None:

@@ -21,7 +21,7 @@ def parse_cookies(lines: Iterable[str]) -> dict[str, str]:
     return cookies
 
 
-# What `http.cookies` writes for all that a cookie cannot have: `\"`, `\\`, and `\073` for a semicolon.
+# How `http.cookies` writes characters that a cookie cannot contain: `\"`, `\\`, and `\073` for a semicolon.
 _ESCAPED = re.compile(r"\\(?:([0-3][0-7][0-7])|(.))")
 
 

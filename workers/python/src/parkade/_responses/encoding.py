@@ -118,7 +118,7 @@ encode_string: Callable[[str], bytes] = msgspec.msgpack.Encoder().encode
 
 # A RESPONSE of 200 with a short text is TEXT_HEAD + encode_string(text): nine answers in ten, so it takes no Response.
 TEXT_HEAD = b"\x93" + encode_payload(200) + encode_payload(["content-type", TEXT])  # of an array of three
-SHORT_TEXT = INLINE_MAX // 4  # characters, of which none has more than four bytes
+SHORT_TEXT = INLINE_MAX // 4  # characters; each has at most four bytes
 
 _WHOLE = frozenset({str, bytes, dict, list, type(None)})  # no iterators: to ask an abstract class takes 0.3 µs
 
@@ -139,7 +139,9 @@ def _content(body: object) -> tuple[bytes | str | None, str | None]:
             try:
                 return _json(body), JSON
             except (TypeError, ValueError, RecursionError) as error:
-                raise InvalidResult(f"returned {shortened(body)}, which is no answer ({error}); {_MAY_BE}") from error
+                raise InvalidResult(
+                    f"returned {shortened(body)}, which is not an answer ({error}); {_MAY_BE}"
+                ) from error
 
 
 _MAY_BE = "it may be str, bytes, None, a status, JSON, Response, html(...), an iterator of str or bytes, or a wait"
@@ -150,7 +152,7 @@ _Flat: TypeAlias = tuple[int, list[str] | None, bytes | str | None]
 
 
 def _is_long(content: bytes | str) -> bool:
-    """Whether it is too long for a frame; most are so short that nobody need count their bytes."""
+    """Whether it is too long for a frame; most are so short that their bytes need not be counted."""
     return len(content) > SHORT_TEXT and p.byte_length(content) > INLINE_MAX
 
 
@@ -180,7 +182,7 @@ def _piece(piece: object) -> bytes:
         case bytearray() | memoryview():
             return bytes(piece)
         case _:
-            raise InvalidResult(f"a streamed answer consists of str or bytes, not {shortened(piece)}")
+            raise InvalidResult(f"a streamed answer must consist of str or bytes, not {shortened(piece)}")
 
 
 class _Pieces(Chunks):

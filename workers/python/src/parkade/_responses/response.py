@@ -61,7 +61,7 @@ def normalise(result: object, status: int) -> Response | Wait:
     """A handler's result as a response or a wait; `status` is for a result that has none. Raises `InvalidResult`."""
     match result:
         case Response():
-            # A copy: the application may return the same object again, and after hooks change what they are given.
+            # A copy: the application may return the same object again, and after hooks may change their argument.
             return result.copied(result.status or status)
         case Wait():
             return result
@@ -71,7 +71,7 @@ def normalise(result: object, status: int) -> Response | Wait:
             return Response(result, status)
         case int():
             if not 200 <= result <= 599:
-                raise InvalidResult(f"returned {result!r}: a number is a status, 200 to 599")
+                raise InvalidResult(f"returned {result!r}: a number is a status, between 200 and 599")
             return Response(None, result)
         case Message():
             return Response(result.body, status, {"content-type": result.content_type, "etag": f'"{result.cursor}"'})

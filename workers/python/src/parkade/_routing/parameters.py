@@ -34,7 +34,7 @@ def bind(
     """
     parameters = _parameters(handler)
     if missing := [name for name in names if name not in parameters]:
-        raise SignatureError(f"{_told(handler)} lacks the path's parameter {', '.join(missing)}")
+        raise SignatureError(f"{_told(handler)} has no parameter for {', '.join(missing)} in the path")
     if tuple(parameters) == tuple(names):
         converts = [_path_convert(handler, parameters[name], kind) for name, kind in zip(names, types, strict=True)]
         return _path_only(handler, tuple(names), converts, parameters)
@@ -62,7 +62,7 @@ def _parameters(handler: Callable[..., Any]) -> dict[str, _Parameter]:
     for name, parameter in inspect.signature(handler).parameters.items():
         if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
             raise SignatureError(
-                f"{_told(handler)} takes {parameter}: parameters are given by name, so each must be written"
+                f"{_told(handler)} takes {parameter}: parameters are passed by name, so each must be declared"
             )
         parameters[name] = (hints.get(name, EMPTY), parameter.default, parameter.kind)
     return parameters

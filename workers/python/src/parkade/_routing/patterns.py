@@ -58,10 +58,10 @@ def parse(path: str) -> Pattern:
     texts = path[1:].split("/")
     segments = tuple(_segment(path, text) for text in texts)
     if any(isinstance(segment, Parameter) and segment.kind == "path" for segment in segments[:-1]):
-        raise SignatureError(f"in {path!r}, only the last segment can take all that is left")
+        raise SignatureError(f"in {path!r}, only the last segment can match the rest of the path")
     pattern = Pattern(path, segments)
     if len(set(pattern.names)) != len(pattern.names):
-        raise SignatureError(f"{path!r} has two parameters of one name")
+        raise SignatureError(f"{path!r} has two parameters with the same name")
     return pattern
 
 
@@ -82,7 +82,7 @@ class Router:
             self._root.add(pattern.segments, frozenset(methods), number)
 
     def match(self, method: str, path: str) -> Match | None:
-        """The route, or None: then `allowed` tells 404 from 405."""
+        """The route, or None: then `allowed` distinguishes 404 from 405."""
         found = self._first(method, path)
         return self._first("GET", path) if found is None and method == "HEAD" else found
 
@@ -104,7 +104,7 @@ class Router:
 
 
 class _Node:
-    """A place in the tree of patterns: what may follow, and the routes that end here, in the order they were told."""
+    """A node in the tree of patterns: its children, and the routes that end here, in order of registration."""
 
     __slots__ = ("fixed", "parameters", "routes")
 
@@ -122,7 +122,7 @@ class _Node:
         followers.setdefault(key, _Node()).add(rest, methods, number)
 
     def ends(self, segments: Sequence[str], parameters: tuple[str, ...]) -> Iterator[tuple[_Node, tuple[str, ...]]]:
-        """Every place that the segments lead to, the best first: fixed before parameters, those in the order told."""
+        """Every node that the segments lead to, best first: fixed ones, then parameters in order of registration."""
         if not segments:
             yield self, parameters
             return
@@ -154,7 +154,9 @@ def _segment(path: str, text: str) -> str | Parameter:
         return text
     name, _, kind = text[1:-1].partition(":")
     if not text.endswith("}") or not name.isidentifier() or kind not in _KINDS or text.count("{") > 1:
-        raise SignatureError(f"{path!r}: {text!r} is no parameter; write {{name}}, or {{name:int}}, float, uuid, path")
+        raise SignatureError(
+            f"{path!r}: {text!r} is not a parameter; write {{name}}, or {{name:int}}, float, uuid, path"
+        )
     return Parameter(name, _KINDS[kind])
 
 

@@ -135,5 +135,5 @@ def is_asynchronous(function: Callable[..., Any]) -> bool:
 def _response(value: object) -> Response:
     made = normalise(value, 200)
     if isinstance(made, Wait):
-        raise InvalidResult("a wait cannot answer with another wait: use .then, and return it there")
+        raise InvalidResult("a wait cannot have another wait as its answer: use .then, and return it there")
     return made

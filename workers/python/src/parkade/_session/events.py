@@ -56,7 +56,7 @@ class Resumed(Struct, frozen=True, gc=False):
 class Cancelled(Struct, frozen=True, gc=False):
     """The answer is no longer wanted.
 
-    If the stream is still held, one closing frame is due all the same: `error(stream, "cancelled")`.
+    If the stream is still held, one closing frame is due nevertheless: `error(stream, "cancelled")`.
     """
 
     stream: int
@@ -64,7 +64,7 @@ class Cancelled(Struct, frozen=True, gc=False):
 
 
 class Writable(Struct, frozen=True, gc=False):
-    """What was held back of a streamed answer has been sent: more may follow."""
+    """The part of a streamed answer that was held back has been sent: more may follow."""
 
     stream: int
 
@@ -76,7 +76,7 @@ class Pinged(Struct, frozen=True, gc=False):
 
 
 class Draining(Struct, frozen=True, gc=False):
-    """A notice: the worker ends in this many seconds. It goes on; the core sends GOODBYE when no work is left."""
+    """A notice: the worker will be stopped in this many seconds. It continues; GOODBYE comes when no work is left."""
 
     seconds: float
 
@@ -84,7 +84,7 @@ class Draining(Struct, frozen=True, gc=False):
 class Ended(Struct, frozen=True, gc=False):
     """The link is over: the core said goodbye (`stopping`: nothing is left to do), or broke a rule (`violation`).
 
-    Where this end has to say goodbye itself, a `Reply` came before.
+    If this end must say goodbye itself, a `Reply` came before.
     """
 
     code: str

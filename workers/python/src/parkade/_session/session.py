@@ -63,14 +63,14 @@ class Session:
         self._collecting: deque[int] = deque()  # in the order of arrival; used when not concurrent
         self._behind: deque[Opening] = deque()  # what must not begin before a body is complete
         self._kept: dict[int, list[bytes]] = {}  # jobs of streams that are parked, for when they are held again
-        self.cancelled: set[int] = set()  # held streams whose answer nobody wants
+        self.cancelled: set[int] = set()  # held streams whose answer is no longer wanted
 
     def held(self, stream: int) -> bool:
         """Whether a closing frame is due on the stream."""
         return isinstance(self._streams.get(stream), _HELD)
 
     def awaiting(self, stream: int) -> bool:
-        """Whether a coroutine of this worker goes on with the stream later: it is parked, or its rows are coming."""
+        """Whether a coroutine of this worker continues the stream later: it is parked, or its rows are arriving."""
         return self._streams.get(stream) is AWAITING or self._awaits_rows(stream)
 
     def _awaits_rows(self, stream: int) -> bool:
@@ -84,8 +84,8 @@ class Session:
         return self._streams.get(stream) is HELD and stream not in self.cancelled
 
     def takes_jobs(self, stream: int) -> bool:
-        """Whether what is enqueued for the stream goes on it, now or when it is held again: then its answer leaves
-        behind that. What is enqueued for another goes on the link's own.
+        """Whether jobs of the stream are enqueued on it, now or when it is held again: then its answer is sent after
+        them. Otherwise they are enqueued on the link's own stream.
         """
         return (self.held(stream) and stream not in self.cancelled) or self.awaiting(stream)
 
@@ -103,10 +103,10 @@ class Session:
         return events
 
     def _plain_openings(self, data: bytes, events: list[Event]) -> bytes:
-        """Takes the whole requests and runs at the beginning of `data`, nine frames in ten; gives what is behind them.
+        """Takes the complete requests and runs at the beginning of `data`, nine frames in ten; returns the rest.
 
-        This loop only knows what is right. Whatever it does not expect it leaves, unread, to the rules below, so that
-        each stands in one place. A frame costs 1.0 µs here and 1.35 µs there, half of it for decoding (CPython 3.11).
+        This loop knows only valid frames. Anything else is left to the rules below, unread, so that each rule is in
+        one place. A frame costs 1.0 µs here and 1.35 µs there, half of it for decoding (CPython 3.11).
         """
         streams, highest, add = self._streams, self._highest, events.append
         position, size = 0, len(data)
@@ -127,7 +127,7 @@ class Session:
                 streams[stream] = HELD
                 highest = stream
                 position = end
-        except ValueError:  # broken: who reads it again says how
+        except ValueError:  # invalid: the slow path says why
             pass
         self._highest = highest
         return data[position:] if position else data
@@ -269,8 +269,8 @@ class Session:
             self._uncollect(stream, event, events)
 
     def _uncollect(self, stream: int, event: Opening | None, events: list[Event]) -> None:
-        """A body is complete, or will never be: what waited behind it may begin, up to the next body that is still
-        coming.
+        """A body is complete, or never will be: what waited for it may begin, up to the next body that is still
+        arriving.
         """
         self._collecting.remove(stream)
         if event is not None:
@@ -305,7 +305,7 @@ class Session:
                 self._release(stream, 0, events)
             case Collecting(event=Resumed()):
                 self._release(stream, 0, events)
-                events.append(Reply(self.error(stream, "cancelled")))  # its coroutine has not gone on with it
+                events.append(Reply(self.error(stream, "cancelled")))  # its coroutine has not continued it
             case Collecting():
                 events.append(Reply(self.error(stream, "cancelled")))
                 self._uncollect(stream, None, events)
@@ -327,11 +327,11 @@ class Session:
         return frame(f.READY, 0, encode_payload(Ready(credit, application)))
 
     def failed(self, text: str) -> bytes:
-        """FAILED, with the end of `text` when it is too long: a traceback says its reason last."""
+        """FAILED, with the end of `text` if it is too long: a traceback names its reason last."""
         return frame(f.FAILED, 0, encode_payload([_end_of(text)]))
 
     def began(self, stream: int) -> bytes:
-        """BEGAN: the code of the stream, which is held, begins now."""
+        """BEGAN: the code of the stream, which is held, is about to begin."""
         return _pack_plain(1, _PLAIN_BEGAN, stream) + _NOTHING
 
     def respond(self, stream: int, response: bytes) -> bytes:
@@ -349,7 +349,7 @@ class Session:
         return frame(f.RESPONSE, stream, head, f.MORE)
 
     def data(self, stream: int, chunk: bytes) -> bytes:
-        """As much of the chunk as the window lets through; the rest is kept and goes with WINDOW.
+        """As much of the chunk as the window allows; the rest is kept until WINDOW.
 
         Not while `blocked`.
         """
@@ -362,7 +362,7 @@ class Session:
         return self._flush(stream, responding)
 
     def blocked(self, stream: int) -> bool:
-        """Whether something of the answer is kept back until the client has read more."""
+        """Whether a part of the answer is held back until the client has read more."""
         responding = self._streams.get(stream)
         return isinstance(responding, Responding) and len(responding.rest) > 0 and stream not in self.cancelled
 
@@ -428,7 +428,7 @@ class Session:
 
     @staticmethod
     def enqueue_alone(job: bytes) -> bytes:
-        """ENQUEUE, encoded, of nobody. Any thread may ask for it."""
+        """ENQUEUE, encoded, without a stream. Any thread may call it."""
         return frame(f.ENQUEUE, 0, job)
 
     def error(self, stream: int, reason: str, text: str = "") -> bytes:
@@ -445,7 +445,7 @@ class Session:
         return frame(f.PUBLISH, stream, encode_payload([channel, content_type, body]))
 
     def credit(self, delta: int) -> bytes:
-        """CREDIT: so many streams more, or fewer."""
+        """CREDIT: this many streams more, or fewer."""
         return frame(f.CREDIT, 0, encode_payload([delta]))
 
     def pong(self, token: int) -> bytes:
@@ -453,7 +453,7 @@ class Session:
         return frame(f.PONG, 0, encode_payload([token]))
 
     def goodbye(self, code: str, text: str) -> bytes:
-        """GOODBYE: nothing is written behind it."""
+        """GOODBYE: nothing is written after it."""
         return frame(f.GOODBYE, 0, encode_payload([code, text]))
 
     def _flush(self, stream: int, responding: Responding) -> bytes:

@@ -15,11 +15,11 @@ class Held:
 
 
 class Awaiting:
-    """Parked, and a coroutine of this worker goes on with it."""
+    """Parked, and a coroutine of this worker continues it."""
 
 
 class Collecting:
-    """A request, or the rows of a query, whose body is still coming: `event` is what will be told, without it.
+    """A request, or the rows of a query, whose body is still arriving: `event` is the event without the body.
 
     `window` is what the core may still send, `consumed` what has not been granted again.
     """

@@ -95,11 +95,11 @@ _INSTEAD = "list(value) for an array, Json(value) for a JSON document"
 
 def _text(text: str) -> str:
     if "\0" in text:
-        raise InvalidText("has a NUL, which no database takes in a text")
+        raise InvalidText("contains a NUL, which no database accepts in a text")
     return text
 
 
 def _array(values: Sequence[object], depth: int) -> list[Parameter]:
     if depth > ARRAY_DEPTH_MAX:
-        raise ValueError(f"has more than {ARRAY_DEPTH_MAX} arrays in one another")
+        raise ValueError(f"has more than {ARRAY_DEPTH_MAX} nested arrays")
     return [_carried(value, depth) for value in values]

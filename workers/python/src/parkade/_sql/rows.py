@@ -74,7 +74,7 @@ def _without_columns(rows: p.Rows, shape: str) -> Any:
     return Rows(found, rows.command, rows.count)
 
 
-_TOO_DEEP = "a json value in the result is nested more deeply than Python reads: select a part of it, or it as text"
+_TOO_DEEP = "a json value in the result is nested too deeply for Python: select a part of it, or select it as text"
 
 _Decode: TypeAlias = Callable[[bytes], Any]
 

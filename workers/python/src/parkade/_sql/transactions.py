@@ -76,11 +76,11 @@ class Transaction:
         if self._state is _State.OVER:
             raise WaitError("this transaction has ended: begin another")
         if port.exchange.get() is not self._exchange:
-            raise WaitError("this transaction is another request's")
+            raise WaitError("this transaction belongs to another request")
 
     async def __aenter__(self) -> Transaction:
         if self._state is not _State.NEW:
-            raise WaitError("a transaction begins once: make another with transaction()")
+            raise WaitError("a transaction begins only once: make another with transaction()")
         if self._exchange in _begun:
             raise WaitError("this request has a transaction already: one begins when the one before has ended")
         _begun[self._exchange] = self
@@ -154,7 +154,7 @@ class Statement(Query):
         self._transaction = transaction
 
     def shared(self, key: str, ttl: float = 0) -> NoReturn:
-        raise WaitError("a query of a transaction is shared with nobody")
+        raise WaitError("a query of a transaction cannot be shared")
 
     def then(self, function: Callable[..., Any], /, **state: Any) -> NoReturn:
         raise WaitError("a query of a transaction is awaited: the transaction ends with its block")

@@ -36,7 +36,7 @@ def check_decimals(value: object) -> None:
 
 
 def _place(value: object) -> str:
-    """Where the first one stands that is not reasonable, as msgspec writes it. Only who refuses a value looks."""
+    """The place of the first one that is not reasonable, as msgspec writes it. Only needed to refuse a value."""
     names: list[object] = []
     branches: list[Iterator[tuple[object, object]]] = [iter([(None, value)])]
     while branches:

@@ -1,4 +1,4 @@
-"""A body of JSON as a value: of the type that is asked for, whole, and no deeper than an application expects."""
+"""A JSON body as a value: of the expected type, complete, and no deeper than an application expects."""
 
 from __future__ import annotations
 

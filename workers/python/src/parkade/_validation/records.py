@@ -97,7 +97,7 @@ def parts_of(value: object) -> Iterable[object]:
 
 
 def named_parts_of(value: object) -> Iterator[tuple[object, object]]:
-    """As `parts_of`, each with its place, as msgspec writes that, or which one it is. Keys are not told: a client
+    """As `parts_of`, each with its place, as msgspec writes it, or its position. Keys are not shown: a client
     chooses them.
     """
     if isinstance(value, dict):

@@ -52,7 +52,7 @@ class Channel:
         return Wait(p.Stream(self.name, p.StreamOptions(since)))
 
     def publish(self, value: object, content_type: str | None = None) -> None:
-        """Publishes a message to everyone who waits. It is published before any answer that is given after it.
+        """Publishes a message to every waiting client. It is published before any response that is returned after it.
 
         str is sent as text/plain, bytes as application/octet-stream, all else as JSON; `content_type` replaces that.
         Raises `TypeError` for a value that is not JSON-able, `ValueError` over 524,288 bytes, `WaitError` where there

@@ -92,7 +92,7 @@ def find(name: str, state: frozenset[str]) -> Function:
 
 
 class State(msgspec.Struct, array_like=True, frozen=True):
-    """What a wait keeps for its function: the values stay encoded until the function's annotations say what they are.
+    """What a wait keeps for its function: the values stay encoded until the function's annotations give their types.
 
     `shape` is a query's, since the outcome does not say it; `job` is there when it is a job that waits.
     """
@@ -118,9 +118,9 @@ def encode_state(
         told = [state, request] if shape == "rows" and job is None else [state, request, shape, job]
         encoded = msgspec.msgpack.encode(told)
     except TypeError as error:
-        raise TypeError(f"the state of {function} goes to another worker as MessagePack: {error}") from error
+        raise TypeError(f"the state of {function} cannot be encoded as MessagePack: {error}") from error
     if len(encoded) > INLINE_MAX:
-        raise ValueError(f"the state of {function} has {len(encoded)} bytes, the most are {INLINE_MAX}")
+        raise ValueError(f"the state of {function} has {len(encoded)} bytes, and may have at most {INLINE_MAX}")
     return encoded
 
 
@@ -139,7 +139,7 @@ def _name(function: Callable[..., Any]) -> str:
     if module is None or qualname is None or "<" in qualname:
         raise SignatureError(
             f"{qualname or function!r} cannot be called after a wait: "
-            "any worker must find it, so it stands at the top of a module"
+            "any worker must find it, so define it at the top level of a module"
         )
     if len(f"{module}:{qualname}".encode()) > NAME_MAX:
         raise SignatureError(f"{qualname} has too long a name: at most {NAME_MAX} bytes with its module's")

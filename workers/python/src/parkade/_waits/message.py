@@ -58,7 +58,7 @@ def encode_message(value: object) -> Any:
     raise TypeError(f"{type(value).__name__} is not JSON-able")
 
 
-_TOO_DEEP = "its arrays and objects are nested more deeply than Python reads; body and text can be read"
+_TOO_DEEP = "its arrays and objects are nested too deeply for Python; body and text can still be read"
 
 
 def _value_of(body: bytes, content_type: str) -> Any:

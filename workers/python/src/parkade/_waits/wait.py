@@ -55,7 +55,7 @@ class Wait:
         the annotations. Raises `SignatureError` for a function that is nested, a lambda, or does not take this state.
         """
         if isinstance(self.wait, p.Stream):
-            raise WaitError("a stream of messages goes to the client as it is: it has no then")
+            raise WaitError("a stream of messages goes straight to the client: it has no .then")
         return Wait(self.wait, self.response, describe(function, frozenset(state)), state)
 
     def __await__(self) -> Generator[Any, None, Any]:
@@ -65,7 +65,7 @@ class Wait:
         if self.function is not None:
             raise WaitError("a wait with .then is returned, not awaited")
         if isinstance(self.wait, p.Stream):
-            raise WaitError("a stream is returned, not awaited: await channel(name).next(since=cursor) again and again")
+            raise WaitError("a stream is returned, not awaited: await channel(name).next(since=cursor) repeatedly")
         exchange = port.exchange.get()
         if exchange is None:
             raise WaitError(AWAITED)

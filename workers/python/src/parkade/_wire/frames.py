@@ -53,7 +53,7 @@ HEADER_SIZE = _header.size
 
 
 def frame(kind: int, stream: int, payload: bytes, flags: int = 0) -> bytes:
-    """One frame as bytes. `payload` is at most `FRAME_MAX` bytes: whoever makes it sees to that."""
+    """One frame as bytes. `payload` has at most `FRAME_MAX` bytes, which its maker checks."""
     return _pack(len(payload), kind, flags, stream) + payload
 
 
@@ -78,7 +78,7 @@ class Decoder:
         self._rest = b""
 
     def joined(self, data: bytes) -> bytes:
-        """`data` behind what was no whole frame yet, which is forgotten here: feed it again."""
+        """`data` after the incomplete frame from before, which is forgotten here: feed it again."""
         if not self._rest:
             return data
         data, self._rest = self._rest + data, b""

@@ -1,4 +1,4 @@
-"""Jobs on the link: what is enqueued, run and told of them, and the waits and outcomes of PROTOCOL.md for them."""
+"""Jobs on the link: enqueuing, runs and progress, and the waits and outcomes of PROTOCOL.md for them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ JobId: TypeAlias = Annotated[bytes, Meta(min_length=16, max_length=16)]
 Value: TypeAlias = Annotated[bytes, Meta(max_length=JOB_VALUE_MAX)]
 Priority: TypeAlias = Annotated[int, Meta(ge=-PRIORITY_MAX, le=PRIORITY_MAX)]
 Retries: TypeAlias = Annotated[int, Meta(ge=0, le=RETRIES_MAX)]
-Period: TypeAlias = Annotated[float, Meta(gt=0, le=1e15)]  # seconds, or so many a second
+Period: TypeAlias = Annotated[float, Meta(gt=0, le=1e15)]  # seconds, or a rate per second
 
 
 class EnqueueOptions(Map, frozen=True):
@@ -31,7 +31,7 @@ class EnqueueOptions(Map, frozen=True):
 
     def __post_init__(self) -> None:
         if self.at is not None and self.delay:
-            raise ValueError("a job has a delay, or a time at which it is due")
+            raise ValueError("a job has either delay or at")
         if self.queue is not None:
             _check_length("a queue", self.queue)
         if self.key is not None:
@@ -90,7 +90,7 @@ class UntilResult(Array, frozen=True, tag="result"):
 
 
 class Access(Array, frozen=True, tag="access"):
-    """No wait: whether a client may have what it wants of the job that was asked about."""
+    """Not a wait: whether a client may have what it wants from the job in question."""
 
     granted: bool
 
@@ -118,7 +118,7 @@ class NoResult(Array, frozen=True, tag="no result"):
     text: str
 
 
-# What READY tells. Not a `Map`: its names are required.
+# For READY. Not a `Map`: its names are required.
 
 
 class Job(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -155,7 +155,7 @@ class Queue(Struct, array_like=True, frozen=True):
 
 
 class Recurring(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One of `every`, in seconds, and `cron`, five fields, is there."""
+    """Exactly one of `every` (seconds) and `cron` (five fields) is given."""
 
     name: str
     job: str

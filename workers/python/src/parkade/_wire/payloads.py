@@ -48,7 +48,7 @@ class Hello(Array, frozen=True):
 
 
 class Request(Array, frozen=True):
-    """`head` stays encoded until somebody asks: see `read_head`."""
+    """`head` stays encoded until it is needed: see `read_head`."""
 
     route: Count | None
     parameters: list[str]
@@ -58,7 +58,7 @@ class Request(Array, frozen=True):
 
 
 class RequestHead(Array, frozen=True):
-    """`headers` stays encoded until somebody asks: see `read_headers`."""
+    """`headers` stays encoded until it is needed: see `read_headers`."""
 
     method: str
     path: str

@@ -11,7 +11,7 @@ from .values import Array, Count, FaultStatus, Map, Seconds, byte_length
 
 STATEMENT_MAX = 262_144  # bytes of a statement; then: ValueError
 PARAMETERS_MAX = 65_535  # PostgreSQL counts them in 16 bits; then: ValueError
-ARRAY_DEPTH_MAX = 6  # arrays in one another, as many as PostgreSQL takes (MAXDIM); then: ValueError
+ARRAY_DEPTH_MAX = 6  # nested arrays, as many as PostgreSQL accepts (MAXDIM); then: ValueError
 SHARED_MAX = 200  # bytes of the key of a shared query, as of a channel's name; then: ValueError
 
 
@@ -34,7 +34,7 @@ class QueryOptions(Map, frozen=True):
         if not 1 <= byte_length(self.shared) <= SHARED_MAX:
             raise ValueError(f"a shared key has 1 to {SHARED_MAX} bytes")
         if self.within:
-            raise ValueError("what is within a transaction is shared with nobody")
+            raise ValueError("a query within a transaction cannot be shared")
 
 
 class Query(Array, frozen=True, tag="query"):
@@ -86,7 +86,7 @@ class Rows(Array, frozen=True, tag="rows"):
 
 
 class Failed(Array, frozen=True, tag="failed"):
-    """A query that was not. `status` is what the client would be told; `text` is for logs and developers."""
+    """A query that was not carried out. `status` is what a client would get; `text` is for logs and developers."""
 
     reason: str
     sqlstate: str | None

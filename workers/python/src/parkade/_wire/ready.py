@@ -31,7 +31,7 @@ class Park(Struct, array_like=True, frozen=True):
 
 
 class Route(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A route as READY tells it. `name` is for people (`parkade routes`)."""
+    """A route, for READY. `name` is for people (`parkade routes`)."""
 
     methods: list[str]
     path: str

@@ -7,11 +7,11 @@ from typing import Annotated, TypeAlias
 
 from msgspec import Meta, Struct
 
-# A year of 10^15 seconds is no time anybody waits: the bound is there because it refuses infinity and NaN.
+# No request waits for 10^15 seconds: the bound is there because it rejects infinity and NaN.
 Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=1e15)]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 FaultStatus: TypeAlias = Annotated[int, Meta(ge=400, le=599)]
-"""What a client would be told of a failure."""
+"""The status that a client would get for a failure."""
 
 
 class Array(Struct, array_like=True, frozen=True, gc=False):

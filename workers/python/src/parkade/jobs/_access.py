@@ -1,4 +1,4 @@
-"""Who may read and cancel a job at its address: the `access` function, and the route that runs it as a handler."""
+"""Access to a job at its address: the `access` function, and the route that runs it as a handler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTTP to the admin address of a server, and the private sockets at which a server of this user may be found."""
+"""HTTP to the admin address of a server, and the private sockets where the servers of this user are found."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def private_address() -> str:
         )
     if len(found) > 1:
         told = ", ".join(f"unix:{path}" for path in found)
-        raise ConnectError(f"several are running: give jobs.connect the one that is meant ({told})")
+        raise ConnectError(f"several are running: pass the address of one to jobs.connect ({told})")
     return f"unix:{found[0]}"
 
 

@@ -1,6 +1,6 @@
 """A job's arguments: checked against its function, written as MessagePack, read again by its annotations.
 
-Written they are `[1, args, kwargs]`, as they were given; the 1 is for whoever changes that.
+They are written as `[1, args, kwargs]`, as they were given; the 1 is the version of this form.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def encode_arguments(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
         encoded = _encode((VERSION, args, kwargs))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         which = next((key for key, value in [*enumerate(args, 1), *kwargs.items()] if not _is_encodable(value)), "")
-        raise TypeError(f"{name}: its argument {which} goes to a worker as MessagePack: {error}") from error
+        raise TypeError(f"{name}: its argument {which} cannot be encoded as MessagePack: {error}") from error
     if len(encoded) > JOB_VALUE_MAX:
         raise ValueError(
-            f"{name}: the arguments of a job have at most {JOB_VALUE_MAX} bytes, not {len(encoded)}: "
-            "store the rest where the job finds it"
+            f"{name}: a job's arguments have at most {JOB_VALUE_MAX} bytes, not {len(encoded)}; "
+            "pass a reference to larger data"
         )
     return encoded
 
@@ -57,7 +57,7 @@ class Signature:
             raise SignatureError(f"{told}: {error}; annotations are read when the application loads") from error
         parameters = self._whole.parameters
         if reserved := [name for name in parameters if name in RESERVED]:
-            raise SignatureError(f"{told}: enqueue takes {', '.join(reserved)} for itself: give it another name")
+            raise SignatureError(f"{told}: enqueue uses {', '.join(reserved)} itself: rename the parameter")
         own = [name for name in parameters if is_job(parameters[name], hints)]
         if len(own) > 1:
             raise SignatureError(f"{told}: {' and '.join(own)} cannot both be the job")
@@ -86,7 +86,7 @@ class Signature:
             told = _whole(arguments)
             if told.version == VERSION and self._direct.takes(len(told.args), told.kwargs):
                 return self._direct.decode(told.args, told.kwargs, job)
-        except (msgspec.MsgspecError, ValueError):  # who reads it again says what is wrong
+        except (msgspec.MsgspecError, ValueError):  # the slow path says what is wrong
             pass
         return self._decode_bound(name, arguments, job)
 
@@ -130,10 +130,10 @@ class Signature:
 
 
 class _Direct:
-    """How nearly all arguments reach the parameters: one for each, none for `*args` or `**kwargs`.
+    """How nearly all arguments reach the parameters: one for each, and none for `*args` or `**kwargs`.
 
-    To bind them by `inspect`, and to read each for itself, takes ten times as long. This only knows what is right: the
-    rest is bound, so that each fault is told in one place.
+    Binding them with `inspect`, and reading each one separately, takes ten times as long. This knows only valid
+    arguments: the rest is bound, so that each fault is reported in one place.
     """
 
     def __init__(
@@ -146,9 +146,9 @@ class _Direct:
         self._by_place = [decoders[name] for name in places]
         self._by_name = {each.name: decoders[each.name] for each in taken if each.kind in _BY_NAME}
         self._required = {each.name for each in taken if each.default is Parameter.empty and each.kind not in _VARIADIC}
-        # So many do without names; where a name is needed none do.
+        # This many can be passed without names; none if a name is needed.
         self._fewest = len(self._required) if self._required.issubset(places) else len(places) + 1
-        self._job_place = len(places) + 1  # behind them all: it has a name
+        self._job_place = len(places) + 1  # after all others: it is passed by name
         if job is not None and parameters[job].kind in _BY_PLACE:
             before = list(parameters)[: list(parameters).index(job)]
             self._job_place = len(before)
@@ -157,7 +157,7 @@ class _Direct:
                 self._required.update(before)
 
     def takes(self, count: int, named: Mapping[str, Any]) -> bool:
-        """Whether so many arguments, and those that have a name, can be given so."""
+        """Whether this number of positional arguments, and these named ones, can be passed directly."""
         if not named:
             return self._fewest <= count <= len(self._places)
         names, places = named.keys(), self._places[:count]
@@ -215,4 +215,4 @@ def _read(arguments: bytes) -> tuple[list[Raw], dict[str, Raw]]:
         args, kwargs = rest[:2]
         return _positional(args), _named(kwargs)
     except (msgspec.MsgspecError, ValueError) as error:
-        raise Discard(f"its arguments are not what enqueue writes: {error}") from error
+        raise Discard(f"its arguments are not in the form that enqueue writes: {error}") from error

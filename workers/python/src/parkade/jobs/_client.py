@@ -119,4 +119,4 @@ def _check_name(name: Any) -> None:
 
 
 def _refused(status: int, answer: dict[str, Any]) -> ConnectError:
-    return ConnectError(f"parkade refuses ({status}): {answer.get('error', 'no reason is given')}")
+    return ConnectError(f"parkade refused the request ({status}): {answer.get('error', 'no reason is given')}")

@@ -31,7 +31,7 @@ class JobFunction(Generic[P, R]):
         if not inspect.isroutine(function):
             raise SignatureError(f"a job is a function, not {function!r}")
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-            raise SignatureError(f"{function.__qualname__}: a job returns what it gives, it does not yield")
+            raise SignatureError(f"{function.__qualname__}: a job returns its result, it does not yield")
         update_wrapper(self, function)
         self.function = function
         self.signature = Signature(function)
@@ -46,7 +46,7 @@ class JobFunction(Generic[P, R]):
     def fault(self) -> str | None:
         """Why its name cannot be a job's, or None."""
         if self.name == "<lambda>":
-            return "a lambda has no name that others could enqueue it by: give it one with name="
+            return "a lambda has no name to enqueue it by: give it one with name="
         return p.fault_of_job(self.name)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -1,4 +1,4 @@
-"""What is said of one job when it is enqueued: when, how urgent, in which queue, under which key."""
+"""The options of one job when it is enqueued: time, priority, queue, key."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def options(
     within: bool = False,
     usual: p.EnqueueOptions = _NONE,
 ) -> p.EnqueueOptions:
-    """Checked; `within` a transaction. What is not said is as in `usual`, which is given back itself when nothing is.
+    """Checked; `within` a transaction. Missing options are taken from `usual`, which is returned if all are missing.
     Raises `TypeError` and `ValueError`.
     """
     if delay is None and at is None and priority is None and key is None and queue is None and not within:
         return usual
     if delay is not None and at is not None:
-        raise ValueError("a job has a delay, or a time at which it is due: not both")
+        raise ValueError("give either delay or at, not both")
     return p.EnqueueOptions(
         0 if delay is None else _seconds("delay", delay),
         None if at is None else _moment(at),

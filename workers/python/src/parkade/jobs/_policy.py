@@ -1,4 +1,4 @@
-"""What `App.job` says of a job: retries, deadline, queue, priority, uniqueness, and who may see it."""
+"""The options of `App.job`: retries, deadline, queue, priority, uniqueness, and access."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class Policy:
             if not isinstance(self.public, bool):
                 raise TypeError(f"public is True or False, not {self.public!r}")
             if self.access is not None and not self.public:
-                raise ValueError("public=False has no address, so there is nobody whose access is asked about")
+                raise ValueError("with public=False a job has no address, so access has no effect")
         except (TypeError, ValueError) as error:
-            raise SignatureError(f"a job cannot be registered so: {error}") from error
+            raise SignatureError(f"invalid options of a job: {error}") from error
         usual = p.EnqueueOptions(
             priority=self.priority or None, queue=None if self.queue == QUEUE_DEFAULT else self.queue
         )

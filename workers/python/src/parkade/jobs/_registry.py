@@ -87,7 +87,7 @@ class JobRegistry:
         Raises `ValueError` for an invalid name or limit, and for a queue that has limits already.
         """
         if checked_text("a queue", name) in self._queues:
-            raise ValueError(f"the queue {name!r} is bounded twice")
+            raise ValueError(f"the queue {name!r} has limits already")
         if concurrency is not None and (not isinstance(concurrency, int) or not 1 <= concurrency <= 0xFFFF_FFFF):
             raise ValueError(f"the concurrency of a queue is an integer of 1 or more, not {concurrency!r}")
         if rate is not None and not (isinstance(rate, int | float) and 0 < rate <= 1e15):
@@ -161,7 +161,7 @@ class JobRegistry:
         if (reason := job.fault()) is not None:
             raise SignatureError(reason)
         if job.name in self.jobs:
-            raise SignatureError(f"there are two jobs of the name {job.name!r}: give one of them another with name=")
+            raise SignatureError(f"two jobs are named {job.name!r}: rename one of them with name=")
         self.jobs[job.name] = job
 
     def _recur(self, schedule: Schedule, name: str | None) -> Callable[[Callable[P, R]], JobFunction[P, R]]:
@@ -174,7 +174,7 @@ class JobRegistry:
             try:
                 job.signature.check(job.name, (), {})
             except TypeError as error:
-                raise SignatureError(f"a job that recurs is called without arguments: {error}") from error
+                raise SignatureError(f"a recurring job is called without arguments: {error}") from error
             self._recurring[self._name_of(schedule, job, name)] = (schedule, job)
             return job
 
@@ -184,14 +184,14 @@ class JobRegistry:
         if name is None:
             name = job.name if job.name not in self._recurring else f"{job.name} {schedule}"
         if name in self._recurring:
-            raise SignatureError(f"there are two recurring jobs of the name {name!r}: give one another with name=")
+            raise SignatureError(f"two recurring jobs are named {name!r}: rename one of them with name=")
         return checked_text("a recurring job", name)
 
 
 def _pattern_of_jobs(path: str) -> Pattern:
     """The pattern of a job's address. A slash at the end of the path is the one before the id."""
     if "{" in path or "}" in path:
-        raise SignatureError(f"jobs_path is the same for all jobs, without parameters: not {path!r}")
+        raise SignatureError(f"jobs_path has no parameters, because it is the same for all jobs: {path!r}")
     return parse(f"{path.removesuffix('/')}/{{id:uuid}}")
 
 
@@ -199,4 +199,6 @@ def _key_of(job: JobFunction[..., Any]) -> str | None:
     try:
         return job.key((), {})
     except Exception as error:
-        raise SignatureError(f"{job.name} recurs, so its unique is asked without arguments: {error}") from error
+        raise SignatureError(
+            f"{job.name} is a recurring job, so its unique is called without arguments: {error}"
+        ) from error

@@ -40,7 +40,7 @@ def run_job(function: JobFunction[..., object] | None, stream: int, run: p.Run) 
 
 
 def attempt(job: Job, call: Callable[[], Any]) -> Answer:
-    """Calls the job's function, or the one that goes on after a wait."""
+    """Calls the job's function, or the one that continues after a wait."""
     try:
         return _finish(job, call())
     except FAULTS as error:
@@ -106,12 +106,12 @@ def _park(job: Job, wait: Wait) -> Parked:
     if isinstance(wait, Statement):
         raise InvalidResult("returned a query of a transaction, which ends with its block: await it there")
     if isinstance(wait.wait, p.Stream):
-        raise WaitError("a stream of messages goes to a client: a job takes channel(name).next() again and again")
+        raise WaitError("a stream of messages goes to a client: in a job, call channel(name).next() repeatedly")
     if wait.function is None:
         is_timer = isinstance(wait.wait, p.Timer)
         wait = wait.then(give_kept, result=_kept(wait.response)) if is_timer else wait.then(give)
     if wait.function is None:
-        raise InvalidResult("returned a wait that nobody goes on with")
+        raise InvalidResult("returned a wait without a function that continues")
     name = wait.function.name
     state = encode_state(name, wait.state, None, shape_of(wait.wait), job.carried())
     return Parked(encode_park(wait.wait, ("call", name, state, wait.function.kind)))

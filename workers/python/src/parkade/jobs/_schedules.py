@@ -1,4 +1,4 @@
-"""When a job recurs: every so often, or by the clock on the wall."""
+"""When a job recurs: at intervals, or at times of the day."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Missed: TypeAlias = Literal["once", "skip", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """One of `every`, in seconds, and `cron`, five fields, is there."""
+    """Exactly one of `every` (seconds) and `cron` (five fields) is given."""
 
     every: float | None
     cron: str | None
@@ -45,12 +45,12 @@ class Schedule:
 
 
 def every(period: str | float | timedelta, missed: Missed) -> Schedule:
-    """Raises `SignatureError` for what is no period."""
+    """Raises `SignatureError` for an invalid period."""
     return Schedule(_seconds(period), None, "UTC", missed)
 
 
 def cron(fields: str, timezone: str, missed: Missed) -> Schedule:
-    """Only the number of the fields is looked at here: the core reads them. Raises `SignatureError`."""
+    """Only the number of fields is checked here: the core reads them. Raises `SignatureError`."""
     if not isinstance(fields, str) or len(fields.split()) != 5:
         raise SignatureError(f"cron has five fields (minute, hour, day, month, weekday), not {fields!r}")
     try:

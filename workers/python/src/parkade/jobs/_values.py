@@ -30,10 +30,12 @@ def encode_result(value: object) -> bytes:
     except InvalidResult:
         raise
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise InvalidResult(f"returned a {type(value).__name__} that cannot be kept as MessagePack: {error}") from error
+        raise InvalidResult(
+            f"returned a {type(value).__name__} that cannot be encoded as MessagePack: {error}"
+        ) from error
     if len(encoded) > JOB_VALUE_MAX:
         raise InvalidResult(
-            f"returned {len(encoded)} bytes, a job's result has at most {JOB_VALUE_MAX}: store it, return where"
+            f"returned {len(encoded)} bytes, a job's result has at most {JOB_VALUE_MAX}: return a reference instead"
         )
     return encoded
 

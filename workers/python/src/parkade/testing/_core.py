@@ -178,13 +178,13 @@ class Core:
         if isinstance(wait, p.UntilResult):
             return self._begin_result(wait, over)
         if isinstance(wait, p.UntilStored | p.Access):
-            raise WaitError("nobody waits for that here")
+            raise WaitError("no request waits for that")
         return self.waits.park_query(wait, *self.databases.ask(wait, response), over)
 
     def _begin_result(self, wait: p.UntilResult, over: Callable[[p.Outcome], None]) -> Parking:
         job = self.jobs.find(wait.id)
         if job is None:
-            return self.waits.park_query(wait, 0, p.NoResult(wait.id, "missing", "there is no such job"), over)
+            return self.waits.park_query(wait, 0, p.NoResult(wait.id, "missing", "no such job"), over)
         if job.outcome is not None:
             return self.waits.park_query(wait, 0, job.outcome, over)
         if wait.options.timeout == 0:
@@ -200,7 +200,7 @@ class Core:
                 return
             self._run_job(*begun)
             self.waits.settle()
-        raise AssertionError(f"{RUNS_MAX} attempts were made, and there are more: is it endless?")
+        raise AssertionError(f"{RUNS_MAX} attempts were made, and more are queued: is it endless?")
 
     def _run_job(self, stream: int, run: p.Run) -> None:
         response = self._runs[stream] = _JobRun(stream)

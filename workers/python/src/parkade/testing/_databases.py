@@ -98,7 +98,7 @@ class Databases:
         if asked.database == "default" and "default" not in self._named:
             self.memory("default")
         if asked.database not in self._named:
-            text = f"there is no database {asked.database!r}: give one with client.database(…, name={asked.database!r})"
+            text = f"no database is named {asked.database!r}: add one with client.database(…, name={asked.database!r})"
             raise QueryError(text, reason="unknown database")
         return self._named[asked.database].run(asked)
 
@@ -116,7 +116,7 @@ class _Answering:
     def _look_up(self, answers: Mapping[str, Any], text: str) -> Any:
         by_text = {_words(known): answer for known, answer in answers.items()}
         if _words(text) not in by_text and text not in _TRANSACTION:
-            raise AssertionError(f"the test has no answer to {text!r}; it has some to {list(answers)}")
+            raise AssertionError(f"the test has no answer to {text!r}, only to {list(answers)}")
         return by_text.get(_words(text))
 
     def _found(self, answer: object, asked: Asked) -> Found:
@@ -130,7 +130,9 @@ class _Answering:
             case Iterable() if not isinstance(answer, str | bytes):
                 return found_by(answer)
             case _:
-                raise AssertionError(f"{answer!r} answers no query: give rows, a number of changed rows, a QueryError")
+                raise AssertionError(
+                    f"{answer!r} is not an answer to a query: give rows, a number of changed rows, or a QueryError"
+                )
 
 
 _TRANSACTION = ("begin", "commit", "rollback")

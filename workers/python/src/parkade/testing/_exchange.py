@@ -1,4 +1,4 @@
-"""A coroutine's way to the core in a test: what it waits for, and what it has enqueued."""
+"""How a coroutine reaches the core in a test: what it waits for, and what it has enqueued."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Exchange:
 
     async def wait(self, park: bytes) -> p.Outcome:
         if self.response.parking is not None:
-            raise WaitError("this request waits already: a request waits for one thing at a time")
+            raise WaitError("this request is waiting already: a request waits for one thing at a time")
         if self.response.gone:
             raise WaitError("the client has left")
         wait = cast(p.Wait, read_wait(msgspec.msgpack.decode(park, type=Park).wait))

@@ -83,7 +83,7 @@ class Response:
 
     def _answer(self) -> p.Response:
         if self.whole is None:
-            raise AssertionError("there is no answer: the client left")
+            raise AssertionError("there is no response: the client left")
         return self.whole
 
     def __repr__(self) -> str:

@@ -31,7 +31,7 @@ class Memory:
         return 0, Found(columns, rows, command_of(asked.text), count)
 
     def _columns(self, text: str, names: list[str]) -> list[tuple[str, str]]:
-        """Names with the types that tables declare, which only a view tells; RETURNING has none."""
+        """Names with the types that tables declare, which only a view shows; RETURNING has none."""
         kinds = [""] * len(names)
         with suppress(sqlite3.Error, sqlite3.Warning):
             self.connection.execute(f"create temp view parkade_columns as {_PLACEHOLDER.sub(_nothing, text)}")
