@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use crate::config::Config;
 use crate::context::Context;
-use crate::effect::{Effect, Outcome, WorkerEffect};
+use crate::effect::{Effect, ExitReason, Outcome, ServerEffect, WorkerEffect};
 use crate::event::{Event, Publisher};
+use crate::fleet::{Consequence, Demand, Fleet, Orphans, PerRole};
 use crate::jobs::{Jobs, Reading, Recurring, RecurringEffect};
 use crate::life::lives::Lives;
 use crate::life::machine::Happening;
@@ -14,13 +15,12 @@ use crate::moment::Moment;
 use crate::queue::Queue;
 use crate::report::counts::Counts;
 use crate::report::status::QueryStatus;
-use crate::staff::Staff;
 use crate::structures::chain::Chain;
 use crate::waits::{Drained, Waits};
 use crate::woken::Woken;
-use crate::workers::queue_rate::QueueRates;
-use crate::workers::roster::Roster;
-use parkade_model::{ChannelName, Cursor, JobId, MessageId, QueryId, Reason, Refusal, RequestId, TableId, WorkerId};
+use parkade_model::{
+    ChannelName, Cursor, DeclaredJobs, JobId, MessageId, QueryId, Reason, Refusal, RequestId, Role, TableId, WorkerId,
+};
 
 /// Everything that is decided. It is told the time, and never waits, reads or writes.
 #[derive(Debug)]
@@ -31,12 +31,10 @@ pub struct Core {
     pub(crate) unrouted: Chain<RequestId>,
     /// Routed requests that no worker has.
     pub(crate) queue: Queue,
-    pub(crate) queue_rates: QueueRates,
     /// What requests wait for.
     pub(crate) waits: Waits,
     pub(crate) jobs: Jobs,
-    pub(crate) roster: Roster,
-    pub(crate) staff: Staff,
+    pub(crate) fleet: Fleet,
     /// Coroutines woken by the event in hand: told at its end, many in one effect.
     pub(crate) resumed: Vec<(WorkerId, Outcome, RequestId)>,
 }
@@ -49,11 +47,9 @@ impl Core {
             lives: Lives::default(),
             unrouted: Chain::default(),
             queue: Queue::default(),
-            queue_rates: QueueRates::default(),
             waits: Waits::new(&cx.config),
             jobs: Jobs::default(),
-            roster: Roster::default(),
-            staff: Staff::new(),
+            fleet: Fleet::default(),
             resumed: Vec::new(),
             cx,
         }
@@ -61,7 +57,7 @@ impl Core {
 
     /// Starts the workers.
     pub fn begin(&mut self, now: Moment, effects: &mut Vec<Effect>) {
-        self.within(now, effects, |core| core.staff.attention = true);
+        self.within(now, effects, |core| core.fleet.request_review());
     }
 
     /// Decides what follows from `event`. The effects are to be carried out in their order, before the next event.
@@ -72,11 +68,11 @@ impl Core {
     /// When [`Event::Tick`] must come at the latest.
     #[must_use]
     pub fn next_due(&self) -> Option<Moment> {
-        let recurring = self.jobs.recurring.next_due().filter(|_| self.staff.is_open());
+        let recurring = self.jobs.recurring.next_due().filter(|_| self.fleet.is_open());
         let dues = [
             self.cx.timers.next_due(),
             self.waits.channels.sweep_due(),
-            self.staff.due,
+            self.fleet.review_due(),
             recurring,
             self.jobs.pressure.next_due(),
         ];
@@ -86,13 +82,26 @@ impl Core {
     /// The route table in which new requests are looked up: that of the code that serves. `None` before a worker is ready.
     #[must_use]
     pub fn table(&self) -> Option<TableId> {
-        self.staff.table
+        self.fleet.table()
     }
 
     /// Whether requests can still be looked up in this table: it is the current one, or a worker runs by it.
     #[must_use]
     pub fn uses_table(&self, table: TableId) -> bool {
-        self.staff.table == Some(table) || self.roster.iter().any(|worker| worker.table() == Some(table))
+        self.fleet.uses_table(table)
+    }
+
+    /// The generation of the code that serves, if this worker, which declares these jobs, serves by it or lets the others do so as soon as it is
+    /// ready; else what it tells of its application is not in force.
+    #[must_use]
+    pub fn generation_served_with(&self, worker: WorkerId, jobs: DeclaredJobs) -> Option<u32> {
+        self.fleet.generation_served_with(&self.cx.config, worker, jobs)
+    }
+
+    /// What a worker is for.
+    #[must_use]
+    pub fn role(&self, worker: WorkerId) -> Option<Role> {
+        self.fleet.role(worker)
     }
 
     /// Where a channel stands; `None` when nobody waits on it and it holds nothing.
@@ -156,9 +165,7 @@ impl Core {
     /// Whether no request is on its way, cancelled ones in workers included.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.lives.count() == 0
-            && self.waits.queries.count() == 0
-            && self.roster.iter().all(|worker| worker.held.is_empty())
+        self.lives.count() == 0 && self.waits.queries.count() == 0 && self.fleet.is_idle()
     }
 
     /// Every event begins by knowing the moment, and ends by giving workers what is queued and telling what was gathered.
@@ -167,12 +174,12 @@ impl Core {
         std::mem::swap(&mut self.cx.effects, effects);
         happens(self);
         self.dispatch();
-        while self.staff.attention {
-            self.tend();
+        while self.fleet.needs_review() {
+            self.supervise();
             self.dispatch();
         }
         for concurrent in [false, true] {
-            self.queue_rates.of_mut(concurrent).settled(self.cx.now, self.queue.count_of(concurrent) == 0);
+            self.fleet.note_queue(self.cx.now, concurrent, self.queue.count_of(concurrent) == 0);
         }
         self.watch_the_waiting();
         self.pull_jobs();
@@ -188,20 +195,35 @@ impl Core {
             Event::Left { request } => self.turn(request, Happening::Cancelled(Reason::ClientLeft)),
             Event::CancelledByOperator { request } => self.turn(request, Happening::Cancelled(Reason::Operator)),
             Event::WorkerReady { worker, table, credit, manner, jobs } => {
-                self.worker_ready(worker, table, credit, manner, jobs);
+                if let Some(table) = self.fleet.worker_ready(&mut self.cx, worker, table, credit, manner, jobs) {
+                    self.reroute(table);
+                }
             }
-            Event::WorkerFailed { worker } => self.worker_failed(worker),
-            Event::WorkerExited { worker } => self.worker_exited(worker),
-            Event::WorkerViolated { worker } => self.worker_violated(worker),
-            Event::Credit { worker, delta } => self.credit(worker, delta),
-            Event::Began { worker, request } => self.unit_began(worker, request),
-            Event::Pong { worker, token } => self.pong(worker, token),
+            Event::WorkerFailed { worker } => self.fleet.worker_failed(&mut self.cx, worker),
+            Event::WorkerExited { worker } => {
+                let orphans = self.fleet.worker_exited(&mut self.cx, worker);
+                self.resolve(orphans);
+            }
+            Event::WorkerViolated { worker } => {
+                let orphans = self.fleet.worker_violated(&mut self.cx, worker);
+                self.resolve(orphans);
+            }
+            Event::Credit { worker, delta } => {
+                self.fleet.credit(&mut self.cx, worker, delta);
+                self.begin_next(worker);
+            }
+            Event::Began { worker, request } => {
+                if self.fleet.begin(&mut self.cx, worker, request) {
+                    self.run_began(request);
+                }
+            }
+            Event::Pong { worker, token } => self.fleet.pong(&mut self.cx, worker, token),
             Event::Pressure(event) => {
                 if let Some(reading) = self.jobs.pressure.handle(self.cx.now, event) {
                     self.read(reading);
                 }
             }
-            Event::Measured { worker, resident_bytes } => self.measured(worker, resident_bytes),
+            Event::Measured { worker, resident_bytes } => self.fleet.measure(&mut self.cx, worker, resident_bytes),
             Event::Answered { worker, request, payload, whole } => {
                 self.frame(worker, request, Happening::Answered(payload, whole));
             }
@@ -248,7 +270,7 @@ impl Core {
             Event::MessagesLost { channel } => self.waits.channels.lose(&mut self.cx, &channel),
             Event::ChannelEnded { channel } => self.end_streams(&channel),
             Event::Tick => self.tick(),
-            Event::Reload => self.reload(),
+            Event::Reload => self.fleet.reload(),
             Event::Drain { grace } => self.drain(grace),
         }
     }
@@ -258,7 +280,7 @@ impl Core {
         while let Some(bell) = self.cx.timers.ring(self.cx.now) {
             match bell {
                 Bell::Life(request) => self.turn(request, Happening::Due),
-                Bell::Ghost(worker, place) => self.ghost_due(worker, place),
+                Bell::Abandoned(worker, place) => self.fleet.abandoned_due(&mut self.cx, worker, place),
                 Bell::KeptResult(query) => self.waits.queries.forget_kept(query),
                 Bell::JobsReady => self.jobs_due(),
                 Bell::ClaimedInVain => self.claimed_in_vain(),
@@ -269,30 +291,116 @@ impl Core {
         for reading in self.jobs.pressure.look(self.cx.now) {
             self.read(reading);
         }
-        self.staff.attention |= self.staff.due.is_some_and(|due| due <= self.cx.now);
+        if self.fleet.review_due().is_some_and(|due| due <= self.cx.now) {
+            self.fleet.request_review();
+        }
     }
 
     fn read(&mut self, reading: Reading) {
-        let (Reading::Paused(worker) | Reading::Resumed(worker)) = reading;
-        // It may be gone: what it enqueued is answered all the same.
-        if self.roster.find_mut(worker).is_none() {
-            return;
-        }
-        match reading {
+        let (is_there, effect) = match reading {
             Reading::Paused(worker) => {
-                self.held_up(worker);
-                self.cx.effects.push(Effect::Worker(WorkerEffect::PauseReading { worker }));
+                (self.fleet.pause_reading(self.cx.now, worker), WorkerEffect::PauseReading { worker })
             }
             Reading::Resumed(worker) => {
-                self.let_on(worker);
-                self.cx.effects.push(Effect::Worker(WorkerEffect::ResumeReading { worker }));
+                (self.fleet.resume_reading(self.cx.now, worker), WorkerEffect::ResumeReading { worker })
             }
+        };
+        if is_there {
+            self.cx.effects.push(Effect::Worker(effect));
         }
+    }
+
+    /// A worker is gone: what it may have begun is lost, what it did not touch goes to another one.
+    fn resolve(&mut self, orphans: Orphans) {
+        for queue in orphans.queues {
+            self.jobs.leave(queue);
+        }
+        for request in orphans.lost {
+            self.turn(request, Happening::Cancelled(Reason::WorkerDied));
+        }
+        for request in orphans.untouched.into_iter().rev() {
+            self.turn(request, Happening::Returned);
+        }
+    }
+
+    /// The workers are looked over, and requests hear what that means for them.
+    fn supervise(&mut self) {
+        for run in self.fleet.review_workers(&mut self.cx) {
+            self.turn(run, Happening::Cancelled(Reason::Stopping));
+        }
+        let demand = self.demand();
+        match self.fleet.reconcile(&mut self.cx, &demand) {
+            Some(Consequence::NewCode(Some(table))) => self.reroute(table),
+            Some(Consequence::NoApplication) => self.refuse_queued(),
+            Some(Consequence::GraceOver) => self.end_by_force(),
+            Some(Consequence::NewCode(None)) | None => {}
+        }
+        if self.lives.count() == 0
+            && self.waits.queries.have_ended(self.cx.now)
+            && let Some(reason) = self.fleet.exit()
+        {
+            self.exit(reason);
+        }
+        let demand = self.demand();
+        self.fleet.schedule(&self.cx, &demand);
+    }
+
+    fn demand(&self) -> Demand {
+        let (all, runs) = (self.lives.count(), self.jobs.runs.len());
+        // What runs is in its worker.
+        let outside = all - self.lives.count_of(State::Running);
+        let to_come = PerRole { requests: all.saturating_sub(runs).min(outside), jobs: runs.min(outside) };
+        let is_queued = PerRole {
+            requests: !(self.queue.is_empty() && self.unrouted.is_empty()),
+            jobs: !self.jobs.resuming.is_empty(),
+        };
+        Demand { to_come, is_queued, queries_end: self.waits.queries.end_due(self.cx.now) }
+    }
+
+    /// Nobody will take what is queued: better told at once than at the deadline.
+    fn refuse_queued(&mut self) {
+        let waiting: Vec<RequestId> = self.unrouted.values().chain(self.queue.values()).collect();
+        for request in waiting {
+            self.turn(request, Happening::Refused(Refusal::NoApplication));
+        }
+    }
+
+    /// The end of the server: politely within its grace, then at once.
+    fn drain(&mut self, grace: Duration) {
+        if !self.fleet.drain(&mut self.cx, grace) {
+            return;
+        }
+        self.drain_waits();
+        self.hand_back_waiting();
+        let over = self.cx.now + grace.min(self.cx.config.query_grace);
+        self.waits.queries.stop_at(&mut self.cx, over);
+    }
+
+    /// The grace is over.
+    fn end_by_force(&mut self) {
+        let mut last = self.fleet.stop_runs(&self.cx);
+        for run in std::mem::take(&mut last.runs) {
+            self.turn(run, Happening::Cancelled(Reason::Stopping));
+        }
+        let left: Vec<RequestId> = self.lives.iter().map(|(request, _)| request).collect();
+        let were_left = !left.is_empty();
+        for request in left {
+            self.turn(request, Happening::Cancelled(Reason::Stopping));
+        }
+        self.fleet.end_workers(&mut self.cx, &last, were_left);
+        self.waits.queries.bound_the_end(self.cx.now);
+    }
+
+    fn exit(&mut self, reason: ExitReason) {
+        self.waits.queries.forget_all(&mut self.cx);
+        self.expect_no_jobs();
+        self.tell_dropped();
+        self.cx.effects.push(Effect::Server(ServerEffect::Exit { reason }));
     }
 
     /// A server that stops enqueues nothing by itself.
     fn recur(&mut self, happens: impl FnOnce(&mut Recurring, Moment, &mut Vec<RecurringEffect>)) {
-        if self.staff.is_open() {
+        if self.fleet.is_open() {
             let mut effects = Vec::new();
             happens(&mut self.jobs.recurring, self.cx.now, &mut effects);
             self.cx.effects.extend(effects.into_iter().map(Effect::Recurring));
@@ -358,7 +466,7 @@ impl Core {
         self.carry(ended.woken());
         self.waits.queries.forget(&mut self.cx, &ended);
         // The last one ends a drain.
-        self.staff.attention |= !self.staff.is_open();
+        self.fleet.note_end();
     }
 
     fn cancel_query(&mut self, query: QueryId) {

@@ -9,8 +9,7 @@
 //! | the door: one method for each event | `core` |
 //! | where a request is, which happening moves it, how far its answer got | `life` |
 //! | what each move leads to | `moves` |
-//! | one worker, all of them, which one is picked | `workers` |
-//! | how many there should be: starting, watching, recycling, reloading, draining | `staff` |
+//! | the workers: which one gets a request, how many there should be, recycling, reloading, draining | `fleet` |
 //! | what waits for a worker, and how long | `queue` |
 //! | where a request goes | `routes` |
 //! | every kind of wait: how it begins, goes on, expires, is cancelled, drained | `waits` |
@@ -28,6 +27,7 @@ mod context;
 mod core;
 mod effect;
 mod event;
+mod fleet;
 mod jobs;
 mod life;
 pub mod limits;
@@ -37,11 +37,9 @@ mod queries;
 mod queue;
 mod report;
 mod routes;
-mod staff;
 mod structures;
 mod waits;
 mod woken;
-mod workers;
 
 pub use config::{Config, Recycle};
 pub use core::Core;

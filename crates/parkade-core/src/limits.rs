@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Slots of requests, so that a wrong number cannot make the table grow without end. Then: 503, queue full.
 pub const REQUESTS_COUNT_MAX: usize = 4_000_000;
-/// The queue is bounded by time (`workers/queue_rate.rs`), heads and bodies by the shell's budget of bytes: this bounds what the core itself keeps,
+/// The queue is bounded by time (`fleet/queue_rate.rs`), heads and bodies by the shell's budget of bytes: this bounds what the core itself keeps,
 /// about 200 bytes for each. Then: 503 with `Retry-After`.
 pub const QUEUED_COUNT_MAX: usize = 1_000_000;
 /// So long somebody has been queued, or nobody begun, before that says anything of how fast the queue moves: a worker may be busy for a second.

@@ -1,4 +1,4 @@
-//! Every bound, met. Those of time are met in `staff` and `channels`, those of queries in `queries` and `sharing`, those of jobs in `jobs` and
+//! Every bound, met. Those of time are met in `fleet` and `channels`, those of queries in `queries` and `sharing`, those of jobs in `jobs` and
 //! `claims`, the pace of workers beside `pace`, pauses beside `verdict`.
 
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]

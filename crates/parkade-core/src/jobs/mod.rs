@@ -32,7 +32,7 @@ pub(crate) use verdict::Fate;
 pub(crate) struct Run {
     pub(crate) job: JobId,
     pub(crate) attempt: u32,
-    /// The queue in which it has a place, until a ghost keeps that.
+    /// The queue in which it has a place, until an abandoned stream keeps that.
     pub(crate) place: Option<QueueId>,
     pub(crate) retries: u32,
     /// How it went, as soon as that is known.

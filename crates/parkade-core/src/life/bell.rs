@@ -8,7 +8,7 @@ use parkade_model::{QueryId, RequestId, WorkerId};
 pub enum Bell {
     Life(RequestId),
     /// A cancelled request that its worker still holds.
-    Ghost(WorkerId, Place),
+    Abandoned(WorkerId, Place),
     /// The time of a result that is kept is over.
     KeptResult(QueryId),
     /// There may be jobs that are ready.

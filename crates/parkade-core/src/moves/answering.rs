@@ -7,7 +7,6 @@ use crate::life::machine::Happening;
 use crate::life::reply::Reply;
 use crate::life::{Life, Refused, Running, Unmoved, Work};
 use crate::structures::chain::Place;
-use crate::workers::worker::{Held, Stage, Worker};
 use parkade_model::{PayloadId, Refusal, RequestId, WorkerId};
 
 impl Core {
@@ -108,21 +107,11 @@ impl Core {
     }
 
     /// Takes a stream from its worker, whose credit it was.
-    pub(crate) fn release(&mut self, worker: WorkerId, place: Place) -> Held {
-        let now = self.cx.now;
-        let serving = self.staff.serving;
-        let holder = self.holder(worker);
-        let held = holder.release(now, place);
-        let took = holder.took(now, &held).filter(|_| holder.generation == serving);
-        // A worker without a loop takes from both lines, one at a time.
-        let lines = if holder.is_concurrent() { [Some(!held.occupies), None] } else { [Some(false), Some(true)] };
-        let watched = holder.stage != Stage::Ready || holder.is_worn(now);
-        self.staff.attention |= watched || !self.staff.is_open();
-        if let Some(took) = took {
-            lines.into_iter().flatten().for_each(|concurrent| self.queue_rates.of_mut(concurrent).answered(took));
+    pub(crate) fn release(&mut self, worker: WorkerId, place: Place) {
+        if let Some(queue) = self.fleet.release(&mut self.cx, worker, place) {
+            self.jobs.leave(queue);
         }
-        self.next_begin(worker);
-        held
+        self.begin_next(worker);
     }
 
     /// What a call was woken by is needed no more.
@@ -132,22 +121,14 @@ impl Core {
         }
     }
 
-    pub(crate) fn holder(&mut self, worker: WorkerId) -> &mut Worker {
-        self.roster.find_mut(worker).expect("a worker that holds a request is on the roster until that is resolved")
-    }
-
     /// A frame about a request that the worker does not hold, or that is cancelled.
     fn late_frame(&mut self, worker: WorkerId, request: RequestId, closes: bool) {
-        let Some(place) = self.roster.find(worker).and_then(|worker| worker.ghost(request)) else {
+        let Some(place) = self.fleet.abandoned(worker, request) else {
             return self.cx.counts.refused_events.add(Refused::NotHeld);
         };
         self.cx.counts.late_frames += 1;
-        if !closes {
-            return;
-        }
-        let held = self.release(worker, place);
-        if let Some(ghost) = held.ghost {
-            self.lay(ghost);
+        if closes {
+            self.release(worker, place);
         }
     }
 }

@@ -40,8 +40,8 @@ impl Core {
 
     /// Why this request cannot be had now. What needs no worker is not bounded by the queue.
     fn inadmissible(&self, destination: &Destination) -> Option<Refusal> {
-        if !self.staff.is_open() {
-            return Some(if self.staff.verdict.is_some() { Refusal::NoApplication } else { Refusal::Stopping });
+        if let Some(refusal) = self.fleet.refusal() {
+            return Some(refusal);
         }
         // The request itself stands among the unrouted already.
         let queued_before = self.queue.count() + self.unrouted.count() - 1;
@@ -69,7 +69,7 @@ impl Core {
 
     /// Why nobody can be queued now, whatever for.
     fn no_place(&self, queued_before: usize) -> Option<Refusal> {
-        if self.lacks_an_application() {
+        if self.fleet.lacks_application() {
             Some(Refusal::NoApplication)
         } else if queued_before >= self.cx.config.queued_count_max.max(1) {
             Some(Refusal::QueueFull)
@@ -86,8 +86,7 @@ impl Core {
     /// When one that joins this line now would start. Nobody stands in a line whose first a worker would take, so whoever would be taken now
     /// has nobody ahead.
     pub(crate) fn soonest(&self, now: Moment, concurrent: bool) -> Option<Duration> {
-        let servers = self.roster.servers(now, self.staff.serving, concurrent);
-        self.queue_rates.of(concurrent).soonest(now, self.queue.count_of(concurrent), servers)
+        self.fleet.soonest(now, concurrent, self.queue.count_of(concurrent))
     }
 
     pub(crate) fn route(&mut self, request: RequestId, life: Accepted, destination: Destination) -> Life {
@@ -162,7 +161,7 @@ impl Core {
             self.bound(request, &mut life.journey, patience);
             self.cx
                 .effects
-                .extend(self.staff.table.map(|table| Effect::Server(ServerEffect::LookUpRoute { request, table })));
+                .extend(self.fleet.table().map(|table| Effect::Server(ServerEffect::LookUpRoute { request, table })));
         }
         Life::Accepted(life)
     }

@@ -5,7 +5,7 @@ use crate::effect::{Effect, WorkerEffect};
 use crate::life::machine::Happening;
 use crate::life::{Bell, Life, Routed, Running, State, Turn, Work};
 use crate::moment::Moment;
-use crate::structures::chain::{Chain, Place};
+use crate::structures::chain::Chain;
 use parkade_model::{Reason, RequestId, Role, WorkerId};
 
 impl Core {
@@ -19,7 +19,7 @@ impl Core {
     }
 
     fn dispatch_runs(&mut self) {
-        if self.workers_wanted(Role::Jobs, self.staff.declared) == 0 {
+        if !self.fleet.runs_jobs(&self.cx.config) {
             self.hand_back_resuming();
             return self.hand_back_waiting();
         }
@@ -56,12 +56,12 @@ impl Core {
         let Some(request) = request.filter(|_| self.may_run_another(role)) else { return false };
         let Some(Life::Routed(life)) = self.lives.life(request) else { return false };
         let table = life.work.table();
-        let Some(worker) = self.roster.pick(self.cx.now, self.staff.serving, role, &life.work) else { return false };
-        let happening = match worker.table() {
+        let Some(candidate) = self.fleet.pick(self.cx.now, role, &life.work) else { return false };
+        let happening = match candidate.table {
             Some(other) if table.is_some_and(|table| table != other) => {
                 Happening::Unrouted { table: other, turn: Turn::Next }
             }
-            Some(_) | None => Happening::Given(worker.id),
+            Some(_) | None => Happening::Given(candidate.worker),
         };
         self.turn(request, happening);
         true
@@ -100,7 +100,7 @@ impl Core {
         self.leave_queue(request, &life);
         let is_run = self.jobs.is_run(request);
         if !is_run {
-            self.queue_rates.of_mut(life.work.is_coroutine()).started(self.cx.now);
+            self.fleet.note_start(self.cx.now, life.work.is_coroutine());
         }
         self.cx.effects.push(match &life.work {
             Work::Call { outcome, .. } => Effect::Worker(WorkerEffect::Call { request, worker, outcome: **outcome }),
@@ -109,30 +109,22 @@ impl Core {
                 Effect::Worker(WorkerEffect::Assign { request, worker, route: work.route() })
             }
         });
-        let place = self.entrust(worker, request, &life.work);
-        if is_run && self.holder(worker).has_begun(place) {
+        let assignment = self.fleet.assign(self.cx.now, worker, request, &life.work);
+        if is_run && assignment.has_begun {
             self.start_spell(request, &mut life.journey);
         }
-        Life::Running(life.give(worker, place, self.cx.now))
+        Life::Running(life.give(worker, assignment.place, self.cx.now))
     }
 
     /// Whatever this worker may begin by now has begun.
-    pub(crate) fn next_begin(&mut self, worker: WorkerId) {
-        let now = self.cx.now;
-        while let Some(next) = self.holder(worker).begin_next(now) {
-            self.note_begun(next);
-        }
-    }
-
-    /// Its code has begun.
-    pub(crate) fn note_begun(&mut self, request: RequestId) {
-        if self.jobs.is_run(request) {
-            self.run_began(request);
+    pub(crate) fn begin_next(&mut self, worker: WorkerId) {
+        while let Some(run) = self.fleet.begin_next(self.cx.now, worker) {
+            self.run_began(run);
         }
     }
 
     /// The time of a run begins with its code, after a wait, too: for how long it queued, or was sent ahead, is not its fault.
-    fn run_began(&mut self, request: RequestId) {
+    pub(crate) fn run_began(&mut self, request: RequestId) {
         let Some(Life::Running(Running { journey, .. })) = self.lives.life(request) else { return };
         if let (None, Some(patience)) = (journey.alarm, journey.patience().duration()) {
             let alarm = self.cx.timers.set(self.cx.now + patience, Bell::Life(request));
@@ -140,15 +132,9 @@ impl Core {
         }
     }
 
-    /// The worker holds it from now on.
-    pub(crate) fn entrust(&mut self, worker: WorkerId, request: RequestId, work: &Work) -> Place {
-        let (now, is_job) = (self.cx.now, self.jobs.is_run(request));
-        self.holder(worker).hold(now, request, work, is_job)
-    }
-
     /// Its worker is gone and had not touched it: it is the next again, for another worker. A job whose server stops is another server's.
     pub(crate) fn take_back(&mut self, request: RequestId, life: Running) -> Life {
-        if matches!(life.work, Work::Job { .. }) && !self.staff.is_open() {
+        if matches!(life.work, Work::Job { .. }) && !self.fleet.is_open() {
             return self.cancelled(request, life.close(self.cx.now).0, Reason::Stopping);
         }
         let place = self.queue_of(request, &life.work).push_front(request);

@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::effect::{Effect, ServerEffect, WorkerEffect};
+use crate::fleet::Abandonment;
 use crate::life::journey::Journey;
 use crate::life::{Accepted, Cancelled, Done, Life, Routed, Running};
 use parkade_model::{Ending, Reason, Refusal, RequestId};
@@ -33,7 +34,7 @@ impl Core {
             self.end_run(request, &run, ending);
         }
         // The last one ends a drain.
-        self.staff.attention |= !self.staff.is_open();
+        self.fleet.note_end();
         self.cx.effects.push(Effect::Server(ServerEffect::Forget { request, ending, times }));
     }
 
@@ -78,7 +79,7 @@ impl Core {
         self.cancel_running(request, life, Reason::Deadline)
     }
 
-    /// The client is told; the worker is told and holds a ghost until its closing frame, unless it is gone.
+    /// The client is told; the worker is told and holds the stream until its closing frame, unless it is gone.
     pub(crate) fn cancel_running(&mut self, request: RequestId, mut life: Running, reason: Reason) -> Life {
         // It may have gone on a moment ago, in this very event: that must be told first.
         self.tell_resumed();
@@ -87,10 +88,18 @@ impl Core {
         }
         if reason != Reason::WorkerDied {
             self.cx.effects.push(Effect::Worker(WorkerEffect::Cancel { request, worker: life.worker, reason }));
-            self.haunt(request, &mut life, reason);
+            self.abandon(request, &mut life, reason);
         }
         self.let_go(life.work);
         self.cancelled(request, life.journey.ran(self.cx.now), reason)
+    }
+
+    /// Nobody waits any more for what the worker holds: its deadline holds on there, and its place in a queue.
+    pub(crate) fn abandon(&mut self, request: RequestId, life: &mut Running, reason: Reason) {
+        let queue = self.jobs.keep_place(request);
+        let (alarm, patience) = (life.journey.alarm.take(), life.journey.patience().duration());
+        let left = Abandonment { reason, alarm, patience, queue };
+        self.fleet.abandon(&mut self.cx, life.worker, life.place, &left);
     }
 
     fn tell_client(&mut self, request: RequestId, reason: Reason, late: Refusal) {

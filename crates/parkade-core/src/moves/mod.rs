@@ -4,7 +4,6 @@ pub(crate) mod answering;
 pub(crate) mod arriving;
 pub(crate) mod dispatching;
 pub(crate) mod ending;
-pub(crate) mod ghosts;
 pub(crate) mod parking;
 pub(crate) mod running;
 pub(crate) mod storing;

@@ -13,7 +13,6 @@ use crate::queries::fate_unknown;
 use crate::routes::RouteId;
 use crate::structures::timers::Alarm;
 use crate::waits::{self, Begun, Continuation, NewWait, WaitAnswer, WaitChange, Watch};
-use crate::workers::worker::Stage;
 use parkade_model::{PayloadId, QueryId, Reason, Refusal, RequestId, Then, Wait, WorkerId};
 
 /// A request that is about to wait: its journey has no alarm, nobody watches for it yet.
@@ -98,7 +97,7 @@ impl Core {
             request: parking.request,
             then: parking.sequel.then(),
             patience: parking.journey.patience(),
-            is_open: self.staff.is_open(),
+            is_open: self.fleet.is_open(),
         }
     }
 
@@ -124,14 +123,13 @@ impl Core {
         match then {
             Then::Answer => Sequel::Answer,
             Then::Call { concurrent } => Sequel::Call { concurrent },
-            Then::Await => Sequel::Await { worker, place: self.holder(worker).awaiting.push_back(request) },
+            Then::Await => Sequel::Await { worker, place: self.fleet.park(worker, request) },
         }
     }
 
     fn leave_coroutine(&mut self, sequel: Sequel) {
         if let Sequel::Await { worker, place } = sequel {
-            self.holder(worker).awaiting.remove(place);
-            self.staff.attention |= self.holder(worker).stage != Stage::Ready;
+            self.fleet.leave(worker, place);
         }
     }
 
@@ -261,7 +259,7 @@ impl Core {
     fn resume(&mut self, request: RequestId, mut journey: Journey, worker: WorkerId, outcome: Outcome) -> Life {
         self.start_spell(request, &mut journey);
         self.resumed.push((worker, outcome, request));
-        let place = self.entrust(worker, request, &Work::Coroutine);
+        let place = self.fleet.assign(self.cx.now, worker, request, &Work::Coroutine).place;
         Life::Running(Running { journey, place, worker, work: Work::Coroutine, reply: Reply::Awaited })
     }
 

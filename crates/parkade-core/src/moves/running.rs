@@ -12,7 +12,7 @@ use crate::life::machine::Happening;
 use crate::life::{Bell, Life, Routed, Running, Work};
 use crate::limits::{CLAIM_PAUSE, CLAIMED_EARLY, CLAIMED_IN_VAIN, JOB_RESCUES_MAX};
 use crate::moment::Moment;
-use parkade_model::{ClaimedJob, Ending, Failure, JobId, JobPolicy, Reason, Refusal, RequestId, Role, Verdict};
+use parkade_model::{ClaimedJob, Ending, Failure, JobId, JobPolicy, Reason, Refusal, RequestId, Verdict};
 
 impl Core {
     pub(crate) fn jobs_ready(&mut self, after: Option<Duration>) {
@@ -21,7 +21,7 @@ impl Core {
 
     /// There may be some at that moment, if not before. A server that stops expects none.
     fn expect_jobs(&mut self, due: Moment) {
-        if !self.staff.is_open() {
+        if !self.fleet.is_open() {
             return;
         }
         if due <= self.cx.now {
@@ -50,7 +50,7 @@ impl Core {
 
     /// Asks the store for jobs when there may be some and workers could begin them.
     pub(crate) fn pull_jobs(&mut self) {
-        if !self.jobs.pull.may_ask() || !self.staff.is_open() {
+        if !self.jobs.pull.may_ask() || !self.fleet.is_open() {
             return;
         }
         let count = self.jobs_wanted();
@@ -64,9 +64,7 @@ impl Core {
     }
 
     fn jobs_wanted(&mut self) -> u32 {
-        let Some(room) = self.roster.room_for_jobs(self.cx.now, self.staff.serving, self.staff.declared) else {
-            return 0;
-        };
+        let Some(room) = self.fleet.room_for_jobs(self.cx.now) else { return 0 };
         if self.first_waits_since().is_some_and(|since| self.cx.now - since > CLAIMED_EARLY) {
             self.jobs.pull.was_early();
             return 0;
@@ -82,8 +80,8 @@ impl Core {
     /// Whoever waits here for a worker is to be looked at in time. An application with jobs of both kinds has room for the one while the other
     /// waits: what goes back would come again at once.
     pub(crate) fn watch_the_waiting(&mut self) {
-        let jobs = self.staff.declared;
-        if self.jobs.pull.in_vain.is_some() || jobs.plain && jobs.coroutines || !self.staff.is_open() {
+        let jobs = self.fleet.declared_jobs();
+        if self.jobs.pull.in_vain.is_some() || jobs.plain && jobs.coroutines || !self.fleet.is_open() {
             return;
         }
         if let Some(since) = self.first_waits_since() {
@@ -152,7 +150,7 @@ impl Core {
         let journey = Journey::new(self.cx.now, deadline.into(), None);
         let place = self.jobs.waiting.line(concurrent).push_back(request);
         self.lives.begin(request, Life::Routed(Routed { journey, place, work: Work::Job { concurrent } }));
-        if !self.staff.is_open() {
+        if !self.fleet.is_open() {
             self.turn(request, Happening::Cancelled(Reason::Stopping));
         }
     }
@@ -201,8 +199,7 @@ impl Core {
     pub(crate) fn end_run(&mut self, request: RequestId, run: &Run, ending: Ending) {
         let verdict = run.verdict(ending, &mut self.cx.random);
         match verdict {
-            // Workers do not die of all of them.
-            Verdict::Completed => self.staff.attention |= self.staff.crew_mut(Role::Jobs).back_off.survived(),
+            Verdict::Completed => self.fleet.note_completed_run(),
             // It is ready again, for the next worker of a server that goes on.
             Verdict::HandedBack => self.jobs.pull.hint(),
             Verdict::Retry { .. } | Verdict::Dead { .. } | Verdict::Cancelled | Verdict::Unknown => {}
@@ -248,9 +245,7 @@ impl Core {
     /// How long no job begins here, because workers of jobs keep dying, and none is there.
     #[must_use]
     pub fn jobs_put_off(&self, now: Moment) -> Option<Duration> {
-        let until = self.staff.crew(Role::Jobs).back_off.holds_until(now)?;
-        let is_there = self.roster.iter().any(|worker| self.comes(worker, Role::Jobs));
-        (!is_there).then(|| until - now)
+        self.fleet.jobs_put_off(now)
     }
 
     /// Whether jobs of that queue run, or it has bounds: else nobody knows its number any more.

@@ -63,7 +63,7 @@ impl Core {
             worker: life.worker,
             reason: Reason::ClientLeft,
         }));
-        self.haunt(request, &mut life, Reason::ClientLeft);
+        self.abandon(request, &mut life, Reason::ClientLeft);
         let (journey, work) = life.close(self.cx.now);
         self.let_go(work);
         self.done(request, journey)

@@ -3,20 +3,17 @@
 use std::time::Duration;
 
 use crate::core::Core;
+use crate::fleet::FleetStatus;
 use crate::life::{Life, State};
 use crate::limits::STATUS_CHANNELS_COUNT_MAX;
 use crate::moment::Moment;
-use crate::report::status::{
-    ChannelStatus, LivesStatus, QueryStatus, Status, WaitKind, WaitStatus, WorkerState, WorkerStatus,
-};
-use crate::staff::Service;
-use crate::workers::worker::{Stage, Worker};
-use parkade_model::Role;
+use crate::report::status::{ChannelStatus, LivesStatus, QueryStatus, Status, WaitKind, WaitStatus};
 
 impl Core {
     /// Looks at every request: for pages that people read, not for each request.
     #[must_use]
     pub fn status(&self, now: Moment) -> Status {
+        let FleetStatus { workers, generation, is_reloading, last_reload } = self.fleet.status(now);
         Status {
             lives: LivesStatus {
                 accepted: self.lives.count_of(State::Accepted),
@@ -27,7 +24,7 @@ impl Core {
             runs: self.runs(),
             waits: self.waits(now),
             queue_wait: self.queue_wait(now),
-            workers: self.roster.iter().map(|worker| self.worker_status(now, worker)).collect(),
+            workers,
             channels: self.channel_status(now),
             channels_count: self.waits.channels.count(),
             history_bytes: self.waits.channels.history_bytes(),
@@ -45,11 +42,11 @@ impl Core {
             claims_count: usize::from(self.jobs.pull.asked.is_some()),
             job_results_held: self.waits.jobs.results_count(),
             alarms: self.cx.timers.count(),
-            ready: self.ready(),
-            draining: !self.staff.is_open(),
-            generation: self.staff.serving,
-            reloading: self.staff.reload.is_some(),
-            last_reload: self.staff.last_reload,
+            ready: self.fleet.is_ready(),
+            draining: !self.fleet.is_open(),
+            generation,
+            reloading: is_reloading,
+            last_reload,
             limits: (&self.cx.config).into(),
         }
     }
@@ -57,16 +54,13 @@ impl Core {
     /// Whether a new request would find a worker.
     #[must_use]
     pub fn ready(&self) -> bool {
-        let serves = |worker: &Worker| {
-            worker.generation == self.staff.serving && worker.stage == Stage::Ready && worker.role == Role::Requests
-        };
-        self.staff.service == Service::Open && self.roster.iter().any(serves)
+        self.fleet.is_ready()
     }
 
     /// Whether the server stops.
     #[must_use]
     pub fn is_draining(&self) -> bool {
-        !self.staff.is_open()
+        !self.fleet.is_open()
     }
 
     /// Every query that a database has been asked for and has not ended.
@@ -101,31 +95,6 @@ impl Core {
             wait.oldest = wait.oldest.max(Some(now - life.journey.since()));
         }
         waits.into()
-    }
-
-    fn worker_status(&self, now: Moment, worker: &Worker) -> WorkerStatus {
-        let state = match worker.stage {
-            Stage::Starting { .. } => WorkerState::Starting,
-            Stage::Ready if !self.staff.is_open() => WorkerState::Draining,
-            Stage::Ready if worker.held.is_empty() => WorkerState::Ready,
-            Stage::Ready => WorkerState::Busy,
-            Stage::Draining { .. } => WorkerState::Draining,
-            Stage::Leaving { .. } | Stage::Killed(_) => WorkerState::Stopping,
-        };
-        WorkerStatus {
-            worker: worker.id,
-            state,
-            generation: worker.generation,
-            concurrent: worker.is_concurrent(),
-            role: worker.role,
-            done: worker.done,
-            jobs_done: worker.jobs_done,
-            held: worker.held.count(),
-            awaiting: worker.awaiting.count(),
-            credit: worker.credit,
-            resident_bytes: worker.resident_bytes,
-            age: now - worker.started,
-        }
     }
 
     fn channel_status(&self, now: Moment) -> Vec<ChannelStatus> {

@@ -9,31 +9,31 @@ use crate::limits::{AHEAD_MICROS, QUICK_MICROS};
 use crate::moment::Moment;
 
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Pace {
+pub struct ResponseTime {
     /// Nanoseconds, a moving average of about 16 answers. `None` before the first.
     average: Option<u64>,
     /// Since when it works on what it works on.
     since: Moment,
 }
 
-impl Pace {
-    pub(crate) fn begin(&mut self, now: Moment) {
+impl ResponseTime {
+    pub fn begin(&mut self, now: Moment) {
         self.since = now;
     }
 
     /// It has answered, and begins the next if it has one.
-    pub(crate) fn answer(&mut self, now: Moment) {
+    pub fn answer(&mut self, now: Moment) {
         let took = u64::try_from((now - self.since).as_nanos()).unwrap_or(u64::MAX / 16);
         self.average = Some(self.average.map_or(took, |average| average - average / 16 + took / 16));
         self.since = now;
     }
 
-    pub(crate) fn since(&self) -> Moment {
+    pub fn since(&self) -> Moment {
         self.since
     }
 
     /// How many it may hold now, the one it works on included.
-    pub(crate) fn depth(&self, now: Moment) -> u64 {
+    pub fn depth(&self, now: Moment) -> u64 {
         let is_slow_now = now - self.since >= Duration::from_micros(QUICK_MICROS);
         match self.average {
             Some(average) if average < QUICK_MICROS * 1000 && !is_slow_now => AHEAD_MICROS * 1000 / average.max(1000),
@@ -46,8 +46,8 @@ impl Pace {
 mod tests {
     use super::*;
 
-    fn after(answers: &[u64]) -> (Pace, u64) {
-        let (mut pace, mut micros) = (Pace::default(), 0);
+    fn after(answers: &[u64]) -> (ResponseTime, u64) {
+        let (mut pace, mut micros) = (ResponseTime::default(), 0);
         for took in answers {
             micros += took;
             pace.answer(Moment::from_nanos(micros * 1000));

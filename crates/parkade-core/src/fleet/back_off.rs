@@ -7,30 +7,30 @@ use crate::moment::Moment;
 
 /// Of the next start of workers.
 #[derive(Debug, Default)]
-pub(crate) struct BackOff {
+pub struct StartBackOff {
     ready_streak: u32,
     start_streak: u32,
     last_death: Option<Moment>,
     until: Option<Moment>,
 }
 
-impl BackOff {
+impl StartBackOff {
     /// Until when, unless that is over.
-    pub(crate) fn holds_until(&self, now: Moment) -> Option<Moment> {
+    pub fn holds_until(&self, now: Moment) -> Option<Moment> {
         self.until.filter(|until| *until > now)
     }
 
     /// Whether a worker that started then has to do with the present streak.
-    pub(crate) fn is_after_the_last_death(&self, started: Moment) -> bool {
+    pub fn is_after_the_last_death(&self, started: Moment) -> bool {
         self.last_death.is_some_and(|death| death <= started)
     }
 
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         *self = Self::default();
     }
 
     /// A worker died early that had been ready: the first time costs nothing, it may have been one bad request.
-    pub(crate) fn died_early(&mut self, now: Moment, started: Moment) {
+    pub fn died_early(&mut self, now: Moment, started: Moment) {
         if self.is_one_with_the_last_death(started) {
             return;
         }
@@ -42,7 +42,7 @@ impl BackOff {
 
     /// One of them has done what others died of: not all of it is deadly. That some do not even start has nothing to do with that.
     /// Answers whether that ends a pause.
-    pub(crate) fn survived(&mut self) -> bool {
+    pub fn survived(&mut self) -> bool {
         let ends = self.start_streak == 0 && self.until.is_some();
         if ends {
             self.reset();
@@ -51,7 +51,7 @@ impl BackOff {
     }
 
     /// A worker never said ready: it would not the next moment either.
-    pub(crate) fn failed_to_start(&mut self, now: Moment, started: Moment) {
+    pub fn failed_to_start(&mut self, now: Moment, started: Moment) {
         if self.is_one_with_the_last_death(started) {
             return;
         }
@@ -80,8 +80,8 @@ mod tests {
 
     #[test]
     fn back_off_doubles_up_to_half_a_minute() {
-        let mut back_off = BackOff::default();
-        let mut pauses = |fail: fn(&mut BackOff, Moment, Moment), times: u64, begin: u64| {
+        let mut back_off = StartBackOff::default();
+        let mut pauses = |fail: fn(&mut StartBackOff, Moment, Moment), times: u64, begin: u64| {
             let at = |second| Moment::from_nanos(second * 1_000_000_000);
             let paused = (0..times).map(|nth| {
                 fail(&mut back_off, at(begin + nth * 100), at(begin + nth * 100));
@@ -89,14 +89,14 @@ mod tests {
             });
             paused.collect::<Vec<u128>>()
         };
-        assert_eq!(pauses(BackOff::died_early, 9, 0), [0, 250, 500, 1000, 2000, 4000, 8000, 16_000, 30_000]);
-        assert_eq!(pauses(BackOff::failed_to_start, 7, 1000), [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
+        assert_eq!(pauses(StartBackOff::died_early, 9, 0), [0, 250, 500, 1000, 2000, 4000, 8000, 16_000, 30_000]);
+        assert_eq!(pauses(StartBackOff::failed_to_start, 7, 1000), [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
     }
 
     #[test]
     fn who_survives_ends_the_pause_unless_starts_fail() {
         let at = |second: u64| Moment::from_nanos(second * 1_000_000_000);
-        let mut back_off = BackOff::default();
+        let mut back_off = StartBackOff::default();
         (1..5).for_each(|second| back_off.died_early(at(second), at(second)));
         assert!(back_off.holds_until(at(4)).is_some());
         back_off.survived();

@@ -24,22 +24,22 @@ use crate::moment::Moment;
 
 /// One for each line: what a plain function waits for says nothing of a coroutine.
 #[derive(Debug, Default)]
-pub(crate) struct QueueRates {
+pub struct QueueRates {
     plain: QueueRate,
     coroutines: QueueRate,
 }
 
 /// Who takes from a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Servers {
+pub struct Servers {
     /// How many requests may be at their end this very moment.
-    pub(crate) count: u64,
+    pub count: u64,
     /// Each of them is known to hang.
-    pub(crate) all_hang: bool,
+    pub all_hang: bool,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct QueueRate {
+pub struct QueueRate {
     /// Since when somebody has been queued in it for the workers that there are. `None`: nobody is.
     since: Option<Moment>,
     /// Since then, the newest last.
@@ -64,22 +64,22 @@ struct Spell {
 }
 
 impl QueueRates {
-    pub(crate) fn of(&self, concurrent: bool) -> &QueueRate {
+    pub fn of(&self, concurrent: bool) -> &QueueRate {
         if concurrent { &self.coroutines } else { &self.plain }
     }
 
-    pub(crate) fn of_mut(&mut self, concurrent: bool) -> &mut QueueRate {
+    pub fn of_mut(&mut self, concurrent: bool) -> &mut QueueRate {
         if concurrent { &mut self.coroutines } else { &mut self.plain }
     }
 
     /// There is another worker.
-    pub(crate) fn staffed(&mut self, now: Moment) {
+    pub fn staffed(&mut self, now: Moment) {
         self.plain.staffed(now);
         self.coroutines.staffed(now);
     }
 
     /// Other code serves.
-    pub(crate) fn renewed(&mut self, now: Moment) {
+    pub fn renewed(&mut self, now: Moment) {
         self.staffed(now);
         self.plain.answers = Answers::default();
         self.coroutines.answers = Answers::default();
@@ -89,7 +89,7 @@ impl QueueRates {
 #[expect(clippy::cast_precision_loss, reason = "an estimate: fifteen digits are more than it has")]
 impl QueueRate {
     /// One that was queued has been given to a worker.
-    pub(crate) fn started(&mut self, now: Moment) {
+    pub fn started(&mut self, now: Moment) {
         let Some(since) = &mut self.since else { return };
         self.last = now;
         match self.spells.back_mut() {
@@ -103,14 +103,14 @@ impl QueueRate {
     }
 
     /// A worker has let go of one, which it was at for so long.
-    pub(crate) fn answered(&mut self, took: Duration) {
+    pub fn answered(&mut self, took: Duration) {
         let Answers { count, mean_nanos } = &mut self.answers;
         *count = count.saturating_add(1);
         *mean_nanos += (took.as_nanos() as f64 - *mean_nanos) / (*count).min(QUEUE_KNOWN_COUNT_MAX) as f64;
     }
 
     /// Everybody who could be given to a worker has been.
-    pub(crate) fn settled(&mut self, now: Moment, is_empty: bool) {
+    pub fn settled(&mut self, now: Moment, is_empty: bool) {
         if is_empty {
             self.since = None;
             self.spells.clear();
@@ -125,7 +125,7 @@ impl QueueRate {
     }
 
     /// How long somebody waits at least who has `ahead` others before him. `None` when that cannot be said.
-    pub(crate) fn soonest(&self, now: Moment, ahead: usize, servers: Servers) -> Option<Duration> {
+    pub fn soonest(&self, now: Moment, ahead: usize, servers: Servers) -> Option<Duration> {
         let since = self.since?;
         if servers.count == 0 || now - since < QUEUE_SEEN_MIN {
             return None;

@@ -1,0 +1,263 @@
+//! The streams that a worker holds, the coroutines in it that wait, and its credit.
+
+use std::time::Duration;
+
+use crate::event::Manner;
+use crate::fleet::abandoned::Abandoned;
+use crate::fleet::response_time::ResponseTime;
+use crate::life::Work;
+use crate::limits::CREDIT_MAX;
+use crate::moment::Moment;
+use crate::structures::chain::{Chain, Place};
+use parkade_model::{RequestId, Role};
+
+#[derive(Debug)]
+pub struct HeldStreams {
+    streams: Chain<HeldStream>,
+    /// Requests whose coroutines wait in the worker.
+    awaiting: Chain<RequestId>,
+    manner: Manner,
+    credit: i64,
+    /// Credits that it granted after `READY`: a worker that is not concurrent may have begun that many more.
+    granted: i64,
+    /// How many of the streams keep the worker, or one of its threads, to themselves.
+    occupying: u64,
+    /// How many of these are abandoned and in the way.
+    overdue: u64,
+    response_time: ResponseTime,
+    /// How many streams it has closed so far.
+    closed: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct HeldStream {
+    pub request: RequestId,
+    /// It keeps the worker, or one of the threads next to its loop, to itself.
+    pub occupies: bool,
+    /// When its code began, as far as anybody can know (protocol, section 3): a worker says so itself, or goes by their order. A coroutine of
+    /// a request may begin as soon as it is given.
+    pub begun: Option<Moment>,
+    pub abandoned: Option<Abandoned>,
+}
+
+impl Default for HeldStreams {
+    fn default() -> Self {
+        Self {
+            streams: Chain::default(),
+            awaiting: Chain::default(),
+            manner: Manner::OneByOne,
+            credit: 0,
+            granted: 0,
+            occupying: 0,
+            overdue: 0,
+            response_time: ResponseTime::default(),
+            closed: 0,
+        }
+    }
+}
+
+impl HeldStreams {
+    /// `READY`.
+    pub fn open(&mut self, manner: Manner, credit: i64) {
+        self.manner = manner;
+        self.credit = credit.clamp(0, CREDIT_MAX);
+    }
+
+    /// `CREDIT`.
+    pub fn grant(&mut self, delta: i64) {
+        self.credit = self.credit.saturating_add(delta).clamp(-CREDIT_MAX, CREDIT_MAX);
+        self.granted = self.granted.saturating_add(delta);
+    }
+
+    pub fn is_concurrent(&self) -> bool {
+        matches!(self.manner, Manner::Loop { .. })
+    }
+
+    /// How many units that occupy the worker run at a time.
+    pub fn threads(&self) -> u64 {
+        match self.manner {
+            Manner::Loop { threads } => threads.max(1).into(),
+            Manner::OneByOne => 1,
+        }
+    }
+
+    pub fn credit(&self) -> i64 {
+        self.credit
+    }
+
+    pub fn closed(&self) -> u64 {
+        self.closed
+    }
+
+    pub fn count(&self) -> usize {
+        self.streams.count()
+    }
+
+    pub fn awaiting_count(&self) -> usize {
+        self.awaiting.count()
+    }
+
+    /// How many coroutines are among the streams.
+    pub fn coroutines_count(&self) -> u64 {
+        (self.streams.count() as u64).saturating_sub(self.occupying)
+    }
+
+    /// Whether it holds no stream, and no coroutine waits in it.
+    pub fn is_empty(&self) -> bool {
+        self.streams.is_empty() && self.awaiting.is_empty()
+    }
+
+    /// Whether nobody waits for any of them.
+    pub fn are_all_abandoned(&self) -> bool {
+        self.awaiting.is_empty() && self.streams.iter().all(|(_, stream)| stream.abandoned.is_some())
+    }
+
+    pub fn hold(&mut self, now: Moment, request: RequestId, work: &Work, role: Role) -> Place {
+        let occupies = self.is_occupied_by(work);
+        if occupies {
+            if self.busy() == 0 {
+                self.response_time.begin(now);
+            }
+            self.occupying += 1;
+        }
+        self.credit -= 1;
+        let goes_on = matches!(work, Work::Coroutine);
+        let is_told = occupies || role == Role::Jobs && !goes_on;
+        let is_next = !self.is_concurrent() && self.streams.count() < self.turns();
+        let begun = (is_next || self.is_concurrent() && !is_told).then_some(now);
+        self.streams.push_back(HeldStream { request, occupies, begun, abandoned: None })
+    }
+
+    /// The closing frame has come.
+    pub fn release(&mut self, now: Moment, place: Place) -> HeldStream {
+        let stream = self.streams.remove(place);
+        if stream.occupies {
+            self.occupying -= 1;
+            self.overdue -= u64::from(stream.abandoned.is_some_and(|abandoned| abandoned.is_in_the_way()));
+            self.response_time.answer(now);
+        }
+        self.credit += 1;
+        self.closed += 1;
+        stream
+    }
+
+    /// The worker is gone: nothing is held any more. The coroutines that wait [`leave`](Self::leave) one by one.
+    pub fn take_all(&mut self) -> Vec<HeldStream> {
+        self.occupying = 0;
+        std::mem::take(&mut self.streams).values().collect()
+    }
+
+    /// A coroutine waits.
+    pub fn park(&mut self, request: RequestId) -> Place {
+        self.awaiting.push_back(request)
+    }
+
+    /// A coroutine waits no more.
+    pub fn leave(&mut self, place: Place) {
+        self.awaiting.remove(place);
+    }
+
+    pub fn awaiting(&self) -> impl Iterator<Item = RequestId> {
+        self.awaiting.values()
+    }
+
+    /// Those that somebody waits for.
+    pub fn wanted(&self) -> impl Iterator<Item = RequestId> {
+        let running = self.streams.values().filter(|stream| stream.abandoned.is_none()).map(|stream| stream.request);
+        running.chain(self.awaiting.values())
+    }
+
+    /// Whether such a unit keeps the worker, or one of its threads, to itself.
+    pub fn is_occupied_by(&self, work: &Work) -> bool {
+        !(self.is_concurrent() && work.is_coroutine())
+    }
+
+    /// How many requests keep it busy. A credit that it granted while it holds one says that it has put that one aside (its client does
+    /// not read) and would take another.
+    pub fn busy(&self) -> u64 {
+        self.occupying.saturating_sub(self.aside())
+    }
+
+    /// Whether it is at less than all that it has begun.
+    pub fn has_put_aside(&self) -> bool {
+        self.aside() > 0
+    }
+
+    fn aside(&self) -> u64 {
+        self.granted.max(0).unsigned_abs()
+    }
+
+    /// How many units that keep it busy it may hold. It is sent some ahead only while it is at one at a time, and quick.
+    pub fn depth(&self, now: Moment) -> u64 {
+        match self.threads() {
+            1 => self.response_time.depth(now),
+            threads => threads,
+        }
+    }
+
+    /// Since when it works on what it works on.
+    pub fn working_since(&self) -> Moment {
+        self.response_time.since()
+    }
+
+    /// For how long it was at a request. `None`: it has not begun it, or may have put it aside.
+    pub fn took(&self, now: Moment, stream: &HeldStream) -> Option<Duration> {
+        stream.begun.filter(|_| self.granted <= 0).map(|begun| now - begun)
+    }
+
+    pub fn at(&self, place: Place) -> &HeldStream {
+        self.streams.value(place)
+    }
+
+    /// Nobody waits for that one any more.
+    pub fn abandon(&mut self, place: Place, abandoned: Abandoned) {
+        self.streams.value_mut(place).abandoned = Some(abandoned);
+    }
+
+    /// Where it holds that request, if nobody waits for it any more.
+    pub fn abandoned(&self, request: RequestId) -> Option<Place> {
+        let mut streams = self.streams.iter();
+        streams.find(|(_, held)| held.request == request && held.abandoned.is_some()).map(|(place, _)| place)
+    }
+
+    /// That one is in the way from now on.
+    pub fn note_overdue(&mut self, place: Place) {
+        self.overdue += u64::from(self.streams.value(place).occupies);
+    }
+
+    pub fn has_overdue(&self) -> bool {
+        self.overdue > 0
+    }
+
+    /// Whether all that it is at should have ended.
+    pub fn are_all_overdue(&self) -> bool {
+        self.overdue >= self.threads()
+    }
+
+    /// `BEGAN`: whether that was news. `None`: it does not hold that request.
+    pub fn begin(&mut self, now: Moment, request: RequestId) -> Option<bool> {
+        let (place, _) = self.streams.iter().find(|(_, held)| held.request == request)?;
+        Some(self.streams.value_mut(place).begun.replace(now).is_none())
+    }
+
+    pub fn has_begun(&self, place: Place) -> bool {
+        self.streams.value(place).begun.is_some()
+    }
+
+    /// A worker that is at one at a time begins the next when it has closed one, or has put one aside. Returns one that begins now, as long as
+    /// there is another.
+    pub fn begin_next(&mut self, now: Moment) -> Option<RequestId> {
+        if self.is_concurrent() {
+            return None;
+        }
+        let (place, _) = self.streams.iter().take(self.turns()).find(|(_, held)| held.begun.is_none())?;
+        let stream = self.streams.value_mut(place);
+        stream.begun = Some(now);
+        Some(stream.request)
+    }
+
+    /// How many of the first a worker that is at one at a time may have begun.
+    fn turns(&self) -> usize {
+        usize::try_from(1 + self.aside()).unwrap_or(usize::MAX)
+    }
+}

@@ -1,0 +1,495 @@
+//! The workers: who is alive, who gets work, who is recycled; reloads and the drain.
+//!
+//! Nothing outside this folder sees a worker. What happens to workers is told here, and what follows for requests is returned: those that have
+//! lost their worker, those that go to another one, runs of jobs that are handed back.
+//!
+//! | question | where |
+//! |---|---|
+//! | all workers, and which one a request goes to | `pool` |
+//! | one worker, and what it holds | `worker`, `held_streams` |
+//! | how fast it answers; how fast the queue moves | `response_time`, `queue_rate` |
+//! | whether its loop turns; what is due for it | `liveness`, `review` |
+//! | cancelled requests that it still holds | `abandoned`, `judgement` |
+//! | how many there should be; deaths, recycling, the drain | `supervisor`, `back_off`, `recycle`, `roles`, `service` |
+//! | which code serves; a reload | `code` |
+//! | what can be seen | `status` |
+
+mod abandoned;
+mod back_off;
+mod code;
+mod held_streams;
+mod judgement;
+mod liveness;
+mod pool;
+mod queue_rate;
+mod recycle;
+mod response_time;
+mod review;
+mod roles;
+mod service;
+mod status;
+mod supervisor;
+mod worker;
+
+use std::time::Duration;
+
+use crate::config::Config;
+use crate::context::Context;
+use crate::effect::{Effect, ExitReason, KillReason, WorkerEffect};
+use crate::event::Manner;
+use crate::life::{Refused, Work};
+use crate::limits::HOOKS_MAX;
+use crate::moment::Moment;
+use crate::structures::chain::Place;
+use held_streams::HeldStream;
+use parkade_model::{DeclaredJobs, QueueId, Reason, Refusal, RequestId, Role, TableId, WorkerId};
+use pool::WorkerPool;
+use queue_rate::QueueRates;
+use recycle::RecycleLimits;
+use service::ServiceState;
+use supervisor::Supervisor;
+use worker::{Readiness, Worker, WorkerStage};
+
+pub use abandoned::Abandonment;
+pub use roles::PerRole;
+pub use status::FleetStatus;
+pub use supervisor::{Consequence, Demand, LastMoment};
+
+/// It has more than forty methods: it is the only door to all that is in this folder, and each method is one thing that happens to workers, or
+/// one question about them.
+#[derive(Debug, Default)]
+pub struct Fleet {
+    workers: WorkerPool,
+    supervisor: Supervisor,
+    queue_rates: QueueRates,
+}
+
+/// Where a unit of work goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate {
+    pub worker: WorkerId,
+    /// The routes of its code.
+    pub table: Option<TableId>,
+}
+
+/// A worker holds a unit of work from now on.
+#[derive(Debug, Clone, Copy)]
+pub struct Assignment {
+    pub place: Place,
+    /// Its code begins at once.
+    pub has_begun: bool,
+}
+
+/// What a worker leaves that is gone.
+#[derive(Debug, Default)]
+pub struct Orphans {
+    /// Their code may have begun, or waits in the worker: they end with it.
+    pub lost: Vec<RequestId>,
+    /// It had not touched them: they go to another worker. In their order.
+    pub untouched: Vec<RequestId>,
+    /// Abandoned runs of jobs had kept places in these.
+    pub queues: Vec<QueueId>,
+}
+
+/// What workers say about themselves, and that they have ended.
+impl Fleet {
+    /// `READY`. Returns the table in which requests are looked up from now on, if that is another one than before.
+    pub fn worker_ready(
+        &mut self,
+        cx: &mut Context,
+        worker: WorkerId,
+        table: TableId,
+        credit: i64,
+        manner: Manner,
+        jobs: DeclaredJobs,
+    ) -> Option<TableId> {
+        let Some(starting) = self.workers.find_mut(worker).filter(|worker| worker.is_starting()) else {
+            cx.counts.refused_events.add(Refused::OutOfTurn);
+            return None;
+        };
+        starting.stage = WorkerStage::Ready;
+        starting.readiness = Some(Readiness { at: cx.now, table });
+        starting.streams.open(manner, credit);
+        starting.recycle = RecycleLimits::draw(cx);
+        starting.liveness.begin(cx.now + cx.config.ping_interval);
+        self.supervisor.request_review();
+        if !self.supervisor.code_mut().worker_ready(starting.generation, jobs) {
+            return None;
+        }
+        self.queue_rates.staffed(cx.now);
+        if let ServiceState::Draining { until, .. } = self.supervisor.service().state() {
+            cx.effects.push(Effect::Worker(WorkerEffect::DrainWorker { worker, within: until - cx.now }));
+        }
+        self.supervisor.code_mut().make_current(table).then_some(table)
+    }
+
+    /// It cannot load the application, and will exit by itself.
+    pub fn worker_failed(&mut self, cx: &mut Context, worker: WorkerId) {
+        let Some(starting) = self.workers.find_mut(worker).filter(|worker| worker.is_starting()) else {
+            return cx.counts.refused_events.add(Refused::OutOfTurn);
+        };
+        starting.stage = WorkerStage::Leaving { until: cx.now + HOOKS_MAX };
+        self.note_death(cx, worker);
+    }
+
+    /// The process is gone, and its link is read to the end.
+    pub fn worker_exited(&mut self, cx: &mut Context, worker: WorkerId) -> Orphans {
+        let Some(mut dead) = self.workers.remove(worker) else {
+            cx.counts.refused_events.add(Refused::Unknown);
+            return Orphans::default();
+        };
+        if dead.is_starting() || dead.is_at_work() {
+            self.supervisor.note_death(cx, &self.workers, &dead);
+        }
+        self.supervisor.request_review();
+        orphans(cx, &mut dead)
+    }
+
+    /// Its link is closed: nothing more comes from it.
+    pub fn worker_violated(&mut self, cx: &mut Context, worker: WorkerId) -> Orphans {
+        let Some(violator) = self.workers.find(worker) else {
+            cx.counts.refused_events.add(Refused::Unknown);
+            return Orphans::default();
+        };
+        if violator.is_starting() || violator.is_at_work() {
+            self.note_death(cx, worker);
+        }
+        let violator = self.workers.holder(worker);
+        if violator.kill(cx, KillReason::Violation) {
+            self.supervisor.request_review();
+        }
+        orphans(cx, violator)
+    }
+
+    /// `CREDIT`. Something that the worker holds may [begin](Self::begin_next) by that.
+    pub fn credit(&mut self, cx: &mut Context, worker: WorkerId, delta: i64) {
+        match self.workers.find_mut(worker) {
+            Some(worker) if worker.readiness.is_some() => worker.streams.grant(delta),
+            Some(_) | None => cx.counts.refused_events.add(Refused::OutOfTurn),
+        }
+    }
+
+    /// `BEGAN`. Of one that is cancelled it says that it may hang. Whether the time of a run begins by that.
+    pub fn begin(&mut self, cx: &mut Context, worker: WorkerId, request: RequestId) -> bool {
+        let worker = self.workers.find_mut(worker);
+        let begun = worker.and_then(|worker| Some(worker.streams.begin(cx.now, request)? && worker.role == Role::Jobs));
+        if begun.is_none() {
+            cx.counts.refused_events.add(Refused::NotHeld);
+        }
+        begun.unwrap_or_default()
+    }
+
+    /// `PONG`.
+    pub fn pong(&mut self, cx: &mut Context, worker: WorkerId, token: u64) {
+        let next = cx.now + cx.config.ping_interval;
+        if self.workers.find_mut(worker).is_some_and(|worker| worker.liveness.pong(token, next)) {
+            self.supervisor.request_review();
+        } else {
+            cx.counts.refused_events.add(Refused::OutOfTurn);
+        }
+    }
+
+    /// How much memory its process has.
+    pub fn measure(&mut self, cx: &mut Context, worker: WorkerId, resident_bytes: u64) {
+        let Some(worker) = self.workers.find_mut(worker) else {
+            return cx.counts.refused_events.add(Refused::Unknown);
+        };
+        worker.resident_bytes = Some(resident_bytes);
+        if worker.is_ready() && worker.is_to_be_recycled(cx.now) {
+            self.supervisor.request_review();
+        }
+    }
+
+    /// Nobody hears it for a while, so its silence is not its fault. Whether there is such a worker: what one enqueued is answered even when it is gone.
+    pub fn pause_reading(&mut self, now: Moment, worker: WorkerId) -> bool {
+        let paused = self.workers.find_mut(worker).map(|worker| worker.liveness.pause(now));
+        self.look_if(paused.is_some())
+    }
+
+    /// It is heard again. Whether there is such a worker.
+    pub fn resume_reading(&mut self, now: Moment, worker: WorkerId) -> bool {
+        let resumed = self.workers.find_mut(worker).map(|worker| worker.liveness.resume(now));
+        self.look_if(resumed.is_some())
+    }
+
+    fn look_if(&mut self, is_there: bool) -> bool {
+        if is_there {
+            self.supervisor.request_review();
+        }
+        is_there
+    }
+
+    fn note_death(&mut self, cx: &mut Context, worker: WorkerId) {
+        if let Some(dead) = self.workers.find(worker) {
+            self.supervisor.note_death(cx, &self.workers, dead);
+        }
+    }
+}
+
+/// What workers are given, and give back.
+impl Fleet {
+    /// The worker of the serving code for a unit of work, if one can take it.
+    pub fn pick(&self, now: Moment, role: Role, work: &Work) -> Option<Candidate> {
+        let worker = self.workers.pick(now, self.supervisor.code().serving(), role, work)?;
+        Some(Candidate { worker: worker.id, table: worker.table() })
+    }
+
+    /// The worker holds it from now on.
+    pub fn assign(&mut self, now: Moment, worker: WorkerId, request: RequestId, work: &Work) -> Assignment {
+        let worker = self.workers.holder(worker);
+        let place = worker.streams.hold(now, request, work, worker.role);
+        Assignment { place, has_begun: worker.streams.has_begun(place) }
+    }
+
+    /// The closing frame of a stream has come, and its credit is the worker's again. Something else may [begin](Self::begin_next) by that. Returns the queue in
+    /// which an abandoned run of a job had kept its place.
+    pub fn release(&mut self, cx: &mut Context, worker: WorkerId, place: Place) -> Option<QueueId> {
+        let now = cx.now;
+        let worker = self.workers.holder(worker);
+        let stream = worker.streams.release(now, place);
+        let counts = worker.role == Role::Requests && worker.generation == self.supervisor.code().serving();
+        if let Some(took) = worker.streams.took(now, &stream).filter(|_| counts) {
+            // A worker without a loop takes from both lines, one at a time.
+            let lines =
+                if worker.streams.is_concurrent() { [Some(!stream.occupies), None] } else { [Some(false), Some(true)] };
+            lines.into_iter().flatten().for_each(|concurrent| self.queue_rates.of_mut(concurrent).answered(took));
+        }
+        if !worker.is_ready() || worker.is_to_be_recycled(now) || !self.supervisor.service().is_open() {
+            self.supervisor.request_review();
+        }
+        clear_alarm(cx, &stream)
+    }
+
+    /// A run of a job in this worker whose code begins now, as long as there is one. Requests that begin by that are only noted.
+    pub fn begin_next(&mut self, now: Moment, worker: WorkerId) -> Option<RequestId> {
+        let worker = self.workers.find_mut(worker)?;
+        loop {
+            let next = worker.streams.begin_next(now)?;
+            if worker.role == Role::Jobs {
+                return Some(next);
+            }
+        }
+    }
+
+    /// A coroutine waits in the worker, which holds no stream of it meanwhile.
+    pub fn park(&mut self, worker: WorkerId, request: RequestId) -> Place {
+        self.workers.holder(worker).streams.park(request)
+    }
+
+    /// A coroutine waits no more. Its worker may be gone.
+    pub fn leave(&mut self, worker: WorkerId, place: Place) {
+        if let Some(worker) = self.workers.find_mut(worker) {
+            worker.streams.leave(place);
+            if !worker.is_ready() {
+                self.supervisor.request_review();
+            }
+        }
+    }
+
+    /// The request is over, and the worker still holds it: its deadline holds on.
+    pub fn abandon(&mut self, cx: &mut Context, worker: WorkerId, place: Place, left: &Abandonment) {
+        judgement::abandon(self.workers.holder(worker), cx, place, left);
+        if !self.workers.holder(worker).is_ready() || left.reason == Reason::Deadline {
+            self.supervisor.request_review();
+        }
+    }
+
+    /// Where the worker holds a request that is over.
+    pub fn abandoned(&self, worker: WorkerId, request: RequestId) -> Option<Place> {
+        self.workers.find(worker)?.streams.abandoned(request)
+    }
+
+    /// The alarm of an abandoned stream rang.
+    pub fn abandoned_due(&mut self, cx: &mut Context, worker: WorkerId, place: Place) {
+        judgement::ring(self.workers.holder(worker), cx, place);
+        self.supervisor.request_review();
+    }
+}
+
+/// Supervision.
+impl Fleet {
+    pub fn request_review(&mut self) {
+        self.supervisor.request_review();
+    }
+
+    /// A request or a query has ended: the last one ends a drain.
+    pub fn note_end(&mut self) {
+        if !self.is_open() {
+            self.supervisor.request_review();
+        }
+    }
+
+    /// A run of a job is completed: workers do not die of all of them.
+    pub fn note_completed_run(&mut self) {
+        self.supervisor.note_completed_run();
+    }
+
+    pub fn needs_review(&self) -> bool {
+        self.supervisor.needs_review()
+    }
+
+    /// When the workers must be looked over though nothing happens.
+    pub fn review_due(&self) -> Option<Moment> {
+        self.supervisor.due()
+    }
+
+    /// Looks over the workers one by one. Returns the runs of jobs that are taken from them.
+    pub fn review_workers(&mut self, cx: &mut Context) -> Vec<RequestId> {
+        self.supervisor.review_workers(cx, &mut self.workers)
+    }
+
+    /// Starts the workers that are missing, and ends those that are not needed any more.
+    pub fn reconcile(&mut self, cx: &mut Context, demand: &Demand) -> Option<Consequence> {
+        let consequence = self.supervisor.reconcile(cx, &mut self.workers, demand);
+        if matches!(consequence, Some(Consequence::NewCode(_))) {
+            self.queue_rates.renewed(cx.now);
+        }
+        consequence
+    }
+
+    /// Decides when the workers are looked over again.
+    pub fn schedule(&mut self, cx: &Context, demand: &Demand) {
+        self.supervisor.schedule(cx, &self.workers, demand);
+    }
+
+    /// SIGHUP.
+    pub fn reload(&mut self) {
+        self.supervisor.reload();
+    }
+
+    /// SIGTERM. Whether it is the first one.
+    pub fn drain(&mut self, cx: &mut Context, grace: Duration) -> bool {
+        self.supervisor.drain(cx, &mut self.workers, grace)
+    }
+
+    /// The grace of the drain is over: runs of jobs are taken from their workers.
+    pub fn stop_runs(&mut self, cx: &Context) -> LastMoment {
+        self.supervisor.stop_runs(cx, &mut self.workers)
+    }
+
+    /// Everything has been cancelled: all workers end. `were_left`: requests had not ended by themselves.
+    pub fn end_workers(&mut self, cx: &mut Context, last: &LastMoment, were_left: bool) {
+        self.supervisor.end_workers(cx, &mut self.workers, last, were_left);
+    }
+
+    /// Whether the server ends now that no request and no query is left, and why.
+    pub fn exit(&mut self) -> Option<ExitReason> {
+        self.supervisor.exit(&self.workers)
+    }
+}
+
+/// Questions.
+impl Fleet {
+    /// Whether the server serves: it has not been asked to end, nor failed to start.
+    pub fn is_open(&self) -> bool {
+        self.supervisor.service().is_open()
+    }
+
+    /// Why nothing new is taken in.
+    pub fn refusal(&self) -> Option<Refusal> {
+        self.supervisor.service().refusal()
+    }
+
+    /// Whether nobody will take what is queued: the application does not start.
+    pub fn lacks_application(&self) -> bool {
+        self.supervisor.lacks_application(&self.workers)
+    }
+
+    /// The route table of the code that serves.
+    pub fn table(&self) -> Option<TableId> {
+        self.supervisor.code().table()
+    }
+
+    /// Whether it is the current one, or a worker runs by it.
+    pub fn uses_table(&self, table: TableId) -> bool {
+        self.table() == Some(table) || self.workers.iter().any(|worker| worker.table() == Some(table))
+    }
+
+    /// The generation of a worker that starts, if it serves, or lets others serve, as soon as it is ready and declares these jobs.
+    pub fn generation_served_with(&self, config: &Config, worker: WorkerId, jobs: DeclaredJobs) -> Option<u32> {
+        let starting = self.workers.find(worker).filter(|worker| worker.is_starting())?;
+        let serves = self.supervisor.code().serves_with(config, &self.workers, starting, jobs, self.is_open());
+        serves.then_some(starting.generation)
+    }
+
+    /// Whether a new request would find a worker.
+    pub fn is_ready(&self) -> bool {
+        self.is_open() && self.workers.count_of_ready(self.supervisor.code().serving(), Role::Requests) > 0
+    }
+
+    /// What can be seen of the workers and their code.
+    pub fn status(&self, now: Moment) -> FleetStatus {
+        status::status(&self.workers, &self.supervisor, now)
+    }
+
+    /// What a worker is for.
+    pub fn role(&self, worker: WorkerId) -> Option<Role> {
+        self.workers.find(worker).map(|worker| worker.role)
+    }
+
+    /// Whether no worker holds a stream, abandoned ones included.
+    pub fn is_idle(&self) -> bool {
+        self.workers.iter().all(|worker| worker.streams.count() == 0)
+    }
+
+    /// The jobs of the code that serves.
+    pub fn declared_jobs(&self) -> DeclaredJobs {
+        self.supervisor.code().declared()
+    }
+
+    /// Whether there should be workers that run jobs.
+    pub fn runs_jobs(&self, config: &Config) -> bool {
+        roles::workers_wanted(config, Role::Jobs, self.declared_jobs()) > 0
+    }
+
+    /// How many jobs workers could take now; `None` when no worker of jobs is ready.
+    pub fn room_for_jobs(&self, now: Moment) -> Option<u32> {
+        self.workers.room_for_jobs(now, self.supervisor.code().serving(), self.declared_jobs())
+    }
+
+    /// How long no job begins here, because workers of jobs keep dying, and none is there.
+    pub fn jobs_put_off(&self, now: Moment) -> Option<Duration> {
+        self.supervisor.jobs_put_off(now, &self.workers)
+    }
+
+    /// When a request that joins a line now, after so many others, would be given to a worker, at the soonest.
+    pub fn soonest(&self, now: Moment, concurrent: bool, ahead: usize) -> Option<Duration> {
+        let servers = self.workers.servers(now, self.supervisor.code().serving(), concurrent);
+        self.queue_rates.of(concurrent).soonest(now, ahead, servers)
+    }
+
+    /// One that was queued in that line has been given to a worker.
+    pub fn note_start(&mut self, now: Moment, concurrent: bool) {
+        self.queue_rates.of_mut(concurrent).started(now);
+    }
+
+    /// Everybody in that line who could be given to a worker has been.
+    pub fn note_queue(&mut self, now: Moment, concurrent: bool, is_empty: bool) {
+        self.queue_rates.of_mut(concurrent).settled(now, is_empty);
+    }
+}
+
+/// Takes everything from a worker that is gone.
+fn orphans(cx: &mut Context, dead: &mut Worker) -> Orphans {
+    let mut orphans = Orphans::default();
+    for stream in dead.streams.take_all() {
+        if stream.abandoned.is_some() {
+            orphans.queues.extend(clear_alarm(cx, &stream));
+        } else if stream.begun.is_some() {
+            orphans.lost.push(stream.request);
+        } else {
+            orphans.untouched.push(stream.request);
+        }
+    }
+    orphans.lost.extend(dead.streams.awaiting());
+    orphans
+}
+
+/// An abandoned stream is over. Returns the queue in which it had kept its place.
+fn clear_alarm(cx: &mut Context, stream: &HeldStream) -> Option<QueueId> {
+    let abandoned = stream.abandoned?;
+    if let Some(alarm) = abandoned.alarm {
+        cx.timers.clear(alarm);
+    }
+    abandoned.queue
+}

@@ -1,0 +1,108 @@
+//! Looking over one worker: whatever is due for it. Nothing here remembers steps; it may be called as often as one likes.
+
+use std::time::Duration;
+
+use crate::context::Context;
+use crate::effect::KillReason;
+use crate::fleet::judgement::abandoned_max;
+use crate::fleet::worker::{Worker, WorkerStage};
+use crate::limits::PAUSE_MAX;
+use crate::moment::Moment;
+use parkade_model::{RequestId, Role};
+
+/// What a look at a worker led to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Finding {
+    Nothing,
+    /// It has been killed, or pinged.
+    Changed,
+    /// It was not ready in time.
+    StartedTooSlowly,
+    /// These runs of jobs in it are to be handed back; their code has a moment to end.
+    RunsStopped(Vec<RequestId>),
+}
+
+pub fn review(worker: &mut Worker, cx: &mut Context) -> Finding {
+    let now = cx.now;
+    match worker.stage {
+        WorkerStage::Starting { until } if until <= now => {
+            worker.kill(cx, KillReason::StartedTooSlowly);
+            Finding::StartedTooSlowly
+        }
+        WorkerStage::Draining { since, .. } if worker.has_drained(now, since, abandoned_max(cx)) => {
+            worker.dismiss(cx);
+            Finding::Nothing
+        }
+        WorkerStage::Draining { until, .. } if until <= now => stop_or_kill(worker, cx),
+        WorkerStage::Leaving { until } if until <= now => kill(worker, cx, KillReason::GraceOver),
+        WorkerStage::Ready | WorkerStage::Draining { .. } if worker.streams.is_concurrent() => {
+            review_liveness(worker, cx)
+        }
+        WorkerStage::Starting { .. }
+        | WorkerStage::Ready
+        | WorkerStage::Draining { .. }
+        | WorkerStage::Leaving { .. }
+        | WorkerStage::Killed => Finding::Nothing,
+    }
+}
+
+fn review_liveness(worker: &mut Worker, cx: &mut Context) -> Finding {
+    let (now, stuck_after) = (cx.now, cx.config.stuck_after);
+    if worker.liveness.is_ping_due(now) {
+        worker.ping(cx);
+        return Finding::Changed;
+    }
+    if worker.liveness.is_stack_due(now, stuck_after) {
+        worker.show_stack(cx, KillReason::Stuck);
+    }
+    if worker.liveness.is_stuck(now, stuck_after) {
+        return kill(worker, cx, KillReason::Stuck);
+    }
+    Finding::Nothing
+}
+
+/// The grace of its drain is over: the jobs that it is at are handed back, their code is told, and has a moment to end.
+fn stop_or_kill(worker: &mut Worker, cx: &mut Context) -> Finding {
+    let runs = stop_runs(worker, cx, cx.config.kill_grace);
+    if runs.is_empty() { kill(worker, cx, KillReason::GraceOver) } else { Finding::RunsStopped(runs) }
+}
+
+fn kill(worker: &mut Worker, cx: &mut Context, why: KillReason) -> Finding {
+    worker.kill(cx, why);
+    Finding::Changed
+}
+
+/// The runs of jobs that it is at. If there are any, and a moment for them, it has that moment from now on.
+pub fn stop_runs(worker: &mut Worker, cx: &Context, moment: Duration) -> Vec<RequestId> {
+    if worker.role != Role::Jobs || moment.is_zero() {
+        return Vec::new();
+    }
+    let runs: Vec<RequestId> = worker.streams.wanted().collect();
+    if !runs.is_empty() {
+        worker.stage = WorkerStage::Draining { since: cx.now, until: cx.now + moment };
+    }
+    runs
+}
+
+/// The core itself did not run for a while: what came meanwhile is unread, so nobody was silent or slow.
+pub fn forgive_a_pause(worker: &mut Worker, now: Moment) {
+    worker.liveness.forgive(now);
+    if let WorkerStage::Starting { until } = &mut worker.stage {
+        *until = (*until).max(now + PAUSE_MAX);
+    }
+}
+
+/// When the worker is to be looked at though nothing happens. `recycling`: when it is to be replaced.
+pub fn due(worker: &Worker, cx: &Context, recycling: Option<Moment>) -> Option<Moment> {
+    let ping = || worker.liveness.due(cx.config.stuck_after).filter(|_| worker.streams.is_concurrent());
+    match worker.stage {
+        WorkerStage::Starting { until } | WorkerStage::Leaving { until } => Some(until),
+        WorkerStage::Ready => [ping(), recycling].into_iter().flatten().min(),
+        WorkerStage::Draining { since, until } => {
+            let is_abandoned = !worker.streams.is_empty() && worker.streams.are_all_abandoned();
+            let abandoned_over = is_abandoned.then(|| since + abandoned_max(cx));
+            [ping(), abandoned_over, Some(until)].into_iter().flatten().min()
+        }
+        WorkerStage::Killed => None,
+    }
+}
