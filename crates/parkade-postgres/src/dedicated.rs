@@ -6,12 +6,12 @@ use bytes::BytesMut;
 
 use crate::back_off::BackOff;
 use crate::dial::{Dial, DialStep};
-use crate::handshake::{Refusal, Terms};
+use crate::handshake::{DialRefusal, Terms};
 use crate::line::Line;
 use crate::settings::Secret;
 use crate::transport::Setback;
 use crate::wire::frames::Frame;
-use crate::wire::{Broken, Wire};
+use crate::wire::{ProtocolViolation, Wire};
 
 /// `S` is what the connection does once it is ready.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(crate) enum DedicatedStep<N> {
     Nothing,
     /// The next address is to be tried.
     Next(Setback),
-    Refused(Refusal),
+    Refused(DialRefusal),
     /// The server, or what stands before it, cannot do what the connection is for.
     Useless,
     News(N),
@@ -78,7 +78,11 @@ impl<S> Dedicated<S> {
     }
 
     /// The next message in `buffer`, from `at` on.
-    pub(crate) fn next_frame<'a>(&mut self, buffer: &'a [u8], at: &mut usize) -> Result<Option<Frame<'a>>, Broken> {
+    pub(crate) fn next_frame<'a>(
+        &mut self,
+        buffer: &'a [u8],
+        at: &mut usize,
+    ) -> Result<Option<Frame<'a>>, ProtocolViolation> {
         match self.wire() {
             Some(wire) => wire.frames.next(buffer, at),
             None => Ok(None),

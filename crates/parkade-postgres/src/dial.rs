@@ -4,19 +4,19 @@ use std::time::{Duration, Instant};
 
 use parkade_sql::FailureKind;
 
-use crate::handshake::{Computation, Computed, Handshake, Identity, Refusal, Step, Terms};
+use crate::handshake::{BackendIdentity, Computation, Computed, DialRefusal, Handshake, HandshakeStep, Terms};
 use crate::line::Loss;
 use crate::settings::Secret;
 use crate::transport::Setback;
 use crate::wire::Wire;
-use crate::wire::message::Message;
+use crate::wire::message::BackendMessage;
 
 #[derive(Debug)]
 pub(crate) struct Dial {
     /// `None`: there is no socket yet.
     handshake: Option<Handshake>,
     /// What the last address said.
-    refusal: Option<Refusal>,
+    refusal: Option<DialRefusal>,
     /// When this address was begun with.
     since: Instant,
 }
@@ -25,11 +25,11 @@ pub(crate) struct Dial {
 #[derive(Debug)]
 pub(crate) enum DialStep {
     Going,
-    Ready(Identity),
+    Ready(BackendIdentity),
     /// The next address is to be tried.
     Next(Setback),
     /// There is no use in trying others.
-    Refused(Refusal),
+    Refused(DialRefusal),
 }
 
 impl Dial {
@@ -62,11 +62,17 @@ impl Dial {
         }
     }
 
-    pub(crate) fn hear(&mut self, now: Instant, message: Message<'_>, terms: &Terms, wire: &mut Wire) -> DialStep {
+    pub(crate) fn hear(
+        &mut self,
+        now: Instant,
+        message: BackendMessage<'_>,
+        terms: &Terms,
+        wire: &mut Wire,
+    ) -> DialStep {
         let Some(handshake) = &mut self.handshake else { return DialStep::Going };
         match handshake.hear(message, terms, wire) {
-            Ok(Step::Going) => DialStep::Going,
-            Ok(Step::Ready(identity)) => DialStep::Ready(identity),
+            Ok(HandshakeStep::Going) => DialStep::Going,
+            Ok(HandshakeStep::Ready(identity)) => DialStep::Ready(identity),
             Err(refusal) => self.refused(now, refusal),
         }
     }
@@ -86,19 +92,19 @@ impl Dial {
     /// This address takes too long.
     pub(crate) fn timed_out(&mut self, now: Instant, timeout: Duration) -> DialStep {
         let why = format!("no answer within {timeout:?}");
-        self.refused(now, Refusal { kind: FailureKind::Unreachable, why, next: Some(Setback::NoConnection) })
+        self.refused(now, DialRefusal { kind: FailureKind::Unreachable, why, next: Some(Setback::NoConnection) })
     }
 
     /// There is no other address, or the connection broke: why in all.
-    pub(crate) fn lost(&mut self, loss: Loss) -> Refusal {
+    pub(crate) fn lost(&mut self, loss: Loss) -> DialRefusal {
         self.refusal.take().unwrap_or_else(|| match loss {
-            Loss::Denied(why) => Refusal::denied(why),
-            Loss::Closed => Refusal::unreachable("the server closed the connection before it was ready"),
-            Loss::Broken(why) | Loss::Unreachable(why) => Refusal::unreachable(why),
+            Loss::Denied(why) => DialRefusal::denied(why),
+            Loss::Closed => DialRefusal::unreachable("the server closed the connection before it was ready"),
+            Loss::Broken(why) | Loss::Unreachable(why) => DialRefusal::unreachable(why),
         })
     }
 
-    fn refused(&mut self, now: Instant, refusal: Refusal) -> DialStep {
+    fn refused(&mut self, now: Instant, refusal: DialRefusal) -> DialStep {
         match refusal.next {
             Some(setback) => {
                 *self = Self { handshake: None, refusal: Some(refusal), since: now };

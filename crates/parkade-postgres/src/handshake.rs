@@ -7,8 +7,8 @@ use parkade_sql::FailureKind;
 use crate::settings::{Secret, Settings, Target};
 use crate::transport::Setback;
 use crate::wire::error::ServerError;
-use crate::wire::message::Message;
-use crate::wire::{Broken, Wire, write};
+use crate::wire::message::BackendMessage;
+use crate::wire::{ProtocolViolation, Wire, write};
 use authentication::Authentication;
 pub(crate) use authentication::{Computation, Computed};
 
@@ -38,7 +38,7 @@ impl Terms {
 
 /// The server process at the other end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct BackendIdentity {
     pub(crate) pid: i32,
     pub(crate) secret: Option<i32>,
     /// Together with `pid` it is one process for ever: `pid` alone may be given to another.
@@ -51,7 +51,7 @@ pub(crate) struct Identity {
 
 /// Why a connection was not made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct DialRefusal {
     /// `Denied` or `Unreachable`.
     pub(crate) kind: FailureKind,
     pub(crate) why: String,
@@ -61,14 +61,14 @@ pub(crate) struct Refusal {
 
 #[derive(Debug)]
 pub(crate) struct Handshake {
-    stage: Stage,
-    identity: Identity,
+    stage: HandshakeStage,
+    identity: BackendIdentity,
     major_version: u32,
     refused: Option<ServerError>,
 }
 
 #[derive(Debug)]
-enum Stage {
+enum HandshakeStage {
     Authenticating(Box<Authentication>),
     /// Let in; `ParameterStatus`, `BackendKeyData` come.
     Starting,
@@ -81,9 +81,9 @@ enum Stage {
 
 /// What follows from a message.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum HandshakeStep {
     Going,
-    Ready(Identity),
+    Ready(BackendIdentity),
 }
 
 const IDENTIFY: &str = "select pg_backend_pid(), a.backend_start, pg_postmaster_start_time(), pg_is_in_recovery(), \
@@ -91,7 +91,7 @@ const IDENTIFY: &str = "select pg_backend_pid(), a.backend_start, pg_postmaster_
 
 impl Handshake {
     /// Says hello.
-    pub(crate) fn begin(terms: &Terms, password: Option<Secret>, wire: &mut Wire) -> Result<Self, Refusal> {
+    pub(crate) fn begin(terms: &Terms, password: Option<Secret>, wire: &mut Wire) -> Result<Self, DialRefusal> {
         let mut parameters = vec![
             ("user", &*terms.user),
             ("database", &terms.database),
@@ -102,53 +102,62 @@ impl Handshake {
         ];
         parameters.extend(terms.options.as_deref().map(|options| ("options", options)));
         postgres_protocol::message::frontend::startup_message(parameters, &mut wire.out)
-            .map_err(|error| Refusal::denied(format!("the settings cannot be sent: {error}")))?;
+            .map_err(|error| DialRefusal::denied(format!("the settings cannot be sent: {error}")))?;
         Ok(Self {
-            stage: Stage::Authenticating(Box::new(Authentication::new(password))),
-            identity: Identity::default(),
+            stage: HandshakeStage::Authenticating(Box::new(Authentication::new(password))),
+            identity: BackendIdentity::default(),
             major_version: 0,
             refused: None,
         })
     }
 
-    pub(crate) fn hear(&mut self, message: Message<'_>, terms: &Terms, wire: &mut Wire) -> Result<Step, Refusal> {
+    pub(crate) fn hear(
+        &mut self,
+        message: BackendMessage<'_>,
+        terms: &Terms,
+        wire: &mut Wire,
+    ) -> Result<HandshakeStep, DialRefusal> {
         match (&mut self.stage, message) {
-            (_, Message::Notice(notice)) => tracing::debug!(code = %notice.code, "notice: {}", notice.message),
-            (_, Message::Setting { name: "server_version", value }) => self.learn_version(value),
-            (Stage::Authenticating(stage), Message::Authentication { kind, data }) => {
+            (_, BackendMessage::Notice(notice)) => tracing::debug!(code = %notice.code, "notice: {}", notice.message),
+            (_, BackendMessage::Setting { name: "server_version", value }) => self.learn_version(value),
+            (HandshakeStage::Authenticating(stage), BackendMessage::Authentication { kind, data }) => {
                 let is_let_in = stage.hear(kind, data, &terms.user, &mut wire.out)?;
-                self.stage = if is_let_in { Stage::Starting } else { return Ok(Step::Going) };
+                self.stage = if is_let_in { HandshakeStage::Starting } else { return Ok(HandshakeStep::Going) };
             }
-            (Stage::Starting, Message::Key { pid, secret }) => {
+            (HandshakeStage::Starting, BackendMessage::Key { pid, secret }) => {
                 self.identity.pid = pid;
                 self.identity.secret = Some(secret);
             }
-            (Stage::Starting, Message::Ready(_)) => self.identify(terms, self.major_version >= 14, wire),
-            (Stage::Identifying { answer, .. }, Message::Row(mut row)) if answer.is_none() && row.count() == 5 => {
+            (HandshakeStage::Starting, BackendMessage::Ready(_)) => {
+                self.identify(terms, self.major_version >= 14, wire);
+            }
+            (HandshakeStage::Identifying { answer, .. }, BackendMessage::Row(mut row))
+                if answer.is_none() && row.count() == 5 =>
+            {
                 let value = |value: Option<&[u8]>| value.map(|value| String::from_utf8_lossy(value).into());
                 let values: Result<Vec<_>, _> = (0..5).map(|_| row.next_value().map(value)).collect();
-                *answer = Some(values.map_err(Refusal::broken)?);
+                *answer = Some(values.map_err(DialRefusal::broken)?);
             }
-            (Stage::Identifying { .. }, Message::Error(error)) => self.refused = Some(error),
-            (Stage::Identifying { .. }, Message::Ready(_)) => return self.identified(terms, wire),
-            (_, Message::Error(error)) => return Err(Refusal::from(error)),
+            (HandshakeStage::Identifying { .. }, BackendMessage::Error(error)) => self.refused = Some(error),
+            (HandshakeStage::Identifying { .. }, BackendMessage::Ready(_)) => return self.identified(terms, wire),
+            (_, BackendMessage::Error(error)) => return Err(DialRefusal::from(error)),
             _ => {}
         }
-        Ok(Step::Going)
+        Ok(HandshakeStep::Going)
     }
 
     /// What takes long, for a thread of its own.
     pub(crate) fn take_due(&mut self) -> Option<Computation> {
         match &mut self.stage {
-            Stage::Authenticating(stage) => stage.take_due(),
-            Stage::Starting | Stage::Identifying { .. } => None,
+            HandshakeStage::Authenticating(stage) => stage.take_due(),
+            HandshakeStage::Starting | HandshakeStage::Identifying { .. } => None,
         }
     }
 
-    pub(crate) fn computed(&mut self, computed: Computed, wire: &mut Wire) -> Result<(), Refusal> {
+    pub(crate) fn computed(&mut self, computed: Computed, wire: &mut Wire) -> Result<(), DialRefusal> {
         match &mut self.stage {
-            Stage::Authenticating(stage) => stage.computed(computed, &mut wire.out),
-            Stage::Starting | Stage::Identifying { .. } => Ok(()),
+            HandshakeStage::Authenticating(stage) => stage.computed(computed, &mut wire.out),
+            HandshakeStage::Starting | HandshakeStage::Identifying { .. } => Ok(()),
         }
     }
 
@@ -170,31 +179,33 @@ impl Handshake {
         let pid = self.identity.pid;
         let text = format!("{IDENTIFY}; select {} where pg_backend_pid() = {pid}", settings.join(", "));
         write::simple(&mut wire.out, &text).expect("the statement is short and has no NUL");
-        self.stage = Stage::Identifying { answer: None, sets_interval };
+        self.stage = HandshakeStage::Identifying { answer: None, sets_interval };
     }
 
-    fn identified(&mut self, terms: &Terms, wire: &mut Wire) -> Result<Step, Refusal> {
-        let Stage::Identifying { answer, sets_interval } = &mut self.stage else { return Ok(Step::Going) };
+    fn identified(&mut self, terms: &Terms, wire: &mut Wire) -> Result<HandshakeStep, DialRefusal> {
+        let HandshakeStage::Identifying { answer, sets_interval } = &mut self.stage else {
+            return Ok(HandshakeStep::Going);
+        };
         let (answer, sets_interval) = (answer.take(), *sets_interval);
         match (self.refused.take(), answer) {
             // A platform without the means to look for a lost client refuses that setting.
             (Some(_), Some(_)) if sets_interval => {
                 self.identify(terms, false, wire);
-                Ok(Step::Going)
+                Ok(HandshakeStep::Going)
             }
             (Some(error), _) if error.is_shutdown() => Err(error.into()),
             (_, Some(answer)) => self.check(terms, &answer),
             // It does not answer like PostgreSQL itself: something stands between.
             (_, None) => {
                 self.identity.is_pooled = true;
-                Ok(Step::Ready(self.identity.clone()))
+                Ok(HandshakeStep::Ready(self.identity.clone()))
             }
         }
     }
 
-    fn check(&mut self, terms: &Terms, answer: &[Option<Box<str>>]) -> Result<Step, Refusal> {
+    fn check(&mut self, terms: &Terms, answer: &[Option<Box<str>>]) -> Result<HandshakeStep, DialRefusal> {
         let [pid, backend_start, postmaster_start, is_in_recovery, is_read_only] = answer else {
-            return Err(Refusal::broken(Broken("an unexpected number of columns")));
+            return Err(DialRefusal::broken(ProtocolViolation("an unexpected number of columns")));
         };
         let is = |value: &Option<Box<str>>, expected| value.as_deref() == Some(expected);
         let identity = &mut self.identity;
@@ -205,9 +216,9 @@ impl Handshake {
         match unsuitable(terms.target, is(is_in_recovery, "t"), is(is_read_only, "on")) {
             Some(wanted) => {
                 let why = format!("the server does not match target_session_attrs: {wanted}");
-                Err(Refusal { kind: FailureKind::Unreachable, why, next: Some(Setback::OtherTarget) })
+                Err(DialRefusal { kind: FailureKind::Unreachable, why, next: Some(Setback::OtherTarget) })
             }
-            None => Ok(Step::Ready(identity.clone())),
+            None => Ok(HandshakeStep::Ready(identity.clone())),
         }
     }
 }
@@ -223,7 +234,7 @@ fn unsuitable(target: Target, is_in_recovery: bool, is_read_only: bool) -> Optio
     }
 }
 
-impl Refusal {
+impl DialRefusal {
     pub(crate) fn denied(why: impl Into<String>) -> Self {
         Self { kind: FailureKind::Denied, why: why.into(), next: None }
     }
@@ -232,12 +243,12 @@ impl Refusal {
         Self { kind: FailureKind::Unreachable, why: why.into(), next: None }
     }
 
-    pub(crate) fn broken(broken: Broken) -> Self {
+    pub(crate) fn broken(broken: ProtocolViolation) -> Self {
         Self::unreachable(broken.to_string())
     }
 }
 
-impl From<ServerError> for Refusal {
+impl From<ServerError> for DialRefusal {
     fn from(error: ServerError) -> Self {
         let denied = matches!(&*error.code, "28P01" | "28000" | "3D000" | "42501");
         let kind = if denied { FailureKind::Denied } else { FailureKind::Unreachable };

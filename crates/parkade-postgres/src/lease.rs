@@ -66,7 +66,7 @@ impl TransactionStep {
 
 /// What becomes of a connection after a statement, when nothing of it is under way any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Continuation {
+pub(crate) enum AfterStatement {
     Idle,
     /// The transaction goes on, if its holder is still there.
     Hold(LeaseId),

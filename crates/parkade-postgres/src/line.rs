@@ -29,12 +29,12 @@ pub(crate) enum Action {
     },
     Close {
         line: Line,
-        mode: CloseMode,
+        mode: TerminateMode,
     },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CloseMode {
+pub(crate) enum TerminateMode {
     /// With a `Terminate`, if that needs no waiting.
     Polite,
     Abrupt,

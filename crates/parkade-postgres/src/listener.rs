@@ -7,12 +7,12 @@ use bytes::BytesMut;
 use crate::Event;
 use crate::dedicated::{Dedicated, DedicatedStep};
 use crate::dial::{Dial, DialStep};
-use crate::handshake::{Identity, Refusal, Terms};
+use crate::handshake::{BackendIdentity, DialRefusal, Terms};
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::line::{Line, Loss};
 use crate::settings::Secret;
-use crate::wire::message::Message;
-use crate::wire::{Broken, Wire, write};
+use crate::wire::message::BackendMessage;
+use crate::wire::{ProtocolViolation, Wire, write};
 
 #[derive(Debug)]
 pub(crate) struct Listener {
@@ -80,12 +80,12 @@ impl Listener {
         buffer: &[u8],
         at: &mut usize,
         terms: &Terms,
-    ) -> Result<Option<ListenerStep>, Broken> {
+    ) -> Result<Option<ListenerStep>, ProtocolViolation> {
         let Some(frame) = self.connection.next_frame(buffer, at)? else { return Ok(None) };
-        Ok(Some(self.hear(now, Message::parse(&frame)?, terms)))
+        Ok(Some(self.hear(now, BackendMessage::parse(&frame)?, terms)))
     }
 
-    fn hear(&mut self, now: Instant, message: Message<'_>, terms: &Terms) -> ListenerStep {
+    fn hear(&mut self, now: Instant, message: BackendMessage<'_>, terms: &Terms) -> ListenerStep {
         if let Some((dial, wire)) = self.connection.dialling() {
             return match dial.hear(now, message, terms, wire) {
                 DialStep::Ready(identity) => self.ask(now, &identity),
@@ -94,22 +94,22 @@ impl Listener {
         }
         let Some((service, _)) = self.connection.serving() else { return ListenerStep::Nothing };
         match (service, message) {
-            (_, Message::Notification { channel, payload }) => {
+            (_, BackendMessage::Notification { channel, payload }) => {
                 ListenerStep::News(Event::Notification { channel: channel.to_owned(), payload: payload.to_owned() })
             }
-            (Listening::Asked { refused, .. }, Message::Error(error)) => {
+            (Listening::Asked { refused, .. }, BackendMessage::Error(error)) => {
                 *refused = Some(error.message);
                 ListenerStep::Nothing
             }
-            (Listening::Asked { refused, .. }, Message::Ready(_)) => match refused.take() {
-                Some(why) => ListenerStep::Refused(Refusal::unreachable(format!("LISTEN was refused: {why}"))),
+            (Listening::Asked { refused, .. }, BackendMessage::Ready(_)) => match refused.take() {
+                Some(why) => ListenerStep::Refused(DialRefusal::unreachable(format!("LISTEN was refused: {why}"))),
                 None => self.listening(),
             },
             (Listening::Asked { .. } | Listening::InForce, _) => ListenerStep::Nothing,
         }
     }
 
-    fn ask(&mut self, now: Instant, identity: &Identity) -> ListenerStep {
+    fn ask(&mut self, now: Instant, identity: &BackendIdentity) -> ListenerStep {
         if identity.is_pooled {
             tracing::error!(
                 "LISTEN needs its own server process: give the address of PostgreSQL itself, not of the pooler"

@@ -7,7 +7,7 @@ use parkade_sql::{DatabaseWork, LeaseId, QueryId};
 use crate::ids::IdMap;
 
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
+pub(crate) struct WaitQueue {
     /// Those that have left leave their number behind: the table says who is still there.
     order: VecDeque<QueryId>,
     tickets: IdMap<QueryId, Ticket>,
@@ -18,20 +18,20 @@ pub(crate) struct Queue {
 #[derive(Debug)]
 pub(crate) enum Ticket {
     /// In the queue for any slot.
-    Queued(Waiting),
+    Queued(WaitingWork),
     /// In the queue of its transaction.
     Leased(LeaseId),
     Running(usize),
 }
 
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingWork {
     pub(crate) work: DatabaseWork,
     /// How often it has been on a connection that broke before it ran.
     pub(crate) tries: u8,
 }
 
-impl Queue {
+impl WaitQueue {
     pub(crate) fn count(&self) -> usize {
         self.queued
     }
@@ -42,16 +42,16 @@ impl Queue {
 
     pub(crate) fn push_back(&mut self, query: QueryId, work: DatabaseWork) {
         self.order.push_back(query);
-        self.enqueue(query, Waiting { work, tries: 0 });
+        self.enqueue(query, WaitingWork { work, tries: 0 });
     }
 
     /// It has been the first already.
-    pub(crate) fn push_front(&mut self, query: QueryId, waiting: Waiting) {
+    pub(crate) fn push_front(&mut self, query: QueryId, waiting: WaitingWork) {
         self.order.push_front(query);
         self.enqueue(query, waiting);
     }
 
-    pub(crate) fn pop(&mut self) -> Option<(QueryId, Waiting)> {
+    pub(crate) fn pop(&mut self) -> Option<(QueryId, WaitingWork)> {
         while let Some(query) = self.order.pop_front() {
             if let Some(waiting) = self.take_queued(query) {
                 return Some((query, waiting));
@@ -61,7 +61,7 @@ impl Queue {
     }
 
     /// Leaves the queue, if it is in it.
-    pub(crate) fn remove(&mut self, query: QueryId) -> Option<Waiting> {
+    pub(crate) fn remove(&mut self, query: QueryId) -> Option<WaitingWork> {
         let waiting = self.take_queued(query)?;
         // Each number left behind is removed once: in all that costs no more than the leaving.
         if self.order.len() > 2 * self.queued + 64 {
@@ -85,12 +85,12 @@ impl Queue {
         self.tickets.is_empty()
     }
 
-    fn enqueue(&mut self, query: QueryId, waiting: Waiting) {
+    fn enqueue(&mut self, query: QueryId, waiting: WaitingWork) {
         self.tickets.insert(query, Ticket::Queued(waiting));
         self.queued += 1;
     }
 
-    fn take_queued(&mut self, query: QueryId) -> Option<Waiting> {
+    fn take_queued(&mut self, query: QueryId) -> Option<WaitingWork> {
         match self.tickets.remove(&query)? {
             Ticket::Queued(waiting) => {
                 self.queued -= 1;
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn whoever_leaves_is_passed_over_and_leaves_nothing_behind() {
-        let mut queue = Queue::default();
+        let mut queue = WaitQueue::default();
         let work = || DatabaseWork::Commit { lease: LeaseId(0) };
         for query in 0..1000 {
             queue.push_back(QueryId(query), work());
@@ -119,14 +119,14 @@ mod tests {
             assert!(queue.remove(QueryId(query)).is_some());
         }
         assert!(queue.order.len() < 100);
-        queue.push_front(QueryId(2000), Waiting { work: work(), tries: 1 });
+        queue.push_front(QueryId(2000), WaitingWork { work: work(), tries: 1 });
         assert_eq!(queue.pop().unwrap().0, QueryId(2000));
         assert_eq!((queue.pop().unwrap().0, queue.pop().is_none(), queue.count()), (QueryId(999), true, 0));
     }
 
     #[test]
     fn one_that_runs_is_not_taken_from_the_queue() {
-        let mut queue = Queue::default();
+        let mut queue = WaitQueue::default();
         queue.note(QueryId(1), Ticket::Running(0));
         assert!(queue.remove(QueryId(1)).is_none() && !queue.is_empty());
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use parkade_sql::{Availability, FailureKind};
 
 use crate::back_off::BackOff;
-use crate::handshake::Refusal;
+use crate::handshake::DialRefusal;
 use crate::limits::{DENIED_RETRY, DENIED_RETRY_WANTED};
 use crate::pace::DialPace;
 
@@ -69,7 +69,7 @@ impl Reaching {
         &mut self,
         now: Instant,
         since: Instant,
-        refusal: Refusal,
+        refusal: DialRefusal,
         has_others: bool,
         random: &mut fastrand::Rng,
     ) {

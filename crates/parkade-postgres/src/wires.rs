@@ -28,20 +28,20 @@ impl Space {
 #[derive(Debug)]
 pub(crate) struct Wires<T> {
     space: Space,
-    held: IdMap<Line, Held<T>>,
+    held: IdMap<Line, HeldSocket<T>>,
     /// By number. The first is nobody's: token 0 is the resolver's.
-    places: Vec<Place>,
+    places: Vec<TokenPlace>,
     free: Vec<usize>,
 }
 
 #[derive(Debug)]
-struct Held<T> {
+struct HeldSocket<T> {
     place: usize,
     socket: T,
 }
 
 #[derive(Debug, Default)]
-struct Place {
+struct TokenPlace {
     generation: usize,
     line: Option<Line>,
 }
@@ -52,7 +52,7 @@ pub(crate) struct Full;
 
 impl<T> Wires<T> {
     pub(crate) fn new(space: Space) -> Self {
-        Self { space, held: IdMap::default(), places: vec![Place::default()], free: Vec::new() }
+        Self { space, held: IdMap::default(), places: vec![TokenPlace::default()], free: Vec::new() }
     }
 
     /// The only way from a line to where its socket is kept.
@@ -65,13 +65,13 @@ impl<T> Wires<T> {
         let place = match self.free.pop() {
             Some(place) => place,
             None if self.places.len() < self.space.places => {
-                self.places.push(Place::default());
+                self.places.push(TokenPlace::default());
                 self.places.len() - 1
             }
             None => return Err(Full),
         };
         self.places[place].line = Some(line);
-        let before = self.held.insert(self.key(line), Held { place, socket });
+        let before = self.held.insert(self.key(line), HeldSocket { place, socket });
         debug_assert!(before.is_none() || cfg!(feature = "without-owner"), "a line is opened once");
         Ok(())
     }
@@ -86,7 +86,7 @@ impl<T> Wires<T> {
     }
 
     pub(crate) fn remove(&mut self, line: Line) -> Option<T> {
-        let Held { place, socket } = self.held.remove(&self.key(line))?;
+        let HeldSocket { place, socket } = self.held.remove(&self.key(line))?;
         let left = &mut self.places[place];
         left.line = None;
         left.generation = (left.generation + 1) % self.space.generations;

@@ -23,25 +23,25 @@ pub fn open(shared: &SharedScheduler, lane: Lane, stop: &Arc<AtomicBool>) -> Res
     folder(&shared.file)?;
     make(&shared.file);
     connected(shared, lane, stop).map_err(|stop| match stop {
-        OpenError::Sqlite(error) => why(&shared.file, error),
-        OpenError::Journal(mode) => {
+        FileOpenError::Sqlite(error) => why(&shared.file, error),
+        FileOpenError::Journal(mode) => {
             unreachable(&shared.file, &format!("its folder does not support a WAL, only {mode}")).into()
         }
     })
 }
 
-enum OpenError {
+enum FileOpenError {
     Sqlite(rusqlite::Error),
     Journal(String),
 }
 
-impl From<rusqlite::Error> for OpenError {
+impl From<rusqlite::Error> for FileOpenError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
 }
 
-fn connected(shared: &SharedScheduler, lane: Lane, stop: &Arc<AtomicBool>) -> Result<Connection, OpenError> {
+fn connected(shared: &SharedScheduler, lane: Lane, stop: &Arc<AtomicBool>) -> Result<Connection, FileOpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(&shared.file, flags)?;
     connection.busy_handler(Some(busy_wait::look_again))?;
@@ -61,13 +61,13 @@ fn connected(shared: &SharedScheduler, lane: Lane, stop: &Arc<AtomicBool>) -> Re
 }
 
 /// WAL: readers and the writer do not wait for each other. A file that cannot be written stays as it is.
-fn journal(connection: &Connection) -> Result<(), OpenError> {
+fn journal(connection: &Connection) -> Result<(), FileOpenError> {
     let text = if connection.is_readonly("main")? { "PRAGMA journal_mode" } else { "PRAGMA journal_mode = WAL" };
     let mode: String = connection.query_row(text, [], |row| row.get(0))?;
     // What is no database shows itself when it is read.
     connection.query_row("PRAGMA schema_version", [], |_| Ok(()))?;
     if text.ends_with("WAL") && !matches!(&*mode, "wal" | "memory") {
-        return Err(OpenError::Journal(mode));
+        return Err(FileOpenError::Journal(mode));
     }
     Ok(())
 }

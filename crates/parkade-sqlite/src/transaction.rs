@@ -44,12 +44,12 @@ pub fn summary(command: &str) -> (Bytes, Summary) {
 }
 
 /// A statement that changes something and gives rows, all or nothing: SQLite would keep the changes of one whose rows nobody can take.
-pub struct Savepoint<'a> {
+pub struct StatementSavepoint<'a> {
     connection: &'a Connection,
     is_alone: bool,
 }
 
-impl<'a> Savepoint<'a> {
+impl<'a> StatementSavepoint<'a> {
     pub fn begin(connection: &'a Connection) -> Result<Self, StopReason> {
         let is_alone = connection.is_autocommit();
         connection.execute_batch("SAVEPOINT parkade_statement")?;

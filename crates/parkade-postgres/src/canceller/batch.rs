@@ -5,13 +5,13 @@ use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend;
 
 use crate::line::Line;
-use crate::wire::Broken;
+use crate::wire::ProtocolViolation;
 use crate::wire::message::Row;
 
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) aim: Aim,
-    pub(crate) targets: Vec<Target>,
+    pub(crate) targets: Vec<SignalTarget>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(crate) enum Aim {
 
 /// A server process, and whose it is.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct SignalTarget {
     pub(crate) slot: usize,
     pub(crate) line: Line,
     /// Which of its statements.
@@ -84,7 +84,7 @@ impl Batch {
         frontend::sync(out);
     }
 
-    pub(crate) fn row(&mut self, mut row: Row<'_>) -> Result<(), Broken> {
+    pub(crate) fn row(&mut self, mut row: Row<'_>) -> Result<(), ProtocolViolation> {
         let pid = row.next_value()?.and_then(|pid| std::str::from_utf8(pid).ok()?.parse().ok());
         let is_reached = row.next_value()? == Some(b"t");
         for target in self.targets.iter_mut().filter(|target| Some(target.pid) == pid) {

@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 
-pub(crate) use batch::{Aim, Batch, Target};
+pub(crate) use batch::{Aim, Batch, SignalTarget};
 
 use crate::dedicated::{Dedicated, DedicatedStep};
 use crate::dial::{Dial, DialStep};
-use crate::handshake::{Identity, Terms};
+use crate::handshake::{BackendIdentity, Terms};
 use crate::limits::{CANCEL_TICK, CANCELLER_ANSWER_MAX};
 use crate::line::{Line, Loss};
 use crate::settings::Secret;
-use crate::wire::message::Message;
-use crate::wire::{Broken, Wire};
+use crate::wire::message::BackendMessage;
+use crate::wire::{ProtocolViolation, Wire};
 
 #[derive(Debug)]
 pub(crate) struct Canceller {
@@ -108,7 +108,7 @@ impl Canceller {
     }
 
     /// Whether it will be able to tell that server something, soon.
-    pub(crate) fn serves(&self, identity: &Identity) -> bool {
+    pub(crate) fn serves(&self, identity: &BackendIdentity) -> bool {
         self.connection.service().is_some_and(|service| match &service.stage {
             CancelStage::Preparing { .. } => false,
             CancelStage::Ready { .. } | CancelStage::Asking { .. } => *service.postmaster == *identity.postmaster_start,
@@ -136,12 +136,17 @@ impl Canceller {
         buffer: &[u8],
         at: &mut usize,
         terms: &Terms,
-    ) -> Result<Option<CancellerStep>, Broken> {
+    ) -> Result<Option<CancellerStep>, ProtocolViolation> {
         let Some(frame) = self.connection.next_frame(buffer, at)? else { return Ok(None) };
-        self.hear(now, Message::parse(&frame)?, terms).map(Some)
+        self.hear(now, BackendMessage::parse(&frame)?, terms).map(Some)
     }
 
-    fn hear(&mut self, now: Instant, message: Message<'_>, terms: &Terms) -> Result<CancellerStep, Broken> {
+    fn hear(
+        &mut self,
+        now: Instant,
+        message: BackendMessage<'_>,
+        terms: &Terms,
+    ) -> Result<CancellerStep, ProtocolViolation> {
         if let Some((dial, wire)) = self.connection.dialling() {
             return match dial.hear(now, message, terms, wire) {
                 DialStep::Ready(identity) => Ok(self.prepare(now, identity)),
@@ -150,12 +155,12 @@ impl Canceller {
         }
         let Some((service, _)) = self.connection.serving() else { return Ok(CancellerStep::Nothing) };
         match (&mut service.stage, message) {
-            (CancelStage::Preparing { refused, .. }, Message::Error(_)) => *refused = true,
-            (CancelStage::Preparing { .. } | CancelStage::Asking { .. }, Message::Ready(_)) => {
+            (CancelStage::Preparing { refused, .. }, BackendMessage::Error(_)) => *refused = true,
+            (CancelStage::Preparing { .. } | CancelStage::Asking { .. }, BackendMessage::Ready(_)) => {
                 return Ok(self.ready(now));
             }
-            (CancelStage::Asking { batch, .. }, Message::Row(row)) => batch.row(row)?,
-            (CancelStage::Asking { .. }, Message::Error(error)) => {
+            (CancelStage::Asking { batch, .. }, BackendMessage::Row(row)) => batch.row(row)?,
+            (CancelStage::Asking { .. }, BackendMessage::Error(error)) => {
                 tracing::warn!(code = %error.code, "the statement that cancels queries failed: {}", error.message);
             }
             (CancelStage::Preparing { .. } | CancelStage::Ready { .. } | CancelStage::Asking { .. }, _) => {}
@@ -163,7 +168,7 @@ impl Canceller {
         Ok(CancellerStep::Nothing)
     }
 
-    fn prepare(&mut self, now: Instant, identity: Identity) -> CancellerStep {
+    fn prepare(&mut self, now: Instant, identity: BackendIdentity) -> CancellerStep {
         if identity.is_pooled {
             return CancellerStep::Useless;
         }

@@ -10,7 +10,7 @@ use super::wired::Readable;
 use crate::limits::{READING_MAX, READS_COUNT_MAX};
 use crate::line::{Line, Loss};
 use crate::pool::Pool;
-use crate::transport::Read;
+use crate::transport::ReadOutcome;
 
 #[derive(Debug, Default)]
 pub(super) struct ReadQueue {
@@ -86,7 +86,7 @@ impl ReadQueue {
         let Some(transport) = &mut wired.transport else { return AfterRead::Enough };
         let buffer = if wired.rest.is_empty() { &mut self.buffer } else { &mut wired.rest };
         match transport.read(buffer) {
-            Ok(Read::Bytes(_)) => {
+            Ok(ReadOutcome::Bytes(_)) => {
                 let is_drained = transport.is_drained();
                 pool.received(now, line, buffer);
                 wired.keep(&mut self.buffer);
@@ -98,11 +98,11 @@ impl ReadQueue {
                 sockets.compute_due(now, line, pool);
                 AfterRead::Again
             }
-            Ok(Read::Nothing) => {
+            Ok(ReadOutcome::Nothing) => {
                 wired.poll.readable = Readable::Nothing;
                 AfterRead::Enough
             }
-            Ok(Read::End) => {
+            Ok(ReadOutcome::End) => {
                 pool.lost(now, line, Loss::Closed);
                 AfterRead::Enough
             }

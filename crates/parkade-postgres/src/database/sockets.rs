@@ -7,10 +7,10 @@ use bytes::BytesMut;
 use mio::{Interest, Token};
 
 use super::wired::Wired;
-use crate::line::{CloseMode, ConnectTo, Line, Loss};
+use crate::line::{ConnectTo, Line, Loss, TerminateMode};
 use crate::pool::Pool;
 use crate::settings::Settings;
-use crate::transport::{Attempt, Attempts, Refusal, Resolver, Setback, TlsPlan, Transport, known};
+use crate::transport::{Attempt, Attempts, Resolver, Setback, TlsPlan, TlsRefusal, Transport, known};
 use crate::wires::{SPACE, Wires};
 
 /// What fails is told to the pool at once.
@@ -72,11 +72,11 @@ impl Sockets {
         self.next(now, line, setback, Loss::Unreachable("there is no other address".into()), pool);
     }
 
-    pub(super) fn close(&mut self, line: Line, mode: CloseMode) {
+    pub(super) fn close(&mut self, line: Line, mode: TerminateMode) {
         const TERMINATE: &[u8] = b"X\0\0\0\x04";
         let Some(wired) = self.wires.remove(line) else { return };
         let Some(mut transport) = wired.transport else { return };
-        if mode == CloseMode::Polite && !wired.poll.is_blocked {
+        if mode == TerminateMode::Polite && !wired.poll.is_blocked {
             // Should that fail, it is closed all the same.
             let _ = transport.write(&mut BytesMut::from(TERMINATE));
         }
@@ -180,7 +180,7 @@ impl Sockets {
 
     /// An address came to nothing: the next, or none is left.
     fn failed(&mut self, now: Instant, line: Line, error: &io::Error, pool: &mut Pool) {
-        let loss = match Refusal::of(error) {
+        let loss = match TlsRefusal::of(error) {
             Some(refusal) => Loss::Denied(refusal.to_string()),
             None => Loss::Unreachable(error.to_string()),
         };

@@ -8,7 +8,7 @@ use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::frontend;
 
-use super::Refusal;
+use super::DialRefusal;
 use crate::limits::SCRAM_ROUNDS_MAX;
 use crate::settings::Secret;
 
@@ -63,12 +63,12 @@ impl Authentication {
     }
 
     /// Whether the server has let us in.
-    pub(crate) fn hear(&mut self, kind: i32, data: &[u8], user: &str, out: &mut BytesMut) -> Result<bool, Refusal> {
+    pub(crate) fn hear(&mut self, kind: i32, data: &[u8], user: &str, out: &mut BytesMut) -> Result<bool, DialRefusal> {
         match kind {
             0 => return self.let_in(),
             3 => send(frontend::password_message(self.password()?.reveal().as_bytes(), out))?,
             5 => {
-                let salt = data.try_into().map_err(|_| Refusal::unreachable("a salt of the wrong size"))?;
+                let salt = data.try_into().map_err(|_| DialRefusal::unreachable("a salt of the wrong size"))?;
                 let hash = md5_hash(user.as_bytes(), self.password()?.reveal().as_bytes(), salt);
                 send(frontend::password_message(hash.as_bytes(), out))?;
             }
@@ -87,14 +87,14 @@ impl Authentication {
             12 => {
                 let mut scram = self.scram.take().ok_or_else(out_of_turn)?;
                 let forged = |_| {
-                    Refusal::denied(
+                    DialRefusal::denied(
                         "SCRAM: the server could not prove that it knows the password: it may be an impostor",
                     )
                 };
                 scram.finish(data).map_err(forged)?;
             }
-            7..=9 => return Err(Refusal::denied("the server asks for GSSAPI or SSPI, which are not supported")),
-            _ => return Err(Refusal::denied("the server asks for an unknown authentication method")),
+            7..=9 => return Err(DialRefusal::denied("the server asks for GSSAPI or SSPI, which are not supported")),
+            _ => return Err(DialRefusal::denied("the server asks for an unknown authentication method")),
         }
         Ok(false)
     }
@@ -105,28 +105,28 @@ impl Authentication {
     }
 
     /// What was asked for by somebody else changes nothing.
-    pub(crate) fn computed(&mut self, computed: Computed, out: &mut BytesMut) -> Result<(), Refusal> {
+    pub(crate) fn computed(&mut self, computed: Computed, out: &mut BytesMut) -> Result<(), DialRefusal> {
         if !self.proving.as_ref().is_some_and(|asker| Arc::ptr_eq(asker, &computed.asker)) {
             return Ok(());
         }
         self.proving = None;
-        let scram = computed.proof.map_err(|error| Refusal::denied(format!("SCRAM: {error}")))?;
+        let scram = computed.proof.map_err(|error| DialRefusal::denied(format!("SCRAM: {error}")))?;
         send(frontend::sasl_response(scram.message(), out))?;
         self.scram = Some(scram);
         Ok(())
     }
 
     /// One that skips the proof that it knows the password is not let through.
-    fn let_in(&self) -> Result<bool, Refusal> {
+    fn let_in(&self) -> Result<bool, DialRefusal> {
         if self.scram.is_some() || self.proving.is_some() {
-            return Err(Refusal::denied("SCRAM: the server has not proved that it knows the password"));
+            return Err(DialRefusal::denied("SCRAM: the server has not proved that it knows the password"));
         }
         Ok(true)
     }
 
-    fn begin_scram(&mut self, mechanisms: &[u8], out: &mut BytesMut) -> Result<(), Refusal> {
+    fn begin_scram(&mut self, mechanisms: &[u8], out: &mut BytesMut) -> Result<(), DialRefusal> {
         if !mechanisms.split(|byte| *byte == 0).any(|mechanism| mechanism == SCRAM_SHA_256.as_bytes()) {
-            return Err(Refusal::denied("the server offers no SCRAM-SHA-256"));
+            return Err(DialRefusal::denied("the server offers no SCRAM-SHA-256"));
         }
         // Channel binding is not offered: the certificate is checked by `sslmode`.
         let scram = ScramSha256::new(self.password()?.reveal().as_bytes(), ChannelBinding::unsupported());
@@ -135,8 +135,8 @@ impl Authentication {
         Ok(())
     }
 
-    fn password(&self) -> Result<&Secret, Refusal> {
-        self.password.as_ref().ok_or_else(|| Refusal::denied("the server asks for a password, and none is given"))
+    fn password(&self) -> Result<&Secret, DialRefusal> {
+        self.password.as_ref().ok_or_else(|| DialRefusal::denied("the server asks for a password, and none is given"))
     }
 }
 
@@ -146,12 +146,12 @@ fn rounds(challenge: &[u8]) -> u32 {
     text.split(',').find_map(|part| part.strip_prefix("i=")?.parse().ok()).unwrap_or(u32::MAX)
 }
 
-fn out_of_turn() -> Refusal {
-    Refusal::denied("SCRAM: an unexpected message")
+fn out_of_turn() -> DialRefusal {
+    DialRefusal::denied("SCRAM: an unexpected message")
 }
 
-fn send(written: std::io::Result<()>) -> Result<(), Refusal> {
-    written.map_err(|_| Refusal::denied("the password contains a NUL"))
+fn send(written: std::io::Result<()>) -> Result<(), DialRefusal> {
+    written.map_err(|_| DialRefusal::denied("the password contains a NUL"))
 }
 
 #[cfg(test)]
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     /// Up to the challenge, of so many rounds.
-    fn challenged(rounds: u32) -> (Authentication, BytesMut, Result<bool, Refusal>) {
+    fn challenged(rounds: u32) -> (Authentication, BytesMut, Result<bool, DialRefusal>) {
         let mut out = BytesMut::new();
         let mut authentication = Authentication::new(Some(Secret::new("pw")));
         authentication.hear(10, b"SCRAM-SHA-256\0\0", "me", &mut out).unwrap();

@@ -15,19 +15,19 @@ use parkade_sql::{
 use crate::json::Types;
 use crate::session::ends_transaction;
 use crate::statements::Statement;
-use crate::wire::Broken;
+use crate::wire::ProtocolViolation;
 use crate::wire::error::ServerError;
-use crate::wire::message::{Field, Message, Row, Transaction, command};
-use rows::Rows;
-use stages::{Described, Stage};
-pub(crate) use stages::{Means, Step};
+use crate::wire::message::{BackendMessage, Field, Row, Transaction, command};
+use rows::RowStream;
+use stages::{DescribedStatement, JobStage};
+pub(crate) use stages::{JobStep, Means};
 
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) query: QueryId,
     pub(crate) work: DatabaseWork,
-    stage: Stage,
-    rows: Option<Rows>,
+    stage: JobStage,
+    rows: Option<RowStream>,
     summary: Option<Summary>,
     error: Option<ServerError>,
     /// What we refuse ourselves.
@@ -55,7 +55,7 @@ pub(crate) enum Heard {
 
 /// What became of it, as far as the connection knows.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum StatementOutcome {
     Completed {
         summary: Summary,
         rest: Bytes,
@@ -110,43 +110,45 @@ impl Job {
     /// Whether the statement itself has been sent, and not only what prepares it.
     pub(crate) fn is_run(&self) -> bool {
         match &self.stage {
-            Stage::Preparing(_) | Stage::Learning(_) => false,
-            Stage::Running | Stage::Simple | Stage::Direct => true,
+            JobStage::Preparing(_) | JobStage::Learning(_) => false,
+            JobStage::Running | JobStage::Simple | JobStage::Direct => true,
         }
     }
 
-    pub(crate) fn hear(&mut self, message: Message<'_>, types: &Types) -> Result<Heard, Broken> {
+    pub(crate) fn hear(&mut self, message: BackendMessage<'_>, types: &Types) -> Result<Heard, ProtocolViolation> {
         match message {
-            Message::Row(row) => return self.row(row),
-            Message::Complete(tag) => self.complete(tag),
-            Message::Ready(transaction) => return Ok(Heard::Ready(transaction)),
-            Message::Error(error) if error.is_fatal => {
+            BackendMessage::Row(row) => return self.row(row),
+            BackendMessage::Complete(tag) => self.complete(tag),
+            BackendMessage::Ready(transaction) => return Ok(Heard::Ready(transaction)),
+            BackendMessage::Error(error) if error.is_fatal => {
                 self.error = Some(error);
                 return Ok(Heard::Dismissed);
             }
-            Message::Error(error) => _ = self.error.get_or_insert(error),
-            Message::Parameters(count) => self.described(|described| described.parameters = count),
-            Message::Columns(fields) => return Ok(self.columns(fields, types)),
-            Message::NoColumns => return Ok(self.columns(vec![], types)),
-            Message::Empty => self.complete(""),
-            Message::RowTooLarge { bytes } => {
+            BackendMessage::Error(error) => _ = self.error.get_or_insert(error),
+            BackendMessage::Parameters(count) => self.described(|described| described.parameters = count),
+            BackendMessage::Columns(fields) => return Ok(self.columns(fields, types)),
+            BackendMessage::NoColumns => return Ok(self.columns(vec![], types)),
+            BackendMessage::Empty => self.complete(""),
+            BackendMessage::RowTooLarge { bytes } => {
                 let message = format!("a row has {bytes} bytes, which exceeds the limit");
                 return Ok(self.unwanted(QueryFailure::new(FailureKind::TooLarge, message)));
             }
-            Message::CopyIn => {
+            BackendMessage::CopyIn => {
                 self.failure = Some(no_copy());
                 return Ok(Heard::CopyIn);
             }
-            Message::CopyOut => return Ok(self.unwanted(no_copy())),
-            Message::Notice(notice) => tracing::debug!(code = %notice.code, "notice: {}", notice.message),
-            Message::Progress | Message::Setting { .. } | Message::Notification { .. } => {}
-            Message::Authentication { .. } | Message::Key { .. } => return Err(Broken("an unexpected message")),
+            BackendMessage::CopyOut => return Ok(self.unwanted(no_copy())),
+            BackendMessage::Notice(notice) => tracing::debug!(code = %notice.code, "notice: {}", notice.message),
+            BackendMessage::Progress | BackendMessage::Setting { .. } | BackendMessage::Notification { .. } => {}
+            BackendMessage::Authentication { .. } | BackendMessage::Key { .. } => {
+                return Err(ProtocolViolation("an unexpected message"));
+            }
         }
         Ok(Heard::Nothing)
     }
 
-    fn row(&mut self, row: Row<'_>) -> Result<Heard, Broken> {
-        if let Stage::Learning(learning) = &mut self.stage {
+    fn row(&mut self, row: Row<'_>) -> Result<Heard, ProtocolViolation> {
+        if let JobStage::Learning(learning) = &mut self.stage {
             return learning.row(row).map(|()| Heard::Nothing);
         }
         let Some(rows) = &mut self.rows else { return Ok(Heard::Nothing) };
@@ -159,9 +161,9 @@ impl Job {
     fn complete(&mut self, tag: &str) {
         let (command, count) = command(tag);
         let summary = match (&self.stage, &mut self.rows) {
-            (Stage::Preparing(_) | Stage::Learning(_), _) => return,
-            (Stage::Running | Stage::Direct, Some(rows)) => rows.end(command, count),
-            (Stage::Running | Stage::Direct | Stage::Simple, _) => {
+            (JobStage::Preparing(_) | JobStage::Learning(_), _) => return,
+            (JobStage::Running | JobStage::Direct, Some(rows)) => rows.end(command, count),
+            (JobStage::Running | JobStage::Direct | JobStage::Simple, _) => {
                 Summary { command: command.into(), rows: count, columns: Arc::default() }
             }
         };
@@ -170,13 +172,13 @@ impl Job {
 
     /// Behind a pooler a statement is described while it already runs.
     fn columns(&mut self, fields: Vec<Field>, types: &Types) -> Heard {
-        if !matches!(self.stage, Stage::Direct) {
+        if !matches!(self.stage, JobStage::Direct) {
             self.described(|described| described.fields = fields);
             return Heard::Nothing;
         }
         let Some(query) = statement_of(&self.work) else { return Heard::Nothing };
         let statement = Arc::new(Statement::new("".into(), query.parameters.len(), fields, types));
-        match Rows::new(statement, query.form) {
+        match RowStream::new(statement, query.form) {
             Ok(rows) => {
                 self.rows = Some(rows);
                 Heard::Nothing
@@ -185,8 +187,8 @@ impl Job {
         }
     }
 
-    fn described(&mut self, change: impl FnOnce(&mut Described)) {
-        if let Stage::Preparing(described) = &mut self.stage {
+    fn described(&mut self, change: impl FnOnce(&mut DescribedStatement)) {
+        if let JobStage::Preparing(described) = &mut self.stage {
             change(described);
         }
     }
@@ -208,19 +210,19 @@ impl Job {
     }
 
     /// The server is ready for something else.
-    pub(crate) fn finish(mut self) -> Outcome {
+    pub(crate) fn finish(mut self) -> StatementOutcome {
         if let Some(failure) = self.failure {
-            return Outcome::Failed(failure);
+            return StatementOutcome::Failed(failure);
         }
         if let Some(error) = self.error {
-            return Outcome::Refused(error);
+            return StatementOutcome::Refused(error);
         }
-        let Some(summary) = self.summary else { return Outcome::NotRun };
+        let Some(summary) = self.summary else { return StatementOutcome::NotRun };
         if matches!(self.work, DatabaseWork::Commit { .. }) && &*summary.command == "ROLLBACK" {
-            return Outcome::Refused(rolled_back());
+            return StatementOutcome::Refused(rolled_back());
         }
-        let rest = self.rows.as_mut().map(Rows::rest).unwrap_or_default();
-        Outcome::Completed { summary, rest }
+        let rest = self.rows.as_mut().map(RowStream::rest).unwrap_or_default();
+        StatementOutcome::Completed { summary, rest }
     }
 }
 

@@ -7,16 +7,16 @@ use parkade_sql::{QueryFailure, RowFormat, RowWriter, Summary};
 
 use crate::limits::PIECE_BYTES_MIN;
 use crate::statements::Statement;
-use crate::wire::Broken;
+use crate::wire::ProtocolViolation;
 use crate::wire::message::Row;
 
 #[derive(Debug)]
-pub(super) struct Rows {
+pub(super) struct RowStream {
     statement: Arc<Statement>,
     writer: RowWriter,
 }
 
-impl Rows {
+impl RowStream {
     pub(super) fn new(statement: Arc<Statement>, form: RowFormat) -> Result<Self, QueryFailure> {
         let writer = RowWriter::new(form, &statement.columns)?;
         Ok(Self { statement, writer })
@@ -33,11 +33,11 @@ impl Rows {
     }
 
     /// Writes one. The inner error is why the rest is not wanted.
-    pub(super) fn write(&mut self, mut row: Row<'_>) -> Result<Result<(), QueryFailure>, Broken> {
+    pub(super) fn write(&mut self, mut row: Row<'_>) -> Result<Result<(), QueryFailure>, ProtocolViolation> {
         let Self { statement, writer } = self;
         let value_writers = statement.writers(writer.form().int8);
         if row.count() != value_writers.len() {
-            return Err(Broken("a row's columns do not match the statement's"));
+            return Err(ProtocolViolation("a row's columns do not match the statement's"));
         }
         if let Err(failure) = writer.row() {
             return Ok(Err(failure));

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use parkade_sql::{DatabaseWork, FailureKind, Query, QueryFailure, QueryId};
 
-use super::rows::Rows;
+use super::rows::RowStream;
 use super::{Job, begin_text, may_retry, statement_of};
 use crate::json::{Described as DescribedType, Types};
 use crate::limits::TYPE_ROUNDS_COUNT_MAX;
 use crate::statements::{Statement, Statements};
 use crate::wire::message::{Field, Row, Transaction};
-use crate::wire::{Broken, Wire, write};
+use crate::wire::{ProtocolViolation, Wire, write};
 
 /// What has been sent last.
 #[derive(Debug)]
-pub(super) enum Stage {
-    Preparing(Described),
+pub(super) enum JobStage {
+    Preparing(DescribedStatement),
     Learning(Learning),
     Running,
     /// By the simple protocol: BEGIN, COMMIT, ROLLBACK.
@@ -26,7 +26,7 @@ pub(super) enum Stage {
 
 /// What the server says of a statement that it has parsed.
 #[derive(Debug)]
-pub(super) struct Described {
+pub(super) struct DescribedStatement {
     name: Box<str>,
     pub(super) parameters: usize,
     pub(super) fields: Vec<Field>,
@@ -35,7 +35,7 @@ pub(super) struct Described {
 /// Its types are looked up.
 #[derive(Debug)]
 pub(super) struct Learning {
-    described: Described,
+    described: DescribedStatement,
     asked: Vec<u32>,
     answers: Vec<DescribedType>,
     rounds: usize,
@@ -51,13 +51,13 @@ pub(crate) struct Means<'a> {
 
 /// Whether there is more to do.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum JobStep {
     More,
     Over,
 }
 
 impl Learning {
-    pub(super) fn row(&mut self, mut row: Row<'_>) -> Result<(), Broken> {
+    pub(super) fn row(&mut self, mut row: Row<'_>) -> Result<(), ProtocolViolation> {
         let values = (0..row.count()).map(|_| row.next_value()).collect::<Result<Vec<_>, _>>()?;
         self.answers.extend(DescribedType::parse(&values));
         Ok(())
@@ -74,7 +74,7 @@ impl Job {
         let mut job = Self {
             query,
             work,
-            stage: Stage::Simple,
+            stage: JobStage::Simple,
             rows: None,
             summary: None,
             error: None,
@@ -91,28 +91,28 @@ impl Job {
     }
 
     /// Everything that was sent has been answered.
-    pub(crate) fn advance(&mut self, transaction: Transaction, means: &mut Means<'_>) -> Step {
+    pub(crate) fn advance(&mut self, transaction: Transaction, means: &mut Means<'_>) -> JobStep {
         self.doubt(means);
         let sent = match (&self.error, &self.stage) {
             (Some(_), _) if self.stale().is_some() && self.may_begin_anew(transaction) => {
                 self.sending(means, Self::begin_anew)
             }
-            (Some(_), _) | (None, Stage::Running | Stage::Simple | Stage::Direct) => return Step::Over,
-            (None, Stage::Preparing(_) | Stage::Learning(_)) => self.sending(means, Self::learn_or_run),
+            (Some(_), _) | (None, JobStage::Running | JobStage::Simple | JobStage::Direct) => return JobStep::Over,
+            (None, JobStage::Preparing(_) | JobStage::Learning(_)) => self.sending(means, Self::learn_or_run),
         };
         match sent {
-            Ok(()) => Step::More,
+            Ok(()) => JobStep::More,
             Err(failure) => {
                 self.failure = Some(failure);
-                Step::Over
+                JobStep::Over
             }
         }
     }
 
     /// Behind a pooler a type may be new since the statement was looked at: the next time it is looked at again.
     fn doubt(&self, means: &mut Means<'_>) {
-        let is_guessed = self.rows.as_ref().is_some_and(Rows::are_guessed);
-        if let (true, Stage::Direct, Some(query)) = (is_guessed, &self.stage, statement_of(&self.work)) {
+        let is_guessed = self.rows.as_ref().is_some_and(RowStream::are_guessed);
+        if let (true, JobStage::Direct, Some(query)) = (is_guessed, &self.stage, statement_of(&self.work)) {
             means.statements.forget(&query.text);
         }
     }
@@ -151,7 +151,7 @@ impl Job {
         let Some(query) = statement_of(&self.work) else { return Ok(()) };
         let name = if means.is_pooled { Box::default() } else { means.statements.name() };
         write::prepare(&mut means.wire.out, &name, &query.text)?;
-        self.stage = Stage::Preparing(Described { name, parameters: 0, fields: vec![] });
+        self.stage = JobStage::Preparing(DescribedStatement { name, parameters: 0, fields: vec![] });
         Ok(())
     }
 
@@ -168,13 +168,13 @@ impl Job {
     }
 
     fn learn_or_run(&mut self, means: &mut Means<'_>) -> Result<(), QueryFailure> {
-        let (described, rounds) = match std::mem::replace(&mut self.stage, Stage::Running) {
-            Stage::Preparing(described) => (described, 0),
-            Stage::Learning(learning) => {
+        let (described, rounds) = match std::mem::replace(&mut self.stage, JobStage::Running) {
+            JobStage::Preparing(described) => (described, 0),
+            JobStage::Learning(learning) => {
                 means.types.learn(&learning.asked, learning.answers);
                 (learning.described, learning.rounds)
             }
-            Stage::Running | Stage::Simple | Stage::Direct => return Ok(()),
+            JobStage::Running | JobStage::Simple | JobStage::Direct => return Ok(()),
         };
         let asked = means.types.unknown(described.fields.iter().map(|field| field.oid));
         if asked.is_empty() || rounds == TYPE_ROUNDS_COUNT_MAX {
@@ -182,13 +182,13 @@ impl Job {
         }
         let list: Vec<_> = asked.iter().map(u32::to_string).collect();
         let text = Types::LOOKUP.replace("$1", &format!("'{{{}}}'::oid[]", list.join(",")));
-        self.stage = Stage::Learning(Learning { described, asked, answers: vec![], rounds: rounds + 1 });
+        self.stage = JobStage::Learning(Learning { described, asked, answers: vec![], rounds: rounds + 1 });
         write::simple(&mut means.wire.out, &text)
     }
 
-    fn run_described(&mut self, described: Described, means: &mut Means<'_>) -> Result<(), QueryFailure> {
+    fn run_described(&mut self, described: DescribedStatement, means: &mut Means<'_>) -> Result<(), QueryFailure> {
         let Some(query) = statement_of(&self.work) else { return Ok(()) };
-        let Described { name, parameters, fields } = described;
+        let DescribedStatement { name, parameters, fields } = described;
         let statement = Arc::new(Statement::new(name, parameters, fields, means.types));
         means.statements.remember(&query.text, Arc::clone(&statement));
         self.run(statement, means)
@@ -197,16 +197,16 @@ impl Job {
     fn run(&mut self, statement: Arc<Statement>, means: &mut Means<'_>) -> Result<(), QueryFailure> {
         let Some(query) = statement_of(&self.work) else { return Ok(()) };
         check_count(query, &statement)?;
-        let rows = Rows::new(statement, query.form)?;
+        let rows = RowStream::new(statement, query.form)?;
         if means.is_pooled {
-            self.stage = Stage::Direct;
+            self.stage = JobStage::Direct;
             return write::at_once(&mut means.wire.out, &query.text, &query.parameters);
         }
         for name in means.statements.take_closing() {
             write::close(&mut means.wire.out, &name);
         }
         write::run(&mut means.wire.out, rows.statement_name(), &query.parameters)?;
-        self.stage = Stage::Running;
+        self.stage = JobStage::Running;
         self.rows = Some(rows);
         Ok(())
     }

@@ -17,7 +17,7 @@ const DIMENSION_COUNT_MAX: usize = 6;
 
 /// `None`: it is no array literal; something may have been written.
 pub fn write(out: &mut BytesMut, text: &[u8], element: &ValueWriter, delimiter: u8) -> Option<()> {
-    let mut reader = Reader { rest: without_bounds(text)?, element, delimiter };
+    let mut reader = ArrayReader { rest: without_bounds(text)?, element, delimiter };
     reader.braces(out, 1)?;
     reader.rest.is_empty().then_some(())
 }
@@ -32,13 +32,13 @@ fn without_bounds(text: &[u8]) -> Option<&[u8]> {
     text[..end].iter().all(is_bound).then(|| &text[end + 1..])
 }
 
-struct Reader<'a> {
+struct ArrayReader<'a> {
     rest: &'a [u8],
     element: &'a ValueWriter,
     delimiter: u8,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ArrayReader<'a> {
     fn braces(&mut self, out: &mut BytesMut, dimension: usize) -> Option<()> {
         if dimension > DIMENSION_COUNT_MAX || !self.takes(b'{') {
             return None;

@@ -8,7 +8,7 @@ pub fn is_number(text: &[u8]) -> bool {
 
 /// One document, white space around it allowed.
 pub fn is_document(text: &[u8]) -> bool {
-    std::str::from_utf8(text).is_ok() && Reader { rest: text }.document().is_some()
+    std::str::from_utf8(text).is_ok() && GrammarReader { rest: text }.document().is_some()
 }
 
 /// Where the halves of surrogate pairs stand alone in a document, each as six bytes (`\ud800`): the grammar has them, Unicode has no letter for them, and
@@ -64,11 +64,11 @@ fn digits(text: &[u8]) -> Option<&[u8]> {
     (count > 0).then(|| &text[count..])
 }
 
-struct Reader<'a> {
+struct GrammarReader<'a> {
     rest: &'a [u8],
 }
 
-impl Reader<'_> {
+impl GrammarReader<'_> {
     /// Without recursion, for the depth is whatever somebody stored.
     fn document(&mut self) -> Option<()> {
         let mut due: Vec<u8> = Vec::new(); // the brackets that close what is open

@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use parkade_sql::{ConnectionTotals, FailureKind, QueryFailure};
 
-use super::lines::Lines;
+use super::lines::PoolLines;
 use super::queries::PendingQueries;
 use super::server_facts::ServerFacts;
 use crate::Options;
-use crate::handshake::{Identity, Terms};
+use crate::handshake::{BackendIdentity, Terms};
 use crate::reach::Reaching;
 use crate::wire::error::ServerError;
 
@@ -18,7 +18,7 @@ pub(crate) struct PoolContext {
     pub(crate) now: Instant,
     pub(crate) phase: PoolPhase,
     pub(crate) config: PoolConfig,
-    pub(crate) lines: Lines,
+    pub(crate) lines: PoolLines,
     pub(crate) queries: PendingQueries,
     pub(crate) server: ServerFacts,
     pub(crate) reach: Reaching,
@@ -50,7 +50,7 @@ impl PoolContext {
             now,
             phase: PoolPhase::New,
             config,
-            lines: Lines::default(),
+            lines: PoolLines::default(),
             queries: PendingQueries::default(),
             server: ServerFacts::new(),
             reach,
@@ -60,7 +60,7 @@ impl PoolContext {
     }
 
     /// A connection has been let in.
-    pub(crate) fn connected(&mut self, identity: &Identity) {
+    pub(crate) fn connected(&mut self, identity: &BackendIdentity) {
         self.reach.succeeded();
         self.server.learn(identity);
     }

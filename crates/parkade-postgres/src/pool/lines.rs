@@ -1,7 +1,7 @@
 //! The lines of a pool: who has each of them, and what those who have the sockets are to do.
 
 use crate::ids::IdMap;
-use crate::line::{Action, CloseMode, ConnectTo, Line};
+use crate::line::{Action, ConnectTo, Line, TerminateMode};
 use crate::transport::Setback;
 
 /// What a connection is for.
@@ -14,7 +14,7 @@ pub(crate) enum LineOwner {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
+pub(crate) struct PoolLines {
     owners: IdMap<Line, LineOwner>,
     /// How many have been opened: a number is never used twice.
     opened: u64,
@@ -25,7 +25,7 @@ pub(crate) struct Lines {
     resumed: Vec<Line>,
 }
 
-impl Lines {
+impl PoolLines {
     pub(crate) fn open(&mut self, owner: LineOwner, to: ConnectTo) -> Line {
         self.opened += 1;
         let line = Line(self.opened);
@@ -40,7 +40,7 @@ impl Lines {
     }
 
     /// Nothing more is heard of it. Closing twice does nothing.
-    pub(crate) fn close(&mut self, line: Line, mode: CloseMode) {
+    pub(crate) fn close(&mut self, line: Line, mode: TerminateMode) {
         if self.owners.remove(&line).is_some() {
             self.actions.push(Action::Close { line, mode });
         }

@@ -26,15 +26,15 @@ use parkade_sql::{Availability, DatabaseStatus, DatabaseWork, FailureKind, Lease
 use context::PoolConfig;
 pub(crate) use context::{PoolContext, PoolPhase};
 use lines::LineOwner;
-use signals::Signals;
-use slots::Slots;
+use signals::BackendSignals;
+use slots::PoolSlots;
 
 use crate::attention::Attention;
 use crate::dial::Dial;
 use crate::handshake::{Computation, Computed, Terms};
 use crate::job::statement_of;
 use crate::lease::TransactionStep;
-use crate::line::{Action, CloseMode, ConnectTo, Line, Loss};
+use crate::line::{Action, ConnectTo, Line, Loss, TerminateMode};
 use crate::listener::{Listener, ListenerStep};
 use crate::settings::Secret;
 use crate::silence::Silence;
@@ -46,8 +46,8 @@ use crate::{Event, Options};
 pub(crate) struct Pool {
     attention: Attention,
     cx: PoolContext,
-    slots: Slots,
-    signals: Signals,
+    slots: PoolSlots,
+    signals: BackendSignals,
     listener: Listener,
     silence: Silence,
 }
@@ -60,8 +60,8 @@ impl Pool {
     pub(crate) fn new(name: String, terms: Terms, options: Options, random: fastrand::Rng, now: Instant) -> Self {
         Self {
             attention: Attention::new(now),
-            slots: Slots::new(options.slots.max(1)),
-            signals: Signals::new(),
+            slots: PoolSlots::new(options.slots.max(1)),
+            signals: BackendSignals::new(),
             listener: Listener::new(options.listen.clone()),
             silence: Silence::new(now),
             cx: PoolContext::new(PoolConfig { name, terms, options }, random, now),
@@ -223,7 +223,7 @@ impl Pool {
         if let Some((index, due)) = self.slots.longest_idle()
             && due <= self.cx.now
         {
-            self.slots.update(index, |slot| slot.close(CloseMode::Polite, &mut self.cx));
+            self.slots.update(index, |slot| slot.close(TerminateMode::Polite, &mut self.cx));
         }
     }
 
@@ -426,7 +426,7 @@ impl Pool {
         self.look(now);
         let Some(owner) = self.cx.lines.owner(line) else { return };
         // Bytes that were never read may still be in the socket: it is closed here where we give it up ourselves.
-        self.cx.lines.close(line, CloseMode::Abrupt);
+        self.cx.lines.close(line, TerminateMode::Abrupt);
         match owner {
             LineOwner::Slot(index) => {
                 let failed = self.slots.update(index, |slot| slot.lost(loss, &mut self.cx));
@@ -499,13 +499,13 @@ impl Pool {
 
     /// We give it up, and dial again after a pause.
     fn lose_listener(&mut self, line: Line, loss: &Loss) {
-        self.cx.lines.close(line, CloseMode::Abrupt);
+        self.cx.lines.close(line, TerminateMode::Abrupt);
         self.listener.lost(self.cx.now, loss, &mut self.cx.random);
     }
 
     fn stop_listening(&mut self) {
         if let Some(line) = self.listener.line() {
-            self.cx.lines.close(line, CloseMode::Polite);
+            self.cx.lines.close(line, TerminateMode::Polite);
         }
         self.listener.stop();
     }

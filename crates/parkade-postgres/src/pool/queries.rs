@@ -7,14 +7,14 @@ use parkade_sql::{DatabaseWork, FailureKind, LeaseId, QueryEnd, QueryFailure, Qu
 
 use crate::Event;
 use crate::ids::IdMap;
-use crate::lease::{Continuation, Lease, LeaseState, TransactionStep};
+use crate::lease::{AfterStatement, Lease, LeaseState, TransactionStep};
 use crate::limits::PIECE_BYTES_MAX;
-use crate::queue::{Queue, Ticket, Waiting};
+use crate::queue::{Ticket, WaitQueue, WaitingWork};
 use crate::wire::message::Transaction;
 
 #[derive(Debug, Default)]
 pub(crate) struct PendingQueries {
-    queue: Queue,
+    queue: WaitQueue,
     leases: IdMap<LeaseId, Lease>,
     events: Vec<Event>,
 }
@@ -75,7 +75,7 @@ impl PendingQueries {
     }
 
     /// It has been the first already: the connection was lost before anything of it ran. Refused if its holder is gone.
-    pub(crate) fn requeue(&mut self, query: QueryId, waiting: Waiting) -> Result<(), Waiting> {
+    pub(crate) fn requeue(&mut self, query: QueryId, waiting: WaitingWork) -> Result<(), WaitingWork> {
         let lease = TransactionStep::of(&waiting.work).lease();
         if let Some(lease) = lease.and_then(|lease| self.leases.get_mut(&lease)) {
             if lease.state == LeaseState::Released {
@@ -88,7 +88,7 @@ impl PendingQueries {
     }
 
     /// The next query, which that slot will run.
-    pub(crate) fn next_for(&mut self, slot: usize) -> Option<(QueryId, Waiting)> {
+    pub(crate) fn next_for(&mut self, slot: usize) -> Option<(QueryId, WaitingWork)> {
         let (query, waiting) = self.queue.pop()?;
         if waiting.tries == 0 {
             self.started(query);
@@ -139,7 +139,7 @@ impl PendingQueries {
         }
     }
 
-    fn end_queued(&mut self, query: QueryId, waiting: &Waiting) {
+    fn end_queued(&mut self, query: QueryId, waiting: &WaitingWork) {
         self.end(query, QueryEnd::Cancelled);
         if let Some(lease) = TransactionStep::of(&waiting.work).lease() {
             self.close_lease(lease, &no_transaction());
@@ -182,11 +182,11 @@ impl PendingQueries {
     }
 
     /// The next of those that wait in a transaction on a slot.
-    pub(crate) fn next_within(&mut self, id: LeaseId) -> Option<(QueryId, Waiting)> {
+    pub(crate) fn next_within(&mut self, id: LeaseId) -> Option<(QueryId, WaitingWork)> {
         let lease = self.leases.get_mut(&id).filter(|lease| matches!(lease.state, LeaseState::On(_)))?;
         let (query, work) = lease.waiting.pop_front()?;
         self.started(query);
-        Some((query, Waiting { work, tries: 0 }))
+        Some((query, WaitingWork { work, tries: 0 }))
     }
 
     /// Whether the holder of a transaction is still there. If not, the transaction is over.
@@ -224,18 +224,23 @@ impl PendingQueries {
     }
 
     /// What follows a statement, by what it was and what the server says of the transaction. Closes the lease if it is over.
-    pub(crate) fn conclude(&mut self, step: TransactionStep, transaction: Transaction, is_begun: bool) -> Continuation {
+    pub(crate) fn conclude(
+        &mut self,
+        step: TransactionStep,
+        transaction: Transaction,
+        is_begun: bool,
+    ) -> AfterStatement {
         let is_over = match step {
             TransactionStep::Alone | TransactionStep::End(_) => true,
             TransactionStep::Begin(_) => !is_begun || transaction == Transaction::None,
             TransactionStep::Within(_) => transaction == Transaction::None,
         };
         match step.lease() {
-            Some(lease) if !is_over => return Continuation::Hold(lease),
+            Some(lease) if !is_over => return AfterStatement::Hold(lease),
             Some(lease) => self.close_lease(lease, &no_transaction()),
             None => {}
         }
-        if transaction == Transaction::None { Continuation::Idle } else { Continuation::Reset }
+        if transaction == Transaction::None { AfterStatement::Idle } else { AfterStatement::Reset }
     }
 
     /// The transaction was lost with its connection while nothing ran: its holder hears of it with the next statement.

@@ -1,6 +1,6 @@
 //! What the connections have learned of the server, for all of them.
 
-use crate::handshake::Identity;
+use crate::handshake::BackendIdentity;
 use crate::json::Types;
 use crate::slot::CancelRoute;
 use crate::wire::error::ServerError;
@@ -28,7 +28,7 @@ impl ServerFacts {
     }
 
     /// A connection is ready.
-    pub(crate) fn learn(&mut self, identity: &Identity) {
+    pub(crate) fn learn(&mut self, identity: &BackendIdentity) {
         self.version.clone_from(&identity.version);
         self.is_pooled = identity.is_pooled;
     }

@@ -7,21 +7,21 @@ use bytes::{Buf, BytesMut};
 
 use super::context::{PoolContext, PoolPhase};
 use super::lines::LineOwner;
-use super::slots::Slots;
-use crate::canceller::{Aim, Batch, Canceller, CancellerStep, Target};
+use super::slots::PoolSlots;
+use crate::canceller::{Aim, Batch, Canceller, CancellerStep, SignalTarget};
 use crate::handshake::Computed;
-use crate::line::{CloseMode, ConnectTo, Line, Loss};
+use crate::line::{ConnectTo, Line, Loss, TerminateMode};
 use crate::requests::{Delivery, Request, Requests};
 use crate::settings::Secret;
 use crate::slot::{CancelRoute, Cancels, Slot};
 
 #[derive(Debug)]
-pub(crate) struct Signals {
+pub(crate) struct BackendSignals {
     canceller: Canceller,
     requests: Requests,
 }
 
-impl Signals {
+impl BackendSignals {
     pub(crate) fn new() -> Self {
         Self { canceller: Canceller::new(), requests: Requests::default() }
     }
@@ -46,7 +46,7 @@ impl Signals {
     // What is due.
 
     /// Sends the cancels that are due: all of them in one statement, or each by itself.
-    pub(crate) fn fire(&mut self, slots: &mut Slots, cx: &mut PoolContext) {
+    pub(crate) fn fire(&mut self, slots: &mut PoolSlots, cx: &mut PoolContext) {
         let now = cx.now;
         let mut targets = Vec::new();
         slots.update_all(|slot| {
@@ -69,13 +69,13 @@ impl Signals {
         let Some(secret) = slot.identity().secret else { return };
         let until = cx.now + cx.config.options.connect_timeout;
         cx.count_cancel(slot.fire());
-        let Target { slot, line: target, epoch, pid, .. } = slot.target();
+        let SignalTarget { slot, line: target, epoch, pid, .. } = slot.target();
         let line = cx.lines.open(LineOwner::CancelRequest, ConnectTo::SameAs(target));
         self.requests.begin(line, slot, (target, epoch), (pid, secret), until);
     }
 
     /// Asks after the processes of connections that are closed.
-    pub(crate) fn look(&mut self, slots: &mut Slots, cx: &mut PoolContext) {
+    pub(crate) fn look(&mut self, slots: &mut PoolSlots, cx: &mut PoolContext) {
         let now = cx.now;
         let (mut ending, mut looked_for) = (Vec::new(), Vec::new());
         slots.update_all(|slot| {
@@ -111,7 +111,7 @@ impl Signals {
     }
 
     /// The canceller is opened with the first slot, before it is needed.
-    pub(crate) fn open(&mut self, slots: &Slots, cx: &mut PoolContext) {
+    pub(crate) fn open(&mut self, slots: &PoolSlots, cx: &mut PoolContext) {
         if slots.has_connected() && !cx.server.is_pooled() && self.canceller.may_dial(cx.now) {
             let line = cx.lines.open(LineOwner::Canceller, ConnectTo::Database);
             self.canceller.dial(cx.now, line);
@@ -119,7 +119,7 @@ impl Signals {
     }
 
     /// Answers that do not come.
-    pub(crate) fn time_out(&mut self, slots: &mut Slots, cx: &mut PoolContext) {
+    pub(crate) fn time_out(&mut self, slots: &mut PoolSlots, cx: &mut PoolContext) {
         let late = || Loss::Broken("it does not respond".into());
         let due = self.canceller.due(cx.config.options.connect_timeout);
         if due.is_some_and(|due| due <= cx.now) {
@@ -131,12 +131,12 @@ impl Signals {
     }
 
     /// The last slot has gone: nothing is left to be cancelled.
-    pub(crate) fn close(&mut self, slots: &mut Slots, cx: &mut PoolContext) {
+    pub(crate) fn close(&mut self, slots: &mut PoolSlots, cx: &mut PoolContext) {
         if cx.phase != PoolPhase::Ending || !slots.is_empty() {
             return;
         }
         if let Some(line) = self.canceller.line() {
-            cx.lines.close(line, CloseMode::Polite);
+            cx.lines.close(line, TerminateMode::Polite);
         }
         let requests: Vec<Line> = self.requests.lines().collect();
         for line in requests {
@@ -145,7 +145,7 @@ impl Signals {
     }
 
     /// When something of this is due.
-    pub(crate) fn due(&self, slots: &Slots, cx: &PoolContext) -> Option<Instant> {
+    pub(crate) fn due(&self, slots: &PoolSlots, cx: &PoolContext) -> Option<Instant> {
         let may_dial = cx.phase == PoolPhase::Open && slots.has_connected() && !cx.server.is_pooled();
         let dial_at = self.canceller.dial_at().filter(|_| may_dial);
         let answer = self.canceller.due(cx.config.options.connect_timeout);
@@ -158,7 +158,7 @@ impl Signals {
         &mut self,
         line: Line,
         password: Option<Secret>,
-        slots: &mut Slots,
+        slots: &mut PoolSlots,
         cx: &mut PoolContext,
     ) {
         let step = self.canceller.opened(cx.now, &cx.config.terms, password);
@@ -169,7 +169,7 @@ impl Signals {
         &mut self,
         line: Line,
         computed: Computed,
-        slots: &mut Slots,
+        slots: &mut PoolSlots,
         cx: &mut PoolContext,
     ) {
         let Some((dial, wire)) = self.canceller.dialling() else { return };
@@ -181,7 +181,7 @@ impl Signals {
         &mut self,
         line: Line,
         buffer: &mut BytesMut,
-        slots: &mut Slots,
+        slots: &mut PoolSlots,
         cx: &mut PoolContext,
     ) {
         let mut at = 0;
@@ -195,7 +195,7 @@ impl Signals {
         buffer.advance(at);
     }
 
-    fn canceller_told(&mut self, line: Line, step: CancellerStep, slots: &mut Slots, cx: &mut PoolContext) {
+    fn canceller_told(&mut self, line: Line, step: CancellerStep, slots: &mut PoolSlots, cx: &mut PoolContext) {
         match step {
             CancellerStep::Nothing => {}
             CancellerStep::Next(setback) => cx.lines.open_next(line, setback),
@@ -208,15 +208,15 @@ impl Signals {
     }
 
     /// We give it up.
-    fn lose_canceller(&mut self, loss: &Loss, slots: &mut Slots, cx: &mut PoolContext) {
+    fn lose_canceller(&mut self, loss: &Loss, slots: &mut PoolSlots, cx: &mut PoolContext) {
         if let Some(line) = self.canceller.line() {
-            cx.lines.close(line, CloseMode::Abrupt);
+            cx.lines.close(line, TerminateMode::Abrupt);
         }
         self.canceller_lost(loss, slots, cx);
     }
 
     /// Its connection is gone: what it was asked may be carried out at any time.
-    pub(crate) fn canceller_lost(&mut self, loss: &Loss, slots: &mut Slots, cx: &mut PoolContext) {
+    pub(crate) fn canceller_lost(&mut self, loss: &Loss, slots: &mut PoolSlots, cx: &mut PoolContext) {
         match self.canceller.lost(cx.now, loss, &mut cx.random) {
             Some(Batch { aim: Aim::Cancel, targets }) => cancels_lost(&targets, slots, cx),
             Some(Batch { aim: Aim::Terminate | Aim::Look, .. }) | None => {}
@@ -231,15 +231,15 @@ impl Signals {
     }
 
     /// Its connection is closed, which the server does as the acknowledgement, or lost.
-    pub(crate) fn request_lost(&mut self, line: Line, loss: &Loss, slots: &mut Slots, cx: &mut PoolContext) {
-        cx.lines.close(line, CloseMode::Abrupt);
+    pub(crate) fn request_lost(&mut self, line: Line, loss: &Loss, slots: &mut PoolSlots, cx: &mut PoolContext) {
+        cx.lines.close(line, TerminateMode::Abrupt);
         if let Some((request, delivery)) = self.requests.ended(line, loss) {
             requested(&request, delivery, slots, cx);
         }
     }
 }
 
-fn requested(request: &Request, delivery: Delivery, slots: &mut Slots, cx: &mut PoolContext) {
+fn requested(request: &Request, delivery: Delivery, slots: &mut PoolSlots, cx: &mut PoolContext) {
     let (now, route) = (cx.now, cx.server.cancel_route());
     note(slots, request.slot, (request.target, request.epoch), cx, |cancels| match delivery {
         Delivery::Acknowledged => cancels.acknowledge(now),
@@ -256,7 +256,7 @@ fn requested(request: &Request, delivery: Delivery, slots: &mut Slots, cx: &mut 
 }
 
 /// The canceller has answered: every signal of the batch has been sent, or never will be.
-fn cancelled(targets: &[Target], slots: &mut Slots, cx: &mut PoolContext) {
+fn cancelled(targets: &[SignalTarget], slots: &mut PoolSlots, cx: &mut PoolContext) {
     let now = cx.now;
     for target in targets {
         note(slots, target.slot, (target.line, target.epoch), cx, |cancels| {
@@ -269,7 +269,7 @@ fn cancelled(targets: &[Target], slots: &mut Slots, cx: &mut PoolContext) {
 }
 
 /// The canceller was lost before it answered: its signals may come at any time.
-fn cancels_lost(targets: &[Target], slots: &mut Slots, cx: &mut PoolContext) {
+fn cancels_lost(targets: &[SignalTarget], slots: &mut PoolSlots, cx: &mut PoolContext) {
     let now = cx.now;
     for target in targets {
         note(slots, target.slot, (target.line, target.epoch), cx, |cancels| {
@@ -282,7 +282,7 @@ fn cancels_lost(targets: &[Target], slots: &mut Slots, cx: &mut PoolContext) {
 
 /// What became of a cancel of that statement on that connection, if the slot still has it.
 fn note(
-    slots: &mut Slots,
+    slots: &mut PoolSlots,
     index: usize,
     statement: (Line, u64),
     cx: &mut PoolContext,
@@ -292,7 +292,7 @@ fn note(
 }
 
 /// The canceller has looked: `is_reached` says whose process is still there.
-fn looked(aim: Aim, targets: &[Target], slots: &mut Slots, cx: &PoolContext) {
+fn looked(aim: Aim, targets: &[SignalTarget], slots: &mut PoolSlots, cx: &PoolContext) {
     for target in targets {
         slots.update(target.slot, |slot| {
             let is_same = slot.line() == target.line;

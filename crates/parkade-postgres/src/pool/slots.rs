@@ -10,13 +10,13 @@ use crate::slot::Slot;
 use crate::wire::Wire;
 
 #[derive(Debug)]
-pub(crate) struct Slots {
+pub(crate) struct PoolSlots {
     places: Vec<Option<Slot>>,
     /// The one used last is at the end, and is used next.
     idle: Vec<usize>,
 }
 
-impl Slots {
+impl PoolSlots {
     pub(crate) fn new(count: usize) -> Self {
         Self { places: (0..count).map(|_| None).collect(), idle: Vec::new() }
     }

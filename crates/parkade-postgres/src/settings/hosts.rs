@@ -21,13 +21,13 @@ pub struct Host {
     /// A name, an address, or the folder of a Unix socket.
     pub name: Box<str>,
     pub port: u16,
-    pub place: Place,
+    pub place: HostPlace,
     /// What the password file has for it.
     pub(super) password: Option<Secret>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum HostPlace {
     /// The socket itself.
     Unix(PathBuf),
     Address(IpAddr),
@@ -40,9 +40,11 @@ impl Host {
     #[must_use]
     pub fn shown(&self) -> String {
         match &self.place {
-            Place::Unix(socket) => socket.display().to_string(),
-            Place::Address(_) | Place::Name if self.name.contains(':') => format!("[{}]:{}", self.name, self.port),
-            Place::Address(_) | Place::Name => format!("{}:{}", self.name, self.port),
+            HostPlace::Unix(socket) => socket.display().to_string(),
+            HostPlace::Address(_) | HostPlace::Name if self.name.contains(':') => {
+                format!("[{}]:{}", self.name, self.port)
+            }
+            HostPlace::Address(_) | HostPlace::Name => format!("{}:{}", self.name, self.port),
         }
     }
 }
@@ -97,16 +99,16 @@ fn with_address(name: Option<String>, address: &str, port: u16) -> Result<Host, 
     let advice = "write addresses (127.0.0.1 or ::1); names belong in `host`";
     let literal = address.parse().map_err(|_| SettingsError::value("hostaddr", advice))?;
     let name = name.unwrap_or_else(|| address.to_owned()).into();
-    Ok(Host { name, port, place: Place::Address(literal), password: None })
+    Ok(Host { name, port, place: HostPlace::Address(literal), password: None })
 }
 
 fn named(name: &str, port: u16) -> Result<Host, SettingsError> {
     let place = match name.parse() {
-        Ok(address) => Place::Address(address),
-        Err(_) if name.starts_with('/') => Place::Unix(socket(name, port)?),
+        Ok(address) => HostPlace::Address(address),
+        Err(_) if name.starts_with('/') => HostPlace::Unix(socket(name, port)?),
         // An abstract socket, or the rest of a password whose @ was not encoded.
         Err(_) if name.contains('@') => return Err(SettingsError::value("host", "it must not contain @")),
-        Err(_) => Place::Name,
+        Err(_) => HostPlace::Name,
     };
     Ok(Host { name: name.into(), port, place, password: None })
 }

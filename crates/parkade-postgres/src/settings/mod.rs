@@ -18,7 +18,7 @@ use std::time::Duration;
 
 pub use error::SettingsError;
 use given::Given;
-pub use hosts::{Host, Place};
+pub use hosts::{Host, HostPlace};
 pub use secret::Secret;
 pub use tls::{Identity, Roots, TlsMode, TlsSettings, TlsVersion};
 

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::hosts::{Host, Place, SOCKET_FOLDERS};
+use super::hosts::{Host, HostPlace, SOCKET_FOLDERS};
 use super::secret::Secret;
 
 /// The text of the file; `None` when there is none, or when others may read it.
@@ -44,8 +44,8 @@ pub fn password(text: &str, host: &Host, database: &str, user: &str) -> Option<S
 /// The usual sockets are called localhost here.
 fn name(host: &Host) -> &str {
     match &host.place {
-        Place::Unix(_) if SOCKET_FOLDERS.contains(&&*host.name) => "localhost",
-        Place::Unix(_) | Place::Address(_) | Place::Name => &host.name,
+        HostPlace::Unix(_) if SOCKET_FOLDERS.contains(&&*host.name) => "localhost",
+        HostPlace::Unix(_) | HostPlace::Address(_) | HostPlace::Name => &host.name,
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
         /srv/pg:*:*:*:other socket\n";
 
     fn host(name: &str, port: u16) -> Host {
-        let place = if name.starts_with('/') { Place::Unix(name.into()) } else { Place::Name };
+        let place = if name.starts_with('/') { HostPlace::Unix(name.into()) } else { HostPlace::Name };
         Host { name: name.into(), port, place, password: None }
     }
 

@@ -20,10 +20,10 @@ fn shown(settings: &Settings) -> String {
     }
     for host in &settings.hosts {
         let _ = match &host.place {
-            Place::Address(address) if *address.to_string() != *host.name => {
+            HostPlace::Address(address) if *address.to_string() != *host.name => {
                 write!(text, " {}={address}", host.shown())
             }
-            Place::Unix(_) | Place::Address(_) | Place::Name => write!(text, " {}", host.shown()),
+            HostPlace::Unix(_) | HostPlace::Address(_) | HostPlace::Name => write!(text, " {}", host.shown()),
         };
     }
     let _ = write!(text, " /{}", settings.database);

@@ -2,7 +2,7 @@
 
 use parkade_sql::Query;
 
-use crate::handshake::Identity;
+use crate::handshake::BackendIdentity;
 use crate::job::{Job, Means};
 use crate::json::Types;
 use crate::line::Line;
@@ -11,10 +11,10 @@ use crate::statements::Statements;
 use crate::wire::{Wire, write};
 
 #[derive(Debug)]
-pub(crate) struct Backend {
+pub(crate) struct SlotBackend {
     pub(crate) line: Line,
     pub(crate) wire: Wire,
-    pub(crate) identity: Identity,
+    pub(crate) identity: BackendIdentity,
     statements: Statements,
     /// As many changes of tables were known when it began with these statements.
     table_changes: u64,
@@ -22,12 +22,12 @@ pub(crate) struct Backend {
     is_changed: bool,
 }
 
-impl Backend {
+impl SlotBackend {
     pub(crate) fn new(line: Line, row_bytes_max: usize) -> Self {
         Self {
             line,
             wire: Wire::new(row_bytes_max),
-            identity: Identity::default(),
+            identity: BackendIdentity::default(),
             statements: Statements::default(),
             table_changes: 0,
             is_changed: false,

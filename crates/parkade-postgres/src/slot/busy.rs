@@ -2,11 +2,11 @@
 
 use parkade_sql::{Certainty, QueryEnd, QueryFailure};
 
-use crate::job::{Job, Outcome};
-use crate::lease::{Continuation, TransactionStep};
+use crate::job::{Job, StatementOutcome};
+use crate::lease::{AfterStatement, TransactionStep};
 use crate::limits::TRIES_COUNT_MAX;
 use crate::pool::{PoolContext, PoolPhase};
-use crate::queue::Waiting;
+use crate::queue::WaitingWork;
 use crate::wire::message::Transaction;
 
 #[derive(Debug)]
@@ -29,24 +29,24 @@ impl Busy {
     }
 
     /// The statement is over.
-    pub(crate) fn finish(self, transaction: Transaction, cx: &mut PoolContext) -> Continuation {
+    pub(crate) fn finish(self, transaction: Transaction, cx: &mut PoolContext) -> AfterStatement {
         let Self { job, is_unwanted } = self;
         let query = job.query;
         let step = TransactionStep::of(&job.work);
         let outcome = job.finish();
-        let then = cx.queries.conclude(step, transaction, matches!(outcome, Outcome::Completed { .. }));
+        let then = cx.queries.conclude(step, transaction, matches!(outcome, StatementOutcome::Completed { .. }));
         let end = match outcome {
-            Outcome::Completed { summary, rest } => {
+            StatementOutcome::Completed { summary, rest } => {
                 cx.counts.cancels_late += u64::from(is_unwanted);
                 cx.queries.give(query, rest);
                 QueryEnd::Completed(summary)
             }
-            Outcome::Refused(error) => {
+            StatementOutcome::Refused(error) => {
                 cx.count_stray(&error);
                 QueryEnd::Failed(error.into_failure())
             }
-            Outcome::Failed(failure) => QueryEnd::Failed(failure),
-            Outcome::NotRun => QueryEnd::Cancelled,
+            StatementOutcome::Failed(failure) => QueryEnd::Failed(failure),
+            StatementOutcome::NotRun => QueryEnd::Cancelled,
         };
         cx.queries.end(query, end);
         then
@@ -67,9 +67,9 @@ impl Busy {
         let Job { query, work, .. } = self.job;
         let is_first = matches!(TransactionStep::of(&work), TransactionStep::Alone | TransactionStep::Begin(_));
         let may_wait = is_first && cx.phase == PoolPhase::Open && tries + 1 < TRIES_COUNT_MAX;
-        let waiting = Waiting { work, tries: tries + 1 };
+        let waiting = WaitingWork { work, tries: tries + 1 };
         let refused = if may_wait { cx.queries.requeue(query, waiting).err() } else { Some(waiting) };
-        if let Some(Waiting { work, .. }) = refused {
+        if let Some(WaitingWork { work, .. }) = refused {
             cx.queries.close_lost(&work);
             // This is known even of a COMMIT, which is still here.
             cx.queries.fail(query, QueryFailure { certainty: Certainty::NotDone, ..failure });

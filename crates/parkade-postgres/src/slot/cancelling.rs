@@ -9,22 +9,22 @@ use parkade_sql::{Certainty, FailureKind, QueryEnd, QueryFailure};
 
 use super::cancels::{CancelRoute, Cancels};
 use crate::canceller::Canceller;
-use crate::handshake::Identity;
-use crate::job::{Job, Outcome};
-use crate::lease::{Continuation, TransactionStep};
+use crate::handshake::BackendIdentity;
+use crate::job::{Job, StatementOutcome};
+use crate::lease::{AfterStatement, TransactionStep};
 use crate::pool::PoolContext;
 use crate::wire::message::Transaction;
 
 #[derive(Debug)]
 pub(crate) struct Cancelling {
     pub(crate) job: Job,
-    pub(crate) why: CancelReason,
+    pub(crate) why: CancelCause,
     pub(crate) cancels: Cancels,
 }
 
 /// Why a statement is cancelled.
 #[derive(Debug)]
-pub(crate) enum CancelReason {
+pub(crate) enum CancelCause {
     /// Nobody waits for it any more.
     Unwanted,
     /// Its rows are not what was asked for.
@@ -35,7 +35,7 @@ pub(crate) enum CancelReason {
 #[derive(Debug)]
 pub(crate) struct Settling {
     cancels: Cancels,
-    pub(crate) then: Continuation,
+    pub(crate) then: AfterStatement,
 }
 
 /// What is known of the cancels of a statement that is over.
@@ -44,7 +44,7 @@ pub(crate) enum Settlement {
     /// Some may be under way.
     Waits,
     /// Nothing can hit what comes next.
-    Clean(Continuation),
+    Clean(AfterStatement),
     /// Nobody can say what would hit what comes next, however long it waits.
     Unsafe,
 }
@@ -56,7 +56,7 @@ impl Cancelling {
         let query = job.query;
         let step = TransactionStep::of(&job.work);
         let outcome = job.finish();
-        if let Outcome::Refused(error) = &outcome
+        if let StatementOutcome::Refused(error) = &outcome
             && error.is_cancel()
         {
             cancels.hits += 1;
@@ -71,7 +71,7 @@ impl Cancelling {
     }
 
     /// When its next cancel can be sent; `None`: one is under way.
-    pub(crate) fn fire_at(&self, identity: &Identity, canceller: &Canceller) -> Option<Instant> {
+    pub(crate) fn fire_at(&self, identity: &BackendIdentity, canceller: &Canceller) -> Option<Instant> {
         let due = self.cancels.due?;
         let waits_for_canceller = self.cancels.route == CancelRoute::Canceller && canceller.serves(identity);
         if waits_for_canceller { canceller.free_at().map(|free_at| due.max(free_at)) } else { Some(due) }
@@ -93,7 +93,7 @@ impl Cancelling {
     }
 }
 
-impl CancelReason {
+impl CancelCause {
     /// How the query ends if nothing of it was carried out.
     pub(crate) fn end(self) -> QueryEnd {
         match self {
@@ -112,30 +112,39 @@ impl CancelReason {
     }
 
     /// How it ends by what the server said of it.
-    fn end_of(self, step: TransactionStep, outcome: Outcome, cancels: &Cancels, cx: &mut PoolContext) -> QueryEnd {
+    fn end_of(
+        self,
+        step: TransactionStep,
+        outcome: StatementOutcome,
+        cancels: &Cancels,
+        cx: &mut PoolContext,
+    ) -> QueryEnd {
         match (self, outcome) {
             // It is rolled back before anybody can use it.
-            (Self::Unwanted, Outcome::NotRun) => QueryEnd::Cancelled,
-            (Self::Unwanted, Outcome::Completed { .. }) if matches!(step, TransactionStep::Begin(_)) => {
+            (Self::Unwanted, StatementOutcome::NotRun) => QueryEnd::Cancelled,
+            (Self::Unwanted, StatementOutcome::Completed { .. }) if matches!(step, TransactionStep::Begin(_)) => {
                 QueryEnd::Cancelled
             }
-            (Self::Unwanted, Outcome::Completed { summary, .. }) => {
+            (Self::Unwanted, StatementOutcome::Completed { summary, .. }) => {
                 cx.counts.cancels_late += 1;
                 QueryEnd::Completed(summary)
             }
-            (Self::Unwanted, Outcome::Refused(error)) if error.is_cancel() && cancels.sent > 0 => QueryEnd::Cancelled,
-            (Self::Unwanted, Outcome::Refused(error)) => {
+            (Self::Unwanted, StatementOutcome::Refused(error)) if error.is_cancel() && cancels.sent > 0 => {
+                QueryEnd::Cancelled
+            }
+            (Self::Unwanted, StatementOutcome::Refused(error)) => {
                 cx.count_stray(&error);
                 QueryEnd::Failed(error.into_failure())
             }
             // It was carried out although we refuse its rows: a statement may have changed something.
-            (Self::Failed(failure), Outcome::Completed { .. }) => {
+            (Self::Failed(failure), StatementOutcome::Completed { .. }) => {
                 QueryEnd::Failed(QueryFailure { certainty: Certainty::Unknown, ..failure })
             }
-            (Self::Unwanted, Outcome::Failed(failure))
-            | (Self::Failed(failure), Outcome::Refused(_) | Outcome::Failed(_) | Outcome::NotRun) => {
-                QueryEnd::Failed(failure)
-            }
+            (Self::Unwanted, StatementOutcome::Failed(failure))
+            | (
+                Self::Failed(failure),
+                StatementOutcome::Refused(_) | StatementOutcome::Failed(_) | StatementOutcome::NotRun,
+            ) => QueryEnd::Failed(failure),
         }
     }
 }

@@ -15,30 +15,30 @@ use std::time::{Duration, Instant};
 use bytes::{Buf, BytesMut};
 use parkade_sql::{QueryFailure, QueryId, SlotStatus};
 
-use backend::Backend;
+use backend::SlotBackend;
 use busy::Busy;
-use cancelling::{CancelReason, Cancelling, Settlement, Settling};
+use cancelling::{CancelCause, Cancelling, Settlement, Settling};
 pub(crate) use cancels::{CancelRoute, Cancels};
 use phase::SlotPhase;
 pub(crate) use retiring::Retiring;
 
-use crate::canceller::{Canceller, Target};
+use crate::canceller::{Canceller, SignalTarget};
 use crate::dial::{Dial, DialStep};
-use crate::handshake::{Computed, Identity, Refusal};
-use crate::job::{Heard, Job, Step, statement_of};
-use crate::lease::{Continuation, TransactionStep};
-use crate::line::{CloseMode, Line, Loss};
+use crate::handshake::{BackendIdentity, Computed, DialRefusal};
+use crate::job::{Heard, Job, JobStep, statement_of};
+use crate::lease::{AfterStatement, TransactionStep};
+use crate::line::{Line, Loss, TerminateMode};
 use crate::pool::{PoolContext, PoolPhase};
-use crate::queue::Waiting;
+use crate::queue::WaitingWork;
 use crate::settings::Secret;
-use crate::wire::message::{Message, Transaction};
-use crate::wire::{Broken, Wire, write};
+use crate::wire::message::{BackendMessage, Transaction};
+use crate::wire::{ProtocolViolation, Wire, write};
 
 #[derive(Debug)]
 pub(crate) struct Slot {
     /// Its place in the pool.
     index: usize,
-    backend: Backend,
+    backend: SlotBackend,
     /// Counts the statements: a cancel belongs to one of them (fence 1).
     epoch: u64,
     /// How often the present query has been on a connection that broke before it ran.
@@ -53,10 +53,10 @@ pub(crate) struct Slot {
 pub(crate) struct FailedDial {
     /// When the attempt began.
     pub(crate) since: Instant,
-    pub(crate) refusal: Refusal,
+    pub(crate) refusal: DialRefusal,
 }
 
-const OUT_OF_TURN: Broken = Broken("an unexpected message");
+const OUT_OF_TURN: ProtocolViolation = ProtocolViolation("an unexpected message");
 
 /// What can be seen.
 impl Slot {
@@ -124,7 +124,7 @@ impl Slot {
     pub(crate) fn connecting(index: usize, line: Line, now: Instant, row_bytes_max: usize) -> Self {
         Self {
             index,
-            backend: Backend::new(line, row_bytes_max),
+            backend: SlotBackend::new(line, row_bytes_max),
             epoch: 0,
             tries: 0,
             since: now,
@@ -175,9 +175,9 @@ impl Slot {
         None
     }
 
-    fn refused(&mut self, refusal: Refusal, cx: &mut PoolContext) -> FailedDial {
+    fn refused(&mut self, refusal: DialRefusal, cx: &mut PoolContext) -> FailedDial {
         cx.counts.connects_failed += 1;
-        self.close(CloseMode::Abrupt, cx);
+        self.close(TerminateMode::Abrupt, cx);
         FailedDial { since: self.since, refusal }
     }
 }
@@ -189,7 +189,7 @@ impl Slot {
         let mut at = 0;
         let broken = loop {
             let frame = self.backend.wire.frames.next(buffer, &mut at);
-            let heard = match frame.and_then(|frame| frame.as_ref().map(Message::parse).transpose()) {
+            let heard = match frame.and_then(|frame| frame.as_ref().map(BackendMessage::parse).transpose()) {
                 Ok(Some(message)) => self.hear(message, cx),
                 Ok(None) => {
                     buffer.advance(at);
@@ -213,8 +213,12 @@ impl Slot {
     }
 
     /// Which message moves which phase.
-    fn hear(&mut self, message: Message<'_>, cx: &mut PoolContext) -> Result<Option<FailedDial>, Broken> {
-        if matches!(message, Message::Setting { .. }) && !self.is_connecting() {
+    fn hear(
+        &mut self,
+        message: BackendMessage<'_>,
+        cx: &mut PoolContext,
+    ) -> Result<Option<FailedDial>, ProtocolViolation> {
+        if matches!(message, BackendMessage::Setting { .. }) && !self.is_connecting() {
             self.backend.setting_changed();
         }
         match (&mut self.phase, message) {
@@ -226,14 +230,14 @@ impl Slot {
                 let step = dial.hear(cx.now, message, &cx.config.terms, &mut self.backend.wire);
                 return Ok(self.dialled(step, cx));
             }
-            (_, Message::Notice(notice)) => tracing::debug!(code = %notice.code, "notice: {}", notice.message),
-            (_, Message::Setting { .. } | Message::Notification { .. })
-            | (SlotPhase::Resetting, Message::Complete(_)) => {}
-            (SlotPhase::Resetting, Message::Ready(Transaction::None)) => self.rest(cx),
-            (SlotPhase::Resetting, Message::Ready(_)) => self.retire(false, cx),
-            (SlotPhase::Resetting, Message::Error(error)) if error.is_cancel() => cx.count_stray(&error),
+            (_, BackendMessage::Notice(notice)) => tracing::debug!(code = %notice.code, "notice: {}", notice.message),
+            (_, BackendMessage::Setting { .. } | BackendMessage::Notification { .. })
+            | (SlotPhase::Resetting, BackendMessage::Complete(_)) => {}
+            (SlotPhase::Resetting, BackendMessage::Ready(Transaction::None)) => self.rest(cx),
+            (SlotPhase::Resetting, BackendMessage::Ready(_)) => self.retire(false, cx),
+            (SlotPhase::Resetting, BackendMessage::Error(error)) if error.is_cancel() => cx.count_stray(&error),
             // Unsolicited: the server is closing the connection.
-            (_, Message::Error(error)) => self.dismissed(&error.message, cx),
+            (_, BackendMessage::Error(error)) => self.dismissed(&error.message, cx),
             (
                 SlotPhase::Idle
                 | SlotPhase::Held(_)
@@ -264,7 +268,7 @@ impl Slot {
     fn unwanted(&mut self, failure: QueryFailure, cx: &mut PoolContext) {
         if let SlotPhase::Busy(busy) = &mut self.phase {
             if busy.job.is_cancellable() {
-                self.cancel_statement(CancelReason::Failed(failure), cx);
+                self.cancel_statement(CancelCause::Failed(failure), cx);
             } else {
                 busy.job.fail(failure);
             }
@@ -280,11 +284,11 @@ impl Slot {
         match self.leave() {
             SlotPhase::Busy(mut busy) => {
                 match busy.job.advance(transaction, &mut self.backend.means(&mut cx.server.types)) {
-                    Step::More => {
+                    JobStep::More => {
                         cx.lines.speak(self.backend.line);
                         self.phase = SlotPhase::Busy(busy);
                     }
-                    Step::Over => {
+                    JobStep::Over => {
                         let then = busy.finish(transaction, cx);
                         self.follow(then, cx);
                     }
@@ -311,8 +315,8 @@ impl Slot {
 
 /// One statement after the other.
 impl Slot {
-    pub(crate) fn begin(&mut self, query: QueryId, waiting: Waiting, cx: &mut PoolContext) {
-        let Waiting { work, tries } = waiting;
+    pub(crate) fn begin(&mut self, query: QueryId, waiting: WaitingWork, cx: &mut PoolContext) {
+        let WaitingWork { work, tries } = waiting;
         let lease = TransactionStep::of(&work).lease();
         self.epoch += 1;
         self.tries = tries;
@@ -342,21 +346,21 @@ impl Slot {
     }
 
     /// A statement is over, and nothing of it is under way any more.
-    fn follow(&mut self, then: Continuation, cx: &mut PoolContext) {
+    fn follow(&mut self, then: AfterStatement, cx: &mut PoolContext) {
         match then {
-            Continuation::Idle => self.rest(cx),
-            Continuation::Hold(lease) if cx.queries.keeps(lease) => {
+            AfterStatement::Idle => self.rest(cx),
+            AfterStatement::Hold(lease) if cx.queries.keeps(lease) => {
                 self.enter(SlotPhase::Held(lease), cx);
                 self.continue_transaction(cx);
             }
-            Continuation::Hold(_) | Continuation::Reset => self.reset(cx),
+            AfterStatement::Hold(_) | AfterStatement::Reset => self.reset(cx),
         }
     }
 
     fn rest(&mut self, cx: &mut PoolContext) {
         self.enter(SlotPhase::Idle, cx);
         if cx.phase == PoolPhase::Ending || self.backend.is_changed() {
-            self.close(CloseMode::Polite, cx);
+            self.close(TerminateMode::Polite, cx);
         }
     }
 
@@ -401,7 +405,7 @@ impl Slot {
     /// the lease is still there.
     pub(crate) fn release(&mut self, cx: &mut PoolContext) {
         if let SlotPhase::Held(lease) = self.phase {
-            self.follow(Continuation::Hold(lease), cx);
+            self.follow(AfterStatement::Hold(lease), cx);
         } else {
             self.cancel_unwanted(cx);
         }
@@ -410,8 +414,8 @@ impl Slot {
     /// The server stops: an idle slot says good-bye, a busy one is cancelled, the others end when they come to rest.
     pub(crate) fn end(&mut self, cx: &mut PoolContext) {
         match &self.phase {
-            SlotPhase::Idle => self.close(CloseMode::Polite, cx),
-            SlotPhase::Connecting(_) => self.close(CloseMode::Abrupt, cx),
+            SlotPhase::Idle => self.close(TerminateMode::Polite, cx),
+            SlotPhase::Connecting(_) => self.close(TerminateMode::Abrupt, cx),
             SlotPhase::Busy(_) => self.cancel_unwanted(cx),
             SlotPhase::Held(_)
             | SlotPhase::Cancelling(_)
@@ -439,11 +443,11 @@ impl Slot {
         if let SlotPhase::Busy(busy) = &self.phase
             && busy.job.is_cancellable()
         {
-            self.cancel_statement(CancelReason::Unwanted, cx);
+            self.cancel_statement(CancelCause::Unwanted, cx);
         }
     }
 
-    fn cancel_statement(&mut self, why: CancelReason, cx: &mut PoolContext) {
+    fn cancel_statement(&mut self, why: CancelCause, cx: &mut PoolContext) {
         let SlotPhase::Busy(Busy { mut job, .. }) = self.leave() else {
             unreachable!("only what is busy is cancelled")
         };
@@ -461,10 +465,10 @@ impl Slot {
     }
 
     /// Not a byte of it has left: it is taken back.
-    fn withdraw(&mut self, job: &Job, why: CancelReason, cx: &mut PoolContext) {
+    fn withdraw(&mut self, job: &Job, why: CancelCause, cx: &mut PoolContext) {
         self.backend.take_back(job);
         let then = match TransactionStep::of(&job.work) {
-            TransactionStep::Within(lease) => Continuation::Hold(lease),
+            TransactionStep::Within(lease) => AfterStatement::Hold(lease),
             step @ (TransactionStep::Alone | TransactionStep::Begin(_) | TransactionStep::End(_)) => {
                 cx.queries.conclude(step, Transaction::None, false)
             }
@@ -487,9 +491,9 @@ impl Slot {
     }
 
     /// Its server process, and which of its statements.
-    pub(crate) fn target(&self) -> Target {
-        let Identity { pid, backend_start, .. } = &self.backend.identity;
-        Target {
+    pub(crate) fn target(&self) -> SignalTarget {
+        let BackendIdentity { pid, backend_start, .. } = &self.backend.identity;
+        SignalTarget {
             slot: self.index,
             line: self.backend.line,
             epoch: self.epoch,
@@ -499,7 +503,7 @@ impl Slot {
         }
     }
 
-    pub(crate) fn identity(&self) -> &Identity {
+    pub(crate) fn identity(&self) -> &BackendIdentity {
         &self.backend.identity
     }
 
@@ -555,7 +559,7 @@ impl Slot {
     }
 
     /// The connection is closed, and its place is free.
-    pub(crate) fn close(&mut self, mode: CloseMode, cx: &mut PoolContext) {
+    pub(crate) fn close(&mut self, mode: TerminateMode, cx: &mut PoolContext) {
         cx.lines.close(self.backend.line, mode);
         self.phase = SlotPhase::Gone;
     }
@@ -570,7 +574,7 @@ impl Slot {
     }
 
     fn retire_settling(&mut self, cx: &mut PoolContext) {
-        if let SlotPhase::Settling(Settling { then: Continuation::Hold(lease), .. }) = &self.phase {
+        if let SlotPhase::Settling(Settling { then: AfterStatement::Hold(lease), .. }) = &self.phase {
             cx.queries.lose_lease(*lease);
         }
         self.retire(false, cx);
@@ -579,7 +583,7 @@ impl Slot {
     /// Closes the connection; the place stays taken until the process is gone, or the pool would have more of them than it may.
     fn retire(&mut self, is_terminated: bool, cx: &mut PoolContext) {
         self.backend.wire.out.clear();
-        cx.lines.close(self.backend.line, CloseMode::Abrupt);
+        cx.lines.close(self.backend.line, TerminateMode::Abrupt);
         // Behind a pooler nobody is told: it ends the statement in its own way.
         if self.backend.is_known() {
             cx.counts.terminated += u64::from(is_terminated);
@@ -600,13 +604,13 @@ impl Slot {
 
     /// The server has said that it ends the connection: nothing is to be waited for.
     fn dismissed(&mut self, why: &str, cx: &mut PoolContext) {
-        cx.lines.close(self.backend.line, CloseMode::Abrupt);
+        cx.lines.close(self.backend.line, TerminateMode::Abrupt);
         self.broke(&Loss::Closed, why, cx);
     }
 
     /// The connection broke, or was not made.
     pub(crate) fn lost(&mut self, loss: Loss, cx: &mut PoolContext) -> Option<FailedDial> {
-        cx.lines.close(self.backend.line, CloseMode::Abrupt);
+        cx.lines.close(self.backend.line, TerminateMode::Abrupt);
         if let SlotPhase::Connecting(dial) = &mut self.phase {
             let refusal = dial.lost(loss);
             return Some(self.refused(refusal, cx));
@@ -623,7 +627,7 @@ impl Slot {
                 busy.lost(why, is_unsent, self.tries, cx);
             }
             SlotPhase::Cancelling(cancelling) => cancelling.lost(why, cx),
-            SlotPhase::Held(lease) | SlotPhase::Settling(Settling { then: Continuation::Hold(lease), .. }) => {
+            SlotPhase::Held(lease) | SlotPhase::Settling(Settling { then: AfterStatement::Hold(lease), .. }) => {
                 cx.queries.lose_lease(lease);
             }
             SlotPhase::Settling(_)

@@ -9,7 +9,7 @@ use super::cancelling::{Cancelling, Settling};
 use super::retiring::Retiring;
 use crate::canceller::Canceller;
 use crate::dial::Dial;
-use crate::handshake::Identity;
+use crate::handshake::BackendIdentity;
 use crate::job::Job;
 use crate::limits::{CANCELLING_MAX, RESETTING_MAX, RETIRING_MAX, SETTLING_MAX};
 
@@ -83,7 +83,7 @@ impl SlotPhase {
         &self,
         since: Instant,
         connect_timeout: Duration,
-        identity: &Identity,
+        identity: &BackendIdentity,
         canceller: &Canceller,
     ) -> Option<Instant> {
         match self {

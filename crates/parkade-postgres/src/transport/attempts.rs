@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustls::pki_types::ServerName;
 
-use super::resolver::Found;
+use super::resolver::HostAddresses;
 use super::socket::Address;
 use crate::settings::{Settings, TlsMode};
 
@@ -51,7 +51,7 @@ pub struct Attempts {
 impl Attempts {
     /// `found`: the addresses of each host, in the order of the settings.
     #[must_use]
-    pub fn new(settings: &Settings, found: &[Found]) -> Self {
+    pub fn new(settings: &Settings, found: &[HostAddresses]) -> Self {
         let mut hosts: Vec<_> = found.iter().enumerate().collect();
         if settings.is_load_balanced {
             fastrand::shuffle(&mut hosts);

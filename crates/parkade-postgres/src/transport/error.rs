@@ -4,7 +4,7 @@ use std::io;
 
 /// Travels inside of an [`io::Error`] of the kind `PermissionDenied`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum TlsRefusal {
     #[error("the server does not offer TLS, which sslmode requires: set ssl=on there, or sslmode=disable here")]
     NoTls,
     #[error("the server sent more than a yes to TLS: somebody may be intercepting the connection")]
@@ -25,13 +25,13 @@ pub enum Refusal {
     Tls(String),
 }
 
-impl From<Refusal> for io::Error {
-    fn from(refusal: Refusal) -> Self {
+impl From<TlsRefusal> for io::Error {
+    fn from(refusal: TlsRefusal) -> Self {
         Self::new(io::ErrorKind::PermissionDenied, refusal)
     }
 }
 
-impl Refusal {
+impl TlsRefusal {
     /// What an error of the transport says about the server, if it is that.
     #[must_use]
     pub fn of(error: &io::Error) -> Option<&Self> {

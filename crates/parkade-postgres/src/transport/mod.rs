@@ -20,10 +20,10 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 
 pub use attempts::{Attempt, Attempts, Setback, TlsUse};
-pub use error::Refusal;
+pub use error::TlsRefusal;
 pub use plan::TlsPlan;
 pub use resolver::{Resolver, known};
-use session::Session;
+use session::TlsSession;
 use socket::{Socket, unless_blocked};
 
 /// PostgreSQL 17, section 53.7: `SSLRequest`.
@@ -50,7 +50,7 @@ pub struct Transport {
 
 /// What a read brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Read {
+pub enum ReadOutcome {
     /// So many bytes were appended.
     Bytes(usize),
     /// There is nothing now.
@@ -62,10 +62,10 @@ pub enum Read {
 #[derive(Debug)]
 enum Phase {
     Connecting(Option<Wish>),
-    Asking(Asking),
-    Shaking(Box<Session>),
+    Asking(SslRequest),
+    Shaking(Box<TlsSession>),
     Plain,
-    Secure(Box<Session>),
+    Secure(Box<TlsSession>),
 }
 
 /// TLS that has not begun.
@@ -78,7 +78,7 @@ struct Wish {
 
 /// The server is asked whether it offers TLS.
 #[derive(Debug)]
-struct Asking {
+struct SslRequest {
     wish: Wish,
     unsent: &'static [u8],
 }
@@ -93,7 +93,7 @@ impl Transport {
 
     /// Goes on with what comes before the first message: the connection, the question for TLS, its handshake. True when that is done.
     ///
-    /// An error of the kind `PermissionDenied` has a [`Refusal`] inside, unless it is a Unix socket's.
+    /// An error of the kind `PermissionDenied` has a [`TlsRefusal`] inside, unless it is a Unix socket's.
     pub fn open(&mut self) -> io::Result<bool> {
         loop {
             self.phase = match &mut self.phase {
@@ -132,13 +132,13 @@ impl Transport {
     }
 
     /// Appends what there is, at most about [`READ_BYTES_MAX`].
-    pub fn read(&mut self, into: &mut BytesMut) -> io::Result<Read> {
+    pub fn read(&mut self, into: &mut BytesMut) -> io::Result<ReadOutcome> {
         let (read, is_drained) = match &mut self.phase {
             Phase::Connecting(_) | Phase::Asking(_) | Phase::Shaking(_) => {
                 if self.open()? {
                     return self.read(into);
                 }
-                (Read::Nothing, true)
+                (ReadOutcome::Nothing, true)
             }
             Phase::Plain => self.read_plain(into)?,
             Phase::Secure(session) => session.read(&mut self.socket, into)?,
@@ -169,15 +169,15 @@ impl Transport {
         }
     }
 
-    fn read_plain(&mut self, into: &mut BytesMut) -> io::Result<(Read, bool)> {
+    fn read_plain(&mut self, into: &mut BytesMut) -> io::Result<(ReadOutcome, bool)> {
         let before = into.len();
         into.resize(before + self.read_bytes, 0);
         let read = self.socket.read(&mut into[before..]);
         into.truncate(before + *read.as_ref().unwrap_or(&0));
-        let Some(count) = unless_blocked(read)? else { return Ok((Read::Nothing, true)) };
+        let Some(count) = unless_blocked(read)? else { return Ok((ReadOutcome::Nothing, true)) };
         let is_short = count < self.read_bytes;
         self.read_bytes = next_size(self.read_bytes, count);
-        Ok((if count == 0 { Read::End } else { Read::Bytes(count) }, is_short))
+        Ok((if count == 0 { ReadOutcome::End } else { ReadOutcome::Bytes(count) }, is_short))
     }
 
     fn write_plain(&mut self, out: &mut BytesMut) -> io::Result<bool> {
@@ -191,7 +191,7 @@ impl Transport {
     }
 }
 
-impl Asking {
+impl SslRequest {
     /// What comes next, once the server has answered.
     fn go_on(&mut self, socket: &mut Socket) -> io::Result<Option<Phase>> {
         while !self.unsent.is_empty() {
@@ -203,18 +203,18 @@ impl Asking {
         match (&answer[..count], self.wish.is_must) {
             ([], _) => Err(io::ErrorKind::UnexpectedEof.into()),
             (b"S", _) => {
-                let session = Session::new(Arc::clone(&self.wish.config), self.wish.server.clone())?;
+                let session = TlsSession::new(Arc::clone(&self.wish.config), self.wish.server.clone())?;
                 Ok(Some(Phase::Shaking(Box::new(session))))
             }
             (b"N", false) => Ok(Some(Phase::Plain)),
-            (b"N", true) => Err(Refusal::NoTls.into()),
+            (b"N", true) => Err(TlsRefusal::NoTls.into()),
             // Bytes behind the answer came before there was a key: to take them for the server's would be CVE-2021-23222.
-            ([b'S' | b'N', ..], _) => Err(Refusal::TooMuch.into()),
+            ([b'S' | b'N', ..], _) => Err(TlsRefusal::TooMuch.into()),
             // An ErrorResponse: it could not even start a process. Its text was said in the open, so it is not believed.
             ([b'E', ..], _) => {
                 Err(io::Error::new(io::ErrorKind::ConnectionReset, "the server failed before it answered"))
             }
-            _ => Err(Refusal::Foreign.into()),
+            _ => Err(TlsRefusal::Foreign.into()),
         }
     }
 }
@@ -227,14 +227,14 @@ fn wish(attempt: &Attempt, plan: &TlsPlan) -> io::Result<Option<Wish>> {
     };
     match (&plan.config, attempt.server()) {
         (Some(config), Some(server)) => Ok(Some(Wish { config: Arc::clone(config), server, is_must })),
-        (None, _) | (_, None) if is_must => Err(Refusal::NoTls.into()),
+        (None, _) | (_, None) if is_must => Err(TlsRefusal::NoTls.into()),
         (None, _) | (_, None) => Ok(None),
     }
 }
 
 fn after_connecting(wish: Option<Wish>) -> Phase {
     match wish {
-        Some(wish) => Phase::Asking(Asking { wish, unsent: ASK_FOR_TLS }),
+        Some(wish) => Phase::Asking(SslRequest { wish, unsent: ASK_FOR_TLS }),
         None => Phase::Plain,
     }
 }

@@ -10,16 +10,16 @@ use mio::{Interest, Registry, Token};
 
 use super::socket::Address;
 use crate::handshake::{Computation, Computed};
-use crate::settings::{Host, Place};
+use crate::settings::{Host, HostPlace};
 
 /// The addresses of one host, in the order in which they are tried; or why it has none.
-pub type Found = Result<Vec<Address>, String>;
+pub type HostAddresses = Result<Vec<Address>, String>;
 
 /// Answers come in the order of the questions. Its thread begins with the first question and ends with the resolver, or, if it is just
 /// waiting for a name server, when that has answered.
 #[derive(Debug)]
 pub struct Resolver {
-    questions: Option<Sender<Question>>,
+    questions: Option<Sender<LookupQuestion>>,
     answers: Receiver<Answer>,
     computed: Receiver<(u64, Computed)>,
     answering: Answering,
@@ -27,8 +27,8 @@ pub struct Resolver {
 }
 
 /// For whom it is asked is the asker's to know.
-type Question = (u64, Vec<Host>);
-type Answer = (u64, Vec<Found>);
+type LookupQuestion = (u64, Vec<Host>);
+type Answer = (u64, Vec<HostAddresses>);
 
 /// The thread's ends.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ struct Answering {
 
 /// The addresses where all hosts have one already: then nobody needs to be asked.
 #[must_use]
-pub fn known(hosts: &[Host]) -> Option<Vec<Found>> {
+pub fn known(hosts: &[Host]) -> Option<Vec<HostAddresses>> {
     hosts.iter().map(|host| Some(Ok(vec![literal(host)?]))).collect()
 }
 
@@ -91,7 +91,7 @@ impl Resolver {
     }
 
     /// What has come; to be called when the token is readable.
-    pub fn answers(&mut self) -> impl Iterator<Item = (u64, Vec<Found>)> {
+    pub fn answers(&mut self) -> impl Iterator<Item = (u64, Vec<HostAddresses>)> {
         let mut wakes = [0; 64];
         while self.woken.read(&mut wakes).is_ok_and(|count| count > 0) {}
         self.answers.try_iter()
@@ -99,8 +99,8 @@ impl Resolver {
 }
 
 impl Answering {
-    fn spawn(&self) -> io::Result<Sender<Question>> {
-        let (questions, asked) = channel::<Question>();
+    fn spawn(&self) -> io::Result<Sender<LookupQuestion>> {
+        let (questions, asked) = channel::<LookupQuestion>();
         let (computed, wake) = (self.computed.clone(), self.wake.try_clone()?);
         let mut ends = Self { answers: self.answers.clone(), computed, wake };
         std::thread::Builder::new().name("resolver".into()).spawn(move || {
@@ -118,13 +118,13 @@ impl Answering {
 
 fn literal(host: &Host) -> Option<Address> {
     match &host.place {
-        Place::Unix(socket) => Some(Address::Unix(socket.clone())),
-        Place::Address(address) => Some(Address::Tcp(SocketAddr::new(*address, host.port))),
-        Place::Name => None,
+        HostPlace::Unix(socket) => Some(Address::Unix(socket.clone())),
+        HostPlace::Address(address) => Some(Address::Tcp(SocketAddr::new(*address, host.port))),
+        HostPlace::Name => None,
     }
 }
 
-fn resolve(host: &Host) -> Found {
+fn resolve(host: &Host) -> HostAddresses {
     if let Some(address) = literal(host) {
         return Ok(vec![address]);
     }

@@ -7,20 +7,20 @@ use bytes::{Buf, BytesMut};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 
-use super::error::Refusal;
+use super::error::TlsRefusal;
 use super::socket::{Socket, unless_blocked};
-use super::{READ_BYTES_MAX, Read};
+use super::{READ_BYTES_MAX, ReadOutcome};
 
 #[derive(Debug)]
-pub struct Session {
+pub struct TlsSession {
     tls: ClientConnection,
     name: Box<str>,
 }
 
-impl Session {
+impl TlsSession {
     pub fn new(config: Arc<ClientConfig>, server: ServerName<'static>) -> io::Result<Self> {
         let name = server.to_str().into();
-        let tls = ClientConnection::new(config, server).map_err(|error| Refusal::Tls(error.to_string()))?;
+        let tls = ClientConnection::new(config, server).map_err(|error| TlsRefusal::Tls(error.to_string()))?;
         Ok(Self { tls, name })
     }
 
@@ -43,16 +43,16 @@ impl Session {
     }
 
     /// Also gives what was decrypted before, when the socket has nothing new.
-    pub fn read(&mut self, socket: &mut Socket, into: &mut BytesMut) -> io::Result<(Read, bool)> {
+    pub fn read(&mut self, socket: &mut Socket, into: &mut BytesMut) -> io::Result<(ReadOutcome, bool)> {
         let before = into.len();
         loop {
             let is_ended = self.take_plain(into)?;
             let count = into.len() - before;
             if is_ended || count >= READ_BYTES_MAX {
-                return Ok((if count == 0 { Read::End } else { Read::Bytes(count) }, false));
+                return Ok((if count == 0 { ReadOutcome::End } else { ReadOutcome::Bytes(count) }, false));
             }
             if self.receive(socket)?.is_none() {
-                return Ok((if count == 0 { Read::Nothing } else { Read::Bytes(count) }, true));
+                return Ok((if count == 0 { ReadOutcome::Nothing } else { ReadOutcome::Bytes(count) }, true));
             }
         }
     }
@@ -96,7 +96,7 @@ impl Session {
         if let Err(error) = self.tls.process_new_packets() {
             // The peer is told why; that it hears it is not needed.
             let _ = self.flush(socket);
-            return Err(Refusal::from_tls(&error, &self.name).into());
+            return Err(TlsRefusal::from_tls(&error, &self.name).into());
         }
         self.flush(socket)?;
         Ok(Some(count))

@@ -2,8 +2,8 @@
 
 use parkade_sql::{Certainty, FailureKind, QueryFailure};
 
-use super::Broken;
-use super::reader::Reader;
+use super::ProtocolViolation;
+use super::reader::MessageReader;
 
 /// An `ErrorResponse` or a `NoticeResponse`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +19,8 @@ pub(crate) struct ServerError {
 const QUERY_CANCELED: &str = "57014";
 
 impl ServerError {
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, Broken> {
-        let mut reader = Reader(body);
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, ProtocolViolation> {
+        let mut reader = MessageReader(body);
         let (mut severity, mut code, mut message, mut detail, mut routine) = (None, None, None, None, None);
         loop {
             let field = match reader.u8()? {

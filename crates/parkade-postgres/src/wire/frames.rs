@@ -1,6 +1,6 @@
 //! Where a message ends and the next begins; what is too large is left out without being kept.
 
-use super::Broken;
+use super::ProtocolViolation;
 use crate::limits::MESSAGE_BYTES_MAX;
 
 const HEAD_BYTES: usize = 5;
@@ -31,14 +31,18 @@ impl Frames {
     }
 
     /// The next message of `buffer` from `at` on, which moves behind it. `None`: more bytes are needed.
-    pub(crate) fn next<'a>(&mut self, buffer: &'a [u8], at: &mut usize) -> Result<Option<Frame<'a>>, Broken> {
+    pub(crate) fn next<'a>(
+        &mut self,
+        buffer: &'a [u8],
+        at: &mut usize,
+    ) -> Result<Option<Frame<'a>>, ProtocolViolation> {
         let left_out = self.skip.min(buffer.len() - *at);
         self.skip -= left_out;
         *at += left_out;
         let rest = &buffer[*at..];
         let Some((&[tag, length @ ..], behind)) = rest.split_first_chunk::<HEAD_BYTES>() else { return Ok(None) };
         let length = u32::from_be_bytes(length) as usize;
-        let bytes = length.checked_sub(4).ok_or(Broken("a message is shorter than its head"))?;
+        let bytes = length.checked_sub(4).ok_or(ProtocolViolation("a message is shorter than its head"))?;
         if bytes > self.bytes_max(tag) {
             return self.leave_out(tag, bytes, at).map(Some);
         }
@@ -57,10 +61,10 @@ impl Frames {
         if tag == b'D' { self.row_bytes_max } else { MESSAGE_BYTES_MAX }
     }
 
-    fn leave_out<'a>(&mut self, tag: u8, bytes: usize, at: &mut usize) -> Result<Frame<'a>, Broken> {
+    fn leave_out<'a>(&mut self, tag: u8, bytes: usize, at: &mut usize) -> Result<Frame<'a>, ProtocolViolation> {
         // Rows, pieces of a COPY, notices, notifications: the conversation goes on without them.
         if !matches!(tag, b'D' | b'd' | b'N' | b'A') {
-            return Err(Broken("a message is too large"));
+            return Err(ProtocolViolation("a message is too large"));
         }
         *at += HEAD_BYTES;
         self.skip = bytes;
@@ -72,7 +76,7 @@ impl Frames {
 mod tests {
     use super::*;
 
-    fn frames_of(pieces: &[&[u8]]) -> Result<Vec<String>, Broken> {
+    fn frames_of(pieces: &[&[u8]]) -> Result<Vec<String>, ProtocolViolation> {
         let mut frames = Frames::new(10);
         let mut buffer = Vec::new();
         let mut all = Vec::new();

@@ -5,7 +5,7 @@ mod fuzzing;
 
 use self::fuzzing::fuzz;
 use super::frames::{Frame, Frames};
-use super::message::Message;
+use super::message::BackendMessage;
 
 #[test]
 fn fuzz_messages() {
@@ -30,7 +30,7 @@ fn fuzz_messages() {
             if let Frame::Whole { body, .. } = &frame {
                 assert!(body.len() <= input.len());
             }
-            if let Ok(Message::Row(mut row)) = Message::parse(&frame) {
+            if let Ok(BackendMessage::Row(mut row)) = BackendMessage::parse(&frame) {
                 let count = row.count();
                 let read = (0..count).take_while(|_| row.next_value().is_ok()).count();
                 assert!(read <= count);

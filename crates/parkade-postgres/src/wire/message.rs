@@ -1,12 +1,12 @@
 //! What the server says.
 
-use super::Broken;
+use super::ProtocolViolation;
 use super::error::ServerError;
 use super::frames::Frame;
-use super::reader::Reader;
+use super::reader::MessageReader;
 
 #[derive(Debug)]
-pub(crate) enum Message<'a> {
+pub(crate) enum BackendMessage<'a> {
     Authentication {
         kind: i32,
         data: &'a [u8],
@@ -62,7 +62,7 @@ pub(crate) struct Field {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row<'a> {
     count: u16,
-    values: Reader<'a>,
+    values: MessageReader<'a>,
 }
 
 impl<'a> Row<'a> {
@@ -71,7 +71,7 @@ impl<'a> Row<'a> {
     }
 
     /// `None` is NULL. There are [`count`](Self::count) of them.
-    pub(crate) fn next_value(&mut self) -> Result<Option<&'a [u8]>, Broken> {
+    pub(crate) fn next_value(&mut self) -> Result<Option<&'a [u8]>, ProtocolViolation> {
         match usize::try_from(self.values.i32()?) {
             Ok(length) => self.values.bytes(length).map(Some),
             Err(_) => Ok(None),
@@ -79,14 +79,14 @@ impl<'a> Row<'a> {
     }
 }
 
-impl<'a> Message<'a> {
-    pub(crate) fn parse(frame: &Frame<'a>) -> Result<Self, Broken> {
+impl<'a> BackendMessage<'a> {
+    pub(crate) fn parse(frame: &Frame<'a>) -> Result<Self, ProtocolViolation> {
         let (tag, body) = match *frame {
             Frame::Whole { tag, body } => (tag, body),
             Frame::TooLarge { tag: b'D', bytes } => return Ok(Self::RowTooLarge { bytes }),
             Frame::TooLarge { .. } => return Ok(Self::Progress),
         };
-        let mut reader = Reader(body);
+        let mut reader = MessageReader(body);
         Ok(match tag {
             b'D' => Self::Row(Row { count: reader.u16()?, values: reader }),
             b'C' => Self::Complete(reader.text()?),
@@ -107,22 +107,22 @@ impl<'a> Message<'a> {
             b'I' => Self::Empty,
             b'G' => Self::CopyIn,
             b'H' | b'W' => Self::CopyOut,
-            b's' => return Err(Broken("a portal was suspended though all rows were asked for")),
-            _ => return Err(Broken("a message of an unknown kind")),
+            b's' => return Err(ProtocolViolation("a portal was suspended though all rows were asked for")),
+            _ => return Err(ProtocolViolation("a message of an unknown kind")),
         })
     }
 }
 
-fn transaction(status: u8) -> Result<Transaction, Broken> {
+fn transaction(status: u8) -> Result<Transaction, ProtocolViolation> {
     match status {
         b'I' => Ok(Transaction::None),
         b'T' => Ok(Transaction::Open),
         b'E' => Ok(Transaction::Failed),
-        _ => Err(Broken("an unknown transaction status")),
+        _ => Err(ProtocolViolation("an unknown transaction status")),
     }
 }
 
-fn columns(mut reader: Reader<'_>) -> Result<Vec<Field>, Broken> {
+fn columns(mut reader: MessageReader<'_>) -> Result<Vec<Field>, ProtocolViolation> {
     let count = reader.u16()?;
     (0..count)
         .map(|_| {

@@ -20,7 +20,7 @@ use frames::Frames;
 /// The server said something that is no message of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the server broke the protocol: {0}")]
-pub(crate) struct Broken(pub(crate) &'static str);
+pub(crate) struct ProtocolViolation(pub(crate) &'static str);
 
 /// What a connection has to say, and how it listens.
 #[derive(Debug)]

@@ -5,13 +5,13 @@ use std::collections::{HashMap, VecDeque};
 use parkade_sql::{DatabaseWork, FailureKind, LeaseId, QueryEnd, QueryEvent, QueryFailure, QueryId};
 
 use super::lanes::Lane;
-use super::queue::{Queue, QueuedWork};
+use super::queue::{LaneQueue, QueuedWork};
 
 pub struct QueryTable {
-    reads: Queue,
-    writes: Queue,
+    reads: LaneQueue,
+    writes: LaneQueue,
     places: HashMap<QueryId, QueryPlace>,
-    transactions: HashMap<LeaseId, OpenTransaction>,
+    transactions: HashMap<LeaseId, ThreadTransaction>,
     said: VecDeque<QueryEvent>,
     /// Of each queue.
     queue_count_max: usize,
@@ -26,7 +26,7 @@ enum QueryPlace {
 }
 
 /// A transaction, from its Begin until its thread is free of it.
-struct OpenTransaction {
+struct ThreadTransaction {
     begin: QueryId,
     /// None while Begin waits for a thread.
     slot: Option<usize>,
@@ -37,8 +37,8 @@ struct OpenTransaction {
 impl QueryTable {
     pub fn new(queue_count_max: usize) -> Self {
         Self {
-            reads: Queue::default(),
-            writes: Queue::default(),
+            reads: LaneQueue::default(),
+            writes: LaneQueue::default(),
             places: HashMap::new(),
             transactions: HashMap::new(),
             said: VecDeque::new(),
@@ -59,7 +59,7 @@ impl QueryTable {
         self.transactions.keys().copied().collect()
     }
 
-    fn queue(&mut self, lane: Lane) -> &mut Queue {
+    fn queue(&mut self, lane: Lane) -> &mut LaneQueue {
         match lane {
             Lane::Reads => &mut self.reads,
             Lane::Writes => &mut self.writes,
@@ -98,7 +98,7 @@ impl QueryTable {
         let has_room = self.queue(lane).count() < self.queue_count_max;
         if has_room {
             if let DatabaseWork::Begin { lease, .. } = item.work {
-                let new = OpenTransaction { begin: item.query, slot: None, works: [].into(), is_released: false };
+                let new = ThreadTransaction { begin: item.query, slot: None, works: [].into(), is_released: false };
                 self.transactions.insert(lease, new);
             }
             self.push(lane, item);

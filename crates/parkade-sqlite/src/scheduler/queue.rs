@@ -11,12 +11,12 @@ pub struct QueuedWork {
 }
 
 #[derive(Default)]
-pub struct Queue {
+pub struct LaneQueue {
     items: BTreeMap<u64, QueuedWork>,
     next_turn: u64,
 }
 
-impl Queue {
+impl LaneQueue {
     pub fn count(&self) -> usize {
         self.items.len()
     }

@@ -12,7 +12,7 @@ use rusqlite::{CachedStatement, Connection};
 use crate::failures::{StopReason, read_only, refused};
 use crate::rules;
 use crate::thread_handle::ThreadHandle;
-use crate::transaction::Savepoint;
+use crate::transaction::StatementSavepoint;
 
 /// What it may do where it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub fn run(
     if is_reading || statement.column_count() == 0 {
         return take(&mut statement);
     }
-    let savepoint = Savepoint::begin(connection)?;
+    let savepoint = StatementSavepoint::begin(connection)?;
     let taken = take(&mut statement);
     match taken {
         Ok(taken) if !thread.is_cancelled() => savepoint.keep().map(|()| taken),

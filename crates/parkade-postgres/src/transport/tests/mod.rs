@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use mio::{Events, Interest, Poll, Token};
 
-use super::resolver::Found;
+use super::resolver::HostAddresses;
 use super::socket::Address;
 use super::*;
 use crate::settings::{Settings, SettingsError};
@@ -81,16 +81,16 @@ impl Client {
     }
 
     /// Sends and receives until all is sent, and so many bytes or the end have come.
-    fn exchange(&mut self, bytes: &[u8], count: usize) -> io::Result<Read> {
+    fn exchange(&mut self, bytes: &[u8], count: usize) -> io::Result<ReadOutcome> {
         let mut out = BytesMut::from(bytes);
         loop {
             let is_sent = self.transport.write(&mut out)?;
             loop {
                 match self.transport.read(&mut self.received)? {
-                    Read::Bytes(_) => {}
-                    Read::Nothing if is_sent && self.received.len() >= count => return Ok(Read::Nothing),
-                    Read::Nothing => break,
-                    Read::End => return Ok(Read::End),
+                    ReadOutcome::Bytes(_) => {}
+                    ReadOutcome::Nothing if is_sent && self.received.len() >= count => return Ok(ReadOutcome::Nothing),
+                    ReadOutcome::Nothing => break,
+                    ReadOutcome::End => return Ok(ReadOutcome::End),
                 }
             }
             self.wait();

@@ -50,9 +50,9 @@ fn each_answer_has_its_consequence() {
 
 #[test]
 fn a_refusal_can_be_told_from_a_failure() {
-    let refusal = io::Error::from(Refusal::NoTls);
-    assert_eq!((Refusal::of(&refusal), refusal.kind()), (Some(&Refusal::NoTls), io::ErrorKind::PermissionDenied));
-    assert_eq!(Refusal::of(&io::ErrorKind::PermissionDenied.into()), None);
+    let refusal = io::Error::from(TlsRefusal::NoTls);
+    assert_eq!((TlsRefusal::of(&refusal), refusal.kind()), (Some(&TlsRefusal::NoTls), io::ErrorKind::PermissionDenied));
+    assert_eq!(TlsRefusal::of(&io::ErrorKind::PermissionDenied.into()), None);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn with_tls_switched_off_none_can_be_had() {
     let server = Server::new(|_| Ok(()));
     let refused =
         Transport::connect(&attempt(&server.address, TlsUse::Always, "db"), &plan("sslmode=disable").unwrap());
-    assert_eq!(refused.err().as_ref().and_then(Refusal::of), Some(&Refusal::NoTls));
+    assert_eq!(refused.err().as_ref().and_then(TlsRefusal::of), Some(&TlsRefusal::NoTls));
     let Address::Tcp(address) = server.address else { unreachable!("the server listens on TCP") };
     drop(TcpStream::connect(address));
     server.thread.join().unwrap().unwrap();

@@ -39,8 +39,8 @@ fn much_goes_both_ways_under_tls() {
     client.exchange(&bytes, MUCH).unwrap();
     assert!(client.received == bytes);
     server.end().unwrap();
-    assert_eq!(client.exchange(b"", usize::MAX).unwrap(), Read::End);
-    assert_eq!(client.transport.read(&mut BytesMut::new()).unwrap(), Read::End);
+    assert_eq!(client.exchange(b"", usize::MAX).unwrap(), ReadOutcome::End);
+    assert_eq!(client.transport.read(&mut BytesMut::new()).unwrap(), ReadOutcome::End);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn an_end_that_only_listens_still_hears() {
         Ok(heard)
     });
     let mut client = Client::open(&attempt(&server.address, TlsUse::Never, "db"), &plan("host=db").unwrap()).unwrap();
-    assert_eq!(client.exchange(b"", usize::MAX).unwrap(), Read::End);
+    assert_eq!(client.exchange(b"", usize::MAX).unwrap(), ReadOutcome::End);
     assert_eq!(&client.received[..], b"bye");
     assert!(client.transport.write(&mut BytesMut::from(&b"thanks"[..])).unwrap());
     drop(client);
@@ -85,7 +85,7 @@ fn a_unix_socket_is_a_stream_too() {
     });
     let attempt = attempt(&Address::Unix(path.clone()), TlsUse::Never, "/tmp");
     let mut client = Client::open(&attempt, &plan("host=db").unwrap()).unwrap();
-    assert_eq!(client.exchange(b"ping", usize::MAX).unwrap(), Read::End);
+    assert_eq!(client.exchange(b"ping", usize::MAX).unwrap(), ReadOutcome::End);
     assert_eq!(&client.received[..], b"ping");
     server.join().unwrap();
     std::fs::remove_file(path).unwrap();

@@ -179,7 +179,7 @@ fn a_server_may_want_a_certificate_of_ours() {
         // Under TLS 1.3 the server's refusal comes with the first read.
         let came = client.and_then(|mut client| client.exchange(b"ping", 4));
         assert_eq!(came.is_ok(), is_taken, "{came:?}");
-        assert_eq!(came.err().as_ref().and_then(Refusal::of).is_some(), !is_taken);
+        assert_eq!(came.err().as_ref().and_then(TlsRefusal::of).is_some(), !is_taken);
         let _ = echo.end();
     }
 }

@@ -9,7 +9,7 @@ use Setback::{NoConnection, OtherTarget, Refused};
 fn tried(text: &str, setbacks: &[Setback]) -> String {
     let settings = settings(text);
     let address = |byte| Address::Tcp(([127, 0, 0, byte], 1).into());
-    let found: Vec<Found> = settings
+    let found: Vec<HostAddresses> = settings
         .hosts
         .iter()
         .map(|host| match &*host.name {
