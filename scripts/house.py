@@ -10,7 +10,7 @@ sample. The column "at 4e56f74" has the figures of the review that set the goals
 This script finds the same at that commit, except for:
 
 * lines of files with foreign methods: 8,779 instead of 8,975, because tests at the end of a file are left out;
-* files that mention `Timer`: 16 instead of 23, because comments and tests are left out;
+* files that mention `Timer`: 13 instead of 23, because comments, tests and the timers of hyper and HTTP/2 are left out;
 * import cycles: 7 instead of 8, because the one in `server/` runs through methods of `Server`, not through imports;
 * type names: 133 instead of 129; methods of `Core`: 230 instead of 229; lines: 45,042 instead of 44,600.
 """
@@ -289,7 +289,7 @@ def moved(house: House) -> list[str]:
 
 # The table
 
-WAITS = {"Stored": r"\bStored\b", "Timer": r"\b[Tt]imer\b"}
+WAITS = {"Stored": r"\bStored\b", "Timer": r"::Timer\b|\bTimer\s*[{,]|\"timer\""}
 
 
 def mentions(house: House, pattern: str) -> list[Source]:

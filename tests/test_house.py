@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -157,8 +158,20 @@ def test_a_name_that_two_files_declare_is_told(built: Callable[..., object]) -> 
 
 
 def test_a_wait_is_mentioned_in_code(built: Callable[..., object]) -> None:
-    found = built(a="fn f() { g(Watch::Timer) }", b="// Timer\n", c='fn f() { "timer" }', d="struct Timers;")
+    found = built(
+        a="fn f() { g(Watch::Timer) }",
+        b="// Timer\n",
+        c='fn f() { "timer" }',
+        d="struct Timer(u8); fn f() { x.timer() }",
+    )
     assert shorts(found, house.mentions(found, house.WAITS["Timer"])) == ["x/src/a.rs", "x/src/c.rs"]
+
+
+def test_the_map_names_every_file_that_knows_a_wait() -> None:
+    steps = (ROOT / "ARCHITECTURE.md").read_text().partition("**A wait**")[2].partition("**A frame**")[0]
+    named = set(re.findall(r"`(parkade[\w-]*/src/[\w/]+\.rs)`", steps))
+    found = rust.read(ROOT)
+    assert {found.short(source) for source in house.mentions(found, house.WAITS["Stored"])} == named
 
 
 def test_what_the_core_shows_itself_is_counted(built: Callable[..., object]) -> None:

@@ -162,8 +162,8 @@ pub enum StoreEffect {
     ClaimJobs { count: u32, limited: Vec<Allowance<QueueId>> },
     /// A run has ended: this is to be noted of its job. [`ServerEffect::Forget`] follows.
     EndRun { request: RequestId, verdict: Verdict },
-    /// All that the request has enqueued is stored (or cannot be), and its worker still holds it: what it wrote behind may be heard.
-    Stored { request: RequestId },
+    /// All that the request has enqueued is stored (or cannot be), and its worker still holds it: what it wrote after that may be heard.
+    OpenGate { request: RequestId },
     /// Say with [`Event::JobFound`](crate::Event::JobFound) how it stands with this job.
     /// Whoever wants it to end has that done by the same effect.
     LookUpJob { request: RequestId, job: JobId, asker: JobCaller },

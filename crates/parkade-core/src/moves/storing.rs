@@ -24,7 +24,7 @@ impl Core {
                 let outcome = watch.stored();
                 self.carry(outcome.map(|outcome| Woken { request, outcome }));
             }
-            Some(Life::Running(_)) => self.cx.effects.push(Effect::Store(StoreEffect::Stored { request })),
+            Some(Life::Running(_)) => self.cx.effects.push(Effect::Store(StoreEffect::OpenGate { request })),
             Some(Life::Accepted(_) | Life::Routed(_) | Life::Done(_) | Life::Cancelled(_)) | None => {}
         }
     }

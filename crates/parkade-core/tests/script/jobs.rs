@@ -110,7 +110,7 @@ impl Script {
             Effect::Store(StoreEffect::EndRun { request, verdict }) => {
                 format!("verdict:{}:{}", self.name(*request), written(*verdict))
             }
-            Effect::Store(StoreEffect::Stored { request }) => format!("stored:{}", self.name(*request)),
+            Effect::Store(StoreEffect::OpenGate { request }) => format!("stored:{}", self.name(*request)),
             Effect::Store(StoreEffect::LookUpJob { request, job, asker }) => {
                 let asker = match asker {
                     JobCaller::Application => "",

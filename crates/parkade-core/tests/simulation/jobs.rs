@@ -108,7 +108,7 @@ impl Model {
             Effect::Store(StoreEffect::ClaimJobs { count, limited }) => self.claim(*count, limited),
             Effect::Worker(WorkerEffect::RunJob { request, worker }) => self.run_job(*request, *worker),
             Effect::Store(StoreEffect::EndRun { request, verdict }) => self.end_run(*request, *verdict),
-            Effect::Store(StoreEffect::Stored { request }) => {
+            Effect::Store(StoreEffect::OpenGate { request }) => {
                 let id = *request;
                 let request = self.request(id);
                 assert!(matches!(request.place, Place::Worker(_)) && !request.is_unstored(), "nobody waits for this");

@@ -50,11 +50,6 @@ pub(super) fn progress(stream: u32, reader: &mut Reader) -> Result<FromWorker, P
     Ok(FromWorker::Progress { stream, fraction, text })
 }
 
-/// `["stored"]`
-pub(super) fn stored(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
-    reader.array(1, |reader| reader.skip(1).map(|()| WaitRequest::Stored))
-}
-
 /// `["result", id, options]`
 pub(super) fn result_of(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
     reader.array(3, |reader| {

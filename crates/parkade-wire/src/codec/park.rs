@@ -2,7 +2,7 @@
 
 use parkade_model::{ChannelName, ChannelNameError, Cursor};
 
-use super::job::{access, result_of, stored};
+use super::job::{access, result_of};
 use super::query::{begin, end, query};
 use super::read::Reader;
 use crate::error::PayloadFault;
@@ -119,6 +119,11 @@ fn timer(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
         reader.skip(1)?;
         Ok(WaitRequest::Timer { after: reader.duration()? })
     })
+}
+
+/// `["stored"]`
+fn stored(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
+    reader.array(1, |reader| reader.skip(1).map(|()| WaitRequest::Stored))
 }
 
 fn next(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {

@@ -5,16 +5,15 @@ use parkade_core::{
     DatabaseEffect, Effect, HttpEffect, KillReason, Outcome, ReloadOutcome, RouteId, ServerEffect, StatementSource,
     StoreEffect, Times, WorkerEffect,
 };
-use parkade_model::{DatabaseId, Ending, QueryId, Refusal, RequestId, Role, WorkerId};
+use parkade_model::{DatabaseId, Ending, QueryId, RequestId, Role, WorkerId};
 use parkade_sql::{DatabaseWork, QueryEnd};
 use parkade_wire::encode::RequestParts;
 use parkade_wire::limits::STORED_COUNT_MAX;
-use parkade_wire::{QueryEffect, WaitOutcome};
 
 use super::exchange::{Exchange, Kept};
 use super::messages::Event as StreamEvent;
 use super::tables::{Standing, Tables};
-use super::{Server, refusal};
+use super::{Server, waits};
 use crate::log::AccessEntry;
 use crate::queries::Start;
 
@@ -64,17 +63,16 @@ impl Server {
         match effect {
             WorkerEffect::Assign { request, worker, route } => self.assign(request, worker, route),
             WorkerEffect::Call { request, worker, outcome } => self.call(worker, outcome, &[request]),
-            WorkerEffect::Resume { worker, outcome: Outcome::Stored, requests } => {
-                // Each has enqueued something else.
+            WorkerEffect::Resume { worker, outcome, requests } if waits::differs(outcome) => {
                 for request in requests {
                     let ids = self.exchanges.of(request).and_then(|exchange| exchange.jobs.as_mut());
                     let ids = ids.map_or_else(Vec::new, |jobs| jobs.tell_stored(STORED_COUNT_MAX));
-                    self.workers.resume(worker, &WaitOutcome::Stored { ids }, &[request], None);
+                    self.workers.resume(worker, &waits::stored(ids), &[request], None);
                 }
             }
             WorkerEffect::Resume { worker, outcome, requests } => {
                 let behind = self.rows_after(outcome);
-                if let Some(outcome) = wire_outcome(&self.messages, &self.queries, &self.jobs, outcome) {
+                if let Some(outcome) = waits::wire_outcome(&self.messages, &self.queries, &self.jobs, outcome) {
                     self.workers.resume(worker, &outcome, &requests, behind.as_ref());
                 }
             }
@@ -121,7 +119,7 @@ impl Server {
         match effect {
             StoreEffect::ClaimJobs { count, limited } => self.claim_jobs(count, &limited),
             StoreEffect::EndRun { request, verdict } => self.end_run(request, verdict),
-            StoreEffect::Stored { request } => self.open_gate(request),
+            StoreEffect::OpenGate { request } => self.open_gate(request),
             StoreEffect::LookUpJob { request, job, asker } => self.look_up_job(request, job, asker),
             // Somebody may have asked for it anew while this was put off.
             StoreEffect::DropJobResult { job } if self.core.holds_result(job) => {}
@@ -231,7 +229,7 @@ impl Server {
 
     pub(super) fn call(&mut self, worker: WorkerId, outcome: Outcome, requests: &[RequestId]) {
         let behind = self.rows_after(outcome);
-        let Some(outcome) = wire_outcome(&self.messages, &self.queries, &self.jobs, outcome) else { return };
+        let Some(outcome) = waits::wire_outcome(&self.messages, &self.queries, &self.jobs, outcome) else { return };
         let (exchanges, tables) = (&self.exchanges, &self.tables);
         let functions =
             requests.iter().filter_map(|request| Some((*request, function(exchanges.peek(*request)?, tables)?)));
@@ -300,53 +298,6 @@ fn function<'a>(exchange: &'a Exchange, tables: &'a Tables) -> Option<(&'a str, 
             Standing::None | Standing::Answer(_) | Standing::Job => None,
         },
         (Some(Kept::Response(_)) | None, _) => None,
-    }
-}
-
-fn wire_outcome<'a>(
-    messages: &'a super::Messages,
-    queries: &'a super::Queries,
-    jobs: &'a super::Jobs,
-    outcome: Outcome,
-) -> Option<WaitOutcome<'a>> {
-    match outcome {
-        Outcome::Queried { query, late, .. } => queries.outcome(query, late),
-        Outcome::Refused { refusal } if refusal::is_about_a_query(refusal) => Some(unknown_outcome(refusal)),
-        Outcome::Refused { refusal: Refusal::NoTransaction } => Some(no_transaction()),
-        Outcome::Job { job, standing } => Some(jobs.wire_outcome(job, standing)),
-        // It is only awaited, and told to each with what is its own.
-        Outcome::Stored => None,
-        Outcome::Elapsed => Some(WaitOutcome::Elapsed),
-        Outcome::Unparked => Some(WaitOutcome::Unparked),
-        Outcome::Message { message, cursor, gap } => messages.outcome(message, cursor, gap),
-        Outcome::TimedOut { cursor } => Some(WaitOutcome::Timeout { cursor: cursor.to_string().into() }),
-        Outcome::Refused { refusal } => {
-            let (status, _, text, _) = refusal::explain(refusal);
-            Some(WaitOutcome::Refused { text: text.into(), status })
-        }
-    }
-}
-
-/// The query was given up, and what became of it is not known yet.
-fn unknown_outcome(refusal: Refusal) -> WaitOutcome<'static> {
-    let (status, _, detail, _) = refusal::explain(refusal);
-    let reason = match refusal {
-        Refusal::QueryCancelledByOperator => "operator",
-        Refusal::QueryStopped => "stopping",
-        _ => "deadline",
-    };
-    let effect = QueryEffect::Unknown;
-    WaitOutcome::Failed { reason: reason.into(), sqlstate: None, text: detail.into(), effect, status }
-}
-
-/// What the request has no transaction for.
-fn no_transaction() -> WaitOutcome<'static> {
-    WaitOutcome::Failed {
-        reason: "no transaction".into(),
-        sqlstate: None,
-        text: "this request has no open transaction".into(),
-        effect: QueryEffect::None,
-        status: 500,
     }
 }
 

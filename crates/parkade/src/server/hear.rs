@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parkade_core::{Destination, Event, Manner, WorkerError};
-use parkade_model::{ChannelName, Cursor, QueryId, Reason, Refusal, RequestId, Role, TableId, Then, Wait, WorkerId};
+use parkade_model::{ChannelName, QueryId, Reason, Refusal, RequestId, Role, TableId, Then, Wait, WorkerId};
 use parkade_sql::QueryEnd;
 use parkade_wire::{Application, ErrorReason, Response, ThenRequest, WaitRequest};
 
 use super::exchange::{Arrival, Exchange, JobAsked};
 use super::payloads::Payload;
-use super::{HttpEvent, Input, Server, WorkerEvent, tables};
+use super::{HttpEvent, Input, Server, WorkerEvent, tables, waits};
 use crate::databases::DatabaseEvent;
 use crate::http::answer;
 use crate::queries::Rows;
@@ -98,7 +98,7 @@ impl Server {
                 exchange.route = self.tables.hold(route);
                 // The core parks it at once: nobody will run it, so nothing else of it is kept.
                 let cursor = exchange.arrival.take().and_then(|arrival| arrival.cursor());
-                Destination::Wait { route, wait: with_cursor(wait, cursor), then, deadline }
+                Destination::Wait { route, wait: waits::with_cursor(wait, cursor), then, deadline }
             }
             Destination::Constant { .. }
             | Destination::Fallback { .. }
@@ -289,7 +289,7 @@ impl Server {
         };
         let known = match wait {
             WaitRequest::Access { granted } if self.is_asked_about(request) => Ok((Wait::Access { granted }, None)),
-            wait => tables::wait(wait, &self.databases),
+            wait => waits::wait(wait, &self.databases),
         };
         let (wait, asked) = match known {
             Ok(known) => known,
@@ -308,7 +308,7 @@ impl Server {
             (Then::Answer, Some(exchange)) => exchange.cursor(),
             _ => None,
         };
-        let wait = with_cursor(wait, cursor);
+        let wait = waits::with_cursor(wait, cursor);
         // One that shares the query of another has no use for its own.
         self.tell_with(Payload::Park { kept, asked }, |payload| Event::Parked { worker, request, wait, then, payload });
         if let Some(exchange) = self.exchanges.of(request) {
@@ -381,19 +381,5 @@ fn worker_error(reason: ErrorReason) -> WorkerError {
         ErrorReason::Retry { after } => WorkerError::Retry { after: after.map(duration) },
         ErrorReason::Discard => WorkerError::Discarded,
         ErrorReason::Unknown => WorkerError::UnknownJob,
-    }
-}
-
-/// The wait, with the client's cursor where the application named none.
-fn with_cursor(wait: Wait, cursor: Option<Cursor>) -> Wait {
-    match wait {
-        Wait::Next { channel, timeout, since } => Wait::Next { channel, timeout, since: since.or(cursor) },
-        Wait::Stream { channel, since } => Wait::Stream { channel, since: since.or(cursor) },
-        Wait::Timer { .. }
-        | Wait::Query(_)
-        | Wait::Stored
-        | Wait::Job { .. }
-        | Wait::Visit { .. }
-        | Wait::Access { .. } => wait,
     }
 }

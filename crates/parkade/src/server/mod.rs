@@ -16,6 +16,7 @@ mod replies;
 mod report;
 mod tables;
 mod turns;
+mod waits;
 
 use std::io;
 use std::time::Duration;

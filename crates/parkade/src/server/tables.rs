@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use parkade_core::{Core, Errand, HistoryLimits, QueryWork, RouteId, TableId, Then, Wait};
+use parkade_core::{Core, Errand, HistoryLimits, RouteId, TableId, Then, Wait};
 use parkade_model::JobId;
-use parkade_wire::{Application, CallKind, Response, Route, RouteKind, ThenRequest, WaitRequest};
+use parkade_wire::{Application, CallKind, Response, Route, RouteKind, ThenRequest};
 
 use super::exchange::Kept;
+use super::waits;
 use crate::databases::Databases;
 use crate::http::answer;
-use crate::queries::{self, WorkRequest};
+use crate::queries::WorkRequest;
 use crate::routing::{self, HeldRoute, RouteError, RouteMatch, RouteSpec};
 use crate::seconds::duration;
 
@@ -109,7 +110,8 @@ fn route_spec(route: Route, databases: &Databases) -> Result<(RouteSpec, Ready),
             (routing::RouteWork::Wait { wait, then: Then::Answer }, Standing::Job)
         }
         RouteKind::Wait { wait: told, then } => {
-            let (wait, asks) = wait(told, databases).map_err(|why| BadApplication::Wait { path: path.clone(), why })?;
+            let (wait, asks) =
+                waits::wait(told, databases).map_err(|why| BadApplication::Wait { path: path.clone(), why })?;
             if let Some(WorkRequest::NoDatabase(why)) = &asks {
                 return Err(BadApplication::Wait { path, why: (**why).to_owned() });
             }
@@ -143,27 +145,6 @@ pub fn check(response: &Response, is_whole: bool) -> Result<(), answer::BadAnswe
     // The answer to HEAD announces a body that it does not have.
     let fits = if is_whole { bytes == announced || bytes == 0 } else { bytes <= announced };
     if fits { Ok(()) } else { Err(answer::BadAnswer::Length) }
-}
-
-/// A wait as the core understands it, and what it asks of a database; else why not.
-pub fn wait(told: WaitRequest, databases: &Databases) -> Result<(Wait, Option<WorkRequest>), String> {
-    match told {
-        WaitRequest::Timer { after } => Ok((Wait::Timer { after }, None)),
-        WaitRequest::Next { channel, timeout, since } => Ok((Wait::Next { channel, timeout, since }, None)),
-        WaitRequest::Stream { channel, since } => Ok((Wait::Stream { channel, since }, None)),
-        WaitRequest::Query(query) => Ok(asks(queries::query(*query, databases))),
-        WaitRequest::Begin(begin) => Ok(asks(queries::begin(&begin, databases))),
-        WaitRequest::Commit => Ok(asks(queries::end(QueryWork::Commit))),
-        WaitRequest::Rollback => Ok(asks(queries::end(QueryWork::Rollback))),
-        WaitRequest::Stored => Ok((Wait::Stored, None)),
-        WaitRequest::Result { job, timeout } => Ok((Wait::Job { job, timeout }, None)),
-        WaitRequest::Access { .. } => Err("\"access\": nobody asks for a job here".to_owned()),
-        WaitRequest::Unaccepted { name, why } => Err(format!("{name:?}: {why}")),
-    }
-}
-
-fn asks((wait, asked): (Wait, WorkRequest)) -> (Wait, Option<WorkRequest>) {
-    (wait, Some(asked))
 }
 
 /// The history limits of a channel: what the application does not say is the server's.

@@ -3,11 +3,12 @@
 use parkade_core::{Event, PressureEvent, RequestId, StoreFault, WorkerId};
 use parkade_jobs::{Command, NewJob, Reply, Wall};
 use parkade_model::JobId;
-use parkade_wire::{Enqueued, WaitRequest};
+use parkade_wire::Enqueued;
 
 use super::asked::{Asking, Back, Question};
 use super::{QUEUE_DEFAULT, Server, store_fault, until};
 use crate::server::exchange::{StoredJob, WithJobs};
+use crate::server::waits;
 use crate::store::wall;
 use crate::workers::WorkerEvent;
 
@@ -111,9 +112,8 @@ impl Server {
     /// An answer that is whole the core holds itself, so that the worker has its credit back.
     pub(in crate::server) fn gate(&mut self, event: &WorkerEvent) -> Option<&mut Vec<WorkerEvent>> {
         let (request, waits) = match event {
-            WorkerEvent::Parked { wait: WaitRequest::Stored, .. } | WorkerEvent::Response { more: false, .. } => {
-                return None;
-            }
+            WorkerEvent::Response { more: false, .. } => return None,
+            WorkerEvent::Parked { wait, .. } if waits::is_for_the_store(wait) => return None,
             WorkerEvent::Parked { request, .. } | WorkerEvent::Response { request, .. } => (*request, true),
             WorkerEvent::Data { request, more, .. } => (*request, !more),
             WorkerEvent::Errored { request, .. } => (*request, false),

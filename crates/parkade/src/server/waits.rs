@@ -1,0 +1,107 @@
+//! Waits and their outcomes: as the wire has them, and as the core does. No other file of the server knows all kinds.
+
+use parkade_core::Outcome;
+use parkade_model::{Cursor, JobId, QueryWork, Refusal, Wait};
+use parkade_wire::{QueryEffect, WaitOutcome, WaitRequest};
+
+use super::{Jobs, Messages, Queries, refusal};
+use crate::databases::Databases;
+use crate::queries::{self, WorkRequest};
+
+/// A wait as the core understands it, and what it asks of a database; else why not.
+pub fn wait(told: WaitRequest, databases: &Databases) -> Result<(Wait, Option<WorkRequest>), String> {
+    match told {
+        WaitRequest::Timer { after } => Ok((Wait::Timer { after }, None)),
+        WaitRequest::Next { channel, timeout, since } => Ok((Wait::Next { channel, timeout, since }, None)),
+        WaitRequest::Stream { channel, since } => Ok((Wait::Stream { channel, since }, None)),
+        WaitRequest::Query(query) => Ok(asks(queries::query(*query, databases))),
+        WaitRequest::Begin(begin) => Ok(asks(queries::begin(&begin, databases))),
+        WaitRequest::Commit => Ok(asks(queries::end(QueryWork::Commit))),
+        WaitRequest::Rollback => Ok(asks(queries::end(QueryWork::Rollback))),
+        WaitRequest::Stored => Ok((Wait::Stored, None)),
+        WaitRequest::Result { job, timeout } => Ok((Wait::Job { job, timeout }, None)),
+        WaitRequest::Access { .. } => Err("\"access\": nobody asks for a job here".to_owned()),
+        WaitRequest::Unaccepted { name, why } => Err(format!("{name:?}: {why}")),
+    }
+}
+
+fn asks((wait, asked): (Wait, WorkRequest)) -> (Wait, Option<WorkRequest>) {
+    (wait, Some(asked))
+}
+
+/// The wait, with the client's cursor where the application named none.
+pub fn with_cursor(wait: Wait, cursor: Option<Cursor>) -> Wait {
+    match wait {
+        Wait::Next { channel, timeout, since } => Wait::Next { channel, timeout, since: since.or(cursor) },
+        Wait::Stream { channel, since } => Wait::Stream { channel, since: since.or(cursor) },
+        Wait::Timer { .. }
+        | Wait::Query(_)
+        | Wait::Stored
+        | Wait::Job { .. }
+        | Wait::Visit { .. }
+        | Wait::Access { .. } => wait,
+    }
+}
+
+/// Whether it waits for the store, as an answer that is whole does: nothing has to hold it back until that has everything.
+pub fn is_for_the_store(wait: &WaitRequest) -> bool {
+    matches!(wait, WaitRequest::Stored)
+}
+
+/// Whether the outcome says something else to each request: each has enqueued other jobs.
+pub fn differs(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Stored)
+}
+
+/// For a request that has enqueued these.
+pub fn stored(ids: Vec<JobId>) -> WaitOutcome<'static> {
+    WaitOutcome::Stored { ids }
+}
+
+/// The outcome as a worker is told it; `None` if it [differs](differs), or what it is about is gone.
+pub fn wire_outcome<'a>(
+    messages: &'a Messages,
+    queries: &'a Queries,
+    jobs: &'a Jobs,
+    outcome: Outcome,
+) -> Option<WaitOutcome<'a>> {
+    match outcome {
+        Outcome::Queried { query, late, .. } => queries.outcome(query, late),
+        Outcome::Refused { refusal } if refusal::is_about_a_query(refusal) => Some(unknown_outcome(refusal)),
+        Outcome::Refused { refusal: Refusal::NoTransaction } => Some(no_transaction()),
+        Outcome::Job { job, standing } => Some(jobs.wire_outcome(job, standing)),
+        // It is only awaited, and told to each with what is its own.
+        Outcome::Stored => None,
+        Outcome::Elapsed => Some(WaitOutcome::Elapsed),
+        Outcome::Unparked => Some(WaitOutcome::Unparked),
+        Outcome::Message { message, cursor, gap } => messages.outcome(message, cursor, gap),
+        Outcome::TimedOut { cursor } => Some(WaitOutcome::Timeout { cursor: cursor.to_string().into() }),
+        Outcome::Refused { refusal } => {
+            let (status, _, text, _) = refusal::explain(refusal);
+            Some(WaitOutcome::Refused { text: text.into(), status })
+        }
+    }
+}
+
+/// The query was given up, and what became of it is not known yet.
+fn unknown_outcome(refusal: Refusal) -> WaitOutcome<'static> {
+    let (status, _, detail, _) = refusal::explain(refusal);
+    let reason = match refusal {
+        Refusal::QueryCancelledByOperator => "operator",
+        Refusal::QueryStopped => "stopping",
+        _ => "deadline",
+    };
+    let effect = QueryEffect::Unknown;
+    WaitOutcome::Failed { reason: reason.into(), sqlstate: None, text: detail.into(), effect, status }
+}
+
+/// What the request has no transaction for.
+fn no_transaction() -> WaitOutcome<'static> {
+    WaitOutcome::Failed {
+        reason: "no transaction".into(),
+        sqlstate: None,
+        text: "this request has no open transaction".into(),
+        effect: QueryEffect::None,
+        status: 500,
+    }
+}
