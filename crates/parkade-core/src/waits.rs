@@ -13,7 +13,7 @@ use crate::jobs::{EnqueuedJobs, Granted, JobWaits, NewJobWait};
 use crate::life::journey::Patience;
 use crate::limits::QUERY_END_MAX;
 use crate::moment::Moment;
-use crate::queries::{GivenUp, NewQuery, Queries, QueryBegan, QueryEnd, Waiter};
+use crate::queries::{GivenUp, NewQuery, Queries, QueryBegan, Waiter, WaiterOutcome};
 use crate::report::status::WaitKind;
 use crate::woken::Woken;
 use parkade_model::{
@@ -280,8 +280,8 @@ impl Waits {
     ) -> Continuation {
         let continuation = match (watch, outcome) {
             (Watch::Query(waiter), outcome) => match waiter.answer(cx, request, outcome) {
-                QueryEnd::Outcome(outcome) => Continuation::Outcome(outcome),
-                QueryEnd::Sent => Continuation::Sent,
+                WaiterOutcome::Outcome(outcome) => Continuation::Outcome(outcome),
+                WaiterOutcome::Sent => Continuation::Sent,
             },
             (Watch::Stream(_), Outcome::Elapsed) => {
                 cx.effects.push(Effect::Http(HttpEffect::EndStream { request }));

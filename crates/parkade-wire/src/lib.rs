@@ -14,6 +14,7 @@ mod framing;
 mod job;
 mod kind;
 pub mod limits;
+pub mod msgpack;
 mod outcome;
 mod query;
 mod streams;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use parkade_core::WorkerId;
+use parkade_model::WorkerId;
 use parkade_wire::{Application as Told, JobAccess, JobSpec, Route, RouteKind};
 
 use crate::cli::ApplicationArgs;

@@ -1,11 +1,10 @@
 //! What is in a job's arguments and its result, as far as the core looks: MessagePack.
 
-mod reading;
 mod writing;
 
 use bytes::Bytes;
+use parkade_wire::msgpack::{Token, Tokens, utf8};
 
-pub use reading::{Reader, Token};
 pub use writing::json;
 
 /// A response that the job made itself (`PROTOCOL.md`, `RESULT`).
@@ -23,7 +22,7 @@ pub struct Made {
 
 /// Arguments or a result as JSON text, for operators.
 pub fn shown(result: &Bytes) -> Result<String, String> {
-    if let Token::Extension(RESPONSE, data) = Reader::new(result).next()? {
+    if let Token::Extension(RESPONSE, data) = Tokens::new(result).next()? {
         let response = made(&result.slice_ref(data))?;
         return Ok(serde_json::json!({ "status": response.status, "bytes": response.body.len() }).to_string());
     }
@@ -34,31 +33,31 @@ pub fn shown(result: &Bytes) -> Result<String, String> {
 pub fn made(data: &Bytes) -> Result<Made, String> {
     let wrong = || "it is not a response".to_owned();
     let bytes = |token| match token {
-        Token::Text(text) => Ok(data.slice_ref(text.as_bytes())),
+        Token::Text(text) => Ok(data.slice_ref(utf8(text)?.as_bytes())),
         Token::Bytes(bytes) => Ok(data.slice_ref(bytes)),
         _ => Err(wrong()),
     };
-    let mut reader = Reader::new(data);
-    let (Token::Array(3), Token::Unsigned(status)) = (reader.next()?, reader.next()?) else { return Err(wrong()) };
+    let mut tokens = Tokens::new(data);
+    let (Token::Array(3), Token::Unsigned(status)) = (tokens.next()?, tokens.next()?) else { return Err(wrong()) };
     let status = u16::try_from(status).map_err(|_| wrong())?;
-    let count = match reader.next()? {
+    let count = match tokens.next()? {
         Token::Nil => 0,
         Token::Array(count) if count % 2 == 0 => count / 2,
         _ => return Err(wrong()),
     };
     let mut fields = Vec::new();
     for _ in 0..count {
-        let (name, value) = (bytes(reader.next()?)?, bytes(reader.next()?)?);
+        let (name, value) = (bytes(tokens.next()?)?, bytes(tokens.next()?)?);
         // The length is that of the body that is here.
         if !name.eq_ignore_ascii_case(b"content-length") {
             fields.push((name, value));
         }
     }
-    let body = match reader.next()? {
+    let body = match tokens.next()? {
         Token::Nil => Bytes::new(),
         body => bytes(body)?,
     };
-    reader.end()?;
+    tokens.end()?;
     Ok(Made { status, fields, body })
 }
 

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use parkade_core::{ChannelName, Config, ExitReason, HistoryLimits, Recycle};
+use parkade_core::{Config, ExitReason, Recycle};
+use parkade_model::{ChannelName, HistoryLimits};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 

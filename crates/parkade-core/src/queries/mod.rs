@@ -24,7 +24,7 @@ use leases::{Leases, OpenTransaction};
 use parkade_model::{LeaseId, QueryId, QueryWait, QueryWork, Reason, Refusal, RequestId, Then};
 use waiter::WaiterStage;
 
-pub use waiter::{QueryEnd, Waiter, fate_unknown};
+pub use waiter::{Waiter, WaiterOutcome, fate_unknown};
 
 #[derive(Debug, Default)]
 pub struct Queries {

@@ -25,7 +25,7 @@ pub enum WaiterStage {
 
 /// How a query that has ended goes on for a request that waited for it.
 #[derive(Debug, Clone, Copy)]
-pub enum QueryEnd {
+pub enum WaiterOutcome {
     /// The result, or why there is none, is the outcome of the wait.
     Outcome(Outcome),
     /// Its rows have been sent as they came, and the answer has its end.
@@ -38,18 +38,18 @@ impl Waiter {
     }
 
     /// Its query has ended: what that means for this request.
-    pub fn answer(self, cx: &mut Context, request: RequestId, outcome: Outcome) -> QueryEnd {
+    pub fn answer(self, cx: &mut Context, request: RequestId, outcome: Outcome) -> WaiterOutcome {
         match (self.stage, outcome) {
             (WaiterStage::Streaming, Outcome::Queried { completed, .. }) => {
                 // The rows that went out were all, or there will be no more of them.
                 let end = if completed { HttpEffect::End { request } } else { HttpEffect::Abort { request } };
                 cx.effects.push(Effect::Http(end));
-                QueryEnd::Sent
+                WaiterOutcome::Sent
             }
             (WaiterStage::Ending(reason), Outcome::Queried { query, completed, late: _ }) => {
-                QueryEnd::Outcome(Outcome::Queried { query, completed, late: Some(reason) })
+                WaiterOutcome::Outcome(Outcome::Queried { query, completed, late: Some(reason) })
             }
-            (_, outcome) => QueryEnd::Outcome(outcome),
+            (_, outcome) => WaiterOutcome::Outcome(outcome),
         }
     }
 

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use parkade_core::{ChannelName, Cursor, QueryId};
 use parkade_jobs::{Fault, Filter, JobRecord};
-use parkade_model::JobId;
+use parkade_model::{ChannelName, Cursor, JobId, QueryId};
 use parkade_wire::Enqueued;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 

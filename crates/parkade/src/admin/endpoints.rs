@@ -5,7 +5,7 @@ use http_body_util::Full;
 use hyper::body::Body;
 use hyper::header::{CONTENT_TYPE, HeaderValue, ORIGIN};
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
-use parkade_core::QueryId;
+use parkade_model::QueryId;
 
 use super::answers::{AdminAnswer, allow, fault, json, no_answer};
 use super::door::{AdminDoor, Ask, CancelRefused, Readiness};

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use hyper::body::Body;
 use hyper::header::{CONTENT_TYPE, ORIGIN};
 use hyper::{HeaderMap, Request, StatusCode};
-use parkade_core::ChannelName;
+use parkade_model::ChannelName;
 
 use super::answers::{AdminAnswer, fault, json, no_answer};
 use super::body;

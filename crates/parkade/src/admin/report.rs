@@ -6,9 +6,9 @@ mod jobs;
 
 use std::collections::BTreeMap;
 
-pub use databases::{Database, Query, QueryTimes};
+pub use databases::{DatabaseReport, QueryReport, QueryTimes};
 pub use from_core::Shell;
-pub use jobs::Jobs;
+pub use jobs::JobsReport;
 use serde::{Deserialize, Serialize};
 
 use super::ended::EndedRequests;
@@ -23,25 +23,25 @@ pub struct Report {
     /// `ready`, `not ready` or `draining`.
     pub state: String,
     pub code: Code,
-    pub lives: Lives,
+    pub lives: LivesReport,
     /// By kind: `timer`, `next`, `stream`, `query`, `job`.
-    pub waits: BTreeMap<String, Wait>,
+    pub waits: BTreeMap<String, WaitReport>,
     /// How long a request that comes now is queued, at the soonest; null when nothing is known of that.
     #[serde(default)]
     pub queue_wait: Option<f64>,
-    pub channels: Channels,
+    pub channels: ChannelsReport,
     /// By name.
     #[serde(default)]
-    pub databases: BTreeMap<String, Database>,
+    pub databases: BTreeMap<String, DatabaseReport>,
     #[serde(default)]
-    pub jobs: Jobs,
-    pub workers: Vec<Worker>,
+    pub jobs: JobsReport,
+    pub workers: Vec<WorkerReport>,
     pub connections: Connections,
     pub memory: Memory,
     #[serde(default)]
-    pub turns: Turns,
+    pub turns: TurnsReport,
     pub log: Log,
-    pub limits: Limits,
+    pub limits: LimitsReport,
     pub counts: Totals,
     /// Only for the metrics.
     #[serde(skip)]
@@ -61,7 +61,7 @@ pub struct Code {
 
 /// Of the thread that decides.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Turns {
+pub struct TurnsReport {
     /// Those that took longer than 15 ms.
     pub long: u64,
     pub longest: f64,
@@ -72,7 +72,7 @@ pub struct Turns {
 
 /// Requests by state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lives {
+pub struct LivesReport {
     pub accepted: usize,
     pub queued: usize,
     pub running: usize,
@@ -81,23 +81,23 @@ pub struct Lives {
 
 /// What parked requests wait for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Wait {
+pub struct WaitReport {
     pub count: usize,
     /// How long the first has waited.
     pub oldest: Option<f64>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Channels {
+pub struct ChannelsReport {
     pub count: usize,
     pub messages: usize,
     pub bytes: usize,
     /// Those with most waiters.
-    pub busiest: Vec<Channel>,
+    pub busiest: Vec<ChannelReport>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Channel {
+pub struct ChannelReport {
     pub name: String,
     /// Requests that wait for the next message.
     pub next: usize,
@@ -109,7 +109,7 @@ pub struct Channel {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Worker {
+pub struct WorkerReport {
     pub id: u32,
     pub pid: Option<u32>,
     /// `starting`, `ready`, `busy`, `draining` or `stopping`.
@@ -164,7 +164,7 @@ pub struct Log {
 
 /// At which numbers the server refuses.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct LimitsReport {
     pub connections: usize,
     pub queued: usize,
     pub running: usize,

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use mio::Registry;
 use mio::event::Event;
-use parkade_sql::{DatabaseStatus, DatabaseWork, LeaseId, QueryId};
+use parkade_model::{LeaseId, QueryId};
+use parkade_sql::{DatabaseStatus, DatabaseWork};
 
 use super::limits::{BUSY_TIME_MAX, CHECK_INTERVAL, CONNECT_TIME_MAX, READERS_COUNT, WINDOW_BYTES};
 use super::location::DatabaseLocation;

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use mio::{Token, Waker};
-use parkade_model::{ChannelName, DatabaseId};
-use parkade_sql::{DatabaseStatus, DatabaseWork, LeaseId, QueryEnd, QueryId};
+use parkade_model::{ChannelName, DatabaseId, LeaseId, QueryId};
+use parkade_sql::{DatabaseStatus, DatabaseWork, QueryEnd};
 use tokio::time::timeout_at;
 
 use crate::poll::PollSet;

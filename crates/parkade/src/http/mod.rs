@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
 
-use parkade_core::RequestId;
+use parkade_model::RequestId;
 
 use self::answer::{BadAnswer, HeaderField, Prepared};
 use self::budget::{Budget, Reservation};

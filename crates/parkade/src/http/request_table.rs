@@ -1,6 +1,6 @@
 //! All requests that have a name, and where the answer of each goes: the only place where requests get their names.
 
-use parkade_core::RequestId;
+use parkade_model::RequestId;
 
 use super::h2;
 

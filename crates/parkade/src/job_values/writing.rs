@@ -2,9 +2,8 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use parkade_wire::msgpack::{Token, Tokens, utf8};
 use serde::Serialize;
-
-use super::reading::{Reader, Token};
 
 /// A timestamp of MessagePack.
 const TIMESTAMP: i8 = -1;
@@ -19,13 +18,13 @@ struct OpenContainer {
 /// Maps in their order, bytes in Base64, timestamps in seconds, keys that are no text as Python's `json` writes them. What is open stands in a
 /// list rather than on the stack, so nothing is too deep for this; `depth_max` is for those who will read it.
 pub fn json(bytes: &[u8], depth_max: usize) -> Result<Vec<u8>, String> {
-    let mut reader = Reader::new(bytes);
+    let mut tokens = Tokens::new(bytes);
     let mut out = Vec::with_capacity(bytes.len() * 2);
     let mut around: Vec<OpenContainer> = Vec::new();
     // As if the value stood alone in something that is never closed.
     let mut inmost = OpenContainer { left: 1, is_map: false };
     loop {
-        let token = reader.next()?;
+        let token = tokens.next()?;
         if let Token::Array(left @ 1..) | Token::Map(left @ 1..) = token {
             if around.len() >= depth_max {
                 return Err(format!("its values are nested deeper than {depth_max}"));
@@ -38,7 +37,7 @@ pub fn json(bytes: &[u8], depth_max: usize) -> Result<Vec<u8>, String> {
             inmost.left -= 1;
             while inmost.left == 0 {
                 let Some(outer) = around.pop() else {
-                    reader.end()?;
+                    tokens.end()?;
                     return Ok(out);
                 };
                 out.push(if inmost.is_map { b'}' } else { b']' });
@@ -48,23 +47,23 @@ pub fn json(bytes: &[u8], depth_max: usize) -> Result<Vec<u8>, String> {
             out.push(b',');
         }
         if inmost.is_map {
-            write_key(reader.next()?, &mut out)?;
+            write_key(tokens.next()?, &mut out)?;
         }
     }
 }
 
 /// One that has nothing in it.
-#[expect(clippy::inline_always, reason = "as of `Reader::next`, which gives it what it writes")]
+#[expect(clippy::inline_always, reason = "as of `Tokens::next`, which gives it what it writes")]
 #[inline(always)]
 fn write_value(token: Token<'_>, out: &mut Vec<u8>) -> Result<(), String> {
     match token {
         Token::Nil => out.extend(b"null"),
         Token::Boolean(boolean) => write(&boolean, out),
-        Token::Signed(number) => write(&number, out),
         Token::Unsigned(number) => write(&number, out),
+        Token::Negative(number) => write(&number, out),
         Token::Single(number) => write(&number, out),
         Token::Double(number) => write(&number, out),
-        Token::Text(text) => write(text, out),
+        Token::Text(text) => write(utf8(text)?, out),
         Token::Bytes(bytes) => write(&STANDARD.encode(bytes), out),
         Token::Array(_) => out.extend(b"[]"),
         Token::Map(_) => out.extend(b"{}"),
@@ -81,8 +80,8 @@ fn write_key(token: Token<'_>, out: &mut Vec<u8>) -> Result<(), String> {
         Token::Double(number) if !number.is_finite() => write(not_finite(number), out),
         Token::Nil
         | Token::Boolean(_)
-        | Token::Signed(_)
         | Token::Unsigned(_)
+        | Token::Negative(_)
         | Token::Single(_)
         | Token::Double(_) => {
             out.push(b'"');

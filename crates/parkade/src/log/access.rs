@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use parkade_core::Ending;
+use parkade_model::Ending;
 use serde::Serialize;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
@@ -119,7 +119,7 @@ fn milliseconds(duration: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use parkade_core::Reason;
+    use parkade_model::Reason;
 
     const ENTRY: AccessEntry<'static> = AccessEntry {
         client: None,

@@ -14,7 +14,8 @@ mod tree;
 use std::rc::Rc;
 use std::time::Duration;
 
-use parkade_core::{Destination, RouteId, TableId, Then, Wait};
+use parkade_core::{Destination, RouteId};
+use parkade_model::{TableId, Then, Wait};
 
 use limits::ROUTES_COUNT_MAX;
 use table::RouteTable;

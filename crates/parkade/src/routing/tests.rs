@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use parkade_core::{ChannelName, Destination, RouteId, TableId, Then, Wait};
+use parkade_core::{Destination, RouteId};
+use parkade_model::{ChannelName, TableId, Then, Wait};
 use serde_json::Value;
 
 use super::limits::ROUTES_COUNT_MAX;

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use parkade_core::{Event, QueryId};
+use parkade_core::Event;
+use parkade_model::QueryId;
 use parkade_sql::Availability;
 
 use super::Server;
-use crate::admin::report::{Connections, Database as DatabaseReport, Jobs as JobsReport, Query as QueryReport, Turns};
+use crate::admin::report::{Connections, DatabaseReport, JobsReport, QueryReport, TurnsReport};
 use crate::admin::{Ask, CancelRefused, PublishRefused, Readiness, Report, Shell};
 use crate::store::wall;
 
@@ -105,7 +106,7 @@ impl Server {
             target: self.about.target.clone(),
             uptime: self.clock.now().since(parkade_core::Moment::default()),
             connections: Connections { http1: connections.http1, http2: connections.http2, broken: connections.broken },
-            turns: Turns {
+            turns: TurnsReport {
                 long: self.turns.long_count,
                 longest: self.turns.longest.as_secs_f64(),
                 busy: self.turns.busy_count,

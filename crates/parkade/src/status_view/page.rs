@@ -6,7 +6,7 @@ mod jobs;
 use std::fmt::Write;
 
 use crate::admin::Report;
-use crate::admin::report::{Channel, Worker};
+use crate::admin::report::{ChannelReport, WorkerReport};
 use crate::terminal::visible;
 
 /// Channels that are shown; the others are only counted.
@@ -106,13 +106,13 @@ fn counts(report: &Report) -> String {
     line("counts", &of_requests) + &line("", &others)
 }
 
-fn channel(channel: &Channel) -> Vec<String> {
+fn channel(channel: &ChannelReport) -> Vec<String> {
     let oldest = channel.oldest.map(time).unwrap_or_default();
     let [next, stream, messages] = [channel.next, channel.stream, channel.messages].map(|count| count.to_string());
     vec![channel.name.clone(), next, stream, oldest, messages, size(channel.bytes as u64), channel.cursor.clone()]
 }
 
-fn worker(worker: &Worker) -> Vec<String> {
+fn worker(worker: &WorkerReport) -> Vec<String> {
     let pid = worker.pid.map(|pid| pid.to_string()).unwrap_or_default();
     let resident = worker.resident_bytes.map(size).unwrap_or_default();
     let [held, awaiting] = [worker.held, worker.awaiting].map(|count| count.to_string());

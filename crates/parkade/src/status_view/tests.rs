@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use parkade_core::Cursor;
+use parkade_model::Cursor;
 
 use super::*;
 use crate::admin::{AdminDoor, Ask, Readiness, serve_private};

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parkade_jobs::postgres::{PostgresStore, PostgresStoreOptions, Settings, SettingsError, Within};
-use parkade_jobs::{Command, Fault, Reply, Wall};
-use parkade_model::JobId;
+use parkade_jobs::{Command, Fault, Reply};
+use parkade_model::{JobId, Wall};
 use tokio::time::timeout_at;
 
 use super::wall;

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parkade_jobs::sqlite::{Injected, OpenError};
-use parkade_jobs::{Command, Fault, Reply, Wall, postgres, sqlite};
-use parkade_model::JobId;
+use parkade_jobs::{Command, Fault, Reply, postgres, sqlite};
+use parkade_model::{JobId, Wall};
 
 use in_file::InFile;
 pub use in_postgres::AddressError;

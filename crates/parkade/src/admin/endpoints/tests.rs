@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http_body_util::BodyExt;
-use parkade_core::Cursor;
+use parkade_model::Cursor;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

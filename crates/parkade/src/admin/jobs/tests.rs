@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
-use parkade_jobs::Wall;
+use parkade_model::Wall;
 use serde_json::Value;
 use tokio::time::Instant;
 

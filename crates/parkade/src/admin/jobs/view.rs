@@ -3,7 +3,8 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use parkade_jobs::{JobRecord, Wall};
+use parkade_jobs::JobRecord;
+use parkade_model::Wall;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 

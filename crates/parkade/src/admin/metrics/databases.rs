@@ -1,7 +1,7 @@
 //! The metrics about databases and queries.
 
 use super::{MetricType, Page};
-use crate::admin::report::{Database, Report};
+use crate::admin::report::{DatabaseReport, Report};
 
 pub(super) fn write(page: &mut Page, report: &Report) {
     let counts = &report.counts;
@@ -32,10 +32,10 @@ pub(super) fn write(page: &mut Page, report: &Report) {
 }
 
 /// A number of each database.
-type Family = (&'static str, MetricType, &'static str, fn(&Database) -> u64);
+type Family = (&'static str, MetricType, &'static str, fn(&DatabaseReport) -> u64);
 
 fn each_database(page: &mut Page, report: &Report) {
-    let of = |number: fn(&Database) -> u64| report.databases.iter().map(move |(name, of)| (name, number(of)));
+    let of = |number: fn(&DatabaseReport) -> u64| report.databases.iter().map(move |(name, of)| (name, number(of)));
     let families: [Family; 10] = [
         ("database_up", MetricType::Gauge, "1 if the database can be reached.", |of| u64::from(of.state == "up")),
         ("database_queued", MetricType::Gauge, "Queries that wait for a connection.", |of| of.queued as u64),

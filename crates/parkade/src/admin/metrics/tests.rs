@@ -6,18 +6,18 @@ use std::time::Duration;
 use parkade_core::Times;
 
 use super::*;
-use crate::admin::report::{Lives, Wait, Worker};
+use crate::admin::report::{LivesReport, WaitReport, WorkerReport};
 
 fn report() -> Report {
     let mut report = Report { version: "0.1.0".into(), state: "ready".into(), ..Report::default() };
-    report.lives = Lives { accepted: 0, queued: 1, running: 2, parked: 300 };
-    report.waits = BTreeMap::from([("timer".into(), Wait { count: 300, oldest: Some(1.25) })]);
+    report.lives = LivesReport { accepted: 0, queued: 1, running: 2, parked: 300 };
+    report.waits = BTreeMap::from([("timer".into(), WaitReport { count: 300, oldest: Some(1.25) })]);
     report.workers = [("busy", "jobs", 10), ("ready", "requests", 20)]
-        .map(|(state, role, bytes)| Worker {
+        .map(|(state, role, bytes)| WorkerReport {
             state: state.into(),
             role: role.into(),
             resident_bytes: Some(bytes),
-            ..Worker::default()
+            ..WorkerReport::default()
         })
         .into();
     report.jobs.dead = 4;

@@ -9,7 +9,7 @@ use crate::admin::Histogram;
 
 /// One database.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Database {
+pub struct DatabaseReport {
     /// `PostgreSQL 15.18`; empty before it is known.
     pub product: String,
     /// `untried`, `up`, `down` or `denied`.
@@ -22,13 +22,13 @@ pub struct Database {
     /// Queries that wait for a connection.
     pub queued: usize,
     /// The oldest first, at most [`QUERIES_COUNT_MAX`].
-    pub running: Vec<Query>,
+    pub running: Vec<QueryReport>,
     pub counts: DatabaseCounts,
 }
 
 /// A query that has not ended.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Query {
+pub struct QueryReport {
     /// For `parkade cancel`.
     pub id: u64,
     pub statement: String,
@@ -64,8 +64,8 @@ pub struct QueryTimes {
 /// Queries that are shown. Then: only counted.
 const QUERIES_COUNT_MAX: usize = 100;
 
-impl Database {
-    pub fn new(status: DatabaseStatus, mut running: Vec<Query>) -> Self {
+impl DatabaseReport {
+    pub fn new(status: DatabaseStatus, mut running: Vec<QueryReport>) -> Self {
         running.sort_by(|one, other| other.age.total_cmp(&one.age));
         running.truncate(QUERIES_COUNT_MAX);
         let (state, why) = match status.reach {

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use parkade_core::{ChannelStatus, Counts, LimitsStatus, Status, Tally, WaitStatus, WorkerId, WorkerStatus};
+use parkade_core::{ChannelStatus, Counts, LimitsStatus, Status, Tally, WaitStatus, WorkerStatus};
+use parkade_model::WorkerId;
 
 use super::{
-    Channel, Channels, Code, Connections, Database, Jobs, Limits, Lives, Log, Memory, QueryTimes, Report, Totals,
-    Turns, Wait, Worker,
+    ChannelReport, ChannelsReport, Code, Connections, DatabaseReport, JobsReport, LimitsReport, LivesReport, Log,
+    Memory, QueryTimes, Report, Totals, TurnsReport, WaitReport, WorkerReport,
 };
 use crate::admin::EndedRequests;
 use crate::words;
@@ -18,18 +19,18 @@ pub struct Shell {
     pub target: String,
     pub uptime: Duration,
     pub connections: Connections,
-    pub turns: Turns,
+    pub turns: TurnsReport,
     /// Bytes that are kept for parked requests.
     pub parked_bytes: usize,
     pub request_bytes: usize,
     pub log_lines_dropped: u64,
     pub worker_pids: HashMap<WorkerId, u32>,
     pub ended: EndedRequests,
-    pub databases: BTreeMap<String, Database>,
+    pub databases: BTreeMap<String, DatabaseReport>,
     pub query_times: QueryTimes,
     pub result_bytes: usize,
     /// As the store said last.
-    pub jobs: Jobs,
+    pub jobs: JobsReport,
     pub jobs_enqueued: u64,
     pub connections_count_max: usize,
     pub body_bytes_max: usize,
@@ -49,7 +50,7 @@ impl Report {
         let last_reload = status.last_reload.map(|outcome| words::reload(outcome).into());
         let (lives, runs) = (status.lives, status.runs);
         let jobs = shell.jobs.with(&status);
-        let channels = status.channels.into_iter().map(Channel::from).collect();
+        let channels = status.channels.into_iter().map(ChannelReport::from).collect();
         let pid = |worker: &WorkerStatus| shell.worker_pids.get(&worker.worker).copied();
         Self {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -58,7 +59,7 @@ impl Report {
             uptime: seconds(shell.uptime),
             state: state.into(),
             code: Code { generation: status.generation, reloading: status.reloading, last_reload },
-            lives: Lives {
+            lives: LivesReport {
                 accepted: lives.accepted - runs.accepted,
                 queued: lives.routed - runs.routed,
                 running: lives.running - runs.running,
@@ -66,13 +67,17 @@ impl Report {
             },
             queue_wait: status.queue_wait.map(seconds),
             waits: status.waits.into_iter().map(|wait| (words::wait(wait.kind).into(), wait.into())).collect(),
-            channels: Channels {
+            channels: ChannelsReport {
                 count: status.channels_count,
                 messages: status.messages_held,
                 bytes: status.history_bytes,
                 busiest: channels,
             },
-            workers: status.workers.into_iter().map(|worker| Worker { pid: pid(&worker), ..worker.into() }).collect(),
+            workers: status
+                .workers
+                .into_iter()
+                .map(|worker| WorkerReport { pid: pid(&worker), ..worker.into() })
+                .collect(),
             databases: shell.databases,
             jobs,
             connections: shell.connections,
@@ -85,7 +90,7 @@ impl Report {
                 job_results: status.job_results_held,
             },
             log: Log { lines_dropped: shell.log_lines_dropped },
-            limits: Limits {
+            limits: LimitsReport {
                 connections: shell.connections_count_max,
                 body_bytes: shell.body_bytes_max,
                 ..status.limits.into()
@@ -97,13 +102,13 @@ impl Report {
     }
 }
 
-impl From<WaitStatus> for Wait {
+impl From<WaitStatus> for WaitReport {
     fn from(wait: WaitStatus) -> Self {
         Self { count: wait.count, oldest: wait.oldest.map(seconds) }
     }
 }
 
-impl From<ChannelStatus> for Channel {
+impl From<ChannelStatus> for ChannelReport {
     fn from(channel: ChannelStatus) -> Self {
         Self {
             name: channel.name.to_string(),
@@ -117,7 +122,7 @@ impl From<ChannelStatus> for Channel {
     }
 }
 
-impl From<WorkerStatus> for Worker {
+impl From<WorkerStatus> for WorkerReport {
     fn from(worker: WorkerStatus) -> Self {
         Self {
             id: worker.worker.0,
@@ -137,7 +142,7 @@ impl From<WorkerStatus> for Worker {
     }
 }
 
-impl From<LimitsStatus> for Limits {
+impl From<LimitsStatus> for LimitsReport {
     fn from(limits: LimitsStatus) -> Self {
         Self {
             queued: limits.queued_count_max,
@@ -208,7 +213,8 @@ fn resident_bytes() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use parkade_core::{ChannelName, Config, Cursor, LivesStatus, ReloadOutcome, Role, WaitKind, WorkerState};
+    use parkade_core::{Config, LivesStatus, ReloadOutcome, WaitKind, WorkerState};
+    use parkade_model::{ChannelName, Cursor, Role};
 
     fn status() -> Status {
         let waited = Some(Duration::from_millis(1_250));
@@ -271,7 +277,7 @@ mod tests {
             worker_pids: HashMap::from([(WorkerId(7), 4242)]),
             parked_bytes: 640,
             request_bytes: 768,
-            jobs: Jobs::new(&parkade_jobs::JobCounts { ready: 8, dead: 9, ..Default::default() }, Some(1.5)),
+            jobs: JobsReport::new(&parkade_jobs::JobCounts { ready: 8, dead: 9, ..Default::default() }, Some(1.5)),
             ..Shell::default()
         };
         Report::new(status, &Counts { published: 5, ..Counts::default() }, shell)
@@ -282,8 +288,8 @@ mod tests {
         let report = report(status());
         assert_eq!((report.pid, &*report.target, &*report.state), (std::process::id(), "shop:app", "ready"));
         assert_eq!(report.code, Code { generation: 2, reloading: false, last_reload: Some("given up".into()) });
-        assert_eq!(report.lives, Lives { accepted: 1, queued: 2, running: 3, parked: 4 });
-        assert_eq!(report.waits["next"], Wait { count: 4, oldest: Some(1.25) });
+        assert_eq!(report.lives, LivesReport { accepted: 1, queued: 2, running: 3, parked: 4 });
+        assert_eq!(report.waits["next"], WaitReport { count: 4, oldest: Some(1.25) });
         let worker = &report.workers[0];
         assert_eq!((worker.id, worker.pid, &*worker.state, worker.requests), (7, Some(4242), "busy", 99));
         assert_eq!(worker.jobs, 5);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// The contents of the store, as of the last second or so; empty if nothing was ever stored.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Jobs {
+pub struct JobsReport {
     /// Those that are ready.
     pub waiting: u64,
     /// Those that are not due yet.
@@ -32,7 +32,7 @@ pub struct Jobs {
     pub watched: usize,
 }
 
-impl Jobs {
+impl JobsReport {
     pub fn new(counts: &JobCounts, oldest: Option<f64>) -> Self {
         Self {
             waiting: counts.ready,

@@ -8,7 +8,7 @@ use crate::http::limits::READ_BYTES_MAX;
 use crate::http::socket::Peer;
 use crate::http::tick::Tick;
 
-pub struct Context {
+pub struct ConnectionContext {
     pub setup: Setup,
     pub budget: Budget,
     pub now: Tick,
@@ -23,7 +23,7 @@ pub struct Context {
     pub tls_complaints: Complaints,
 }
 
-impl Context {
+impl ConnectionContext {
     pub fn new(setup: Setup, budget: Budget) -> Self {
         Self {
             setup,

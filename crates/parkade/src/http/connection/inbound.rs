@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::context::Context;
+use super::context::ConnectionContext;
 use super::partial_request::PartialRequest;
 use super::transport::ClientTransport;
 use crate::http::budget::{Budget, RequestStage, Reservation};
@@ -135,7 +135,7 @@ impl Inbound {
     pub fn receive(
         &mut self,
         transport: &mut ClientTransport,
-        context: &mut Context,
+        context: &mut ConnectionContext,
     ) -> Result<Received, RequestFault> {
         let rules = ReadContext { limits: &context.setup.limits, budget: &context.budget, now: context.now };
         let mut held = None;

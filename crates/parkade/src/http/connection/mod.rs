@@ -13,7 +13,7 @@ mod transport;
 
 use bytes::Bytes;
 
-pub use self::context::Context;
+pub use self::context::ConnectionContext;
 use self::inbound::{Inbound, Received};
 use self::outbound::Outbound;
 pub use self::outbound::StreamedContent;
@@ -25,7 +25,7 @@ use super::fault::RequestFault;
 use super::head::Head;
 use super::socket::{ClientSocket, Peer};
 use super::tick::Tick;
-use parkade_core::RequestId;
+use parkade_model::RequestId;
 
 #[derive(Debug)]
 pub struct Connection {
@@ -115,7 +115,7 @@ impl Connection {
     }
 
     /// Proceeds as far as the available bytes allow.
-    pub fn advance(&mut self, context: &mut Context) -> ConnectionStep {
+    pub fn advance(&mut self, context: &mut ConnectionContext) -> ConnectionStep {
         if let Some(request) = self.outbound.request() {
             return if self.transport.has_hung_up() { ConnectionStep::Left(request) } else { ConnectionStep::Stay };
         }
@@ -140,13 +140,13 @@ impl Connection {
     }
 
     /// Answers a faulty request and closes: nothing more of this connection is read as a request.
-    fn refuse(&mut self, fault: RequestFault, context: &mut Context) -> ConnectionStep {
+    fn refuse(&mut self, fault: RequestFault, context: &mut ConnectionContext) -> ConnectionStep {
         self.inbound.stop();
         self.outbound.refuse(fault, &mut self.transport, context);
         self.linger(context)
     }
 
-    fn linger(&mut self, context: &mut Context) -> ConnectionStep {
+    fn linger(&mut self, context: &mut ConnectionContext) -> ConnectionStep {
         if self.transport.is_gone() && !self.transport.is_readable() {
             return ConnectionStep::Close;
         }
@@ -162,7 +162,7 @@ impl Connection {
         status: u16,
         fields: impl Iterator<Item = HeaderField<'a>> + Clone,
         body: &Bytes,
-        context: &mut Context,
+        context: &mut ConnectionContext,
     ) -> Result<(), BadAnswer> {
         self.outbound.answer(status, fields, body, &mut self.transport, context)?;
         self.begin_anew(context.now);
@@ -170,7 +170,7 @@ impl Connection {
     }
 
     /// Writes an answer that was serialised before.
-    pub fn answer_prepared(&mut self, prepared: &Prepared, context: &Context) {
+    pub fn answer_prepared(&mut self, prepared: &Prepared, context: &ConnectionContext) {
         self.outbound.answer_prepared(prepared, &mut self.transport, context);
         self.begin_anew(context.now);
     }
@@ -181,7 +181,7 @@ impl Connection {
         status: u16,
         fields: impl Iterator<Item = HeaderField<'a>> + Clone,
         purpose: StreamedContent,
-        context: &mut Context,
+        context: &mut ConnectionContext,
     ) -> Result<(), BadAnswer> {
         self.outbound.begin(status, fields, purpose, &mut self.transport, context)
     }
@@ -197,7 +197,7 @@ impl Connection {
     }
 
     /// The body is complete. False when fewer bytes came than were announced: then the connection has to be broken.
-    pub fn finish(&mut self, context: &Context) -> bool {
+    pub fn finish(&mut self, context: &ConnectionContext) -> bool {
         let is_whole = self.outbound.finish(&mut self.transport, context);
         self.begin_anew(context.now);
         is_whole
@@ -234,7 +234,7 @@ impl Connection {
     }
 
     /// What is due because time has passed.
-    pub fn expire(&mut self, context: &mut Context) -> ConnectionStep {
+    pub fn expire(&mut self, context: &mut ConnectionContext) -> ConnectionStep {
         let (now, limits) = (context.now, &context.setup.limits);
         let has_stalled = self.transport.has_stalled(now, limits.write_stall);
         let needs_a_rate = !self.outbound.is_streaming_events();

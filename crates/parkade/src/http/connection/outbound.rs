@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::context::Context;
+use super::context::ConnectionContext;
 use super::linger::Linger;
 use super::transport::ClientTransport;
 use crate::http::answer::{self, BadAnswer, BodyFraming, HeaderField, Persistence, Prepared};
@@ -12,7 +12,7 @@ use crate::http::head::{Head, Version};
 use crate::http::limits::{COPIED_BODY_BYTES_MAX, HEARTBEAT_INTERVAL};
 use crate::http::tick::Tick;
 use crate::tls_refusal;
-use parkade_core::RequestId;
+use parkade_model::RequestId;
 
 /// What a streamed answer carries: a silent event stream gets a comment now and then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ struct AnswerTerms {
 }
 
 impl AnswerTerms {
-    fn persistence(self, context: &Context) -> Persistence {
+    fn persistence(self, context: &ConnectionContext) -> Persistence {
         match (self.keep_alive && !context.is_draining, self.version) {
             (false, _) => Persistence::Close,
             (true, Version::Http10) => Persistence::KeepAnnounced,
@@ -137,7 +137,7 @@ impl Outbound {
         fields: impl Iterator<Item = HeaderField<'a>> + Clone,
         body: &Bytes,
         transport: &mut ClientTransport,
-        context: &mut Context,
+        context: &mut ConnectionContext,
     ) -> Result<(), BadAnswer> {
         let OutboundState::Head { terms, .. } = self.state else { return Ok(()) };
         let announced = answer::check(status, fields.clone())?;
@@ -161,7 +161,12 @@ impl Outbound {
     }
 
     /// Writes an answer that was serialised before.
-    pub fn answer_prepared(&mut self, prepared: &Prepared, transport: &mut ClientTransport, context: &Context) {
+    pub fn answer_prepared(
+        &mut self,
+        prepared: &Prepared,
+        transport: &mut ClientTransport,
+        context: &ConnectionContext,
+    ) {
         let OutboundState::Head { terms, .. } = self.state else { return };
         let persistence = match terms.persistence(context) {
             Persistence::Keep => Persistence::Keep,
@@ -183,7 +188,7 @@ impl Outbound {
         fields: impl Iterator<Item = HeaderField<'a>> + Clone,
         purpose: StreamedContent,
         transport: &mut ClientTransport,
-        context: &mut Context,
+        context: &mut ConnectionContext,
     ) -> Result<(), BadAnswer> {
         let OutboundState::Head { request, terms } = self.state else { return Ok(()) };
         let announced = answer::check(status, fields.clone())?;
@@ -261,7 +266,7 @@ impl Outbound {
     }
 
     /// The body is complete. False when fewer bytes came than were announced: then the connection has to be broken.
-    pub fn finish(&mut self, transport: &mut ClientTransport, context: &Context) -> bool {
+    pub fn finish(&mut self, transport: &mut ClientTransport, context: &ConnectionContext) -> bool {
         let OutboundState::Body { is_head, keep_alive, ending, purpose, .. } = self.state else { return true };
         let has_body = !is_head && ending.has_body();
         if has_body && matches!(ending, BodyFraming::Length(1..)) {
@@ -285,7 +290,7 @@ impl Outbound {
     }
 
     /// Answers a faulty request; it is the last answer of the connection.
-    pub fn refuse(&mut self, fault: RequestFault, transport: &mut ClientTransport, context: &mut Context) {
+    pub fn refuse(&mut self, fault: RequestFault, transport: &mut ClientTransport, context: &mut ConnectionContext) {
         self.state = OutboundState::Done { close: CloseMode::AfterAnswer };
         if fault == RequestFault::Tls {
             tls_refusal::complain(&mut context.tls_complaints, transport.peer());
@@ -306,7 +311,7 @@ impl Outbound {
     }
 
     /// The client has taken the last answer: drops what it still sends. False when the connection can be closed.
-    pub fn linger(&mut self, transport: &mut ClientTransport, context: &mut Context) -> bool {
+    pub fn linger(&mut self, transport: &mut ClientTransport, context: &mut ConnectionContext) -> bool {
         let OutboundState::Done { close } = &mut self.state else { return true };
         if let CloseMode::AfterAnswer = close {
             *close = CloseMode::Linger(Linger::begin(transport, context.now));

@@ -21,13 +21,13 @@ pub const LIMITS: HttpLimits = HttpLimits {
 };
 
 /// A connection that has just been accepted, and its client.
-fn connected() -> (Connection, UnixStream, Context) {
+fn connected() -> (Connection, UnixStream, ConnectionContext) {
     let (ours, theirs) = UnixStream::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     socket2::SockRef::from(&ours).set_send_buffer_size(4_096).unwrap();
     let socket = ClientSocket::Unix(mio::net::UnixStream::from_std(ours));
     let setup = Setup { limits: LIMITS, trust: TrustedProxies::default() };
-    (Connection::new(socket, None, Tick::default()), theirs, Context::new(setup, Budget::new(1 << 20)))
+    (Connection::new(socket, None, Tick::default()), theirs, ConnectionContext::new(setup, Budget::new(1 << 20)))
 }
 
 const REQUEST: RequestId = RequestId { slot: 0, generation: 0 };

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use self::slots::Slots;
 use super::acceptor::Acceptor;
 use super::budget::{Budget, Reservation};
-use super::connection::{Connection, ConnectionStep, Context, FarEnd, SocketReadiness};
+use super::connection::{Connection, ConnectionContext, ConnectionStep, FarEnd, SocketReadiness};
 use super::forwarded;
 use super::h2::Handover;
 use super::head::Head;
@@ -65,7 +65,7 @@ impl Lot {
         let acceptor = Acceptor::new(listeners, poll.registry())?;
         let mut lot = Self {
             poll,
-            slots: Slots::new(Context::new(setup, budget)),
+            slots: Slots::new(ConnectionContext::new(setup, budget)),
             acceptor,
             reported: Vec::new(),
             again: Vec::new(),
@@ -266,7 +266,7 @@ impl Lot {
     }
 
     /// Acts on the connection of a request, then checks whether it has something to do by itself.
-    pub fn act<R>(&mut self, slot: usize, act: impl FnOnce(&mut Connection, &mut Context) -> R) -> Option<R> {
+    pub fn act<R>(&mut self, slot: usize, act: impl FnOnce(&mut Connection, &mut ConnectionContext) -> R) -> Option<R> {
         let result = self.slots.with(slot, act);
         self.look_again(slot);
         result

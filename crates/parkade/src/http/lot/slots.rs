@@ -5,20 +5,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use mio::{Interest, Registry, Token};
 use slab::Slab;
 
-use crate::http::connection::{Connection, Context};
+use crate::http::connection::{Connection, ConnectionContext};
 use crate::http::socket::{ClientSocket, Peer};
-use parkade_core::RequestId;
+use parkade_model::RequestId;
 
 pub struct Slots {
     connections: Slab<Connection>,
-    pub context: Context,
+    pub context: ConnectionContext,
     /// Requests whose connections a bug of ours has ended, until that is reported.
     orphans: Vec<RequestId>,
     panic_count: usize,
 }
 
 impl Slots {
-    pub fn new(context: Context) -> Self {
+    pub fn new(context: ConnectionContext) -> Self {
         Self { connections: Slab::new(), context, orphans: Vec::new(), panic_count: 0 }
     }
 
@@ -40,7 +40,11 @@ impl Slots {
     }
 
     /// Runs one connection with what all connections share.
-    pub fn with<R>(&mut self, slot: usize, act: impl FnOnce(&mut Connection, &mut Context) -> R) -> Option<R> {
+    pub fn with<R>(
+        &mut self,
+        slot: usize,
+        act: impl FnOnce(&mut Connection, &mut ConnectionContext) -> R,
+    ) -> Option<R> {
         let (connection, context) = (self.connections.get_mut(slot)?, &mut self.context);
         // Whatever a panic leaves half done is not looked at again: the connection is thrown away with what it holds of the budget, of the
         // shared things the buffers are written before they are read, and what was refused is whole.

@@ -1,9 +1,10 @@
 //! The result of a job as an answer: what a handler that returns it would have answered.
 
 use bytes::Bytes;
+use parkade_wire::msgpack::{Token, Tokens, utf8};
 
 use crate::http::answer;
-use crate::job_values::{Made, RESPONSE, Reader, Token, json, made};
+use crate::job_values::{Made, RESPONSE, json, made};
 
 pub fn response(result: &Bytes) -> Result<Made, String> {
     let plain = |status, content_type: &'static str, body: Bytes| Made {
@@ -11,16 +12,16 @@ pub fn response(result: &Bytes) -> Result<Made, String> {
         fields: vec![(Bytes::from_static(b"content-type"), Bytes::from_static(content_type.as_bytes()))],
         body,
     };
-    let mut reader = Reader::new(result);
-    let made = match reader.next()? {
+    let mut tokens = Tokens::new(result);
+    let made = match tokens.next()? {
         Token::Nil => Made { status: 204, fields: Vec::new(), body: Bytes::new() },
-        Token::Text(text) => plain(200, "text/plain; charset=utf-8", result.slice_ref(text.as_bytes())),
+        Token::Text(text) => plain(200, "text/plain; charset=utf-8", result.slice_ref(utf8(text)?.as_bytes())),
         Token::Bytes(bytes) => plain(200, "application/octet-stream", result.slice_ref(bytes)),
         Token::Extension(RESPONSE, data) => made(&result.slice_ref(data))?,
         // However deep it is, a worker could write it.
         _ => return Ok(plain(200, "application/json", json(result, usize::MAX)?.into())),
     };
-    reader.end()?;
+    tokens.end()?;
     let fields = made.fields.iter().map(|(name, value)| (&name[..], &value[..]));
     match answer::check(made.status, fields) {
         Ok(_) => Ok(made),

@@ -2,7 +2,7 @@
 
 use super::{line, table, time};
 use crate::admin::Report;
-use crate::admin::report::{Database, Query};
+use crate::admin::report::{DatabaseReport, QueryReport};
 
 /// Queries that are shown of each; the others are only counted.
 const QUERIES_SHOWN_MAX: usize = 10;
@@ -20,7 +20,7 @@ pub(super) fn lines(report: &Report) -> String {
     .collect()
 }
 
-fn head(name: &str, database: &Database) -> String {
+fn head(name: &str, database: &DatabaseReport) -> String {
     let slots: Vec<_> = database.slots.iter().map(|(state, count)| format!("{state} {count}")).collect();
     let counts = &database.counts;
     let why = database.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
@@ -36,7 +36,7 @@ fn head(name: &str, database: &Database) -> String {
     )
 }
 
-fn query(query: &Query) -> Vec<String> {
+fn query(query: &QueryReport) -> Vec<String> {
     let statement: String = query.statement.chars().take(STATEMENT_CHARACTERS_MAX).collect();
     let cancelled = if query.cancelled { "yes" } else { "" };
     vec![

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::admin::report::{Code, Connections, Jobs, Lives, Memory, Wait};
+use crate::admin::report::{Code, Connections, JobsReport, LivesReport, Memory, WaitReport};
 
 fn report() -> Report {
     let mut report = Report {
@@ -13,23 +13,23 @@ fn report() -> Report {
         uptime: 7_300.0,
         state: "ready".into(),
         code: Code { generation: 2, reloading: true, last_reload: Some("given up".into()) },
-        lives: Lives { accepted: 0, queued: 0, running: 1, parked: 201 },
+        lives: LivesReport { accepted: 0, queued: 0, running: 1, parked: 201 },
         waits: BTreeMap::from([
-            ("next".into(), Wait { count: 1, oldest: Some(31.2) }),
-            ("timer".into(), Wait { count: 200, oldest: Some(1.94) }),
+            ("next".into(), WaitReport { count: 1, oldest: Some(31.2) }),
+            ("timer".into(), WaitReport { count: 200, oldest: Some(1.94) }),
         ]),
         connections: Connections { http1: 201, ..Connections::default() },
         memory: Memory { resident_bytes: Some(7 << 20), parked_bytes: 100_000, ..Memory::default() },
         ..Report::default()
     };
-    report.channels.busiest = vec![Channel {
+    report.channels.busiest = vec![ChannelReport {
         name: "auction/7".into(),
         next: 1,
         oldest: Some(31.2),
         cursor: "1a.3".into(),
-        ..Channel::default()
+        ..ChannelReport::default()
     }];
-    report.workers = vec![Worker {
+    report.workers = vec![WorkerReport {
         id: 1,
         pid: Some(4243),
         state: "busy".into(),
@@ -37,7 +37,7 @@ fn report() -> Report {
         held: 1,
         requests: 99,
         jobs: 7,
-        ..Worker::default()
+        ..WorkerReport::default()
     }];
     report
 }
@@ -70,7 +70,7 @@ fn nothing_that_an_application_says_steers_the_terminal() {
     report.target = "\u{1b}]0;target\u{7}".into();
     report.channels.busiest[0].name = "\u{202e}channel".into();
     let queues = BTreeMap::from([("\u{1b}[2Jqueue\nworkers       0".into(), 1)]);
-    report.jobs = Jobs { waiting: 1, queues, ..Jobs::default() };
+    report.jobs = JobsReport { waiting: 1, queues, ..JobsReport::default() };
     let page = text(&report);
     for shown in [r"\u{1b}]0;target\u{7}", r"\u{202e}channel", r"\u{1b}[2Jqueue\nworkers       0 1"] {
         assert!(page.contains(shown), "{page}");
@@ -86,7 +86,7 @@ fn a_server_with_nothing_to_do_has_a_short_page() {
 
 #[test]
 fn jobs_are_on_the_page_where_there_are_any() {
-    let jobs = Jobs {
+    let jobs = JobsReport {
         waiting: 3,
         dead: 1,
         running: 5,
@@ -94,7 +94,7 @@ fn jobs_are_on_the_page_where_there_are_any() {
         queued: 2,
         parked: 1,
         queues: BTreeMap::from([("default".into(), 1), ("idle".into(), 0), ("mail".into(), 2)]),
-        ..Jobs::default()
+        ..JobsReport::default()
     };
     let expected = "\
 jobs          scheduled 0   ready 3 (oldest 7.2 s)   running 5 (queued 2, parked 1)   completed 0   dead 1   cancelled 0   unknown 0
