@@ -3,6 +3,7 @@
 mod admin;
 mod check;
 mod cli;
+mod clients;
 mod clock;
 mod complaints;
 mod config;

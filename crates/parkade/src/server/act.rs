@@ -2,19 +2,16 @@
 
 use bytes::Bytes;
 use parkade_core::{
-    DatabaseEffect, Effect, HttpEffect, KillReason, Outcome, ReloadOutcome, RouteId, ServerEffect, StatementSource,
-    StoreEffect, Times, WorkerEffect,
+    DatabaseEffect, Effect, Event, HttpEffect, KillReason, Outcome, ReloadOutcome, RouteId, ServerEffect,
+    StatementSource, StoreEffect, Times, WorkerEffect,
 };
-use parkade_model::{DatabaseId, Ending, QueryId, RequestId, Role, WorkerId};
+use parkade_model::{DatabaseId, Ending, QueryId, Refusal, RequestId, Role, WorkerId};
 use parkade_sql::{DatabaseWork, QueryEnd};
-use parkade_wire::encode::RequestParts;
 use parkade_wire::limits::STORED_COUNT_MAX;
 
-use super::exchange::{Exchange, Kept};
-use super::messages::Event as StreamEvent;
 use super::tables::{Standing, Tables};
 use super::{Server, waits};
-use crate::log::AccessEntry;
+use crate::clients::exchange::{Exchange, Kept};
 use crate::queries::Start;
 
 impl Server {
@@ -30,32 +27,72 @@ impl Server {
     }
 
     fn act_for_client(&mut self, effect: HttpEffect) {
+        let clients = &mut self.clients;
         match effect {
             HttpEffect::Refuse { request, refusal } => self.refuse(request, refusal),
             HttpEffect::Constant { request, route } => self.answer_standing(request, route),
-            HttpEffect::Relay { request, payload, whole } => self.relay(request, payload, whole),
-            HttpEffect::End { request } => {
-                if !self.http.finish(request) {
-                    tracing::error!(
-                        "the application's answer is shorter than its Content-Length: the connection is broken off"
-                    );
+            HttpEffect::Relay { request, payload, whole } => {
+                if let Some(response) = self.payloads.take_response(payload) {
+                    clients.relay(request, &response, whole);
                 }
             }
-            HttpEffect::Abort { request } => self.http.abort(request),
-            HttpEffect::Keep { request, payload } => self.keep(request, payload),
-            HttpEffect::Release { request } => self.release(request),
-            HttpEffect::Deliver { message, cursor, gap, requests } => self.deliver(message, cursor, gap, &requests),
-            HttpEffect::Empty { request, cursor } => self.empty(request, cursor),
-            HttpEffect::OpenStream { request, cursor, gap } => self.open_stream(request, cursor, gap),
-            HttpEffect::Feed { message, cursor, requests } => self.feed(message, cursor, &requests),
-            HttpEffect::EndStream { request } => self.end_stream(request),
-            HttpEffect::FeedGap { cursor, requests } => self.feed_to(&StreamEvent::gap(cursor), &requests),
+            HttpEffect::End { request } => clients.finish(request),
+            HttpEffect::Abort { request } => clients.http.abort(request),
+            HttpEffect::Keep { request, payload } => clients.keep(request, self.payloads.take_kept(payload)),
+            HttpEffect::Release { request } => {
+                if let Some(route) = clients.release(request) {
+                    self.answer_standing(request, route);
+                }
+            }
+            HttpEffect::Deliver { message, cursor, gap, requests } => {
+                clients.deliver(&self.messages, message, (cursor, gap), &requests);
+            }
+            HttpEffect::Empty { request, cursor } => clients.answer_empty(request, cursor),
+            HttpEffect::OpenStream { request, cursor, gap } => {
+                if clients.open_stream(request, cursor, gap) {
+                    self.stream_opened(request);
+                } else {
+                    self.tell(Event::Left { request });
+                }
+            }
+            HttpEffect::Feed { message, cursor, requests } => {
+                clients.feed(&mut self.messages, message, cursor, &requests);
+            }
+            HttpEffect::FeedGap { cursor, requests } => clients.feed_gap(cursor, &requests),
+            HttpEffect::EndStream { request } => clients.end_stream(request),
             HttpEffect::BeginRows { request, query } => self.begin_rows(request, query),
             HttpEffect::AnswerQuery { request, query, .. } if self.jobs.is_run(request) => {
                 self.run_lost_its_query(request, query);
             }
-            HttpEffect::AnswerQuery { request, query, late } => self.answer_query(request, query, late),
+            HttpEffect::AnswerQuery { request, query, late } => {
+                if let Some(answer) = self.queries.answer(query, late) {
+                    clients.answer_query(request, &answer);
+                } else {
+                    tracing::error!("a bug in parkade: a result was dropped before it was needed");
+                }
+            }
             HttpEffect::AnswerJob { request, job, standing } => self.answer_job(request, job, standing),
+        }
+    }
+
+    pub(super) fn refuse(&mut self, request: RequestId, refusal: Refusal) {
+        self.clients.refuse(request, refusal, || self.core.queue_wait(self.now));
+    }
+
+    /// What stands ready with the route is the answer.
+    fn answer_standing(&mut self, request: RequestId, route: RouteId) {
+        match self.tables.standing(route) {
+            Standing::Answer(response) => self.clients.send(request, response),
+            Standing::None | Standing::Function { .. } | Standing::Job => self.clients.answer_nothing(request),
+        }
+    }
+
+    fn begin_rows(&mut self, request: RequestId, query: QueryId) {
+        let held = self.queries.flow(query);
+        if !self.clients.begin_rows(request) {
+            self.tell(Event::Left { request });
+        } else if let Some(rows) = held {
+            self.send_rows(request, &rows);
         }
     }
 
@@ -65,7 +102,7 @@ impl Server {
             WorkerEffect::Call { request, worker, outcome } => self.call(worker, outcome, &[request]),
             WorkerEffect::Resume { worker, outcome, requests } if waits::differs(outcome) => {
                 for request in requests {
-                    let ids = self.exchanges.of(request).and_then(|exchange| exchange.jobs.as_mut());
+                    let ids = self.clients.exchanges.of(request).and_then(|exchange| exchange.jobs.as_mut());
                     let ids = ids.map_or_else(Vec::new, |jobs| jobs.tell_stored(STORED_COUNT_MAX));
                     self.workers.resume(worker, &waits::stored(ids), &[request], None);
                 }
@@ -139,58 +176,15 @@ impl Server {
             ServerEffect::Reloaded { outcome: ReloadOutcome::GivenUp } => {
                 tracing::error!("reload aborted: the new code failed to start; still serving the old code");
             }
-            ServerEffect::StopAccepting => self.http.drain(),
+            ServerEffect::StopAccepting => self.clients.http.drain(),
             ServerEffect::Exit { reason } => self.exit = Some(reason),
         }
     }
 
     fn forget(&mut self, request: RequestId, ending: Ending, times: Times) {
-        self.http.forget(request);
         self.queries.stop_flow(request);
-        let Some(mut exchange) = self.exchanges.remove(request) else { return };
-        if let Some(jobs) = exchange.jobs.take() {
+        if let Some(jobs) = self.clients.forget(request, ending, times) {
             self.forget_gated(*jobs);
-        }
-        if exchange.is_run {
-            return;
-        }
-        let status = exchange.status;
-        self.ended.record(status, times);
-        if let (Some(log), Some(note)) = (&mut self.access_log, &exchange.note) {
-            log.write(&AccessEntry {
-                client: note.origin.client,
-                method: &note.method,
-                path: &note.path,
-                status,
-                bytes: note.bytes,
-                queue: times.queued(),
-                run: times.running(),
-                park: times.parked(),
-                total: times.total(),
-                ending,
-                user_agent: note.user_agent.as_deref(),
-            });
-        }
-    }
-
-    /// A faulty request has no method, no path and no life; its line says who sent it and what it was told.
-    pub(super) fn log_refused(&mut self, client: Option<std::net::IpAddr>, status: u16, bytes: usize) {
-        let times = Times::default();
-        self.ended.record(status, times);
-        if let Some(log) = &mut self.access_log {
-            log.write(&AccessEntry {
-                client,
-                method: "-",
-                path: "-",
-                status,
-                bytes: bytes as u64,
-                queue: times.queued(),
-                run: times.running(),
-                park: times.parked(),
-                total: times.total(),
-                ending: Ending::Done,
-                user_agent: None,
-            });
         }
     }
 
@@ -205,32 +199,16 @@ impl Server {
     }
 
     fn assign(&mut self, request: RequestId, worker: WorkerId, route: Option<RouteId>) {
-        let Some(arrival) = self.exchanges.of(request).and_then(|exchange| exchange.arrival.as_ref()) else { return };
-        let (parameters, body) = match &arrival.asked_about {
-            Some(asked) => (&asked.parameters, &asked.arguments),
-            None => (&arrival.parameters, &arrival.body),
-        };
-        let parts = RequestParts {
-            route: route.map(|route| route.index),
-            parameters: parameters.iter().map(String::as_str),
-            method: arrival.head.method(),
-            path: arrival.head.path(),
-            query: arrival.head.query(),
-            headers: arrival.head.fields(),
-            client: self.client.of(arrival.origin.client),
-            scheme: if arrival.origin.is_https { "https" } else { "http" },
-            version: arrival.head.version.as_str(),
-            deadline: arrival.deadline.map(|deadline| deadline.as_secs_f64()),
-            body: None,
-            more: false,
-        };
-        self.workers.request(worker, request, parts, body);
+        if let Some((arrival, client)) = self.clients.arrival(request) {
+            let parts = arrival.parts(client, route.map(|route| route.index));
+            self.workers.request(worker, request, parts, arrival.worker_body());
+        }
     }
 
     pub(super) fn call(&mut self, worker: WorkerId, outcome: Outcome, requests: &[RequestId]) {
         let behind = self.rows_after(outcome);
         let Some(outcome) = waits::wire_outcome(&self.messages, &self.queries, &self.jobs, outcome) else { return };
-        let (exchanges, tables) = (&self.exchanges, &self.tables);
+        let (exchanges, tables) = (&self.clients.exchanges, &self.tables);
         let functions =
             requests.iter().filter_map(|request| Some((*request, function(exchanges.peek(*request)?, tables)?)));
         let functions: Vec<_> = functions.collect();

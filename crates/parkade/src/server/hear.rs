@@ -8,9 +8,9 @@ use parkade_model::{ChannelName, QueryId, Reason, Refusal, RequestId, Role, Tabl
 use parkade_sql::QueryEnd;
 use parkade_wire::{Application, ErrorReason, Response, ThenRequest, WaitRequest};
 
-use super::exchange::{Arrival, Exchange, JobAsked};
 use super::payloads::Payload;
 use super::{HttpEvent, Input, Server, WorkerEvent, tables, waits};
+use crate::clients::exchange::{Arrival, JobAsked};
 use crate::databases::DatabaseEvent;
 use crate::http::answer;
 use crate::queries::Rows;
@@ -51,21 +51,22 @@ impl Server {
                     deadline: None,
                     asked_about: None,
                 };
-                let note = self.access_log.is_some().then(|| Box::new(arrival.note()));
-                self.exchanges
-                    .insert(request, Exchange { arrival: Some(Box::new(arrival)), note, ..Exchange::default() });
+                self.clients.arrived(request, arrival);
                 let destination = self.directed(request, found.destination);
                 self.tell(Event::Arrived { request, destination });
             }
-            HttpEvent::Taken { request, bytes } => self.client_took(request, bytes),
+            HttpEvent::Taken { request, bytes } => {
+                let taken = self.clients.took(request, bytes);
+                self.client_took(request, taken);
+            }
             HttpEvent::Left { request } => self.tell(Event::Left { request }),
-            HttpEvent::Refused { peer, status, bytes } => self.log_refused(peer, status, bytes),
+            HttpEvent::Refused { peer, status, bytes } => self.clients.refused(peer, status, bytes),
         }
     }
 
     /// Looks up a request that waited while the routes changed.
     pub(super) fn look_up_route(&mut self, request: RequestId, table: TableId) {
-        let Some(exchange) = self.exchanges.of(request) else { return };
+        let Some(exchange) = self.clients.exchanges.of(request) else { return };
         let Some(arrival) = exchange.arrival.as_mut() else { return };
         let RouteMatch { destination, parameters, allow } =
             self.tables.find_in(Some(table), &self.core, arrival.head.method(), arrival.head.path());
@@ -86,7 +87,7 @@ impl Server {
         {
             return self.directed_to_a_job(request, route, deadline);
         }
-        let Some(exchange) = self.exchanges.of(request) else { return destination };
+        let Some(exchange) = self.clients.exchanges.of(request) else { return destination };
         match destination {
             Destination::Handler { deadline, .. } => {
                 if let Some(arrival) = &mut exchange.arrival {
@@ -222,28 +223,23 @@ impl Server {
     }
 
     fn worker_went_on(&mut self, worker: WorkerId, request: RequestId, bytes: &Bytes, more: bool) {
-        if let Some(exchange) = self.exchanges.of(request) {
-            exchange.untaken.add(bytes.len());
-            match self.http.piece(request, bytes) {
-                Ok(taken) => {
-                    self.exchanges.note_answer(request, None, bytes.len());
-                    self.client_took(request, taken);
-                }
-                Err(fault) => {
-                    self.bad_answer(worker, request, fault, more);
-                    return;
-                }
-            }
+        match self.clients.piece(request, bytes) {
+            Ok(taken) => self.client_took(request, taken),
+            Err(fault) => return self.bad_answer(worker, request, fault, more),
         }
         if !more {
             self.tell(Event::AnswerEnded { worker, request });
         }
     }
 
-    /// The worker may send as many bytes more. What the socket counts includes the framing, which was never in the worker's window.
-    pub(super) fn client_took(&mut self, request: RequestId, bytes: usize) {
-        let Some(exchange) = self.exchanges.of(request) else { return };
-        let bytes = exchange.untaken.take(bytes);
+    pub(super) fn send_rows(&mut self, request: RequestId, rows: &Bytes) {
+        if let Ok(taken) = self.clients.piece(request, rows) {
+            self.client_took(request, taken);
+        }
+    }
+
+    /// Its worker, or its database, may send as many bytes more.
+    fn client_took(&mut self, request: RequestId, bytes: usize) {
         match self.queries.flowing_to(request) {
             _ if bytes == 0 => {}
             Some((query, database)) => self.databases.taken(database, query, bytes),
@@ -258,11 +254,10 @@ impl Server {
             return;
         }
         // The worker is not done with it: its client is told now, and for the core nobody waits for the rest any more.
-        if self.exchanges.is_open(request) && self.exchanges.peek(request).is_some_and(|exchange| exchange.status == 0)
-        {
+        if self.clients.awaits_answer(request) {
             self.refuse(request, Refusal::BadAnswer);
         } else {
-            self.http.abort(request);
+            self.clients.http.abort(request);
         }
         self.tell(Event::Left { request });
     }
@@ -304,14 +299,14 @@ impl Server {
             }
         };
         let (then, kept) = tables::kept(then);
-        let cursor = match (then, self.exchanges.of(request)) {
+        let cursor = match (then, self.clients.exchanges.of(request)) {
             (Then::Answer, Some(exchange)) => exchange.cursor(),
             _ => None,
         };
         let wait = waits::with_cursor(wait, cursor);
         // One that shares the query of another has no use for its own.
         self.tell_with(Payload::Park { kept, asked }, |payload| Event::Parked { worker, request, wait, then, payload });
-        if let Some(exchange) = self.exchanges.of(request) {
+        if let Some(exchange) = self.clients.exchanges.of(request) {
             // However long it waits, it must not hold its head and body for that.
             exchange.forget_arrival(then == Then::Await);
         }

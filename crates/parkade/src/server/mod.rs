@@ -1,18 +1,12 @@
 //! The server task: the one owner of everything that changes. It carries events to the core, and effects to whoever does them.
 
 mod act;
-mod client_text;
 mod cpu;
-mod exchange;
 mod hear;
 pub mod jobs;
 mod limits;
-mod messages;
 mod payloads;
 mod publishing;
-mod put_off;
-mod refusal;
-mod replies;
 mod report;
 mod tables;
 mod turns;
@@ -25,7 +19,8 @@ use parkade_core::{Core, Effect, Event, ExitReason, Moment, PayloadId, Refusal, 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::admin::{Ask, EndedRequests};
+use crate::admin::Ask;
+use crate::clients::{Clients, Messages, Step};
 use crate::clock::Clock;
 use crate::databases::{DatabaseEvent, Databases};
 use crate::http::{FIRST_REQUEST_TIME, Http, HttpEvent, SWEEP_INTERVAL};
@@ -33,14 +28,10 @@ use crate::log::AccessLog;
 use crate::queries::Queries;
 use crate::share::Share;
 use crate::workers::{WorkerEvent, Workers};
-use client_text::ClientText;
-use exchange::Exchanges;
 pub use jobs::Jobs;
 use limits::{ANSWERS_SHARE, SHARE};
-use messages::Messages;
 use payloads::{Payload, Payloads};
 use publishing::HeldBack;
-use put_off::PutOff;
 use tables::Tables;
 use turns::{Part, Turns};
 
@@ -80,33 +71,28 @@ enum Woken {
 
 pub struct Server {
     core: Core,
-    http: Http,
+    clients: Clients,
     workers: Workers,
     databases: Databases,
     jobs: Jobs,
     queries: Queries,
-    exchanges: Exchanges,
     messages: Messages,
     unpublished: publishing::Unpublished,
     tables: Tables,
     payloads: Payloads,
     effects: Vec<Effect>,
-    put_off: PutOff,
     held_back: HeldBack,
     turns: Turns,
     /// What clients and workers have said and the core has not been told, for its share of a turn was over.
     said: Vec<HttpEvent>,
     told: Vec<WorkerEvent>,
     reported: Vec<DatabaseEvent>,
-    client: ClientText,
     clock: Clock,
     /// When the batch in hand was read: one look at the clock for all that came together.
     now: Moment,
     /// It stops: the drain begins when nobody new is left to be heard, at the latest then.
     drain_at: Option<Moment>,
     grace: Duration,
-    access_log: Option<AccessLog>,
-    ended: EndedRequests,
     /// Workers that could not be started: the core is told when it has said all it has to say.
     failed_starts: Vec<WorkerId>,
     about: About,
@@ -157,30 +143,25 @@ impl Server {
         Self {
             standard_history: parts.config.history,
             core: Core::new(parts.config),
-            http: parts.http,
+            clients: Clients::new(parts.http, parts.access_log),
             workers: parts.workers,
             databases: parts.databases,
             jobs: parts.jobs,
             queries: Queries::new(parts.result_bytes_max, parts.about.is_dev),
-            exchanges: Exchanges::default(),
             messages: Messages::default(),
             unpublished: publishing::Unpublished::default(),
             tables: Tables::default(),
             payloads: Payloads::default(),
             effects: Vec::new(),
-            put_off: PutOff::default(),
             held_back: HeldBack::default(),
             turns: Turns::default(),
             said: Vec::new(),
             told: Vec::new(),
             reported: Vec::new(),
-            client: ClientText::default(),
             clock: Clock::start(),
             now: Moment::default(),
             drain_at: None,
             grace: parts.grace,
-            access_log: parts.access_log,
-            ended: EndedRequests::default(),
             failed_starts: Vec::new(),
             about: parts.about,
             exit: None,
@@ -202,7 +183,7 @@ impl Server {
             let due = [self.core.next_due(), self.drain_at].into_iter().flatten().min();
             let goes_on = self.has_more();
             let woken = tokio::select! {
-                ready = self.http.ready() => ready.map(|()| Woken::Ready)?,
+                ready = self.clients.http.ready() => ready.map(|()| Woken::Ready)?,
                 ready = self.workers.ready() => ready.map(|()| Woken::Ready)?,
                 ready = self.databases.ready() => self.databases.wake(ready).map(|()| Woken::Ready)?,
                 ready = self.jobs.ready() => ready.map(|()| Woken::Ready)?,
@@ -239,7 +220,7 @@ impl Server {
                 Part::Inputs
             }
             Woken::Sweep => {
-                self.http.sweep();
+                self.clients.http.sweep();
                 Part::Sweep
             }
             Woken::Measure => {
@@ -260,7 +241,7 @@ impl Server {
 
     /// Whether shares of a turn were over before everything was done.
     fn has_more(&self) -> bool {
-        self.has_unheard() || !self.put_off.is_empty()
+        self.has_unheard() || self.clients.has_put_off()
     }
 
     /// Whether somebody has said what was not heard.
@@ -278,7 +259,7 @@ impl Server {
         self.did(Part::Jobs, count);
         self.turn_timers();
         self.workers.flush();
-        if !self.put_off.is_empty() {
+        if self.clients.has_put_off() {
             self.did(Part::Sending, 1);
             let count = self.go_on(Share::of(ANSWERS_SHARE));
             self.did(Part::Answers, count);
@@ -294,7 +275,7 @@ impl Server {
         for worker in std::mem::take(&mut self.failed_starts) {
             self.tell(Event::WorkerExited { worker });
         }
-        if self.drain_at.is_some_and(|at| at <= self.now || !self.http.has_fresh()) {
+        if self.drain_at.is_some_and(|at| at <= self.now || !self.clients.http.has_fresh()) {
             self.drain_at = None;
             self.tell(Event::Drain { grace: self.grace });
         }
@@ -303,7 +284,7 @@ impl Server {
     fn turn_clients(&mut self) -> io::Result<()> {
         let mut said = std::mem::take(&mut self.said);
         if said.is_empty() {
-            self.http.turn(&mut said)?;
+            self.clients.http.turn(&mut said)?;
             self.did(Part::Sockets, said.len());
         }
         let count = said.len();
@@ -343,7 +324,7 @@ impl Server {
     /// What was asked of them in this turn goes out in it, and what they have said is heard.
     fn turn_databases(&mut self) -> io::Result<()> {
         // Notifications are messages, too.
-        let is_held_back = self.put_off.is_full();
+        let is_held_back = self.clients.are_behind();
         if is_held_back || !self.databases.are_due() && self.reported.is_empty() {
             return Ok(());
         }
@@ -368,7 +349,7 @@ impl Server {
                 break;
             }
         }
-        self.http.drain();
+        self.clients.http.drain();
         self.drain_at = Some(self.now + FIRST_REQUEST_TIME);
     }
 
@@ -412,12 +393,30 @@ impl Server {
                     rest.next();
                 }
                 self.call(worker, outcome, &requests);
-            } else if let Some(effect) = self.put_off(effect, count) {
+            } else if let Some(effect) = self.clients.put_off(effect, count, &mut self.messages) {
                 self.act(effect);
             }
         }
         drop(rest);
         self.effects = effects;
+    }
+
+    /// Goes on with what was put off. How many steps that were.
+    fn go_on(&mut self, mut share: Share) -> usize {
+        let mut count = 0;
+        while let Some(step) = self.clients.go_on() {
+            if let Step::Effect(effect) = step {
+                self.act(effect);
+            }
+            count += 1;
+            if share.is_over() {
+                break;
+            }
+        }
+        if self.clients.have_caught_up() {
+            self.let_publishers_on();
+        }
+        count
     }
 
     /// Answers that wait for their clients to read have the grace for it, unless it is over; then a moment for connections to end. Meanwhile
@@ -433,12 +432,12 @@ impl Server {
             self.go_on(Share::of(SHARE));
             are_jobs_settled = are_jobs_settled || self.settle_jobs(began)?;
             // A client whose answer was put off is there.
-            let is_unsent = (self.http.has_unsent() || !self.put_off.is_empty()) && Instant::now() < last;
+            let is_unsent = (self.clients.http.has_unsent() || self.clients.has_put_off()) && Instant::now() < last;
             if is_unsent {
                 // What has been handed on is not on the wire yet: the moment is that behind the last of it.
                 end = Instant::now() + FAREWELL;
             }
-            let is_ending = self.http.is_closing() || !self.databases.are_ended() || !self.put_off.is_empty();
+            let is_ending = self.clients.http.is_closing() || !self.databases.are_ended() || self.clients.has_put_off();
             let waits = is_unsent || is_ending && Instant::now() < end;
             if are_jobs_settled && (hurries || !waits) {
                 return Ok(());
@@ -446,22 +445,22 @@ impl Server {
             self.databases.turn(self.clock.at(self.now), &mut Vec::new())?;
             let _ = tokio::time::timeout(SWEEP_INTERVAL, async {
                 tokio::select! {
-                    ready = self.http.ready() => ready,
+                    ready = self.clients.http.ready() => ready,
                     ready = self.databases.ready() => ready,
                     ready = self.jobs.ready(), if !are_jobs_settled => ready,
-                    () = std::future::ready(()), if !self.put_off.is_empty() => Ok(()),
+                    () = std::future::ready(()), if self.clients.has_put_off() => Ok(()),
                 }
             })
             .await;
             let mut said = std::mem::take(&mut self.said);
-            self.http.turn(&mut said)?;
+            self.clients.http.turn(&mut said)?;
             for event in said {
                 if let HttpEvent::Arrived { request, .. } = event {
                     self.refuse(request, Refusal::Stopping);
                 }
             }
             if swept.elapsed() >= SWEEP_INTERVAL {
-                self.http.sweep();
+                self.clients.http.sweep();
                 swept = Instant::now();
             }
             hurries |= matches!(inputs.try_recv(), Ok(Input::Stop));

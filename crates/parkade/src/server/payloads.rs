@@ -5,7 +5,7 @@
 use parkade_model::PayloadId;
 use parkade_wire::Response;
 
-use super::exchange::Kept;
+use crate::clients::exchange::Kept;
 use crate::queries::WorkRequest;
 
 #[derive(Debug)]

@@ -61,7 +61,7 @@ impl Server {
 
     /// What this worker has published goes to more clients than can be told of it at once: it is not heard until most of them have been.
     pub(super) fn slow_down(&mut self, worker: WorkerId) {
-        if self.put_off.is_full() && !self.held_back.has(worker) {
+        if self.clients.are_behind() && !self.held_back.has(worker) {
             self.held_back.workers.push(worker);
             self.tell(Event::Pressure(PressureEvent::ClientsBehind { worker }));
         }

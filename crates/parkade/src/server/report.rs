@@ -26,7 +26,7 @@ impl Server {
             }
             Ask::Jobs { ask, reply } => self.reply_about_jobs(ask, reply),
             Ask::Publish { channel, content_type, body, reply } => {
-                let outcome = if self.put_off.is_full() {
+                let outcome = if self.clients.are_behind() {
                     Err(PublishRefused::TooFast)
                 } else {
                     self.publish(&channel, &content_type, &body, None)
@@ -101,7 +101,7 @@ impl Server {
         let status = self.core.status(self.clock.now());
         let pids: HashMap<_, _> =
             status.workers.iter().filter_map(|known| Some((known.worker, self.workers.pid(known.worker)?))).collect();
-        let connections = self.http.counts();
+        let connections = self.clients.http.counts();
         let shell = Shell {
             target: self.about.target.clone(),
             uptime: self.clock.now().since(parkade_core::Moment::default()),
@@ -112,11 +112,11 @@ impl Server {
                 busy: self.turns.busy_count,
                 busiest: self.turns.busiest.as_secs_f64(),
             },
-            parked_bytes: self.exchanges.kept_bytes(),
-            request_bytes: self.http.request_bytes(),
+            parked_bytes: self.clients.exchanges.kept_bytes(),
+            request_bytes: self.clients.http.request_bytes(),
             log_lines_dropped: self.about.dropped.lines(),
             worker_pids: pids,
-            ended: self.ended.clone(),
+            ended: self.clients.ended().clone(),
             databases: self.database_reports(),
             query_times: self.queries.times().clone(),
             result_bytes: self.queries.result_bytes(),

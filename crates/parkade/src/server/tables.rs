@@ -7,8 +7,8 @@ use parkade_core::{Core, Errand, HistoryLimits, RouteId, TableId, Then, Wait};
 use parkade_model::JobId;
 use parkade_wire::{Application, CallKind, Response, Route, RouteKind, ThenRequest};
 
-use super::exchange::Kept;
 use super::waits;
+use crate::clients::exchange::Kept;
 use crate::databases::Databases;
 use crate::http::answer;
 use crate::queries::WorkRequest;

@@ -4,7 +4,8 @@ use parkade_core::Outcome;
 use parkade_model::{Cursor, JobId, QueryWork, Refusal, Wait};
 use parkade_wire::{QueryEffect, WaitOutcome, WaitRequest};
 
-use super::{Jobs, Messages, Queries, refusal};
+use super::{Jobs, Messages, Queries};
+use crate::clients;
 use crate::databases::Databases;
 use crate::queries::{self, WorkRequest};
 
@@ -67,7 +68,7 @@ pub fn wire_outcome<'a>(
 ) -> Option<WaitOutcome<'a>> {
     match outcome {
         Outcome::Queried { query, late, .. } => queries.outcome(query, late),
-        Outcome::Refused { refusal } if refusal::is_about_a_query(refusal) => Some(unknown_outcome(refusal)),
+        Outcome::Refused { refusal } if clients::is_about_a_query(refusal) => Some(unknown_outcome(refusal)),
         Outcome::Refused { refusal: Refusal::NoTransaction } => Some(no_transaction()),
         Outcome::Job { job, standing } => Some(jobs.wire_outcome(job, standing)),
         // It is only awaited, and told to each with what is its own.
@@ -77,7 +78,7 @@ pub fn wire_outcome<'a>(
         Outcome::Message { message, cursor, gap } => messages.outcome(message, cursor, gap),
         Outcome::TimedOut { cursor } => Some(WaitOutcome::Timeout { cursor: cursor.to_string().into() }),
         Outcome::Refused { refusal } => {
-            let (status, _, text, _) = refusal::explain(refusal);
+            let (status, _, text, _) = clients::explain(refusal);
             Some(WaitOutcome::Refused { text: text.into(), status })
         }
     }
@@ -85,7 +86,7 @@ pub fn wire_outcome<'a>(
 
 /// The query was given up, and what became of it is not known yet.
 fn unknown_outcome(refusal: Refusal) -> WaitOutcome<'static> {
-    let (status, _, detail, _) = refusal::explain(refusal);
+    let (status, _, detail, _) = clients::explain(refusal);
     let reason = match refusal {
         Refusal::QueryCancelledByOperator => "operator",
         Refusal::QueryStopped => "stopping",

@@ -135,7 +135,7 @@ impl Server {
             let _ = back.send(JobAnswer::Changed(will_end));
         }
         for request in requests {
-            if let Some(exchange) = self.exchanges.of(request) {
+            if let Some(exchange) = self.clients.exchanges.of(request) {
                 exchange.jobs.get_or_insert_default().will_end = will_end;
             }
             self.find_job(request, job, JobCaller::Guest);
@@ -154,7 +154,7 @@ impl Server {
 
     /// Whether the job that this request ends has been told so, or the store will have it.
     pub(super) fn will_end(&self, request: RequestId, job: JobId) -> bool {
-        let jobs = self.exchanges.peek(request).and_then(|exchange| exchange.jobs.as_ref());
+        let jobs = self.clients.exchanges.peek(request).and_then(|exchange| exchange.jobs.as_ref());
         jobs.is_some_and(|jobs| jobs.will_end) || self.is_being_cancelled(job)
     }
 }

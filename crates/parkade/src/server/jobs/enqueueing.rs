@@ -7,7 +7,7 @@ use parkade_wire::Enqueued;
 
 use super::asked::{Asking, Back, Question};
 use super::{QUEUE_DEFAULT, Server, store_fault, until};
-use crate::server::exchange::{StoredJob, WithJobs};
+use crate::clients::exchange::{StoredJob, WithJobs};
 use crate::server::waits;
 use crate::store::wall;
 use crate::workers::WorkerEvent;
@@ -101,7 +101,7 @@ impl Server {
     }
 
     pub(super) fn note_stored(&mut self, request: RequestId, enqueued_as: JobId, id: JobId) {
-        if let Some(exchange) = self.exchanges.of(request) {
+        if let Some(exchange) = self.clients.exchanges.of(request) {
             let job = StoredJob { enqueued_as, id };
             exchange.jobs.get_or_insert_default().note_stored(job);
         }
@@ -119,7 +119,7 @@ impl Server {
             WorkerEvent::Errored { request, .. } => (*request, false),
             _ => return None,
         };
-        let exchange = self.exchanges.of(request)?;
+        let exchange = self.clients.exchanges.of(request)?;
         let is_gated = exchange.jobs.as_ref().is_some_and(|jobs| !jobs.gated.is_empty());
         let has_to_wait = is_gated || waits && self.core.is_unstored(request);
         has_to_wait.then(|| &mut exchange.jobs.get_or_insert_default().gated)
@@ -127,7 +127,7 @@ impl Server {
 
     /// The store has everything, or will not have it.
     pub(in crate::server) fn open_gate(&mut self, request: RequestId) {
-        let Some(jobs) = self.exchanges.of(request).and_then(|exchange| exchange.jobs.as_mut()) else { return };
+        let Some(jobs) = self.clients.exchanges.of(request).and_then(|exchange| exchange.jobs.as_mut()) else { return };
         let gated = std::mem::take(&mut jobs.gated);
         for event in gated {
             self.hear_worker(event);
@@ -149,7 +149,7 @@ impl Server {
 
     /// The id that a job of this request has in the store: another's, where there was one with its key.
     pub(in crate::server) fn enqueued_as(&self, request: RequestId, enqueued_as: JobId) -> JobId {
-        let jobs = self.exchanges.peek(request).and_then(|exchange| exchange.jobs.as_ref());
+        let jobs = self.clients.exchanges.peek(request).and_then(|exchange| exchange.jobs.as_ref());
         let known = jobs.and_then(|jobs| jobs.stored.iter().find(|job| job.enqueued_as == enqueued_as));
         known.map_or(enqueued_as, |job| job.id)
     }

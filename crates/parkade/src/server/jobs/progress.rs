@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Server;
 use super::asked::Question;
 use super::runs::Progress;
-use crate::server::exchange::{Exchange, JobAsked};
+use crate::clients::exchange::{Exchange, JobAsked};
 
 impl Server {
     /// `PROGRESS`.
@@ -26,8 +26,8 @@ impl Server {
 
     /// Whether what happens to the job is told to the request.
     pub(super) fn follows(&self, request: RequestId, job: JobId) -> bool {
-        self.exchanges.is_open(request)
-            && self.exchanges.peek(request).map(Exchange::job_asked) == Some(JobAsked::Events(job))
+        self.clients.exchanges.is_open(request)
+            && self.clients.exchanges.peek(request).map(Exchange::job_asked) == Some(JobAsked::Events(job))
     }
 
     /// The request follows the job from now on: what is known of it is said, for nobody knows when it will say more.
@@ -89,7 +89,7 @@ impl Server {
     /// Only this one: the others know it.
     fn tell_follower(&mut self, request: RequestId, job: JobId, told: &Value) {
         if let Some(cursor) = self.core.cursor(&channel(job)) {
-            self.feed_alone(request, cursor, told.to_string().as_bytes());
+            self.clients.feed_alone(request, cursor, told.to_string().as_bytes());
         }
     }
 

@@ -14,10 +14,10 @@ use super::Server;
 use super::answers;
 use super::asked::Question;
 use super::visits::Door;
+use crate::clients::exchange::{Exchange, JobAsked, Pending};
 use crate::http::answer::HeaderField;
 use crate::http::error_body;
 use crate::job_values::Made;
-use crate::server::exchange::{Exchange, JobAsked, Pending};
 
 /// Kept until the core says that nobody is to be told any more.
 #[derive(Debug, Default)]
@@ -119,7 +119,7 @@ impl Server {
     pub(super) fn hear_may_end(&mut self, request: RequestId, job: JobId, asker: JobCaller, reply: Reply) {
         // One that has been refused meanwhile ends nothing, nor does one whose client has left.
         let event = match reply {
-            Reply::Found { .. } if !self.exchanges.is_open(request) => Event::JobNotLookedUp { request },
+            Reply::Found { .. } if !self.clients.exchanges.is_open(request) => Event::JobNotLookedUp { request },
             Reply::Found { job: Some(found), .. } => match self.jobs.door(asker, &found.name) {
                 Door::Open => return self.end_for(request, job),
                 Door::Asked(kind) => return self.ask_about(request, *found, kind),
@@ -163,7 +163,7 @@ impl Server {
             Some((_, Err(pending))) => {
                 let known =
                     Pending { told: self.described(&pending), has_address: self.jobs.has_address(&pending.name) };
-                if let Some(exchange) = self.exchanges.of(request) {
+                if let Some(exchange) = self.clients.exchanges.of(request) {
                     exchange.jobs.get_or_insert_default().pending = Some(known);
                 }
                 JobLookup::Pending
@@ -209,7 +209,7 @@ impl Server {
 
     /// Whether the request ends a job rather than waiting for it.
     fn ends_it(&self, request: RequestId) -> bool {
-        self.exchanges.peek(request).map(Exchange::job_asked) == Some(JobAsked::End)
+        self.clients.exchanges.peek(request).map(Exchange::job_asked) == Some(JobAsked::End)
     }
 
     /// What the job gave is the answer. If that says itself how it may be cached, so it may.
@@ -221,9 +221,7 @@ impl Server {
                 let is_said = made.fields.iter().any(|(name, _)| name.eq_ignore_ascii_case(b"cache-control"));
                 let ours = self.fields_of_job(request).iter();
                 fields.extend(ours.filter(|(name, _)| !is_said || *name != b"cache-control"));
-                self.exchanges.note_answer(request, Some(made.status), made.body.len());
-                let outcome = self.http_answer(request, made.status, &fields, &made.body);
-                super::super::replies::sent(outcome);
+                self.clients.answer(request, made.status, fields.iter().copied(), &made.body);
             }
             Some(Err(why)) => {
                 tracing::error!(job = %job, "the result of a job cannot be sent: {why}");
@@ -234,7 +232,7 @@ impl Server {
     }
 
     fn answer_pending(&mut self, request: RequestId, job: JobId) {
-        let known = self.exchanges.of(request).and_then(|exchange| exchange.jobs.as_mut()?.pending.take());
+        let known = self.clients.exchanges.of(request).and_then(|exchange| exchange.jobs.as_mut()?.pending.take());
         let has_address = known.as_ref().is_some_and(|known| known.has_address);
         let running = self.jobs.runs.values().find(|run| run.job.id == job);
         let mut body = match (running, known) {
@@ -264,9 +262,7 @@ impl Server {
         let mut all: Vec<HeaderField<'_>> = vec![(b"content-type", b"application/json")];
         all.extend(fields);
         all.extend(self.fields_of_job(request));
-        self.exchanges.note_answer(request, Some(status), body.len());
-        let outcome = self.http_answer(request, status, &all, &body.into());
-        super::super::replies::sent(outcome);
+        self.clients.answer(request, status, all.iter().copied(), &body.into());
     }
 }
 

@@ -5,13 +5,10 @@ use std::time::Duration;
 use parkade_core::{Destination, Errand, RequestId, RouteId, Then, Wait};
 
 use super::{Server, progress};
+use crate::clients::exchange::{Exchange, JobAsked};
 use crate::http::Head;
 use crate::http::answer::HeaderField;
 use crate::seconds::duration;
-use crate::server::exchange::{Exchange, JobAsked};
-
-/// How it stands with a job changes, and what a client is told depends on what it asked for.
-const FIELDS: &[HeaderField<'static>] = &[(b"cache-control", b"no-store"), (b"vary", b"Accept, Prefer")];
 
 /// However long a client would like to wait. It can come again.
 const PATIENCE_MAX_SECONDS: f64 = 300.0;
@@ -24,7 +21,7 @@ impl Server {
         route: RouteId,
         deadline: Option<Duration>,
     ) -> Destination {
-        let Some(exchange) = self.exchanges.of(request) else { return Destination::NotFound };
+        let Some(exchange) = self.clients.exchanges.of(request) else { return Destination::NotFound };
         let Some(arrival) = &mut exchange.arrival else { return Destination::NotFound };
         arrival.deadline = deadline;
         let job = arrival.parameters.first().and_then(|text| text.parse().ok());
@@ -49,21 +46,18 @@ impl Server {
 
     /// How long a request waits for the result of a job: as long as the handler said, or less if its client prefers.
     pub(in crate::server) fn patience(&self, request: RequestId, timeout: Option<Duration>) -> Option<Duration> {
-        let preferred = self.exchanges.peek(request).and_then(Exchange::patience);
+        let preferred = self.clients.exchanges.peek(request).and_then(Exchange::patience);
         timeout.into_iter().chain(preferred.map(duration)).min()
     }
 
     /// What is said beside an answer at the address of a job; nothing anywhere else.
     pub(in crate::server) fn fields_of_job(&self, request: RequestId) -> &'static [HeaderField<'static>] {
-        match self.exchanges.peek(request).map(Exchange::job_asked) {
-            None | Some(JobAsked::Nothing) => &[],
-            Some(JobAsked::Result | JobAsked::Events(_) | JobAsked::End) => FIELDS,
-        }
+        self.clients.job_fields(request)
     }
 
     /// The stream of a job's events is open: whoever has it is told how it stands.
     pub(in crate::server) fn stream_opened(&mut self, request: RequestId) {
-        if let Some(JobAsked::Events(job)) = self.exchanges.peek(request).map(Exchange::job_asked) {
+        if let Some(JobAsked::Events(job)) = self.clients.exchanges.peek(request).map(Exchange::job_asked) {
             self.announce(job, request);
         }
     }

@@ -8,9 +8,8 @@ use parkade_jobs::{AttemptEnd, Claimed, Command, Reply};
 
 use super::asked::{Question, RunEnd};
 use super::{Server, until};
+use crate::clients::{self, exchange::Exchange};
 use crate::seconds::duration;
-use crate::server::exchange::Exchange;
-use crate::server::refusal;
 use crate::store::wall;
 use crate::workers::RunParts;
 
@@ -67,7 +66,7 @@ impl Server {
     }
 
     fn begin_run(&mut self, job: Claimed) -> ClaimedJob {
-        let request = self.http.insert_clientless();
+        let request = self.clients.http.insert_clientless();
         let queue = self.jobs.queues.number(&job.queue);
         let standard = self.jobs.deadline;
         let policy = self.jobs.specs.get(&job.name).map(|spec| JobPolicy {
@@ -80,7 +79,7 @@ impl Server {
         });
         let claimed = ClaimedJob { request, job: job.id, attempt: job.attempt, queue, policy };
         let deadline = policy.and_then(|policy| policy.deadline);
-        self.exchanges.insert(request, Exchange { is_run: true, ..Exchange::default() });
+        self.clients.exchanges.insert(request, Exchange { is_run: true, ..Exchange::default() });
         self.jobs.runs.insert(request, RunKept { job, deadline, result: None, error: None, progress: None });
         claimed
     }
@@ -184,7 +183,7 @@ fn error(why: Failure, said: Option<Box<str>>) -> Box<str> {
         (Failure::WorkerDied, _) => "the worker that ran it died".into(),
         (Failure::ServerDied, _) => "servers that ran it died repeatedly".into(),
         (Failure::DeadlinePassed, _) => "its deadline passed".into(),
-        (Failure::Refused(refused), said) => said.unwrap_or_else(|| refusal::explain(refused).2.into()),
+        (Failure::Refused(refused), said) => said.unwrap_or_else(|| clients::explain(refused).2.into()),
     }
 }
 

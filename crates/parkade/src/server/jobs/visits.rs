@@ -6,8 +6,8 @@ use parkade_jobs::JobRecord;
 use parkade_wire::{CallKind, JobAccess};
 
 use super::{Jobs, Server};
+use crate::clients::exchange::Exchange;
 use crate::http::budget::RequestStage;
-use crate::server::exchange::Exchange;
 
 /// Which job the application is asked about.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Jobs {
 impl Server {
     /// Its client waits now, perhaps for long: nothing else is needed of the request.
     pub(super) fn let_in(&mut self, request: RequestId) {
-        if let Some(exchange) = self.exchanges.of(request) {
+        if let Some(exchange) = self.clients.exchanges.of(request) {
             exchange.arrival = None;
         }
     }
@@ -58,7 +58,7 @@ impl Server {
     }
 
     fn told_about(&mut self, request: RequestId, job: JobRecord) -> Option<RouteId> {
-        let exchange = self.exchanges.of(request)?;
+        let exchange = self.clients.exchanges.of(request)?;
         let (route, arrival) = (exchange.route.as_ref()?.id(), exchange.arrival.as_mut()?);
         if !arrival.share.hold_more(job.arguments.len(), RequestStage::Whole) {
             return None;
@@ -69,6 +69,6 @@ impl Server {
     }
 
     pub(in crate::server) fn is_asked_about(&self, request: RequestId) -> bool {
-        self.exchanges.peek(request).is_some_and(Exchange::is_about_job)
+        self.clients.exchanges.peek(request).is_some_and(Exchange::is_about_job)
     }
 }

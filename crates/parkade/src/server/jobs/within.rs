@@ -63,7 +63,7 @@ impl Server {
     /// `ENQUEUE` with `within`.
     pub(super) fn enqueue_within(&mut self, worker: WorkerId, request: Option<RequestId>, job: Enqueued) {
         // Its request has ended, and so has its transaction.
-        let Some(request) = request.filter(|request| self.exchanges.is_open(*request)) else { return };
+        let Some(request) = request.filter(|request| self.clients.exchanges.is_open(*request)) else { return };
         if !self.core.has_transaction(request) {
             tracing::error!(
                 worker = worker.0,
@@ -74,7 +74,7 @@ impl Server {
             return self.tell(Event::JobStored { request, fault: Some(StoreFault::Unavailable) });
         }
         let job = self.new_job(job);
-        let Some(exchange) = self.exchanges.of(request) else { return };
+        let Some(exchange) = self.clients.exchanges.of(request) else { return };
         let waiting = exchange
             .jobs
             .get_or_insert_default()
@@ -89,7 +89,7 @@ impl Server {
 
     /// The transaction is over: the jobs that waited for its COMMIT.
     pub(in crate::server) fn take_within(&mut self, request: RequestId) -> Option<Box<Waiting>> {
-        self.exchanges.of(request)?.jobs.as_mut()?.within.take()
+        self.clients.exchanges.of(request)?.jobs.as_mut()?.within.take()
     }
 
     /// Carries out a COMMIT, and what waits for it.

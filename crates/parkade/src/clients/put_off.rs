@@ -7,13 +7,13 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use parkade_core::{DatabaseEffect, Effect, HttpEffect, RequestId, ServerEffect, StoreEffect};
+use parkade_core::{DatabaseEffect, Effect, HttpEffect, ServerEffect, StoreEffect};
+use parkade_model::RequestId;
 
-use super::Server;
+use super::exchange::Exchanges;
 use super::limits::{ANSWERS_AT_A_TIME, EFFECTS_AT_ONCE, PUT_OFF_BYTES_MAX, PUT_OFF_COUNT_MAX};
 use super::messages::Event as StreamEvent;
 use crate::http::answer::Prepared;
-use crate::share::Share;
 
 #[derive(Debug, Default)]
 pub struct PutOff {
@@ -40,7 +40,7 @@ pub enum What {
 }
 
 /// Who is told of an effect.
-enum Audience<'a> {
+pub enum Audience<'a> {
     One(RequestId),
     Many(&'a [RequestId]),
     /// Nobody, once those have been told who are to be.
@@ -71,8 +71,23 @@ impl PutOff {
         self.items.push_back(Item { what, requests });
     }
 
+    /// Whether the effect is to be put off. `count`: how many came with it.
+    pub fn has_to_wait(&self, effect: &Effect, count: usize, exchanges: &Exchanges) -> bool {
+        let is_for_many = count > EFFECTS_AT_ONCE;
+        // Every request passes here: what is nearly always false is asked first.
+        let is_due_for = |request: &RequestId| !self.is_empty() && exchanges.has_put_off(*request);
+        match audience(effect) {
+            Audience::One(request) => (is_for_many || is_due_for(&request)) && !exchanges.is_run(request),
+            Audience::Many(requests) => {
+                is_for_many || requests.len() > EFFECTS_AT_ONCE || requests.iter().any(is_due_for)
+            }
+            Audience::Afterwards => !self.is_empty(),
+            Audience::Now => false,
+        }
+    }
+
     /// The next part, in its order.
-    fn next(&mut self) -> Option<(What, Vec<RequestId>)> {
+    pub fn next(&mut self) -> Option<(What, Vec<RequestId>)> {
         let first = self.items.front_mut()?;
         let rest = first.requests.len().saturating_sub(ANSWERS_AT_A_TIME);
         let (what, mut now) = if rest > 0 {
@@ -88,6 +103,15 @@ impl PutOff {
     }
 }
 
+impl Audience<'_> {
+    pub fn one(&self) -> Option<RequestId> {
+        match self {
+            Self::One(request) => Some(*request),
+            Self::Many(_) | Self::Afterwards | Self::Now => None,
+        }
+    }
+}
+
 impl What {
     fn bytes(&self) -> usize {
         match self {
@@ -98,81 +122,8 @@ impl What {
     }
 }
 
-impl Server {
-    /// Puts the effect off, or gives it back if it is to be carried out now. `count`: how many came with it.
-    pub(super) fn put_off(&mut self, effect: Effect, count: usize) -> Option<Effect> {
-        if !self.has_to_wait(&effect, count) {
-            return Some(effect);
-        }
-        let (what, requests) = match effect {
-            Effect::Http(HttpEffect::Deliver { message, cursor, gap, requests }) => {
-                (What::Answer(self.prepared(message, cursor, gap)?), requests)
-            }
-            Effect::Http(HttpEffect::Feed { message, cursor, requests }) => {
-                (What::Event(self.messages.event(message, cursor)?), requests)
-            }
-            Effect::Http(HttpEffect::FeedGap { cursor, requests }) => (What::Event(StreamEvent::gap(cursor)), requests),
-            effect => {
-                let request = match audience(&effect) {
-                    Audience::One(request) => Some(request),
-                    Audience::Many(_) | Audience::Afterwards | Audience::Now => None,
-                };
-                if let (Effect::Server(ServerEffect::Forget { .. }), Some(request)) = (&effect, request) {
-                    self.exchanges.note_over(request);
-                }
-                (What::Effect(effect), request.into_iter().collect())
-            }
-        };
-        self.put_off_for(what, requests);
-        None
-    }
-
-    pub(super) fn put_off_for(&mut self, what: What, requests: Vec<RequestId>) {
-        for request in &requests {
-            self.exchanges.note_put_off(*request);
-        }
-        self.put_off.push(what, requests);
-    }
-
-    fn has_to_wait(&self, effect: &Effect, count: usize) -> bool {
-        let is_for_many = count > EFFECTS_AT_ONCE;
-        // Every request passes here: what is nearly always false is asked first.
-        let is_due_for = |request: &RequestId| !self.put_off.is_empty() && self.exchanges.has_put_off(*request);
-        match audience(effect) {
-            Audience::One(request) => (is_for_many || is_due_for(&request)) && !self.jobs.is_run(request),
-            Audience::Many(requests) => {
-                is_for_many || requests.len() > EFFECTS_AT_ONCE || requests.iter().any(is_due_for)
-            }
-            Audience::Afterwards => !self.put_off.is_empty(),
-            Audience::Now => false,
-        }
-    }
-
-    /// Goes on with what was put off. How many steps that were.
-    pub(super) fn go_on(&mut self, mut share: Share) -> usize {
-        let mut count = 0;
-        while let Some((what, requests)) = self.put_off.next() {
-            for request in &requests {
-                self.exchanges.note_told(*request);
-            }
-            match what {
-                What::Answer(prepared) => self.deliver_to(&prepared, &requests),
-                What::Event(event) => self.feed_to(&event, &requests),
-                What::Effect(effect) => self.act(effect),
-            }
-            count += 1;
-            if share.is_over() {
-                break;
-            }
-        }
-        if self.put_off.has_room() {
-            self.let_publishers_on();
-        }
-        count
-    }
-}
-
-fn audience(effect: &Effect) -> Audience<'_> {
+/// Whom an effect is for.
+pub fn audience(effect: &Effect) -> Audience<'_> {
     match effect {
         Effect::Http(effect) => audience_of_answer(effect),
         Effect::Server(ServerEffect::Forget { request, .. }) => Audience::One(*request),
@@ -209,7 +160,7 @@ fn audience_of_answer(effect: &HttpEffect) -> Audience<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::exchange::{Exchange, Exchanges};
+    use crate::clients::exchange::Exchange;
 
     fn request(slot: u32) -> RequestId {
         RequestId { slot, generation: 1 }

@@ -1,21 +1,25 @@
-//! What the shell keeps for a request, beside the life that the core keeps.
+//! What is kept for a request while the core keeps its life.
 //!
 //! A parked request has one of these, so what it no longer needs goes at once.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use parkade_core::{Cursor, RequestId};
-use parkade_model::JobId;
+use parkade_model::{Cursor, JobId, RequestId};
 use parkade_wire::Response;
+use parkade_wire::encode::RequestParts;
 use parkade_wire::limits::STORED_COUNT_MAX;
 
-use super::jobs::{AskedAbout, Waiting};
+use crate::http::answer::HeaderField;
 use crate::http::budget::Reservation;
 use crate::http::forwarded::RequestOrigin;
 use crate::http::{Head, answer};
 use crate::routing::HeldRoute;
+use crate::server::jobs::{AskedAbout, Waiting};
 use crate::workers::WorkerEvent;
+
+/// How it stands with a job changes, and what a client is told depends on what it asked for.
+const JOB_FIELDS: &[HeaderField<'static>] = &[(b"cache-control", b"no-store"), (b"vary", b"Accept, Prefer")];
 
 #[derive(Debug, Default)]
 pub struct Exchange {
@@ -229,6 +233,34 @@ impl Arrival {
         })
     }
 
+    /// What a worker is told of it. `client`: the text of its address; `route`: the index of its route.
+    pub fn parts<'a>(
+        &'a self,
+        client: &'a str,
+        route: Option<u32>,
+    ) -> RequestParts<'a, impl Iterator<Item = &'a str>, impl Iterator<Item = (&'a str, &'a [u8])>> {
+        let parameters = self.asked_about.as_ref().map_or(&self.parameters, |asked| &asked.parameters);
+        RequestParts {
+            route,
+            parameters: parameters.iter().map(String::as_str),
+            method: self.head.method(),
+            path: self.head.path(),
+            query: self.head.query(),
+            headers: self.head.fields(),
+            client,
+            scheme: if self.origin.is_https { "https" } else { "http" },
+            version: self.head.version.as_str(),
+            deadline: self.deadline.map(|deadline| deadline.as_secs_f64()),
+            body: None,
+            more: false,
+        }
+    }
+
+    /// And its body.
+    pub fn worker_body(&self) -> &Bytes {
+        self.asked_about.as_ref().map_or(&self.body, |asked| &asked.arguments)
+    }
+
     pub fn note(&self) -> Note {
         let path = match self.head.query() {
             "" => self.head.path().into(),
@@ -240,6 +272,14 @@ impl Arrival {
 }
 
 impl Exchange {
+    /// What is said beside an answer at the address of a job; nothing anywhere else.
+    pub fn job_fields(&self) -> &'static [HeaderField<'static>] {
+        match self.job_asked() {
+            JobAsked::Nothing => &[],
+            JobAsked::Result | JobAsked::Events(_) | JobAsked::End => JOB_FIELDS,
+        }
+    }
+
     pub fn job_asked(&self) -> JobAsked {
         self.jobs.as_ref().map_or(JobAsked::Nothing, |jobs| jobs.asks)
     }
@@ -274,6 +314,11 @@ impl Exchanges {
     /// Whether the request is not over.
     pub fn is_open(&self, request: RequestId) -> bool {
         self.peek(request).is_some_and(|exchange| !exchange.is_over)
+    }
+
+    /// Whether it is a run of a job.
+    pub fn is_run(&self, request: RequestId) -> bool {
+        self.peek(request).is_some_and(|exchange| exchange.is_run)
     }
 
     pub fn note_over(&mut self, request: RequestId) {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use parkade_core::{Cursor, MessageId};
+use parkade_model::{Cursor, MessageId};
 use parkade_wire::WaitOutcome;
 
 use crate::http::answer::{BadAnswer, Prepared};

@@ -1,13 +1,12 @@
 //! The one table from a refusal of the core to what the client is told: status, whose fault, what to do.
 
-use parkade_core::Refusal;
-
+use parkade_model::Refusal;
 use parkade_wire::QueryEffect;
 
 use crate::http::error_body;
 use crate::queries::error_json;
 
-/// Status, whose fault it is, detail, and after how many seconds to try again. Of what is about the queue the queue says when ([`Server::refuse`]).
+/// Status, whose fault it is, detail, and after how many seconds to try again. Of what is about the queue the queue says when ([`Clients::refuse`](super::Clients::refuse)).
 pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Option<&'static [u8]>) {
     match refusal {
         Refusal::NotFound => (404, "client", "no route matches this path", None),

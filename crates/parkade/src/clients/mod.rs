@@ -1,0 +1,391 @@
+//! Clients and their requests: what is kept for each of them while the core keeps its life, and the answers that the core asks for.
+//!
+//! Whoever has the contents of an answer (a message, rows, a response of a worker) gives it; nothing is decided here.
+
+mod client_text;
+pub mod exchange;
+mod limits;
+mod messages;
+mod put_off;
+mod refusal;
+mod request_log;
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parkade_core::limits::RETRY_AFTER_MAX;
+use parkade_core::{Effect, HttpEffect, RouteId, ServerEffect, Times};
+use parkade_model::{Cursor, Ending, MessageId, Refusal, RequestId};
+use parkade_wire::Response;
+
+use crate::admin::EndedRequests;
+use crate::http::answer::{BadAnswer, HeaderField, Prepared};
+use crate::http::{Http, StreamedContent};
+use crate::log::AccessLog;
+use crate::queries::QueryAnswer;
+use crate::routing::HeldRoute;
+use client_text::ClientText;
+use exchange::{Arrival, Exchange, Exchanges, Kept, WithJobs};
+use messages::Event as StreamEvent;
+use put_off::{PutOff, What, audience};
+use request_log::RequestLog;
+
+pub use messages::Messages;
+pub use refusal::{explain, is_about_a_query};
+
+/// Clients of streams that end come back after a moment drawn from this range, so that they do not all come at once.
+const RETRY_MILLISECONDS: std::ops::Range<u32> = 1_000..5_000;
+
+const JSON: HeaderField<'static> = (b"content-type", b"application/json");
+
+pub struct Clients {
+    /// Their connections.
+    pub http: Http,
+    /// What is kept for their requests.
+    pub exchanges: Exchanges,
+    put_off: PutOff,
+    text: ClientText,
+    log: RequestLog,
+}
+
+/// What is left to be done of a step through the answers that were put off.
+#[derive(Debug)]
+pub enum Step {
+    Done,
+    /// This effect was put off, and is to be carried out now.
+    Effect(Effect),
+}
+
+impl Clients {
+    pub fn new(http: Http, access_log: Option<AccessLog>) -> Self {
+        Self {
+            http,
+            exchanges: Exchanges::default(),
+            put_off: PutOff::default(),
+            text: ClientText::default(),
+            log: RequestLog::new(access_log),
+        }
+    }
+
+    /// A request has come.
+    pub fn arrived(&mut self, request: RequestId, arrival: Arrival) {
+        let note = self.log.is_on().then(|| Box::new(arrival.note()));
+        self.exchanges.insert(request, Exchange { arrival: Some(Box::new(arrival)), note, ..Exchange::default() });
+    }
+
+    /// A request that a worker is to be given, and the text of its client's address.
+    pub fn arrival(&mut self, request: RequestId) -> Option<(&Arrival, &str)> {
+        let arrival = self.exchanges.peek(request)?.arrival.as_ref()?;
+        Some((arrival, self.text.of(arrival.origin.client)))
+    }
+
+    /// Answers a request, whole. The answer was checked before the core was told of it.
+    pub fn answer<'a>(
+        &mut self,
+        request: RequestId,
+        status: u16,
+        fields: impl Iterator<Item = HeaderField<'a>> + Clone,
+        body: &Bytes,
+    ) {
+        self.exchanges.note_answer(request, Some(status), body.len());
+        sent(self.http.answer(request, status, fields, body));
+    }
+
+    pub fn send(&mut self, request: RequestId, response: &Response) {
+        self.answer(request, response.status, response.headers.iter(), &response.body);
+    }
+
+    /// A timer without a response: 204.
+    pub fn answer_nothing(&mut self, request: RequestId) {
+        self.answer(request, 204, std::iter::empty(), &Bytes::new());
+    }
+
+    /// No message came in time.
+    pub fn answer_empty(&mut self, request: RequestId, cursor: Cursor) {
+        let etag = format!("\"{cursor}\"");
+        let fields: [HeaderField<'_>; 2] = [(b"etag", etag.as_bytes()), (b"cache-control", b"no-store")];
+        self.answer(request, 204, fields.into_iter(), &Bytes::new());
+    }
+
+    /// What came of a query is the answer.
+    pub fn answer_query(&mut self, request: RequestId, answer: &QueryAnswer) {
+        let retry_after = answer.retry_after.map(|seconds| (&b"retry-after"[..], seconds));
+        let fields = [Some(JSON), retry_after];
+        self.answer(request, answer.status, fields.into_iter().flatten(), &answer.body);
+    }
+
+    /// Answers with an error of the core's own. `queue_wait`: how long those take who are queued now.
+    pub fn refuse(&mut self, request: RequestId, refused: Refusal, queue_wait: impl FnOnce() -> Option<Duration>) {
+        let (status, _, _, retry_after) = explain(refused);
+        let queue_goes = refusal::is_about_the_queue(refused).then(|| seconds_of_the_queue(queue_wait()));
+        let retry_after = queue_goes.as_deref().map(str::as_bytes).or(retry_after);
+        let exchange = self.exchanges.of(request);
+        let allow = exchange.and_then(|exchange| exchange.arrival.as_mut()).and_then(|arrival| arrival.allow.take());
+        let mut fields: Vec<HeaderField<'_>> = vec![JSON];
+        fields.extend(retry_after.map(|seconds| (&b"retry-after"[..], seconds)));
+        fields.extend(allow.as_ref().map(|allow| (&b"allow"[..], allow.as_bytes())));
+        fields.extend(self.job_fields(request));
+        self.answer(request, status, fields.iter().copied(), &refusal::body(refused).into());
+    }
+
+    /// What is said beside an answer at the address of a job; nothing anywhere else.
+    pub fn job_fields(&self, request: RequestId) -> &'static [HeaderField<'static>] {
+        self.exchanges.peek(request).map_or(&[], Exchange::job_fields)
+    }
+
+    /// The `RESPONSE` of a worker. `whole`: nothing follows it.
+    pub fn relay(&mut self, request: RequestId, response: &Response, whole: bool) {
+        if whole {
+            return self.send(request, response);
+        }
+        self.exchanges.note_answer(request, Some(response.status), response.body.len());
+        sent(self.http.begin(request, response.status, response.headers.iter(), StreamedContent::Body));
+        if !response.body.is_empty() {
+            sent(self.http.piece(request, &response.body).map(|_| ()));
+        }
+        if let Some(exchange) = self.exchanges.of(request) {
+            exchange.arrival = None;
+        }
+    }
+
+    /// A piece of an answer that has begun. How many bytes of such pieces its client has taken just now.
+    pub fn piece(&mut self, request: RequestId, bytes: &Bytes) -> Result<usize, BadAnswer> {
+        let Some(exchange) = self.exchanges.of(request) else { return Ok(0) };
+        exchange.untaken.add(bytes.len());
+        let taken = self.http.piece(request, bytes)?;
+        self.exchanges.note_answer(request, None, bytes.len());
+        Ok(self.took(request, taken))
+    }
+
+    /// The socket has taken so many bytes. How many of them are the answer's own: the framing, which it counts too, was in nobody's window.
+    pub fn took(&mut self, request: RequestId, bytes: usize) -> usize {
+        self.exchanges.of(request).map_or(0, |exchange| exchange.untaken.take(bytes))
+    }
+
+    /// The answer that had begun is complete.
+    pub fn finish(&mut self, request: RequestId) {
+        if !self.http.finish(request) {
+            tracing::error!(
+                "the application's answer is shorter than its Content-Length: the connection is broken off"
+            );
+        }
+    }
+
+    /// Whether its client was told nothing yet.
+    pub fn awaits_answer(&self, request: RequestId) -> bool {
+        self.exchanges.is_open(request) && self.exchanges.peek(request).is_some_and(|exchange| exchange.status == 0)
+    }
+
+    /// Keeps with the request what goes on when its wait is over: nobody will run the request itself again.
+    pub fn keep(&mut self, request: RequestId, kept: Option<Kept>) {
+        if let Some(exchange) = self.exchanges.of(request) {
+            exchange.arrival = None;
+            exchange.kept = kept.map(Box::new);
+        }
+    }
+
+    /// The kept response goes to the client. Without one its route has the answer: that route.
+    pub fn release(&mut self, request: RequestId) -> Option<RouteId> {
+        let exchange = self.exchanges.of(request)?;
+        match (exchange.kept.take().map(|kept| *kept), exchange.route.as_ref().map(HeldRoute::id)) {
+            (Some(Kept::Response(response)), _) => self.send(request, &response),
+            (None, Some(route)) => return Some(route),
+            (Some(Kept::Function { .. }) | None, _) => self.answer_nothing(request),
+        }
+        None
+    }
+
+    /// An answer begins whose rows follow as they come. Whether its client wants them.
+    pub fn begin_rows(&mut self, request: RequestId) -> bool {
+        self.exchanges.note_answer(request, Some(200), 0);
+        sent(self.http.begin(request, 200, [JSON].into_iter(), StreamedContent::Body));
+        self.wants_body(request)
+    }
+
+    /// A message is the answer of all these requests.
+    pub fn deliver(&mut self, messages: &Messages, message: MessageId, at: (Cursor, bool), requests: &[RequestId]) {
+        if let Some(prepared) = self.prepared(messages, message, at) {
+            self.deliver_to(&prepared, requests);
+        }
+    }
+
+    /// One more message on all these streams.
+    pub fn feed(&mut self, messages: &mut Messages, message: MessageId, cursor: Cursor, requests: &[RequestId]) {
+        if let Some(event) = messages.event(message, cursor) {
+            self.feed_to(&event, requests);
+        }
+    }
+
+    /// Messages before this one were lost.
+    pub fn feed_gap(&mut self, cursor: Cursor, requests: &[RequestId]) {
+        self.feed_to(&StreamEvent::gap(cursor), requests);
+    }
+
+    /// What is no message of the channel, after what this stream has had of it.
+    pub fn feed_alone(&mut self, request: RequestId, cursor: Cursor, data: &[u8]) {
+        let event = StreamEvent::new(&format!("id: {cursor}\n"), Some(data));
+        if self.exchanges.has_put_off(request) {
+            self.put_off_for(What::Event(event), vec![request]);
+        } else {
+            self.feed_to(&event, &[request]);
+        }
+    }
+
+    /// Begins a stream of server-sent events. Whether its client wants them.
+    pub fn open_stream(&mut self, request: RequestId, cursor: Cursor, gap: bool) -> bool {
+        let fields: [HeaderField<'_>; 3] = [
+            (b"content-type", b"text/event-stream"),
+            (b"cache-control", b"no-cache, no-transform"),
+            (b"x-accel-buffering", b"no"),
+        ];
+        self.exchanges.note_answer(request, Some(200), 0);
+        let vary = self.job_fields(request).iter().filter(|(name, _)| *name == b"vary");
+        sent(self.http.begin(request, 200, fields.iter().chain(vary).copied(), StreamedContent::Events));
+        if !self.wants_body(request) {
+            return false;
+        }
+        let mut opening = format!("retry: {}\nid: {cursor}\n", fastrand::u32(RETRY_MILLISECONDS));
+        if gap {
+            opening.push_str("event: gap\n");
+        }
+        let data = format!("{{\"cursor\":\"{cursor}\"}}");
+        let event = StreamEvent::new(&opening, gap.then_some(data.as_bytes()));
+        self.feed_to(&event, &[request]);
+        true
+    }
+
+    /// Ends a stream politely: the client comes back elsewhere.
+    pub fn end_stream(&mut self, request: RequestId) {
+        let event = StreamEvent::new(&format!("retry: {}\n", fastrand::u32(RETRY_MILLISECONDS)), None);
+        self.feed_to(&event, &[request]);
+        self.http.finish(request);
+    }
+
+    /// Puts the effect off, or gives it back if it is to be carried out now. `count`: how many came with it.
+    pub fn put_off(&mut self, effect: Effect, count: usize, messages: &mut Messages) -> Option<Effect> {
+        if !self.put_off.has_to_wait(&effect, count, &self.exchanges) {
+            return Some(effect);
+        }
+        let (what, requests) = match effect {
+            Effect::Http(HttpEffect::Deliver { message, cursor, gap, requests }) => {
+                (What::Answer(self.prepared(messages, message, (cursor, gap))?), requests)
+            }
+            Effect::Http(HttpEffect::Feed { message, cursor, requests }) => {
+                (What::Event(messages.event(message, cursor)?), requests)
+            }
+            Effect::Http(HttpEffect::FeedGap { cursor, requests }) => (What::Event(StreamEvent::gap(cursor)), requests),
+            effect => {
+                let request = audience(&effect).one();
+                if let (Effect::Server(ServerEffect::Forget { .. }), Some(request)) = (&effect, request) {
+                    self.exchanges.note_over(request);
+                }
+                (What::Effect(effect), request.into_iter().collect())
+            }
+        };
+        self.put_off_for(what, requests);
+        None
+    }
+
+    /// Whether answers were put off.
+    pub fn has_put_off(&self) -> bool {
+        !self.put_off.is_empty()
+    }
+
+    /// Whether anyone who adds to what was put off is to be slowed down.
+    pub fn are_behind(&self) -> bool {
+        self.put_off.is_full()
+    }
+
+    /// Whether anyone who was slowed down may go on.
+    pub fn have_caught_up(&self) -> bool {
+        self.put_off.has_room()
+    }
+
+    /// Goes a step on with what was put off, if anything was.
+    pub fn go_on(&mut self) -> Option<Step> {
+        let (what, requests) = self.put_off.next()?;
+        for request in &requests {
+            self.exchanges.note_told(*request);
+        }
+        match what {
+            What::Answer(prepared) => self.deliver_to(&prepared, &requests),
+            What::Event(event) => self.feed_to(&event, &requests),
+            What::Effect(effect) => return Some(Step::Effect(effect)),
+        }
+        Some(Step::Done)
+    }
+
+    /// The request is over: it is logged, and nothing is kept for it any more. What it had to do with jobs.
+    pub fn forget(&mut self, request: RequestId, ending: Ending, times: Times) -> Option<Box<WithJobs>> {
+        self.http.forget(request);
+        let exchange = self.exchanges.remove(request)?;
+        if !exchange.is_run {
+            self.log.ended(exchange.status, exchange.note.as_deref(), ending, times);
+        }
+        exchange.jobs
+    }
+
+    /// A faulty request was answered: it never became one.
+    pub fn refused(&mut self, client: Option<std::net::IpAddr>, status: u16, bytes: usize) {
+        self.log.refused(client, status, bytes);
+    }
+
+    /// What the requests that have ended add up to.
+    pub fn ended(&self) -> &EndedRequests {
+        self.log.counts()
+    }
+
+    fn wants_body(&mut self, request: RequestId) -> bool {
+        let is_head = self.http.is_head(request);
+        if is_head {
+            // Its answer is complete.
+            self.http.finish(request);
+        }
+        !is_head
+    }
+
+    /// The message as an answer. `at`: its cursor, and whether messages before it were lost.
+    fn prepared(&self, messages: &Messages, message: MessageId, (cursor, gap): (Cursor, bool)) -> Option<Rc<Prepared>> {
+        match messages.answer(message, cursor, gap, self.http.date()) {
+            Some(Ok(prepared)) => return Some(prepared),
+            Some(Err(fault)) => sent(Err(fault)),
+            None => tracing::error!("a bug in parkade: a message was dropped before it was delivered"),
+        }
+        None
+    }
+
+    fn deliver_to(&mut self, prepared: &Rc<Prepared>, requests: &[RequestId]) {
+        for request in requests {
+            self.exchanges.note_answer(*request, Some(200), prepared.body.len());
+            self.http.answer_prepared(*request, prepared);
+        }
+    }
+
+    fn feed_to(&mut self, event: &StreamEvent, requests: &[RequestId]) {
+        for request in requests {
+            self.exchanges.note_answer(*request, None, event.plain.len());
+            self.http.event(*request, &event.chunked, &event.plain);
+        }
+    }
+
+    fn put_off_for(&mut self, what: What, requests: Vec<RequestId>) {
+        for request in &requests {
+            self.exchanges.note_put_off(*request);
+        }
+        self.put_off.push(what, requests);
+    }
+}
+
+/// Whole seconds, at least one.
+fn seconds_of_the_queue(wait: Option<Duration>) -> String {
+    let wait = wait.unwrap_or_default().min(RETRY_AFTER_MAX);
+    wait.as_millis().div_ceil(1_000).max(1).to_string()
+}
+
+/// Answers were checked before the core was told of them.
+fn sent(outcome: Result<(), BadAnswer>) {
+    if let Err(fault) = outcome {
+        tracing::error!("a bug in parkade: an answer was checked and could not be sent: {fault}");
+    }
+}

@@ -1,0 +1,70 @@
+//! What is written down of requests when they have ended: sums for the metrics, lines of the access log.
+
+use std::net::IpAddr;
+
+use parkade_core::Times;
+use parkade_model::Ending;
+
+use super::exchange::Note;
+use crate::admin::EndedRequests;
+use crate::log::{AccessEntry, AccessLog};
+
+pub struct RequestLog {
+    counts: EndedRequests,
+    lines: Option<AccessLog>,
+}
+
+impl RequestLog {
+    pub fn new(lines: Option<AccessLog>) -> Self {
+        Self { counts: EndedRequests::default(), lines }
+    }
+
+    /// Whether there are lines, for which requests are noted.
+    pub fn is_on(&self) -> bool {
+        self.lines.is_some()
+    }
+
+    pub fn counts(&self) -> &EndedRequests {
+        &self.counts
+    }
+
+    pub fn ended(&mut self, status: u16, note: Option<&Note>, ending: Ending, times: Times) {
+        self.counts.record(status, times);
+        if let (Some(lines), Some(note)) = (&mut self.lines, note) {
+            lines.write(&AccessEntry {
+                client: note.origin.client,
+                method: &note.method,
+                path: &note.path,
+                status,
+                bytes: note.bytes,
+                queue: times.queued(),
+                run: times.running(),
+                park: times.parked(),
+                total: times.total(),
+                ending,
+                user_agent: note.user_agent.as_deref(),
+            });
+        }
+    }
+
+    /// A faulty request has no method, no path and no life; its line says who sent it and what it was told.
+    pub fn refused(&mut self, client: Option<IpAddr>, status: u16, bytes: usize) {
+        let times = Times::default();
+        self.counts.record(status, times);
+        if let Some(lines) = &mut self.lines {
+            lines.write(&AccessEntry {
+                client,
+                method: "-",
+                path: "-",
+                status,
+                bytes: bytes as u64,
+                queue: times.queued(),
+                run: times.running(),
+                park: times.parked(),
+                total: times.total(),
+                ending: Ending::Done,
+                user_agent: None,
+            });
+        }
+    }
+}
