@@ -40,7 +40,7 @@ pub fn check(application: &ApplicationArgs, show: Show) -> Result<ExitCode, Erro
 
 async fn load(application: &ApplicationArgs) -> Result<Told, Error> {
     let mut workers = Workers::new(serve::launch(application))?;
-    workers.start(WorkerId(1))?;
+    workers.start(WorkerId(1));
     loop {
         workers.flush();
         workers.ready().await?;

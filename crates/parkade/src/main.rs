@@ -1,6 +1,7 @@
 //! `parkade`: the application server that does the waiting itself.
 
 mod admin;
+mod application;
 mod check;
 mod cli;
 mod clients;

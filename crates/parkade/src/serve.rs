@@ -19,7 +19,7 @@ use crate::http::forwarded::{ForwardedFields, TrustedProxies};
 use crate::http::limits::HttpLimits;
 use crate::http::listen::HttpListener;
 use crate::http::{Http, Setup};
-use crate::server::{About, Failed, Input, Jobs, Parts, Server};
+use crate::server::{About, EventLoop, Failed, Input, Jobs, Parts, Server};
 use crate::store::{self, Store};
 use crate::workers::{Launch, Workers};
 use crate::{dev, log};
@@ -76,7 +76,6 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
             databases,
             jobs: jobs(settings)?,
             result_bytes_max: settings.databases.result_limit,
-            grace: settings.workers.grace,
             access_log: guard.access(),
             about,
         };
@@ -91,7 +90,7 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
                 file.display()
             );
         }
-        Box::pin(server.run(heard)).await.map_err(|failed| match failed {
+        Box::pin(EventLoop::new(server, settings.workers.grace).run(heard)).await.map_err(|failed| match failed {
             Failed::Io(error) => Error::Io(error),
             Failed::JobsUnusable(why) => Error::JobsUnusable(why),
         })

@@ -35,46 +35,23 @@ impl Unpublished {
     }
 }
 
-/// Workers that publish faster than clients can be told.
-#[derive(Debug, Default)]
-pub struct HeldBack {
-    workers: Vec<WorkerId>,
-    /// What they have said since, in their order.
-    said: Vec<WorkerEvent>,
-}
-
-impl HeldBack {
-    pub fn has(&self, worker: WorkerId) -> bool {
-        self.workers.contains(&worker)
-    }
-}
-
 impl Server {
     /// One of the frames of a turn. Those of a worker that is held back wait until it may go on.
     pub(super) fn hear_in_turn(&mut self, event: WorkerEvent) {
-        if self.held_back.has(event.worker()) {
-            self.held_back.said.push(event);
-        } else {
+        if let Some(event) = self.backlog.hold(event) {
             self.hear_worker(event);
         }
     }
 
     /// What this worker has published goes to more clients than can be told of it at once: it is not heard until most of them have been.
     pub(super) fn slow_down(&mut self, worker: WorkerId) {
-        if self.clients.are_behind() && !self.held_back.has(worker) {
-            self.held_back.workers.push(worker);
+        if self.clients.are_behind() && self.backlog.hold_back(worker) {
             self.tell(Event::Pressure(PressureEvent::ClientsBehind { worker }));
         }
     }
 
     pub(super) fn let_publishers_on(&mut self) {
-        if self.held_back.workers.is_empty() {
-            return;
-        }
-        let HeldBack { workers, said: mut first } = std::mem::take(&mut self.held_back);
-        first.append(&mut self.told);
-        self.told = first;
-        for worker in workers {
+        for worker in self.backlog.let_on() {
             self.tell(Event::Pressure(PressureEvent::ClientsCaughtUp { worker }));
         }
     }

@@ -59,6 +59,8 @@ pub struct Workers {
     sending: Vec<WorkerId>,
     /// Workers of which some part has ended.
     ending: Vec<WorkerId>,
+    /// Workers that could not be started, and why.
+    unstarted: Vec<(WorkerId, String)>,
     /// Workers whose exit has been told; until the next turn they can still be asked about.
     gone: Vec<WorkerId>,
     piece: Box<[u8]>,
@@ -82,6 +84,7 @@ impl Workers {
             held_up: Vec::new(),
             sending: Vec::new(),
             ending: Vec::new(),
+            unstarted: Vec::new(),
             gone: Vec::new(),
             piece: vec![0; limits::READ_BYTES].into(),
             reports,
@@ -90,19 +93,27 @@ impl Workers {
         })
     }
 
-    /// Has a process started and writes `HELLO`. An error: there is no such worker, and no event will name it.
-    pub fn start(&mut self, worker: WorkerId) -> io::Result<()> {
+    /// Has a process started and writes `HELLO`. An event says if that cannot be done.
+    pub fn start(&mut self, worker: WorkerId) {
+        match self.try_to_start(worker) {
+            Ok(started) => {
+                self.crew.insert(worker, started);
+                // What it says before its start is told, it has said afterwards.
+                self.held_up.push(worker);
+            }
+            Err(error) => self.unstarted.push((worker, error.to_string())),
+        }
+    }
+
+    fn try_to_start(&self, worker: WorkerId) -> io::Result<Worker> {
         let token = Token(usize::try_from(worker.0).map_err(io::Error::other)?);
-        let started = Worker::start(&self.launch, &self.starter, worker, &self.post, (self.poll.registry(), token))?;
-        self.crew.insert(worker, started);
-        // What it says before its start is told, it has said afterwards.
-        self.held_up.push(worker);
-        Ok(())
+        Worker::start(&self.launch, &self.starter, worker, &self.post, (self.poll.registry(), token))
     }
 
     /// Waits until a worker has something to say. Cancel safe.
     pub async fn ready(&self) -> io::Result<()> {
-        if !(self.readable.is_empty() && self.sending.is_empty()) || self.ending().any(Worker::is_violated) {
+        let has_work = !(self.readable.is_empty() && self.sending.is_empty() && self.unstarted.is_empty());
+        if has_work || self.ending().any(Worker::is_violated) {
             // There is work at hand; everybody else has a turn before it goes on.
             tokio::task::yield_now().await;
             return Ok(());

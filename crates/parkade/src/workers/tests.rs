@@ -89,7 +89,7 @@ impl Stage {
     /// One worker of that scenario.
     fn with(scenario: &str) -> Self {
         let mut stage = Self::new(scenario);
-        stage.workers.start(WORKER).unwrap();
+        stage.workers.start(WORKER);
         stage
     }
 
@@ -334,7 +334,7 @@ async fn a_flood_is_read_in_bounded_parts_and_holds_up_nobody() {
     stage.until_ready().await;
     let quiet = WorkerId(2);
     stage.workers.launch = launch("serve");
-    stage.workers.start(quiet).unwrap();
+    stage.workers.start(quiet);
     let deadline = tokio::time::Instant::now() + PATIENCE;
     let mut turn = Vec::new();
     loop {
@@ -385,7 +385,7 @@ async fn the_stack_of_a_worker_that_is_stuck_is_logged() {
 async fn an_interpreter_that_there_is_not_is_told() {
     let mut stage = Stage::new("serve");
     stage.workers.launch.python = PathBuf::from("/no/such/python");
-    stage.workers.start(WORKER).unwrap();
+    stage.workers.start(WORKER);
     stage.ask(1, &Bytes::new());
     stage.until("the reason", |stage| !stage.told.is_empty()).await;
     assert!(

@@ -15,6 +15,7 @@ impl Workers {
     /// Takes what the workers have to say, of each a bounded part, until the share is over.
     pub fn turn(&mut self, events: &mut Vec<WorkerEvent>, share: &mut Share) -> io::Result<()> {
         self.forget();
+        events.extend(self.unstarted.drain(..).map(|(worker, why)| WorkerEvent::Unstarted { worker, why }));
         self.notice()?;
         self.take_reports();
         self.read(events, share);

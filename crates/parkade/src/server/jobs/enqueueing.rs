@@ -7,8 +7,8 @@ use parkade_wire::Enqueued;
 
 use super::asked::{Asking, Back, Question};
 use super::{QUEUE_DEFAULT, Server, store_fault, until};
+use crate::application::waits;
 use crate::clients::exchange::{StoredJob, WithJobs};
-use crate::server::waits;
 use crate::store::wall;
 use crate::workers::WorkerEvent;
 

@@ -26,7 +26,7 @@ impl Server {
         arrival.deadline = deadline;
         let job = arrival.parameters.first().and_then(|text| text.parse().ok());
         let Some(job) = job else { return Destination::NotFound };
-        exchange.route = self.tables.hold(route);
+        exchange.route = self.routes.hold(route);
         let channel = accepts_events(&arrival.head).then(|| progress::channel(job));
         let asks = &mut exchange.jobs.get_or_insert_default().asks;
         let errand = if arrival.head.method() == "DELETE" {

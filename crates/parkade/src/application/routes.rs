@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use parkade_core::{Core, Errand, HistoryLimits, RouteId, TableId, Then, Wait};
-use parkade_model::JobId;
-use parkade_wire::{Application, CallKind, Response, Route, RouteKind, ThenRequest};
+use parkade_core::{Core, RouteId};
+use parkade_model::{Errand, JobId, TableId, Then, Wait};
+use parkade_wire::{Application, Response, Route, RouteKind, ThenRequest};
 
-use super::waits;
-use crate::clients::exchange::Kept;
+use super::{called, check, waits};
 use crate::databases::Databases;
 use crate::http::answer;
 use crate::queries::WorkRequest;
@@ -17,7 +16,7 @@ use crate::seconds::duration;
 
 /// What goes with a route that needs no worker.
 #[derive(Debug)]
-pub enum Standing {
+pub enum StaticRoute {
     /// The route has a handler: nothing stands ready.
     None,
     Answer(Response),
@@ -32,13 +31,13 @@ pub enum Standing {
 /// What a route has ready: what it answers, and what it asks of a database.
 #[derive(Debug)]
 struct Ready {
-    standing: Standing,
+    standing: StaticRoute,
     asked: Option<WorkRequest>,
 }
 
 /// The route tables of the applications that serve, or that a parked request waits by.
 #[derive(Debug, Default)]
-pub struct Tables {
+pub struct Routes {
     tables: routing::RouteTables<Ready>,
 }
 
@@ -53,7 +52,7 @@ pub enum BadApplication {
     Wait { path: String, why: String },
 }
 
-impl Tables {
+impl Routes {
     /// Learns the routes of an application, before the core hears that its worker is ready. Forgets the tables that neither the core nor a
     /// request needs any more.
     pub fn learn(
@@ -82,13 +81,13 @@ impl Tables {
         self.tables.hold(route)
     }
 
-    pub fn standing(&self, route: RouteId) -> &Standing {
-        self.tables.ready(route).map_or(&Standing::None, |ready| &ready.standing)
+    pub fn standing(&self, route: RouteId) -> &StaticRoute {
+        self.tables.ready(route).map_or(&StaticRoute::None, |ready| &ready.standing)
     }
 
     /// Whether that is where clients find jobs.
     pub fn is_for_jobs(&self, route: RouteId) -> bool {
-        matches!(self.standing(route), Standing::Job)
+        matches!(self.standing(route), StaticRoute::Job)
     }
 
     /// What a wait route asks of a database.
@@ -101,13 +100,15 @@ fn route_spec(route: Route, databases: &Databases) -> Result<(RouteSpec, Ready),
     let path = route.path;
     let mut asked = None;
     let (kind, standing) = match route.kind {
-        RouteKind::Sync => (routing::RouteWork::Sync, Standing::None),
-        RouteKind::Async => (routing::RouteWork::Async, Standing::None),
-        RouteKind::Constant(response) => (routing::RouteWork::Constant, Standing::Answer(sendable(&path, response)?)),
+        RouteKind::Sync => (routing::RouteWork::Sync, StaticRoute::None),
+        RouteKind::Async => (routing::RouteWork::Async, StaticRoute::None),
+        RouteKind::Constant(response) => {
+            (routing::RouteWork::Constant, StaticRoute::Answer(sendable(&path, response)?))
+        }
         RouteKind::Job => {
             // Which job, and how long, is found out from each request.
             let wait = Wait::Visit { job: JobId::new(0), errand: Errand::Result { timeout: Some(Duration::ZERO) } };
-            (routing::RouteWork::Wait { wait, then: Then::Answer }, Standing::Job)
+            (routing::RouteWork::Wait { wait, then: Then::Answer }, StaticRoute::Job)
         }
         RouteKind::Wait { wait: told, then } => {
             let (wait, asks) =
@@ -117,12 +118,12 @@ fn route_spec(route: Route, databases: &Databases) -> Result<(RouteSpec, Ready),
             }
             asked = asks;
             let (then, standing) = match then {
-                ThenRequest::Answer(Some(response)) => (Then::Answer, Standing::Answer(sendable(&path, response)?)),
-                ThenRequest::Answer(None) => (Then::Answer, Standing::None),
+                ThenRequest::Answer(Some(response)) => (Then::Answer, StaticRoute::Answer(sendable(&path, response)?)),
+                ThenRequest::Answer(None) => (Then::Answer, StaticRoute::None),
                 ThenRequest::Call { function, state, kind } => {
-                    (called(kind), Standing::Function { name: function.into(), state })
+                    (called(kind), StaticRoute::Function { name: function.into(), state })
                 }
-                ThenRequest::Await => (Then::Await, Standing::None),
+                ThenRequest::Await => (Then::Await, StaticRoute::None),
             };
             (routing::RouteWork::Wait { wait, then }, standing)
         }
@@ -135,40 +136,5 @@ fn sendable(path: &str, response: Response) -> Result<Response, BadApplication> 
     match check(&response, true) {
         Ok(()) => Ok(response),
         Err(fault) => Err(BadApplication::Answer { path: path.to_owned(), fault }),
-    }
-}
-
-/// Whether an answer can be sent. `is_whole`: its body is all there, else it is the beginning.
-pub fn check(response: &Response, is_whole: bool) -> Result<(), answer::BadAnswer> {
-    let Some(announced) = answer::check(response.status, response.headers.iter())? else { return Ok(()) };
-    let bytes = response.body.len() as u64;
-    // The answer to HEAD announces a body that it does not have.
-    let fits = if is_whole { bytes == announced || bytes == 0 } else { bytes <= announced };
-    if fits { Ok(()) } else { Err(answer::BadAnswer::Length) }
-}
-
-/// The history limits of a channel: what the application does not say is the server's.
-pub fn history(options: parkade_wire::ChannelOptions, standard: HistoryLimits) -> HistoryLimits {
-    let size =
-        |told: Option<u64>, standard: usize| told.map_or(standard, |told| usize::try_from(told).unwrap_or(usize::MAX));
-    HistoryLimits {
-        count: size(options.count, standard.count),
-        bytes: size(options.bytes, standard.bytes),
-        age: options.age.map_or(standard.age, duration),
-    }
-}
-
-fn called(kind: CallKind) -> Then {
-    Then::Call { concurrent: kind == CallKind::Async }
-}
-
-/// What is kept with a request that parks, in memory of its own: the buffer it was read into holds many frames more.
-pub fn kept(then: ThenRequest) -> (Then, Option<Kept>) {
-    match then {
-        ThenRequest::Answer(response) => (Then::Answer, response.map(|response| Kept::Response(response.detached()))),
-        ThenRequest::Call { function, state, kind } => {
-            (called(kind), Some(Kept::Function { name: function.into(), state: Bytes::copy_from_slice(&state) }))
-        }
-        ThenRequest::Await => (Then::Await, None),
     }
 }

@@ -1,4 +1,6 @@
-//! What the core asks for, done.
+//! What the core asks for, handed to whoever does it.
+//!
+//! Methods of the server alone, on purpose: one match for each group of effects, whose arms need different fields of it.
 
 use bytes::Bytes;
 use parkade_core::{
@@ -9,8 +11,8 @@ use parkade_model::{DatabaseId, Ending, QueryId, Refusal, RequestId, Role, Worke
 use parkade_sql::{DatabaseWork, QueryEnd};
 use parkade_wire::limits::STORED_COUNT_MAX;
 
-use super::tables::{Standing, Tables};
-use super::{Server, waits};
+use super::Server;
+use crate::application::{Routes, StaticRoute, waits};
 use crate::clients::exchange::{Exchange, Kept};
 use crate::queries::Start;
 
@@ -81,9 +83,9 @@ impl Server {
 
     /// What stands ready with the route is the answer.
     fn answer_standing(&mut self, request: RequestId, route: RouteId) {
-        match self.tables.standing(route) {
-            Standing::Answer(response) => self.clients.send(request, response),
-            Standing::None | Standing::Function { .. } | Standing::Job => self.clients.answer_nothing(request),
+        match self.routes.standing(route) {
+            StaticRoute::Answer(response) => self.clients.send(request, response),
+            StaticRoute::None | StaticRoute::Function { .. } | StaticRoute::Job => self.clients.answer_nothing(request),
         }
     }
 
@@ -109,12 +111,13 @@ impl Server {
             }
             WorkerEffect::Resume { worker, outcome, requests } => {
                 let behind = self.rows_after(outcome);
-                if let Some(outcome) = waits::wire_outcome(&self.messages, &self.queries, &self.jobs, outcome) {
+                let job = |job, lookup| self.jobs.wire_outcome(job, lookup);
+                if let Some(outcome) = waits::wire_outcome(outcome, &self.messages, &self.queries, job) {
                     self.workers.resume(worker, &outcome, &requests, behind.as_ref());
                 }
             }
             WorkerEffect::Cancel { request, worker, reason } => self.workers.cancel(worker, request, reason),
-            WorkerEffect::StartWorker { worker } => self.start_worker(worker),
+            WorkerEffect::StartWorker { worker } => self.workers.start(worker),
             WorkerEffect::DrainWorker { worker, within } => self.workers.drain(worker, within),
             WorkerEffect::DismissWorker { worker } => self.workers.dismiss(worker),
             WorkerEffect::KillWorker { worker, why } => {
@@ -207,10 +210,11 @@ impl Server {
 
     pub(super) fn call(&mut self, worker: WorkerId, outcome: Outcome, requests: &[RequestId]) {
         let behind = self.rows_after(outcome);
-        let Some(outcome) = waits::wire_outcome(&self.messages, &self.queries, &self.jobs, outcome) else { return };
-        let (exchanges, tables) = (&self.clients.exchanges, &self.tables);
+        let job = |job, lookup| self.jobs.wire_outcome(job, lookup);
+        let Some(outcome) = waits::wire_outcome(outcome, &self.messages, &self.queries, job) else { return };
+        let (exchanges, routes) = (&self.clients.exchanges, &self.routes);
         let functions =
-            requests.iter().filter_map(|request| Some((*request, function(exchanges.peek(*request)?, tables)?)));
+            requests.iter().filter_map(|request| Some((*request, function(exchanges.peek(*request)?, routes)?)));
         let functions: Vec<_> = functions.collect();
         for same in functions.chunk_by(|(_, (name, _)), (_, (next, _))| name == next) {
             let calls: Vec<_> = same.iter().map(|(request, (_, state))| (*request, *state)).collect();
@@ -229,7 +233,7 @@ impl Server {
     fn start_query(&mut self, start: &Start, source: StatementSource) {
         let asked = match source {
             StatementSource::Payload(payload) => self.payloads.take_asked(payload),
-            StatementSource::Route(route) => self.tables.asked(route).cloned(),
+            StatementSource::Route(route) => self.routes.asked(route).cloned(),
         };
         let Some(asked) = asked else {
             return tracing::error!("a bug in parkade: the core began a query that no request asked for");
@@ -258,22 +262,15 @@ impl Server {
             self.databases.cancel(database, self.clock.at(self.now), query);
         }
     }
-
-    fn start_worker(&mut self, worker: WorkerId) {
-        if let Err(error) = self.workers.start(worker) {
-            tracing::error!(worker = worker.0, "cannot start a worker; will retry: {error}");
-            self.failed_starts.push(worker);
-        }
-    }
 }
 
 /// The function that a request waits to have called, and its state.
-fn function<'a>(exchange: &'a Exchange, tables: &'a Tables) -> Option<(&'a str, &'a [u8])> {
+fn function<'a>(exchange: &'a Exchange, routes: &'a Routes) -> Option<(&'a str, &'a [u8])> {
     match (exchange.kept.as_deref(), &exchange.route) {
         (Some(Kept::Function { name, state }), _) => Some((name, state)),
-        (None, Some(route)) => match tables.standing(route.id()) {
-            Standing::Function { name, state } => Some((name, state)),
-            Standing::None | Standing::Answer(_) | Standing::Job => None,
+        (None, Some(route)) => match routes.standing(route.id()) {
+            StaticRoute::Function { name, state } => Some((name, state)),
+            StaticRoute::None | StaticRoute::Answer(_) | StaticRoute::Job => None,
         },
         (Some(Kept::Response(_)) | None, _) => None,
     }

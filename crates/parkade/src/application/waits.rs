@@ -1,13 +1,12 @@
-//! Waits and their outcomes: as the wire has them, and as the core does. No other file of the server knows all kinds.
+//! Waits and their outcomes: as the wire has them, and as the core does. No other file of this crate knows all kinds.
 
 use parkade_core::Outcome;
-use parkade_model::{Cursor, JobId, QueryWork, Refusal, Wait};
+use parkade_model::{Cursor, JobId, JobLookup, QueryWork, Refusal, Wait};
 use parkade_wire::{QueryEffect, WaitOutcome, WaitRequest};
 
-use super::{Jobs, Messages, Queries};
-use crate::clients;
+use crate::clients::{self, Messages};
 use crate::databases::Databases;
-use crate::queries::{self, WorkRequest};
+use crate::queries::{self, Queries, WorkRequest};
 
 /// A wait as the core understands it, and what it asks of a database; else why not.
 pub fn wait(told: WaitRequest, databases: &Databases) -> Result<(Wait, Option<WorkRequest>), String> {
@@ -59,18 +58,18 @@ pub fn stored(ids: Vec<JobId>) -> WaitOutcome<'static> {
     WaitOutcome::Stored { ids }
 }
 
-/// The outcome as a worker is told it; `None` if it [differs](differs), or what it is about is gone.
+/// The outcome as a worker is told it; `None` if it [differs](differs), or what it is about is gone. `job`: how a job ended.
 pub fn wire_outcome<'a>(
+    outcome: Outcome,
     messages: &'a Messages,
     queries: &'a Queries,
-    jobs: &'a Jobs,
-    outcome: Outcome,
+    job: impl FnOnce(JobId, JobLookup) -> WaitOutcome<'a>,
 ) -> Option<WaitOutcome<'a>> {
     match outcome {
         Outcome::Queried { query, late, .. } => queries.outcome(query, late),
         Outcome::Refused { refusal } if clients::is_about_a_query(refusal) => Some(unknown_outcome(refusal)),
         Outcome::Refused { refusal: Refusal::NoTransaction } => Some(no_transaction()),
-        Outcome::Job { job, standing } => Some(jobs.wire_outcome(job, standing)),
+        Outcome::Job { job: id, standing } => Some(job(id, standing)),
         // It is only awaited, and told to each with what is its own.
         Outcome::Stored => None,
         Outcome::Elapsed => Some(WaitOutcome::Elapsed),

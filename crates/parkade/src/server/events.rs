@@ -1,6 +1,6 @@
-//! What clients, workers and operators say, in the words of the core.
-
-use std::time::Duration;
+//! What clients, workers and databases say, in the words of the core.
+//!
+//! Methods of the server alone, on purpose: each event is a line or a few, and needs the core and those whom its effects concern.
 
 use bytes::Bytes;
 use parkade_core::{Destination, Event, Manner, WorkerError};
@@ -9,38 +9,23 @@ use parkade_sql::QueryEnd;
 use parkade_wire::{Application, ErrorReason, Response, ThenRequest, WaitRequest};
 
 use super::payloads::Payload;
-use super::{HttpEvent, Input, Server, WorkerEvent, tables, waits};
+use super::turns::Turns;
+use super::{Server, report};
+use crate::admin::{Ask, CancelRefused, PublishRefused};
+use crate::application::{self, waits, worker_error};
 use crate::clients::exchange::{Arrival, JobAsked};
 use crate::databases::DatabaseEvent;
-use crate::http::answer;
+use crate::http::HttpEvent;
+use crate::http::answer::BadAnswer;
 use crate::queries::Rows;
 use crate::routing::RouteMatch;
-use crate::seconds::duration;
+use crate::workers::WorkerEvent;
 
 impl Server {
-    pub(super) fn hear_input(&mut self, input: Input) {
-        self.now = self.clock.now();
-        match input {
-            Input::Ask(ask) => self.reply(ask),
-            Input::Reload => {
-                tracing::info!("reloading: starting new workers");
-                self.tell(Event::Reload);
-            }
-            Input::Drain => {
-                tracing::info!(grace = ?self.grace, "shutting down: waiting for running requests until the grace period expires");
-                self.last_call();
-            }
-            Input::Stop => {
-                tracing::info!("shutting down immediately");
-                self.tell(Event::Drain { grace: Duration::ZERO });
-            }
-        }
-    }
-
     pub(super) fn hear_http(&mut self, event: HttpEvent) {
         match event {
             HttpEvent::Arrived { request, head, body, origin, share } => {
-                let found = self.tables.find(&self.core, head.method(), head.path());
+                let found = self.routes.find(&self.core, head.method(), head.path());
                 let arrival = Arrival {
                     head,
                     body,
@@ -69,7 +54,7 @@ impl Server {
         let Some(exchange) = self.clients.exchanges.of(request) else { return };
         let Some(arrival) = exchange.arrival.as_mut() else { return };
         let RouteMatch { destination, parameters, allow } =
-            self.tables.find_in(Some(table), &self.core, arrival.head.method(), arrival.head.path());
+            self.routes.find_in(Some(table), &self.core, arrival.head.method(), arrival.head.path());
         arrival.parameters = parameters;
         arrival.allow = allow;
         arrival.asked_about = None;
@@ -83,7 +68,7 @@ impl Server {
     /// Notes what the shell will need of a destination, and gives a wait the cursor that its client came back with.
     fn directed(&mut self, request: RequestId, destination: Destination) -> Destination {
         if let Destination::Wait { route, deadline, .. } = destination
-            && self.tables.is_for_jobs(route)
+            && self.routes.is_for_jobs(route)
         {
             return self.directed_to_a_job(request, route, deadline);
         }
@@ -96,7 +81,7 @@ impl Server {
                 destination
             }
             Destination::Wait { route, wait, then, deadline } => {
-                exchange.route = self.tables.hold(route);
+                exchange.route = self.routes.hold(route);
                 // The core parks it at once: nobody will run it, so nothing else of it is kept.
                 let cursor = exchange.arrival.take().and_then(|arrival| arrival.cursor());
                 Destination::Wait { route, wait: waits::with_cursor(wait, cursor), then, deadline }
@@ -175,10 +160,10 @@ impl Server {
             Err(fault) => return self.unfit(worker, &fault),
         };
         for (pattern, options) in &application.channels {
-            let limits = tables::history(*options, self.standard_history);
+            let limits = application::history(*options, self.core.config().history);
             self.tell(Event::ChannelConfigured { pattern: pattern.clone(), limits });
         }
-        match self.tables.learn(&self.core, application, &self.databases) {
+        match self.routes.learn(&self.core, application, &self.databases) {
             Ok(table) => {
                 let what = match self.core.role(worker) {
                     Some(Role::Jobs) => "a job worker is ready",
@@ -210,7 +195,7 @@ impl Server {
                 self.tell(Event::Errored { worker, request, error });
             };
         }
-        if let Err(fault) = tables::check(&response, !more) {
+        if let Err(fault) = application::check(&response, !more) {
             self.bad_answer(worker, request, fault, more);
             return;
         }
@@ -247,7 +232,7 @@ impl Server {
         }
     }
 
-    fn bad_answer(&mut self, worker: WorkerId, request: RequestId, fault: answer::BadAnswer, more: bool) {
+    fn bad_answer(&mut self, worker: WorkerId, request: RequestId, fault: BadAnswer, more: bool) {
         tracing::error!(worker = worker.0, "the application returned a response that cannot be sent: {fault}");
         if !more {
             self.tell(Event::Errored { worker, request, error: WorkerError::BadAnswer });
@@ -268,7 +253,7 @@ impl Server {
             return self.tell(Event::Errored { worker, request, error: WorkerError::BadAnswer });
         }
         if let ThenRequest::Answer(Some(response)) = &then
-            && let Err(fault) = tables::check(response, true)
+            && let Err(fault) = application::check(response, true)
         {
             self.bad_answer(worker, request, fault, false);
             return;
@@ -298,7 +283,7 @@ impl Server {
                 return;
             }
         };
-        let (then, kept) = tables::kept(then);
+        let (then, kept) = application::kept(then);
         let cursor = match (then, self.clients.exchanges.of(request)) {
             (Then::Answer, Some(exchange)) => exchange.cursor(),
             _ => None,
@@ -366,15 +351,40 @@ impl Server {
             self.tell(Event::MessagesLost { channel });
         }
     }
-}
 
-fn worker_error(reason: ErrorReason) -> WorkerError {
-    match reason {
-        ErrorReason::Application => WorkerError::Application,
-        ErrorReason::Cancelled => WorkerError::Cancelled,
-        ErrorReason::Overloaded => WorkerError::Overloaded,
-        ErrorReason::Retry { after } => WorkerError::Retry { after: after.map(duration) },
-        ErrorReason::Discard => WorkerError::Discarded,
-        ErrorReason::Unknown => WorkerError::UnknownJob,
+    /// What operators and scripts ask.
+    pub(super) fn reply(&mut self, ask: Ask, turns: &Turns) {
+        // Whoever asked may have given up: then there is nobody to tell.
+        match ask {
+            Ask::Ready { reply } => {
+                let _ = reply.send(report::readiness(&self.core, &self.databases, self.clock.at(self.clock.now())));
+            }
+            Ask::Status { reply } => {
+                let _ = reply.send(Box::new(report::report(self, turns)));
+            }
+            Ask::CancelQuery { query, reply } => {
+                let _ = reply.send(self.cancel_by_operator(query));
+            }
+            Ask::Jobs { ask, reply } => self.reply_about_jobs(ask, reply),
+            Ask::Publish { channel, content_type, body, reply } => {
+                let outcome = if self.clients.are_behind() {
+                    Err(PublishRefused::TooFast)
+                } else {
+                    self.publish(&channel, &content_type, &body, None)
+                };
+                let _ = reply.send(outcome);
+            }
+        }
+    }
+
+    fn cancel_by_operator(&mut self, query: QueryId) -> Result<(), CancelRefused> {
+        match self.core.query(query) {
+            None => Err(CancelRefused::Unknown),
+            Some(known) if !known.is_cancellable => Err(CancelRefused::EndsATransaction),
+            Some(_) => {
+                self.tell(Event::QueryCancelledByOperator { query });
+                Ok(())
+            }
+        }
     }
 }

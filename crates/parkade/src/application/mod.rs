@@ -1,0 +1,62 @@
+//! What an application says, from the words of the wire to those of the core: its routes, and the waits that its code asks for.
+
+mod routes;
+pub mod waits;
+
+use bytes::Bytes;
+use parkade_core::WorkerError;
+use parkade_model::{HistoryLimits, Then};
+use parkade_wire::{CallKind, ChannelOptions, ErrorReason, Response, ThenRequest};
+
+use crate::clients::exchange::Kept;
+use crate::http::answer;
+use crate::seconds::duration;
+
+pub use routes::{Routes, StaticRoute};
+
+/// Whether an answer can be sent. `is_whole`: its body is all there, else it is the beginning.
+pub fn check(response: &Response, is_whole: bool) -> Result<(), answer::BadAnswer> {
+    let Some(announced) = answer::check(response.status, response.headers.iter())? else { return Ok(()) };
+    let bytes = response.body.len() as u64;
+    // The answer to HEAD announces a body that it does not have.
+    let fits = if is_whole { bytes == announced || bytes == 0 } else { bytes <= announced };
+    if fits { Ok(()) } else { Err(answer::BadAnswer::Length) }
+}
+
+/// The history limits of a channel: what the application does not say is the server's.
+pub fn history(options: ChannelOptions, standard: HistoryLimits) -> HistoryLimits {
+    let size =
+        |told: Option<u64>, standard: usize| told.map_or(standard, |told| usize::try_from(told).unwrap_or(usize::MAX));
+    HistoryLimits {
+        count: size(options.count, standard.count),
+        bytes: size(options.bytes, standard.bytes),
+        age: options.age.map_or(standard.age, duration),
+    }
+}
+
+fn called(kind: CallKind) -> Then {
+    Then::Call { concurrent: kind == CallKind::Async }
+}
+
+/// What is kept with a request that parks, in memory of its own: the buffer it was read into holds many frames more.
+pub fn kept(then: ThenRequest) -> (Then, Option<Kept>) {
+    match then {
+        ThenRequest::Answer(response) => (Then::Answer, response.map(|response| Kept::Response(response.detached()))),
+        ThenRequest::Call { function, state, kind } => {
+            (called(kind), Some(Kept::Function { name: function.into(), state: Bytes::copy_from_slice(&state) }))
+        }
+        ThenRequest::Await => (Then::Await, None),
+    }
+}
+
+/// Why a request failed.
+pub fn worker_error(reason: ErrorReason) -> WorkerError {
+    match reason {
+        ErrorReason::Application => WorkerError::Application,
+        ErrorReason::Cancelled => WorkerError::Cancelled,
+        ErrorReason::Overloaded => WorkerError::Overloaded,
+        ErrorReason::Retry { after } => WorkerError::Retry { after: after.map(duration) },
+        ErrorReason::Discard => WorkerError::Discarded,
+        ErrorReason::Unknown => WorkerError::UnknownJob,
+    }
+}

@@ -1,0 +1,338 @@
+//! The loop of the task that decides: it waits until somebody has something to say, hears all of them in turns that are never long, and ends when
+//! everything has ended.
+
+use std::io;
+use std::time::Duration;
+
+use parkade_core::{Event, ExitReason, Moment};
+use parkade_model::Refusal;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::Server;
+use super::limits::{ANSWERS_SHARE, SHARE};
+use super::turns::{Part, Turns};
+use crate::admin::Ask;
+use crate::clock::Clock;
+use crate::databases::DatabaseEvent;
+use crate::http::{FIRST_REQUEST_TIME, HttpEvent, SWEEP_INTERVAL};
+use crate::share::Share;
+
+/// Turns between two looks at what else the runtime has to do (admin, HTTP/2, signals).
+const TURNS_WITHOUT_YIELD: u32 = 8;
+/// How often the memory of workers is measured.
+const MEASURE_INTERVAL: Duration = Duration::from_secs(1);
+/// So many turns empty a full backlog (`TURN_ACCEPTS_MAX` each) and read what its clients have sent.
+const LAST_CALL_TURNS: u32 = 96;
+/// With what was left over from each.
+const LAST_CALL_TURNS_MAX: u32 = 1_000;
+/// When everything has ended, connections have this long to close properly.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// A store that is found unusable so soon ends the start. Later somebody is being served: the server goes on, and only jobs are refused.
+const START: Duration = Duration::from_secs(5);
+
+/// What comes from neither clients nor workers.
+#[derive(Debug)]
+pub enum Input {
+    Ask(Ask),
+    Reload,
+    /// SIGTERM, or the first SIGINT.
+    Drain,
+    /// The second SIGINT, or SIGQUIT.
+    Stop,
+}
+
+/// Why a server ended without being told to.
+#[derive(Debug)]
+pub enum Failed {
+    Io(io::Error),
+    JobsUnusable(Box<str>),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Why a turn begins.
+enum Woken {
+    /// Somebody is ready, or it is time for something.
+    Ready,
+    Input(Input),
+    Sweep,
+    Measure,
+}
+
+pub struct EventLoop {
+    server: Server,
+    turns: Turns,
+    /// What clients and databases have said and the core has not been told: their share of a turn was over.
+    from_clients: Vec<HttpEvent>,
+    from_databases: Vec<DatabaseEvent>,
+    /// It stops: the drain begins when nobody new is left to be heard, at the latest then.
+    drain_at: Option<Moment>,
+    grace: Duration,
+}
+
+impl EventLoop {
+    /// `grace`: what requests have to end when the server stops.
+    pub fn new(server: Server, grace: Duration) -> Self {
+        Self {
+            server,
+            turns: Turns::default(),
+            from_clients: Vec::new(),
+            from_databases: Vec::new(),
+            drain_at: None,
+            grace,
+        }
+    }
+
+    /// Serves until everything has ended. The reason is the process's exit status.
+    pub async fn run(mut self, mut inputs: mpsc::Receiver<Input>) -> Result<ExitReason, Failed> {
+        self.server.begin();
+        let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
+        let mut measure = tokio::time::interval(MEASURE_INTERVAL);
+        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        measure.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut turns = 0;
+        while self.server.exit.is_none() {
+            let goes_on = self.has_more();
+            let server = &mut self.server;
+            let due = [server.core.next_due(), self.drain_at].into_iter().flatten().min();
+            let woken = tokio::select! {
+                ready = server.clients.http.ready() => ready.map(|()| Woken::Ready)?,
+                ready = server.workers.ready() => ready.map(|()| Woken::Ready)?,
+                ready = server.databases.ready() => server.databases.wake(ready).map(|()| Woken::Ready)?,
+                ready = server.jobs.ready() => ready.map(|()| Woken::Ready)?,
+                Some(input) = inputs.recv() => Woken::Input(input),
+                () = sleep_until(server.clock, due) => Woken::Ready,
+                () = std::future::ready(()), if goes_on => Woken::Ready,
+                _ = sweep.tick() => Woken::Sweep,
+                _ = measure.tick() => Woken::Measure,
+            };
+            server.look_at_clock();
+            self.turns.begin(self.server.now);
+            self.wake(woken);
+            self.turn()?;
+            self.turns.end(self.server.clock.now());
+            if self.server.now.since(Moment::default()) < START
+                && let Some(why) = self.server.jobs.unusable()
+            {
+                return Err(Failed::JobsUnusable(why.into()));
+            }
+            turns += 1;
+            if turns % TURNS_WITHOUT_YIELD == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        self.farewell(&mut inputs).await?;
+        Ok(self.server.exit.unwrap_or(ExitReason::Drained))
+    }
+
+    fn wake(&mut self, woken: Woken) {
+        let part = match woken {
+            Woken::Ready => return,
+            Woken::Input(input) => {
+                self.hear_input(input);
+                Part::Inputs
+            }
+            Woken::Sweep => {
+                self.server.clients.http.sweep();
+                Part::Sweep
+            }
+            Woken::Measure => {
+                self.server.measure();
+                Part::Sweep
+            }
+        };
+        self.did(part, 1);
+    }
+
+    fn hear_input(&mut self, input: Input) {
+        self.server.look_at_clock();
+        match input {
+            Input::Ask(ask) => self.server.reply(ask, &self.turns),
+            Input::Reload => {
+                tracing::info!("reloading: starting new workers");
+                self.server.tell(Event::Reload);
+            }
+            Input::Drain => {
+                tracing::info!(grace = ?self.grace, "shutting down: waiting for running requests until the grace period expires");
+                self.last_call();
+            }
+            Input::Stop => {
+                tracing::info!("shutting down immediately");
+                self.server.tell(Event::Drain { grace: Duration::ZERO });
+            }
+        }
+    }
+
+    /// A part of the turn is done, and the next begins. The clock is not read for a part with nothing in it.
+    fn did(&mut self, part: Part, count: usize) {
+        if count > 0 {
+            self.server.look_at_clock();
+            self.turns.did(self.server.now, part, count);
+        }
+    }
+
+    /// Whether shares of a turn were over before everything was done.
+    fn has_more(&self) -> bool {
+        self.has_unheard() || self.server.clients.has_put_off()
+    }
+
+    /// Whether somebody has said what was not heard.
+    fn has_unheard(&self) -> bool {
+        let server = &self.server;
+        !(self.from_clients.is_empty() && server.backlog.is_empty() && self.from_databases.is_empty())
+            || server.jobs.has_replies()
+    }
+
+    /// Everything that can be done without waiting: whoever was ready, the others are asked too, so that work comes in batches. Each has a share
+    /// of the time; those who have not been heard to the end are not read from before.
+    fn turn(&mut self) -> io::Result<()> {
+        self.turn_clients()?;
+        self.turn_workers()?;
+        self.turn_databases()?;
+        let count = self.server.turn_jobs(Share::of(SHARE))?;
+        self.did(Part::Jobs, count);
+        self.turn_timers();
+        self.server.workers.flush();
+        if self.server.clients.has_put_off() {
+            self.did(Part::Sending, 1);
+            let count = self.server.go_on(Share::of(ANSWERS_SHARE));
+            self.did(Part::Answers, count);
+        }
+        Ok(())
+    }
+
+    fn turn_clients(&mut self) -> io::Result<()> {
+        let mut events = std::mem::take(&mut self.from_clients);
+        if events.is_empty() {
+            self.server.clients.http.turn(&mut events)?;
+            self.did(Part::Sockets, events.len());
+        }
+        let count = events.len();
+        self.from_clients = self.server.hear(events, Share::of(SHARE), Server::hear_http);
+        self.did(Part::Requests, count - self.from_clients.len());
+        Ok(())
+    }
+
+    fn turn_workers(&mut self) -> io::Result<()> {
+        let mut events = self.server.backlog.take();
+        if events.is_empty() {
+            self.server.workers.turn(&mut events, &mut Share::of(SHARE))?;
+            self.did(Part::Links, events.len());
+        }
+        let count = events.len();
+        let left = self.server.hear(events, Share::of(SHARE), Server::hear_in_turn);
+        self.did(Part::Frames, count - left.len());
+        self.server.backlog.put_back(left);
+        Ok(())
+    }
+
+    /// What was asked of them in this turn goes out in it, and what they have said is heard.
+    fn turn_databases(&mut self) -> io::Result<()> {
+        let server = &mut self.server;
+        // Notifications are messages, too.
+        let is_held_back = server.clients.are_behind();
+        if is_held_back || !server.databases.are_due() && self.from_databases.is_empty() {
+            return Ok(());
+        }
+        let mut events = std::mem::take(&mut self.from_databases);
+        if events.is_empty() {
+            server.databases.turn(server.clock.at(server.now), &mut events)?;
+        }
+        let count = events.len();
+        self.from_databases = server.hear(events, Share::of(SHARE), Server::hear_database);
+        self.did(Part::Databases, count);
+        Ok(())
+    }
+
+    fn turn_timers(&mut self) {
+        let server = &mut self.server;
+        if server.core.next_due().is_some_and(|due| due <= server.now) {
+            server.tell(Event::Tick);
+            self.did(Part::Timers, 1);
+        }
+        let server = &mut self.server;
+        if self.drain_at.is_some_and(|at| at <= server.now || !server.clients.http.has_fresh()) {
+            self.drain_at = None;
+            server.tell(Event::Drain { grace: self.grace });
+        }
+    }
+
+    /// Closes the doors, politely. A client in a backlog believes to be connected, and may have sent a request already; one that has just come in
+    /// is about to. The drain begins when they have been heard.
+    fn last_call(&mut self) {
+        let mut turns = 0;
+        while turns < LAST_CALL_TURNS || self.has_unheard() && turns < LAST_CALL_TURNS_MAX {
+            turns += 1;
+            if let Err(error) = self.turn() {
+                tracing::warn!(%error, "the last call before the stop was cut short");
+                break;
+            }
+        }
+        self.server.clients.http.drain();
+        self.drain_at = Some(self.server.now + FIRST_REQUEST_TIME);
+    }
+
+    /// Answers that wait for their clients to read have the grace for it, unless it is over; then a moment for connections to end. Meanwhile
+    /// the stores hear the last of what ran.
+    async fn farewell(&mut self, inputs: &mut mpsc::Receiver<Input>) -> io::Result<()> {
+        let server = &mut self.server;
+        let grace = if server.exit == Some(ExitReason::Drained) { self.grace } else { Duration::ZERO };
+        let began = Instant::now();
+        let (last, mut end, mut swept) = (began + grace, began + FAREWELL, began);
+        server.databases.end(server.clock.at(server.clock.now()));
+        let (mut are_jobs_settled, mut hurries) = (false, false);
+        loop {
+            server.look_at_clock();
+            server.go_on(Share::of(SHARE));
+            are_jobs_settled = are_jobs_settled || server.settle_jobs(began)?;
+            let has_put_off = server.clients.has_put_off();
+            // A client whose answer was put off is there.
+            let is_unsent = (server.clients.http.has_unsent() || has_put_off) && Instant::now() < last;
+            if is_unsent {
+                // What has been handed on is not on the wire yet: the moment is that after the last of it.
+                end = Instant::now() + FAREWELL;
+            }
+            let is_ending = server.clients.http.is_closing() || !server.databases.are_ended() || has_put_off;
+            let waits = is_unsent || is_ending && Instant::now() < end;
+            if are_jobs_settled && (hurries || !waits) {
+                return Ok(());
+            }
+            server.databases.turn(server.clock.at(server.now), &mut Vec::new())?;
+            let _ = tokio::time::timeout(SWEEP_INTERVAL, async {
+                tokio::select! {
+                    ready = server.clients.http.ready() => ready,
+                    ready = server.databases.ready() => ready,
+                    ready = server.jobs.ready(), if !are_jobs_settled => ready,
+                    () = std::future::ready(()), if has_put_off => Ok(()),
+                }
+            })
+            .await;
+            let mut events = std::mem::take(&mut self.from_clients);
+            server.clients.http.turn(&mut events)?;
+            for event in events {
+                if let HttpEvent::Arrived { request, .. } = event {
+                    server.refuse(request, Refusal::Stopping);
+                }
+            }
+            if swept.elapsed() >= SWEEP_INTERVAL {
+                server.clients.http.sweep();
+                swept = Instant::now();
+            }
+            hurries |= matches!(inputs.try_recv(), Ok(Input::Stop));
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+async fn sleep_until(clock: Clock, due: Option<Moment>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(clock.instant(due)).await,
+        None => std::future::pending().await,
+    }
+}
