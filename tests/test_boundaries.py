@@ -14,7 +14,7 @@ from .harness.server import ROOT
 CRATES = ROOT / "crates"
 PYTHON = ROOT / "workers" / "python" / "src" / "parkade"
 
-STRANGERS = ("http", "workers", "databases", "store", "admin", "status_view")
+STRANGERS = ("http", "upstream", "databases", "store", "admin", "status_view")
 """Modules of `parkade` that speak to each other only through `server`, in events and effects."""
 
 # What they all may use: words for people, the clock, polling, limits.
@@ -71,7 +71,7 @@ def without_tests(text: str) -> str:
         "crates/parkade-wire",
         "crates/parkade-core",
         "crates/parkade/src/http",
-        "crates/parkade/src/workers",
+        "crates/parkade/src/upstream",
         "crates/parkade/src/databases",
         "crates/parkade-sql",
         "crates/parkade-postgres",
@@ -227,6 +227,21 @@ def test_strangers_inside_parkade_do_not_import_each_other(module: str) -> None:
     for path, text in sources(CRATES / "parkade" / "src"):
         if module_of(path) == module:
             assert imports_of(text) & forbidden == set(), path.relative_to(ROOT)
+
+
+def test_the_server_knows_of_workers_what_every_kind_of_them_has() -> None:
+    """Processes, pipes and frames are below `Upstream`, so that another kind can stand beside them."""
+    assert not re.search(r"pub(\([^)]*\))? mod process\b", (CRATES / "parkade/src/upstream/mod.rs").read_text())
+    for path, text in sources(CRATES / "parkade" / "src"):
+        if module_of(path) in ("server", "clients", "queries", "application"):
+            assert not re.search(r"\bprocess::|\bLaunch\b|\bmio\b|std::process", text), path.relative_to(ROOT)
+
+
+@pytest.mark.parametrize("module", ["queries", "application"])
+def test_what_the_server_is_made_of_knows_no_server(module: str) -> None:
+    for path, text in sources(CRATES / "parkade" / "src"):
+        if module_of(path) == module:
+            assert imports_of(text) & {"server", "serve", "cli", "upstream", "store"} == set(), path.relative_to(ROOT)
 
 
 def test_configuration_and_logs_know_no_server() -> None:

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::serve;
 use crate::share::Share;
 use crate::terminal;
-use crate::workers::{WorkerEvent, Workers};
+use crate::upstream::{Upstream, WorkerEvent};
 
 /// What is printed when the application loads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub fn check(application: &ApplicationArgs, show: Show) -> Result<ExitCode, Erro
 }
 
 async fn load(application: &ApplicationArgs) -> Result<Told, Error> {
-    let mut workers = Workers::new(serve::launch(application))?;
+    let mut workers = Upstream::new(serve::launch(application))?;
     workers.start(WorkerId(1));
     loop {
         workers.flush();

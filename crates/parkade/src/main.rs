@@ -26,8 +26,8 @@ mod status_view;
 mod store;
 mod terminal;
 mod tls_refusal;
+mod upstream;
 mod words;
-mod workers;
 
 use std::process::ExitCode;
 

@@ -21,7 +21,7 @@ use crate::http::listen::HttpListener;
 use crate::http::{Http, Setup};
 use crate::server::{About, EventLoop, Failed, Input, Jobs, Parts, Server};
 use crate::store::{self, Store};
-use crate::workers::{Launch, Workers};
+use crate::upstream::{Launch, Upstream};
 use crate::{dev, log};
 
 /// Connections of HTTP/2, their streams and requests of operators are tasks beside the one that decides: so many are run between two looks at
@@ -67,12 +67,12 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
             body_bytes_max: settings.http.body_limit,
             is_dev: settings.dev,
         };
-        let workers = Workers::new(launch(application))?;
+        let upstream = Upstream::new(launch(application))?;
         let databases = databases(settings)?;
         let parts = Parts {
             config: config(settings),
             http,
-            workers,
+            upstream,
             databases,
             jobs: jobs(settings)?,
             result_bytes_max: settings.databases.result_limit,

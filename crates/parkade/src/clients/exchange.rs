@@ -16,7 +16,7 @@ use crate::http::forwarded::RequestOrigin;
 use crate::http::{Head, answer};
 use crate::routing::HeldRoute;
 use crate::server::jobs::{AskedAbout, Waiting};
-use crate::workers::WorkerEvent;
+use crate::upstream::WorkerEvent;
 
 /// How it stands with a job changes, and what a client is told depends on what it asked for.
 const JOB_FIELDS: &[HeaderField<'static>] = &[(b"cache-control", b"no-store"), (b"vary", b"Accept, Prefer")];

@@ -2,7 +2,7 @@
 
 use parkade_model::WorkerId;
 
-use crate::workers::WorkerEvent;
+use crate::upstream::WorkerEvent;
 
 #[derive(Debug, Default)]
 pub struct Backlog {

@@ -106,38 +106,38 @@ impl Server {
                 for request in requests {
                     let ids = self.clients.exchanges.of(request).and_then(|exchange| exchange.jobs.as_mut());
                     let ids = ids.map_or_else(Vec::new, |jobs| jobs.tell_stored(STORED_COUNT_MAX));
-                    self.workers.resume(worker, &waits::stored(ids), &[request], None);
+                    self.upstream.resume(worker, &waits::stored(ids), &[request], None);
                 }
             }
             WorkerEffect::Resume { worker, outcome, requests } => {
                 let behind = self.rows_after(outcome);
                 let job = |job, lookup| self.jobs.wire_outcome(job, lookup);
                 if let Some(outcome) = waits::wire_outcome(outcome, &self.messages, &self.queries, job) {
-                    self.workers.resume(worker, &outcome, &requests, behind.as_ref());
+                    self.upstream.resume(worker, &outcome, &requests, behind.as_ref());
                 }
             }
-            WorkerEffect::Cancel { request, worker, reason } => self.workers.cancel(worker, request, reason),
-            WorkerEffect::StartWorker { worker } => self.workers.start(worker),
-            WorkerEffect::DrainWorker { worker, within } => self.workers.drain(worker, within),
-            WorkerEffect::DismissWorker { worker } => self.workers.dismiss(worker),
+            WorkerEffect::Cancel { request, worker, reason } => self.upstream.cancel(worker, request, reason),
+            WorkerEffect::StartWorker { worker } => self.upstream.start(worker),
+            WorkerEffect::DrainWorker { worker, within } => self.upstream.drain(worker, within),
+            WorkerEffect::DismissWorker { worker } => self.upstream.dismiss(worker),
             WorkerEffect::KillWorker { worker, why } => {
-                let (pid, reason) = (self.workers.pid(worker), kill_reason(why));
+                let (pid, reason) = (self.upstream.pid(worker), kill_reason(why));
                 if why == KillReason::NotNeeded {
                     // Nothing is wrong with it; what made it needless has been told.
                     tracing::debug!(worker = worker.0, pid, "killing a worker: {reason}");
                 } else {
                     tracing::warn!(worker = worker.0, pid, "killing a worker: {reason}");
                 }
-                self.workers.kill(worker);
+                self.upstream.kill(worker);
             }
             WorkerEffect::DumpStack { worker, why } => {
-                let pid = self.workers.pid(worker);
+                let pid = self.upstream.pid(worker);
                 tracing::warn!(worker = worker.0, pid, "{}; its worker's stack follows", self.why_shown(worker, why));
-                self.workers.dump_stack(worker);
+                self.upstream.dump_stack(worker);
             }
-            WorkerEffect::PauseReading { worker } => self.workers.hold_up(worker),
-            WorkerEffect::ResumeReading { worker } => self.workers.let_on(worker),
-            WorkerEffect::Ping { worker, token } => self.workers.ping(worker, token),
+            WorkerEffect::PauseReading { worker } => self.upstream.pause_reading(worker),
+            WorkerEffect::ResumeReading { worker } => self.upstream.resume_reading(worker),
+            WorkerEffect::Ping { worker, token } => self.upstream.ping(worker, token),
             WorkerEffect::RunJob { request, worker } => self.run_job(request, worker),
         }
     }
@@ -204,7 +204,7 @@ impl Server {
     fn assign(&mut self, request: RequestId, worker: WorkerId, route: Option<RouteId>) {
         if let Some((arrival, client)) = self.clients.arrival(request) {
             let parts = arrival.parts(client, route.map(|route| route.index));
-            self.workers.request(worker, request, parts, arrival.worker_body());
+            self.upstream.request(worker, request, parts, arrival.worker_body());
         }
     }
 
@@ -218,7 +218,7 @@ impl Server {
         let functions: Vec<_> = functions.collect();
         for same in functions.chunk_by(|(_, (name, _)), (_, (next, _))| name == next) {
             let calls: Vec<_> = same.iter().map(|(request, (_, state))| (*request, *state)).collect();
-            self.workers.call(worker, &outcome, same[0].1.0, &calls, behind.as_ref());
+            self.upstream.call(worker, &outcome, same[0].1.0, &calls, behind.as_ref());
         }
     }
 

@@ -103,7 +103,7 @@ impl EventLoop {
             let due = [server.core.next_due(), self.drain_at].into_iter().flatten().min();
             let woken = tokio::select! {
                 ready = server.clients.http.ready() => ready.map(|()| Woken::Ready)?,
-                ready = server.workers.ready() => ready.map(|()| Woken::Ready)?,
+                ready = server.upstream.ready() => ready.map(|()| Woken::Ready)?,
                 ready = server.databases.ready() => server.databases.wake(ready).map(|()| Woken::Ready)?,
                 ready = server.jobs.ready() => ready.map(|()| Woken::Ready)?,
                 Some(input) = inputs.recv() => Woken::Input(input),
@@ -198,7 +198,7 @@ impl EventLoop {
         let count = self.server.turn_jobs(Share::of(SHARE))?;
         self.did(Part::Jobs, count);
         self.turn_timers();
-        self.server.workers.flush();
+        self.server.upstream.flush();
         if self.server.clients.has_put_off() {
             self.did(Part::Sending, 1);
             let count = self.server.go_on(Share::of(ANSWERS_SHARE));
@@ -222,7 +222,7 @@ impl EventLoop {
     fn turn_workers(&mut self) -> io::Result<()> {
         let mut events = self.server.backlog.take();
         if events.is_empty() {
-            self.server.workers.turn(&mut events, &mut Share::of(SHARE))?;
+            self.server.upstream.turn(&mut events, &mut Share::of(SHARE))?;
             self.did(Part::Links, events.len());
         }
         let count = events.len();

@@ -19,7 +19,7 @@ use crate::http::HttpEvent;
 use crate::http::answer::BadAnswer;
 use crate::queries::Rows;
 use crate::routing::RouteMatch;
-use crate::workers::WorkerEvent;
+use crate::upstream::WorkerEvent;
 
 impl Server {
     pub(super) fn hear_http(&mut self, event: HttpEvent) {
@@ -113,7 +113,7 @@ impl Server {
                 self.tell(Event::WorkerExited { worker });
             }
             WorkerEvent::Exited { worker, how } => {
-                tracing::info!(worker = worker.0, pid = self.workers.pid(worker), "a worker has exited: {how}");
+                tracing::info!(worker = worker.0, pid = self.upstream.pid(worker), "a worker has exited: {how}");
                 self.tell(Event::WorkerExited { worker });
             }
             WorkerEvent::Response { worker, request, response, more } => {
@@ -169,7 +169,7 @@ impl Server {
                     Some(Role::Jobs) => "a job worker is ready",
                     Some(Role::Requests) | None => "a worker is ready",
                 };
-                tracing::info!(worker = worker.0, pid = self.workers.pid(worker), "{what}");
+                tracing::info!(worker = worker.0, pid = self.upstream.pid(worker), "{what}");
                 let declared = jobs.declared();
                 self.take_jobs_over(worker, jobs);
                 self.tell(Event::WorkerReady { worker, table, credit: credit.into(), manner, jobs: declared });
@@ -181,7 +181,7 @@ impl Server {
     pub(super) fn unfit(&mut self, worker: WorkerId, fault: &str) {
         tracing::error!(worker = worker.0, "the application cannot be served: {fault}");
         self.tell(Event::WorkerFailed { worker });
-        self.workers.kill(worker);
+        self.upstream.kill(worker);
     }
 
     fn worker_answered(&mut self, worker: WorkerId, request: RequestId, response: Response, more: bool) {
@@ -228,7 +228,7 @@ impl Server {
         match self.queries.flowing_to(request) {
             _ if bytes == 0 => {}
             Some((query, database)) => self.databases.taken(database, query, bytes),
-            None => self.workers.grant(request, bytes),
+            None => self.upstream.grant(request, bytes),
         }
     }
 
@@ -277,7 +277,7 @@ impl Server {
                 tracing::error!(worker = worker.0, "invalid wait returned by the application: {why}");
                 if then == ThenRequest::Await {
                     // Its coroutine would wait for ever.
-                    self.workers.cancel(worker, request, Reason::Operator);
+                    self.upstream.cancel(worker, request, Reason::Operator);
                 }
                 self.tell(Event::Errored { worker, request, error: WorkerError::BadAnswer });
                 return;

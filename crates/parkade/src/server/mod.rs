@@ -23,7 +23,7 @@ use crate::http::Http;
 use crate::log::AccessLog;
 use crate::queries::Queries;
 use crate::share::Share;
-use crate::workers::Workers;
+use crate::upstream::Upstream;
 use backlog::Backlog;
 use payloads::{Payload, Payloads};
 use publishing::Unpublished;
@@ -36,7 +36,7 @@ pub use report::About;
 pub struct Server {
     core: Core,
     clients: Clients,
-    workers: Workers,
+    upstream: Upstream,
     databases: Databases,
     jobs: Jobs,
     queries: Queries,
@@ -59,7 +59,7 @@ pub struct Server {
 pub struct Parts {
     pub config: parkade_core::Config,
     pub http: Http,
-    pub workers: Workers,
+    pub upstream: Upstream,
     pub databases: Databases,
     pub jobs: Jobs,
     /// Rows that a worker is given, or that several requests share.
@@ -73,7 +73,7 @@ impl Server {
         Self {
             core: Core::new(parts.config),
             clients: Clients::new(parts.http, parts.access_log),
-            workers: parts.workers,
+            upstream: parts.upstream,
             databases: parts.databases,
             jobs: parts.jobs,
             queries: Queries::new(parts.result_bytes_max, parts.about.is_dev),
@@ -178,10 +178,8 @@ impl Server {
         self.look_at_clock();
         self.look_after_jobs();
         self.tell_unpublished();
-        for worker in self.workers.all() {
-            if let Some(resident_bytes) = self.workers.resident_bytes(worker) {
-                self.tell(Event::Measured { worker, resident_bytes });
-            }
+        for (worker, resident_bytes) in self.upstream.resident_bytes() {
+            self.tell(Event::Measured { worker, resident_bytes });
         }
     }
 }

@@ -7,7 +7,7 @@ use parkade_core::{ChannelName, Cursor, Event, MessageId, Moment, PressureEvent,
 use super::Server;
 use crate::admin::PublishRefused;
 use crate::http::answer;
-use crate::workers::WorkerEvent;
+use crate::upstream::WorkerEvent;
 
 /// What a message costs in a history beside its bytes: its entry, its map node, its content type.
 const MESSAGE_OVERHEAD_BYTES: usize = 256;

@@ -43,11 +43,11 @@ pub fn readiness(core: &Core, databases: &Databases, now: Instant) -> Readiness 
 }
 
 pub fn report(server: &mut Server, turns: &Turns) -> Report {
-    let Server { core, clients, workers, databases, jobs, queries, clock, about, .. } = server;
+    let Server { core, clients, upstream, databases, jobs, queries, clock, about, .. } = server;
     let now = clock.now();
     let status = core.status(now);
     let pids: HashMap<_, _> =
-        status.workers.iter().filter_map(|known| Some((known.worker, workers.pid(known.worker)?))).collect();
+        status.workers.iter().filter_map(|known| Some((known.worker, upstream.pid(known.worker)?))).collect();
     let connections = clients.http.counts();
     let shell = Shell {
         target: about.target.clone(),

@@ -10,7 +10,7 @@ use super::{QUEUE_DEFAULT, Server, store_fault, until};
 use crate::application::waits;
 use crate::clients::exchange::{StoredJob, WithJobs};
 use crate::store::wall;
-use crate::workers::WorkerEvent;
+use crate::upstream::WorkerEvent;
 
 impl Server {
     /// `ENQUEUE`.

@@ -11,7 +11,7 @@ use super::{Server, until};
 use crate::clients::{self, exchange::Exchange};
 use crate::seconds::duration;
 use crate::store::wall;
-use crate::workers::RunParts;
+use crate::upstream::RunParts;
 
 /// What the shell keeps for a run, beside the life that the core keeps.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ impl Server {
             deadline: run.deadline.map(|deadline| deadline.as_secs_f64()),
             arguments: &run.job.arguments,
         };
-        self.workers.run(worker, request, &parts);
+        self.upstream.run(worker, request, &parts);
     }
 
     /// `RESULT`.

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use parkade_core::WorkerId;
+use parkade_model::WorkerId;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 

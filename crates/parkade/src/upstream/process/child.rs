@@ -8,7 +8,7 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use parkade_core::WorkerId;
+use parkade_model::WorkerId;
 use rustix::process::{Pid, Signal};
 use tokio::process::{Child, Command};
 use tokio::runtime::Handle;

@@ -7,8 +7,7 @@ use std::fmt::Write;
 use std::ops::RangeInclusive;
 
 use bytes::{Bytes, BytesMut};
-use parkade_core::{Reason, RequestId, WorkerId};
-use parkade_model::JobId;
+use parkade_model::{Reason, RequestId, WorkerId};
 use parkade_wire::encode::{self, RequestParts};
 use parkade_wire::limits::{DATA_BYTES_MAX, INLINE_BODY_BYTES_MAX};
 use parkade_wire::{
@@ -16,9 +15,9 @@ use parkade_wire::{
     Violation, WaitOutcome, absent,
 };
 
-use super::event::WorkerEvent;
 use super::limits;
 use super::places::{Fast, Place, Places};
+use crate::upstream::{RunParts, WorkerEvent};
 
 /// Versions of the protocol that this core speaks.
 const VERSIONS: RangeInclusive<u32> = 1..=1;
@@ -59,16 +58,6 @@ impl Body {
     fn new(rest: &Bytes) -> Self {
         Self { rest: rest.clone(), window: SendWindow::new() }
     }
-}
-
-/// An attempt of a job, as it is told to a worker.
-pub struct RunParts<'a> {
-    pub id: JobId,
-    pub name: &'a str,
-    pub attempt: u32,
-    /// Seconds.
-    pub deadline: Option<f64>,
-    pub arguments: &'a [u8],
 }
 
 /// Where what was heard is told.

@@ -1,7 +1,7 @@
 //! What the workers have to say.
 
 use bytes::Bytes;
-use parkade_core::{RequestId, WorkerId};
+use parkade_model::{RequestId, WorkerId};
 use parkade_wire::{Application, Enqueued, ErrorReason, Response, ThenRequest, WaitRequest};
 
 /// One thing that a worker wrote, or that happened to it. Each worker's come in the order in which it wrote them; `Exited` is its last.
@@ -17,7 +17,7 @@ pub enum WorkerEvent {
     Violated { worker: WorkerId, why: String },
     /// Its process is gone and its link read to the end: "exit status 1", "signal 9 (SIGKILL)".
     Exited { worker: WorkerId, how: String },
-    /// `RESPONSE`. With `more`, its body follows in `Data`, and every byte that the client has taken is told with [`grant`](super::Workers::grant).
+    /// `RESPONSE`. With `more`, its body follows in `Data`, and every byte that the client has taken is told with [`grant`](super::Upstream::grant).
     Response { worker: WorkerId, request: RequestId, response: Response, more: bool },
     /// `DATA` of a response; without `more` the last.
     Data { worker: WorkerId, request: RequestId, bytes: Bytes, more: bool },
@@ -25,9 +25,9 @@ pub enum WorkerEvent {
     Errored { worker: WorkerId, request: RequestId, error: ErrorReason, text: String },
     /// `BEGAN`: the code begins now, of a request that was cancelled meanwhile, too.
     Began { worker: WorkerId, request: RequestId },
-    /// `PARK`. With [`ThenRequest::Await`] the stream stays open until [`resume`](super::Workers::resume) or [`cancel`](super::Workers::cancel) names it.
+    /// `PARK`. With [`ThenRequest::Await`] the stream stays open until [`resume`](super::Upstream::resume) or [`cancel`](super::Upstream::cancel) names it.
     Parked { worker: WorkerId, request: RequestId, wait: WaitRequest, then: ThenRequest },
-    /// `UNPARK`: [`resume`](super::Workers::resume) is due, unless it or a [`cancel`](super::Workers::cancel) was said already.
+    /// `UNPARK`: [`resume`](super::Upstream::resume) is due, unless it or a [`cancel`](super::Upstream::cancel) was said already.
     Unparked { worker: WorkerId, request: RequestId },
     /// The closing frame, whichever it was, of a stream that had been cancelled: the worker no longer holds it.
     Closed { worker: WorkerId, request: RequestId },

@@ -1,20 +1,14 @@
-//! The worker processes and the links to them. Everything here is done because somebody asked; nothing is decided.
-//!
-//! One task owns [`Workers`] and goes round: wait until it is [`ready`](Workers::ready), let it take its [`turn`](Workers::turn), carry out
-//! what follows from the events, and [`flush`](Workers::flush). What is asked of a worker that is gone, or of a request that it no longer
-//! holds, is dropped: an event already says so, or will.
+//! Workers that are processes of ours: how they are started, their links, the frames on them, how they end.
 
-mod event;
+mod child;
 mod limits;
 mod link;
 mod output;
 mod places;
-mod process;
 mod session;
 mod starter;
 #[cfg(test)]
 mod tests;
-mod turn;
 mod worker;
 
 use std::collections::HashMap;
@@ -25,31 +19,31 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use mio::Token;
-use parkade_core::{Reason, RequestId, WorkerId};
+use parkade_model::{Reason, RequestId, WorkerId};
 use parkade_wire::WaitOutcome;
 use parkade_wire::encode::{self, RequestParts};
-use tokio::time::timeout_at;
+use tokio::time::{Instant, timeout_at};
 
-pub use event::WorkerEvent;
+use super::{RunParts, WorkerEvent};
+use crate::poll::PollSet;
+use crate::share::Share;
+use child::{News, Post, Report};
 use places::{Fast, Places};
-pub use process::Launch;
-use process::{Post, Report};
-pub use session::RunParts;
-use session::{Exhausted, Session};
+use session::{Audience, Exhausted, Session};
+use starter::Starter;
 use worker::Worker;
 
-use self::starter::Starter;
-use crate::poll::PollSet;
+pub use child::Launch;
 
 /// Wakes the owner for the reports of processes; workers count from 1.
 const REPORTS: Token = Token(0);
 /// Links that are told about at a time.
 const POLL_BATCH: usize = 64;
 
-pub struct Workers {
+pub struct Processes {
     launch: Launch,
     starter: Starter,
-    crew: HashMap<WorkerId, Worker, Fast>,
+    workers: HashMap<WorkerId, Worker, Fast>,
     places: Places,
     /// Links that may have something to read.
     readable: Vec<WorkerId>,
@@ -69,7 +63,7 @@ pub struct Workers {
     poll: PollSet,
 }
 
-impl Workers {
+impl Processes {
     /// Nothing is started yet.
     pub fn new(launch: Launch) -> io::Result<Self> {
         let poll = PollSet::new(POLL_BATCH)?;
@@ -78,7 +72,7 @@ impl Workers {
         Ok(Self {
             launch,
             starter: Starter::new()?,
-            crew: HashMap::default(),
+            workers: HashMap::default(),
             places: HashMap::default(),
             readable: Vec::new(),
             held_up: Vec::new(),
@@ -97,7 +91,7 @@ impl Workers {
     pub fn start(&mut self, worker: WorkerId) {
         match self.try_to_start(worker) {
             Ok(started) => {
-                self.crew.insert(worker, started);
+                self.workers.insert(worker, started);
                 // What it says before its start is told, it has said afterwards.
                 self.held_up.push(worker);
             }
@@ -207,14 +201,14 @@ impl Workers {
 
     /// Ends the process at once, with its process group.
     pub fn kill(&mut self, worker: WorkerId) {
-        if let Some(worker) = self.crew.get_mut(&worker) {
+        if let Some(worker) = self.workers.get_mut(&worker) {
             worker.process.kill();
         }
     }
 
     /// Has the worker print the stack of its code. Only when it has said `HELLO`: until then the signal would end it.
     pub fn dump_stack(&mut self, worker: WorkerId) {
-        if let Some(worker) = self.crew.get(&worker)
+        if let Some(worker) = self.workers.get(&worker)
             && worker.session.has_greeted()
         {
             worker.process.dump_stack();
@@ -223,7 +217,7 @@ impl Workers {
 
     /// What the worker says from now on stays in the pipe, which it fills: then its code waits when it writes.
     pub fn hold_up(&mut self, worker: WorkerId) {
-        if self.crew.contains_key(&worker) && !self.held_up.contains(&worker) {
+        if self.workers.contains_key(&worker) && !self.held_up.contains(&worker) {
             self.held_up.push(worker);
         }
     }
@@ -249,7 +243,7 @@ impl Workers {
     /// Sends what has been said, with one write for each link.
     pub fn flush(&mut self) {
         for worker in std::mem::take(&mut self.sending) {
-            let Some(flushed) = self.crew.get_mut(&worker) else { continue };
+            let Some(flushed) = self.workers.get_mut(&worker) else { continue };
             if flushed.flush(self.poll.registry()) {
                 self.sending.push(worker);
             }
@@ -259,19 +253,121 @@ impl Workers {
         }
     }
 
-    /// Every worker there is, in no order.
-    pub fn all(&self) -> Vec<WorkerId> {
-        self.crew.keys().copied().collect()
-    }
-
-    /// Resident memory of the process.
-    pub fn resident_bytes(&self, worker: WorkerId) -> Option<u64> {
-        self.crew.get(&worker)?.process.resident_bytes()
+    /// As the kernel counts it now.
+    pub fn resident_bytes(&self) -> Vec<(WorkerId, u64)> {
+        let known = self.workers.iter().filter_map(|(id, worker)| Some((*id, worker.process.resident_bytes()?)));
+        known.collect()
     }
 
     /// The process, once it is started; known for as long as the events of the turn that told its exit are looked at.
     pub fn pid(&self, worker: WorkerId) -> Option<u32> {
-        self.crew.get(&worker)?.process.pid()
+        self.workers.get(&worker)?.process.pid()
+    }
+
+    /// Takes what the workers have to say, of each a bounded part, until the share is over.
+    pub fn turn(&mut self, events: &mut Vec<WorkerEvent>, share: &mut Share) -> io::Result<()> {
+        self.forget();
+        events.extend(self.unstarted.drain(..).map(|(worker, why)| WorkerEvent::Unstarted { worker, why }));
+        self.notice()?;
+        self.take_reports();
+        self.read(events, share);
+        if !self.ending.is_empty() {
+            self.end(events);
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self) {
+        for id in self.gone.drain(..) {
+            self.held_up.retain(|held_up| *held_up != id);
+            if let Some(worker) = self.workers.remove(&id) {
+                tracing::debug!(worker = id.0, late_frames = worker.session.dropped(), "worker removed");
+            }
+        }
+    }
+
+    /// Finds the links that can be read or written.
+    fn notice(&mut self) -> io::Result<()> {
+        for event in self.poll.take()?.iter().filter(|event| event.token() != REPORTS) {
+            let Ok(id) = u32::try_from(event.token().0).map(WorkerId) else { continue };
+            let Some(link) = self.workers.get_mut(&id).and_then(|worker| worker.link.as_mut()) else { continue };
+            let (readable, unblocked) = link.notice(event);
+            if readable && !self.readable.contains(&id) {
+                self.readable.push(id);
+            }
+            if unblocked {
+                self.sending.push(id);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_reports(&mut self) {
+        while let Ok(report) = self.reports.try_recv() {
+            let Report { worker: id, news } = report;
+            let Some(worker) = self.workers.get_mut(&id) else { continue };
+            if let News::Started(started) = news {
+                worker.has_started(*started, &self.post);
+                self.let_on(id);
+            } else {
+                worker.hear_of_end(news);
+                self.note_ending(id);
+            }
+        }
+    }
+
+    /// Who is not read any more comes first in the next turn.
+    fn read(&mut self, events: &mut Vec<WorkerEvent>, share: &mut Share) {
+        let mut unread = std::mem::take(&mut self.readable).into_iter();
+        let mut again = Vec::new();
+        for id in unread.by_ref() {
+            if self.read_from(id, events) {
+                again.push(id);
+            }
+            if share.is_over() {
+                break;
+            }
+        }
+        self.readable = unread.chain(again).collect();
+    }
+
+    /// Whether it may have more to say.
+    fn read_from(&mut self, id: WorkerId, events: &mut Vec<WorkerEvent>) -> bool {
+        let Some(worker) = self.workers.get_mut(&id).filter(|_| !self.held_up.contains(&id)) else { return false };
+        let more = worker.read(&mut self.piece, &mut Audience { places: &mut self.places, events });
+        if worker.has_to_flush() {
+            self.sending.push(id);
+        }
+        if worker.is_ending() {
+            self.note_ending(id);
+        }
+        more
+    }
+
+    /// Goes on with those that are ending, and tells of those that are gone.
+    fn end(&mut self, events: &mut Vec<WorkerEvent>) {
+        let now = Instant::now();
+        let mut ending = std::mem::take(&mut self.ending);
+        ending.retain(|id| {
+            let Some(worker) = self.workers.get_mut(id) else { return false };
+            if let Some(why) = worker.take_unstarted(&mut self.places) {
+                self.gone.push(*id);
+                events.push(WorkerEvent::Unstarted { worker: *id, why });
+                return false;
+            }
+            if let Some(why) = worker.take_violation() {
+                events.push(WorkerEvent::Violated { worker: *id, why });
+            }
+            if worker.has_last_words(now) {
+                // Whoever else holds the other end, what the worker wrote is in the pipe, and that holds no more than one read takes.
+                worker.read(&mut self.piece, &mut Audience { places: &mut self.places, events });
+            }
+            let Some(how) = worker.end(now, &mut self.places) else { return true };
+            self.gone.push(*id);
+            events.push(WorkerEvent::Exited { worker: *id, how });
+            false
+        });
+        self.ending = ending;
     }
 
     /// Has something written to a worker whose link is open.
@@ -280,7 +376,7 @@ impl Workers {
         id: WorkerId,
         write: impl FnOnce(&mut Session, &mut BytesMut, &mut Places) -> Result<(), Exhausted>,
     ) {
-        let Some(worker) = self.crew.get_mut(&id) else { return };
+        let Some(worker) = self.workers.get_mut(&id) else { return };
         let Some(link) = &mut worker.link else { return };
         if write(&mut worker.session, &mut link.unsent, &mut self.places).is_err() {
             tracing::warn!(worker = id.0, "the link has no stream number left; replacing the worker");
@@ -295,7 +391,7 @@ impl Workers {
     }
 
     fn expect_exit(&mut self, worker: WorkerId) {
-        if let Some(worker) = self.crew.get_mut(&worker) {
+        if let Some(worker) = self.workers.get_mut(&worker) {
             worker.expected_to_exit = true;
         }
     }
@@ -307,6 +403,6 @@ impl Workers {
     }
 
     fn ending(&self) -> impl Iterator<Item = &Worker> {
-        self.ending.iter().filter_map(|worker| self.crew.get(worker))
+        self.ending.iter().filter_map(|worker| self.workers.get(worker))
     }
 }

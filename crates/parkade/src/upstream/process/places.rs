@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use parkade_core::{RequestId, WorkerId};
+use parkade_model::{RequestId, WorkerId};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use parkade_core::{Reason, RequestId, WorkerId};
+use parkade_model::{Reason, RequestId, WorkerId};
 use parkade_wire::encode::RequestParts;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags, Signal};
@@ -14,15 +14,16 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use tracing::subscriber::DefaultGuard;
 
-use super::{Launch, WorkerEvent, Workers};
+use super::{Launch, Processes};
 use crate::share::Share;
+use crate::upstream::WorkerEvent;
 
 const WORKER: WorkerId = WorkerId(1);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The workers, what they have told, what was logged.
 struct Stage {
-    workers: Workers,
+    processes: Processes,
     told: Vec<WorkerEvent>,
     log: Log,
     /// Logging goes to `log` as long as it lives.
@@ -62,7 +63,7 @@ impl Write for Log {
 }
 
 fn launch(scenario: &str) -> Launch {
-    let fake = concat!(env!("CARGO_MANIFEST_DIR"), "/src/workers/fake");
+    let fake = concat!(env!("CARGO_MANIFEST_DIR"), "/src/upstream/process/fake");
     Launch {
         python: PathBuf::from("python3"),
         target: scenario.to_owned(),
@@ -82,28 +83,28 @@ impl Stage {
             .with_max_level(tracing::Level::DEBUG)
             .with_writer(move || writer.clone());
         let logging = tracing::subscriber::set_default(subscriber.finish());
-        let workers = Workers::new(launch(scenario)).unwrap();
-        Self { workers, told: Vec::new(), log, logging }
+        let processes = Processes::new(launch(scenario)).unwrap();
+        Self { processes, told: Vec::new(), log, logging }
     }
 
     /// One worker of that scenario.
     fn with(scenario: &str) -> Self {
         let mut stage = Self::new(scenario);
-        stage.workers.start(WORKER);
+        stage.processes.start(WORKER);
         stage
     }
 
     async fn until(&mut self, what: &str, is: impl Fn(&Self) -> bool) {
         let told = timeout(PATIENCE, async {
             loop {
-                self.workers.flush();
-                self.workers.turn(&mut self.told, &mut Share::endless()).unwrap();
-                self.workers.flush();
+                self.processes.flush();
+                self.processes.turn(&mut self.told, &mut Share::endless()).unwrap();
+                self.processes.flush();
                 if is(self) {
                     return;
                 }
                 tokio::select! {
-                    ready = self.workers.ready() => ready.unwrap(),
+                    ready = self.processes.ready() => ready.unwrap(),
                     () = self.log.grown.notified() => {}
                 }
             }
@@ -145,7 +146,7 @@ impl Stage {
     }
 
     fn ask(&mut self, slot: u32, body: &Bytes) {
-        self.workers.request(WORKER, request(slot), head(), body);
+        self.processes.request(WORKER, request(slot), head(), body);
     }
 }
 
@@ -186,7 +187,7 @@ async fn a_worker_is_ready_and_answers_and_leaves_when_dismissed() {
     for slot in 0..1000 {
         stage.ask(slot, &Bytes::from_static(b"a body"));
     }
-    stage.workers.ping(WORKER, 77);
+    stage.processes.ping(WORKER, 77);
     stage.until("the last answer", |stage| stage.answers() == 1000).await;
     stage.until("the pong", |stage| stage.told.contains(&WorkerEvent::Pong { worker: WORKER, token: 77 })).await;
     let slots = stage.told.iter().filter_map(|event| match event {
@@ -194,12 +195,12 @@ async fn a_worker_is_ready_and_answers_and_leaves_when_dismissed() {
         _ => None,
     });
     assert!(slots.eq(0..1000));
-    assert!(stage.workers.places.is_empty());
-    stage.workers.dismiss(WORKER);
+    assert!(stage.processes.places.is_empty());
+    stage.processes.dismiss(WORKER);
     assert_eq!(stage.until_exit().await, "exit status 0");
-    assert!(stage.workers.pid(WORKER).is_some(), "for the log line about its exit");
-    stage.workers.turn(&mut stage.told, &mut Share::endless()).unwrap();
-    assert_eq!(stage.workers.pid(WORKER), None);
+    assert!(stage.processes.pid(WORKER).is_some(), "for the log line about its exit");
+    stage.processes.turn(&mut stage.told, &mut Share::endless()).unwrap();
+    assert_eq!(stage.processes.pid(WORKER), None);
 }
 
 #[tokio::test]
@@ -217,8 +218,8 @@ async fn bodies_of_any_size_reach_the_worker() {
 async fn the_process_is_measured_and_is_the_first_to_go_when_memory_runs_out() {
     let mut stage = Stage::with("serve");
     stage.until_ready().await;
-    let pid = stage.workers.pid(WORKER).unwrap();
-    assert!(stage.workers.resident_bytes(WORKER).unwrap() > 1 << 20);
+    let pid = stage.processes.pid(WORKER).unwrap();
+    assert!(stage.processes.resident_bytes()[0].1 > 1 << 20);
     assert_eq!(std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap().trim(), "400");
 }
 
@@ -251,7 +252,7 @@ async fn a_kill_takes_what_the_worker_has_started() {
     let mut stage = Stage::with("starts another");
     stage.until_ready().await;
     stage.until("the other", |stage| stage.log.other().is_some()).await;
-    stage.workers.kill(WORKER);
+    stage.processes.kill(WORKER);
     assert_eq!(stage.until_exit().await, "signal 9 (SIGKILL)");
     ended(stage.log.other().unwrap());
 }
@@ -260,7 +261,7 @@ async fn a_kill_takes_what_the_worker_has_started() {
 async fn the_workers_do_not_survive_their_owner() {
     let mut stage = Stage::with("serve");
     stage.until_ready().await;
-    let pid = Pid::from_raw(stage.workers.pid(WORKER).unwrap().try_into().unwrap()).unwrap();
+    let pid = Pid::from_raw(stage.processes.pid(WORKER).unwrap().try_into().unwrap()).unwrap();
     drop(stage);
     ended(pid);
 }
@@ -298,11 +299,11 @@ async fn a_worker_that_does_not_read_breaks_the_protocol() {
     let body = Bytes::from(vec![b'x'; 65_536]);
     for slot in 0..1200 {
         stage.ask(slot, &body);
-        stage.workers.flush();
+        stage.processes.flush();
     }
     assert_eq!(stage.until_exit().await, "signal 9 (SIGKILL)");
     assert_eq!(stage.violation(), Some("it does not read from its link"));
-    assert!(stage.workers.places.is_empty());
+    assert!(stage.processes.places.is_empty());
 }
 
 #[tokio::test]
@@ -333,21 +334,21 @@ async fn a_flood_is_read_in_bounded_parts_and_holds_up_nobody() {
     let mut stage = Stage::with("floods");
     stage.until_ready().await;
     let quiet = WorkerId(2);
-    stage.workers.launch = launch("serve");
-    stage.workers.start(quiet);
+    stage.processes.launch = launch("serve");
+    stage.processes.start(quiet);
     let deadline = tokio::time::Instant::now() + PATIENCE;
     let mut turn = Vec::new();
     loop {
         assert!(tokio::time::Instant::now() < deadline, "the quiet worker never had its turn");
-        stage.workers.flush();
-        stage.workers.turn(&mut turn, &mut Share::endless()).unwrap();
+        stage.processes.flush();
+        stage.processes.turn(&mut turn, &mut Share::endless()).unwrap();
         // 14 bytes for each PONG.
         assert!(turn.len() <= super::limits::READ_BYTES_PER_TURN / 14 + 3, "{} events", turn.len());
         if turn.iter().any(|event| matches!(event, WorkerEvent::Ready { worker, .. } if *worker == quiet)) {
             break;
         }
         turn.clear();
-        stage.workers.ready().await.unwrap();
+        stage.processes.ready().await.unwrap();
     }
 }
 
@@ -355,37 +356,37 @@ async fn a_flood_is_read_in_bounded_parts_and_holds_up_nobody() {
 async fn one_that_is_held_up_is_not_heard_until_it_is_let_on_and_its_end_is() {
     let mut stage = Stage::with("floods");
     stage.until_ready().await;
-    stage.workers.hold_up(WORKER);
+    stage.processes.hold_up(WORKER);
     let heard = stage.told.len();
     for _ in 0..10 {
-        stage.workers.turn(&mut stage.told, &mut Share::endless()).unwrap();
+        stage.processes.turn(&mut stage.told, &mut Share::endless()).unwrap();
     }
     assert_eq!(stage.told.len(), heard);
-    stage.workers.let_on(WORKER);
+    stage.processes.let_on(WORKER);
     stage.until("what it says", |stage| stage.told.len() > heard).await;
-    stage.workers.hold_up(WORKER);
-    stage.workers.kill(WORKER);
+    stage.processes.hold_up(WORKER);
+    stage.processes.kill(WORKER);
     assert_eq!(stage.until_exit().await, "signal 9 (SIGKILL)");
-    stage.workers.turn(&mut stage.told, &mut Share::endless()).unwrap();
-    assert!(stage.workers.held_up.is_empty());
+    stage.processes.turn(&mut stage.told, &mut Share::endless()).unwrap();
+    assert!(stage.processes.held_up.is_empty());
 }
 
 #[tokio::test]
 async fn the_stack_of_a_worker_that_is_stuck_is_logged() {
     let mut stage = Stage::with("stuck");
-    stage.workers.dump_stack(WORKER);
+    stage.processes.dump_stack(WORKER);
     stage.until_ready().await;
-    stage.workers.dump_stack(WORKER);
+    stage.processes.dump_stack(WORKER);
     stage.until("the stack", |stage| stage.log.text().contains("parkade.py")).await;
-    stage.workers.kill(WORKER);
+    stage.processes.kill(WORKER);
     assert_eq!(stage.until_exit().await, "signal 9 (SIGKILL)");
 }
 
 #[tokio::test]
 async fn an_interpreter_that_there_is_not_is_told() {
     let mut stage = Stage::new("serve");
-    stage.workers.launch.python = PathBuf::from("/no/such/python");
-    stage.workers.start(WORKER);
+    stage.processes.launch.python = PathBuf::from("/no/such/python");
+    stage.processes.start(WORKER);
     stage.ask(1, &Bytes::new());
     stage.until("the reason", |stage| !stage.told.is_empty()).await;
     assert!(
@@ -393,22 +394,24 @@ async fn an_interpreter_that_there_is_not_is_told() {
         "{:?}",
         stage.told
     );
-    stage.workers.turn(&mut stage.told, &mut Share::endless()).unwrap();
-    assert!(stage.workers.places.is_empty() && stage.workers.crew.is_empty() && stage.workers.held_up.is_empty());
+    stage.processes.turn(&mut stage.told, &mut Share::endless()).unwrap();
+    assert!(
+        stage.processes.places.is_empty() && stage.processes.workers.is_empty() && stage.processes.held_up.is_empty()
+    );
 }
 
 #[tokio::test]
 async fn nobody_waits_until_a_worker_is_started() {
     let mut stage = Stage::with("serve");
-    assert_eq!(stage.workers.pid(WORKER), None, "it is not there yet");
+    assert_eq!(stage.processes.pid(WORKER), None, "it is not there yet");
     stage.until_ready().await;
-    assert!(stage.workers.pid(WORKER).is_some());
+    assert!(stage.processes.pid(WORKER).is_some());
 }
 
 #[tokio::test]
 async fn a_worker_that_is_killed_before_it_is_started_does_not_live() {
     let mut stage = Stage::with("serve");
-    stage.workers.kill(WORKER);
+    stage.processes.kill(WORKER);
     assert_eq!(stage.until_exit().await, "signal 9 (SIGKILL)");
     assert!(!stage.is_ready(WORKER));
 }
@@ -418,12 +421,12 @@ async fn what_is_asked_of_a_worker_that_is_gone_is_dropped() {
     let mut stage = Stage::with("exits");
     stage.until_exit().await;
     stage.ask(1, &Bytes::new());
-    stage.workers.cancel(WORKER, request(1), Reason::Deadline);
-    stage.workers.grant(request(1), 1);
-    stage.workers.drain(WORKER, Duration::from_secs(1));
-    stage.workers.dismiss(WORKER);
-    stage.workers.kill(WORKER);
-    stage.workers.dump_stack(WORKER);
-    stage.workers.flush();
-    assert!(stage.workers.places.is_empty());
+    stage.processes.cancel(WORKER, request(1), Reason::Deadline);
+    stage.processes.grant(request(1), 1);
+    stage.processes.drain(WORKER, Duration::from_secs(1));
+    stage.processes.dismiss(WORKER);
+    stage.processes.kill(WORKER);
+    stage.processes.dump_stack(WORKER);
+    stage.processes.flush();
+    assert!(stage.processes.places.is_empty());
 }

@@ -4,11 +4,11 @@ use std::io::{self, PipeReader};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
-use parkade_core::WorkerId;
+use parkade_model::WorkerId;
 use tokio::process::Command;
 use tokio::runtime::Handle;
 
-use super::process::{News, Post, Started, spawn};
+use super::child::{News, Post, Started, spawn};
 
 /// Starts processes, one after the other. Whoever starts one stands still until it has loaded its program: 1 ms on a quiet machine and 50 on a
 /// busy one.

@@ -3,14 +3,14 @@
 use std::io;
 
 use mio::{Registry, Token};
-use parkade_core::WorkerId;
+use parkade_model::WorkerId;
 use parkade_wire::encode;
 use tokio::time::Instant;
 
+use super::child::{Launch, News, Post, Process, Started};
 use super::limits;
 use super::link::{Found, Link, Written};
 use super::places::Places;
-use super::process::{Launch, News, Post, Process, Started};
 use super::session::{Audience, Broken, Session};
 use super::starter::Starter;
 
@@ -220,12 +220,12 @@ mod tests {
     use std::os::fd::OwnedFd;
 
     use bytes::Bytes;
-    use parkade_core::RequestId;
+    use parkade_model::RequestId;
     use parkade_wire::encode::RequestParts;
     use parkade_wire::limits::WINDOW_BYTES;
 
     use super::*;
-    use crate::workers::link::Ends;
+    use crate::upstream::process::link::Ends;
 
     /// One that takes whatever it is given at once.
     fn devouring(registry: &Registry) -> Worker {
