@@ -127,7 +127,7 @@ def test_what_the_code_of_a_reload_says_that_is_given_up_is_not_in_force(
     server.ready(2, job_workers=1)  # one that starts later would load the new code
     ran.until_count("tick", 1)
     code.write(HALF)
-    reload(server, "given up")
+    reload(server, "aborted")
     assert (tmp_path / "half").exists(), "its first worker was ready"
     ran.until_count("tick", len(ran.about("tick")) + 3)
     assert (ran.about("fresh"), server.status()["jobs"]["unknown"]) == ([], 0)

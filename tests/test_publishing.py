@@ -67,7 +67,7 @@ def test_what_nobody_answers_for_is_logged_once_a_second(full: Server) -> None:
 
 
 def lines(server: Server) -> list[str]:
-    return [line for line in server.log().splitlines() if "messages are not published" in line]
+    return [line for line in server.log().splitlines() if "messages to new channels are not published" in line]
 
 
 def test_made_up_names_lock_nobody_out(server: Server) -> None:

@@ -255,7 +255,7 @@ def test_a_name_that_no_database_has_is_told_to_the_operator(server: Server, way
     answer = ask(server, way, "select 1", database="nowhere")
     assert answer.status == 500
     assert "nowhere" not in answer.text
-    server.until_logged("there is no database .*nowhere.*--database nowhere=")
+    server.until_logged("no database is named .*nowhere.*--database nowhere=")
 
 
 # Deadlines

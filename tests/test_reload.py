@@ -207,7 +207,7 @@ def test_code_that_does_not_start_is_refused_and_the_old_serves_on(
     with Load(server.address, "/version", connections=2) as load:
         status = server.reload()
         load.goes_on()
-    assert status["code"]["last_reload"] == "given up"
+    assert status["code"]["last_reload"] == "aborted"
     assert (load.failures, set(load.statuses), set(load.bodies)) == ([], {200}, {b"one"})
     assert set(server.worker_pids()) == pids
     server.until_logged(re.escape(says))
@@ -222,7 +222,7 @@ def test_code_that_does_not_start_is_refused_and_the_old_serves_on(
 def test_code_that_loads_for_ever_is_given_up(serve: Serve, code: Code) -> None:
     server = serve(code.file, start_timeout="6s")  # on a busy machine the good code takes more than one
     code.break_it("while True: pass")
-    assert server.reload()["code"]["last_reload"] == "given up"
+    assert server.reload()["code"]["last_reload"] == "aborted"
     assert server.get("/version").text == "one"
 
 
@@ -273,7 +273,7 @@ def test_the_memory_of_twenty_reloads_is_given_back(serve: Serve, code: Code) ->
 def test_a_file_that_cannot_be_read_is_a_reload_given_up(serve: Serve, code: Code) -> None:
     server = serve(code.file)
     code.file.rename(code.file.with_suffix(".away"))
-    assert server.reload()["code"]["last_reload"] == "given up"
+    assert server.reload()["code"]["last_reload"] == "aborted"
     code.file.with_suffix(".away").rename(code.file)
     assert server.reload()["code"]["last_reload"] == "done"
 

@@ -21,7 +21,7 @@ pub enum Command {
     Cancel { tag: Tag, job: JobId },
     /// A dead, cancelled, completed or unknown one becomes ready again, its attempts counted anew. Answered by `Changed`.
     Retry { tag: Tag, job: JobId },
-    /// Removes one that does not run. Answered by `Changed`.
+    /// Removes a job that is not running. Answered by `Changed`.
     Drop { tag: Tag, job: JobId },
     /// Answered by `Found`.
     Find { tag: Tag, job: JobId },

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// A folder that is removed again.
+    /// A temporary folder.
     struct Scratch(PathBuf);
 
     impl Drop for Scratch {

@@ -83,7 +83,7 @@ pub fn refused_event(refused: Refused) -> &'static str {
 pub fn reload(outcome: ReloadOutcome) -> &'static str {
     match outcome {
         ReloadOutcome::Done => "done",
-        ReloadOutcome::GivenUp => "given up",
+        ReloadOutcome::GivenUp => "aborted",
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) struct ReadQueue {
     buffer: BytesMut,
 }
 
-/// What a read came to.
+/// The result of a read.
 enum AfterRead {
     /// There is more, or may be.
     Again,

@@ -1,4 +1,4 @@
-//! Answers as every endpoint gives them: JSON, and refusals in words.
+//! Responses of all endpoints: JSON, and refusals with a text.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -15,17 +15,17 @@ struct FaultBody<'a> {
     error: &'a str,
 }
 
-/// What a silent core makes of any ask.
+/// The response to any request if the core is silent.
 pub fn no_answer(silent: NoAnswer) -> AdminAnswer {
     fault(StatusCode::SERVICE_UNAVAILABLE, &silent.to_string())
 }
 
-/// A refusal in words.
+/// A refusal with a text.
 pub fn fault(status: StatusCode, error: &str) -> AdminAnswer {
     json(status, &FaultBody { error })
 }
 
-/// JSON that no cache keeps.
+/// JSON that must not be cached.
 pub fn json(status: StatusCode, value: &impl Serialize) -> AdminAnswer {
     let body = serde_json::to_vec(value).expect("reports and faults can always be written as JSON");
     let mut answer = Response::new(Full::from(body));
@@ -35,7 +35,7 @@ pub fn json(status: StatusCode, value: &impl Serialize) -> AdminAnswer {
     answer
 }
 
-/// Another method is meant.
+/// The path has other methods.
 pub fn allow(methods: &'static str) -> AdminAnswer {
     let mut answer = fault(StatusCode::METHOD_NOT_ALLOWED, &format!("use {methods} here"));
     answer.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));

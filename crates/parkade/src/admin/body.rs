@@ -1,4 +1,4 @@
-//! The bodies of requests, which operators and scripts send whole.
+//! The bodies of requests of operators and scripts.
 
 use std::pin::pin;
 
@@ -11,7 +11,7 @@ use super::answers::{AdminAnswer, fault};
 use super::limits::{BODY_TIME_MAX, READ_OVER_BYTES_MAX};
 
 /// The body, if it is not too large and does not arrive too slowly. If it is too large, as much is discarded as a client may reasonably have
-/// sent. `large`: what is said then.
+/// sent. `large`: the text for that case.
 pub async fn whole<B>(body: B, bytes_max: usize, large: &str) -> Result<Bytes, AdminAnswer>
 where
     B: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static>,

@@ -1,4 +1,4 @@
-//! The only way from the admin endpoints to the server: questions, each with the place for its answer.
+//! The only way from the admin endpoints to the server: questions, each with a channel for its answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use super::limits::{ANSWER_TIME_MAX, ASKS_COUNT_MAX, JOB_ANSWER_TIME_MAX, JOB_WAITS_COUNT_MAX};
 use super::report::Report;
 
-/// The near end. The server has the other and answers each ask in the turn in which it comes.
+/// The near end. The server has the other one, and answers each question in the turn in which it arrives.
 #[derive(Debug, Clone)]
 pub struct AdminDoor {
     asks: mpsc::Sender<Ask>,
@@ -28,7 +28,7 @@ pub enum Ask {
     Status {
         reply: oneshot::Sender<Box<Report>>,
     },
-    /// Ends a query.
+    /// Cancels a query.
     CancelQuery {
         query: QueryId,
         reply: oneshot::Sender<Result<(), CancelRefused>>,
@@ -45,22 +45,22 @@ pub enum Ask {
     },
 }
 
-/// What operators and scripts ask of jobs.
+/// What operators and scripts can ask about jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JobAsk {
-    /// As a worker would: what it does not say is what the application says of the job.
+    /// As a worker would: options that are missing are those of the application's job.
     Enqueue(Box<Enqueued>),
     List(Filter),
     Show(JobId),
     Cancel(JobId),
     Retry(JobId),
-    /// Removes one that does not run.
+    /// Removes a job that is not running.
     Drop(JobId),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobAnswer {
-    /// It is durable. Another's id, where there was one with its key. `is_scheduled`: it is not due yet.
+    /// It is durable. The id is that of another job if one had its key. `is_scheduled`: it is not due yet.
     Enqueued {
         job: JobId,
         is_scheduled: bool,
@@ -68,7 +68,7 @@ pub enum JobAnswer {
     Listed(Vec<JobRecord>),
     /// `None`: no such job.
     Shown(Option<Box<JobRecord>>),
-    /// Whether it was done.
+    /// Whether it was carried out.
     Changed(bool),
     /// The store could not.
     Refused(Fault),
@@ -77,7 +77,7 @@ pub enum JobAnswer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readiness {
     Ready,
-    /// `reason`: what is missing, in words.
+    /// `reason`: what is missing, as a text.
     NotReady {
         reason: String,
     },
@@ -99,7 +99,7 @@ pub enum CancelRefused {
     EndsATransaction,
 }
 
-/// The server does not answer: it has too much to do, or has ended.
+/// The server does not respond: it has too much to do, or has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the core does not respond")]
 pub struct NoAnswer;

@@ -1,10 +1,10 @@
-//! What the requests that have ended add up to. The server records each one; the metrics show the sums.
+//! Sums over ended requests. The server records each one; the metrics show the sums.
 
 use std::time::Duration;
 
 use parkade_core::Times;
 
-/// Upper bounds of the buckets, in seconds: from a constant answer to a long poll.
+/// Upper bounds of the buckets, in seconds: from a constant to a long poll.
 pub const BUCKETS: [f64; 17] =
     [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 
@@ -14,11 +14,11 @@ pub struct EndedRequests {
     pub queue: Histogram,
     pub run: Histogram,
     pub park: Histogram,
-    /// By the first digit of the status; the first counts those that got no answer.
+    /// By the first digit of the status; the first counts those without a response.
     pub by_class: [u64; 6],
 }
 
-/// How often a time lay in each bucket.
+/// How many times were in each bucket.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Histogram {
     /// The last is for everything beyond all bounds.
@@ -27,7 +27,7 @@ pub struct Histogram {
 }
 
 impl EndedRequests {
-    /// Counts one request. `status` is 0 when it got no answer.
+    /// Counts one request. `status` is 0 if it got no response.
     pub fn record(&mut self, status: u16, times: Times) {
         self.queue.observe(times.queued());
         self.run.observe(times.running());
@@ -47,7 +47,7 @@ impl Histogram {
         self.sum = self.sum.saturating_add(time);
     }
 
-    /// How many lay at or below each bound; the last are all.
+    /// How many were at or below each bound; the last are all.
     #[must_use]
     pub fn cumulative(&self) -> [u64; BUCKETS.len() + 1] {
         let mut counts = self.counts;

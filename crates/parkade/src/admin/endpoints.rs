@@ -1,4 +1,4 @@
-//! Which path answers what.
+//! Routes the paths of the admin address.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -63,7 +63,7 @@ fn not_ready(reason: &str) -> AdminAnswer {
 }
 
 async fn cancel(query: &str, headers: &HeaderMap, door: &AdminDoor) -> AdminAnswer {
-    // As with publishing: no page that an operator visits may do it.
+    // As with publishing: no page that an operator visits can do it.
     if headers.contains_key(ORIGIN) {
         return fault(StatusCode::FORBIDDEN, "requests from browsers cannot cancel queries here; use `parkade cancel`");
     }

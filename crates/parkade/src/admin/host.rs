@@ -1,7 +1,8 @@
-//! Whether a request was meant for this address, by the name in its `HostKind`.
+//! Whether a request was meant for this address, by the name in its `Host`.
 //!
-//! A page that an operator visits may not ask here: a name that somebody else's DNS leads to an address of the operator's own (DNS rebinding) makes
-//! it one of this very origin, so that a browser shows it the answers and sends no `Origin`. Such a name is told by its `HostKind`.
+//! A page that an operator visits must not send requests here. Somebody else's DNS may point a name at an address of the operator's machine (DNS
+//! rebinding). To the browser, a page of that name then has the same origin as this address: it may read the responses, and no `Origin` is
+//! sent. Only `Host` reveals such a name.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -28,13 +29,13 @@ impl OwnNames {
     pub fn refusal(&self, uri: &Uri, headers: &HeaderMap) -> Option<AdminAnswer> {
         let fields = headers.get_all(HOST).iter().map(|host| host.to_str().unwrap_or_default());
         let mut named = fields.chain(uri.authority().map(Authority::as_str));
-        let text = "this address is not asked by that name, for a page in a browser could make it up: \
-                    ask by an address or as localhost, for instance http://127.0.0.1:9000";
+        let text = "unexpected Host, refused to prevent DNS rebinding: use an IP address or localhost, \
+                    such as http://127.0.0.1:9000";
         (!named.all(|name| self.are(name))).then(|| fault(StatusCode::MISDIRECTED_REQUEST, text))
     }
 
-    /// Addresses are nobody's to give away. A name without a dot is not in the public DNS; but whoever shares a network may answer for it, and what
-    /// listens at a loopback address is for those on this machine alone.
+    /// Nobody can point an IP address elsewhere. A name without a dot is not in the public DNS, but another machine of the network may answer for
+    /// it. At a loopback address, which only this machine uses, such names are refused.
     fn are(&self, name: &str) -> bool {
         match host(name) {
             Some(HostKind::Address) => true,
@@ -52,7 +53,7 @@ enum HostKind<'a> {
     Name(&'a str),
 }
 
-/// What stands before the port; `None` for what is no host.
+/// The part before the port; `None` if it is not a host.
 fn host(name: &str) -> Option<HostKind<'_>> {
     if let Some((inner, port)) = name.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
         return inner.parse::<Ipv6Addr>().ok().filter(|_| is_port(port)).map(|_| HostKind::Address);

@@ -1,4 +1,4 @@
-//! `/jobs`: what operators and scripts ask of jobs. The store answers, so nothing here says more than is durable.
+//! `/jobs`: requests of operators and scripts about jobs. The store answers them, so everything reported here is durable.
 
 mod enqueueing;
 mod filter;
@@ -118,7 +118,7 @@ async fn found(id: JobId, door: &AdminDoor) -> Result<Box<JobRecord>, AdminAnswe
     find(id, door).await?.ok_or_else(missing)
 }
 
-/// What the store says; what it cannot do is a refusal.
+/// The answer of the store; its failures become refusals.
 async fn asked(ask: JobAsk, door: &AdminDoor) -> Result<JobAnswer, AdminAnswer> {
     match door.ask_about_jobs(ask).await {
         Ok(JobAnswer::Refused(refused)) => Err(fault(status(&refused), &refused.to_string())),
@@ -154,7 +154,7 @@ fn unexpected(answer: &JobAnswer) -> AdminAnswer {
     fault(StatusCode::INTERNAL_SERVER_ERROR, "a bug in parkade: please report it with what the log says")
 }
 
-/// As with publishing: no page that an operator visits may do it.
+/// As with publishing: no page that an operator visits can do it.
 fn refused_to_browsers(headers: &HeaderMap) -> Option<AdminAnswer> {
     let refused =
         || fault(StatusCode::FORBIDDEN, "requests from browsers cannot change jobs here; let the application do it");

@@ -1,10 +1,10 @@
-//! Every bound of the admin endpoints, with what happens then.
+//! The limits of the admin endpoints, and what happens beyond them.
 
 use std::time::Duration;
 
 use parkade_wire::limits::ARGUMENTS_BYTES_MAX;
 
-/// Asks that wait for the server. It answers each turn, so more only wait when it is stuck. Then: 503.
+/// Questions that wait for the server. It answers in each turn, so there are more only if it is stuck. Then: 503.
 pub const ASKS_COUNT_MAX: usize = 64;
 /// The server answers within a turn of its loop, which takes milliseconds. Then: 503.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
@@ -25,15 +25,15 @@ pub const CANCEL_TRIES_COUNT: u32 = 6;
 pub const JOB_BODY_BYTES_MAX: usize = ARGUMENTS_BYTES_MAX / 3 * 4 + 16 * 1024;
 /// Jobs in one list, as many as the store returns. Then: 400.
 pub const LISTED_COUNT_MAX: u32 = 1_000;
-/// Those of a list that does not say how many.
+/// Jobs in a list by default.
 pub const LISTED_COUNT_DEFAULT: u32 = 50;
 
-// Who waits from the first word on is answered before its connection is closed.
+// A client that waits from its first byte on is answered before its connection is closed.
 const _: () = assert!(JOB_WAIT_TIME_MAX.as_secs() + JOB_ANSWER_TIME_MAX.as_secs() < CONNECTION_TIME_MAX.as_secs());
 
 /// Connections at each address, so that strangers at a TCP address cannot block the private socket. Then: the next one waits in the kernel's backlog.
 pub const CONNECTIONS_COUNT_MAX: usize = 64;
-/// However little a client sends or reads, its place is free after this. Then: closed.
+/// A connection lasts at most this long, however slowly a client sends or reads. Then: closed.
 pub const CONNECTION_TIME_MAX: Duration = Duration::from_secs(90);
 /// Also how long a connection may be idle. Then: closed.
 pub const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
@@ -43,7 +43,7 @@ pub const BODY_TIME_MAX: Duration = Duration::from_secs(10);
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// A message, as in the protocol with the workers. Then: 413.
 pub const MESSAGE_BYTES_MAX: usize = 512 * 1024;
-/// Of a larger body so much is read before its 413 is sent. Then: the connection closes on the rest.
+/// This much of a larger body is read before the 413 is sent. Then: the connection closes on the rest.
 pub const READ_OVER_BYTES_MAX: usize = 8 * MESSAGE_BYTES_MAX;
 /// How long accepting pauses when descriptors have run out.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(200);

@@ -32,7 +32,7 @@ pub enum AdminError {
     Runtime(io::Error),
 }
 
-/// Addresses that are taken already.
+/// Addresses that are bound already.
 struct Listeners {
     tcp: Vec<std::net::TcpListener>,
     private: Option<PrivateSocket>,
@@ -65,7 +65,7 @@ impl Listeners {
     }
 }
 
-/// The endpoints, for as long as this is kept; then the private socket is gone too.
+/// The endpoints, for as long as this is kept; then the private socket is removed too.
 #[derive(Debug)]
 #[must_use]
 pub struct AdminEndpoints {
@@ -97,7 +97,7 @@ fn listeners(addresses: &[SocketAddr]) -> Result<Listeners, AdminError> {
     Ok(Listeners { tcp, private })
 }
 
-/// The private socket alone, in this folder, and where it is.
+/// Only the private socket, in this folder, and its path.
 #[cfg(test)]
 pub fn serve_private(folder: &std::path::Path, door: AdminDoor) -> (AdminEndpoints, std::path::PathBuf) {
     let private = PrivateSocket::open(&[folder.into()]).unwrap();
@@ -116,7 +116,7 @@ async fn accept(listener: AdminListener, door: AdminDoor) {
                 let (door, complaints) = (door.clone(), Arc::clone(&tls_complaints));
                 connections.spawn(async move {
                     let _place = place;
-                    // An error is the client's, and there is nobody to tell it to.
+                    // An error is the client's, and cannot be reported to it.
                     let _ = timeout(CONNECTION_TIME_MAX, converse(stream, door, &complaints)).await;
                 });
             }
@@ -147,7 +147,7 @@ async fn converse(stream: AdminStream, door: AdminDoor, complaints: &Mutex<Compl
 async fn turn_away(mut stream: TcpStream) -> io::Result<()> {
     stream.write_all(&tls_refusal::ALERT).await?;
     stream.shutdown().await?;
-    // What is left unread would become a reset, which destroys the alert.
+    // Unread bytes would cause a reset, which destroys the alert.
     let mut rest = stream.take(HEAD_BYTES_MAX as u64);
     tokio::io::copy(&mut rest, &mut tokio::io::sink()).await.map(|_| ())
 }
@@ -158,7 +158,7 @@ async fn begins_tls(stream: &TcpStream) -> io::Result<bool> {
     Ok(tls_refusal::is_handshake(&first[..count]))
 }
 
-/// `names`: by which it may be asked; none where no browser gets.
+/// `names`: the accepted host names; none where browsers have no access.
 async fn speak_http<S>(stream: S, names: Option<OwnNames>, door: AdminDoor) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,

@@ -1,6 +1,6 @@
 //! `/metrics`: the report in the text format of Prometheus.
 //!
-//! Written by hand: a report is a snapshot, and the client libraries want to own counters that live.
+//! Written by hand: a report is a snapshot, while the client libraries want to own live counters.
 
 mod databases;
 mod jobs;
@@ -10,7 +10,7 @@ use std::fmt::{Display, Write};
 use super::ended::{BUCKETS, Histogram};
 use super::report::Report;
 
-/// What the answer is, by the format's own specification.
+/// The content type, as the format's specification defines it.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
@@ -65,7 +65,7 @@ fn server(page: &mut Page, report: &Report) {
         "Log lines that could not be written.",
         report.log.lines_dropped,
     );
-    let reloads = [("done", report.counts.reloads_done), ("given up", report.counts.reloads_given_up)];
+    let reloads = [("done", report.counts.reloads_done), ("aborted", report.counts.reloads_given_up)];
     page.labelled("reloads_total", MetricType::Counter, "Reloads, by outcome.", "outcome", reloads);
 }
 

@@ -15,7 +15,7 @@ pub fn percent_decoded(encoded: &str) -> Option<String> {
 
 /// The names and values of a query, decoded.
 pub fn pairs(query: &str) -> Result<Vec<(String, String)>, String> {
-    // Forms write a space so.
+    // A space, as forms encode it.
     let decoded = |text: &str| {
         percent_decoded(&text.replace('+', " ")).ok_or_else(|| "the query is not percent-encoded UTF-8".to_owned())
     };

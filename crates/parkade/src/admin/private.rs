@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
-/// A socket that listens. Its file goes when this is dropped.
+/// A listening socket. Its file is removed when this is dropped.
 #[derive(Debug)]
 pub struct PrivateSocket {
     listener: UnixListener,
@@ -19,7 +19,7 @@ pub struct PrivateSocket {
 #[derive(Debug)]
 pub struct SocketFile(PathBuf);
 
-/// A parkade of this user that listens.
+/// A running parkade of this user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunningServer {
     pub pid: u32,
@@ -35,7 +35,7 @@ pub enum PrivateError {
     NotPrivate(PathBuf),
 }
 
-/// Where the sockets of this user are: the first that can be used is.
+/// The folders for sockets of this user; the first usable one is used.
 #[must_use]
 pub fn folders() -> Vec<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
@@ -45,7 +45,7 @@ pub fn folders() -> Vec<PathBuf> {
 }
 
 impl PrivateSocket {
-    /// Listens in the first of `folders` that can be used, and tidies up there after those that died.
+    /// Listens in the first usable one of `folders`, and removes the sockets of dead servers there.
     pub fn open(folders: &[PathBuf]) -> Result<Self, PrivateError> {
         let mut failure = PrivateError::NotPrivate(PathBuf::new());
         for folder in folders {
@@ -63,8 +63,8 @@ impl PrivateSocket {
 
     fn open_as(pid: u32, folder: &Path) -> Result<Self, PrivateError> {
         make_private(folder)?;
-        // A socket is bound a moment before it listens: who looks at it then takes it for one of the dead. So whoever opens one here, or
-        // removes one, holds the folder; it is let go when this is dropped.
+        // A socket is bound a moment before it listens; in between it looks dead to others. So a process locks the folder while it
+        // creates or removes a socket; the lock is released when this is dropped.
         let _held = hold(folder).map_err(|source| PrivateError::Io { path: folder.into(), source })?;
         for (_, socket) in sockets(folder).filter(|(_, socket)| !is_alive(socket)) {
             let _ = fs::remove_file(socket);
@@ -93,7 +93,7 @@ impl Drop for SocketFile {
     }
 }
 
-/// Every parkade of this user that listens, by process id.
+/// Every running parkade of this user, by process id.
 #[must_use]
 pub fn running(folders: &[PathBuf]) -> Vec<RunningServer> {
     let safe = folders.iter().filter(|folder| is_private(folder));
@@ -113,7 +113,7 @@ fn make_private(folder: &Path) -> Result<(), PrivateError> {
     }
 }
 
-/// Waits until no other parkade holds the folder, which takes them microseconds. The kernel lets go for one that dies.
+/// Waits until no other parkade has locked the folder, which they do for microseconds. The kernel releases the lock of a process that dies.
 fn hold(folder: &Path) -> io::Result<fs::File> {
     let folder = fs::File::open(folder)?;
     rustix::io::retry_on_intr(|| rustix::fs::flock(&folder, rustix::fs::FlockOperation::LockExclusive))?;
@@ -134,7 +134,7 @@ fn sockets(folder: &Path) -> impl Iterator<Item = (u32, PathBuf)> {
     })
 }
 
-/// Whether anyone listens. Asked of the socket rather than of the process id, which may have been used again or belong to another namespace.
+/// Whether a process listens. This asks the socket, because the process id may have been reused or belong to another namespace.
 fn is_alive(socket: &Path) -> bool {
     let connect = || {
         let probe = Socket::new(Domain::UNIX, Type::STREAM, None)?;
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A folder that is removed again.
+    /// A temporary folder.
     struct Scratch(PathBuf);
 
     impl Scratch {

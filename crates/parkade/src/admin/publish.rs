@@ -12,7 +12,7 @@ use super::door::{AdminDoor, Ask};
 use super::limits::MESSAGE_BYTES_MAX;
 use super::percent::percent_decoded;
 
-/// What is said of a message that says nothing of itself.
+/// The content type of a message without one.
 const CONTENT_TYPE_UNKNOWN: &str = "application/octet-stream";
 
 /// Publishes the body of the request and answers with its cursor.
@@ -21,7 +21,7 @@ where
     B: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static>,
 {
     let (head, body) = request.into_parts();
-    // First of all, whatever will be said of it: a connection that closes on unread bytes may lose the answer.
+    // Before anything else: a connection that closes with unread bytes may lose the response.
     let large = format!("a message has at most {MESSAGE_BYTES_MAX} bytes; publish a reference to larger data");
     let body = body::whole(body, MESSAGE_BYTES_MAX, &large).await;
     match publish(encoded_channel, &head.headers, body, door).await {

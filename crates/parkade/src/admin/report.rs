@@ -1,4 +1,4 @@
-//! The status of the server as plain values: what `/status` answers, and what `parkade status` reads again.
+//! The status of the server as plain values: `/status` writes it, and `parkade status` reads it.
 
 mod databases;
 mod from_core;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ended::EndedRequests;
 
-/// What is going on now. Times are seconds, sizes bytes; totals since the start stand in `counts`.
+/// The current state. Times are seconds, sizes bytes; `counts` has totals since the start.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     pub version: String,
@@ -26,7 +26,7 @@ pub struct Report {
     pub lives: LivesReport,
     /// By kind: `timer`, `next`, `stream`, `query`, `job`.
     pub waits: BTreeMap<String, WaitReport>,
-    /// How long a request that comes now is queued, at the soonest; null when nothing is known of that.
+    /// The shortest time that a request that arrives now will be queued; null if unknown.
     #[serde(default)]
     pub queue_wait: Option<f64>,
     pub channels: ChannelsReport,
@@ -50,12 +50,12 @@ pub struct Report {
     pub query_times: QueryTimes,
 }
 
-/// Which code serves; a reload makes the next generation.
+/// The code that is serving; a reload makes the next generation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Code {
     pub generation: u32,
     pub reloading: bool,
-    /// `done` or `given up`.
+    /// `done` or `aborted`.
     pub last_reload: Option<String>,
 }
 
@@ -83,7 +83,7 @@ pub struct LivesReport {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WaitReport {
     pub count: usize,
-    /// How long the first has waited.
+    /// The age of the oldest.
     pub oldest: Option<f64>,
 }
 
@@ -92,7 +92,7 @@ pub struct ChannelsReport {
     pub count: usize,
     pub messages: usize,
     pub bytes: usize,
-    /// Those with most waiters.
+    /// Those with the most waiters.
     pub busiest: Vec<ChannelReport>,
 }
 
@@ -125,7 +125,7 @@ pub struct WorkerReport {
     pub credit: i64,
     /// Requests that it has run; one that continued after a wait counts each time.
     pub requests: u64,
-    /// Likewise jobs.
+    /// The same for jobs.
     #[serde(default)]
     pub jobs: u64,
     pub resident_bytes: Option<u64>,
@@ -162,7 +162,7 @@ pub struct Log {
     pub lines_dropped: u64,
 }
 
-/// At which numbers the server refuses.
+/// The limits beyond which the server refuses.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LimitsReport {
     pub connections: usize,
@@ -199,7 +199,7 @@ pub struct Totals {
     pub jobs_enqueued: u64,
     #[serde(default)]
     pub jobs_claimed: u64,
-    /// Attempts that have ended, by what became of the job.
+    /// Attempts that have ended, by outcome.
     #[serde(default)]
     pub jobs_completed: u64,
     #[serde(default)]

@@ -179,7 +179,7 @@ impl Databases {
         self.asked || self.has_more || self.outstanding > 0 || self.threads_spoke.load(Ordering::Acquire)
     }
 
-    /// Does what can be done without waiting.
+    /// Does what is possible without waiting.
     pub fn turn(&mut self, now: Instant, events: &mut Vec<DatabaseEvent>) -> io::Result<()> {
         self.asked = false;
         events.append(&mut self.ended);

@@ -1,4 +1,4 @@
-//! Accepting: the listeners, whose turn it is among them, and what happens when one cannot accept.
+//! Accepting: the listeners, the order in which they get their turn, and what happens if one cannot accept.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ pub struct Acceptor {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AcceptorState {
-    /// The poll set will report a client that comes.
+    /// The poll set will report the next client.
     Idle,
     /// A client may be waiting.
     Due,
@@ -32,11 +32,11 @@ enum AcceptorState {
     Paused {
         until: Instant,
     },
-    /// A listener failed: it is tried again then, the others at any time.
+    /// A listener failed: it is tried again at this time, the others at any time.
     Broken {
         until: Instant,
     },
-    /// The limit of connections is reached: the next one that ends makes room.
+    /// The connection limit is reached: the next connection that ends makes room.
     Full,
     Stopped,
 }
@@ -86,7 +86,7 @@ impl Acceptor {
         self.listeners.clear();
     }
 
-    /// Accepts clients that wait, a turn's share of them, if it is time to and while there are fewer than `count_max` connections.
+    /// Accepts a turn's share of the waiting clients, if it is time to, and while there are fewer than `count_max` connections.
     /// `admit` takes each and returns how many connections there are now.
     pub fn accept(&mut self, count: usize, count_max: usize, mut admit: impl FnMut(ClientSocket, Peer) -> usize) {
         if self.state == AcceptorState::Full && count < count_max {
@@ -95,14 +95,14 @@ impl Acceptor {
         if self.state != AcceptorState::Due {
             return;
         }
-        // The poll set reports a listener once, so each is asked until it has no client left; but none may have more than its share.
+        // The poll set reports a listener once, so each is asked until it has no client left; but none gets more than its share.
         let share = TURN_ACCEPTS_MAX.div_ceil(self.listeners.len().max(1));
         let mut room = Room { count, count_max };
         self.state = AcceptorState::Idle;
         for index in 0..self.listeners.len() {
             match self.accept_at(index, share, &mut room, &mut admit) {
                 AcceptorState::Idle => {}
-                // Where a client waits at another, all are asked again soon.
+                // If a client waits at another one, all are asked again soon.
                 AcceptorState::Broken { .. } if self.state == AcceptorState::Due => {}
                 next @ (AcceptorState::Due | AcceptorState::Broken { .. }) => self.state = next,
                 next @ (AcceptorState::Paused { .. } | AcceptorState::Full | AcceptorState::Stopped) => {
@@ -176,7 +176,7 @@ impl Acceptor {
     }
 }
 
-/// For how many connections there is room.
+/// How many more connections fit.
 struct Room {
     count: usize,
     count_max: usize,
@@ -192,7 +192,7 @@ impl Room {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AcceptFault {
     NoClient,
-    /// It concerns the client that came, or the way to it: the next one may be accepted.
+    /// It concerns this client, or the route to it: the next one may be accepted.
     Passing,
     /// The process is out of descriptors or memory, for all clients.
     Exhausted,

@@ -4,10 +4,10 @@ use bytes::Bytes;
 
 use super::limits::{FIELD_COUNT_MAX, NAME_BYTES_MAX};
 
-/// A field of an answer: name and value as the application gave them.
+/// A field of a response: name and value as the application gave them.
 pub type HeaderField<'a> = (&'a [u8], &'a [u8]);
 
-/// The application's answer breaks HTTP: nothing of it has been sent.
+/// The application's response violates HTTP: nothing of it has been sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadAnswer {
     #[error("the status {0} is not between 200 and 599")]
@@ -22,7 +22,7 @@ pub enum BadAnswer {
     Length,
 }
 
-/// How the client will know the end of an answer's body.
+/// How the client recognises the end of a response's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyFraming {
     /// There is no body and none is announced: 204 and 304.
@@ -38,7 +38,7 @@ pub enum BodyFraming {
 /// What the connection does after a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Persistence {
-    /// It stays; HTTP/1.1 needs no word for it.
+    /// It stays open; HTTP/1.1 needs no header for that.
     Keep,
     /// It stays open, and an HTTP/1.0 client must be told.
     KeepAnnounced,
@@ -46,7 +46,7 @@ pub enum Persistence {
 }
 
 impl BodyFraming {
-    /// The ending that a status has by itself.
+    /// How a response with this status ends.
     pub const fn of(status: u16) -> Option<Self> {
         match status {
             204 | 304 | ..200 => Some(Self::Bodiless),
@@ -69,7 +69,7 @@ pub fn is_token(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(|byte| TOKEN[usize::from(*byte)])
 }
 
-/// Whether a field's value may have this byte (RFC 9110, section 5.5). Both protocols and the libraries under them ask the same.
+/// Whether a field's value may have this byte (RFC 9110, section 5.5). Both protocols and the libraries under them have the same rule.
 const fn is_of_a_value(byte: u8) -> bool {
     matches!(byte, b'\t' | b' '..=b'~' | 0x80..)
 }
@@ -84,7 +84,7 @@ pub fn length(status: u16, is_head: bool, announced: Option<u64>, body: &[u8]) -
     }
 }
 
-/// A length that the application announced, when its fields are in order.
+/// The length that the application announced, if its fields are valid.
 pub fn check<'a>(status: u16, fields: impl Iterator<Item = HeaderField<'a>>) -> Result<Option<u64>, BadAnswer> {
     if !(200..=599).contains(&status) {
         return Err(BadAnswer::Status(status));
@@ -97,7 +97,7 @@ pub fn check<'a>(status: u16, fields: impl Iterator<Item = HeaderField<'a>>) -> 
         if !is_token(name) || name.len() > NAME_BYTES_MAX {
             return Err(BadAnswer::Name);
         }
-        // Each byte is looked at, so that the compiler can look at many at a time.
+        // Every byte is checked, without an early exit, so that the compiler can check many at a time.
         if !value.iter().fold(true, |all, byte| all & is_of_a_value(*byte)) {
             return Err(BadAnswer::Value);
         }
@@ -112,7 +112,7 @@ pub fn check<'a>(status: u16, fields: impl Iterator<Item = HeaderField<'a>>) -> 
     Ok(announced)
 }
 
-/// Writes the status line and the fields. They have passed [`check`]; what the core decides itself is left out of them.
+/// Writes the status line and the fields, which have passed [`check`]. Fields that the core decides itself are left out.
 pub fn write_head<'a>(
     out: &mut Vec<u8>,
     status: u16,
@@ -157,7 +157,7 @@ fn put(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// Fields that say how an answer travels are the server's, whatever the application gave.
+/// Fields about the transfer of a response are the server's, whatever the application gave.
 pub fn is_the_servers(name: &[u8]) -> bool {
     match name.len() {
         7 => name.eq_ignore_ascii_case(b"upgrade"),
@@ -184,7 +184,7 @@ static TOKEN: [bool; 256] = {
     table
 };
 
-/// An answer that many requests get: serialised once for connections that stay and once for those that close.
+/// A response that many requests get: serialised once for connections that stay open and once for those that close.
 #[derive(Debug)]
 pub struct Prepared {
     pub status: u16,

@@ -1,4 +1,4 @@
-//! A request's body as it comes: by its length, or in chunks, strictly (RFC 9112, section 7.1), without I/O.
+//! Reads a request's body as it arrives: by its length, or in chunks, strictly (RFC 9112, section 7.1), without I/O.
 
 use super::answer::is_token;
 use super::fault::RequestFault;
@@ -6,10 +6,10 @@ use super::head::Framing;
 
 /// A chunk's size line, extensions included. Longer ones serve only attacks.
 const CHUNK_LINE_BYTES_MAX: usize = 256;
-/// All trailer fields together: they are read over, never handed on.
+/// All trailer fields together: they are skipped, never passed on.
 const TRAILER_BYTES_MAX: usize = 8 * 1024;
 
-/// How far a body has come.
+/// How much of a body has arrived.
 #[derive(Debug)]
 pub enum BodyDecoder {
     Length { left: u64 },
@@ -33,7 +33,7 @@ impl BodyDecoder {
         matches!(self, Self::Complete)
     }
 
-    /// Takes what it can use of `input` into `body` and says how many bytes that were. What it leaves is the next request's, or not enough yet.
+    /// Takes what it can use of `input` into `body`, and returns the number of bytes. The rest belongs to the next request, or is not enough yet.
     pub fn decode(&mut self, input: &[u8], body: &mut Vec<u8>, body_bytes_max: usize) -> Result<usize, RequestFault> {
         let mut used = 0;
         while let Some(taken) = self.step(&input[used..], body, body_bytes_max)? {
@@ -90,7 +90,7 @@ impl BodyDecoder {
     }
 }
 
-/// Makes room in a body for bytes that have come. A large one grows by a quarter, not by its double: what is reserved counts.
+/// Makes room in a body for bytes that have arrived. A large one grows by a quarter instead of doubling, because reserved memory counts.
 pub fn make_room(body: &mut Vec<u8>, bytes: usize) {
     if body.capacity() - body.len() < bytes {
         body.reserve_exact(bytes.max(body.len() / 4));
@@ -104,7 +104,7 @@ fn take(left: &mut u64, input: &[u8], body: &mut Vec<u8>) -> usize {
     taken
 }
 
-/// The line that `input` begins with, without its CR LF; nothing when its end has not come.
+/// The line that `input` begins with, without its CR LF; nothing if its end has not arrived.
 fn line(input: &[u8], bytes_max: usize) -> Result<Option<&[u8]>, RequestFault> {
     let looked_at = &input[..input.len().min(bytes_max + 2)];
     match memchr::memchr(b'\n', looked_at) {
@@ -112,13 +112,13 @@ fn line(input: &[u8], bytes_max: usize) -> Result<Option<&[u8]>, RequestFault> {
         Some(end) if looked_at[end - 1] != b'\r' => Err(RequestFault::BadChunk),
         Some(end) => Ok(Some(&looked_at[..end - 1])),
         None if looked_at.len() == bytes_max + 2 => Err(RequestFault::BadChunk),
-        // A line that can no longer become one is refused now, not when the client has sent more.
+        // A line that can no longer become valid is refused now, not when the client has sent more.
         None if bytes_max == 0 && looked_at.first().is_some_and(|byte| *byte != b'\r') => Err(RequestFault::BadChunk),
         None => Ok(None),
     }
 }
 
-/// Whether a trailer line is a field: as strict as a head, although it is only read over.
+/// Whether a trailer line is a field: as strict as a head, although it is skipped.
 fn is_field(line: &[u8]) -> bool {
     let Some(colon) = memchr::memchr(b':', line) else { return false };
     let (name, value) = line.split_at(colon);

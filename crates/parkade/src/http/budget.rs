@@ -1,7 +1,7 @@
-//! The bytes of all requests in hand: heads and bodies, HTTP/1.1 and HTTP/2, on their way in, queued, or with a worker that has not answered.
+//! The bytes of all open requests: heads and bodies, HTTP/1.1 and HTTP/2, arriving, queued, or with a worker that has not answered.
 //!
-//! One budget bounds them all, whatever else is counted: a queue may be as long as its requests fit in here. What a request holds is counted as
-//! memory, not as bytes on the wire, for HPACK makes much of little.
+//! One budget limits them all, in addition to other limits: a queue may be as long as its requests fit in here. A request counts as the memory
+//! that it takes, not as bytes on the wire, because HPACK turns few bytes into many.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,12 +16,12 @@ struct Account {
     bytes_max: usize,
 }
 
-/// How far a request has come.
+/// How much of a request has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestStage {
-    /// Its client decides how long it takes. All of these leave a quarter of the budget free, so that slow ones do not keep out whole ones.
+    /// Its client decides how long it takes. All of these leave a quarter of the budget free, so that slow ones do not block complete ones.
     Coming,
-    /// It is all there.
+    /// It is complete.
     Whole,
 }
 

@@ -1,4 +1,4 @@
-//! What a client can do wrong before a request exists: the one table from fault to status and text.
+//! The faults of a client before a request exists: the only table from fault to status and text.
 
 use crate::tls_refusal;
 
@@ -6,7 +6,7 @@ use crate::tls_refusal;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RequestFault {
     BadSyntax,
-    /// It begins with what begins no method.
+    /// It begins with bytes that cannot begin a method.
     NotHttp,
     /// It is a TLS handshake: the only fault that is not answered in HTTP.
     Tls,

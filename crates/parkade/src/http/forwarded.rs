@@ -73,7 +73,7 @@ fn from_forwarded(peer: Peer, text: &str, trust: &TrustedProxies) -> RequestOrig
     RequestOrigin { client: nearest_untrusted(addresses, trust).or(peer), is_https }
 }
 
-/// What a proxy says of the one that asked it (RFC 7239, section 4).
+/// What a proxy says about its client (RFC 7239, section 4).
 #[derive(Debug, Default)]
 struct Hop {
     node: Option<String>,
@@ -81,7 +81,7 @@ struct Hop {
 }
 
 impl Hop {
-    /// Nothing when it is malformed: then nothing of it is believed.
+    /// Nothing if it is malformed: then no part of it is trusted.
     fn parse(element: &str) -> Option<Self> {
         let mut hop = Self::default();
         for pair in split_from_the_right(element, b';') {
@@ -101,10 +101,10 @@ impl Hop {
     }
 }
 
-/// A token, or what a quoted string says.
+/// A token, or the content of a quoted string.
 fn unquoted(value: &str) -> Option<String> {
     let Some(rest) = value.strip_prefix('"') else {
-        // Strictly an address with a port or in brackets has to be quoted; not every proxy does so, and it can be read in one way only.
+        // Strictly, an address with a port or in brackets must be quoted. Not every proxy does so, and it is unambiguous.
         let is_bare = value.bytes().all(|byte| is_token(&[byte]) || matches!(byte, b':' | b'[' | b']'));
         return (is_bare && !value.is_empty()).then(|| value.to_owned());
     };
@@ -123,8 +123,8 @@ fn elements_from_the_right(text: &str) -> impl Iterator<Item = &str> {
     split_from_the_right(text, b',')
 }
 
-/// Splits at a separator that stands in no quoted string, the last part first. The trusted proxy has written the end of the text and perhaps a
-/// stranger its beginning: a quote that the stranger leaves open must not swallow what comes after it.
+/// Splits at a separator outside quoted strings, the last part first. The trusted proxy has written the end of the text, and perhaps a
+/// stranger its beginning: a quote that the stranger leaves open must not swallow what follows.
 fn split_from_the_right(text: &str, separator: u8) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -151,13 +151,13 @@ fn last_unquoted(text: &[u8], separator: u8) -> Option<usize> {
     None
 }
 
-/// All values of that name. What is no UTF-8 stays, made readable: if it were left out, its hop would be too.
+/// All values of that name. A value that is not UTF-8 is made readable instead of left out, because its hop would be left out, too.
 fn joined(head: &Head, name: &str) -> String {
     let values = head.fields().filter(|(given, _)| *given == name).map(|(_, value)| String::from_utf8_lossy(value));
     values.collect::<Vec<_>>().join(",")
 }
 
-/// Walks from the hop next to us outwards while hops are trusted; a hop that is no address (`unknown`, `_hidden`) ends the walk.
+/// Walks outwards from the nearest hop while hops are trusted; a hop that is not an address (`unknown`, `_hidden`) ends the walk.
 fn nearest_untrusted(hops: impl Iterator<Item = Option<IpAddr>>, trust: &TrustedProxies) -> Option<IpAddr> {
     let mut last = None;
     for hop in hops {
@@ -175,7 +175,7 @@ fn address(text: &str) -> Option<IpAddr> {
     let bare = text.strip_prefix('[').and_then(|rest| rest.split_once(']')).map_or(text, |(inside, _)| inside);
     let parsed: Option<IpAddr> =
         bare.parse().ok().or_else(|| bare.rsplit_once(':').and_then(|(host, _)| host.parse().ok()));
-    // An IPv4 address in IPv6 clothes is meant where networks are IPv4.
+    // An IPv4-mapped IPv6 address counts as IPv4.
     parsed.map(|address| address.to_canonical())
 }
 

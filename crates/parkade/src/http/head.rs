@@ -1,6 +1,6 @@
-//! A request's head: strict where leniency has let requests be smuggled, without I/O.
+//! A request's head: strict where leniency has allowed request smuggling, without I/O.
 //!
-//! httparse knows the syntax of a line. What this file adds is what it lets pass on purpose: bare line feeds, two framings,
+//! httparse checks the syntax of a line. This file checks what httparse accepts on purpose: bare line feeds, two framings,
 //! a missing or second `Host`, names with underscores. Each rule has its fault in [`RequestFault`].
 
 use std::mem::MaybeUninit;
@@ -31,7 +31,7 @@ impl Version {
     }
 }
 
-/// How the end of a body is known.
+/// How the end of a body is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     None,
@@ -69,7 +69,7 @@ impl Head {
         self.text(&self.query)
     }
 
-    /// Names and values, in the order in which they came.
+    /// Names and values, in the order in which they were sent.
     pub fn fields(&self) -> impl ExactSizeIterator<Item = (&str, &[u8])> + Clone {
         self.fields.iter().map(|(name, value)| (self.text(name), self.bytes(value)))
     }
@@ -84,7 +84,7 @@ impl Head {
         !matches!(self.framing, Framing::None | Framing::Length(0))
     }
 
-    /// What it costs while it is kept, and the request with it. Its path counts twice, for its parameters are copies.
+    /// The memory that it and the request take while they are kept. Its path counts twice, because its parameters are copies.
     pub fn held_bytes(&self) -> usize {
         let fields = self.fields.capacity() * size_of::<(Span, Span)>();
         self.raw.len() + self.path.len() + fields + REQUEST_OVERHEAD_BYTES
@@ -113,8 +113,8 @@ pub fn begins(bytes: &[u8]) -> Result<(), RequestFault> {
     if is_one && (1..=METHOD_BYTES_MAX).contains(&method) { Ok(()) } else { Err(RequestFault::NotHttp) }
 }
 
-/// Where the head ends that `bytes` begin with: the length with its empty line, or nothing yet.
-/// `scanned` says how far earlier calls have looked.
+/// The length of the head at the beginning of `bytes`, including its empty line; nothing if it is incomplete.
+/// `scanned` is how far earlier calls have searched.
 pub fn end_of_head(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, RequestFault> {
     while let Some(found) = memchr::memchr(b'\n', &bytes[*scanned..]) {
         let at = *scanned + found;
@@ -130,7 +130,7 @@ pub fn end_of_head(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, R
     Ok(None)
 }
 
-/// What the fields say to the server itself.
+/// The fields that the server itself acts on.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one header field, said or not; no combination is a state")]
 struct ParsedHeaders<'a> {
@@ -199,7 +199,7 @@ fn span(raw: &[u8], part: &[u8]) -> Span {
     narrow(start)..narrow(start + part.len())
 }
 
-/// The path of `http://host` is `/` although no such byte stands there; any slash of the head serves.
+/// The path of `http://host` is `/`, although there is no such byte; any slash of the head serves.
 fn root_span(raw: &[u8], path: &str) -> Span {
     let own = span(raw, path.as_bytes());
     if own.end > own.start {
@@ -260,7 +260,7 @@ fn check_host(version: Version, target: &RequestTarget<'_>, host: Option<&[u8]>)
         return Err(RequestFault::BadTarget);
     }
     match host {
-        // Not only the client's duty (RFC 9112, section 3.2): whoever decided by one of two names before us saw another request than we do.
+        // Not only the client's duty (RFC 9112, section 3.2): a proxy that decided by one of two names saw another request than we do.
         Some(host) if target.authority.is_some_and(|authority| !authority.as_bytes().eq_ignore_ascii_case(host)) => {
             Err(RequestFault::BadHost)
         }
@@ -280,9 +280,9 @@ fn framing(version: Version, parsed: &ParsedHeaders<'_>) -> Result<Framing, Requ
     }
 }
 
-/// Builds a head from parts that another parser has checked already (HTTP/2).
+/// Builds a head from parts that another parser has already checked (HTTP/2).
 ///
-/// What that parser shares between fields (an entry of HPACK's table that is named many times) is one here too.
+/// Bytes that the parser shares between fields (an entry of HPACK's table that is named many times) are shared here too.
 pub struct HeadBuilder<'a> {
     raw: Vec<u8>,
     head: Head,

@@ -1,4 +1,4 @@
-//! Every bound of the HTTP side. What the operator may set comes from the settings; the rest stands here with its reason.
+//! The limits of HTTP. Those that the operator can change come from the settings; the others are here with their reasons.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ pub struct HttpLimits {
     pub header_count_max: usize,
     /// 413
     pub body_bytes_max: usize,
-    /// Heads and bodies of all requests in hand. 503 with `Retry-After`.
+    /// Heads and bodies of all open requests. 503 with `Retry-After`.
     pub requests_bytes_max: usize,
     /// Accepting pauses: the next client waits in the kernel's backlog.
     pub connection_count_max: usize,
@@ -25,11 +25,11 @@ pub struct HttpLimits {
     pub write_stall: Duration,
 }
 
-/// A body must also come at this average, or a client that sends a byte now and then would hold its place for days. 408.
+/// A body must also arrive at this average rate: a client that sends a byte now and then would hold its place for days. 408.
 pub const BODY_BYTES_PER_SECOND_MIN: u64 = 500;
 
-/// An answer must be taken at this average, or a client that takes a byte now and then would keep it for days. Then the connection, or the
-/// stream of HTTP/2, is broken off. Not asked of events: their backlog is bounded, and their clients may be far behind for good.
+/// A response must be read at this average rate: a client that reads a byte now and then would keep it for days. Then: the connection, or the
+/// HTTP/2 stream, is reset. This does not apply to events: their backlog is bounded, and their clients may stay far behind.
 pub const ANSWER_BYTES_PER_SECOND_MIN: u64 = 500;
 
 /// How long a client may take to read this many bytes, if it may pause for `stall`.
@@ -43,12 +43,12 @@ pub const REQUEST_OVERHEAD_BYTES: usize = 512;
 /// HTTP/2: what a stream costs until its request is answered or parked, measured with 5,000 of them. Counts in the budget.
 pub const H2_STREAM_OVERHEAD_BYTES: usize = 10 * 1024;
 
-/// HTTP/2: all heads of one connection that wait for their bodies. A head is large in memory though HPACK makes it small on the wire, and a
-/// connection has many: this bounds what little traffic can hold. With the streams of a connection it is 8 KiB each. Then: 503 for the stream.
+/// HTTP/2: all heads of one connection that wait for their bodies. A head is large in memory although HPACK makes it small on the wire, and a
+/// connection has many: this bounds the memory that little traffic can hold. With the streams of a connection it is 8 KiB each. Then: 503 for the stream.
 pub const H2_HEADS_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// A client of server-sent events for which this much waits, and which has taken nothing for [`EVENTS_STALL`], is cut off; it can come
-/// back with its cursor. One that reads is not, or a long history could never be caught up with.
+/// A client of server-sent events for which this much waits, and which has taken nothing for [`EVENTS_STALL`], is disconnected; it can come
+/// back with its cursor. One that reads is not disconnected, otherwise it could never catch up with a long history.
 pub const EVENTS_BACKLOG_BYTES_MAX: usize = 256 * 1024;
 pub const EVENTS_STALL: Duration = Duration::from_secs(1);
 
@@ -65,20 +65,20 @@ pub fn is_too_far_behind(waiting_bytes: usize, untouched_for: Duration) -> bool 
 pub const LINGER_BYTES_MAX: u32 = 1024 * 1024;
 pub const LINGER_TIME: Duration = Duration::from_secs(2);
 
-/// A comment goes to a quiet event stream this often: proxies cut what is silent for 30 to 60 s.
+/// A comment is sent on a quiet event stream this often: proxies close streams that are silent for 30 to 60 s.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Read from one socket in one turn, about 0.1 ms: who sends a large body as fast as it is read would hold up everybody else until its end. Then:
-/// the rest waits in the kernel for the next turn.
+/// Bytes read from one socket in one turn, about 0.1 ms: a client that sends a large body as fast as it is read would otherwise delay all others until
+/// its end. Then: the rest waits in the kernel for the next turn.
 pub const TURN_READ_BYTES_MAX: usize = 256 * 1024;
 
-/// Sockets that one turn looks at. More would delay what the workers have to say.
+/// Sockets that one turn handles. More would delay the frames of workers.
 pub const TURN_EVENTS_MAX: usize = 512;
 
-/// The same in time. Then: the others are looked at in the next turn.
+/// The same in time. Then: the others are handled in the next turn.
 pub const TURN_TIME: Duration = Duration::from_millis(2);
 
-/// And for those that end because their clients have left, or because they took too long: each of thousands at once. Then: the next turn.
+/// The same for connections that end because their clients have left, or took too long: this may be thousands at once. Then: the next turn.
 pub const LEAVING_TIME: Duration = Duration::from_millis(4);
 
 /// Connections accepted in one turn, for the same reason.
@@ -87,10 +87,10 @@ pub const TURN_ACCEPTS_MAX: usize = 64;
 /// Fields of a head are parsed on the stack, so no setting may ask for more. Then: refused at start.
 pub const HEADER_SLOTS: usize = 256;
 
-/// The name of a field in an answer: HTTP/2 has no place for longer ones, and both protocols take the same. Then: 500, the application's fault.
+/// Bytes of the name of a response field: HTTP/2 allows no longer ones, and both protocols have the same limit. Then: 500, the application's fault.
 pub const NAME_BYTES_MAX: usize = u16::MAX as usize - 1;
 
-/// Fields of an answer: far more than any client takes, and fewer than hyper has place for. Then: 500, the application's fault.
+/// Fields of a response: far more than any client accepts, and fewer than hyper can hold. Then: 500, the application's fault.
 pub const FIELD_COUNT_MAX: usize = 10_000;
 
 /// A method is no longer than this (the longest that is registered has 17). Then: 400, at once.
@@ -99,8 +99,8 @@ pub const METHOD_BYTES_MAX: usize = 32;
 /// One buffer for all reads.
 pub const READ_BYTES_MAX: usize = 64 * 1024;
 
-/// Of it so much while a head is expected: what is read behind a request lies here for as long as that request is parked. The rest
-/// of what a client pipelines stays in the kernel.
+/// The part of it that is used while a head is expected: bytes read after a request stay here for as long as that request is parked. Further
+/// pipelined bytes stay in the kernel.
 pub const HEAD_READ_BYTES_MAX: usize = 4 * 1024;
 
 /// A response body up to this size is copied after its head and sent in one write.
@@ -115,14 +115,14 @@ pub const H2_STREAM_COUNT_MAX: u32 = 256;
 /// HTTP/2: streams that were reset before the server got to them (CVE-2023-44487): then the connection ends.
 pub const H2_PENDING_RESET_COUNT_MAX: usize = 32;
 
-/// HTTP/2: bytes of an answer that lie ready to be written for one stream. With the whole answers (64 KiB each) and the windows of streamed
-/// ones (256 KiB) this bounds what one connection can make the core keep: 16 MiB of whole answers, 100 MiB when all are streamed.
+/// HTTP/2: bytes of a response that are ready to be written for one stream. With complete responses (64 KiB each) and the windows of streamed
+/// ones (256 KiB) this bounds the memory of one connection: 16 MiB of complete responses, 100 MiB if all are streamed.
 pub const H2_SEND_BYTES_MAX: usize = 64 * 1024;
 
-/// HTTP/2: an answer goes to its stream in cuts of this size: that of a frame, unless the client allows larger ones.
+/// HTTP/2: a response is sent in pieces of this size: that of a frame, unless the client allows larger ones.
 pub const H2_CUT_BYTES_MAX: usize = 16 * 1024;
 
-/// HTTP/2: the last cut of an answer. The stall time no longer covers it (see `h2/outgoing.rs`), only that of idle connections.
+/// HTTP/2: the last piece of a response. The stall timeout no longer covers it (see `h2/outgoing.rs`), only that of idle connections.
 pub const H2_LAST_BYTES_MAX: usize = 1024;
 
 /// A connection that has just been accepted when the server stops has this long to send its first request; it is served.

@@ -12,12 +12,12 @@ use socket2::{Domain, Protocol, SockAddr, Socket as Socket2, TcpKeepalive, Type}
 use super::socket::{ClientSocket, Peer};
 use crate::config::{Group, Mode};
 
-/// Connections that the kernel holds for us while we are busy; it cuts this down to `net.core.somaxconn`.
+/// Connections that the kernel holds while the core is busy; it reduces this to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
-/// A client that vanished without a word is found after 60 s, then three probes.
+/// A client that vanished is detected after 60 s of silence and three probes.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
-/// One that vanished while something was on its way, a heartbeat for instance, or that takes nothing: the kernel breaks the connection, as
+/// For one that vanished while data was on its way, for instance a heartbeat, or that takes nothing: the kernel resets the connection, as
 /// soon as keepalive would.
 const UNACKNOWLEDGED_TIME_MAX: Duration = Duration::from_secs(90);
 
@@ -34,7 +34,7 @@ pub enum HttpListener {
 impl HttpListener {
     pub fn tcp(address: SocketAddr) -> io::Result<Self> {
         let socket = Socket2::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        // A restart must not wait for connections of its forerunner to time out.
+        // A restart must not wait for connections of its predecessor to time out.
         socket.set_reuse_address(true)?;
         if address.is_ipv6() {
             socket.set_only_v6(true)?;
@@ -44,7 +44,7 @@ impl HttpListener {
     }
 
     fn adopt_tcp(socket: Socket2) -> io::Result<Self> {
-        // Linux hands these down to every accepted socket, which saves three calls for each connection.
+        // Every accepted socket inherits these on Linux, which saves three calls for each connection.
         socket.set_tcp_nodelay(true)?;
         socket.set_keepalive(true)?;
         socket.set_tcp_keepalive(

@@ -1,4 +1,4 @@
-//! Everything about HTTP: it turns sockets into requests, and answers into bytes. It decides nothing about a request's life.
+//! HTTP: turns sockets into requests, and responses into bytes. It decides nothing about a request's life.
 
 mod acceptor;
 pub mod answer;
@@ -44,21 +44,21 @@ pub use self::head::Head;
 pub use self::limits::FIRST_REQUEST_TIME;
 pub use self::lot::SWEEP_INTERVAL;
 
-/// What the operator decides about HTTP.
+/// The operator's settings for HTTP.
 #[derive(Debug, Clone)]
 pub struct Setup {
     pub limits: HttpLimits,
     pub trust: TrustedProxies,
 }
 
-/// What the clients did.
+/// What clients did.
 #[derive(Debug)]
 pub enum HttpEvent {
     /// A complete request. `share`: the budget of its head and body, for as long as they are kept.
     Arrived { request: RequestId, head: Head, body: Bytes, origin: RequestOrigin, share: Reservation },
     /// This many bytes of a streamed response have been sent: as many more may follow.
     Taken { request: RequestId, bytes: usize },
-    /// The client of a request that has no whole answer yet is gone.
+    /// The client of a request without a complete response has left.
     Left { request: RequestId },
     /// A malformed request was answered, with this many bytes of a body; it never became a request.
     Refused { peer: Peer, status: u16, bytes: usize },
@@ -81,7 +81,7 @@ pub struct Http {
     /// Taken out of the inbox by `ready`, for `turn`.
     first: Option<FromStream>,
     streams: HashMap<StreamKey, RequestId>,
-    /// HTTP/2 clients that were cut off since the last turn.
+    /// HTTP/2 clients that were disconnected since the last turn.
     cut_off: Vec<RequestId>,
     draining: watch::Sender<bool>,
 }
@@ -126,18 +126,18 @@ impl Http {
         }
     }
 
-    /// What all requests in hand hold of their budget.
+    /// How much of their budget all open requests use.
     pub fn request_bytes(&self) -> usize {
         self.shared.budget.held_bytes()
     }
 
-    /// Whether answers wait here for their clients to read.
+    /// Whether responses wait here for their clients to read.
     pub fn has_unsent(&self) -> bool {
-        // When all lives have ended, a stream is open only for what its client has not taken.
+        // When all lives have ended, a stream is open only for bytes that its client has not read.
         self.lot.has_unsent() || self.shared.stream_count.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether connections are still on their way to their end.
+    /// Whether connections are still closing.
     pub fn is_closing(&self) -> bool {
         self.lot.is_closing() || self.shared.connection_count.load(Ordering::Relaxed) > 0
     }
@@ -166,7 +166,7 @@ impl Http {
         }
     }
 
-    /// Does what can be done without waiting.
+    /// Does what is possible without waiting.
     pub fn turn(&mut self, events: &mut Vec<HttpEvent>) -> io::Result<()> {
         let mut handovers = Vec::new();
         self.lot.turn(&mut Outbox { requests: &mut self.requests, events, handovers: &mut handovers })?;
@@ -207,7 +207,7 @@ impl Http {
             }
             FromStream::Refused { peer, status, bytes } => events.push(HttpEvent::Refused { peer, status, bytes }),
             FromStream::Left { key } => {
-                // That a stream was broken off here is known already.
+                // It is known already that a stream was reset here.
                 if let Some(request) = self.streams.remove(&key)
                     && self.requests.client(request).is_some()
                 {
@@ -226,7 +226,7 @@ impl Http {
         })
     }
 
-    /// Answers a request, whole. Nothing is sent when the answer breaks HTTP.
+    /// Answers a request with a complete response. Nothing is sent if it violates HTTP.
     pub fn answer<'a>(
         &mut self,
         request: RequestId,
@@ -244,7 +244,7 @@ impl Http {
         }
     }
 
-    /// Answers a request with what was serialised before.
+    /// Answers a request with a response that was serialised before.
     pub fn answer_prepared(&mut self, request: RequestId, prepared: &Prepared) {
         let Some(client) = self.requests.client(request) else { return };
         match client {
@@ -255,7 +255,7 @@ impl Http {
         }
     }
 
-    /// Begins an answer whose body follows in pieces.
+    /// Begins a response whose body follows in pieces.
     pub fn begin<'a>(
         &mut self,
         request: RequestId,
@@ -273,7 +273,7 @@ impl Http {
         }
     }
 
-    /// A piece of a body. Returns the bytes that are on their way already; [`HttpEvent::Taken`] reports the others.
+    /// A piece of a body. Returns the number of bytes sent already; [`HttpEvent::Taken`] reports the others.
     pub fn piece(&mut self, request: RequestId, bytes: &Bytes) -> Result<usize, BadAnswer> {
         let Some(client) = self.requests.client(request) else { return Ok(0) };
         match client {
@@ -284,7 +284,7 @@ impl Http {
         }
     }
 
-    /// An event for a stream, framed before: in a chunk, and plain. A client that lets too many pile up is cut off.
+    /// An event for a stream, framed before: as a chunk, and plain. A client that lets too many pile up is disconnected.
     pub fn event(&mut self, request: RequestId, chunked: &Bytes, plain: &Bytes) {
         let Some(client) = self.requests.client(request) else { return };
         match client {
@@ -299,7 +299,7 @@ impl Http {
         }
     }
 
-    /// The streamed answer is complete. False when it is shorter than it was announced; it is then broken off.
+    /// The streamed response is complete. False if it is shorter than announced; then it is reset.
     pub fn finish(&mut self, request: RequestId) -> bool {
         let Some(client) = self.requests.client(request) else { return true };
         match client {
@@ -314,7 +314,7 @@ impl Http {
         }
     }
 
-    /// Breaks a connection (or a stream of HTTP/2) off: its answer will never be whole.
+    /// Resets a connection (or an HTTP/2 stream): its response will never be complete.
     pub fn abort(&mut self, request: RequestId) {
         let Some(client) = self.requests.client(request) else { return };
         match client {
@@ -324,24 +324,24 @@ impl Http {
         self.requests.detach(request);
     }
 
-    /// A name for a request that no client sent; its answer goes nowhere.
+    /// An id for a request that no client sent; its response goes nowhere.
     pub fn insert_clientless(&mut self) -> RequestId {
         self.requests.insert(None)
     }
 
-    /// The request is over: its name may be given to another.
+    /// The request is over: its id may be reused.
     pub fn forget(&mut self, request: RequestId) {
         if let Some(Client::Http2(exchange)) = self.requests.remove(request) {
             self.streams.remove(&exchange.key());
         }
     }
 
-    /// Ends what has taken too long, in the turns that follow. To be called every [`SWEEP_INTERVAL`].
+    /// Ends connections and requests that have taken too long, in the turns that follow. To be called every [`SWEEP_INTERVAL`].
     pub fn sweep(&mut self) {
         self.lot.sweep();
     }
 
-    /// Takes no new connection, closes idle ones, and has every answer say that its connection closes.
+    /// Accepts no new connection, closes idle ones, and lets every response announce that its connection closes.
     pub fn drain(&mut self) {
         self.lot.drain();
         let _ = self.draining.send(true);
@@ -354,7 +354,7 @@ pub fn error_body(status: u16, fault: &str, detail: &str) -> Vec<u8> {
     serde_json::json!({ "status": status, "error": name, "fault": fault, "detail": detail }).to_string().into_bytes()
 }
 
-/// What a status is called.
+/// The reason phrase of a status.
 pub fn status_name(status: u16) -> &'static str {
     hyper::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Error")
 }

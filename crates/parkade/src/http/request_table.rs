@@ -1,10 +1,10 @@
-//! All requests that have a name, and where the answer of each goes: the only place where requests get their names.
+//! All open requests, and where the response of each goes: the only place where requests get their ids.
 
 use parkade_model::RequestId;
 
 use super::h2;
 
-/// Where the answer of a request goes.
+/// Where the response of a request goes.
 #[derive(Debug)]
 pub enum Client {
     /// The connection in that slot of the lot.
@@ -16,7 +16,7 @@ pub enum Client {
 struct RequestEntry {
     generation: u32,
     is_taken: bool,
-    /// None once the client has left, or where there has never been one.
+    /// None once the client has left, or if there has never been one.
     client: Option<Client>,
 }
 
@@ -27,7 +27,7 @@ pub struct RequestTable {
 }
 
 impl RequestTable {
-    /// Names a new request.
+    /// Gives a new request its id.
     pub fn insert(&mut self, client: Option<Client>) -> RequestId {
         if let Some(slot) = self.free.pop() {
             let entry = &mut self.entries[slot as usize];
@@ -39,19 +39,19 @@ impl RequestTable {
         RequestId { slot, generation: 0 }
     }
 
-    /// None when its client has left, and when the request is over.
+    /// None if its client has left, or the request is over.
     pub fn client(&mut self, request: RequestId) -> Option<&mut Client> {
         self.entry(request).and_then(|entry| entry.client.as_mut())
     }
 
-    /// The client has left: what is answered from now on goes nowhere.
+    /// The client has left: responses from now on are dropped.
     pub fn detach(&mut self, request: RequestId) {
         if let Some(entry) = self.entry(request) {
             entry.client = None;
         }
     }
 
-    /// The request is over: its name may be given to another. Returns its client, if it has not left.
+    /// The request is over: its id may be reused. Returns its client, if it has not left.
     pub fn remove(&mut self, request: RequestId) -> Option<Client> {
         let entry = self.entry(request)?;
         entry.generation = entry.generation.wrapping_add(1);

@@ -23,7 +23,7 @@ pub enum ClientSocket {
 /// The other end: an address, or unknown for a Unix socket.
 pub type Peer = Option<IpAddr>;
 
-/// What a read came to.
+/// The result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Filled {
     /// This many bytes, and perhaps more after them.
@@ -57,7 +57,7 @@ impl ClientSocket {
         }
     }
 
-    /// How many of the bytes went; 0 when the socket takes none now.
+    /// The number of bytes written; 0 if the socket takes none now.
     fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             return match rustix::net::send(self, bytes, SendFlags::NOSIGNAL) {
@@ -69,14 +69,14 @@ impl ClientSocket {
     }
 
     pub fn end_writing(&self) {
-        // Whoever closed first has been told: there is nothing left to do about an error.
+        // The close has been reported already: there is nothing left to do about an error.
         let _ = match self {
             Self::Tcp(stream) => stream.shutdown(Shutdown::Write),
             Self::Unix(stream) => stream.shutdown(Shutdown::Write),
         };
     }
 
-    /// Makes `close` send a reset, so that the client cannot take what it got for a whole answer.
+    /// Makes `close` send a reset, so that the client cannot take what it received for a complete response.
     pub fn reset_on_close(&self) {
         if let Self::Tcp(stream) = self {
             let _ = socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO));
@@ -118,7 +118,7 @@ impl Output {
         self.waiting.as_ref().map_or(0, |waiting| waiting.bytes)
     }
 
-    /// For how long the socket has taken nothing of what waits.
+    /// For how long the socket has taken none of the waiting bytes.
     pub fn untouched_for(&self, now: Tick) -> Duration {
         self.waiting.as_ref().map_or(Duration::ZERO, |waiting| now.since(waiting.since))
     }
@@ -135,14 +135,14 @@ impl Output {
         self.waiting.as_ref().is_some_and(|waiting| now.since(waiting.began) > time_to_take(waiting.taken_bytes, stall))
     }
 
-    /// What was slow until now was so with reason.
+    /// Slowness until now had a reason, and does not count.
     pub fn begin_anew(&mut self, now: Tick) {
         if let Some(waiting) = &mut self.waiting {
             (waiting.began, waiting.taken_bytes) = (now, 0);
         }
     }
 
-    /// Writes now what can be written and keeps a copy of the rest. Answers how many bytes went at once.
+    /// Writes what can be written now and keeps a copy of the rest. Returns the number of bytes written at once.
     pub fn send(&mut self, socket: &ClientSocket, bytes: &[u8], now: Tick) -> io::Result<usize> {
         let written = if self.is_empty() { socket.write(bytes)? } else { 0 };
         if written < bytes.len() {
@@ -168,7 +168,7 @@ impl Output {
         waiting.queue.push_back(bytes);
     }
 
-    /// Writes on. Answers how many bytes went.
+    /// Continues writing. Returns the number of bytes written.
     pub fn flush(&mut self, socket: &ClientSocket, now: Tick) -> io::Result<usize> {
         let Some(waiting) = &mut self.waiting else { return Ok(0) };
         let before = waiting.bytes;

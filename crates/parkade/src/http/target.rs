@@ -1,11 +1,11 @@
-//! The request target: its path and its query, as they came.
+//! The request target: its path and its query, as sent.
 
 use super::fault::RequestFault;
 
-/// Where the parts of a target lie in it.
+/// The places of the parts in a target.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RequestTarget<'a> {
-    /// From an absolute target (`http://authority/path`): the `Host` field has to say the same.
+    /// From an absolute target (`http://authority/path`): the `Host` field must be the same.
     pub authority: Option<&'a str>,
     pub path: &'a str,
     pub query: &'a str,
@@ -13,8 +13,8 @@ pub struct RequestTarget<'a> {
 
 impl<'a> RequestTarget<'a> {
     pub fn parse(raw: &'a str, method: &str) -> Result<Self, RequestFault> {
-        // Browsers send `|`, `{`, `}`, `^`, a quote, a backslash and even a lone `%` as they are (the URL standard of WHATWG asks for it), so all
-        // that can be seen is taken. A fragment is never sent: whoever cuts it off before us saw another target than we do.
+        // Browsers send `|`, `{`, `}`, `^`, a quote, a backslash and even a lone `%` as they are (the URL standard of WHATWG requires it), so all
+        // visible characters are accepted. A fragment is never sent: a proxy that cuts it off saw another target than we do.
         if raw.bytes().any(|byte| !byte.is_ascii_graphic() || byte == b'#') {
             return Err(RequestFault::BadTarget);
         }
@@ -31,7 +31,7 @@ impl<'a> RequestTarget<'a> {
         let (authority, rest) = if raw.starts_with('/') { (None, raw) } else { absolute(raw)? };
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let path = if path.is_empty() { "/" } else { path };
-        // No name has a NUL in it, and whatever is written in C ends there.
+        // No file name contains NUL, and programs written in C stop there.
         if names_nul(path) { Err(RequestFault::BadTarget) } else { Ok(Self { authority, path, query }) }
     }
 }

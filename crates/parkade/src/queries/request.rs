@@ -108,5 +108,5 @@ fn find(name: Option<&str>, databases: &Databases) -> Result<DatabaseId, String>
     let name = name.unwrap_or(DEFAULT);
     databases
         .find(name)
-        .ok_or_else(|| format!("there is no database {name:?}: give one with --database {name}=postgres://…"))
+        .ok_or_else(|| format!("no database is named {name:?}: add one with --database {name}=postgres://…"))
 }

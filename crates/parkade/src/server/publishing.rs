@@ -114,8 +114,8 @@ impl Server {
             let channels = self.core.config().channels_count_max;
             tracing::error!(
                 count,
-                "messages are not published: somebody waits on each of the {channels} channels that there may be. Requests that published one are \
-                 answered 503"
+                "channel limit reached: messages to new channels are not published, because clients wait on all {channels} channels. Requests \
+                 that published one get 503"
             );
         }
     }

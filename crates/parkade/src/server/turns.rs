@@ -88,7 +88,7 @@ impl Turns {
         // Turns that were as long, and not told of.
         let others = Some(self.untold_count - 1).filter(|others| *others > 0);
         if took >= TURN_TOO_LONG.as_millis() {
-            tracing::warn!(others, "{words}: nobody else was served meanwhile");
+            tracing::warn!(others, "{words}; no other client was served meanwhile");
         } else {
             tracing::info!(others, "{words}");
         }

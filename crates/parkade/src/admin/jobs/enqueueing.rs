@@ -18,7 +18,7 @@ use crate::admin::door::AdminDoor;
 use crate::admin::limits::JOB_BODY_BYTES_MAX;
 use crate::job_id::minted;
 
-/// The MessagePack of `[1, [], {}]`: what Python's workers take for no arguments.
+/// The MessagePack of `[1, [], {}]`, which means no arguments to Python workers.
 const NO_ARGUMENTS: [u8; 4] = [0x93, 0x01, 0x90, 0x80];
 
 /// Times are seconds, the arguments MessagePack in Base64.
@@ -41,13 +41,13 @@ enum EnqueueRefused {
     TooLarge,
 }
 
-/// Enqueues the job and answers with its id: 201, or 200 with another's where there was one with its key.
+/// Enqueues the job and answers with its id: 201, or 200 with the id of another job that has its key.
 pub async fn answer<B>(request: Request<B>, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer>
 where
     B: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static>,
 {
     let (head, body) = request.into_parts();
-    // First of all, whatever will be said of it: a connection that closes on unread bytes may lose the answer.
+    // Before anything else: a connection that closes with unread bytes may lose the response.
     let body = body::whole(body, JOB_BODY_BYTES_MAX, &EnqueueRefused::TooLarge.text()).await;
     if let Some(refused) = refused_to_browsers(&head.headers) {
         return Err(refused);

@@ -1,4 +1,4 @@
-//! `GET /jobs`: which jobs there are.
+//! `GET /jobs`: lists jobs.
 
 use hyper::StatusCode;
 use parkade_jobs::{Filter, JobState};

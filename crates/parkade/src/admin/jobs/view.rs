@@ -23,16 +23,16 @@ pub struct JobView {
     pub attempt: u32,
     pub enqueued: f64,
     pub due: Option<f64>,
-    /// Of the present or the last attempt.
+    /// Of the current or the last attempt.
     pub started: Option<f64>,
     pub ended: Option<f64>,
     /// Why the last attempt failed.
     pub error: Option<String>,
     /// Only workers understand it: MessagePack in Base64. It is left out in a list, as are the next three.
     pub arguments: Option<String>,
-    /// The same as JSON, where it can be written so.
+    /// The same as JSON, if possible.
     pub arguments_shown: Option<Box<RawValue>>,
-    /// Of a completed one, as the arguments.
+    /// Of a completed job, in the form of the arguments.
     pub result: Option<String>,
     pub shown: Option<Box<RawValue>>,
 }
@@ -44,7 +44,7 @@ pub struct JobList {
 }
 
 impl JobView {
-    /// As it stands in a list.
+    /// The job as it appears in a list.
     pub fn briefly(job: JobRecord) -> Self {
         Self {
             id: job.id.to_string(),

@@ -1,4 +1,4 @@
-//! `GET /jobs/<id>`: how it stands with a job, now or when it has ended.
+//! `GET /jobs/<id>`: the state of a job, now or when it has ended.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub async fn show(id: JobId, query: Option<&str>, door: &AdminDoor) -> Result<Ad
     }
     let job = wait(id, patience, door).await?;
     let mut answer = json(StatusCode::OK, &JobView::whole(*job));
-    // The time of a connection is limited: who waits again begins anew.
+    // The time of a connection is limited: a client that waits again starts a new connection.
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     Ok(answer)
 }

@@ -1,4 +1,4 @@
-//! What the metrics tell of jobs.
+//! The metrics about jobs.
 
 use super::{MetricType, Page};
 use crate::admin::report::Report;

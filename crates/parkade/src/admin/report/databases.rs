@@ -52,7 +52,7 @@ pub struct DatabaseCounts {
     pub terminated: u64,
 }
 
-/// Where the time of queries went, all databases together.
+/// How the time of queries was spent, all databases together.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct QueryTimes {
     pub queue: Histogram,

@@ -20,7 +20,7 @@ pub struct Shell {
     pub uptime: Duration,
     pub connections: Connections,
     pub turns: TurnsReport,
-    /// Bytes that are kept for parked requests.
+    /// Bytes held for parked requests.
     pub parked_bytes: usize,
     pub request_bytes: usize,
     pub log_lines_dropped: u64,
@@ -29,7 +29,7 @@ pub struct Shell {
     pub databases: BTreeMap<String, DatabaseReport>,
     pub query_times: QueryTimes,
     pub result_bytes: usize,
-    /// As the store said last.
+    /// As last reported by the store.
     pub jobs: JobsReport,
     pub jobs_enqueued: u64,
     pub connections_count_max: usize,
@@ -196,7 +196,7 @@ fn tally<K: Copy + PartialEq>(tally: &Tally<K>, word: fn(K) -> &'static str) -> 
     tally.iter().map(|(key, count)| (word(key).to_owned(), count)).collect()
 }
 
-/// To the millisecond: more is noise on a status page.
+/// Rounded to milliseconds: more is noise on a status page.
 #[expect(clippy::cast_precision_loss, reason = "exact up to 285,000 years")]
 fn seconds(duration: Duration) -> f64 {
     duration.as_millis() as f64 / 1_000.0
@@ -287,7 +287,7 @@ mod tests {
     fn a_report_tells_what_the_core_and_the_shell_know() {
         let report = report(status());
         assert_eq!((report.pid, &*report.target, &*report.state), (std::process::id(), "shop:app", "ready"));
-        assert_eq!(report.code, Code { generation: 2, reloading: false, last_reload: Some("given up".into()) });
+        assert_eq!(report.code, Code { generation: 2, reloading: false, last_reload: Some("aborted".into()) });
         assert_eq!(report.lives, LivesReport { accepted: 1, queued: 2, running: 3, parked: 4 });
         assert_eq!(report.waits["next"], WaitReport { count: 4, oldest: Some(1.25) });
         let worker = &report.workers[0];

@@ -19,13 +19,13 @@ pub struct JobsReport {
     pub unknown: u64,
     pub completed: u64,
     pub cancelled: u64,
-    /// How long the first of those that are ready has been.
+    /// The age of the oldest one that is ready.
     pub oldest: Option<f64>,
     /// How many of each queue are ready or scheduled.
     pub queues: BTreeMap<String, u64>,
-    /// Of those that run here: no worker has them, and they wait for one.
+    /// Jobs that run here, and wait for a worker.
     pub queued: usize,
-    /// Of those that run here: they are in a wait, and need no worker.
+    /// Jobs that run here, are in a wait, and need no worker.
     #[serde(default)]
     pub parked: usize,
     /// Requests, and other jobs, that wait for the end of one.

@@ -1,4 +1,4 @@
-//! What comes in on a connection: bytes become a request. The next request is not read before this one's answer is complete.
+//! The inbound side of a connection: bytes become a request. The next request is not read before the response to this one is complete.
 
 use bytes::Bytes;
 
@@ -17,12 +17,12 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 #[derive(Debug)]
 pub struct Inbound {
     state: InboundState,
-    /// Bytes that are no whole head, or that have not been looked at; most connections have none.
+    /// Bytes of an incomplete head, or bytes that have not been parsed; most connections have none.
     buffer: Option<Box<Buffer>>,
 }
 
-/// `has_spoken`: whether a request has come on the connection, or an empty line.
-/// `has_unread`: whether the buffer holds bytes after the last request that have not been looked at.
+/// `has_spoken`: whether a request, or an empty line, has arrived on the connection.
+/// `has_unread`: whether the buffer holds bytes after the last request that have not been parsed.
 #[derive(Debug)]
 enum InboundState {
     /// Between requests.
@@ -31,27 +31,27 @@ enum InboundState {
         has_spoken: bool,
         has_unread: bool,
     },
-    /// A part of a head has come; `scanned` bytes of it hold no end.
+    /// A part of a head has arrived; the first `scanned` bytes contain no end.
     Head {
         since: Tick,
         has_spoken: bool,
         scanned: usize,
     },
     Body(Box<PartialRequest>),
-    /// The request is handed on, or nothing more is read as a request.
+    /// The request has been passed on, or nothing more is read as a request.
     Done {
         has_unread: bool,
     },
 }
 
-/// What has been read and not used.
+/// Bytes that have been read and not used.
 #[derive(Debug)]
 struct Buffer {
     bytes: Vec<u8>,
     held: Reservation,
 }
 
-/// What the bytes that were there amount to.
+/// What the available bytes amount to.
 pub enum Received {
     NotEnough,
     Request(Head, Bytes, Reservation),
@@ -61,7 +61,7 @@ pub enum Received {
     End,
 }
 
-/// What reading a request has to know.
+/// What is needed to read a request.
 #[derive(Clone, Copy)]
 struct ReadContext<'a> {
     limits: &'a HttpLimits,
@@ -96,7 +96,7 @@ impl Inbound {
         matches!(self.state, InboundState::Idle { has_unread: true, .. })
     }
 
-    /// The fault of a request that has taken too long to come.
+    /// The fault of a request that took too long to arrive.
     pub fn overdue(&self, limits: &HttpLimits, now: Tick) -> Option<RequestFault> {
         match &self.state {
             InboundState::Head { since, .. } => {
@@ -107,14 +107,14 @@ impl Inbound {
         }
     }
 
-    /// The client has taken a part of an earlier answer: it is idle from now on.
+    /// The client has read a part of an earlier response: its idle time begins now.
     pub fn touch(&mut self, now: Tick) {
         if let InboundState::Idle { since, .. } = &mut self.state {
             *since = now;
         }
     }
 
-    /// The answer is complete: the next request may come.
+    /// The response is complete: the next request may be read.
     pub fn begin_anew(&mut self, now: Tick) {
         if let InboundState::Done { has_unread } = self.state {
             self.state = InboundState::Idle { since: now, has_spoken: true, has_unread };
@@ -126,7 +126,7 @@ impl Inbound {
         *self = Self { state: InboundState::Done { has_unread: false }, buffer: None };
     }
 
-    /// What was read and not used, for HTTP/2.
+    /// The bytes that were read and not used, for HTTP/2.
     pub fn into_bytes(self) -> Vec<u8> {
         self.buffer.map_or_else(Vec::new, |buffer| buffer.bytes)
     }
@@ -183,12 +183,12 @@ impl Inbound {
         }
     }
 
-    /// Keeps what was not used. A connection without such bytes keeps no buffer.
+    /// Keeps unused bytes. A connection without such bytes keeps no buffer.
     fn keep(&mut self, bytes: Vec<u8>, held: Option<Reservation>, budget: &Budget) -> Result<(), RequestFault> {
         if bytes.is_empty() {
             return Ok(());
         }
-        // What has come after a request waits for its answer.
+        // Bytes after a request wait for its response.
         if let InboundState::Done { has_unread } = &mut self.state {
             *has_unread = true;
         }
@@ -200,7 +200,7 @@ impl Inbound {
         Ok(())
     }
 
-    /// Uses what it can of the bytes and returns how many those were.
+    /// Uses as many of the bytes as it can, and returns their number.
     fn take_in(
         &mut self,
         bytes: &[u8],
@@ -236,7 +236,7 @@ impl Inbound {
         let InboundState::Head { has_spoken, scanned, .. } = &mut self.state else {
             return Ok((0, Received::NotEnough));
         };
-        // The preface changes the protocol where it comes first, and nowhere else: what has spoken HTTP/1.1 goes on with it.
+        // The preface changes the protocol only at the beginning: a connection that has used HTTP/1.1 stays with it.
         if !*has_spoken && bytes.starts_with(PREFACE) {
             return Ok((0, Received::Preface));
         }
@@ -276,7 +276,7 @@ impl Inbound {
         self.state = InboundState::Body(Box::new(request));
         let (used, received) = self.take_body(rest, rules)?;
         if expects_continue && used == 0 {
-            // The only answer that goes out before its request is whole.
+            // The only response that is sent before its request is complete.
             transport.write(b"HTTP/1.1 100 Continue\r\n\r\n", rules.now);
         }
         Ok((end + used, received))

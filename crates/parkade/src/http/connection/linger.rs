@@ -1,5 +1,5 @@
-//! The end of a connection: the last answer has gone, and what the client still sends is read and dropped, so that the reset which unread
-//! bytes cause does not destroy the answer.
+//! The end of a connection: the last response has been sent, and what the client still sends is read and dropped, so that the reset which
+//! unread bytes cause does not destroy the response.
 
 use super::transport::ClientTransport;
 use crate::http::limits::{LINGER_BYTES_MAX, LINGER_TIME};
@@ -19,7 +19,7 @@ impl Linger {
         Self { since: now, left_bytes: LINGER_BYTES_MAX }
     }
 
-    /// Drops what has come. False when the connection can be closed.
+    /// Drops what has arrived. False if the connection can be closed.
     pub fn discard(&mut self, transport: &mut ClientTransport, scratch: &mut [u8]) -> bool {
         loop {
             let count = match transport.read(scratch) {

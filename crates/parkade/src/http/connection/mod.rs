@@ -1,5 +1,5 @@
-//! One HTTP/1 connection: two state machines, as in h11. `Inbound` reads a request, `Outbound` writes its answer; when both are done with it,
-//! both begin anew.
+//! One HTTP/1 connection: two state machines, as in h11. `Inbound` reads a request, `Outbound` writes its response; when both are done with it,
+//! both start again.
 //!
 //! A connection that is idle, or whose request is parked, is just these few fields: see the assertion at the end of this file.
 
@@ -34,14 +34,14 @@ pub struct Connection {
     outbound: Outbound,
 }
 
-/// What the lot has to do for a connection that has gone as far as it can.
+/// What the lot has to do for a connection after a step.
 #[derive(Debug)]
 pub enum ConnectionStep {
     Stay,
     Arrived(Head, Bytes, Reservation),
     Left(RequestId),
     Close,
-    /// It speaks HTTP/2: its socket and what was read of it go elsewhere.
+    /// It speaks HTTP/2: its socket and the bytes read from it go elsewhere.
     Http2,
 }
 
@@ -72,7 +72,7 @@ impl Connection {
         self.transport.has_unsent()
     }
 
-    /// Whether its last answer is on its way, or has just gone.
+    /// Whether its last response is being sent, or has just been sent.
     pub fn is_closing(&self) -> bool {
         self.outbound.is_closing()
     }
@@ -94,7 +94,7 @@ impl Connection {
         if self.outbound.request().is_some() {
             return self.transport.has_hung_up();
         }
-        // Nothing goes on until the client has read its answers; the socket reports when it takes bytes.
+        // Nothing continues until the client has read its responses; the socket reports when it takes bytes.
         if self.transport.has_unsent() {
             return false;
         }
@@ -109,7 +109,7 @@ impl Connection {
         (self.transport.into_socket(), self.inbound.into_bytes(), peer)
     }
 
-    /// The request that has arrived is known by this name until its answer is complete.
+    /// The request that has arrived has this id until its response is complete.
     pub fn wait(&mut self, request: RequestId, head: &Head) {
         self.outbound.expect(request, head);
     }
@@ -123,7 +123,7 @@ impl Connection {
             return self.linger(context);
         }
         if self.transport.has_unsent() {
-            // A client that does not read its answers gets no further request in.
+            // No further request is read from a client that does not read its responses.
             return self.close_if_gone();
         }
         match self.inbound.receive(&mut self.transport, context) {
@@ -139,7 +139,7 @@ impl Connection {
         if self.transport.is_gone() { ConnectionStep::Close } else { ConnectionStep::Stay }
     }
 
-    /// Answers a faulty request and closes: nothing more of this connection is read as a request.
+    /// Answers a malformed request and closes: nothing more of this connection is read as a request.
     fn refuse(&mut self, fault: RequestFault, context: &mut ConnectionContext) -> ConnectionStep {
         self.inbound.stop();
         self.outbound.refuse(fault, &mut self.transport, context);
@@ -156,7 +156,7 @@ impl Connection {
         if self.outbound.linger(&mut self.transport, context) { ConnectionStep::Stay } else { ConnectionStep::Close }
     }
 
-    /// Writes a whole answer. Nothing is written when it breaks HTTP.
+    /// Writes a complete response. Nothing is written if it violates HTTP.
     pub fn answer<'a>(
         &mut self,
         status: u16,
@@ -169,13 +169,13 @@ impl Connection {
         Ok(())
     }
 
-    /// Writes an answer that was serialised before.
+    /// Writes a response that was serialised before.
     pub fn answer_prepared(&mut self, prepared: &Prepared, context: &ConnectionContext) {
         self.outbound.answer_prepared(prepared, &mut self.transport, context);
         self.begin_anew(context.now);
     }
 
-    /// Begins an answer whose body follows in pieces.
+    /// Begins a response whose body follows in pieces.
     pub fn begin<'a>(
         &mut self,
         status: u16,
@@ -186,17 +186,17 @@ impl Connection {
         self.outbound.begin(status, fields, purpose, &mut self.transport, context)
     }
 
-    /// Writes a piece of the body. Returns how many of its bytes the client's socket took, or that there are more than announced.
+    /// Writes a piece of the body. Returns how many of its bytes the client's socket took, or an error if there are more than announced.
     pub fn piece(&mut self, bytes: &Bytes, now: Tick) -> Result<usize, BadAnswer> {
         self.outbound.piece(bytes, &mut self.transport, now)
     }
 
-    /// Writes bytes that carry their chunk's frame already.
+    /// Writes bytes that already include their chunk framing.
     pub fn framed_piece(&mut self, chunked: &Bytes, plain: &Bytes, now: Tick) {
         self.outbound.framed_piece(chunked, plain, &mut self.transport, now);
     }
 
-    /// The body is complete. False when fewer bytes came than were announced: then the connection has to be broken.
+    /// The body is complete. False if fewer bytes came than were announced: then the connection must be reset.
     pub fn finish(&mut self, context: &ConnectionContext) -> bool {
         let is_whole = self.outbound.finish(&mut self.transport, context);
         self.begin_anew(context.now);
@@ -211,7 +211,7 @@ impl Connection {
         }
     }
 
-    /// The socket takes bytes again. Returns the request whose streamed answer has moved on, with the bytes that went.
+    /// The socket takes bytes again. Returns the request whose streamed response has progressed, with the number of bytes written.
     pub fn flush(&mut self, now: Tick) -> Option<(RequestId, usize)> {
         let written = self.transport.flush(now);
         if written == 0 {
@@ -222,18 +222,18 @@ impl Connection {
         self.outbound.streamed_request().map(|request| (request, written))
     }
 
-    /// Before it is closed in the middle of an answer: one that ends with the connection must not look whole.
+    /// Called before it is closed in the middle of a response: one that ends with the connection must not look complete.
     pub fn before_abort(&self) {
         self.outbound.before_abort(&self.transport);
     }
 
-    /// It is closed because of a bug, which its client must not take for the end of an answer. Returns the request that it held.
+    /// It is closed because of a bug, which its client must not take for the end of a response. Returns the request that it held.
     pub fn end_broken(self) -> Option<RequestId> {
         self.transport.reset_on_close();
         self.outbound.request()
     }
 
-    /// What is due because time has passed.
+    /// Acts on timeouts.
     pub fn expire(&mut self, context: &mut ConnectionContext) -> ConnectionStep {
         let (now, limits) = (context.now, &context.setup.limits);
         let has_stalled = self.transport.has_stalled(now, limits.write_stall);
@@ -256,7 +256,7 @@ impl Connection {
     }
 }
 
-/// What an idle connection costs, and one whose request is parked. (mio adds a word where debug assertions are on.)
+/// The size of an idle connection, and of one whose request is parked. (mio adds a word with debug assertions.)
 #[cfg(not(debug_assertions))]
 const _: () = assert!(size_of::<Connection>() <= 96 && size_of::<Option<Connection>>() <= 96);
 

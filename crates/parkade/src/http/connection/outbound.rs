@@ -1,4 +1,4 @@
-//! What goes out on a connection: an answer becomes bytes, whole or in pieces, and says whether the connection closes after it.
+//! The outbound side of a connection: a response becomes bytes, complete or in pieces, and determines whether the connection closes after it.
 
 use bytes::Bytes;
 
@@ -14,7 +14,7 @@ use crate::http::tick::Tick;
 use crate::tls_refusal;
 use parkade_model::RequestId;
 
-/// What a streamed answer carries: a silent event stream gets a comment now and then.
+/// The kind of a streamed response: a silent event stream gets a comment now and then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamedContent {
     Body,
@@ -28,12 +28,12 @@ pub struct Outbound {
 
 #[derive(Debug, Default)]
 enum OutboundState {
-    /// No request waits for an answer.
+    /// No request waits for a response.
     #[default]
     None,
-    /// The request is handed on and nothing of its answer written.
+    /// The request has been passed on, and nothing of its response written.
     Head { request: RequestId, terms: AnswerTerms },
-    /// A streamed answer has begun. `ending` counts down an announced length; `since` is when something of it last went.
+    /// A streamed response has begun. `ending` counts down an announced length; `since` is when a part of it was last sent.
     Body {
         request: RequestId,
         is_head: bool,
@@ -42,22 +42,22 @@ enum OutboundState {
         purpose: StreamedContent,
         since: Tick,
     },
-    /// The answer is complete, though the client may not have taken it yet.
+    /// The response is complete, although the client may not have read it yet.
     Done { close: CloseMode },
 }
 
-/// What the connection does when its answer is complete.
+/// What the connection does when its response is complete.
 #[derive(Debug)]
 pub enum CloseMode {
     /// It reads the next request.
     Keep,
-    /// It closes, once the client has taken the answer.
+    /// It closes as soon as the client has read the response.
     AfterAnswer,
-    /// The client has taken the answer: what it still sends is dropped.
+    /// The client has read the response: what it still sends is dropped.
     Linger(Linger),
 }
 
-/// What an answer has to know of its request.
+/// What a response needs to know about its request.
 #[derive(Debug, Clone, Copy)]
 struct AnswerTerms {
     version: Version,
@@ -76,7 +76,7 @@ impl AnswerTerms {
 }
 
 impl Outbound {
-    /// The request whose answer is awaited, or under way.
+    /// The request whose response is awaited, or being sent.
     pub const fn request(&self) -> Option<RequestId> {
         match self.state {
             OutboundState::Head { request, .. } | OutboundState::Body { request, .. } => Some(request),
@@ -109,12 +109,12 @@ impl Outbound {
         matches!(self.state, OutboundState::Done { .. })
     }
 
-    /// Whether the connection closes after the answer that is complete.
+    /// Whether the connection closes after the complete response.
     pub const fn is_closing(&self) -> bool {
         matches!(self.state, OutboundState::Done { close: CloseMode::AfterAnswer | CloseMode::Linger(_) })
     }
 
-    /// Whether the last answer has gone, and our side of the connection is closed.
+    /// Whether the last response has been sent, and our side of the connection is closed.
     pub const fn is_lingering(&self) -> bool {
         matches!(self.state, OutboundState::Done { close: CloseMode::Linger(_) })
     }
@@ -130,7 +130,7 @@ impl Outbound {
         self.state = OutboundState::Head { request, terms };
     }
 
-    /// Writes a whole answer. Nothing is written when it breaks HTTP.
+    /// Writes a complete response. Nothing is written if it violates HTTP.
     pub fn answer<'a>(
         &mut self,
         status: u16,
@@ -160,7 +160,7 @@ impl Outbound {
         Ok(())
     }
 
-    /// Writes an answer that was serialised before.
+    /// Writes a response that was serialised before.
     pub fn answer_prepared(
         &mut self,
         prepared: &Prepared,
@@ -181,7 +181,7 @@ impl Outbound {
         self.state = OutboundState::Done { close: if keep_alive { CloseMode::Keep } else { CloseMode::AfterAnswer } };
     }
 
-    /// Begins an answer whose body follows in pieces.
+    /// Begins a response whose body follows in pieces.
     pub fn begin<'a>(
         &mut self,
         status: u16,
@@ -207,7 +207,7 @@ impl Outbound {
         Ok(())
     }
 
-    /// Writes a piece of the body. Returns how many of its bytes the client's socket took, or that there are more than announced.
+    /// Writes a piece of the body. Returns how many of its bytes the client's socket took, or an error if there are more than announced.
     pub fn piece(&mut self, bytes: &Bytes, transport: &mut ClientTransport, now: Tick) -> Result<usize, BadAnswer> {
         let OutboundState::Body { is_head, ending, purpose, since, .. } = &mut self.state else {
             return Ok(bytes.len());
@@ -233,7 +233,7 @@ impl Outbound {
         Ok(taken)
     }
 
-    /// Writes bytes that carry their chunk's frame already. A client that lets too many wait is given up.
+    /// Writes bytes that already include their chunk framing. A client that lets too many wait is disconnected.
     pub fn framed_piece(&mut self, chunked: &Bytes, plain: &Bytes, transport: &mut ClientTransport, now: Tick) {
         let OutboundState::Body { is_head, ending, since, .. } = &mut self.state else { return };
         if *is_head {
@@ -265,7 +265,7 @@ impl Outbound {
         true
     }
 
-    /// The body is complete. False when fewer bytes came than were announced: then the connection has to be broken.
+    /// The body is complete. False if fewer bytes came than were announced: then the connection must be reset.
     pub fn finish(&mut self, transport: &mut ClientTransport, context: &ConnectionContext) -> bool {
         let OutboundState::Body { is_head, keep_alive, ending, purpose, .. } = self.state else { return true };
         let has_body = !is_head && ending.has_body();
@@ -282,14 +282,14 @@ impl Outbound {
         true
     }
 
-    /// Before the connection is closed in the middle of an answer: one that ends with the connection must not look whole.
+    /// Called before the connection is closed in the middle of a response: one that ends with the connection must not look complete.
     pub fn before_abort(&self, transport: &ClientTransport) {
         if matches!(self.state, OutboundState::Body { ending: BodyFraming::Close, .. }) {
             transport.reset_on_close();
         }
     }
 
-    /// Answers a faulty request; it is the last answer of the connection.
+    /// Answers a malformed request; it is the last response of the connection.
     pub fn refuse(&mut self, fault: RequestFault, transport: &mut ClientTransport, context: &mut ConnectionContext) {
         self.state = OutboundState::Done { close: CloseMode::AfterAnswer };
         if fault == RequestFault::Tls {
@@ -310,7 +310,7 @@ impl Outbound {
         transport.write(out, context.now);
     }
 
-    /// The client has taken the last answer: drops what it still sends. False when the connection can be closed.
+    /// The client has read the last response: drops what it still sends. False if the connection can be closed.
     pub fn linger(&mut self, transport: &mut ClientTransport, context: &mut ConnectionContext) -> bool {
         let OutboundState::Done { close } = &mut self.state else { return true };
         if let CloseMode::AfterAnswer = close {

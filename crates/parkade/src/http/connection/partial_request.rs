@@ -1,4 +1,4 @@
-//! A request whose head is there and whose body is on its way.
+//! A request whose head has arrived and whose body is arriving.
 
 use std::time::Duration;
 
@@ -23,13 +23,13 @@ pub struct PartialRequest {
 }
 
 impl PartialRequest {
-    /// `expected_bytes`: how many of the body are there already, at most. An announced length reserves nothing by itself.
+    /// `expected_bytes`: how many bytes of the body have arrived, at most. An announced length reserves nothing by itself.
     pub fn new(head: Head, share: Reservation, expected_bytes: usize, now: Tick) -> Self {
         let (decoder, body) = (BodyDecoder::new(head.framing), Vec::with_capacity(expected_bytes));
         Self { head, decoder, body, share, began: now, since: now }
     }
 
-    /// Takes what it can use of the bytes and returns how many those were.
+    /// Takes as many of the bytes as it can use, and returns their number.
     pub fn take(&mut self, bytes: &[u8], limits: &HttpLimits, now: Tick) -> Result<usize, RequestFault> {
         make_room(&mut self.body, bytes.len());
         let used = self.decoder.decode(bytes, &mut self.body, limits.body_bytes_max)?;
@@ -50,7 +50,7 @@ impl PartialRequest {
         (self.head, self.body.into(), self.share)
     }
 
-    /// Whether nothing has come for too long, or too little altogether.
+    /// Whether nothing has arrived for too long, or too little in total.
     pub fn is_too_slow(&self, limits: &HttpLimits, now: Tick) -> bool {
         let earned = Duration::from_secs(self.body.len() as u64 / BODY_BYTES_PER_SECOND_MIN);
         now.since(self.since) > limits.body_stall || now.since(self.began) > limits.body_stall + earned

@@ -1,4 +1,4 @@
-//! The client's end of a connection: its socket, what the poll set has reported about it, and what waits to be written to it.
+//! The socket of a connection, what the poll set has reported about it, and the bytes that wait to be written to it.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ impl ClientTransport {
         filled
     }
 
-    /// Writes what the socket takes now and keeps a copy of the rest. Returns how many bytes went at once.
+    /// Writes what the socket takes now and keeps a copy of the rest. Returns the number of bytes written at once.
     pub fn write(&mut self, bytes: &[u8], now: Tick) -> usize {
         self.output.send(&self.socket, bytes, now).unwrap_or_else(|_| self.broken())
     }
@@ -73,7 +73,7 @@ impl ClientTransport {
         self.output.send_shared(&self.socket, bytes, now).unwrap_or_else(|_| self.broken())
     }
 
-    /// The socket takes bytes again. Returns how many went.
+    /// The socket takes bytes again. Returns the number of bytes written.
     pub fn flush(&mut self, now: Tick) -> usize {
         self.output.flush(&self.socket, now).unwrap_or_else(|_| self.broken())
     }
@@ -88,12 +88,12 @@ impl ClientTransport {
         !self.output.is_empty()
     }
 
-    /// Whether the client has taken nothing of what waits for it for longer than `stall`.
+    /// Whether the client has read none of the waiting bytes for longer than `stall`.
     pub fn has_stalled(&self, now: Tick, stall: Duration) -> bool {
         self.output.untouched_for(now) > stall
     }
 
-    /// Whether the client takes what waits for it more slowly than the minimum rate.
+    /// Whether the client reads the waiting bytes more slowly than the minimum rate.
     pub fn is_read_too_slowly(&self, now: Tick, stall: Duration) -> bool {
         self.output.is_too_slow(now, stall)
     }
@@ -103,12 +103,12 @@ impl ClientTransport {
         is_too_far_behind(self.output.bytes(), self.output.untouched_for(now))
     }
 
-    /// An answer is complete: the client has the whole stall time for what is left of it.
+    /// A response is complete: the client has the whole stall timeout for the rest of it.
     pub fn restart_stall(&mut self, now: Tick) {
         self.output.touch(now);
     }
 
-    /// The minimum rate counts from now on: what was slow before was events, which have none.
+    /// The minimum rate counts from now on: before, there were events, which have none.
     pub fn restart_rate(&mut self, now: Tick) {
         self.output.begin_anew(now);
     }

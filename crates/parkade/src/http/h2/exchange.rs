@@ -1,4 +1,4 @@
-//! The server's end of one stream: its answer, in one piece or in many.
+//! The server's end of one stream: its response, in one piece or in many.
 
 use bytes::Bytes;
 use hyper::header::{CONTENT_LENGTH, DATE, HeaderMap, HeaderName, HeaderValue};
@@ -35,9 +35,9 @@ pub struct StreamExchange {
     answer: Option<oneshot::Sender<StreamAnswer>>,
     pieces: Option<mpsc::UnboundedSender<Bytes>>,
     waiting_bytes: usize,
-    /// Bytes of a streamed answer that were announced and have not come.
+    /// Bytes of a streamed response that were announced and have not arrived.
     left: Option<u64>,
-    /// When the client last took something of what waits for it.
+    /// When the client last read some of the waiting bytes.
     since: Tick,
     /// Ends the stream's task, with everything that waits in it.
     cut: Option<oneshot::Sender<()>>,
@@ -67,7 +67,7 @@ impl StreamExchange {
         self.is_head
     }
 
-    /// Sends a whole answer. Nothing is sent when it breaks HTTP.
+    /// Sends a complete response. Nothing is sent if it violates HTTP.
     pub fn answer<'a>(
         &mut self,
         status: u16,
@@ -87,7 +87,7 @@ impl StreamExchange {
         self.send_whole(prepared.status, fields, body.len() as u64, body);
     }
 
-    /// `length`: what is announced, to `HEAD` as well.
+    /// `length`: the announced length, also for `HEAD`.
     fn send_whole(&mut self, status: u16, fields: HeaderMap, length: u64, body: Bytes) {
         let body = if answer::is_bodiless(status) {
             StreamBody::Whole(Bytes::new())
@@ -99,7 +99,7 @@ impl StreamExchange {
         self.send_answer(StreamAnswer { status, fields, body });
     }
 
-    /// Begins an answer whose body follows in pieces.
+    /// Begins a response whose body follows in pieces.
     pub fn begin<'a>(
         &mut self,
         status: u16,
@@ -127,7 +127,7 @@ impl StreamExchange {
         }
     }
 
-    /// A piece of a streamed answer, which must not be longer than was announced. Returns the bytes that need not be waited for.
+    /// A piece of a streamed response, which must not exceed the announced length. Returns the number of bytes that need no waiting.
     pub fn piece(&mut self, bytes: &Bytes, now: Tick) -> Result<usize, BadAnswer> {
         if let Some(left) = &mut self.left {
             *left = left.checked_sub(bytes.len() as u64).ok_or(BadAnswer::Length)?;
@@ -136,7 +136,7 @@ impl StreamExchange {
         Ok(if self.has_body { 0 } else { bytes.len() })
     }
 
-    /// An event. False when the client has let too many pile up: then it is cut off.
+    /// An event. False if the client has let too many pile up: then it is disconnected.
     pub fn event(&mut self, bytes: &Bytes, now: Tick) -> bool {
         self.send(bytes, now);
         let is_cut_off = is_too_far_behind(self.waiting_bytes, now.since(self.since));
@@ -164,7 +164,7 @@ impl StreamExchange {
         self.waiting_bytes = self.waiting_bytes.saturating_sub(bytes);
     }
 
-    /// The answer is complete. False when it is shorter than was announced: then it is broken off.
+    /// The response is complete. False if it is shorter than announced: then it is reset.
     pub fn finish(&mut self) -> bool {
         if self.left.is_some_and(|left| left > 0) {
             self.abort();
@@ -176,7 +176,7 @@ impl StreamExchange {
 
     /// Breaks the response off: what waits for the client is dropped, and the stream is reset at once.
     pub fn abort(&mut self) {
-        // First, so that the end of the pieces is not taken for that of the answer.
+        // First, so that the end of the pieces is not taken for the end of the response.
         if let Some(cut) = self.cut.take() {
             let _ = cut.send(());
         }
@@ -185,12 +185,12 @@ impl StreamExchange {
     }
 }
 
-/// In memory of its own where it is small: it may wait for its client, and the buffer that it was read into holds many more frames.
+/// Copied if it is small: it may wait for its client, and the buffer that it was read into holds many more frames.
 fn owned(body: &Bytes) -> Bytes {
     if body.len() <= COPIED_BODY_BYTES_MAX { Bytes::copy_from_slice(body) } else { body.clone() }
 }
 
-/// The fields as hyper takes them. They have passed [`answer::check`], which asks for no less than hyper does.
+/// The fields for hyper. They have passed [`answer::check`], which is at least as strict as hyper.
 fn header_map<'a>(fields: impl Iterator<Item = HeaderField<'a>>, date: &[u8]) -> HeaderMap {
     let mut map = HeaderMap::new();
     for (name, value) in fields.filter(|(name, _)| !answer::is_the_servers(name)) {

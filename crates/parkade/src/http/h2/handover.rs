@@ -2,7 +2,7 @@
 
 use crate::http::socket::{ClientSocket, Peer};
 
-/// A connection that turned out to speak HTTP/2, with the bytes that were read of it.
+/// A connection that turned out to speak HTTP/2, with the bytes that were read from it.
 #[derive(Debug)]
 pub struct Handover {
     pub socket: ClientSocket,

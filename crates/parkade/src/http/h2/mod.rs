@@ -42,7 +42,7 @@ use super::rewind::Rewind;
 use super::socket::{ClientSocket, Peer};
 use super::{Setup, error_body};
 
-/// What a stream says to the server.
+/// A message from a stream to the server.
 #[derive(Debug)]
 pub enum FromStream {
     Arrived {
@@ -51,7 +51,7 @@ pub enum FromStream {
         body: Bytes,
         origin: RequestOrigin,
         answer: oneshot::Sender<StreamAnswer>,
-        /// Breaks the stream off.
+        /// Resets the stream.
         cut: oneshot::Sender<()>,
         share: Reservation,
     },
@@ -85,7 +85,7 @@ pub struct H2Context {
     pub draining: tokio::sync::watch::Receiver<bool>,
 }
 
-/// Counts its connection among those that there are, and when it is dropped by a panic, among those that one has ended.
+/// Counts its connection as open, and, if it is dropped by a panic, as broken.
 struct Counted {
     connections: Arc<AtomicUsize>,
     panics: Arc<AtomicUsize>,
@@ -124,7 +124,7 @@ pub async fn serve(handover: Handover, mut shared: H2Context) {
 
 type Served = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
-/// `read`: what has been read of the socket already.
+/// `read`: the bytes that have been read from the socket already.
 async fn serve_on<I>(socket: io::Result<I>, read: Vec<u8>, peer: Peer, shared: &mut H2Context) -> Served
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,

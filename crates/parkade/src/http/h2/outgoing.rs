@@ -1,4 +1,4 @@
-//! The body of an answer on its way to hyper, and the watch over its stream.
+//! The body of a response on its way to hyper, and the watch over its stream.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -27,7 +27,7 @@ impl Drop for Guard {
     }
 }
 
-/// The body of an answer on its way to hyper.
+/// The body of a response on its way to hyper.
 pub enum Outgoing {
     Whole(Bytes),
     Pieces(Pieces),
@@ -35,7 +35,7 @@ pub enum Outgoing {
 
 /// A body that the server sends in pieces.
 pub struct Pieces {
-    /// What is left of the last one.
+    /// The rest of the last one.
     current: Bytes,
     queue: mpsc::UnboundedReceiver<Bytes>,
     purpose: StreamedContent,
@@ -47,7 +47,7 @@ impl Pieces {
         Self { current: Bytes::new(), queue, purpose, guard }
     }
 
-    /// What hyper gets next; None at the end.
+    /// The next piece for hyper; None at the end.
     fn poll_cut(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if self.current.is_empty() {
             write_timeout::rest();
@@ -91,8 +91,8 @@ impl hyper::body::Body for Outgoing {
     }
 }
 
-/// What hyper gets next. It takes it whole as soon as the client has place for one byte of it, and waits for the rest of that place
-/// only before the next. The last cut is small, because its task ends with it, and with the task its timeout.
+/// The next piece for hyper. hyper takes all of it as soon as the client accepts one byte, and waits for the rest of the window only before
+/// the next piece. The last one is small, because the stream's task ends with it, and so does its timeout.
 fn cut(bytes: &mut Bytes) -> Option<Bytes> {
     match bytes.len() {
         0 => None,

@@ -1,4 +1,4 @@
-//! A request of HTTP/2, as hyper gives it, becomes a head and a whole body.
+//! An HTTP/2 request of hyper becomes a head and a complete body.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::http::fault::RequestFault;
 use crate::http::head::{Head, HeadBuilder};
 use crate::http::limits::{BODY_BYTES_PER_SECOND_MIN, H2_STREAM_OVERHEAD_BYTES};
 
-/// `heads`: what those of this connection may hold that wait for their bodies.
+/// `heads`: the budget of this connection for heads that wait for their bodies.
 pub async fn receive(
     request: Request<Incoming>,
     setup: &Setup,
@@ -25,7 +25,7 @@ pub async fn receive(
 ) -> Result<(Head, Bytes), RequestFault> {
     let (parts, incoming) = request.into_parts();
     let head = head(&parts, setup)?;
-    // Dropped before the body comes, which may take long: only what is counted is kept.
+    // Dropped before the body arrives, which may take long: only counted memory is kept.
     drop(parts);
     if incoming.size_hint().lower() > setup.limits.body_bytes_max as u64 {
         return Err(RequestFault::BodyTooLarge);
@@ -44,7 +44,7 @@ pub async fn receive(
 fn head(parts: &hyper::http::request::Parts, setup: &Setup) -> Result<Head, RequestFault> {
     let host = one_host(&parts.headers)?;
     let authority = parts.uri.authority().map(hyper::http::uri::Authority::as_str).or(host);
-    // As in HTTP/1.1: the case of a host says nothing (RFC 9110, section 4.2.3).
+    // As in HTTP/1.1: the case of a host has no meaning (RFC 9110, section 4.2.3).
     if host.zip(authority).is_some_and(|(host, authority)| !host.eq_ignore_ascii_case(authority)) {
         return Err(RequestFault::BadHost);
     }
@@ -68,7 +68,7 @@ fn head(parts: &hyper::http::request::Parts, setup: &Setup) -> Result<Head, Requ
     Ok(builder.finish())
 }
 
-/// The whole body, which has to come at a minimum rate and within what all requests may hold. `head_bytes`: what is held already.
+/// The complete body, which must arrive at a minimum rate and fit into the budget of all requests. `head_bytes`: what counts already.
 async fn collect(
     mut incoming: Incoming,
     setup: &Setup,

@@ -1,4 +1,4 @@
-//! The streams of one connection: each runs in a task of its own, under its timeout, and is counted.
+//! The streams of one connection: each runs in its own task, under its timeout, and is counted.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use super::{H2Context, write_timeout};
 pub struct Streams {
     stall: Duration,
     open: Arc<Mutex<OpenStreams>>,
-    /// Those of all connections.
+    /// The streams of all connections.
     all: Arc<AtomicUsize>,
     panics: Arc<AtomicUsize>,
 }

@@ -1,7 +1,7 @@
-//! How long a client may leave an answer untaken: a timeout for each stream, and one for its connection's socket.
+//! How long a client may leave a response unread: a timeout for each stream, and one for its connection's socket.
 //!
-//! hyper waits without end for a client to make place for an answer, on a stream or on the socket. It asks for more of a body only
-//! when the client has taken what was given before; so whatever it asks for tells of progress, and a clock runs in between.
+//! hyper waits forever for a client to accept more of a response, on a stream or on the socket. It asks for the next piece of a body only
+//! when the client has taken the one before. So each request for a piece means progress, and a clock runs in between.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -17,13 +17,13 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::http::limits::time_to_take;
 
 tokio::task_local! {
-    /// Of the stream whose task this is.
+    /// The state of the stream whose task this is.
     static WATCHED: WatchedStream;
 }
 
 #[derive(Debug, Default)]
 struct WatchedStream {
-    /// Since when its client has something to take.
+    /// Since when there has been something for its client to read.
     offered: Cell<Option<Offered>>,
     /// Returns when it is to be reset.
     cut: RefCell<Option<oneshot::Receiver<()>>>,
@@ -35,7 +35,7 @@ impl WatchedStream {
         let Some(told) = cut.as_mut().map(|cut| Pin::new(cut).poll(context)) else { return false };
         match told {
             Poll::Ready(Ok(())) => true,
-            // It can no longer be broken off from outside.
+            // It can no longer be reset from outside.
             Poll::Ready(Err(_)) => {
                 *cut = None;
                 false
@@ -45,7 +45,7 @@ impl WatchedStream {
     }
 }
 
-/// How far a client has come with what waits for it.
+/// How much a client has read of what waits for it.
 #[derive(Debug, Clone, Copy)]
 struct WriteProgress {
     began: Instant,
@@ -65,13 +65,13 @@ impl WriteProgress {
         Self { since: Instant::now(), taken_bytes: self.taken_bytes + bytes, ..self }
     }
 
-    /// When its time is over, unless it takes something before.
+    /// When its time is over, unless it reads something before.
     fn due(self, stall: Duration) -> Instant {
         (self.since + stall).min(self.began + time_to_take(self.taken_bytes, stall))
     }
 }
 
-/// What has been offered so far of what the client has not taken.
+/// What has been offered and not yet taken by the client.
 #[derive(Debug, Clone, Copy)]
 struct Offered {
     progress: WriteProgress,
@@ -88,7 +88,7 @@ pub fn offer(bytes: usize) {
     });
 }
 
-/// The same for events, which have no minimum rate: each begins anew.
+/// The same for events, which have no minimum rate: each one starts the clock again.
 pub fn offer_event(bytes: usize) {
     rest();
     offer(bytes);
@@ -99,14 +99,14 @@ pub fn rest() {
     let _ = WATCHED.try_with(|watched| watched.offered.set(None));
 }
 
-/// Breaks off the stream whose task this is, from outside and at once, whatever it waits for.
+/// Resets the stream whose task this is, from outside and at once, whatever it waits for.
 pub fn end_by() -> oneshot::Sender<()> {
     let (sender, receiver) = oneshot::channel();
     let _ = WATCHED.try_with(|watched| watched.cut.replace(Some(receiver)));
     sender
 }
 
-/// Runs a stream to its end, or for as long as its client takes something of its answer. Dropping it resets it.
+/// Runs a stream to its end, or for as long as its client keeps reading its response. Dropping it resets the stream.
 pub async fn watch(stream: impl Future<Output = ()>, stall: Duration) {
     let watched = async {
         let mut stream = pin!(stream);
@@ -119,7 +119,7 @@ pub async fn watch(stream: impl Future<Output = ()>, stall: Duration) {
             if stream.as_mut().poll(context).is_ready() {
                 return Poll::Ready(true);
             }
-            // Again, to be woken by a sender that has just been made.
+            // Again, to be woken by a sender that has just been created.
             if is_cut(context) {
                 return Poll::Ready(false);
             }
@@ -133,7 +133,7 @@ pub async fn watch(stream: impl Future<Output = ()>, stall: Duration) {
     }
 }
 
-/// Wakes its task at a moment that is put off again and again: the timer is only moved when it rings.
+/// Wakes its task at a moment that is postponed again and again: the timer is moved only when it fires.
 #[derive(Debug, Default)]
 struct Timer(Option<Pin<Box<Sleep>>>);
 

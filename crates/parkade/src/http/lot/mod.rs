@@ -1,7 +1,7 @@
 //! The lot: all HTTP/1 connections, parked or busy, in one slab under one poll set.
 //!
-//! A quiet connection is its socket and a few words here: no task, no buffer, no parser. Bytes make a request of it; the request parks
-//! and the connection is a few words again.
+//! A quiet connection is its socket and a few fields here: no task, no buffer, no parser. When bytes arrive it becomes a request; when the
+//! request parks, the connection is a few fields again.
 
 mod slots;
 
@@ -28,14 +28,14 @@ use super::{HttpEvent, Setup};
 use crate::poll::PollSet;
 use crate::share::Share;
 
-/// How long the sweep may be away.
+/// How often the sweep runs, at least.
 pub const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
 
 pub struct Lot {
     poll: PollSet,
     slots: Slots,
     acceptor: Acceptor,
-    /// What the poll set has reported and no turn has had the time for, by poll token.
+    /// Reports of the poll set that no turn has had time for, by poll token.
     reported: Vec<(usize, SocketReadiness)>,
     /// Connections that have something to do although their sockets have nothing new to report.
     again: Vec<usize>,
@@ -47,7 +47,7 @@ pub struct Lot {
     began: Instant,
 }
 
-/// Where the results of a turn go.
+/// The results of a turn.
 pub struct Outbox<'a> {
     pub requests: &'a mut RequestTable,
     pub events: &'a mut Vec<HttpEvent>,
@@ -131,7 +131,7 @@ impl Lot {
         self.poll.ready().await
     }
 
-    /// Does what can be done without waiting, for a bounded number of connections.
+    /// Does what is possible without waiting, for a bounded number of connections.
     pub fn turn(&mut self, outbox: &mut Outbox<'_>) -> io::Result<()> {
         self.set_time();
         // First those from earlier turns, in half of the time.
@@ -139,7 +139,7 @@ impl Lot {
         self.poll_sockets(outbox)?;
         self.advance_leaving(outbox);
         self.go_on_sweeping(outbox);
-        // Last, so that a new connection gets no event that was meant for the one before it in its slot.
+        // Last, so that a new connection gets no event that was meant for its predecessor in the slot.
         if self.reported.is_empty() {
             self.accept();
         }
@@ -152,7 +152,7 @@ impl Lot {
         self.slots.context.date.set(std::time::SystemTime::now());
     }
 
-    /// A slot that another connection has taken since is looked at for nothing.
+    /// A slot that another connection has taken since is checked in vain.
     fn advance_again(&mut self, outbox: &mut Outbox<'_>) {
         let mut share = Share::of(TURN_TIME / 2);
         let mut again = std::mem::take(&mut self.again).into_iter();
@@ -169,7 +169,7 @@ impl Lot {
     }
 
     /// Handles each socket that the poll set reports, until none is left or the time is over. Thousands of clients that leave are
-    /// quickly noted: a client that asks for something in the same moment need not wait until they have been let go.
+    /// quickly recorded: a client that sends a request at the same moment need not wait until they have been removed.
     fn poll_sockets(&mut self, outbox: &mut Outbox<'_>) -> io::Result<()> {
         let mut share = Share::of(TURN_TIME);
         loop {
@@ -212,8 +212,8 @@ impl Lot {
         }
     }
 
-    /// Ends connections whose clients have left, as many as go into their share of the turn: closing a socket takes the kernel longer than
-    /// reading from one. A slot that another connection has taken since is looked at for nothing.
+    /// Ends connections whose clients have left, as many as fit into their share of the turn: closing a socket takes the kernel longer than
+    /// reading from one. A slot that another connection has taken since is checked in vain.
     fn advance_leaving(&mut self, outbox: &mut Outbox<'_>) {
         let mut share = Share::of(LEAVING_TIME);
         while let Some(slot) = self.leaving.pop_front() {
@@ -278,7 +278,7 @@ impl Lot {
         }
     }
 
-    /// Breaks the connection off in the middle of its answer.
+    /// Resets the connection in the middle of its response.
     pub fn abort(&mut self, slot: usize) {
         if let Some(connection) = self.slots.remove(slot) {
             connection.before_abort();
@@ -296,7 +296,7 @@ impl Lot {
         });
     }
 
-    /// Ends what has taken too long, in the turns that follow. To be called about twice a second.
+    /// Ends connections and requests that have taken too long, in the turns that follow. To be called about twice a second.
     pub fn sweep(&mut self) {
         self.sweeping = self.sweeping.or(Some(0));
         self.acceptor.resume();
@@ -317,7 +317,7 @@ impl Lot {
         }
     }
 
-    /// Reports what connections did that is no step of theirs.
+    /// Reports events of connections that are not part of a step.
     fn report(&mut self, outbox: &mut Outbox<'_>) {
         for request in self.slots.take_orphans() {
             outbox.requests.detach(request);
@@ -327,7 +327,7 @@ impl Lot {
         outbox.events.extend(refused.map(|(peer, status, bytes)| HttpEvent::Refused { peer, status, bytes }));
     }
 
-    /// Closes the listeners and the connections that are between requests; the others close after their answers.
+    /// Closes the listeners and the connections that are between requests; the others close after their responses.
     pub fn drain(&mut self) {
         self.acceptor.stop();
         self.slots.context.is_draining = true;

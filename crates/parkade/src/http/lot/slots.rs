@@ -1,4 +1,4 @@
-//! The slots of the lot: each connection runs with what all of them share, and a panic ends that connection and no other.
+//! The slots of the lot: each connection runs with the shared context, and a panic ends that connection and no other.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -26,7 +26,7 @@ impl Slots {
         self.connections.len()
     }
 
-    /// No slot that is taken has a number as high as this.
+    /// All slots in use have lower numbers than this.
     pub fn end(&self) -> usize {
         self.connections.capacity()
     }
@@ -39,7 +39,7 @@ impl Slots {
         self.connections.iter().any(|(_, connection)| is_so(connection))
     }
 
-    /// Runs one connection with what all connections share.
+    /// Runs one connection with the shared context.
     pub fn with<R>(
         &mut self,
         slot: usize,
@@ -57,7 +57,7 @@ impl Slots {
         None
     }
 
-    /// Takes a client in, and registers its socket under the number of its slot.
+    /// Admits a client, and registers its socket under the number of its slot.
     pub fn admit(&mut self, mut socket: ClientSocket, peer: Peer, registry: &Registry) {
         let entry = self.connections.vacant_entry();
         let interest = Interest::READABLE | Interest::WRITABLE;

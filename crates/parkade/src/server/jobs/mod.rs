@@ -73,7 +73,7 @@ pub struct Jobs {
     unheard: HashSet<JobId>,
     /// Of an attempt, where the application says nothing.
     deadline: Option<std::time::Duration>,
-    /// As the store said last.
+    /// As last reported by the store.
     counts: JobCounts,
     /// All that the store has taken from here since the start, whoever enqueued them.
     enqueued: u64,

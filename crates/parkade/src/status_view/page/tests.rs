@@ -12,7 +12,7 @@ fn report() -> Report {
         target: "shop:app".into(),
         uptime: 7_300.0,
         state: "ready".into(),
-        code: Code { generation: 2, reloading: true, last_reload: Some("given up".into()) },
+        code: Code { generation: 2, reloading: true, last_reload: Some("aborted".into()) },
         lives: LivesReport { accepted: 0, queued: 0, running: 1, parked: 201 },
         waits: BTreeMap::from([
             ("next".into(), WaitReport { count: 1, oldest: Some(31.2) }),
@@ -46,7 +46,7 @@ fn report() -> Report {
 fn the_page_has_the_words_of_the_status_in_their_order() {
     let expected = "\
 parkade       0.1.0   pid 4242   shop:app   up 2 h   ready
-code          generation 2   reloading   last reload given up
+code          generation 2   reloading   last reload aborted
 lives         accepted 0   queued 0   running 1 of 0   parked 201 of 0
 waits         next 1 (oldest 31 s)   timer 200 (oldest 1.9 s)
 channels      0 of 0   messages 0   bytes 0 B of 0 B
