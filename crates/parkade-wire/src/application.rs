@@ -9,13 +9,13 @@ use crate::wait::{CallKind, ThenRequest, WaitRequest};
 /// The application, as described in `READY`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Application {
-    /// `native`, `asgi`, `wsgi`, `psgi`: for people; the core treats all alike.
+    /// `native`, `asgi`, `wsgi`, `psgi`: for people; the core treats all the same.
     pub interface: String,
     /// The worker holds many requests at once. Otherwise it runs them one by one, in the order of arrival.
     pub concurrent: bool,
     /// Plain functions that a concurrent worker runs at a time, in addition to its loop: 1 to [`THREADS_MAX`](crate::limits::THREADS_MAX).
     pub threads: u32,
-    /// Requests that match no route are given to the worker all the same, with route nil.
+    /// Requests that match no route go to the worker nevertheless, with route nil.
     pub fallback: bool,
     /// Numbered by their place.
     pub routes: Vec<Route>,
@@ -23,7 +23,7 @@ pub struct Application {
     pub channels: Vec<(String, ChannelOptions)>,
     /// Each name once.
     pub jobs: Vec<JobSpec>,
-    /// Queues that are bounded, by name.
+    /// The limits of queues, by name.
     pub queues: Vec<(String, QueueOptions)>,
     /// Each name once.
     pub recurring: Vec<RecurringSpec>,
@@ -34,7 +34,7 @@ pub struct Application {
 pub struct Route {
     /// Upper case.
     pub methods: Vec<String>,
-    /// The pattern as written; its syntax has not been looked at.
+    /// The pattern as written; its syntax has not been checked.
     pub path: String,
     /// Seconds a request may be queued or running at a time; 0 is none, `None` the server's default.
     pub deadline: Option<f64>,
@@ -75,7 +75,7 @@ pub struct JobSpec {
     pub concurrent: bool,
     /// 1 to 200 bytes.
     pub queue: String,
-    /// How often it is tried again.
+    /// Maximum number of retries.
     pub retries: u32,
     /// Seconds for one attempt; 0 is none, `None` the server's default.
     pub deadline: Option<f64>,
@@ -84,7 +84,7 @@ pub struct JobSpec {
     pub access: JobAccess,
 }
 
-/// Whether clients find a job at its address; where they do not, it is as if there were no such job.
+/// Whether clients find a job at its address. If not, the address answers as if there were no such job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum JobAccess {
     #[default]
@@ -94,26 +94,26 @@ pub enum JobAccess {
     Asked(CallKind),
 }
 
-/// The bounds of a queue; `None` is no bound.
+/// The limits of a queue; `None` is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct QueueOptions {
     /// How many of its jobs may run at a time; 1 or more.
     pub concurrency: Option<u32>,
-    /// Jobs begun a second, above 0.
+    /// Jobs begun per second, above 0.
     pub rate: Option<f64>,
 }
 
-/// A job that is enqueued again and again.
+/// A recurring job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecurringSpec {
-    /// 1 to 200 bytes: how the installation remembers it.
+    /// 1 to 200 bytes: the installation remembers the recurring job by it.
     pub name: String,
     /// The name of the job, which the application need not have.
     pub job: String,
     pub arguments: Bytes,
     pub when: When,
     pub missed: Missed,
-    /// As that of an enqueue: while one with it has not ended, another is not enqueued.
+    /// As in `ENQUEUE`: no other job is enqueued while one with this key is unfinished.
     pub key: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The order of frames on a link, as far as no request is needed to judge it (section 2 of the page).
+//! The order of frames on a link, as far as it does not depend on a request (section 2 of the protocol).
 //!
 //! ```text
 //! Greeting ──HELLO──▶ Loading ──READY──▶ Serving ──GOODBYE──▶ Over
@@ -22,14 +22,14 @@ pub struct Offer {
     pub features: u64,
 }
 
-/// What both ends use.
+/// The version and features that both ends use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Agreed {
     pub version: u32,
     pub features: u64,
 }
 
-/// Judges what a worker says by what was said before. One for each link.
+/// Checks frames of a worker against the frames before. One for each link.
 #[derive(Debug)]
 pub struct Conversation {
     offer: Offer,
@@ -60,7 +60,7 @@ impl Conversation {
         Conversation { offer, phase: ConversationState::Greeting }
     }
 
-    /// Admits the next frame, or says which rule it breaks. After a violation, or a `GOODBYE`, the link is over: nothing more is read.
+    /// Admits the next frame, or returns the rule that it violates. After a violation, or a `GOODBYE`, the link is over: nothing more is read.
     pub fn hear(&mut self, frame: &FromWorker) -> Result<(), Violation> {
         self.phase = match self.phase {
             ConversationState::Greeting => self.greeting(frame)?,

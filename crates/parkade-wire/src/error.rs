@@ -1,21 +1,21 @@
-//! What the other end did wrong: one type, because every violation has one end, `GOODBYE`, and differs only in the rule that it broke.
+//! Violations by the other end. There is one type, because every violation ends with `GOODBYE`, and only the violated rule differs.
 
 use std::fmt;
 
 use crate::kind::Kind;
 
-/// The rules of section 4 of the page (and, last, of section 2).
+/// The rules of section 4 of the protocol (the last one is of section 2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProtocolRule {
-    /// A frame, or something in it, is longer than the page allows.
+    /// A frame, or a part of it, is longer than the protocol allows.
     Length,
     /// The payload is not one `MessagePack` value, is not the array described, or has trailing bytes.
     Payload,
     /// A frame from the wrong end.
     End,
-    /// Stream 0 where a request's is due, or the reverse; a job's where a request's is due, or the reverse.
+    /// Stream 0 where a request's is required, or the reverse; a job's where a request's is required, or the reverse.
     Stream,
-    /// A frame before its time.
+    /// A frame that comes too early.
     Time,
     /// A second `HELLO`, `READY` or `FAILED`.
     Second,
@@ -25,7 +25,7 @@ pub enum ProtocolRule {
     Closed,
     /// `DATA` beyond the window.
     Window,
-    /// `DATA` without a `MORE` before it; a `RESUME` whose `MORE` and rows do not go together.
+    /// `DATA` without a `MORE` before it; a `RESUME` whose `MORE` does not match its rows.
     More,
     /// A second `RESPONSE`.
     Response,
@@ -79,7 +79,7 @@ impl ProtocolRule {
     }
 }
 
-/// The other end broke a rule: write `GOODBYE` with [`Violation::code`] and this text, and close.
+/// The other end violated a rule: write `GOODBYE` with [`Violation::code`] and this text, and close.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Violation {
     pub rule: ProtocolRule,
@@ -87,12 +87,12 @@ pub struct Violation {
     pub kind: Option<Kind>,
     /// 0 is the link.
     pub stream: u32,
-    /// Which part of the rule; empty where the rule says all.
+    /// The part of the rule; empty if the rule says everything.
     pub why: &'static str,
 }
 
 impl Violation {
-    /// A rule that is broken by the frame as such, whatever it carries.
+    /// A violation by the frame itself, whatever it carries.
     #[must_use]
     pub const fn new(rule: ProtocolRule, kind: Kind, stream: u32) -> Self {
         Violation { rule, kind: Some(kind), stream, why: "" }
@@ -120,7 +120,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// A fault in a payload, seen by a reader that does not know yet in which frame it stands.
+/// A fault in a payload, found by a reader that does not know yet in which frame it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PayloadFault {
     pub rule: ProtocolRule,

@@ -46,7 +46,7 @@ pub struct Headers {
 }
 
 impl Response {
-    /// The same response in memory of its own: what is kept for long must not hold the buffer that it was read into.
+    /// A copy of the response: a response that is kept for long must not hold the buffer that it was read into.
     #[must_use]
     pub fn detached(&self) -> Self {
         let elements = Bytes::copy_from_slice(&self.headers.elements);

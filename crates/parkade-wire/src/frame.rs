@@ -1,4 +1,4 @@
-//! The frames, typed: what a worker can say and what a core can say.
+//! The typed frames of a worker and of a core.
 
 use bytes::Bytes;
 
@@ -9,7 +9,7 @@ use crate::kind::Kind;
 use crate::outcome::WaitOutcome;
 use crate::wait::{ThenRequest, WaitRequest};
 
-/// A frame that a worker wrote. Stream and end have been checked, time has not ([`crate::Conversation`]).
+/// A frame of a worker. Its stream and end have been checked, its order has not ([`crate::Conversation`]).
 /// A fraction is 0 to 1; a result is not checked to be a `MessagePack` value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FromWorker {
@@ -88,7 +88,7 @@ impl FromWorker {
     }
 }
 
-/// A frame that a core wrote. The core never reads these; the vectors and a worker made for a test do.
+/// A frame of a core. The core never reads these; the vectors and test workers do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FromCore {
     Hello {
@@ -177,9 +177,9 @@ pub enum ErrorReason {
     /// It has too much to do.
     Overloaded,
     /// The job asks to be retried after so many seconds; `None`: as usual. This and the next two have a meaning for jobs only, but are
-    /// no violation on the stream of a request.
+    /// not violations on the stream of a request.
     Retry { after: Option<f64> },
-    /// The job does not want to be tried again.
+    /// The job asks not to be retried.
     Discard,
     /// The worker has no such job.
     Unknown,

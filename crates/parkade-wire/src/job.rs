@@ -1,4 +1,4 @@
-//! Jobs as they travel: what a worker enqueues, what a core has it run.
+//! Jobs on the wire: what a worker enqueues, and what a core gives it to run.
 
 use bytes::Bytes;
 use parkade_model::JobId;
@@ -25,7 +25,7 @@ pub struct EnqueueOptions {
     pub priority: Option<i16>,
     /// `None`: that of the job's function.
     pub queue: Option<String>,
-    /// While a job of this name with this key has not ended, this one is that one.
+    /// While a job of this name with this key is unfinished, that one is used instead.
     pub key: Option<String>,
     /// It belongs to the request's transaction: it is enqueued when that commits, and only then.
     pub within: bool,

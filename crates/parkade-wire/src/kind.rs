@@ -23,7 +23,7 @@ macro_rules! kinds {
             /// All kinds, in the order of the page.
             pub const ALL: &[Kind] = &[$(Kind::$variant,)*];
 
-            /// The kind with this number; `None` means: read over and skip.
+            /// The kind with this number; `None` means that the frame is skipped.
             #[must_use]
             pub const fn of(number: u8) -> Option<Kind> {
                 match number { $($number => Some(Kind::$variant),)* _ => None }

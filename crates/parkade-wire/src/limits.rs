@@ -1,6 +1,6 @@
-//! Every bound of the protocol. What is over one breaks the rule `length`, unless its line says otherwise.
+//! The limits of the protocol. Exceeding one violates the rule `length`, unless its line says otherwise.
 
-/// A payload. Larger than the largest message with its head, small enough to be read whole.
+/// A payload. Larger than the largest message with its head, and small enough to be read as a whole.
 pub const FRAME_BYTES_MAX: usize = 1_048_576;
 
 /// A body inside `REQUEST` or `RESPONSE`; a longer one follows in `DATA`.
@@ -9,7 +9,7 @@ pub const INLINE_BODY_BYTES_MAX: usize = 65_536;
 /// One `DATA`. Small, so that a long body never keeps other streams waiting for the link.
 pub const DATA_BYTES_MAX: usize = 65_536;
 
-/// What a sender of `DATA` may be ahead of its receiver, for each stream and direction. Beyond: the rule `window`.
+/// How far a sender of `DATA` may be ahead of its receiver, for each stream and direction. Beyond: the rule `window`.
 pub const WINDOW_BYTES: u32 = 262_144;
 
 /// The state of a function that is called later: it is kept for as long as the request is parked.
@@ -48,7 +48,7 @@ pub const JOB_NAME_BYTES_MAX: usize = 200;
 /// The arguments of a job: as much as a message, so that both fit in any frame.
 pub const ARGUMENTS_BYTES_MAX: usize = 524_288;
 
-/// The result of a job; likewise.
+/// The result of a job: the same.
 pub const RESULT_BYTES_MAX: usize = 524_288;
 
 /// The text of a progress: a line for people.
@@ -57,7 +57,7 @@ pub const PROGRESS_TEXT_BYTES_MAX: usize = 1_000;
 /// How high, and how far below zero, a priority may be. Beyond, and with the next: the rule `payload`.
 pub const PRIORITY_MAX: i16 = 1_000;
 
-/// How often a job is tried again.
+/// Maximum number of retries of a job.
 pub const RETRIES_MAX: u32 = 1_000_000;
 
 /// Jobs that one `RESUME` reports as stored, with 18 bytes for each. The code that collects them must not take more.

@@ -1,4 +1,4 @@
-//! What came of a wait.
+//! The outcome of a wait.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use parkade_model::JobId;
 use crate::codec::columns;
 use crate::limits::COLUMNS_BYTES_MAX;
 
-/// What came of a wait.
+/// The outcome of a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WaitOutcome<'a> {
     /// The timer's time has passed.
@@ -17,14 +17,14 @@ pub enum WaitOutcome<'a> {
     Message { cursor: Cow<'a, str>, content_type: Cow<'a, str>, body: Cow<'a, [u8]>, gap: bool },
     /// No message came in time; the channel's present cursor.
     Timeout { cursor: Cow<'a, str> },
-    /// The worker has taken its `PARK` back.
+    /// The worker has withdrawn its `PARK`.
     Unparked,
-    /// The wait could not be had, or what was waited for cannot be. `status` is 400 to 599.
+    /// The wait was refused, or what it waited for is impossible. `status` is 400 to 599.
     Refused { text: Cow<'a, str>, status: u16 },
     /// The query was carried out, or the transaction has begun or ended. `body` is JSON text, at most `INLINE_BODY_BYTES_MAX`;
     /// `None` when it follows.
     Rows { columns: EncodedColumns, command: Cow<'a, str>, count: u64, body: Option<Cow<'a, [u8]>> },
-    /// It was not. `text` is for logs and developers; what is over `FAILED_TEXT_BYTES_MAX` is cut off. `status` is 400 to 599.
+    /// It failed. `text` is for logs and developers; what is over `FAILED_TEXT_BYTES_MAX` is cut off. `status` is 400 to 599.
     Failed {
         reason: Cow<'a, str>,
         sqlstate: Option<Cow<'a, str>>,
@@ -42,12 +42,12 @@ pub enum WaitOutcome<'a> {
     NoResult { id: JobId, reason: Cow<'a, str>, text: Cow<'a, str> },
 }
 
-/// What is known of the changes of a query that failed.
+/// What is known about the changes of a failed query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum QueryEffect {
     /// Nothing has changed.
     None,
-    /// It was carried out all the same.
+    /// It was carried out nevertheless.
     Completed,
     /// It is not known.
     Unknown,
@@ -93,7 +93,7 @@ impl EncodedColumns {
         (out.len() <= COLUMNS_BYTES_MAX).then(|| Self(out.freeze()))
     }
 
-    /// Those of a statement that gives no rows.
+    /// The columns of a statement that returns no rows.
     #[must_use]
     pub const fn none() -> Self {
         Self(Bytes::from_static(columns::NONE))

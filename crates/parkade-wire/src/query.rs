@@ -1,4 +1,4 @@
-//! What a request asks of a database.
+//! The queries and transactions of a request.
 //!
 //! Thousands of these are kept while they wait, so nothing here holds the buffer that it was read from, and nothing has room to grow.
 
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parkade_model::{Int8, Parameter, Shape, TransactionMode};
 
-/// One statement, checked as far as that can be done without a database.
+/// One statement, checked as far as possible without a database.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueryRequest {
     /// 1 to 262,144 bytes, none of them NUL. Shared: a route's query is copied for each of its requests.
@@ -16,7 +16,7 @@ pub struct QueryRequest {
     pub options: QueryOptions,
 }
 
-/// How a query is carried out, and how its rows are wanted.
+/// How a query is carried out, and the form of its rows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct QueryOptions {
     /// `None`: the one called `default`.

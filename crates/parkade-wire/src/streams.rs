@@ -1,4 +1,4 @@
-//! One stream: what the worker may still write on it, and how much body may still go to the worker (section 3 of the page).
+//! One stream: what the worker may still write on it, and how much body may still go to the worker (section 3 of the protocol).
 //!
 //! ```text
 //!  Given ──BEGAN──▶ Held, and everything that Held may
@@ -11,7 +11,7 @@
 //!   └──RESPONSE, RESULT, ERROR, any other PARK──▶ Closed
 //! ```
 //!
-//! A request ends with `RESPONSE`, a job with `RESULT`: which of the two a stream may have is said by its [`Opener`].
+//! A request ends with `RESPONSE`, a job with `RESULT`: its [`Opener`] determines which of the two a stream may have.
 
 use crate::error::{ProtocolRule, Violation};
 use crate::frame::FromWorker;
@@ -19,14 +19,14 @@ use crate::kind::Kind;
 use crate::limits::WINDOW_BYTES;
 use crate::wait::ThenRequest;
 
-/// How a stream stands after a step. When it is `Parked` or `Closed`, its credit is back.
+/// The state of a stream after a step. When it is `Parked` or `Closed`, its credit is back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamProgress {
     /// The worker holds it.
     Held,
     /// It waits for `RESUME`.
     Parked,
-    /// Over: forget it, and answer what still comes on it with [`absent`].
+    /// Over: forget it, and pass further frames of it to [`absent`].
     Closed,
 }
 
@@ -52,7 +52,7 @@ pub struct Stream {
 
 #[derive(Debug, Clone, Copy)]
 enum StreamState {
-    /// As `Held`, but the worker may still say that the code begins.
+    /// As `Held`, but `BEGAN` may still come.
     Given,
     Held,
     /// The `DATA` that the worker may still write before more window is granted.
@@ -69,13 +69,13 @@ impl Stream {
         Stream { number, opener, phase: StreamState::Given, cancelled: false }
     }
 
-    /// The stream was cancelled: what the worker still says on it is judged, and then dropped.
+    /// The stream was cancelled: further frames of the worker are checked, and then dropped.
     #[must_use]
     pub const fn is_cancelled(&self) -> bool {
         self.cancelled
     }
 
-    /// How it stands.
+    /// Its state.
     #[must_use]
     pub const fn progress(&self) -> StreamProgress {
         match self.phase {
@@ -84,7 +84,7 @@ impl Stream {
         }
     }
 
-    /// Judges a frame of this stream. Frames that no stream has a say in change nothing.
+    /// Checks a frame of this stream. Frames that do not concern streams change nothing.
     pub fn hear(&mut self, frame: &FromWorker) -> Result<StreamProgress, Violation> {
         match frame {
             FromWorker::Response { more, .. } => self.response(*more),
@@ -94,7 +94,7 @@ impl Stream {
             FromWorker::Error { .. } => self.error(),
             FromWorker::Began { .. } => self.begin(),
             FromWorker::Park { then, .. } => self.park(then),
-            // Whether it is parked still, or its `RESUME` is on its way, is for whoever resumes it.
+            // The code that resumes the stream knows whether it is still parked, or its `RESUME` is on its way.
             FromWorker::Unpark { .. }
             | FromWorker::Hello { .. }
             | FromWorker::Ready { .. }
@@ -176,7 +176,7 @@ impl Stream {
         }
     }
 
-    /// Refuses what only a job may write.
+    /// Refuses frames that only a job may write.
     fn of_a_job(&self, kind: Kind) -> Result<(), Violation> {
         match self.opener {
             Opener::Run | Opener::Call => Ok(()),
@@ -225,9 +225,9 @@ impl Stream {
     }
 }
 
-/// Judges a frame on a stream that is not open, where `opened` is the highest number that was: the core numbers them upwards.
+/// Checks a frame on a stream that is not open. `opened` is the highest number so far: the core numbers streams upwards.
 ///
-/// `WINDOW` may cross the closing frame and `UNPARK` a `CANCEL`, so there they are nothing, and a `PUBLISH` is nobody's; everything else is a
+/// `WINDOW` may cross the closing frame and `UNPARK` a `CANCEL`, so they are ignored, and a `PUBLISH` counts as on stream 0; everything else is a
 /// violation.
 pub fn absent(frame: &FromWorker, opened: u32) -> Result<(), Violation> {
     let rule = match frame {
@@ -238,7 +238,7 @@ pub fn absent(frame: &FromWorker, opened: u32) -> Result<(), Violation> {
     Err(Violation::new(rule, frame.kind(), frame.stream()))
 }
 
-/// How much of a request's body, or of rows that follow, may go to the worker before it has read some. Each has one of its own.
+/// How much of a request's body, or of rows that follow, may be sent before the worker has read some. Each body has its own window.
 #[derive(Debug)]
 pub struct SendWindow {
     window: u32,

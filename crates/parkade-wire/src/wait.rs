@@ -8,7 +8,7 @@ use parkade_model::{ChannelName, Cursor, JobId};
 use crate::exchange::Response;
 use crate::query::{Begin, QueryRequest};
 
-/// What a worker, or a route, asks to wait for.
+/// The wait of a worker or a route.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WaitRequest {
     Timer {
@@ -31,7 +31,7 @@ pub enum WaitRequest {
     Begin(Box<Begin>),
     /// Until the request's transaction has been carried out.
     Commit,
-    /// Until it has been taken back.
+    /// Until it has been rolled back.
     Rollback,
     /// Until everything that the request has enqueued is stored. Only awaited.
     Stored,
@@ -51,7 +51,7 @@ pub enum WaitRequest {
     },
 }
 
-/// What a function that is called takes of its worker.
+/// What a called function occupies in its worker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CallKind {
     /// It is plain: it takes the worker, or one of its threads.
@@ -61,7 +61,7 @@ pub enum CallKind {
     Async,
 }
 
-/// What is done with the outcome.
+/// How the outcome is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ThenRequest {
     /// The core answers alone: with this response after a timer, with the message, the rows or the result (`None`) after the others.

@@ -69,7 +69,7 @@ fn channel(reader: &mut Reader) -> Result<(String, ChannelOptions), PayloadFault
     })
 }
 
-/// What a route's map said, in whatever order.
+/// The entries of a route's map, which come in any order.
 #[derive(Default)]
 struct Said {
     methods: Option<Vec<String>>,

@@ -1,4 +1,4 @@
-//! Types the frames that a core writes: for the vectors, and for workers that are made for a test.
+//! Types the frames of a core, for the vectors and for test workers.
 
 use bytes::Bytes;
 

@@ -1,6 +1,6 @@
-//! The frames that the core writes, appended to what waits to be written.
+//! The frames of the core, appended to the bytes that wait to be written.
 //!
-//! Nothing here allocates (but for the buffer's own growth), and nothing fails: what goes in has been bounded where it came from.
+//! Nothing here allocates (except for growing the buffer), and nothing fails: the input was bounded at its source.
 
 use std::ops::RangeInclusive;
 
@@ -194,7 +194,7 @@ pub fn goodbye(out: &mut BytesMut, code: &str, why: &str) {
     });
 }
 
-/// How many calls fit in one frame: at least one, since what is in it has been bounded.
+/// How many calls fit in one frame: at least one, because their sizes are bounded.
 fn fitting(outcome: &WaitOutcome, function: &str, calls: &[(u32, &[u8])]) -> usize {
     const HEADS: usize = 64;
     let left = FRAME_BYTES_MAX.saturating_sub(HEADS + length(outcome) + function.len());

@@ -1,4 +1,4 @@
-//! Reads what jobs bring to the wire: their frames, and the waits for them.
+//! Reads the frames of jobs, and the waits for them.
 
 use std::ops::RangeInclusive;
 

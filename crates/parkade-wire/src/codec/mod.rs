@@ -29,7 +29,7 @@ pub trait Receive: Sized {
     fn decode(kind: Kind, raw: &RawFrame) -> Result<Self, Violation>;
 }
 
-/// Takes frames from the front of what was read. It keeps nothing of them: what is not whole yet stays in the buffer.
+/// Takes frames from the front of what was read. It keeps no state: an incomplete frame stays in the buffer.
 #[derive(Debug)]
 pub struct Decoder<F = FromWorker> {
     skipped: u64,
@@ -37,7 +37,7 @@ pub struct Decoder<F = FromWorker> {
 }
 
 impl Decoder {
-    /// For what a worker writes.
+    /// For the frames of a worker.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -64,7 +64,7 @@ impl<F: Receive> Decoder<F> {
         Ok(None)
     }
 
-    /// How many frames of unknown kinds were read over.
+    /// How many frames of unknown kinds were skipped.
     #[must_use]
     pub const fn skipped(&self) -> u64 {
         self.skipped

@@ -47,7 +47,7 @@ pub(super) fn inline_body(reader: &mut Reader) -> Result<bytes::Bytes, PayloadFa
     Ok(reader.share(body))
 }
 
-/// A wait and its `then`, which must suit each other.
+/// A wait and its `then`, which must fit together.
 pub(super) fn wait_then(wait: WaitRequest, then: ThenRequest) -> Result<(WaitRequest, ThenRequest), PayloadFault> {
     match (&wait, &then) {
         (WaitRequest::Timer { .. }, ThenRequest::Answer(None)) => {
@@ -153,7 +153,7 @@ fn stream(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
     })
 }
 
-/// What a client came back with: what makes no sense is a position all the same (see [`Cursor::told`]).
+/// The cursor of a client that comes back: an invalid one is a position nevertheless (see [`Cursor::told`]).
 fn cursor(reader: &mut Reader) -> Result<Option<Cursor>, PayloadFault> {
     reader.text("a cursor is text").map(Cursor::told)
 }
@@ -167,7 +167,7 @@ fn channel(reader: &mut Reader) -> Result<ChannelName, PayloadFault> {
     })
 }
 
-/// Of `PUBLISH`, where a name that breaks this is a violation; the server says what else is no name of a channel.
+/// For `PUBLISH`, where violating this is a violation of the protocol; the server checks the rest of a channel name.
 pub(super) fn channel_name(reader: &mut Reader) -> Result<String, PayloadFault> {
     let name = reader.text("a channel's name is text")?;
     if name.is_empty() || name.len() > CHANNEL_NAME_BYTES_MAX {

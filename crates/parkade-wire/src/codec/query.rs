@@ -37,7 +37,7 @@ pub(super) fn begin(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
     })
 }
 
-/// `["commit", options]` or `["rollback", options]`: nothing that this version knows.
+/// `["commit", options]` or `["rollback", options]`: this version knows no options.
 pub(super) fn end(reader: &mut Reader) -> Result<(), PayloadFault> {
     reader.array(2, |reader| {
         reader.skip(1)?;
@@ -66,7 +66,7 @@ fn parameters(reader: &mut Reader) -> Result<Vec<Parameter>, PayloadFault> {
     }
 }
 
-/// The wait is known to be whole, so what it claims is there: the memory can be had at once.
+/// The wait is complete, so everything it claims is there: the memory can be reserved at once.
 fn values(reader: &mut Reader, length: u32, depth: usize) -> Result<Vec<Parameter>, PayloadFault> {
     let mut values = Vec::with_capacity(length as usize);
     for _ in 0..length {

@@ -1,4 +1,4 @@
-//! Reads `MessagePack`, never more than is there, never recursively: what a frame claims costs nothing until its bytes have come.
+//! Reads `MessagePack`, never beyond the available bytes, and never recursively: what a frame claims costs nothing until its bytes have arrived.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::error::PayloadFault;
 use crate::msgpack::{Token, Tokens, utf8};
 
-/// A value of any kind: the whole of it, or the number of elements that follow.
+/// A value of any kind: the complete value, or the number of elements that follow.
 #[derive(Clone, Copy)]
 pub(crate) enum Value<'a> {
     Nil,
@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// Reads an array of equals.
+    /// Reads an array whose elements have the same type.
     pub fn list<T>(
         &mut self,
         mut read: impl FnMut(&mut Self) -> Result<T, PayloadFault>,
@@ -117,7 +117,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The next value as a place of its own; it is whole, whatever it is.
+    /// A reader of the next value only; the value is complete, whatever it is.
     pub fn value(&mut self) -> Result<Reader<'a>, PayloadFault> {
         let before = self.rest.left();
         self.skip(1)?;

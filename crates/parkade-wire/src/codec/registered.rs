@@ -93,7 +93,7 @@ fn access(reader: &mut Reader) -> Result<JobAccess, PayloadFault> {
     }
 }
 
-/// What a recurring job's map said, in whatever order.
+/// The entries of a recurring job's map, which come in any order.
 #[derive(Default)]
 struct Repeated {
     name: Option<String>,

@@ -1,4 +1,4 @@
-//! Types the frames that a worker writes.
+//! Types the frames of a worker.
 
 use bytes::Bytes;
 

@@ -1,6 +1,6 @@
 //! Writes `MessagePack`, each value in its shortest form.
 //!
-//! Not `rmp::encode`: it writes into `std::io::Write` and returns an error for every value, here where none can happen.
+//! Not `rmp::encode`: it writes into `std::io::Write` and returns a result for every value, although no error is possible here.
 
 use bytes::{BufMut, BytesMut};
 use rmp::Marker;
