@@ -20,10 +20,10 @@ class Link:
         self.writer = writer
 
     def receive(self) -> bytes:
-        """What there is; waits for the first byte. Empty when the core has gone."""
+        """The available bytes; waits for the first one. Empty if the core has gone."""
         return os.read(self.reader, RECEIVE_SIZE)
 
     def send(self, data: bytes) -> None:
-        """All of it."""
+        """Writes everything."""
         while len(data) != (sent := os.write(self.writer, data)):  # a signal came while the pipe was full
             data = data[sent:]

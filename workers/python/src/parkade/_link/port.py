@@ -52,7 +52,7 @@ class Exchange(Protocol):
 
     @property
     def enqueued(self) -> Enqueued | None:
-        """What it has enqueued so far; None for nothing."""
+        """The jobs that it has enqueued so far; None if there are none."""
 
     async def wait(self, park: bytes) -> p.Outcome:
         """Parks the request with `await` and returns the outcome. Raises `WaitError` where that is impossible."""

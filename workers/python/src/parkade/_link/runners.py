@@ -72,8 +72,8 @@ class Runners:
             self._start(expected)
 
         def _start(self, expected: int) -> None:
-            # A task makes its first step in the loop's next turn. With one runner at a time, as many turns would pass
-            # as requests wait; so there are as many as were needed the last time.
+            # A task makes its first step in the loop's next turn. One runner at a time would need a turn for each
+            # request that waits; so there are as many runners as were needed the last time.
             for _ in range(min(max(expected, 1), len(self._queue))):
                 asyncio.Task(self._run(), loop=self._link.loop)
             self._link.loop.call_soon(self._started)  # after their first steps

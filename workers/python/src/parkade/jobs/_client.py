@@ -88,7 +88,7 @@ class Connection:
         return str(answer["id"])
 
     def result(self, id: str, timeout: float | None = None) -> Any:
-        """Waits until the job has ended, and gives what it has returned.
+        """Waits until the job has ended, and returns its result.
 
         Raises `TimeoutError` after `timeout` seconds, `JobError` for a job that has no result.
         """
