@@ -344,21 +344,21 @@ impl PostgresStore {
     }
 
     fn ended(&mut self, now: Instant, query: QueryId, end: QueryEnd) {
-        let Some(flight) = self.in_flight.ended(query) else { return };
+        let Some(statement) = self.in_flight.ended(query) else { return };
         match end {
-            QueryEnd::Completed(_) => self.carried_out(now, flight),
+            QueryEnd::Completed(_) => self.carried_out(now, statement),
             // Only the end of the server cancels.
             QueryEnd::Cancelled => {
                 let failure = QueryFailure::new(FailureKind::Unreachable, "the server is stopping");
-                self.failed(now, flight.purpose, &QueryFailure { certainty: Certainty::Unknown, ..failure });
+                self.failed(now, statement.purpose, &QueryFailure { certainty: Certainty::Unknown, ..failure });
             }
-            QueryEnd::Failed(failure) => self.failed(now, flight.purpose, &failure),
+            QueryEnd::Failed(failure) => self.failed(now, statement.purpose, &failure),
         }
     }
 
-    fn carried_out(&mut self, now: Instant, flight: SubmittedStatement) {
-        let rows = &flight.rows;
-        match flight.purpose {
+    fn carried_out(&mut self, now: Instant, statement: SubmittedStatement) {
+        let rows = &statement.rows;
+        match statement.purpose {
             Purpose::Enqueue(batch) => {
                 let replies = enqueue::read(rows, &self.clocks, &batch);
                 let there = self.commands.answer_some(batch, replies);
@@ -385,7 +385,7 @@ impl PostgresStore {
                 self.commands.answer_all(&batch, ends.map(|ends| ends.replies));
             }
             Purpose::Find(batch) => self.commands.answer_all(&batch, reading::read_found(rows, &batch)),
-            Purpose::Single(waiting) => match self.read_single(now, flight.began, &waiting.command, rows) {
+            Purpose::Single(waiting) => match self.read_single(now, statement.began, &waiting.command, rows) {
                 Ok(ChangeResult::Reply(reply)) => self.commands.answer(&waiting, reply),
                 Ok(ChangeResult::Again) => self.commands.again(vec![waiting]),
                 Err(why) => self.commands.garbled(&[waiting], &why),

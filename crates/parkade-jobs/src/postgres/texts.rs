@@ -56,7 +56,7 @@ ON CONFLICT (boot) DO UPDATE SET seen = excluded.seen
 RETURNING floor(extract(epoch FROM seen) * 1000)::int8 AS now";
     FENCE = "UPDATE parkade.boots SET fence = $2::int8 WHERE boot = $1::uuid AND fence < $2::int8";
     HAND_BACK = include_str!("sql/hand_back.sql");
-    BEAT = include_str!("sql/beat.sql");
+    HEARTBEAT = include_str!("sql/heartbeat.sql");
     RESCUE = include_str!("sql/rescue.sql");
     TIDY = include_str!("sql/tidy.sql");
     CAUGHT_UP = include_str!("sql/caught_up.sql");

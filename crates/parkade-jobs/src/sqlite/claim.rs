@@ -1,4 +1,4 @@
-//! The best of what is ready: the heads of the lanes are merged, so that neither a million jobs nor a queue that may not run any are looked at.
+//! The best of what is ready: the heads of the lists are merged, so that neither a million jobs nor a queue that may not run any are looked at.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -87,63 +87,63 @@ struct ReadyPosition {
 struct Merge<'a> {
     connection: &'a Connection,
     running: &'a RunningJobs,
-    lanes: Vec<AllowedList<'a>>,
+    lists: Vec<AllowedList<'a>>,
     /// How many more may be claimed of each queue.
     allowed: Vec<u32>,
     heads: BinaryHeap<Reverse<(ReadyKey, usize)>>,
-    /// How many each lane will probably be asked for.
+    /// How many each list will probably be asked for.
     share: usize,
 }
 
-/// A lane of a queue that may run some.
+/// A list of a queue that may run some of its jobs.
 struct AllowedList<'a> {
     queue: &'a Arc<str>,
     /// Its place among those that are allowed.
     number: usize,
     priority: i16,
-    lane: &'a mut ReadyList,
+    list: &'a mut ReadyList,
 }
 
 impl<'a> Merge<'a> {
     fn begin(
         connection: &'a Connection,
         running: &'a RunningJobs,
-        lanes: &'a mut ReadyIndex,
+        ready: &'a mut ReadyIndex,
         count: usize,
         limited: &[Allowance],
     ) -> Result<Self> {
-        lanes.read(connection)?;
+        ready.read(connection)?;
         let mut merge =
-            Self { connection, running, lanes: Vec::new(), allowed: Vec::new(), heads: BinaryHeap::new(), share: 1 };
-        for (queue, lanes) in lanes.each() {
+            Self { connection, running, lists: Vec::new(), allowed: Vec::new(), heads: BinaryHeap::new(), share: 1 };
+        for (queue, lists) in ready.each() {
             let allowance = limited.iter().find(|allowance| *allowance.queue == **queue);
             let allowed = allowance.map_or(u32::MAX, |allowance| allowance.count);
             if allowed > 0 {
                 let number = merge.allowed.len();
                 merge.allowed.push(allowed);
-                let open = |(priority, lane): (&i16, &'a mut ReadyList)| AllowedList {
+                let open = |(priority, list): (&i16, &'a mut ReadyList)| AllowedList {
                     queue,
                     number,
                     priority: *priority,
-                    lane,
+                    list,
                 };
-                merge.lanes.extend(lanes.iter_mut().map(open));
+                merge.lists.extend(lists.iter_mut().map(open));
             }
         }
-        merge.share = (count / merge.lanes.len().max(1)).max(1);
-        for index in 0..merge.lanes.len() {
+        merge.share = (count / merge.lists.len().max(1)).max(1);
+        for index in 0..merge.lists.len() {
             merge.offer(index)?;
         }
         Ok(merge)
     }
 
-    /// Takes the best of its lane.
+    /// Takes the best of its list.
     fn next(&mut self) -> Result<Option<ReadyPosition>> {
         while let Some(Reverse((head, index))) = self.heads.pop() {
-            let AllowedList { queue, number, priority, lane } = &mut self.lanes[index];
+            let AllowedList { queue, number, priority, list } = &mut self.lists[index];
             if self.allowed[*number] > 0 {
                 self.allowed[*number] -= 1;
-                lane.take_first();
+                list.take_first();
                 let place = ReadyPosition { queue: Arc::clone(queue), priority: *priority, head };
                 self.offer(index)?;
                 return Ok(Some(place));
@@ -153,9 +153,9 @@ impl<'a> Merge<'a> {
     }
 
     fn offer(&mut self, index: usize) -> Result<()> {
-        let AllowedList { queue, number, priority, lane } = &mut self.lanes[index];
+        let AllowedList { queue, number, priority, list } = &mut self.lists[index];
         if self.allowed[*number] > 0
-            && let Some(head) = lane.first(self.connection, self.running, (queue, *priority), self.share)?
+            && let Some(head) = list.first(self.connection, self.running, (queue, *priority), self.share)?
         {
             self.heads.push(Reverse((head, index)));
         }
@@ -164,7 +164,7 @@ impl<'a> Merge<'a> {
 
     /// Jobs of a queue that is at its limit need not be known.
     fn has_more(&self) -> bool {
-        self.lanes.iter().any(|open| self.allowed[open.number] > 0 && !open.lane.is_empty())
+        self.lists.iter().any(|open| self.allowed[open.number] > 0 && !open.list.is_empty())
     }
 }
 

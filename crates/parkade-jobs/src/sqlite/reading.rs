@@ -93,13 +93,13 @@ pub fn count(tables: &mut JobTables) -> Result<JobCounts> {
     })
 }
 
-/// In a lane the first is the oldest.
+/// In a list the first is the oldest.
 fn oldest(tables: &mut JobTables) -> Result<Option<Wall>> {
     tables.ready.read(&tables.connection)?;
     let mut oldest = None;
-    for (queue, lanes) in tables.ready.each() {
-        for (priority, lane) in lanes {
-            if let Some((rank, _)) = lane.first(&tables.connection, &tables.running, (queue, *priority), 1)? {
+    for (queue, lists) in tables.ready.each() {
+        for (priority, list) in lists {
+            if let Some((rank, _)) = list.first(&tables.connection, &tables.running, (queue, *priority), 1)? {
                 let ready = ready_since(rank, *priority);
                 oldest = Some(oldest.map_or(ready, |oldest: Wall| oldest.min(ready)));
             }

@@ -1,6 +1,6 @@
 //! The next ready jobs of each queue and priority: kept, so that a claim looks for none of them in the file.
 //!
-//! Ready jobs of one queue and priority are a lane. Those that run stay where they were in the lane's index until they end, and are passed over.
+//! Ready jobs of one queue and priority are a list. Those that run stay where they were in the list's index until they end, and are passed over.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub type ReadyKey = (i64, i64);
 const FIRST: ReadyKey = (i64::MIN, i64::MIN);
 const LAST: ReadyKey = (i64::MAX, i64::MAX);
 
-/// Read when they are first needed. Then every lane is here that has a job which could be claimed.
+/// Read when they are first needed. Then every list is here that has a job which could be claimed.
 #[derive(Default)]
 pub struct ReadyIndex {
     is_read: bool,
@@ -27,7 +27,7 @@ pub struct ReadyList {
     heads: BTreeSet<ReadyKey>,
     /// All claimable jobs up to this one are among the heads.
     until: ReadyKey,
-    /// How many are read at once: twice as many each time, so that little is read in vain if there are many lanes.
+    /// How many are read at once: twice as many each time, so that little is read in vain if there are many lists.
     chunk: usize,
 }
 
@@ -50,14 +50,14 @@ impl ReadyIndex {
                 self.is_read = true;
                 break;
             };
-            let lane = ReadyList { heads: BTreeSet::new(), until: FIRST, chunk: 1 };
-            self.queues.entry(Arc::clone(&queue)).or_default().insert(priority, lane);
+            let list = ReadyList { heads: BTreeSet::new(), until: FIRST, chunk: 1 };
+            self.queues.entry(Arc::clone(&queue)).or_default().insert(priority, list);
             last = (queue, priority);
         }
         Ok(())
     }
 
-    /// Each queue with its lanes.
+    /// Each queue with its lists.
     pub fn each(&mut self) -> impl Iterator<Item = (&Arc<str>, &mut BTreeMap<i16, ReadyList>)> {
         self.queues.iter_mut()
     }
@@ -70,24 +70,24 @@ impl ReadyIndex {
         if !self.queues.contains_key(queue) {
             self.queues.insert(queue.into(), BTreeMap::new());
         }
-        let lanes = self.queues.get_mut(queue).expect("it has been put there");
+        let lists = self.queues.get_mut(queue).expect("it has been put there");
         // Of one that is not here no other job could be claimed.
         let new = || ReadyList { heads: BTreeSet::new(), until: LAST, chunk: 1 };
-        lanes.entry(priority).or_insert_with(new).offer(head);
+        lists.entry(priority).or_insert_with(new).offer(head);
     }
 
     /// A job is no longer ready, and was not claimed.
     pub fn withdraw(&mut self, queue: &str, priority: i16, head: ReadyKey) {
-        if let Some(lane) = self.queues.get_mut(queue).and_then(|lanes| lanes.get_mut(&priority)) {
-            lane.heads.remove(&head);
+        if let Some(list) = self.queues.get_mut(queue).and_then(|lists| lists.get_mut(&priority)) {
+            list.heads.remove(&head);
         }
     }
 
     /// Those that have nothing left go.
     pub fn sweep(&mut self) {
-        self.queues.retain(|_, lanes| {
-            lanes.retain(|_, lane| !lane.heads.is_empty() || lane.until < LAST);
-            !lanes.is_empty()
+        self.queues.retain(|_, lists| {
+            lists.retain(|_, list| !list.heads.is_empty() || list.until < LAST);
+            !lists.is_empty()
         });
     }
 }

@@ -167,7 +167,7 @@ impl Database {
         }
     }
 
-    /// `sql/beat.sql`
+    /// `sql/heartbeat.sql`
     fn heartbeat(
         &mut self,
         now: u64,

@@ -11,7 +11,7 @@ use super::database::{Answer, DEAD_AFTER_MS, Job, Model, Statement};
 pub const LIMIT: usize = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Lane {
+pub enum StatementKind {
     Heartbeat,
     Step,
     Claim,
@@ -27,12 +27,12 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    pub fn lane(&self) -> Lane {
+    pub fn kind(&self) -> StatementKind {
         match self {
-            Self::Step(MemberStep::Heartbeat { .. }) => Lane::Heartbeat,
-            Self::Step(_) => Lane::Step,
-            Self::Claim(..) => Lane::Claim,
-            Self::End(_) => Lane::End,
+            Self::Step(MemberStep::Heartbeat { .. }) => StatementKind::Heartbeat,
+            Self::Step(_) => StatementKind::Step,
+            Self::Claim(..) => StatementKind::Claim,
+            Self::End(_) => StatementKind::End,
         }
     }
 }
@@ -60,7 +60,7 @@ pub struct Process {
     pub member: Member,
     pub runs: BTreeMap<Job, Run>,
     outcomes: VecDeque<Outcome>,
-    pub under_way: BTreeMap<Lane, u64>,
+    pub under_way: BTreeMap<StatementKind, u64>,
     /// Its clock: when it started, and how much faster than the true time it goes, in thousandths.
     epoch: Instant,
     drift: i64,
@@ -111,15 +111,15 @@ impl Process {
         }
         let clock = self.clock(now);
         let mut asked = Vec::new();
-        if !self.under_way.contains_key(&Lane::Heartbeat)
+        if !self.under_way.contains_key(&StatementKind::Heartbeat)
             && let Some(step) = self.member.next_heartbeat(clock)
         {
             asked.push((Purpose::Step(step), self.statement(step)));
         }
         let is_settled = self.outcomes.is_empty()
-            && !self.under_way.contains_key(&Lane::Claim)
-            && !self.under_way.contains_key(&Lane::End);
-        if !self.under_way.contains_key(&Lane::Step)
+            && !self.under_way.contains_key(&StatementKind::Claim)
+            && !self.under_way.contains_key(&StatementKind::End);
+        if !self.under_way.contains_key(&StatementKind::Step)
             && let Some(step) = self.member.next_step(clock, is_settled)
         {
             asked.push((Purpose::Step(step), self.statement(step)));
@@ -129,7 +129,7 @@ impl Process {
         }
         let own: Vec<InstanceId> = self.member.instances().collect();
         let free = LIMIT.saturating_sub(self.runs.len());
-        if !self.under_way.contains_key(&Lane::Claim)
+        if !self.under_way.contains_key(&StatementKind::Claim)
             && self.claims_at <= now
             && self.member.may_claim()
             && !self.member.is_ending()
@@ -138,7 +138,7 @@ impl Process {
             let (instance, claim) = (self.member.instance(), self.member.begin_claim());
             asked.push((Purpose::Claim(claim, instance), Statement::Claim { instance, claim, free, own: own.clone() }));
         }
-        if !self.under_way.contains_key(&Lane::End)
+        if !self.under_way.contains_key(&StatementKind::End)
             && let Some(outcome) = self.outcomes.pop_front()
         {
             let Outcome { job, attempt, is_final, is_again, .. } = outcome;

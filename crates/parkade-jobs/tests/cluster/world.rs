@@ -6,7 +6,7 @@ use std::time::Instant;
 use parkade_jobs::cluster::{InstanceId, MemberStep};
 
 use super::database::{Answer, DEAD_AFTER_MS, Database, Model, Place, SMALL_JUMP_MS_MAX, Statement};
-use super::server::{LIMIT, Lane, Process, Purpose};
+use super::server::{LIMIT, Process, Purpose, StatementKind};
 
 const SERVERS: usize = 4;
 const STORM_MS: u64 = 90_000;
@@ -227,7 +227,7 @@ impl World {
             self.sent += 1;
             let server = &mut self.servers[number];
             let process = server.process.as_mut().unwrap();
-            process.under_way.insert(purpose.lane(), self.sent);
+            process.under_way.insert(purpose.kind(), self.sent);
             let envelope = Envelope { server: number, start: server.starts, flight: self.sent, purpose };
             self.send(envelope, statement);
         }
@@ -250,7 +250,7 @@ impl World {
         let is_certain = match self.random.u8(..10) {
             0..2 => true,
             2..4 => {
-                if copy.purpose.lane() == Lane::Claim {
+                if copy.purpose.kind() == StatementKind::Claim {
                     self.model.saw("claim never carried out");
                 }
                 false
@@ -366,10 +366,10 @@ impl World {
 fn addressed<'a>(servers: &'a mut [Server; SERVERS], envelope: &Envelope) -> Option<&'a mut Process> {
     let server = &mut servers[envelope.server];
     let process = server.process.as_mut().filter(|_| server.starts == envelope.start)?;
-    let lane = envelope.purpose.lane();
-    if process.under_way.get(&lane) != Some(&envelope.flight) {
+    let kind = envelope.purpose.kind();
+    if process.under_way.get(&kind) != Some(&envelope.flight) {
         return None;
     }
-    process.under_way.remove(&lane);
+    process.under_way.remove(&kind);
     Some(process)
 }

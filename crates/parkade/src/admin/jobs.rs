@@ -35,13 +35,13 @@ where
 }
 
 async fn of_a_job<B>(place: &str, request: &Request<B>, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer> {
-    let (id, deed) = place.split_once('/').map_or((place, None), |(id, deed)| (id, Some(deed)));
+    let (id, action) = place.split_once('/').map_or((place, None), |(id, action)| (id, Some(action)));
     let id = id.parse::<JobId>();
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
     if let Some(refused) = refused_to_browsers(request.headers()).filter(|_| changes) {
         return Err(refused);
     }
-    match (deed, request.method()) {
+    match (action, request.method()) {
         (None, &Method::GET | &Method::HEAD) => waiting::show(id.map_err(no_id)?, request.uri().query(), door).await,
         (None, &Method::DELETE) => drop(id.map_err(no_id)?, door).await,
         (Some("retry"), &Method::POST) => retry(id.map_err(no_id)?, door).await,
