@@ -6,37 +6,37 @@ use crate::structures::chain::Chain;
 use parkade_model::RequestId;
 
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
+pub struct Queue {
     plain: Chain<RequestId>,
     coroutines: Chain<RequestId>,
 }
 
 impl Queue {
     /// The line for coroutines, or the one for all else.
-    pub(crate) fn line(&mut self, concurrent: bool) -> &mut Chain<RequestId> {
+    pub fn line(&mut self, concurrent: bool) -> &mut Chain<RequestId> {
         if concurrent { &mut self.coroutines } else { &mut self.plain }
     }
 
     /// The first of each line.
-    pub(crate) fn firsts(&self) -> [Option<RequestId>; 2] {
+    pub fn firsts(&self) -> [Option<RequestId>; 2] {
         [self.plain.first(), self.coroutines.first()]
     }
 
     /// How many stand in one of them.
-    pub(crate) fn count_of(&self, concurrent: bool) -> usize {
+    pub fn count_of(&self, concurrent: bool) -> usize {
         if concurrent { self.coroutines.count() } else { self.plain.count() }
     }
 
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.plain.count() + self.coroutines.count()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.plain.is_empty() && self.coroutines.is_empty()
     }
 
     /// Line by line, each in its order.
-    pub(crate) fn values(&self) -> impl Iterator<Item = RequestId> {
+    pub fn values(&self) -> impl Iterator<Item = RequestId> {
         self.plain.values().chain(self.coroutines.values())
     }
 }

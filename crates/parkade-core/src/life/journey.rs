@@ -7,67 +7,67 @@ use crate::moment::Moment;
 use crate::structures::timers::Alarm;
 
 #[derive(Debug)]
-pub(crate) struct Journey {
+pub struct Journey {
     /// Since when it is in its present state.
     since: Moment,
     times: Times,
     patience: Patience,
     /// Its deadline while it is queued or running, the end of its wait while it is parked.
-    pub(crate) alarm: Option<Alarm>,
+    pub alarm: Option<Alarm>,
 }
 
 /// How long one spell of being queued and running may be. Milliseconds, rounded up; 0 is for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Patience(u32);
+pub struct Patience(u32);
 
 impl Journey {
-    pub(crate) fn new(now: Moment, patience: Patience, alarm: Option<Alarm>) -> Self {
+    pub fn new(now: Moment, patience: Patience, alarm: Option<Alarm>) -> Self {
         Self { since: now, times: Times::default(), patience, alarm }
     }
 
-    pub(crate) const fn since(&self) -> Moment {
+    pub const fn since(&self) -> Moment {
         self.since
     }
 
-    pub(crate) const fn patience(&self) -> Patience {
+    pub const fn patience(&self) -> Patience {
         self.patience
     }
 
-    pub(crate) const fn set_patience(&mut self, patience: Patience) {
+    pub const fn set_patience(&mut self, patience: Patience) {
         self.patience = patience;
     }
 
-    pub(crate) const fn ending_with(mut self, alarm: Option<Alarm>) -> Self {
+    pub const fn ending_with(mut self, alarm: Option<Alarm>) -> Self {
         self.alarm = alarm;
         self
     }
 
-    pub(crate) fn queued(mut self, now: Moment) -> Self {
+    pub fn queued(mut self, now: Moment) -> Self {
         self.times.add_queued(now - self.since);
         self.since = now;
         self
     }
 
-    pub(crate) fn ran(mut self, now: Moment) -> Self {
+    pub fn ran(mut self, now: Moment) -> Self {
         self.times.add_running(now - self.since);
         self.since = now;
         self
     }
 
-    pub(crate) fn waited(mut self, now: Moment) -> Self {
+    pub fn waited(mut self, now: Moment) -> Self {
         self.times.add_parked(now - self.since);
         self.since = now;
         self
     }
 
     /// Where the time went, and the alarm that is still set.
-    pub(crate) fn end(self) -> (Times, Option<Alarm>) {
+    pub fn end(self) -> (Times, Option<Alarm>) {
         (self.times, self.alarm)
     }
 }
 
 impl Patience {
-    pub(crate) fn duration(self) -> Option<Duration> {
+    pub fn duration(self) -> Option<Duration> {
         (self.0 > 0).then(|| Duration::from_millis(self.0.into()))
     }
 }

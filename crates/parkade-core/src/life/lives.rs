@@ -5,7 +5,7 @@ use crate::limits::REQUESTS_COUNT_MAX;
 use parkade_model::RequestId;
 
 #[derive(Debug, Default)]
-pub(crate) struct Lives {
+pub struct Lives {
     entries: Vec<Entry>,
     by_state: [usize; 6],
 }
@@ -20,19 +20,19 @@ struct Entry {
 
 impl Lives {
     /// How many have not ended.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.count_of(State::Accepted)
             + self.count_of(State::Routed)
             + self.count_of(State::Running)
             + self.count_of(State::Parked)
     }
 
-    pub(crate) fn count_of(&self, state: State) -> usize {
+    pub fn count_of(&self, state: State) -> usize {
         self.by_state[state as usize]
     }
 
     /// Whether `request` may begin in its slot: the one before it has ended, and had a lower generation.
-    pub(crate) fn vacant(&mut self, request: RequestId) -> Result<(), Refused> {
+    pub fn vacant(&mut self, request: RequestId) -> Result<(), Refused> {
         let slot = request.slot as usize;
         if slot >= REQUESTS_COUNT_MAX {
             return Err(Refused::SlotTaken);
@@ -49,7 +49,7 @@ impl Lives {
     }
 
     /// Puts a life into a slot that is [`vacant`](Self::vacant).
-    pub(crate) fn begin(&mut self, request: RequestId, life: Life) {
+    pub fn begin(&mut self, request: RequestId, life: Life) {
         let slot = request.slot as usize;
         if slot >= self.entries.len() {
             self.grow(slot + 1);
@@ -61,28 +61,28 @@ impl Lives {
         self.put(request, life);
     }
 
-    pub(crate) fn state(&self, request: RequestId) -> Option<State> {
+    pub fn state(&self, request: RequestId) -> Option<State> {
         self.life(request).map(Life::state)
     }
 
-    pub(crate) fn life(&self, request: RequestId) -> Option<&Life> {
+    pub fn life(&self, request: RequestId) -> Option<&Life> {
         let entry = self.entries.get(request.slot as usize)?;
         entry.life.as_ref().filter(|_| entry.generation == request.generation)
     }
 
-    pub(crate) fn parked_mut(&mut self, request: RequestId) -> Option<&mut Parked> {
+    pub fn parked_mut(&mut self, request: RequestId) -> Option<&mut Parked> {
         let entry =
             self.entries.get_mut(request.slot as usize).filter(|entry| entry.generation == request.generation)?;
         if let Some(Life::Parked(parked)) = &mut entry.life { Some(parked) } else { None }
     }
 
-    pub(crate) fn running_mut(&mut self, request: RequestId) -> Option<&mut Running> {
+    pub fn running_mut(&mut self, request: RequestId) -> Option<&mut Running> {
         let entry =
             self.entries.get_mut(request.slot as usize).filter(|entry| entry.generation == request.generation)?;
         if let Some(Life::Running(running)) = &mut entry.life { Some(running) } else { None }
     }
 
-    pub(crate) fn take(&mut self, request: RequestId) -> Result<Life, Refused> {
+    pub fn take(&mut self, request: RequestId) -> Result<Life, Refused> {
         let entry = self.entries.get_mut(request.slot as usize).ok_or(Refused::Unknown)?;
         if entry.generation > request.generation {
             return Err(Refused::Ended);
@@ -93,13 +93,13 @@ impl Lives {
     }
 
     /// Puts back what was taken.
-    pub(crate) fn put(&mut self, request: RequestId, life: Life) {
+    pub fn put(&mut self, request: RequestId, life: Life) {
         self.by_state[life.state() as usize] += 1;
         self.entries[request.slot as usize].life = Some(life);
     }
 
     /// All that have not ended.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (RequestId, &Life)> {
+    pub fn iter(&self) -> impl Iterator<Item = (RequestId, &Life)> {
         self.entries.iter().zip(0_u32..).filter_map(|(entry, slot)| {
             let life = entry.life.as_ref().filter(|life| life.state() < State::Done)?;
             Some((RequestId { slot, generation: entry.generation }, life))

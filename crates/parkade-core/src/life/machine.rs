@@ -1,47 +1,9 @@
 //! The life of a request: which happening moves which state. One match, no wildcard.
 
 use crate::core::Core;
-use crate::effect::Outcome;
-use crate::event::WorkerError;
-use crate::life::{Life, Refused, Turn, Unmoved};
-use crate::routes::{Destination, RouteId};
-use parkade_model::{PayloadId, Reason, Refusal, RequestId, TableId, Then, Wait, WorkerId};
-
-/// What can happen to a request.
-#[derive(Debug)]
-pub(crate) enum Happening {
-    Routed(Destination),
-    /// The routes it was found in are not those it will be run by.
-    Unrouted {
-        table: TableId,
-        turn: Turn,
-    },
-    /// The core cannot have it.
-    Refused(Refusal),
-    Given(WorkerId),
-    /// Its worker ended before it touched the request.
-    Returned,
-    /// Whether that is all of it.
-    Answered(PayloadId, bool),
-    AnswerEnded,
-    JobReturned,
-    Errored(WorkerError),
-    Parked(Wait, Then, PayloadId),
-    /// The first rows of its query have come.
-    RowsBegan,
-    /// Its query is given up, and how that ended is to be told.
-    QueryGivenUp(Reason),
-    /// The application is asked whether its client may have what it waits for.
-    Guarded {
-        route: RouteId,
-        concurrent: bool,
-    },
-    /// Its wait is over. A message has been told to those whose answer it is.
-    Woken(Outcome),
-    /// Its alarm rang: the deadline, or the end of its wait.
-    Due,
-    Cancelled(Reason),
-}
+use crate::life::happening::Happening;
+use crate::life::{Life, Refused, Unmoved};
+use parkade_model::RequestId;
 
 impl Core {
     /// Something happened to a request.

@@ -3,11 +3,12 @@
 //! Which event moves which state is decided in one place, `machine.rs`. The diagram in `ARCHITECTURE.md` is printed from it by a test.
 
 mod bell;
-pub(crate) mod journey;
-pub(crate) mod lives;
-pub(crate) mod machine;
+pub mod happening;
+pub mod journey;
+pub mod lives;
+mod machine;
 mod refused;
-pub(crate) mod reply;
+pub mod reply;
 mod times;
 
 pub use times::Times;
@@ -25,7 +26,7 @@ pub use bell::Bell;
 pub use refused::Refused;
 
 #[derive(Debug)]
-pub(crate) enum Life {
+pub enum Life {
     Accepted(Accepted),
     Routed(Routed),
     Running(Running),
@@ -36,49 +37,49 @@ pub(crate) enum Life {
 
 /// It waits to be told where it goes.
 #[derive(Debug)]
-pub(crate) struct Accepted {
-    pub(crate) journey: Journey,
-    pub(crate) place: Place,
-    pub(crate) turn: Turn,
+pub struct Accepted {
+    pub journey: Journey,
+    pub place: Place,
+    pub turn: Turn,
 }
 
 /// It is queued for a worker.
 #[derive(Debug)]
-pub(crate) struct Routed {
-    pub(crate) journey: Journey,
-    pub(crate) place: Place,
-    pub(crate) work: Work,
+pub struct Routed {
+    pub journey: Journey,
+    pub place: Place,
+    pub work: Work,
 }
 
 /// A worker holds it.
 #[derive(Debug)]
-pub(crate) struct Running {
-    pub(crate) journey: Journey,
-    pub(crate) place: Place,
-    pub(crate) worker: WorkerId,
-    pub(crate) work: Work,
-    pub(crate) reply: Reply,
+pub struct Running {
+    pub journey: Journey,
+    pub place: Place,
+    pub worker: WorkerId,
+    pub work: Work,
+    pub reply: Reply,
 }
 
 /// No worker is busy with it.
 #[derive(Debug)]
-pub(crate) struct Parked {
-    pub(crate) journey: Journey,
-    pub(crate) watch: Watch,
-    pub(crate) sequel: Sequel,
+pub struct Parked {
+    pub journey: Journey,
+    pub watch: Watch,
+    pub sequel: Sequel,
 }
 
 /// It was answered: by a worker, a message, or the core.
 #[derive(Debug)]
-pub(crate) struct Done;
+pub struct Done;
 
 /// It ended without its answer. Why has been told with [`ServerEffect::Forget`](crate::ServerEffect::Forget).
 #[derive(Debug)]
-pub(crate) struct Cancelled;
+pub struct Cancelled;
 
 /// Which end of the queue it is put to when it is routed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub enum Turn {
     Last,
     /// Its turn had come, but with a worker that knows other routes.
     Next,
@@ -86,7 +87,7 @@ pub(crate) enum Turn {
 
 /// What a worker is asked to do.
 #[derive(Debug)]
-pub(crate) enum Work {
+pub enum Work {
     Handler {
         route: RouteId,
         concurrent: bool,
@@ -109,14 +110,14 @@ pub(crate) enum Work {
 
 /// What follows the wait: [`Then`](crate::Then), and whose coroutine it is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Sequel {
+pub enum Sequel {
     Answer,
     Call { concurrent: bool },
     Await { worker: WorkerId, place: Place },
 }
 
 impl Sequel {
-    pub(crate) fn then(self) -> Then {
+    pub fn then(self) -> Then {
         match self {
             Self::Answer => Then::Answer,
             Self::Call { concurrent } => Then::Call { concurrent },
@@ -127,7 +128,7 @@ impl Sequel {
 
 impl Work {
     /// The routes that it was found in; a call needs none.
-    pub(crate) fn table(&self) -> Option<TableId> {
+    pub fn table(&self) -> Option<TableId> {
         match self {
             Self::Handler { route, .. } => Some(route.table),
             Self::Fallback { table } => Some(*table),
@@ -136,7 +137,7 @@ impl Work {
     }
 
     /// The route that the worker is told.
-    pub(crate) fn route(&self) -> Option<RouteId> {
+    pub fn route(&self) -> Option<RouteId> {
         match self {
             Self::Handler { route, .. } => Some(*route),
             Self::Fallback { .. } | Self::Call { .. } | Self::Job { .. } | Self::Coroutine => None,
@@ -144,7 +145,7 @@ impl Work {
     }
 
     /// Whether it is for the loop of a worker that has one.
-    pub(crate) fn is_coroutine(&self) -> bool {
+    pub fn is_coroutine(&self) -> bool {
         match self {
             Self::Handler { concurrent, .. } | Self::Call { concurrent, .. } | Self::Job { concurrent } => *concurrent,
             Self::Fallback { .. } | Self::Coroutine => true,
@@ -153,46 +154,46 @@ impl Work {
 }
 
 impl Accepted {
-    pub(crate) fn leave(self) -> (Journey, Place) {
+    pub fn leave(self) -> (Journey, Place) {
         (self.journey, self.place)
     }
 
-    pub(crate) fn route(mut self, work: Work, place: Place, patience: Patience) -> Routed {
+    pub fn route(mut self, work: Work, place: Place, patience: Patience) -> Routed {
         self.journey.set_patience(patience);
         Routed { journey: self.journey, place, work }
     }
 }
 
 impl Routed {
-    pub(crate) fn give(self, worker: WorkerId, place: Place, now: Moment) -> Running {
+    pub fn give(self, worker: WorkerId, place: Place, now: Moment) -> Running {
         Running { journey: self.journey.queued(now), place, worker, work: self.work, reply: Reply::Awaited }
     }
 
-    pub(crate) fn unroute(self, place: Place, turn: Turn) -> Accepted {
+    pub fn unroute(self, place: Place, turn: Turn) -> Accepted {
         Accepted { journey: self.journey, place, turn }
     }
 }
 
 impl Running {
     /// Its worker ended before it touched the request.
-    pub(crate) fn return_to(self, place: Place, now: Moment) -> Routed {
+    pub fn return_to(self, place: Place, now: Moment) -> Routed {
         Routed { journey: self.journey.ran(now), place, work: self.work }
     }
 
     /// Its stream has been closed: by its answer, or by a wait.
-    pub(crate) fn close(self, now: Moment) -> (Journey, Work) {
+    pub fn close(self, now: Moment) -> (Journey, Work) {
         (self.journey.ran(now), self.work)
     }
 }
 
 impl Parked {
-    pub(crate) fn wake(self, now: Moment) -> (Journey, Sequel) {
+    pub fn wake(self, now: Moment) -> (Journey, Sequel) {
         (self.journey.waited(now), self.sequel)
     }
 }
 
 impl Life {
-    pub(crate) const fn state(&self) -> State {
+    pub const fn state(&self) -> State {
         match self {
             Self::Accepted(_) => State::Accepted,
             Self::Routed(_) => State::Routed,
@@ -216,9 +217,9 @@ pub enum State {
 }
 
 /// A happening that a state does not answer to: the life is handed back as it was.
-pub(crate) struct Unmoved {
-    pub(crate) life: Life,
-    pub(crate) refused: Refused,
+pub struct Unmoved {
+    pub life: Life,
+    pub refused: Refused,
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::core::Core;
 use crate::effect::{Effect, HttpEffect};
 use crate::event::WorkerError;
-use crate::life::machine::Happening;
+use crate::life::happening::Happening;
 use crate::life::reply::Reply;
 use crate::life::{Life, Refused, Running, Unmoved, Work};
 use crate::structures::chain::Place;

@@ -2,7 +2,7 @@
 
 use crate::core::Core;
 use crate::effect::{Effect, WorkerEffect};
-use crate::life::machine::Happening;
+use crate::life::happening::Happening;
 use crate::life::{Bell, Life, Routed, Running, State, Turn, Work};
 use crate::moment::Moment;
 use crate::structures::chain::Chain;

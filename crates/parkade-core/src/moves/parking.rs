@@ -3,8 +3,8 @@
 use crate::core::Core;
 use crate::effect::{Effect, HttpEffect, Outcome, StatementSource, WorkerEffect};
 use crate::event::Publisher;
+use crate::life::happening::Happening;
 use crate::life::journey::Journey;
-use crate::life::machine::Happening;
 use crate::life::reply::Reply;
 use crate::life::{Bell, Life, Parked, Routed, Running, Sequel, State, Work};
 use crate::moment::Moment;

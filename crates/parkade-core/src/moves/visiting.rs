@@ -4,7 +4,7 @@
 //! wants is kept here meanwhile, so what a worker permits can be nothing else, and nobody else's.
 
 use crate::core::Core;
-use crate::life::machine::Happening;
+use crate::life::happening::Happening;
 use crate::life::{Life, Parked, Routed, Work};
 use crate::routes::RouteId;
 use parkade_model::RequestId;

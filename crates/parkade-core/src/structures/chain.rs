@@ -11,10 +11,10 @@ const ROOM_KEPT_COUNT: usize = 1024;
 /// Where a value stands in its chain. Good until the value is removed. It needs no generation: it is kept in one place, by the life that stands there, and
 /// what takes the value out of the chain moves that life on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place(u32);
+pub struct Place(u32);
 
 #[derive(Debug, Clone)]
-pub(crate) struct Chain<T> {
+pub struct Chain<T> {
     links: Vec<Link<T>>,
     first: u32,
     last: u32,
@@ -37,27 +37,27 @@ impl<T> Default for Chain<T> {
 }
 
 impl<T: Copy> Chain<T> {
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.count as usize
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    pub(crate) fn first(&self) -> Option<T> {
+    pub fn first(&self) -> Option<T> {
         self.links.get(self.first as usize).map(|link| link.value)
     }
 
-    pub(crate) fn value(&self, place: Place) -> &T {
+    pub fn value(&self, place: Place) -> &T {
         &self.links[place.0 as usize].value
     }
 
-    pub(crate) fn value_mut(&mut self, place: Place) -> &mut T {
+    pub fn value_mut(&mut self, place: Place) -> &mut T {
         &mut self.links[place.0 as usize].value
     }
 
-    pub(crate) fn push_back(&mut self, value: T) -> Place {
+    pub fn push_back(&mut self, value: T) -> Place {
         let place = self.link(Link { value, previous: self.last, next: NOWHERE });
         match self.last {
             NOWHERE => self.first = place,
@@ -67,7 +67,7 @@ impl<T: Copy> Chain<T> {
         Place(place)
     }
 
-    pub(crate) fn push_front(&mut self, value: T) -> Place {
+    pub fn push_front(&mut self, value: T) -> Place {
         let place = self.link(Link { value, previous: NOWHERE, next: self.first });
         match self.first {
             NOWHERE => self.last = place,
@@ -77,7 +77,7 @@ impl<T: Copy> Chain<T> {
         Place(place)
     }
 
-    pub(crate) fn remove(&mut self, place: Place) -> T {
+    pub fn remove(&mut self, place: Place) -> T {
         let Link { value, previous, next } = self.links[place.0 as usize];
         match previous {
             NOWHERE => self.first = next,
@@ -95,7 +95,7 @@ impl<T: Copy> Chain<T> {
     }
 
     /// From the first to the last.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Place, &T)> {
+    pub fn iter(&self) -> impl Iterator<Item = (Place, &T)> {
         let mut at = self.first;
         std::iter::from_fn(move || {
             let place = at;
@@ -105,11 +105,11 @@ impl<T: Copy> Chain<T> {
         })
     }
 
-    pub(crate) fn values(&self) -> impl Iterator<Item = T> {
+    pub fn values(&self) -> impl Iterator<Item = T> {
         self.iter().map(|(_, value)| *value)
     }
 
-    pub(crate) fn for_each_mut(&mut self, mut change: impl FnMut(&mut T)) {
+    pub fn for_each_mut(&mut self, mut change: impl FnMut(&mut T)) {
         let mut at = self.first;
         while at != NOWHERE {
             let link = &mut self.links[at as usize];

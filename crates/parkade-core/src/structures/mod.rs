@@ -1,6 +1,6 @@
 //! Plain structures that know nothing of requests.
 
-pub(crate) mod chain;
-pub(crate) mod random;
-pub(crate) mod ref_counts;
-pub(crate) mod timers;
+pub mod chain;
+pub mod random;
+pub mod ref_counts;
+pub mod timers;

@@ -10,10 +10,10 @@ use crate::moment::Moment;
 /// The handle of an alarm that is set. Good until it rings or is cleared. It needs no generation: it is kept in one place, by whom it rings for, who gives
 /// it up with either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Alarm(NonZeroU32);
+pub struct Alarm(NonZeroU32);
 
 #[derive(Debug)]
-pub(crate) struct Timers<T> {
+pub struct Timers<T> {
     heap: Vec<Node>,
     places: Vec<Whose<T>>,
     vacant: Vec<u32>,
@@ -38,19 +38,19 @@ impl<T> Default for Timers<T> {
 }
 
 impl<T: Copy> Timers<T> {
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.heap.len()
     }
 
-    pub(crate) fn next_due(&self) -> Option<Moment> {
+    pub fn next_due(&self) -> Option<Moment> {
         self.heap.first().map(|node| node.due)
     }
 
-    pub(crate) fn due(&self, alarm: Alarm) -> Moment {
+    pub fn due(&self, alarm: Alarm) -> Moment {
         self.heap[self.places[index(alarm)].position as usize].due
     }
 
-    pub(crate) fn set(&mut self, due: Moment, whose: T) -> Alarm {
+    pub fn set(&mut self, due: Moment, whose: T) -> Alarm {
         let position =
             u32::try_from(self.heap.len()).expect("there are fewer alarms than 2^32: limits.rs bounds the requests");
         let place = self.place(Whose { position, whose });
@@ -59,12 +59,12 @@ impl<T: Copy> Timers<T> {
         Alarm(NonZeroU32::MIN.saturating_add(place))
     }
 
-    pub(crate) fn clear(&mut self, alarm: Alarm) {
+    pub fn clear(&mut self, alarm: Alarm) {
         self.remove(self.places[index(alarm)].position as usize);
     }
 
     /// The first alarm that is due. Its handle is void from then on.
-    pub(crate) fn ring(&mut self, now: Moment) -> Option<T> {
+    pub fn ring(&mut self, now: Moment) -> Option<T> {
         let first = self.heap.first().filter(|node| node.due <= now)?;
         let whose = self.places[first.place as usize].whose;
         self.remove(0);

@@ -1,0 +1,42 @@
+//! What can happen to a request: the inputs of its machine.
+
+use crate::effect::Outcome;
+use crate::event::WorkerError;
+use crate::life::Turn;
+use crate::routes::{Destination, RouteId};
+use parkade_model::{PayloadId, Reason, Refusal, TableId, Then, Wait, WorkerId};
+
+#[derive(Debug)]
+pub enum Happening {
+    Routed(Destination),
+    /// The routes it was found in are not those it will be run by.
+    Unrouted {
+        table: TableId,
+        turn: Turn,
+    },
+    /// The core cannot have it.
+    Refused(Refusal),
+    Given(WorkerId),
+    /// Its worker ended before it touched the request.
+    Returned,
+    /// Whether that is all of it.
+    Answered(PayloadId, bool),
+    AnswerEnded,
+    JobReturned,
+    Errored(WorkerError),
+    Parked(Wait, Then, PayloadId),
+    /// The first rows of its query have come.
+    RowsBegan,
+    /// Its query is given up, and how that ended is to be told.
+    QueryGivenUp(Reason),
+    /// The application is asked whether its client may have what it waits for.
+    Guarded {
+        route: RouteId,
+        concurrent: bool,
+    },
+    /// Its wait is over. A message has been told to those whose answer it is.
+    Woken(Outcome),
+    /// Its alarm rang: the deadline, or the end of its wait.
+    Due,
+    Cancelled(Reason),
+}
