@@ -2,14 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 
 use crate::Event;
 use crate::dedicated::{Dedicated, DedicatedStep};
 use crate::dial::{Dial, DialStep};
-use crate::handshake::{BackendIdentity, DialRefusal, Terms};
+use crate::handshake::{BackendIdentity, Computed, DialRefusal, Terms};
 use crate::limits::MESSAGE_BYTES_MAX;
-use crate::line::{Line, Loss};
+use crate::line::{ConnectTo, Line, Loss, TerminateMode};
+use crate::pool::{LineOwner, PoolContext};
 use crate::settings::Secret;
 use crate::wire::message::BackendMessage;
 use crate::wire::{ProtocolViolation, Wire, write};
@@ -34,7 +35,7 @@ enum Listening {
 }
 
 /// The news are events for the owner of the pool.
-pub(crate) type ListenerStep = DedicatedStep<Event>;
+type ListenerStep = DedicatedStep<Event>;
 
 impl Listener {
     pub(crate) fn new(channels: Vec<String>) -> Self {
@@ -45,10 +46,6 @@ impl Listener {
         Self { channels, connection, has_listened: false }
     }
 
-    pub(crate) fn line(&self) -> Option<Line> {
-        self.connection.line()
-    }
-
     pub(crate) fn out(&mut self) -> Option<&mut BytesMut> {
         self.connection.out()
     }
@@ -57,32 +54,102 @@ impl Listener {
         self.connection.dialling()
     }
 
-    pub(crate) fn may_dial(&self, now: Instant) -> bool {
-        self.connection.may_dial(now)
-    }
-
     pub(crate) fn dial_at(&self) -> Option<Instant> {
         self.connection.dial_at()
     }
 
-    pub(crate) fn dial(&mut self, now: Instant, line: Line) {
-        self.connection.dial(now, line);
+    /// When it has had time enough to answer.
+    pub(crate) fn due(&self, timeout: Duration) -> Option<Instant> {
+        match self.connection.service() {
+            None => self.connection.dial_due(timeout),
+            Some(Listening::Asked { since, .. }) => Some(*since + timeout),
+            Some(Listening::InForce) => None,
+        }
     }
 
-    pub(crate) fn opened(&mut self, now: Instant, terms: &Terms, password: Option<Secret>) -> ListenerStep {
-        self.connection.opened(now, terms, password)
+    /// Dials, if it is wanted and may.
+    pub(crate) fn open(&mut self, cx: &mut PoolContext) {
+        if self.connection.may_dial(cx.now) {
+            let line = cx.lines.open(LineOwner::Listener, ConnectTo::Database);
+            self.connection.dial(cx.now, line);
+        }
     }
 
-    /// The bytes of `buffer` up to `at` have been heard when it returns something.
-    pub(crate) fn next(
+    pub(crate) fn opened(&mut self, line: Line, password: Option<Secret>, cx: &mut PoolContext) {
+        let step = self.connection.opened(cx.now, &cx.config.terms, password);
+        self.told(line, step, cx);
+    }
+
+    pub(crate) fn computed(&mut self, line: Line, computed: Computed, cx: &mut PoolContext) {
+        let Some((dial, wire)) = self.connection.dialling() else { return };
+        let step = dial.computed(cx.now, computed, wire).into();
+        self.told(line, step, cx);
+    }
+
+    /// Bytes have come; what is left in `buffer` is the beginning of a message.
+    pub(crate) fn received(&mut self, line: Line, buffer: &mut BytesMut, cx: &mut PoolContext) {
+        let mut at = 0;
+        while cx.lines.is_open(line) {
+            match self.next(buffer, &mut at, cx) {
+                Ok(Some(step)) => self.told(line, step, cx),
+                Ok(None) => break,
+                Err(broken) => self.give_up(line, &Loss::Broken(broken.to_string()), cx),
+            }
+        }
+        buffer.advance(at);
+    }
+
+    fn next(
         &mut self,
-        now: Instant,
         buffer: &[u8],
         at: &mut usize,
-        terms: &Terms,
+        cx: &PoolContext,
     ) -> Result<Option<ListenerStep>, ProtocolViolation> {
         let Some(frame) = self.connection.next_frame(buffer, at)? else { return Ok(None) };
-        Ok(Some(self.hear(now, BackendMessage::parse(&frame)?, terms)))
+        Ok(Some(self.hear(cx.now, BackendMessage::parse(&frame)?, &cx.config.terms)))
+    }
+
+    fn told(&mut self, line: Line, step: ListenerStep, cx: &mut PoolContext) {
+        match step {
+            ListenerStep::Nothing => {}
+            ListenerStep::News(event) => cx.queries.tell(event),
+            ListenerStep::Next(setback) => cx.lines.open_next(line, setback),
+            ListenerStep::Refused(refusal) => {
+                tracing::warn!(database = %cx.config.name, "LISTEN is not active: {}", refusal.why);
+                self.give_up(line, &Loss::Unreachable(refusal.why), cx);
+            }
+            ListenerStep::Useless => self.stop(cx),
+        }
+        cx.lines.speak(line);
+    }
+
+    /// An answer that does not come.
+    pub(crate) fn time_out(&mut self, cx: &mut PoolContext) {
+        let due = self.due(cx.config.options.connect_timeout);
+        if let Some(line) = self.connection.line()
+            && due.is_some_and(|due| due <= cx.now)
+        {
+            self.give_up(line, &Loss::Broken("it does not answer".into()), cx);
+        }
+    }
+
+    /// It is dialled again after a pause.
+    fn give_up(&mut self, line: Line, loss: &Loss, cx: &mut PoolContext) {
+        cx.lines.close(line, TerminateMode::Abrupt);
+        self.lost(loss, cx);
+    }
+
+    pub(crate) fn lost(&mut self, loss: &Loss, cx: &mut PoolContext) {
+        tracing::debug!("no connection to LISTEN on: {}", loss.why());
+        self.connection.lost(cx.now, &mut cx.random);
+    }
+
+    /// Nothing more is heard of it.
+    pub(crate) fn stop(&mut self, cx: &mut PoolContext) {
+        if let Some(line) = self.connection.line() {
+            cx.lines.close(line, TerminateMode::Polite);
+        }
+        self.connection.stop();
     }
 
     fn hear(&mut self, now: Instant, message: BackendMessage<'_>, terms: &Terms) -> ListenerStep {
@@ -134,24 +201,5 @@ impl Listener {
         self.connection.succeeded();
         let is_again = std::mem::replace(&mut self.has_listened, true);
         if is_again { ListenerStep::News(Event::ListeningAgain) } else { ListenerStep::Nothing }
-    }
-
-    pub(crate) fn lost(&mut self, now: Instant, loss: &Loss, random: &mut fastrand::Rng) {
-        tracing::debug!("no connection to LISTEN on: {}", loss.why());
-        self.connection.lost(now, random);
-    }
-
-    /// Nothing more is heard of it.
-    pub(crate) fn stop(&mut self) {
-        self.connection.stop();
-    }
-
-    /// When it has had time enough to answer.
-    pub(crate) fn due(&self, timeout: Duration) -> Option<Instant> {
-        match self.connection.service() {
-            None => self.connection.dial_due(timeout),
-            Some(Listening::Asked { since, .. }) => Some(*since + timeout),
-            Some(Listening::InForce) => None,
-        }
     }
 }

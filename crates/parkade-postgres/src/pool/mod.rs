@@ -20,12 +20,12 @@ mod slots;
 
 use std::time::Instant;
 
-use bytes::{Buf, BytesMut};
+use bytes::BytesMut;
 use parkade_sql::{Availability, DatabaseStatus, DatabaseWork, FailureKind, LeaseId, QueryEnd, QueryFailure, QueryId};
 
 use context::PoolConfig;
 pub(crate) use context::{PoolContext, PoolPhase};
-use lines::LineOwner;
+pub(crate) use lines::LineOwner;
 use signals::BackendSignals;
 use slots::PoolSlots;
 
@@ -35,7 +35,7 @@ use crate::handshake::{Computation, Computed, Terms};
 use crate::job::statement_of;
 use crate::lease::TransactionStep;
 use crate::line::{Action, ConnectTo, Line, Loss, TerminateMode};
-use crate::listener::{Listener, ListenerStep};
+use crate::listener::Listener;
 use crate::settings::Secret;
 use crate::silence::Silence;
 use crate::slot::{FailedDial, Slot};
@@ -142,7 +142,7 @@ impl Pool {
             self.release(now, lease);
         }
         self.slots.update_all(|slot| slot.end(&mut self.cx));
-        self.stop_listening();
+        self.listener.stop(&mut self.cx);
     }
 
     pub(crate) fn is_ended(&self) -> bool {
@@ -186,7 +186,7 @@ impl Pool {
             self.not_connected(failed.flatten());
         }
         self.signals.time_out(&mut self.slots, &mut self.cx);
-        self.time_out_listener();
+        self.listener.time_out(&mut self.cx);
         self.slots.update_all(|slot| slot.expire(&mut self.cx));
         let patience = self.cx.config.options.connect_timeout;
         if self.cx.reach.give_up(self.cx.now, patience) && !self.slots.has_connected() {
@@ -204,7 +204,7 @@ impl Pool {
         self.grow();
         if self.cx.phase == PoolPhase::Open {
             self.signals.open(&self.slots, &mut self.cx);
-            self.open_listener();
+            self.listener.open(&mut self.cx);
         }
         self.signals.close(&mut self.slots, &mut self.cx);
         self.attention.awaits(self.due());
@@ -360,10 +360,7 @@ impl Pool {
             Some(LineOwner::Canceller) => {
                 self.signals.canceller_opened(line, password, &mut self.slots, &mut self.cx);
             }
-            Some(LineOwner::Listener) => {
-                let step = self.listener.opened(self.cx.now, &self.cx.config.terms, password);
-                self.listener_told(line, step);
-            }
+            Some(LineOwner::Listener) => self.listener.opened(line, password, &mut self.cx),
             Some(LineOwner::CancelRequest) => self.signals.request_opened(line, &mut self.cx),
             None => {}
         }
@@ -393,12 +390,7 @@ impl Pool {
             Some(LineOwner::Canceller) => {
                 self.signals.canceller_computed(line, computed, &mut self.slots, &mut self.cx);
             }
-            Some(LineOwner::Listener) => {
-                if let Some((dial, wire)) = self.listener.dialling() {
-                    let step = dial.computed(self.cx.now, computed, wire).into();
-                    self.listener_told(line, step);
-                }
-            }
+            Some(LineOwner::Listener) => self.listener.computed(line, computed, &mut self.cx),
             Some(LineOwner::CancelRequest) | None => {}
         }
     }
@@ -415,7 +407,7 @@ impl Pool {
             Some(LineOwner::Canceller) => {
                 self.signals.canceller_received(line, buffer, &mut self.slots, &mut self.cx);
             }
-            Some(LineOwner::Listener) => self.listener_received(line, buffer),
+            Some(LineOwner::Listener) => self.listener.received(line, buffer, &mut self.cx),
             // Nothing is said to a request, and nobody knows the others any more.
             Some(LineOwner::CancelRequest) | None => buffer.clear(),
         }
@@ -433,7 +425,7 @@ impl Pool {
                 self.not_connected(failed.flatten());
             }
             LineOwner::Canceller => self.signals.canceller_lost(&loss, &mut self.slots, &mut self.cx),
-            LineOwner::Listener => self.listener.lost(self.cx.now, &loss, &mut self.cx.random),
+            LineOwner::Listener => self.listener.lost(&loss, &mut self.cx),
             LineOwner::CancelRequest => self.signals.request_lost(line, &loss, &mut self.slots, &mut self.cx),
         }
     }
@@ -449,65 +441,6 @@ impl Pool {
         if is_denied {
             cx.fail_if_refused();
         }
-    }
-}
-
-/// The listener.
-impl Pool {
-    fn open_listener(&mut self) {
-        let cx = &mut self.cx;
-        if self.listener.may_dial(cx.now) {
-            let line = cx.lines.open(LineOwner::Listener, ConnectTo::Database);
-            self.listener.dial(cx.now, line);
-        }
-    }
-
-    fn listener_received(&mut self, line: Line, buffer: &mut BytesMut) {
-        let mut at = 0;
-        while self.cx.lines.is_open(line) {
-            match self.listener.next(self.cx.now, buffer, &mut at, &self.cx.config.terms) {
-                Ok(Some(step)) => self.listener_told(line, step),
-                Ok(None) => break,
-                Err(broken) => self.lose_listener(line, &Loss::Broken(broken.to_string())),
-            }
-        }
-        buffer.advance(at);
-    }
-
-    fn listener_told(&mut self, line: Line, step: ListenerStep) {
-        match step {
-            ListenerStep::Nothing => {}
-            ListenerStep::News(event) => self.cx.queries.tell(event),
-            ListenerStep::Next(setback) => self.cx.lines.open_next(line, setback),
-            ListenerStep::Refused(refusal) => {
-                tracing::warn!(database = %self.cx.config.name, "LISTEN is not active: {}", refusal.why);
-                self.lose_listener(line, &Loss::Unreachable(refusal.why));
-            }
-            ListenerStep::Useless => self.stop_listening(),
-        }
-        self.cx.lines.speak(line);
-    }
-
-    fn time_out_listener(&mut self) {
-        let due = self.listener.due(self.cx.config.options.connect_timeout);
-        if let Some(line) = self.listener.line()
-            && due.is_some_and(|due| due <= self.cx.now)
-        {
-            self.lose_listener(line, &Loss::Broken("it does not respond".into()));
-        }
-    }
-
-    /// We give it up, and dial again after a pause.
-    fn lose_listener(&mut self, line: Line, loss: &Loss) {
-        self.cx.lines.close(line, TerminateMode::Abrupt);
-        self.listener.lost(self.cx.now, loss, &mut self.cx.random);
-    }
-
-    fn stop_listening(&mut self) {
-        if let Some(line) = self.listener.line() {
-            self.cx.lines.close(line, TerminateMode::Polite);
-        }
-        self.listener.stop();
     }
 }
 

@@ -1,6 +1,6 @@
 //! A connection for queries: one struct for each state, and a move consumes it. `docs/queries.md` has the machine.
 //!
-//! Everything that happens to a slot is one of its methods. It never touches another slot: what they share is in the
+//! Everything that happens to a slot is one of its methods, so it has more than forty. It never touches another slot: what they share is in the
 //! [`PoolContext`].
 
 mod backend;
