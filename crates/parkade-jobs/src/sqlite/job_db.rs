@@ -26,6 +26,14 @@ struct Savepoint {
     maintenance: Maintenance,
 }
 
+/// A transaction with the first commands of a batch.
+struct BatchAttempt<'a> {
+    batch: &'a VecDeque<Submitted>,
+    count: usize,
+    /// A command that fails is refused alone.
+    is_careful: bool,
+}
+
 /// Why a transaction is not committed.
 enum RollbackReason {
     /// A command has failed, or what belongs to all of them.
@@ -48,7 +56,7 @@ impl JobDb {
     /// Takes from the batch what it answers: at least one.
     pub fn carry_out(&mut self, batch: &mut VecDeque<Submitted>, replies: &mut Vec<Reply>) {
         let mut count = batch.len().min(BATCH_COUNT_MAX);
-        let mut outcome = self.transaction(batch, count, replies, false);
+        let mut outcome = self.transaction(&BatchAttempt { batch, count, is_careful: false }, replies);
         loop {
             match outcome {
                 Ok(done) => {
@@ -64,21 +72,15 @@ impl JobDb {
                     return refuse(batch, count, &fault, replies);
                 }
             }
-            outcome = self.transaction(batch, count, replies, true);
+            outcome = self.transaction(&BatchAttempt { batch, count, is_careful: true }, replies);
         }
     }
 
-    /// How many it has answered. `is_careful`: a command that fails is refused alone.
-    fn transaction(
-        &mut self,
-        batch: &VecDeque<Submitted>,
-        count: usize,
-        replies: &mut Vec<Reply>,
-        is_careful: bool,
-    ) -> Result<usize, RollbackReason> {
+    /// How many commands it has answered.
+    fn transaction(&mut self, attempt: &BatchAttempt<'_>, replies: &mut Vec<Reply>) -> Result<usize, RollbackReason> {
         let before = self.mark();
         replies.clear();
-        let done = self.within(batch, count, replies, is_careful);
+        let done = self.within(attempt, replies);
         if done.is_ok() {
             self.tables.committed();
         } else {
@@ -89,13 +91,8 @@ impl JobDb {
         done
     }
 
-    fn within(
-        &mut self,
-        batch: &VecDeque<Submitted>,
-        count: usize,
-        replies: &mut Vec<Reply>,
-        is_careful: bool,
-    ) -> Result<usize, RollbackReason> {
+    fn within(&mut self, attempt: &BatchAttempt<'_>, replies: &mut Vec<Reply>) -> Result<usize, RollbackReason> {
+        let &BatchAttempt { batch, count, is_careful } = attempt;
         let refused = |error: Error| RollbackReason::Refused(faults::of(&error));
         self.run("BEGIN IMMEDIATE").map_err(refused)?;
         let began = Instant::now();
