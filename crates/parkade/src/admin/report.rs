@@ -1,15 +1,15 @@
 //! The status of the server as plain values: `/status` writes it, and `parkade status` reads it.
 
 mod databases;
-mod from_core;
 mod jobs;
+mod shell;
 
 use std::collections::BTreeMap;
 
 pub use databases::{DatabaseReport, QueryReport, QueryTimes};
-pub use from_core::Shell;
 pub use jobs::JobsReport;
 use serde::{Deserialize, Serialize};
+pub use shell::Shell;
 
 use super::ended::EndedRequests;
 

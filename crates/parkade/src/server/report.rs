@@ -72,7 +72,7 @@ pub fn report(server: &mut Server, turns: &Turns) -> Report {
         connections_count_max: about.connections_count_max,
         body_bytes_max: about.body_bytes_max,
     };
-    Report::new(status, core.counts(), shell)
+    shell.report(status, core.counts())
 }
 
 fn database_reports(

@@ -36,10 +36,10 @@ pub struct Shell {
     pub body_bytes_max: usize,
 }
 
-impl Report {
+impl Shell {
     /// Puts together what the core and the shell know.
     #[must_use]
-    pub fn new(status: Status, counts: &Counts, shell: Shell) -> Self {
+    pub fn report(self, status: Status, counts: &Counts) -> Report {
         let state = if status.draining {
             "draining"
         } else if status.ready {
@@ -49,14 +49,14 @@ impl Report {
         };
         let last_reload = status.last_reload.map(|outcome| words::reload(outcome).into());
         let (lives, runs) = (status.lives, status.runs);
-        let jobs = shell.jobs.with(&status);
+        let jobs = self.jobs.with(&status);
         let channels = status.channels.into_iter().map(ChannelReport::from).collect();
-        let pid = |worker: &WorkerStatus| shell.worker_pids.get(&worker.worker).copied();
-        Self {
+        let pid = |worker: &WorkerStatus| self.worker_pids.get(&worker.worker).copied();
+        Report {
             version: env!("CARGO_PKG_VERSION").into(),
             pid: std::process::id(),
-            target: shell.target,
-            uptime: seconds(shell.uptime),
+            target: self.target,
+            uptime: seconds(self.uptime),
             state: state.into(),
             code: Code { generation: status.generation, reloading: status.reloading, last_reload },
             lives: LivesReport {
@@ -78,26 +78,26 @@ impl Report {
                 .into_iter()
                 .map(|worker| WorkerReport { pid: pid(&worker), ..worker.into() })
                 .collect(),
-            databases: shell.databases,
+            databases: self.databases,
             jobs,
-            connections: shell.connections,
-            turns: shell.turns,
+            connections: self.connections,
+            turns: self.turns,
             memory: Memory {
                 resident_bytes: resident_bytes(),
-                parked_bytes: shell.parked_bytes,
-                request_bytes: shell.request_bytes,
-                result_bytes: shell.result_bytes,
+                parked_bytes: self.parked_bytes,
+                request_bytes: self.request_bytes,
+                result_bytes: self.result_bytes,
                 job_results: status.job_results_held,
             },
-            log: Log { lines_dropped: shell.log_lines_dropped },
+            log: Log { lines_dropped: self.log_lines_dropped },
             limits: LimitsReport {
-                connections: shell.connections_count_max,
-                body_bytes: shell.body_bytes_max,
+                connections: self.connections_count_max,
+                body_bytes: self.body_bytes_max,
                 ..status.limits.into()
             },
-            counts: Totals { jobs_enqueued: shell.jobs_enqueued, ..counts.into() },
-            ended: shell.ended,
-            query_times: shell.query_times,
+            counts: Totals { jobs_enqueued: self.jobs_enqueued, ..counts.into() },
+            ended: self.ended,
+            query_times: self.query_times,
         }
     }
 }
@@ -280,7 +280,7 @@ mod tests {
             jobs: JobsReport::new(&parkade_jobs::JobCounts { ready: 8, dead: 9, ..Default::default() }, Some(1.5)),
             ..Shell::default()
         };
-        Report::new(status, &Counts { published: 5, ..Counts::default() }, shell)
+        shell.report(status, &Counts { published: 5, ..Counts::default() })
     }
 
     #[test]
