@@ -1,11 +1,10 @@
-//! How long something is put off, because workers keep dying early.
+//! How long the next start of a worker is delayed because workers keep dying early.
 
 use std::time::Duration;
 
 use crate::limits::{BACK_OFF_MAX, BACK_OFF_READY_MIN, BACK_OFF_START_MIN};
 use crate::moment::Moment;
 
-/// Of the next start of workers.
 #[derive(Debug, Default)]
 pub struct StartBackOff {
     ready_streak: u32,
@@ -15,12 +14,12 @@ pub struct StartBackOff {
 }
 
 impl StartBackOff {
-    /// Until when, unless that is over.
+    /// The end of the pause, if it is not over.
     pub fn holds_until(&self, now: Moment) -> Option<Moment> {
         self.until.filter(|until| *until > now)
     }
 
-    /// Whether a worker that started then has to do with the present streak.
+    /// Whether a worker that started at this time can end the present streak.
     pub fn is_after_the_last_death(&self, started: Moment) -> bool {
         self.last_death.is_some_and(|death| death <= started)
     }
@@ -29,7 +28,7 @@ impl StartBackOff {
         *self = Self::default();
     }
 
-    /// A worker died early that had been ready: the first time costs nothing, it may have been one bad request.
+    /// A worker that had been ready died early. The first time costs nothing: one bad request may be the cause.
     pub fn died_early(&mut self, now: Moment, started: Moment) {
         if self.is_one_with_the_last_death(started) {
             return;
@@ -40,8 +39,8 @@ impl StartBackOff {
         self.pause(now, pause);
     }
 
-    /// One of them has done what others died of: not all of it is deadly. That some do not even start has nothing to do with that.
-    /// Answers whether that ends a pause.
+    /// A worker survived the kind of work that others died of, so not all of that work is deadly. Failed starts are another matter.
+    /// Returns whether that ends a pause.
     pub fn survived(&mut self) -> bool {
         let ends = self.start_streak == 0 && self.until.is_some();
         if ends {
@@ -50,7 +49,7 @@ impl StartBackOff {
         ends
     }
 
-    /// A worker never said ready: it would not the next moment either.
+    /// A worker never became ready. Another one started at once would fail as well.
     pub fn failed_to_start(&mut self, now: Moment, started: Moment) {
         if self.is_one_with_the_last_death(started) {
             return;

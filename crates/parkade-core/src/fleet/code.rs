@@ -47,7 +47,7 @@ struct Reload {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReloadState {
     Starting,
-    /// One of the new workers did not make it.
+    /// One of the new workers died or did not start.
     Failed,
 }
 
@@ -124,13 +124,13 @@ impl Code {
         is_first
     }
 
-    /// A worker of this generation has died. Whether it was of the new code, which has failed thereby.
+    /// A worker of this generation has died. Whether it belonged to the new code, whose reload fails by that.
     pub fn fail_reload(&mut self, generation: u32) -> bool {
         let reload = self.reload.as_mut().filter(|reload| reload.generation == generation);
         reload.map(|reload| reload.state = ReloadState::Failed).is_some()
     }
 
-    /// One that comes during another is remembered: what changed meanwhile is to be loaded too.
+    /// A request during a reload is remembered: the code may have changed since that one began.
     pub fn request_reload(&mut self) {
         if let Some(reload) = &mut self.reload {
             reload.again = true;
@@ -149,7 +149,7 @@ impl Code {
         }
     }
 
-    /// One worker of the new code first, as a probe, which tells whether there are jobs; then the others; when all are ready, the old ones drain.
+    /// Starts one worker of the new code first, as a probe, which also declares its jobs; then the others. When all are ready, the old ones drain.
     pub fn reconcile(&mut self, cx: &mut Context, workers: &mut WorkerPool) -> Option<ReloadEnd> {
         let reload = self.reload?;
         if reload.state == ReloadState::Failed {

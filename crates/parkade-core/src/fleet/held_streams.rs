@@ -34,8 +34,8 @@ pub struct HeldStream {
     pub request: RequestId,
     /// It keeps the worker, or one of the threads next to its loop, to itself.
     pub occupies: bool,
-    /// When its code began, as far as anybody can know (protocol, section 3): a worker says so itself, or goes by their order. A coroutine of
-    /// a request may begin as soon as it is given.
+    /// When its code began, as far as that is known (protocol, section 3): the worker reports it, or runs streams in their order. The coroutine of
+    /// a request may begin as soon as the worker has it.
     pub begun: Option<Moment>,
     pub abandoned: Option<Abandoned>,
 }
@@ -107,7 +107,7 @@ impl HeldStreams {
         self.streams.is_empty() && self.awaiting.is_empty()
     }
 
-    /// Whether nobody waits for any of them.
+    /// Whether all of them are abandoned.
     pub fn are_all_abandoned(&self) -> bool {
         self.awaiting.is_empty() && self.streams.iter().all(|(_, stream)| stream.abandoned.is_some())
     }
@@ -161,7 +161,7 @@ impl HeldStreams {
         self.awaiting.values()
     }
 
-    /// Those that somebody waits for.
+    /// Those that are not abandoned.
     pub fn wanted(&self) -> impl Iterator<Item = RequestId> {
         let running = self.streams.values().filter(|stream| stream.abandoned.is_none()).map(|stream| stream.request);
         running.chain(self.awaiting.values())
@@ -172,13 +172,13 @@ impl HeldStreams {
         !(self.is_concurrent() && work.is_coroutine())
     }
 
-    /// How many requests keep it busy. A credit that it granted while it holds one says that it has put that one aside (its client does
-    /// not read) and would take another.
+    /// How many requests keep the worker busy. A credit that it grants while it holds a request means that it has put that request aside (the client
+    /// does not read) and would take another.
     pub fn busy(&self) -> u64 {
         self.occupying.saturating_sub(self.aside())
     }
 
-    /// Whether it is at less than all that it has begun.
+    /// Whether it has put something aside that it has begun.
     pub fn has_put_aside(&self) -> bool {
         self.aside() > 0
     }
@@ -187,7 +187,7 @@ impl HeldStreams {
         self.granted.max(0).unsigned_abs()
     }
 
-    /// How many units that keep it busy it may hold. It is sent some ahead only while it is at one at a time, and quick.
+    /// How many units that keep it busy it may hold. More than it runs are sent ahead only to a worker that runs one at a time, and is quick.
     pub fn depth(&self, now: Moment) -> u64 {
         match self.threads() {
             1 => self.response_time.depth(now),
@@ -195,12 +195,12 @@ impl HeldStreams {
         }
     }
 
-    /// Since when it works on what it works on.
+    /// When the worker began its present work.
     pub fn working_since(&self) -> Moment {
         self.response_time.since()
     }
 
-    /// For how long it was at a request. `None`: it has not begun it, or may have put it aside.
+    /// How long the worker took for a request. `None`: it has not begun it, or may have put it aside.
     pub fn took(&self, now: Moment, stream: &HeldStream) -> Option<Duration> {
         stream.begun.filter(|_| self.granted <= 0).map(|begun| now - begun)
     }
@@ -209,18 +209,18 @@ impl HeldStreams {
         self.streams.value(place)
     }
 
-    /// Nobody waits for that one any more.
+    /// The request of this stream is over.
     pub fn abandon(&mut self, place: Place, abandoned: Abandoned) {
         self.streams.value_mut(place).abandoned = Some(abandoned);
     }
 
-    /// Where it holds that request, if nobody waits for it any more.
+    /// The place of a request that is over.
     pub fn abandoned(&self, request: RequestId) -> Option<Place> {
         let mut streams = self.streams.iter();
         streams.find(|(_, held)| held.request == request && held.abandoned.is_some()).map(|(place, _)| place)
     }
 
-    /// That one is in the way from now on.
+    /// This stream is in the way of others from now on.
     pub fn note_overdue(&mut self, place: Place) {
         self.overdue += u64::from(self.streams.value(place).occupies);
     }
@@ -229,12 +229,12 @@ impl HeldStreams {
         self.overdue > 0
     }
 
-    /// Whether all that it is at should have ended.
+    /// Whether everything that the worker runs should have ended.
     pub fn are_all_overdue(&self) -> bool {
         self.overdue >= self.threads()
     }
 
-    /// `BEGAN`: whether that was news. `None`: it does not hold that request.
+    /// `BEGAN`. Whether that was not known before; `None` if the worker does not hold the request.
     pub fn begin(&mut self, now: Moment, request: RequestId) -> Option<bool> {
         let (place, _) = self.streams.iter().find(|(_, held)| held.request == request)?;
         Some(self.streams.value_mut(place).begun.replace(now).is_none())
@@ -244,7 +244,7 @@ impl HeldStreams {
         self.streams.value(place).begun.is_some()
     }
 
-    /// A worker that is at one at a time begins the next when it has closed one, or has put one aside. Returns one that begins now, as long as
+    /// A worker that runs one stream at a time begins the next when it has closed one, or has put one aside. Returns one that begins now, as long as
     /// there is another.
     pub fn begin_next(&mut self, now: Moment) -> Option<RequestId> {
         if self.is_concurrent() {
@@ -256,7 +256,7 @@ impl HeldStreams {
         Some(stream.request)
     }
 
-    /// How many of the first a worker that is at one at a time may have begun.
+    /// How many streams, from the first on, may have begun in a worker that runs one at a time.
     fn turns(&self) -> usize {
         usize::try_from(1 + self.aside()).unwrap_or(usize::MAX)
     }

@@ -80,10 +80,10 @@ pub struct Assignment {
     pub has_begun: bool,
 }
 
-/// What a worker leaves that is gone.
+/// What a worker leaves behind when it is gone.
 #[derive(Debug, Default)]
 pub struct Orphans {
-    /// Their code may have begun, or waits in the worker: they end with it.
+    /// Their code may have begun, or waits in the worker, so they end with it.
     pub lost: Vec<RequestId>,
     /// It had not touched them: they go to another worker. In their order.
     pub untouched: Vec<RequestId>,
@@ -169,7 +169,7 @@ impl Fleet {
         }
     }
 
-    /// `BEGAN`. Of one that is cancelled it says that it may hang. Whether the time of a run begins by that.
+    /// `BEGAN`. For a cancelled request it means that the code may hang. Whether the time of a run begins now.
     pub fn begin(&mut self, cx: &mut Context, worker: WorkerId, request: RequestId) -> bool {
         let worker = self.workers.find_mut(worker);
         let begun = worker.and_then(|worker| Some(worker.streams.begin(cx.now, request)? && worker.role == Role::Jobs));
@@ -200,13 +200,14 @@ impl Fleet {
         }
     }
 
-    /// Nobody hears it for a while, so its silence is not its fault. Whether there is such a worker: what one enqueued is answered even when it is gone.
+    /// Its link is not read for a while, so its silence is not its fault. Returns whether the worker is still there: the store answers what a worker has
+    /// enqueued even after its exit.
     pub fn pause_reading(&mut self, now: Moment, worker: WorkerId) -> bool {
         let paused = self.workers.find_mut(worker).map(|worker| worker.liveness.pause(now));
         self.look_if(paused.is_some())
     }
 
-    /// It is heard again. Whether there is such a worker.
+    /// Its link is read again. Returns whether the worker is still there.
     pub fn resume_reading(&mut self, now: Moment, worker: WorkerId) -> bool {
         let resumed = self.workers.find_mut(worker).map(|worker| worker.liveness.resume(now));
         self.look_if(resumed.is_some())
@@ -390,7 +391,7 @@ impl Fleet {
         self.supervisor.service().refusal()
     }
 
-    /// Whether nobody will take what is queued: the application does not start.
+    /// Whether no worker will take what is queued, because the application does not start.
     pub fn lacks_application(&self) -> bool {
         self.supervisor.lacks_application(&self.workers)
     }
@@ -447,7 +448,7 @@ impl Fleet {
         self.workers.room_for_jobs(now, self.supervisor.code().serving(), self.declared_jobs())
     }
 
-    /// How long no job begins here, because workers of jobs keep dying, and none is there.
+    /// How long no job begins here because workers of jobs keep dying and none is left.
     pub fn jobs_put_off(&self, now: Moment) -> Option<Duration> {
         self.supervisor.jobs_put_off(now, &self.workers)
     }
@@ -458,12 +459,12 @@ impl Fleet {
         self.queue_rates.of(concurrent).soonest(now, ahead, servers)
     }
 
-    /// One that was queued in that line has been given to a worker.
+    /// A request of that line has been given to a worker.
     pub fn note_start(&mut self, now: Moment, concurrent: bool) {
         self.queue_rates.of_mut(concurrent).started(now);
     }
 
-    /// Everybody in that line who could be given to a worker has been.
+    /// All requests in that line that workers could take have been given to them.
     pub fn note_queue(&mut self, now: Moment, concurrent: bool, is_empty: bool) {
         self.queue_rates.of_mut(concurrent).settled(now, is_empty);
     }

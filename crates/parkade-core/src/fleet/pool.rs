@@ -17,10 +17,10 @@ pub struct WorkerPool {
     minted: u32,
 }
 
-/// How well a worker suits: the least is the best.
+/// How well a worker suits: the least value is the best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Suitability {
-    /// Sent ahead: it works on another one first.
+    /// The request would be sent ahead: the worker works on another one first.
     ahead: bool,
     trouble: Trouble,
     load: usize,
@@ -31,9 +31,9 @@ struct Suitability {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Trouble {
     None,
-    /// What it answers is heard late.
+    /// Its link is not read, so its answers arrive late.
     Paused,
-    /// What it is at should have ended: it may be killed, and take along what it holds.
+    /// Its present work should have ended. It may be killed, together with everything it holds.
     Overdue,
 }
 
@@ -86,8 +86,8 @@ impl WorkerPool {
         self.ready(generation, role).count()
     }
 
-    /// Who takes from that line. A worker without a loop is at one request; a loop at as many plain functions as it has threads, and at all the
-    /// coroutines that it holds. One that does not turn is as good as at one: what keeps it from turning.
+    /// The workers that take from that line. A worker without a loop runs one request. A loop runs as many plain functions as it has threads, and all
+    /// the coroutines that it holds. A loop that does not turn counts as running one: the one that keeps it from turning.
     pub fn servers(&self, now: Moment, generation: u32, concurrent: bool) -> Servers {
         let of = |worker: &Worker| match concurrent && worker.streams.is_concurrent() {
             true if worker.liveness.is_silent() => 1,
@@ -100,15 +100,15 @@ impl WorkerPool {
         }
     }
 
-    /// The worker of this generation and role for a unit of work: an idle one, else the least loaded; one
-    /// that is busy only when there is no other, and it answers requests quickly.
+    /// The worker of this generation and role for a unit of work: an idle one, else the least loaded. A busy one is chosen only if there is no other
+    /// and it answers quickly.
     pub fn pick(&self, now: Moment, generation: u32, role: Role, work: &Work) -> Option<&Worker> {
         let suited = self.ready(generation, role).filter_map(|worker| Some((suits(worker, now, work)?, worker)));
         suited.min_by_key(|(suits, _)| *suits).map(|(_, worker)| worker)
     }
 
-    /// How many jobs workers could take now; `None` when no worker of jobs is ready. For a loop that has jobs of both kinds it is as many as it
-    /// takes coroutines: of what kind the next are nobody knows.
+    /// How many jobs workers could take now; `None` when no worker of jobs is ready. A loop with jobs of both kinds counts as if all of them were
+    /// coroutines, because the kind of the next jobs is not known.
     pub fn room_for_jobs(&self, now: Moment, generation: u32, declared: DeclaredJobs) -> Option<u32> {
         let rooms = self.ready(generation, Role::Jobs).map(|worker| {
             let streams = &worker.streams;

@@ -1,4 +1,4 @@
-//! How fast a line of the queue moves: when somebody who arrives now would be given to a worker, at the soonest.
+//! How fast a line of the queue moves: when a request that arrives now would be given to a worker, at the soonest.
 //!
 //! It never says later than what follows from requests that all take equally long: each worker may begin its next this very moment, and is
 //! counted as if it did. So nobody is refused who would have started in time at the rate that was seen; whoever is admitted and starts too
@@ -22,14 +22,14 @@ use crate::limits::{
 };
 use crate::moment::Moment;
 
-/// One for each line: what a plain function waits for says nothing of a coroutine.
+/// One for each line: how long plain functions wait says nothing about coroutines.
 #[derive(Debug, Default)]
 pub struct QueueRates {
     plain: QueueRate,
     coroutines: QueueRate,
 }
 
-/// Who takes from a line.
+/// The workers that take requests from a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Servers {
     /// How many requests may be at their end this very moment.
@@ -40,7 +40,7 @@ pub struct Servers {
 
 #[derive(Debug, Default)]
 pub struct QueueRate {
-    /// Since when somebody has been queued in it for the workers that there are. `None`: nobody is.
+    /// Since when requests have been queued in it for the present workers. `None`: it is empty.
     since: Option<Moment>,
     /// Since then, the newest last.
     spells: VecDeque<Spell>,
@@ -72,7 +72,7 @@ impl QueueRates {
         if concurrent { &mut self.coroutines } else { &mut self.plain }
     }
 
-    /// There is another worker.
+    /// Another worker has become ready.
     pub fn staffed(&mut self, now: Moment) {
         self.plain.staffed(now);
         self.coroutines.staffed(now);
@@ -109,7 +109,7 @@ impl QueueRate {
         *mean_nanos += (took.as_nanos() as f64 - *mean_nanos) / (*count).min(QUEUE_KNOWN_COUNT_MAX) as f64;
     }
 
-    /// Everybody who could be given to a worker has been.
+    /// All requests that workers could take have been given to them.
     pub fn settled(&mut self, now: Moment, is_empty: bool) {
         if is_empty {
             self.since = None;
@@ -124,7 +124,7 @@ impl QueueRate {
         self.spells.clear();
     }
 
-    /// How long somebody waits at least who has `ahead` others before him. `None` when that cannot be said.
+    /// The shortest wait of a request that has `ahead` others before it. `None` when it cannot be estimated.
     pub fn soonest(&self, now: Moment, ahead: usize, servers: Servers) -> Option<Duration> {
         let since = self.since?;
         if servers.count == 0 || now - since < QUEUE_SEEN_MIN {

@@ -12,7 +12,7 @@ use crate::moment::Moment;
 pub struct ResponseTime {
     /// Nanoseconds, a moving average of about 16 answers. `None` before the first.
     average: Option<u64>,
-    /// Since when it works on what it works on.
+    /// When it began its present work.
     since: Moment,
 }
 
@@ -21,7 +21,7 @@ impl ResponseTime {
         self.since = now;
     }
 
-    /// It has answered, and begins the next if it has one.
+    /// It has answered, and begins the next request if it has one.
     pub fn answer(&mut self, now: Moment) {
         let took = u64::try_from((now - self.since).as_nanos()).unwrap_or(u64::MAX / 16);
         self.average = Some(self.average.map_or(took, |average| average - average / 16 + took / 16));
@@ -32,7 +32,7 @@ impl ResponseTime {
         self.since
     }
 
-    /// How many it may hold now, the one it works on included.
+    /// How many requests it may hold now, including the present one.
     pub fn depth(&self, now: Moment) -> u64 {
         let is_slow_now = now - self.since >= Duration::from_micros(QUICK_MICROS);
         match self.average {

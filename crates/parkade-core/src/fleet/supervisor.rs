@@ -24,20 +24,20 @@ pub struct Supervisor {
     code: Code,
     roles: PerRole<RoleState>,
     service: Service,
-    /// Something has happened because of which the workers must be looked over.
+    /// Something has happened that requires a review of the workers.
     needs_review: bool,
-    /// When they must be looked over though nothing happens.
+    /// When the next review is due even if nothing happens.
     due: Option<Moment>,
 }
 
 /// What requests, and runs of jobs, still need of workers.
 #[derive(Debug)]
 pub struct Demand {
-    /// How many at most may come to a worker of each role, now or when their waits are over.
+    /// An upper bound of those that may still come to a worker of each role, now or when their waits are over.
     pub to_come: PerRole<usize>,
-    /// Whether somebody is queued for a worker of that role.
+    /// Whether the queue for workers of that role is not empty.
     pub is_queued: PerRole<bool>,
-    /// When the end of the server waits for queries no longer.
+    /// When the server stops waiting for queries and ends.
     pub queries_end: Option<Moment>,
 }
 
@@ -46,7 +46,7 @@ pub struct Demand {
 pub enum Consequence {
     /// Other code serves. Its table, if it is another one than before.
     NewCode(Option<TableId>),
-    /// Nobody will take what is queued.
+    /// No worker will take what is queued.
     NoApplication,
     /// The grace of the drain is over.
     GraceOver,
@@ -88,7 +88,7 @@ impl Supervisor {
 
     // Exits.
 
-    /// A worker is no more, and nobody wanted that.
+    /// A worker has ended unexpectedly.
     pub fn note_death(&mut self, cx: &mut Context, workers: &WorkerPool, dead: &Worker) {
         cx.counts.workers_died += 1;
         self.needs_review = true;
@@ -102,8 +102,8 @@ impl Supervisor {
         }
     }
 
-    /// At the very first start there is nobody to be served meanwhile: the operator is told by the exit. Workers of jobs start when there is
-    /// an application.
+    /// If the very first start fails, no client is being served yet, and the server exits to tell the operator. Workers of jobs start only after
+    /// the application has loaded once.
     fn start_failed(&mut self, cx: &Context, dead: &Worker) {
         self.roles.of_mut(dead.role).back_off.failed_to_start(cx.now, dead.started);
         if dead.role == Role::Jobs {
@@ -115,7 +115,7 @@ impl Supervisor {
         }
     }
 
-    /// A streak ends with a worker that was steady: the dead one itself, or one of its role that started after the last death.
+    /// A steady worker ends the streak: the dead one itself, or one of its role that started after the last death.
     fn back_off(&mut self, cx: &Context, workers: &WorkerPool, dead: &Worker, ready_at: Moment) {
         let is_steady = |ready_at: Moment| cx.now - ready_at >= EARLY_DEATH;
         let back_off = &mut self.roles.of_mut(dead.role).back_off;
@@ -137,7 +137,7 @@ impl Supervisor {
         self.needs_review |= self.roles.jobs.back_off.survived();
     }
 
-    /// How long no job begins here, because workers of jobs keep dying, and none is there.
+    /// How long no job begins here because workers of jobs keep dying and none is left.
     pub fn jobs_put_off(&self, now: Moment, workers: &WorkerPool) -> Option<Duration> {
         let until = self.roles.jobs.back_off.holds_until(now)?;
         (!workers.iter().any(|worker| self.comes(worker, Role::Jobs))).then(|| until - now)
@@ -201,7 +201,7 @@ impl Supervisor {
         }
     }
 
-    /// One worker of a role at a time that has reached its limits: it works on until there are enough without it, then it drains.
+    /// Replaces one worker of a role at a time that has reached its limits. It works on until there are enough others, then it drains.
     fn recycle(&mut self, cx: &mut Context, workers: &mut WorkerPool, role: Role) {
         let serving = self.code.serving();
         let is_here = |old: &WorkerId| workers.find(*old).is_some_and(|worker| worker.generation == serving);
@@ -253,7 +253,7 @@ impl Supervisor {
         worker.is_of(self.code.serving(), role) && (worker.is_ready() || worker.is_starting())
     }
 
-    /// Whether the application does not start, and no worker is there: better told at once than at the deadline.
+    /// Whether the application does not start, and no worker is left: requests are better refused at once than at their deadlines.
     pub fn lacks_application(&self, workers: &WorkerPool) -> bool {
         self.code.fails_to_start() && !workers.iter().any(|worker| self.comes(worker, Role::Requests))
     }
@@ -284,7 +284,7 @@ impl Supervisor {
         ROLES.into_iter().filter(is_missing).filter_map(put_off).min()
     }
 
-    /// When abandoned streams, which are all that some ready workers hold, have had their time.
+    /// When ready workers that hold nothing but abandoned streams are no longer waited for.
     fn abandoned_end_due(&self, cx: &Context, workers: &WorkerPool) -> Option<Moment> {
         let ServiceState::Draining { since, .. } = self.service.state() else { return None };
         let is_abandoned =
@@ -324,7 +324,7 @@ impl Supervisor {
         true
     }
 
-    /// Those that nobody will need: so their hooks run, whatever is still at work elsewhere.
+    /// Dismisses the workers that will not be needed, so that their hooks run while others are still at work.
     fn dismiss_the_idle(
         &mut self,
         cx: &mut Context,
@@ -351,7 +351,7 @@ impl Supervisor {
         }
     }
 
-    /// The grace is over: runs of jobs are handed back. A stop at once gives nobody a moment.
+    /// The grace is over: runs of jobs are handed back, and their code has a moment to end, unless the server is to stop at once.
     pub fn stop_runs(&mut self, cx: &Context, workers: &mut WorkerPool) -> LastMoment {
         let moment = match self.service.state() {
             ServiceState::Draining { since, until } => cx.config.kill_grace.min(until - since),

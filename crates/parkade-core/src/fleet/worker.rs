@@ -39,7 +39,7 @@ pub enum WorkerStage {
         since: Moment,
         until: Moment,
     },
-    /// It goes by itself: dismissed, or unable to load.
+    /// It exits by itself: dismissed, or unable to load.
     Leaving {
         until: Moment,
     },
@@ -89,7 +89,7 @@ impl Worker {
         self.readiness.map(|readiness| readiness.table)
     }
 
-    /// Whether nothing may be expected of it, as far as one knows: it has not said for a while that it is there, or all that it is at is overdue.
+    /// Whether it seems to hang: it has not answered a ping for a while, or everything that it runs is overdue.
     pub fn hangs(&self, now: Moment) -> bool {
         self.liveness.is_silent_for(now, QUEUE_SEEN_MIN) || self.streams.are_all_overdue()
     }
@@ -99,13 +99,13 @@ impl Worker {
         self.recycle.are_reached(now, self.streams.closed(), self.resident_bytes)
     }
 
-    /// Whether it has nothing left to do, or for too long nothing but what nobody waits for: it has drained since then.
+    /// Whether it has nothing left to do, or has held nothing but abandoned streams for too long. `since`: when its drain began.
     pub fn has_drained(&self, now: Moment, since: Moment, abandoned_max: Duration) -> bool {
         self.streams.is_empty() || now - since >= abandoned_max && self.streams.are_all_abandoned()
     }
 
-    /// Ends the process. What it held is resolved when its link is read to the end: an answer may still be in there.
-    /// Whether it had not been killed before.
+    /// Kills the process. What it held is resolved when its link has been read to the end, since an answer may still be in there. Returns `false` if it
+    /// had been killed before.
     pub fn kill(&mut self, cx: &mut Context, why: KillReason) -> bool {
         if std::mem::replace(&mut self.stage, WorkerStage::Killed) == WorkerStage::Killed {
             return false;
@@ -115,7 +115,7 @@ impl Worker {
         true
     }
 
-    /// Nothing is left for it.
+    /// Lets it go: nothing is left for it to do.
     pub fn dismiss(&mut self, cx: &mut Context) {
         self.stage = WorkerStage::Leaving { until: cx.now + HOOKS_MAX };
         cx.effects.push(Effect::Worker(WorkerEffect::DismissWorker { worker: self.id }));
