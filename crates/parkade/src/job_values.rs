@@ -22,7 +22,7 @@ pub struct Made {
 
 /// Arguments or a result as JSON text, for operators.
 pub fn shown(result: &Bytes) -> Result<String, String> {
-    if let Token::Extension(RESPONSE, data) = Tokens::new(result).next()? {
+    if let Token::Extension(RESPONSE, data) = Tokens::new(result).next_token()? {
         let response = made(&result.slice_ref(data))?;
         return Ok(serde_json::json!({ "status": response.status, "bytes": response.body.len() }).to_string());
     }
@@ -38,22 +38,24 @@ pub fn made(data: &Bytes) -> Result<Made, String> {
         _ => Err(wrong()),
     };
     let mut tokens = Tokens::new(data);
-    let (Token::Array(3), Token::Unsigned(status)) = (tokens.next()?, tokens.next()?) else { return Err(wrong()) };
+    let (Token::Array(3), Token::Unsigned(status)) = (tokens.next_token()?, tokens.next_token()?) else {
+        return Err(wrong());
+    };
     let status = u16::try_from(status).map_err(|_| wrong())?;
-    let count = match tokens.next()? {
+    let count = match tokens.next_token()? {
         Token::Nil => 0,
         Token::Array(count) if count % 2 == 0 => count / 2,
         _ => return Err(wrong()),
     };
     let mut fields = Vec::new();
     for _ in 0..count {
-        let (name, value) = (bytes(tokens.next()?)?, bytes(tokens.next()?)?);
+        let (name, value) = (bytes(tokens.next_token()?)?, bytes(tokens.next_token()?)?);
         // The length is that of the body that is here.
         if !name.eq_ignore_ascii_case(b"content-length") {
             fields.push((name, value));
         }
     }
-    let body = match tokens.next()? {
+    let body = match tokens.next_token()? {
         Token::Nil => Bytes::new(),
         body => bytes(body)?,
     };

@@ -50,8 +50,8 @@ impl ReadyIndex {
                 self.is_read = true;
                 break;
             };
-            let list = ReadyList { heads: BTreeSet::new(), until: FIRST, chunk: 1 };
-            self.queues.entry(Arc::clone(&queue)).or_default().insert(priority, list);
+            let ready = ReadyList { heads: BTreeSet::new(), until: FIRST, chunk: 1 };
+            self.queues.entry(Arc::clone(&queue)).or_default().insert(priority, ready);
             last = (queue, priority);
         }
         Ok(())

@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
         read: impl FnOnce(&mut Self) -> Result<T, PayloadFault>,
     ) -> Result<Option<T>, PayloadFault> {
         let mut rest = self.rest.clone();
-        if let Ok(Token::Nil) = rest.next() {
+        if let Ok(Token::Nil) = rest.next_token() {
             self.rest = rest;
             return Ok(None);
         }
@@ -249,7 +249,7 @@ impl<'a> Reader<'a> {
     }
 
     fn token(&mut self) -> Result<Token<'a>, PayloadFault> {
-        self.rest.next().map_err(PayloadFault::payload)
+        self.rest.next_token().map_err(PayloadFault::payload)
     }
 }
 

@@ -24,7 +24,7 @@ pub fn json(bytes: &[u8], depth_max: usize) -> Result<Vec<u8>, String> {
     // As if the value stood alone in something that is never closed.
     let mut inmost = OpenContainer { left: 1, is_map: false };
     loop {
-        let token = tokens.next()?;
+        let token = tokens.next_token()?;
         if let Token::Array(left @ 1..) | Token::Map(left @ 1..) = token {
             if around.len() >= depth_max {
                 return Err(format!("its values are nested deeper than {depth_max}"));
@@ -47,13 +47,13 @@ pub fn json(bytes: &[u8], depth_max: usize) -> Result<Vec<u8>, String> {
             out.push(b',');
         }
         if inmost.is_map {
-            write_key(tokens.next()?, &mut out)?;
+            write_key(tokens.next_token()?, &mut out)?;
         }
     }
 }
 
 /// One that has nothing in it.
-#[expect(clippy::inline_always, reason = "as of `Tokens::next`, which gives it what it writes")]
+#[expect(clippy::inline_always, reason = "as of `Tokens::next_token`, which gives it what it writes")]
 #[inline(always)]
 fn write_value(token: Token<'_>, out: &mut Vec<u8>) -> Result<(), String> {
     match token {

@@ -13,7 +13,7 @@ pub fn response(result: &Bytes) -> Result<Made, String> {
         body,
     };
     let mut tokens = Tokens::new(result);
-    let made = match tokens.next()? {
+    let made = match tokens.next_token()? {
         Token::Nil => Made { status: 204, fields: Vec::new(), body: Bytes::new() },
         Token::Text(text) => plain(200, "text/plain; charset=utf-8", result.slice_ref(utf8(text)?.as_bytes())),
         Token::Bytes(bytes) => plain(200, "application/octet-stream", result.slice_ref(bytes)),
