@@ -1,6 +1,6 @@
-//! Clients and their requests: what is kept for each of them while the core keeps its life, and the answers that the core asks for.
+//! Clients and their requests: the data kept for each request while the core keeps its life, and the responses that the core asks for.
 //!
-//! Whoever has the contents of an answer (a message, rows, a response of a worker) gives it; nothing is decided here.
+//! The contents of a response (a message, rows, a worker's response) are arguments; nothing is decided here.
 
 mod client_text;
 pub mod exchange;

@@ -1,5 +1,5 @@
-//! Queries between the applications that ask and the databases that answer: the rows on their way to whoever takes them, and what clients and
-//! workers are told when there are none.
+//! Queries between applications and databases: their rows on the way to a client or a worker, and the outcomes for clients and workers if there
+//! are none.
 
 mod failure;
 mod request;

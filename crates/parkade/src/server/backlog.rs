@@ -1,4 +1,4 @@
-//! What workers have said and the core has not been told: the share of a turn was over, or their clients are behind.
+//! Worker events that the core has not seen yet: the share of a turn was over, or clients are behind with what the worker has published.
 
 use parkade_model::WorkerId;
 

@@ -1,5 +1,4 @@
-//! The loop of the task that decides: it waits until somebody has something to say, hears all of them in turns that are never long, and ends when
-//! everything has ended.
+//! The event loop: waits until there is input, handles all of it in turns of bounded length, and ends when every request has ended.
 
 use std::io;
 use std::time::Duration;

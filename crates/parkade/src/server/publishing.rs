@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use parkade_core::{ChannelName, Cursor, Event, MessageId, Moment, PressureEvent, Publisher, RequestId, WorkerId};
+use parkade_core::{Event, Moment, PressureEvent, Publisher};
+use parkade_model::{ChannelName, Cursor, MessageId, RequestId, WorkerId};
 
 use super::Server;
 use crate::admin::PublishRefused;

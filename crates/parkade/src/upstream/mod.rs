@@ -1,12 +1,12 @@
-//! Those who do an application's work. The server knows this interface alone: *capacity* and *health* of each worker, what it is *given*, and what
-//! of that is *cancelled*. Everything here is done because somebody asked; nothing is decided.
+//! The workers, as the server sees them: the *capacity* and *health* of each, what it is *given*, and what of that is *cancelled*. Nothing is
+//! decided here.
 //!
-//! Today every worker is a process of ours ([`process`]). Another kind of upstream is a module beside it, and a field of [`Upstream`], which knows
-//! by the id of a worker to whom each call goes.
+//! Every worker is a process that we start ([`process`]). Another kind of upstream would be a module next to it and a second field of [`Upstream`],
+//! which passes each call to the kind that the worker's id belongs to.
 //!
-//! One task owns [`Upstream`] and goes round: wait until it is [`ready`](Upstream::ready), let it take its [`turn`](Upstream::turn), carry out
-//! what follows from the events, and [`flush`](Upstream::flush). What is asked of a worker that is gone, or of a request that it no longer
-//! holds, is dropped: an event already says so, or will.
+//! One task owns [`Upstream`] and loops: wait until it is [`ready`](Upstream::ready), let it take its [`turn`](Upstream::turn), carry out what
+//! follows from the events, and [`flush`](Upstream::flush). A call about a worker that is gone, or about a request that it no longer holds, has no
+//! effect: an event has already said so, or will.
 
 mod event;
 mod process;

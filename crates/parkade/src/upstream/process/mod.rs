@@ -1,4 +1,4 @@
-//! Workers that are processes of ours: how they are started, their links, the frames on them, how they end.
+//! Worker processes: how they are started, their links and the frames on them, how they end.
 
 mod child;
 mod limits;
