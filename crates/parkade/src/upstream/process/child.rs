@@ -5,8 +5,6 @@ use std::io::{self, PipeReader, PipeWriter};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
-use std::sync::Arc;
-use std::sync::mpsc::Sender;
 
 use parkade_model::WorkerId;
 use rustix::process::{Pid, Signal};
@@ -17,6 +15,7 @@ use tokio::task::JoinHandle;
 use super::limits;
 use super::link::Ends;
 use super::output;
+use super::report::{News, Post, Started};
 use super::starter::{Starter, Wanted};
 
 /// How a worker is started.
@@ -34,43 +33,6 @@ pub struct Launch {
     pub directory: Option<PathBuf>,
     /// The core's own version, for the worker's logs.
     pub core_version: &'static str,
-}
-
-/// What a process tells about itself, beside its link.
-pub struct Report {
-    pub worker: WorkerId,
-    pub news: News,
-}
-
-pub enum News {
-    Started(Box<Started>),
-    /// There is no process, and none will be: why.
-    NotStarted(String),
-    /// It is gone: "exit status 1", "signal 9 (SIGKILL)".
-    Exited(String),
-    /// Everything that it printed has been logged.
-    Silent,
-}
-
-/// Carries reports to the owner of the workers and wakes it.
-#[derive(Clone)]
-pub struct Post {
-    pub sender: Sender<Report>,
-    pub waker: Arc<mio::Waker>,
-}
-
-impl Post {
-    pub fn send(&self, worker: WorkerId, news: News) {
-        // Neither fails while the owner lives; without it nobody is left to be told.
-        let _ = self.sender.send(Report { worker, news });
-        let _ = self.waker.wake();
-    }
-}
-
-/// A process that has just been started, and what it will print.
-pub struct Started {
-    pub child: Child,
-    pub output: PipeReader,
 }
 
 /// The process of a worker, from the moment it is wanted.
@@ -205,15 +167,6 @@ fn command(launch: &Launch) -> Command {
         command.current_dir(directory);
     }
     command
-}
-
-/// Waits until the program is loaded. Behind it our copies of the worker's ends are closed: end of file must come when the worker is gone.
-pub fn spawn(mut command: Command) -> io::Result<Child> {
-    let child = command.spawn()?;
-    if let Some(pid) = child.id() {
-        let _ = fs::write(format!("/proc/{pid}/oom_score_adj"), limits::OOM_SCORE_ADJUST.to_string());
-    }
-    Ok(child)
 }
 
 /// One direction of a link.

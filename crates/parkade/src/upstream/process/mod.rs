@@ -5,6 +5,7 @@ mod limits;
 mod link;
 mod output;
 mod places;
+mod report;
 mod session;
 mod starter;
 #[cfg(test)]
@@ -27,8 +28,8 @@ use tokio::time::{Instant, timeout_at};
 use super::{RunParts, WorkerEvent};
 use crate::poll::PollSet;
 use crate::share::Share;
-use child::{News, Post, Report};
 use places::{Fast, Places};
+use report::{News, Post, ProcessReport};
 use session::{Audience, Exhausted, Session};
 use starter::Starter;
 use worker::Worker;
@@ -58,7 +59,7 @@ pub struct Processes {
     /// Workers whose exit has been told; until the next turn they can still be asked about.
     gone: Vec<WorkerId>,
     piece: Box<[u8]>,
-    reports: Receiver<Report>,
+    reports: Receiver<ProcessReport>,
     post: Post,
     poll: PollSet,
 }
@@ -304,7 +305,7 @@ impl Processes {
 
     fn take_reports(&mut self) {
         while let Ok(report) = self.reports.try_recv() {
-            let Report { worker: id, news } = report;
+            let ProcessReport { worker: id, news } = report;
             let Some(worker) = self.workers.get_mut(&id) else { continue };
             if let News::Started(started) = news {
                 worker.has_started(*started, &self.post);

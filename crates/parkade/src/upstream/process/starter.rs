@@ -1,14 +1,16 @@
 //! The thread that starts workers.
 
+use std::fs;
 use std::io::{self, PipeReader};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use parkade_model::WorkerId;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 
-use super::child::{News, Post, Started, spawn};
+use super::limits;
+use super::report::{News, Post, Started};
 
 /// Starts processes, one after the other. Whoever starts one stands still until it has loaded its program: 1 ms on a quiet machine and 50 on a
 /// busy one.
@@ -57,4 +59,13 @@ impl Wanted {
         };
         self.post.send(self.worker, news);
     }
+}
+
+/// Waits until the program is loaded. After that our copies of the worker's ends are closed: end of file must come when the worker is gone.
+fn spawn(mut command: Command) -> io::Result<Child> {
+    let child = command.spawn()?;
+    if let Some(pid) = child.id() {
+        let _ = fs::write(format!("/proc/{pid}/oom_score_adj"), limits::OOM_SCORE_ADJUST.to_string());
+    }
+    Ok(child)
 }

@@ -7,10 +7,11 @@ use parkade_model::WorkerId;
 use parkade_wire::encode;
 use tokio::time::Instant;
 
-use super::child::{Launch, News, Post, Process, Started};
+use super::child::{Launch, Process};
 use super::limits;
 use super::link::{Found, Link, Written};
 use super::places::Places;
+use super::report::{News, Post, Started};
 use super::session::{Audience, Broken, Session};
 use super::starter::Starter;
 
