@@ -174,7 +174,7 @@ fn claim() -> Command {
 
 fn completed(job: &Claimed) -> Command {
     let verdict = AttemptEnd::Completed { result: Bytes::from_static(b"\xc0") };
-    Command::End { tag: Tag(0), job: job.id, attempt: job.attempt, verdict }
+    Command::End { tag: Tag(0), job: job.id, claim: job.claim, verdict, is_again: false }
 }
 
 /// What the store's thread has used so far: Linux tells it for each thread, in nanoseconds.

@@ -1,5 +1,6 @@
 //! The commands and replies of a store.
 
+use crate::cluster::ClaimId;
 use crate::job::{AttemptEnd, Claimed, EndedJob, JobCounts, JobRecord, JobState, NewJob, ScheduleProgress};
 use parkade_model::{Allowance, JobId, Wall};
 
@@ -15,8 +16,9 @@ pub enum Command {
     /// Claims this many ready jobs, best first. `limited` gives the maximum for the queues that it names; other queues have none.
     /// A store that several servers share allows of those no more than their bounds leave to all of them together. Answered by `Claimed` or `Refused`.
     Claim { tag: Tag, count: u32, limited: Vec<Allowance> },
-    /// An attempt has ended. One that is not the job's present attempt changes nothing. Answered by `AttemptEnded` or `Refused`.
-    End { tag: Tag, job: JobId, attempt: u32, verdict: AttemptEnd },
+    /// The attempt that this claim began has ended. If the job does not run as taken by this claim, nothing changes. `is_again`: the same was said before,
+    /// and it is unknown whether it was carried out; if it was, it is answered as it was then. Answered by `AttemptEnded` or `Refused`.
+    End { tag: Tag, job: JobId, claim: ClaimId, verdict: AttemptEnd, is_again: bool },
     /// One that does not run: it will not. Answered by `Changed`: `false` for one that runs, has ended, or is none.
     Cancel { tag: Tag, job: JobId },
     /// A dead, cancelled, completed or unknown one becomes ready again, its attempts counted anew. Answered by `Changed`.
@@ -93,7 +95,7 @@ pub enum Reply {
         more: bool,
         next: Option<Wall>,
     },
-    /// `ended`: what has become of it for good. `is_stale`: the attempt was not the present one, and nothing changed. `due`: when it is tried again.
+    /// `ended`: what has become of it for good. `is_stale`: the job did not run as taken by that claim, and nothing changed. `due`: when it is tried again.
     AttemptEnded {
         tag: Tag,
         ended: Option<EndedJob>,

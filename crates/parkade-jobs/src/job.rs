@@ -1,6 +1,8 @@
 //! What a job is, and where it is.
 
 use bytes::Bytes;
+
+use crate::cluster::ClaimId;
 use parkade_model::{JobId, Wall};
 
 /// A job as it is enqueued.
@@ -29,6 +31,8 @@ pub struct Claimed {
     pub arguments: Bytes,
     /// 1 the first time. A rescue counts, being handed back or not known does not.
     pub attempt: u32,
+    /// Its outcome counts for this claim alone: the next one may have the same attempt.
+    pub claim: ClaimId,
 }
 
 /// How an attempt ended.

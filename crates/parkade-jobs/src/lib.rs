@@ -18,6 +18,7 @@ pub mod postgres;
 pub mod schedule;
 pub mod sqlite;
 
+pub use cluster::ClaimId;
 pub use command::{Command, Fault, Filter, Reply, Tag};
 pub use job::{AttemptEnd, Claimed, EndedJob, JobCounts, JobEnding, JobRecord, JobState, NewJob, ScheduleProgress};
 

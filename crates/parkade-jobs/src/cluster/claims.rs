@@ -1,6 +1,15 @@
 //! Claims by number, and the one whose result is unknown.
 
-/// Claims of an instance are numbered, so that one that was given up can be fenced off.
+use super::instance::InstanceId;
+
+/// Which claim took a job. No two claims have the same id, so the outcome of an attempt cannot end what another claim took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClaimId {
+    pub instance: InstanceId,
+    pub number: ClaimNumber,
+}
+
+/// Claims of a process are numbered, so that one that was given up can be fenced off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClaimNumber(pub i64);
 
@@ -32,11 +41,17 @@ impl Claims {
     }
 
     pub fn fenced(&mut self, claim: ClaimNumber) {
-        self.unanswered = Some(Unanswered::Fenced(claim));
+        if self.unanswered == Some(Unanswered::Open(claim)) {
+            self.unanswered = Some(Unanswered::Fenced(claim));
+        }
     }
 
-    /// Also if the instance is dead: the jobs of the claim are rescued with all others.
-    pub fn settled(&mut self) {
+    pub fn handed_back(&mut self, claim: ClaimNumber) {
+        self.unanswered.take_if(|unanswered| *unanswered == Unanswered::Fenced(claim));
+    }
+
+    /// The instance is dead: the jobs of the claim are rescued with all others.
+    pub fn forget(&mut self) {
         self.unanswered = None;
     }
 }

@@ -15,7 +15,10 @@ pub struct HeartbeatAnswer {
 
 #[derive(Debug)]
 pub(super) struct Heartbeat {
+    /// When the next one is due, if the last is answered by then.
     due: Option<Instant>,
+    /// When the one was sent that has not been answered yet.
+    unanswered: Option<Instant>,
     /// When the last answer came, by this process's clock.
     answered: Option<Instant>,
     /// What the store's clock said in it.
@@ -26,15 +29,20 @@ pub(super) struct Heartbeat {
 
 impl Heartbeat {
     pub const fn new() -> Self {
-        Self { due: None, answered: None, answered_ms: 0, steady_since: None }
+        Self { due: None, unanswered: None, answered: None, answered_ms: 0, steady_since: None }
     }
 
-    pub fn due(&self) -> Option<Instant> {
-        self.due
+    /// `patience`: a heartbeat that has not been answered for this long is given up, and another one is due.
+    pub fn due(&self, patience: Duration) -> Option<Instant> {
+        self.unanswered.map(|sent| sent + patience).or(self.due)
     }
 
-    pub fn due_at(&mut self, at: Instant) {
-        self.due = Some(at);
+    pub fn sent(&mut self, now: Instant, next: Instant) {
+        (self.unanswered, self.due) = (Some(now), Some(next));
+    }
+
+    pub fn failed(&mut self, now: Instant) {
+        (self.unanswered, self.due) = (None, Some(now));
     }
 
     /// What the store's clock said last, in ms since 1970.
@@ -42,7 +50,9 @@ impl Heartbeat {
         self.answered_ms
     }
 
-    pub fn joined(&mut self, now: Instant) {
+    /// Under a new name: what was sent under the last one has no meaning any more.
+    pub fn joined(&mut self, now: Instant, next: Instant) {
+        (self.unanswered, self.due) = (None, Some(next));
         self.steady_since = Some(now);
     }
 
@@ -54,6 +64,7 @@ impl Heartbeat {
     }
 
     pub fn answered(&mut self, now: Instant, now_ms: i64, dead_after: Duration) {
+        self.unanswered = None;
         let passed = self.answered.map(|answered| now.duration_since(answered));
         let is_gapless = passed.is_some_and(|passed| {
             let stored = Duration::from_millis(now_ms.saturating_sub(self.answered_ms).unsigned_abs());

@@ -33,6 +33,11 @@ impl Instances {
         self.ids.contains(&instance)
     }
 
+    /// Whether this process was a member before, under another name.
+    pub fn has_earlier(&self) -> bool {
+        self.ids.len() > 1
+    }
+
     pub fn renew(&mut self) {
         self.ids.push_front(InstanceId(self.random.u128(..)));
         self.ids.truncate(INSTANCES_KEPT_MAX);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::claims::{ClaimNumber, Claims, Unanswered};
+use super::claims::{ClaimId, ClaimNumber, Claims, Unanswered};
 use super::heartbeat::{Heartbeat, HeartbeatAnswer};
 use super::instance::{InstanceId, Instances};
 use super::limits::RETRY_PAUSE;
@@ -22,9 +22,9 @@ pub struct Timing {
 pub enum MemberStep {
     /// Enters the present instance among the members.
     Join,
-    /// Says that this instance lives. `judges_after`: it also declares dead every other member that has been silent for too long, provided that the last
+    /// Says that this instance lives. Only the present instance listens to the answer, and only to that of its last heartbeat. `judges_after`: it also declares dead every other member that has been silent for too long, provided that the last
     /// heartbeat of this instance was at this moment by the store's clock, and not too long ago. So a statement that is carried out late declares no server dead.
-    Heartbeat { judges_after: Option<i64> },
+    Heartbeat { instance: InstanceId, judges_after: Option<i64> },
     /// The claims of this instance up to this one take nothing from now on.
     Fence(ClaimNumber),
     /// Makes ready again what this claim took.
@@ -138,25 +138,31 @@ impl Member {
         self.is_joined() && self.claims.unanswered().is_none()
     }
 
-    pub fn begin_claim(&mut self) -> ClaimNumber {
-        self.claims.begin()
+    pub fn begin_claim(&mut self) -> ClaimId {
+        ClaimId { instance: self.instance(), number: self.claims.begin() }
     }
 
     /// Nobody knows whether that claim took anything, or whether it still will.
-    pub fn claim_unanswered(&mut self, claim: ClaimNumber) {
-        self.claims.answer_lost(claim);
+    pub fn claim_unanswered(&mut self, claim: ClaimId) {
+        // What an earlier instance took is rescued.
+        if claim.instance == self.instance() {
+            self.claims.answer_lost(claim.number);
+        }
     }
 
-    /// The others have declared this instance dead and run its jobs again. It continues as a new one.
-    pub fn declared_dead(&mut self) {
-        if self.state == MemberState::Joined {
+    /// The others have declared this instance dead and run its jobs again. If it is the present one, this server continues as a new one. Returns whether it
+    /// does.
+    pub fn declared_dead(&mut self, instance: InstanceId) -> bool {
+        let is_news = self.state == MemberState::Joined && instance == self.instance();
+        if is_news {
             tracing::warn!(
                 "this server was declared dead by its peers; its jobs are being run again. It rejoins as a new instance"
             );
             self.state = MemberState::Joining;
             self.instances.renew();
-            self.claims.settled();
+            self.claims.forget();
         }
+        is_news
     }
 
     /// The next step that is due. `is_settled`: no command waits for the store.
@@ -187,18 +193,21 @@ impl Member {
         std::mem::take(&mut self.needs_rescue).then_some(MemberStep::Rescue)
     }
 
-    /// The heartbeat, when it is due. Told once.
+    /// The heartbeat, when it is due. Returned once. One that is still under way is given up: this one takes its place.
     pub fn next_heartbeat(&mut self, now: Instant) -> Option<MemberStep> {
         if self.heartbeat_due().is_none_or(|due| due > now) {
             return None;
         }
-        self.heartbeat.due_at(now + self.timing.heartbeat);
-        Some(MemberStep::Heartbeat { judges_after: self.heartbeat.judges_after(now, self.timing.dead_after) })
+        self.heartbeat.sent(now, now + self.timing.heartbeat);
+        let judges_after = self.heartbeat.judges_after(now, self.timing.dead_after);
+        Some(MemberStep::Heartbeat { instance: self.instance(), judges_after })
     }
 
     #[must_use]
     pub fn heartbeat_due(&self) -> Option<Instant> {
-        if self.is_joined() { self.heartbeat.due().max(self.retry_at) } else { None }
+        // Half the lease is left for the one that takes the place of one that hangs.
+        let patience = self.timing.dead_after / 2;
+        if self.is_joined() { self.heartbeat.due(patience).max(self.retry_at) } else { None }
     }
 
     /// When the next step but a heartbeat is due.
@@ -217,36 +226,41 @@ impl Member {
     /// A step but a heartbeat was carried out.
     pub fn done(&mut self, now: Instant, step: MemberStep) {
         match step {
-            MemberStep::Join => {
+            MemberStep::Join if self.state == MemberState::Joining => {
                 self.state = MemberState::Joined;
                 self.needs_rescue = true;
-                self.heartbeat.joined(now);
-                self.heartbeat.due_at(now + self.timing.heartbeat);
+                self.heartbeat.joined(now, now + self.timing.heartbeat);
             }
             MemberStep::Fence(claim) => self.claims.fenced(claim),
-            MemberStep::HandBack(_) => self.claims.settled(),
+            MemberStep::HandBack(claim) => self.claims.handed_back(claim),
             MemberStep::Leave => self.state = MemberState::HandingOver,
             MemberStep::HandOver => self.state = MemberState::Gone,
-            MemberStep::Rescue | MemberStep::Heartbeat { .. } => {}
+            // Joined while it ends: it leaves under this name, too.
+            MemberStep::Join | MemberStep::Rescue | MemberStep::Heartbeat { .. } => {}
         }
     }
 
-    pub fn heartbeat_answered(&mut self, now: Instant, answer: HeartbeatAnswer) {
-        self.heartbeat.answered(now, answer.now_ms, self.timing.dead_after);
+    /// The heartbeat of this instance was answered. Returns whether this server continues as a new one.
+    pub fn heartbeat_answered(&mut self, now: Instant, instance: InstanceId, answer: HeartbeatAnswer) -> bool {
         if answer.declared_dead > 0 {
             self.needs_rescue = true;
         }
-        if !answer.is_member {
-            self.declared_dead();
+        if instance != self.instance() {
+            return false;
         }
+        self.heartbeat.answered(now, answer.now_ms, self.timing.dead_after);
+        !answer.is_member && self.declared_dead(instance)
     }
 
     /// A step failed, or it is unknown whether it was carried out. Every step may be carried out twice.
     pub fn failed(&mut self, now: Instant, step: MemberStep) {
+        if matches!(step, MemberStep::Heartbeat { instance, .. } if instance != self.instance()) {
+            return;
+        }
         self.retry_at = Some(now + RETRY_PAUSE);
         match step {
             MemberStep::Join | MemberStep::Fence(_) | MemberStep::HandBack(_) => {}
-            MemberStep::Heartbeat { .. } => self.heartbeat.due_at(now),
+            MemberStep::Heartbeat { .. } => self.heartbeat.failed(now),
             MemberStep::Rescue => self.needs_rescue = true,
             // The others find out by themselves.
             MemberStep::Leave | MemberStep::HandOver => self.state = MemberState::Gone,
@@ -258,6 +272,8 @@ impl Member {
     pub fn leave(&mut self) {
         match self.state {
             MemberState::Joined => self.state = MemberState::Leaving,
+            // What earlier instances claimed is still reported.
+            MemberState::Joining if self.instances.has_earlier() => self.state = MemberState::Leaving,
             MemberState::Outside | MemberState::Joining => self.state = MemberState::Gone,
             MemberState::Leaving | MemberState::HandingOver | MemberState::Gone => {}
         }

@@ -18,7 +18,7 @@ mod limits;
 mod member;
 mod shared_limits;
 
-pub use claims::ClaimNumber;
+pub use claims::{ClaimId, ClaimNumber};
 pub use heartbeat::HeartbeatAnswer;
 pub use instance::InstanceId;
 pub use member::{Member, MemberStep, Timing};

@@ -9,7 +9,7 @@ use super::limits::CLAIM_COUNT_MAX;
 use super::rows::{self, array, float_millis, instance, text};
 use super::statement::StoreStatement;
 use super::texts;
-use crate::cluster::{ClaimNumber, Member};
+use crate::cluster::{ClaimId, Member};
 use crate::{Allowance, Claimed, Command, JobId, Wall};
 
 /// The first half is the same in each.
@@ -41,15 +41,15 @@ pub struct ClaimResult {
 }
 
 /// `None`: it is a command of another kind.
-pub fn prepare(clocks: &Clocks, member: &Member, claim: ClaimNumber, command: &Command) -> Option<StoreStatement> {
+pub fn prepare(clocks: &Clocks, member: &Member, claim: ClaimId, command: &Command) -> Option<StoreStatement> {
     let Command::Claim { count, limited, .. } = command else { return None };
     let number = |count: u32| Parameter::Int(i32::try_from(count).unwrap_or(i32::MAX).into());
     let or_null = |number: Option<Parameter>| number.unwrap_or(Parameter::Null);
     let bound = |of: &dyn Fn(&Allowance) -> Parameter| array(limited.iter().map(of));
     let parameters = vec![
         clocks.parameter(),
-        instance(member.instance()),
-        Parameter::Int(claim.0),
+        instance(claim.instance),
+        Parameter::Int(claim.number.0),
         Parameter::Int((*count).min(CLAIM_COUNT_MAX).into()),
         bound(&|allowance| text(&allowance.queue)),
         bound(&|allowance| number(allowance.count)),
@@ -62,14 +62,21 @@ pub fn prepare(clocks: &Clocks, member: &Member, claim: ClaimNumber, command: &C
 }
 
 /// `None`: the others have declared this server dead.
-pub fn read(rows: &[u8]) -> Result<Option<ClaimResult>, serde_json::Error> {
+pub fn read(rows: &[u8], claim: ClaimId) -> Result<Option<ClaimResult>, serde_json::Error> {
     let rows = rows::read::<ClaimRow>(rows)?;
     let Some(head) = rows.first().filter(|row| row.is_held) else { return Ok(None) };
     let (more, is_full) = (head.more, head.is_full);
     let next = head.next.map(|next| (Wall(next), Wall(head.now)));
-    Ok(Some(ClaimResult { more, is_full, next, jobs: rows.into_iter().filter_map(job).collect() }))
+    Ok(Some(ClaimResult { more, is_full, next, jobs: rows.into_iter().filter_map(|row| job(row, claim)).collect() }))
 }
 
-fn job(row: ClaimRow) -> Option<Claimed> {
-    Some(Claimed { id: row.id?, name: row.name?, queue: row.queue?, arguments: row.arguments?, attempt: row.attempt? })
+fn job(row: ClaimRow, claim: ClaimId) -> Option<Claimed> {
+    Some(Claimed {
+        id: row.id?,
+        name: row.name?,
+        queue: row.queue?,
+        arguments: row.arguments?,
+        attempt: row.attempt?,
+        claim,
+    })
 }

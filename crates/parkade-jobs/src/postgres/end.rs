@@ -1,6 +1,6 @@
-//! Attempts end: all waiting ones in one statement. Only the present attempt of a job does, and only in the server that claimed it.
+//! Attempts end: all waiting ones in one statement. Only the claim that has the job now can end it.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use parkade_sql::Parameter;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use super::command_queue::PendingCommand;
 use super::rows::{self, array, blob, instance, number, text, uuid};
 use super::statement::StoreStatement;
 use super::texts;
-use crate::cluster::Member;
+use crate::cluster::{ClaimId, Member};
 use crate::{AttemptEnd, Command, EndedJob, JobEnding, JobId, JobState, Reply, Wall};
 
 #[derive(Deserialize)]
@@ -18,30 +18,31 @@ struct EndRow {
     place: usize,
     /// It held one of the places of its queue.
     is_counted: bool,
+    /// It was taken away while the statement waited for it. By what can be seen only afterwards.
+    is_unclear: bool,
 }
 
 pub struct EndReplies {
-    /// One for each of the batch.
-    pub replies: Vec<Reply>,
+    /// One for each of the batch; `None`: it is unclear, so it is to be said again.
+    pub replies: Vec<Option<Reply>>,
     /// Some held a place of a queue that bounds how many of its jobs run at a time.
     pub is_vacated: bool,
 }
 
 pub fn prepare(clocks: &Clocks, member: &Member, batch: &[PendingCommand]) -> StoreStatement {
     let ends: Vec<_> = batch.iter().filter_map(end).collect();
-    let is_again = batch.iter().any(|waiting| waiting.tries > 0);
     let column = |of: &dyn Fn(&EndedAttempt<'_>) -> Parameter| array(ends.iter().map(of));
     let parameters = vec![
         clocks.parameter(),
         column(&|end| uuid(end.job)),
-        column(&|end| Parameter::Int(end.attempt.into())),
+        column(&|end| instance(end.claim.instance)),
+        column(&|end| Parameter::Int(end.claim.number.0)),
         column(&|end| Parameter::Int(code(end.verdict))),
         column(&wait),
         column(&result),
         column(&error),
-        array(member.instances().map(instance)),
+        column(&|end| Parameter::Bool(end.is_again)),
         instance(member.instance()),
-        Parameter::Bool(is_again),
     ];
     StoreStatement::new(&texts::END, parameters)
 }
@@ -49,17 +50,18 @@ pub fn prepare(clocks: &Clocks, member: &Member, batch: &[PendingCommand]) -> St
 pub fn read(rows: &[u8], batch: &[PendingCommand]) -> Result<EndReplies, serde_json::Error> {
     let rows = rows::read::<EndRow>(rows)?;
     let is_vacated = rows.iter().any(|row| row.is_counted);
-    let ended: HashSet<usize> = rows.into_iter().map(|row| rows::place(row.place)).collect();
+    let ended: HashMap<usize, bool> = rows.into_iter().map(|row| (rows::place(row.place), row.is_unclear)).collect();
     let reply = |(place, waiting): (usize, &PendingCommand)| {
         let tag = waiting.command.tag();
-        match end(waiting) {
-            Some(end) if ended.contains(&place) => Reply::AttemptEnded {
+        match (end(waiting), ended.get(&place)) {
+            (_, Some(true)) => None,
+            (Some(end), Some(false)) => Some(Reply::AttemptEnded {
                 tag,
                 ended: ending(end.verdict).map(|ending| EndedJob { id: end.job, ending }),
                 is_stale: false,
                 due: if let AttemptEnd::Retry { due, .. } = end.verdict { Some(*due) } else { None },
-            },
-            _ => Reply::AttemptEnded { tag, ended: None, is_stale: true, due: None },
+            }),
+            _ => Some(Reply::AttemptEnded { tag, ended: None, is_stale: true, due: None }),
         }
     };
     Ok(EndReplies { replies: batch.iter().enumerate().map(reply).collect(), is_vacated })
@@ -68,15 +70,20 @@ pub fn read(rows: &[u8], batch: &[PendingCommand]) -> Result<EndReplies, serde_j
 struct EndedAttempt<'a> {
     now: Wall,
     job: JobId,
-    attempt: u32,
+    claim: ClaimId,
     verdict: &'a AttemptEnd,
+    is_again: bool,
 }
 
 fn end(waiting: &PendingCommand) -> Option<EndedAttempt<'_>> {
     match &waiting.command {
-        Command::End { job, attempt, verdict, .. } => {
-            Some(EndedAttempt { now: waiting.now, job: *job, attempt: *attempt, verdict })
-        }
+        Command::End { job, claim, verdict, is_again, .. } => Some(EndedAttempt {
+            now: waiting.now,
+            job: *job,
+            claim: *claim,
+            verdict,
+            is_again: *is_again || waiting.tries > 0,
+        }),
         _ => None,
     }
 }

@@ -10,7 +10,7 @@ use super::command_queue::{PendingCommand, StatementKind};
 use super::maintenance::MaintenanceTask;
 use super::statement::StoreStatement;
 use super::texts;
-use crate::cluster::{ClaimNumber, MemberStep};
+use crate::cluster::{ClaimId, MemberStep};
 
 /// The purpose of a statement, and the commands that wait for it.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub enum Purpose {
     LookUp(Vec<PendingCommand>),
     Claim {
         waiting: PendingCommand,
-        claim: ClaimNumber,
+        claim: ClaimId,
     },
     End(Vec<PendingCommand>),
     Find(Vec<PendingCommand>),
@@ -97,6 +97,20 @@ impl InFlight {
         let query = QueryId(self.count);
         self.statements.insert(query, SubmittedStatement { purpose, rows: Vec::new(), began: now });
         database.submit(now, query, DatabaseWork::Alone(statement.query()));
+    }
+
+    /// Gives up the statements of this kind: they are cancelled, and what comes of them is heard by nobody.
+    pub fn abandon(&mut self, database: &mut Database, now: Instant, kind: StatementKind) {
+        let is_it = |(_, statement): &(&QueryId, &SubmittedStatement)| statement.purpose.kind() == kind;
+        let queries: Vec<QueryId> = self.statements.iter().filter(is_it).map(|(query, _)| *query).collect();
+        for query in queries {
+            tracing::debug!(
+                ?kind,
+                "a statement of the job store has had no answer for too long; it is cancelled and sent again"
+            );
+            self.statements.remove(&query);
+            database.cancel(now, query);
+        }
     }
 
     pub fn received(&mut self, query: QueryId, bytes: &[u8]) {

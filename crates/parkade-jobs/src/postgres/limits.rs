@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-/// Connections: one for each kind of statement, so that none waits for another. They are opened as they are needed.
-pub const SLOTS: usize = 7;
+/// Connections: one for each kind of statement, so that none waits for another, and one for a heartbeat while the last one
+/// hangs. They are opened as they are needed.
+pub const SLOTS: usize = 8;
 
 /// Commands in one statement: enough that its commit does not count. Then: the next statement.
 pub const BATCH_COUNT_MAX: usize = 1_000;

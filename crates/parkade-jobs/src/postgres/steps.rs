@@ -31,9 +31,9 @@ pub fn prepare(step: MemberStep, member: &Member, dead_after: Duration) -> Store
     let own = instance(member.instance());
     match step {
         MemberStep::Join => StoreStatement::new(&texts::ARRIVE, vec![own]),
-        MemberStep::Heartbeat { judges_after } => {
+        MemberStep::Heartbeat { instance: beats, judges_after } => {
             let judges_after = judges_after.map_or(Parameter::Null, Parameter::Int);
-            StoreStatement::new(&texts::HEARTBEAT, vec![own, millis(dead_after), judges_after])
+            StoreStatement::new(&texts::HEARTBEAT, vec![instance(beats), millis(dead_after), judges_after])
         }
         MemberStep::Fence(ClaimNumber(claim)) => StoreStatement::new(&texts::FENCE, vec![own, Parameter::Int(claim)]),
         MemberStep::HandBack(ClaimNumber(claim)) => {

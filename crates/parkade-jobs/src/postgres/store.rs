@@ -19,7 +19,7 @@ use super::options::{Intervals, PostgresStoreOptions};
 use super::statement::StoreStatement;
 use super::within::Within;
 use super::{Settings, changes, claim, connection, end, enqueue, faults, reading, steps, tasks};
-use crate::cluster::{Member, MemberStep, SharedLimits, Timing};
+use crate::cluster::{InstanceId, Member, MemberStep, SharedLimits, Timing};
 use crate::{Command, Fault, JobId, Reply, Wall};
 
 /// Jobs in a PostgreSQL database, for one owner on one thread that polls, as for [`Database`].
@@ -129,7 +129,7 @@ impl PostgresStore {
     pub fn next_due(&self) -> Option<Instant> {
         let step = self.member.step_due().into_iter().chain(self.maintenance.next_due(self.is_open()));
         let step = step.filter(|_| !self.in_flight.is_busy(StatementKind::Maintenance));
-        let heartbeat = self.member.heartbeat_due().filter(|_| !self.in_flight.is_busy(StatementKind::Heartbeat));
+        let heartbeat = self.member.heartbeat_due();
         self.database.next_due().into_iter().chain(step).chain(heartbeat).min()
     }
 
@@ -216,9 +216,9 @@ impl PostgresStore {
 
     /// A statement for each kind that has work due and no statement under way.
     fn launch_all(&mut self, now: Instant) {
-        if !self.in_flight.is_busy(StatementKind::Heartbeat)
-            && let Some(heartbeat) = self.member.next_heartbeat(now)
-        {
+        if let Some(heartbeat) = self.member.next_heartbeat(now) {
+            // One that hangs, or that an instance sent which is dead.
+            self.in_flight.abandon(&mut self.database, now, StatementKind::Heartbeat);
             self.launch_step(now, heartbeat);
         }
         if !self.in_flight.is_busy(StatementKind::Maintenance) {
@@ -347,7 +347,7 @@ impl PostgresStore {
         let Some(statement) = self.in_flight.ended(query) else { return };
         match end {
             QueryEnd::Completed(_) => self.carried_out(now, statement),
-            // Only the end of the server cancels.
+            // Only the end of the server cancels a statement whose answer is still waited for.
             QueryEnd::Cancelled => {
                 let failure = QueryFailure::new(FailureKind::Unreachable, "the server is stopping");
                 self.failed(now, statement.purpose, &QueryFailure { certainty: Certainty::Unknown, ..failure });
@@ -369,8 +369,8 @@ impl PostgresStore {
                 let again = self.commands.answer_some(batch, replies);
                 self.commands.again(again);
             }
-            Purpose::Claim { waiting, claim } => match claim::read(rows) {
-                Ok(taken) => self.claimed(now, waiting, taken),
+            Purpose::Claim { waiting, claim } => match claim::read(rows, claim) {
+                Ok(taken) => self.claimed(now, waiting, claim.instance, taken),
                 Err(why) => {
                     // Nobody runs what it took.
                     self.member.claim_unanswered(claim);
@@ -382,7 +382,8 @@ impl PostgresStore {
                 if ends.as_ref().is_ok_and(|ends| ends.is_vacated) {
                     self.news.has_hint |= self.limits.vacated();
                 }
-                self.commands.answer_all(&batch, ends.map(|ends| ends.replies));
+                let unclear = self.commands.answer_some(batch, ends.map(|ends| ends.replies));
+                self.commands.again(unclear);
             }
             Purpose::Find(batch) => self.commands.answer_all(&batch, reading::read_found(rows, &batch)),
             Purpose::Single(waiting) => match self.read_single(now, statement.began, &waiting.command, rows) {
@@ -401,9 +402,25 @@ impl PostgresStore {
         }
     }
 
-    fn claimed(&mut self, now: Instant, waiting: PendingCommand, taken: Option<claim::ClaimResult>) {
+    /// `instance`: the one that claimed.
+    fn claimed(
+        &mut self,
+        now: Instant,
+        waiting: PendingCommand,
+        instance: InstanceId,
+        taken: Option<claim::ClaimResult>,
+    ) {
+        // What an instance took that is known to be dead is rescued, so none of it is begun here.
+        let taken = taken.filter(|_| instance == self.member.instance());
         let Some(claim::ClaimResult { jobs, mut more, is_full, next }) = taken else {
-            self.declared_dead();
+            if self.member.declared_dead(instance) {
+                self.await_rejoin();
+            }
+            if self.member.is_ending() {
+                // It does not join again, so another claim would find no more.
+                let none = Reply::Claimed { tag: waiting.command.tag(), jobs: Vec::new(), more: false, next: None };
+                return self.commands.answer(&waiting, none);
+            }
             return self.commands.again(vec![waiting]);
         };
         let wanted_some = matches!(waiting.command, Command::Claim { count: 1.., .. });
@@ -446,13 +463,12 @@ impl PostgresStore {
             self.member.done(now, step);
         }
         match step {
-            MemberStep::Heartbeat { .. } => {
+            MemberStep::Heartbeat { instance, .. } => {
                 if let Some(answer) = steps::read_heartbeat(rows)? {
                     self.clocks.compare(answer.now_ms);
-                    if !answer.is_member {
-                        self.declared_dead();
+                    if self.member.heartbeat_answered(now, instance, answer) {
+                        self.await_rejoin();
                     }
-                    self.member.heartbeat_answered(now, answer);
                 }
             }
             MemberStep::Join => {
@@ -503,8 +519,7 @@ impl PostgresStore {
     }
 
     /// Commands wait until this server has joined again.
-    fn declared_dead(&mut self) {
-        self.member.declared_dead();
+    fn await_rejoin(&mut self) {
         self.maintenance.refuse_with(None);
     }
 

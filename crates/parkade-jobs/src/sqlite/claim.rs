@@ -12,6 +12,7 @@ use super::ready_index::{ReadyIndex, ReadyKey, ReadyList};
 use super::running::{RunningJob, RunningJobs};
 use super::schema::rank::rank;
 use super::tables::JobTables;
+use crate::cluster::ClaimId;
 use crate::{Allowance, Claimed, JobId, JobState, Reply, Tag, Wall};
 
 pub fn claim(tables: &mut JobTables, tag: Tag, count: u32, limited: &[Allowance]) -> Result<Reply> {
@@ -23,7 +24,7 @@ pub fn claim(tables: &mut JobTables, tag: Tag, count: u32, limited: &[Allowance]
     let mut merge = Merge::begin(&tables.connection, &tables.running, &mut tables.ready, count, limited)?;
     while jobs.len() < count && bytes < CLAIM_BYTES_MAX {
         let Some(place) = merge.next()? else { break };
-        let claimed = read(&tables.connection, &place)?;
+        let claimed = read(&tables.connection, &place, tables.running.next_claim(runs.len()))?;
         bytes += claimed.arguments.len();
         let ReadyPosition { queue, priority, head: (rank, job) } = place;
         runs.push(RunningJob {
@@ -168,7 +169,7 @@ impl<'a> Merge<'a> {
     }
 }
 
-fn read(connection: &Connection, place: &ReadyPosition) -> Result<Claimed> {
+fn read(connection: &Connection, place: &ReadyPosition, claim: ClaimId) -> Result<Claimed> {
     let (_, job) = place.head;
     let text = "SELECT id, name, attempt, arguments FROM jobs WHERE job = ?";
     let (mut claimed, is_beside) = connection.prepare_cached(text)?.query_row([job], |row| {
@@ -179,6 +180,7 @@ fn read(connection: &Connection, place: &ReadyPosition) -> Result<Claimed> {
             queue: (&*place.queue).into(),
             arguments: arguments.map(Bytes::copy_from_slice).unwrap_or_default(),
             attempt: row.get::<_, u32>(2)? + 1,
+            claim,
         };
         Ok((claimed, arguments.is_some()))
     })?;

@@ -1,19 +1,28 @@
-//! Attempts end. Only the present attempt of a job that runs does: what an earlier one says later changes nothing.
+//! Attempts end. Only the claim that has the job now can end it: what the outcome of an earlier one says changes nothing.
 
-use rusqlite::{Result, named_params};
+use rusqlite::{OptionalExtension, Result, named_params};
 
 use super::running::RunningJob;
 use super::schema::number;
 use super::schema::rank::rank;
 use super::tables::JobTables;
+use crate::cluster::ClaimId;
 use crate::{AttemptEnd, EndedJob, JobEnding, JobId, JobState, Reply, Tag};
 
-pub fn end(tables: &mut JobTables, tag: Tag, job: JobId, attempt: u32, verdict: &AttemptEnd) -> Result<Reply> {
-    let Some(run) = tables.running.end(job, attempt) else {
+pub fn end(
+    tables: &mut JobTables,
+    tag: Tag,
+    job: JobId,
+    claim: ClaimId,
+    verdict: &AttemptEnd,
+    is_again: bool,
+) -> Result<Reply> {
+    if let Some(run) = tables.running.end(job, claim) {
+        let state = apply(tables, &run, verdict)?;
+        tables.counters.moved(&run.queue, Some(JobState::Running), Some(state));
+    } else if !is_again || !has_counted(tables, job, claim, verdict)? {
         return Ok(Reply::AttemptEnded { tag, ended: None, is_stale: true, due: None });
-    };
-    let state = apply(tables, &run, verdict)?;
-    tables.counters.moved(&run.queue, Some(JobState::Running), Some(state));
+    }
     let ending = match verdict {
         AttemptEnd::Completed { result } => Some(JobEnding::Completed { result: result.clone() }),
         AttemptEnd::Dead { error } => Some(JobEnding::Dead { error: error.clone() }),
@@ -22,6 +31,17 @@ pub fn end(tables: &mut JobTables, tag: Tag, job: JobId, attempt: u32, verdict: 
     };
     let due = if let AttemptEnd::Retry { due, .. } = verdict { Some(*due) } else { None };
     Ok(Reply::AttemptEnded { tag, ended: ending.map(|ending| EndedJob { id: job, ending }), is_stale: false, due })
+}
+
+/// Whether the outcome of this claim, which does not have the job any more, has been noted before. Nothing else takes a job from a claim while the file is
+/// open. Only a cancellation may have taken the place of another outcome, so that one is looked up.
+fn has_counted(tables: &JobTables, job: JobId, claim: ClaimId, verdict: &AttemptEnd) -> Result<bool> {
+    if !matches!(verdict, AttemptEnd::Cancelled) || !tables.running.has_made(claim) {
+        return Ok(tables.running.has_made(claim));
+    }
+    let mut statement = tables.connection.prepare_cached("SELECT state FROM jobs WHERE id = ?")?;
+    let state: Option<u8> = statement.query_row([job.bytes()], |row| row.get(0)).optional()?;
+    Ok(state == Some(number(JobState::Cancelled)))
 }
 
 /// Where the job is now.

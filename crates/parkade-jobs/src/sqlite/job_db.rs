@@ -153,7 +153,9 @@ impl JobDb {
             }
             Command::Enqueue { tag, job } => enqueue::enqueue(tables, *tag, job),
             Command::Claim { tag, count, limited } => claim::claim(tables, *tag, *count, limited),
-            Command::End { tag, job, attempt, verdict } => end::end(tables, *tag, *job, *attempt, verdict),
+            Command::End { tag, job, claim, verdict, is_again } => {
+                end::end(tables, *tag, *job, *claim, verdict, *is_again)
+            }
             Command::Cancel { tag, job } => changed(*tag, changes::cancel(tables, *job)),
             Command::Retry { tag, job } => changed(*tag, changes::retry(tables, *job)),
             Command::Drop { tag, job } => changed(*tag, changes::drop(tables, *job)),

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::limits::CLAIM_ROW_COUNT_MAX;
+use crate::cluster::{ClaimId, ClaimNumber, InstanceId};
 use crate::{JobId, Wall};
 
-#[derive(Default)]
 pub struct RunningJobs {
+    /// One opening of the file. What another claimed does not run any more.
+    instance: InstanceId,
     /// By their insertion, each with its claim.
     runs: BTreeMap<i64, (i64, RunningJob)>,
     jobs: HashMap<JobId, i64>,
@@ -40,9 +42,26 @@ enum Change {
 }
 
 impl RunningJobs {
+    pub fn new() -> Self {
+        Self {
+            instance: InstanceId(fastrand::u128(..)),
+            runs: BTreeMap::new(),
+            jobs: HashMap::new(),
+            claims: HashMap::new(),
+            changed: BTreeSet::new(),
+            last_claim: 0,
+            changes: Vec::new(),
+        }
+    }
+
+    /// Takes the place of what is in memory. Claims keep their ids, and no new one gets an id that was given.
+    pub fn replace(&mut self, read: Self) {
+        *self = Self { instance: self.instance, last_claim: self.last_claim.max(read.last_claim), ..read };
+    }
+
     /// Those that the file lists.
     pub fn read(connection: &Connection) -> Result<Self> {
-        let mut running = Self::default();
+        let mut running = Self::new();
         let mut statement = connection.prepare("SELECT claim, started, jobs FROM claims")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
@@ -69,6 +88,16 @@ impl RunningJobs {
         self.runs.values().map(|(_, run)| run)
     }
 
+    /// The claim of the next job that is taken, after this many by the same command.
+    pub fn next_claim(&self, taken: usize) -> ClaimId {
+        self.claim_id(self.last_claim + 1 + i64::try_from(taken / CLAIM_ROW_COUNT_MAX).unwrap_or(0))
+    }
+
+    /// Whether it was made since the file was opened.
+    pub fn has_made(&self, claim: ClaimId) -> bool {
+        claim.instance == self.instance && claim.number.0 <= self.last_claim
+    }
+
     /// What one claim has taken.
     pub fn begin(&mut self, runs: Vec<RunningJob>) {
         for (place, run) in runs.into_iter().enumerate() {
@@ -81,10 +110,10 @@ impl RunningJobs {
         }
     }
 
-    /// `None`: it is not the present attempt of a job that runs.
-    pub fn end(&mut self, id: JobId, attempt: u32) -> Option<RunningJob> {
+    /// `None`: the job does not run as taken by this claim.
+    pub fn end(&mut self, id: JobId, claim: ClaimId) -> Option<RunningJob> {
         let job = *self.jobs.get(&id)?;
-        if self.of(job)?.attempt != attempt {
+        if self.claim_id(self.runs.get(&job)?.0) != claim {
             return None;
         }
         let (claim, run) = self.take(job)?;
@@ -130,6 +159,10 @@ impl RunningJobs {
             // Nothing of the transaction is in the file.
             self.changed.clear();
         }
+    }
+
+    fn claim_id(&self, claim: i64) -> ClaimId {
+        ClaimId { instance: self.instance, number: ClaimNumber(claim) }
     }
 
     fn put(&mut self, claim: i64, run: RunningJob) {

@@ -28,7 +28,7 @@ impl JobTables {
         let tables = Self {
             connection,
             counters,
-            running: RunningJobs::default(),
+            running: RunningJobs::new(),
             ready: ReadyIndex::default(),
             now: Wall::default(),
         };
@@ -90,7 +90,8 @@ impl JobTables {
         self.ready.forget();
         self.running.back_to(0);
         if let (Ok(counters), Ok(running)) = (Counters::read(&self.connection), RunningJobs::read(&self.connection)) {
-            (self.counters, self.running) = (counters, running);
+            self.counters = counters;
+            self.running.replace(running);
             for run in self.running.each() {
                 self.counters.moved(&run.queue, Some(JobState::Ready), Some(JobState::Running));
             }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use parkade_jobs::cluster::{ClaimNumber, HeartbeatAnswer, InstanceId};
+use parkade_jobs::cluster::{ClaimId, ClaimNumber, HeartbeatAnswer, InstanceId};
 
 pub const DEAD_AFTER_MS: u64 = 10_000;
 /// A jump of the clock shorter than the lease counts as silence, so a server may be declared dead so much earlier.
@@ -25,18 +25,24 @@ pub enum Statement {
     Leave(Vec<InstanceId>),
     /// `free`: of those that may run at a time so many do not run at this server.
     Claim {
-        instance: InstanceId,
-        claim: ClaimNumber,
+        claim: ClaimId,
         free: usize,
         own: Vec<InstanceId>,
     },
     End {
         job: Job,
-        attempt: u32,
-        own: Vec<InstanceId>,
-        is_final: bool,
+        claim: ClaimId,
+        ending: Ending,
         is_again: bool,
     },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    Completed,
+    Retry,
+    /// The attempt does not count.
+    HandedBack,
 }
 
 #[derive(Debug, Clone)]
@@ -45,7 +51,7 @@ pub enum Answer {
     Joined,
     Heartbeat(HeartbeatAnswer),
     /// `None`: the instance is no member, or the claim is fenced off.
-    Claimed(Option<Vec<(Job, u32)>>),
+    Claimed(Option<Vec<Job>>),
     /// Whether the outcome counts.
     Ended(bool),
 }
@@ -53,8 +59,8 @@ pub enum Answer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     Ready { attempt: u32 },
-    Running { attempt: u32, instance: InstanceId, claim: ClaimNumber },
-    Ended { attempt: u32, instance: InstanceId },
+    Running { attempt: u32, claim: ClaimId },
+    Ended { instance: InstanceId },
 }
 
 struct Row {
@@ -80,9 +86,9 @@ pub struct Model {
     pub dead: BTreeSet<InstanceId>,
     pub left: BTreeSet<InstanceId>,
     /// Attempts that were taken from their server.
-    pub rescued: BTreeSet<(Job, u32)>,
+    pub rescued: BTreeSet<(Job, ClaimId)>,
     /// Attempts that a server has begun, ever.
-    pub begun: BTreeSet<(Job, u32)>,
+    pub begun: BTreeSet<(Job, ClaimId)>,
     /// Jobs whose outcome a server was told is its own.
     pub reported: BTreeSet<Job>,
     pub trace: Vec<String>,
@@ -130,10 +136,10 @@ impl Database {
             }
             Statement::HandBack(instance, claim) => {
                 for (job, place) in &mut self.jobs {
-                    if let Place::Running { attempt, instance: by, claim: of } = *place
-                        && (by, of) == (*instance, *claim)
+                    if let Place::Running { attempt, claim: of } = *place
+                        && of == (ClaimId { instance: *instance, number: *claim })
                     {
-                        assert!(!model.begun.contains(&(*job, attempt)), "what is handed back nobody has begun");
+                        assert!(!model.begun.contains(&(*job, of)), "what is handed back nobody has begun");
                         *place = Place::Ready { attempt: attempt - 1 };
                         model.saw("handed back");
                     }
@@ -142,12 +148,15 @@ impl Database {
             }
             Statement::Rescue { .. } => {
                 for (job, place) in &mut self.jobs {
-                    if let Place::Running { attempt, instance, .. } = *place
-                        && !self.rows.contains_key(&instance)
+                    if let Place::Running { attempt, claim } = *place
+                        && !self.rows.contains_key(&claim.instance)
                     {
-                        assert!(model.is_out(instance), "a job is taken only from servers that are dead or have left");
-                        model.rescued.insert((*job, attempt));
-                        model.saw(if model.left.contains(&instance) { "handed over" } else { "rescued" });
+                        assert!(
+                            model.is_out(claim.instance),
+                            "a job is taken only from servers that are dead or have left"
+                        );
+                        model.rescued.insert((*job, claim));
+                        model.saw(if model.left.contains(&claim.instance) { "handed over" } else { "rescued" });
                         *place = Place::Ready { attempt };
                     }
                 }
@@ -160,10 +169,8 @@ impl Database {
                 }
                 Answer::Done
             }
-            Statement::Claim { instance, claim, free, own } => self.claim(*instance, *claim, *free, own, model),
-            Statement::End { job, attempt, own, is_final, is_again } => {
-                self.end(*job, *attempt, own, *is_final, *is_again, model)
-            }
+            Statement::Claim { claim, free, own } => self.claim(*claim, *free, own, model),
+            Statement::End { job, claim, ending, is_again } => self.end(*job, *claim, *ending, *is_again, model),
         }
     }
 
@@ -202,7 +209,7 @@ impl Database {
                     if self
                         .jobs
                         .values()
-                        .any(|place| matches!(place, Place::Running { instance: by, .. } if *by == instance))
+                        .any(|place| matches!(place, Place::Running { claim, .. } if claim.instance == instance))
                     {
                         model.saw("declared dead while it runs jobs");
                     }
@@ -217,23 +224,17 @@ impl Database {
     }
 
     /// `sql/claim.sql`, and `parkade.room` of `sql/schema.sql`
-    fn claim(
-        &mut self,
-        by: InstanceId,
-        claim: ClaimNumber,
-        free: usize,
-        own: &[InstanceId],
-        model: &mut Model,
-    ) -> Answer {
-        let Some(row) = self.rows.get(&by) else {
+    fn claim(&mut self, by: ClaimId, free: usize, own: &[InstanceId], model: &mut Model) -> Answer {
+        let Some(row) = self.rows.get(&by.instance) else {
             model.saw("claim refused: its instance is dead");
             return Answer::Claimed(None);
         };
-        if row.fence >= claim.0 {
+        if row.fence >= by.number.0 {
             model.saw("claim carried out after it was fenced");
             return Answer::Claimed(None);
         }
-        let is_others = |place: &&Place| matches!(place, Place::Running { instance, .. } if !own.contains(instance));
+        let is_others =
+            |place: &&Place| matches!(place, Place::Running { claim, .. } if !own.contains(&claim.instance));
         let others = self.jobs.values().filter(is_others).count();
         if free > 0 && others >= free {
             model.saw("limit reached by others");
@@ -243,38 +244,40 @@ impl Database {
             if let Place::Ready { attempt } = *place
                 && taken.len() < free.saturating_sub(others)
             {
-                *place = Place::Running { attempt: attempt + 1, instance: by, claim };
-                taken.push((*job, attempt + 1));
+                *place = Place::Running { attempt: attempt + 1, claim: by };
+                taken.push(*job);
             }
         }
         Answer::Claimed(Some(taken))
     }
 
     /// `sql/end.sql`
-    fn end(
-        &mut self,
-        job: Job,
-        attempt: u32,
-        own: &[InstanceId],
-        is_final: bool,
-        is_again: bool,
-        model: &mut Model,
-    ) -> Answer {
+    fn end(&mut self, job: Job, by: ClaimId, ending: Ending, is_again: bool, model: &mut Model) -> Answer {
         let place = self.jobs.get_mut(&job).unwrap();
-        let counts = match *place {
-            Place::Running { attempt: of, instance, .. } if of == attempt && own.contains(&instance) => {
-                *place = if is_final { Place::Ended { attempt, instance } } else { Place::Ready { attempt } };
-                if model.dead.contains(&instance) {
-                    model.saw("outcome counted before a dead server's jobs were rescued");
-                }
-                true
+        if let Place::Running { attempt, claim } = *place
+            && claim == by
+        {
+            *place = match ending {
+                Ending::Completed => Place::Ended { instance: by.instance },
+                Ending::Retry => Place::Ready { attempt },
+                Ending::HandedBack => Place::Ready { attempt: attempt - 1 },
+            };
+            if model.dead.contains(&by.instance) {
+                model.saw("outcome counted before a dead server's jobs were rescued");
             }
-            Place::Ended { attempt: of, instance } if is_again && of == attempt && own.contains(&instance) => {
-                model.saw("outcome counted though it was reported twice");
-                true
+            return Answer::Ended(true);
+        }
+        if matches!(*place, Place::Running { claim, .. } if claim.instance == by.instance) {
+            model.saw("outcome of a claim reported while the next claim of its server has the job");
+        }
+        let is_in_ended = ending == Ending::Completed && *place == Place::Ended { instance: by.instance };
+        let counts = is_again && (is_in_ended || self.rows.contains_key(&by.instance));
+        if counts {
+            model.saw("outcome counted though it was reported twice");
+            if ending != Ending::Completed {
+                model.saw("outcome of a job that goes on counted though it was reported twice");
             }
-            Place::Ready { .. } | Place::Running { .. } | Place::Ended { .. } => false,
-        };
+        }
         Answer::Ended(counts)
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use parkade_jobs::cluster::{ClaimNumber, InstanceId, Member, MemberStep, Timing};
+use parkade_jobs::cluster::{ClaimId, InstanceId, Member, MemberStep, Timing};
 
-use super::database::{Answer, DEAD_AFTER_MS, Job, Model, Statement};
+use super::database::{Answer, DEAD_AFTER_MS, Ending, Job, Model, Statement};
 
 /// All servers together run at most so many jobs at a time.
 pub const LIMIT: usize = 3;
@@ -22,7 +22,7 @@ pub enum StatementKind {
 #[derive(Debug, Clone, Copy)]
 pub enum Purpose {
     Step(MemberStep),
-    Claim(ClaimNumber, InstanceId),
+    Claim(ClaimId),
     End(Outcome),
 }
 
@@ -31,7 +31,7 @@ impl Purpose {
         match self {
             Self::Step(MemberStep::Heartbeat { .. }) => StatementKind::Heartbeat,
             Self::Step(_) => StatementKind::Step,
-            Self::Claim(..) => StatementKind::Claim,
+            Self::Claim(_) => StatementKind::Claim,
             Self::End(_) => StatementKind::End,
         }
     }
@@ -40,19 +40,16 @@ impl Purpose {
 #[derive(Debug, Clone, Copy)]
 pub struct Outcome {
     pub job: Job,
-    pub attempt: u32,
-    instance: InstanceId,
-    is_final: bool,
+    claim: ClaimId,
+    ending: Ending,
     is_again: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
-    pub attempt: u32,
-    /// Under which it was claimed.
-    pub instance: InstanceId,
+    pub claim: ClaimId,
     ends_at: u64,
-    is_final: bool,
+    ending: Ending,
 }
 
 /// From its start to its end or its death.
@@ -106,14 +103,13 @@ impl Process {
     pub fn wake(&mut self, now: u64) -> Vec<(Purpose, Statement)> {
         let ended: Vec<Job> = self.runs.iter().filter(|(_, run)| run.ends_at <= now).map(|(job, _)| *job).collect();
         for job in ended {
-            let Run { attempt, instance, is_final, .. } = self.runs.remove(&job).unwrap();
-            self.outcomes.push_back(Outcome { job, attempt, instance, is_final, is_again: false });
+            let Run { claim, ending, .. } = self.runs.remove(&job).unwrap();
+            self.outcomes.push_back(Outcome { job, claim, ending, is_again: false });
         }
         let clock = self.clock(now);
         let mut asked = Vec::new();
-        if !self.under_way.contains_key(&StatementKind::Heartbeat)
-            && let Some(step) = self.member.next_heartbeat(clock)
-        {
+        if let Some(step) = self.member.next_heartbeat(clock) {
+            // In the place of one that hangs.
             asked.push((Purpose::Step(step), self.statement(step)));
         }
         let is_settled = self.outcomes.is_empty()
@@ -135,14 +131,14 @@ impl Process {
             && !self.member.is_ending()
             && free > 0
         {
-            let (instance, claim) = (self.member.instance(), self.member.begin_claim());
-            asked.push((Purpose::Claim(claim, instance), Statement::Claim { instance, claim, free, own: own.clone() }));
+            let claim = self.member.begin_claim();
+            asked.push((Purpose::Claim(claim), Statement::Claim { claim, free, own }));
         }
         if !self.under_way.contains_key(&StatementKind::End)
             && let Some(outcome) = self.outcomes.pop_front()
         {
-            let Outcome { job, attempt, is_final, is_again, .. } = outcome;
-            asked.push((Purpose::End(outcome), Statement::End { job, attempt, own, is_final, is_again }));
+            let Outcome { job, claim, ending, is_again } = outcome;
+            asked.push((Purpose::End(outcome), Statement::End { job, claim, ending, is_again }));
         }
         asked
     }
@@ -151,7 +147,7 @@ impl Process {
         let instance = self.member.instance();
         match step {
             MemberStep::Join => Statement::Join(instance),
-            MemberStep::Heartbeat { judges_after } => Statement::Heartbeat { instance, judges_after },
+            MemberStep::Heartbeat { instance, judges_after } => Statement::Heartbeat { instance, judges_after },
             MemberStep::Fence(claim) => Statement::Fence(instance, claim),
             MemberStep::HandBack(claim) => Statement::HandBack(instance, claim),
             MemberStep::Rescue | MemberStep::HandOver => Statement::Rescue { by: self.number },
@@ -168,10 +164,13 @@ impl Process {
         model: &mut Model,
     ) {
         let clock = self.clock(now);
-        let was_joined = self.member.is_joined();
+        let (was_joined, before) = (self.member.is_joined(), self.member.instance());
         match (purpose, answer) {
-            (Purpose::Step(_), Answer::Heartbeat(answer)) => {
-                self.member.heartbeat_answered(clock, *answer);
+            (Purpose::Step(MemberStep::Heartbeat { instance, .. }), Answer::Heartbeat(answer)) => {
+                if *instance != before && was_joined {
+                    model.saw("heartbeat of a dead instance answered after the next had joined");
+                }
+                self.member.heartbeat_answered(clock, *instance, *answer);
                 if was_joined && !self.member.is_joined() {
                     model.saw("noticed its death by a heartbeat");
                 }
@@ -182,42 +181,49 @@ impl Process {
                 }
                 self.member.done(clock, *step);
             }
-            (Purpose::Claim(..), Answer::Claimed(None)) => self.member.declared_dead(),
-            (Purpose::Claim(_, instance), Answer::Claimed(Some(jobs))) => {
+            (Purpose::Claim(claim), Answer::Claimed(taken)) if taken.is_none() || claim.instance != before => {
+                self.member.declared_dead(claim.instance);
+            }
+            (Purpose::Claim(claim), Answer::Claimed(Some(jobs))) => {
                 if jobs.is_empty() {
                     self.claims_at = now + 300;
                 }
-                for (job, attempt) in jobs {
-                    assert!(model.begun.insert((*job, *attempt)), "no attempt is begun twice");
-                    if model.is_out(*instance) {
+                for job in jobs {
+                    assert!(model.begun.insert((*job, *claim)), "no attempt is begun twice");
+                    if model.is_out(claim.instance) {
                         model.saw("begun under a dead instance");
                     }
                     // Claimed while it leaves: nothing is begun any more, and the farewell hands it over.
                     if !self.member.is_ending() {
                         let length = if random.u8(..6) == 0 { 5_000..20_000 } else { 20..3_000 };
-                        let run = Run {
-                            attempt: *attempt,
-                            instance: *instance,
-                            ends_at: now + random.u64(length),
-                            is_final: random.u8(..10) > 0,
+                        let ending = match random.u8(..10) {
+                            0 => Ending::Retry,
+                            1 => Ending::HandedBack,
+                            _ => Ending::Completed,
                         };
-                        self.runs.insert(*job, run);
+                        let run = Run { claim: *claim, ends_at: now + random.u64(length), ending };
+                        if let Some(other) = self.runs.insert(*job, run) {
+                            assert!(model.is_out(other.claim.instance), "a server runs a job once at a time");
+                        }
                     }
                 }
             }
             (Purpose::End(outcome), Answer::Ended(true)) => {
-                let Outcome { job, attempt, is_final, .. } = *outcome;
-                assert!(!model.rescued.contains(&(job, attempt)), "what was taken from a server is not its to report");
-                assert!(!is_final || model.reported.insert(job), "a job has one outcome");
+                let Outcome { job, claim, ending, .. } = *outcome;
+                assert!(!model.rescued.contains(&(job, claim)), "what was taken from a server is not its to report");
+                assert!(ending != Ending::Completed || model.reported.insert(job), "a job has one outcome");
             }
             (Purpose::End(outcome), Answer::Ended(false)) => {
                 assert!(
-                    outcome.is_again || model.is_out(outcome.instance),
+                    model.is_out(outcome.claim.instance),
                     "an outcome is stale only where its server was declared dead"
                 );
                 model.saw("stale outcome noticed");
             }
-            (Purpose::Claim(..) | Purpose::End(_), _) => unreachable!("an answer of another kind"),
+            (Purpose::Claim(_) | Purpose::End(_), _) => unreachable!("an answer of another kind"),
+        }
+        if self.member.instance() != before {
+            assert!(model.is_out(before), "a server gives up only an instance that is dead");
         }
     }
 
@@ -225,9 +231,8 @@ impl Process {
     pub fn failed(&mut self, now: u64, purpose: Purpose, is_certain: bool) {
         match purpose {
             Purpose::Step(step) => self.member.failed(self.clock(now), step),
-            Purpose::Claim(..) if is_certain => {}
-            // One under an earlier instance took nothing that is not rescued.
-            Purpose::Claim(claim, _) => self.member.claim_unanswered(claim),
+            Purpose::Claim(_) if is_certain => {}
+            Purpose::Claim(claim) => self.member.claim_unanswered(claim),
             Purpose::End(outcome) => {
                 self.outcomes.push_front(Outcome { is_again: outcome.is_again || !is_certain, ..outcome });
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use parkade_jobs::cluster::{InstanceId, MemberStep};
+use parkade_jobs::cluster::{ClaimId, InstanceId, MemberStep};
 
 use super::database::{Answer, DEAD_AFTER_MS, Database, Model, Place, SMALL_JUMP_MS_MAX, Statement};
 use super::server::{LIMIT, Process, Purpose, StatementKind};
@@ -227,7 +227,9 @@ impl World {
             self.sent += 1;
             let server = &mut self.servers[number];
             let process = server.process.as_mut().unwrap();
-            process.under_way.insert(purpose.kind(), self.sent);
+            if process.under_way.insert(purpose.kind(), self.sent).is_some() {
+                self.model.saw("heartbeat sent while the last one hangs");
+            }
             let envelope = Envelope { server: number, start: server.starts, flight: self.sent, purpose };
             self.send(envelope, statement);
         }
@@ -241,7 +243,12 @@ impl World {
         // A rescue has much to move.
         let slow_share = if matches!(statement, Statement::Rescue { .. }) { 2 } else { 50 };
         let slow = if self.random.u8(..slow_share) == 0 && !self.is_calm { 3_000 } else { 40 };
-        let soon = self.now + self.random.u64(1..slow);
+        let mut soon = self.now + self.random.u64(1..slow);
+        if matches!(statement, Statement::Heartbeat { .. }) && !self.is_calm && self.random.u8(..12) == 0 {
+            // Its connection stands still; the others are well.
+            let longest = [3_000, 30_000][self.random.usize(..2)];
+            soon += self.random.u64(100..longest);
+        }
         if !breaks {
             return self.put(soon, Message::Execute { envelope, statement, fate: Fate::Answered });
         }
@@ -286,8 +293,8 @@ impl World {
             Message::Answer { envelope, answer } => {
                 let Some(process) = addressed(&mut self.servers, &envelope) else { return };
                 process.answered(self.now, &envelope.purpose, &answer, &mut self.random, &mut self.model);
-                if let (Purpose::Claim(_, instance), Answer::Claimed(Some(jobs))) = (&envelope.purpose, &answer) {
-                    self.nobody_else_runs(envelope.server, *instance, jobs);
+                if let (Purpose::Claim(claim), Answer::Claimed(Some(jobs))) = (&envelope.purpose, &answer) {
+                    self.nobody_else_runs(envelope.server, *claim, jobs);
                 }
             }
             Message::Broken { envelope, is_certain } => {
@@ -332,7 +339,7 @@ impl World {
             Purpose::Step(MemberStep::Rescue | MemberStep::HandOver) => "rescue answer lost",
             Purpose::Step(MemberStep::Fence(_)) => "fence answer lost",
             Purpose::Step(MemberStep::HandBack(_)) => "hand-back answer lost",
-            Purpose::Claim(..) => "claim answer lost",
+            Purpose::Claim(_) => "claim answer lost",
             Purpose::End(_) => "end answer lost",
         };
         self.model.saw(what);
@@ -343,11 +350,11 @@ impl World {
     }
 
     /// A job runs at two servers only where one of them was declared dead, or leaves.
-    fn nobody_else_runs(&mut self, number: usize, instance: InstanceId, jobs: &[(u32, u32)]) {
+    fn nobody_else_runs(&mut self, number: usize, claim: ClaimId, jobs: &[u32]) {
         for (other, server) in self.servers.iter().enumerate().filter(|(other, _)| *other != number) {
-            for (job, _) in jobs {
+            for job in jobs {
                 if let Some(run) = server.process.as_ref().and_then(|process| process.runs.get(job)) {
-                    let is_out = self.model.is_out(run.instance) || self.model.is_out(instance);
+                    let is_out = self.model.is_out(run.claim.instance) || self.model.is_out(claim.instance);
                     assert!(is_out, "{job} runs at {number} and at {other}");
                     self.model.seen.insert("run again beside a server that was declared dead");
                 }
@@ -357,7 +364,7 @@ impl World {
 
     fn limit_holds(&self) {
         let runs = self.servers.iter().flat_map(|server| &server.process).flat_map(|process| process.runs.values());
-        let count = runs.filter(|run| !self.model.is_out(run.instance)).count();
+        let count = runs.filter(|run| !self.model.is_out(run.claim.instance)).count();
         assert!(count <= LIMIT, "{count} jobs run at a time");
     }
 }

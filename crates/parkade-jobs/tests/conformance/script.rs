@@ -2,14 +2,21 @@
 //!
 //! `reopen` is a step without either.
 
-use parkade_jobs::{Allowance, AttemptEnd, Command, Filter, JobState, NewJob, Reply, Tag, Wall};
+use std::collections::HashMap;
+
+use parkade_jobs::cluster::{ClaimId, ClaimNumber, InstanceId};
+use parkade_jobs::{Allowance, AttemptEnd, Command, Filter, JobId, JobState, NewJob, Reply, Tag, Wall};
 
 use super::Subject;
 use super::words::{self, id};
 
+/// The claims that took each attempt.
+type Claims = HashMap<(JobId, u32), Vec<ClaimId>>;
+
 /// What did not come out as it is written.
 pub fn run(subject: &mut impl Subject, script: &str) -> Result<(), String> {
     let mut failures = Vec::new();
+    let mut claims = Claims::new();
     let lines = script.lines().map(str::trim).filter(|line| !line.is_empty());
     for (number, line) in lines.enumerate() {
         if line == "reopen" {
@@ -18,9 +25,18 @@ pub fn run(subject: &mut impl Subject, script: &str) -> Result<(), String> {
         }
         let (step, expected) = line.split_once("=>").expect("a step has an answer");
         let (now, step) = step.trim().split_once(' ').expect("a step has a time");
-        let commands: Vec<Command> =
-            step.split('|').zip(0..).map(|(step, place)| command(Tag(number as u64 * 100 + place), step)).collect();
-        let told = ask(subject, Wall(now.parse().unwrap()), commands);
+        let commands: Vec<Command> = step
+            .split('|')
+            .zip(0..)
+            .map(|(step, place)| command(Tag(number as u64 * 100 + place), step, &claims))
+            .collect();
+        let replies = ask(subject, Wall(now.parse().unwrap()), commands);
+        for reply in &replies {
+            if let Reply::Claimed { jobs, .. } = reply {
+                jobs.iter().for_each(|job| claims.entry((job.id, job.attempt)).or_default().push(job.claim));
+            }
+        }
+        let told = replies.iter().map(words::reply).collect::<Vec<_>>().join(" | ");
         if told != expected.trim() {
             failures.push(format!("    {line}\n        was: {told}"));
         }
@@ -29,7 +45,7 @@ pub fn run(subject: &mut impl Subject, script: &str) -> Result<(), String> {
 }
 
 /// All at once; the answers in the order of the commands.
-fn ask<S: Subject>(subject: &mut S, now: Wall, commands: Vec<Command>) -> String {
+fn ask<S: Subject>(subject: &mut S, now: Wall, commands: Vec<Command>) -> Vec<Reply> {
     let tags: Vec<Tag> = commands.iter().map(Command::tag).collect();
     for command in commands {
         subject.submit(now, command);
@@ -42,10 +58,10 @@ fn ask<S: Subject>(subject: &mut S, now: Wall, commands: Vec<Command>) -> String
         replies.sort_by_key(Reply::tag);
     }
     assert!(replies.iter().map(Reply::tag).eq(tags), "each is answered once, in order");
-    replies.iter().map(words::reply).collect::<Vec<_>>().join(" | ")
+    replies
 }
 
-fn command(tag: Tag, step: &str) -> Command {
+fn command(tag: Tag, step: &str, claims: &Claims) -> Command {
     let mut parts = step.split_whitespace();
     let verb = parts.next().expect("a step has a verb");
     let rest: Vec<&str> = parts.collect();
@@ -62,9 +78,9 @@ fn command(tag: Tag, step: &str) -> Command {
             };
             Command::Claim { tag, count: rest[0].parse().unwrap(), limited: limited.map(allowance).collect() }
         }
-        "end" => {
-            let (name, attempt) = rest[0].split_at(rest[0].find(|letter: char| letter.is_ascii_digit()).unwrap());
-            Command::End { tag, job: id(name), attempt: attempt.parse().unwrap(), verdict: verdict(&rest[1..]) }
+        "end" | "end-again" => {
+            let (job, claim) = claimed(rest[0], claims);
+            Command::End { tag, job, claim, verdict: verdict(&rest[1..]), is_again: verb == "end-again" }
         }
         "cancel" => Command::Cancel { tag, job: id(rest[0]) },
         "retry" => Command::Retry { tag, job: id(rest[0]) },
@@ -86,6 +102,17 @@ fn command(tag: Tag, step: &str) -> Command {
         }
         other => panic!("there is no step {other}"),
     }
+}
+
+/// `a2` is the last claim that took the second attempt of `a`, `a2#1` the first.
+fn claimed(word: &str, claims: &Claims) -> (JobId, ClaimId) {
+    const NONE: ClaimId = ClaimId { instance: InstanceId(0), number: ClaimNumber(0) };
+    let (name, rest) = word.split_at(word.find(|letter: char| letter.is_ascii_digit()).unwrap());
+    let (attempt, which) = rest.split_once('#').map_or((rest, None), |(attempt, which)| (attempt, Some(which)));
+    let job = id(name);
+    let taken = claims.get(&(job, attempt.parse().unwrap())).map_or(&[][..], Vec::as_slice);
+    let claim = which.map_or(taken.last(), |which| taken.get(which.parse::<usize>().unwrap() - 1));
+    (job, claim.copied().unwrap_or(NONE))
 }
 
 fn job<'a>(name: &str, option: impl Fn(&str) -> Option<&'a str>) -> NewJob {

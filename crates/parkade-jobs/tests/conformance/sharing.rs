@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use parkade_jobs::{Allowance, AttemptEnd, Claimed, Command, JobId, NewJob, Rate, Reply, Tag, Wall};
+use parkade_jobs::{Allowance, AttemptEnd, ClaimId, Claimed, Command, JobId, NewJob, Rate, Reply, Tag, Wall};
 
 use super::in_postgres::{InPostgres, alone};
 use super::session::{Session, address, drop_schema};
@@ -30,7 +30,7 @@ pub const RATED: Bounds =
 /// One of them, and what its core knows.
 pub struct Server {
     store: InPostgres,
-    pub running: BTreeMap<JobId, u32>,
+    pub running: BTreeMap<JobId, ClaimId>,
     replies: Vec<Reply>,
     asked: usize,
     tags: u64,
@@ -88,7 +88,7 @@ impl Server {
         replies.sort_by_key(Reply::tag);
         for reply in &replies {
             if let Reply::Claimed { jobs, .. } = reply {
-                self.running.extend(jobs.iter().map(|Claimed { id, attempt, .. }| (*id, *attempt)));
+                self.running.extend(jobs.iter().map(|Claimed { id, claim, .. }| (*id, *claim)));
             }
         }
         replies
@@ -117,9 +117,12 @@ impl Server {
     }
 
     fn begin_end(&mut self, now: i64, job: JobId) {
-        let attempt = self.running.remove(&job).expect("it runs here");
-        let verdict = AttemptEnd::Completed { result: b"done"[..].into() };
-        self.begin(now, |tag| Command::End { tag, job, attempt, verdict });
+        let claim = self.running.remove(&job).expect("it runs here");
+        self.begin_report(now, job, claim, AttemptEnd::Completed { result: b"done"[..].into() }, false);
+    }
+
+    fn begin_report(&mut self, now: i64, job: JobId, claim: ClaimId, verdict: AttemptEnd, is_again: bool) {
+        self.begin(now, |tag| Command::End { tag, job, claim, verdict, is_again });
     }
 
     pub fn end(&mut self, now: i64, name: &str) -> String {
@@ -257,12 +260,61 @@ fn who_met_a_full_queue_hears_when_a_place_is_free_again() {
     // One that is tried again has given its place up, too.
     second.until("it has heard of that end", |server| server.store.take_hint());
     assert_eq!(second.claim(7, PAIR), "none");
-    let (job, attempt) = first.running.pop_first().unwrap();
-    let verdict = AttemptEnd::Retry { due: Wall(10_000), error: "not yet".into() };
-    first.begin(8, |tag| Command::End { tag, job, attempt, verdict });
+    let (job, claim) = first.running.pop_first().unwrap();
+    first.begin_report(8, job, claim, AttemptEnd::Retry { due: Wall(10_000), error: "not yet".into() }, false);
     assert_eq!(first.told(), "goes-on due=10000");
     second.until("it hears of that, too", |server| server.store.take_hint());
     assert_eq!(second.claim(9, PAIR), "m004x1 next=10000");
+}
+
+fn retry() -> AttemptEnd {
+    AttemptEnd::Retry { due: Wall(1_000), error: "not yet".into() }
+}
+
+#[test]
+#[ignore = "needs a database"]
+fn an_outcome_that_is_said_again_while_the_first_statement_is_still_under_way_waits_for_it() {
+    let _alone = alone();
+    let mut server = Server::first();
+    server.enqueue(0, QUEUE, names('m', 1));
+    assert_eq!(server.claim(1, PAIR), "m000x1");
+    let (job, claim) = server.running.pop_first().unwrap();
+    // The first, whose connection has broken.
+    let mut session = Session::new();
+    session.begin(
+        "WITH gone AS (DELETE FROM parkade.running RETURNING id, seq, queue, priority, size, attempt, started)
+         INSERT INTO parkade.scheduled (id, seq, queue, priority, size, attempt, due, started)
+         SELECT id, seq, queue, priority, size, attempt, 1000, started FROM gone",
+    );
+    server.begin_report(2, job, claim, retry(), true);
+    let mut oracle = Session::new();
+    server.until("it waits for the row", |_| {
+        oracle.run("SELECT count(*) AS waiting FROM pg_locks WHERE NOT granted") != r#"[{"waiting":0}]"#
+    });
+    session.commit();
+    assert_eq!(server.told(), "goes-on due=1000");
+}
+
+#[test]
+#[ignore = "needs a database"]
+fn an_outcome_that_is_said_again_after_its_server_was_declared_dead_counts_where_it_can_be_found() {
+    let _alone = alone();
+    let mut server = Server::first();
+    server.enqueue(0, QUEUE, names('m', 3));
+    server.begin(1, |tag| Command::Claim { tag, count: 9, limited: Vec::new() });
+    assert_eq!(server.told(), "m000x1 m001x1 m002x1");
+    let running: Vec<_> = server.running.iter().map(|(job, claim)| (*job, *claim)).collect();
+    let [first, second, third] = running[..] else { unreachable!() };
+    assert_eq!(server.end(2, "m000x"), "completed done");
+    server.begin_report(2, second.0, second.1, retry(), false);
+    assert_eq!(server.told(), "goes-on due=1000");
+    Session::new().run("DELETE FROM parkade.boots");
+    server.begin_report(3, first.0, first.1, AttemptEnd::Completed { result: b"done"[..].into() }, true);
+    assert_eq!(server.told(), "completed done");
+    server.begin_report(3, second.0, second.1, retry(), true);
+    assert_eq!(server.told(), "stale", "a rescue may have taken it");
+    server.begin_report(3, third.0, third.1, retry(), true);
+    assert_eq!(server.told(), "goes-on due=1000", "nobody has rescued it");
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! What is kept in memory is what the file says: a store that forgets it again and again, since its commits fail, answers as one that never does.
 
+use parkade_jobs::cluster::{ClaimNumber, InstanceId};
 use parkade_jobs::sqlite::{Injected, SqliteStoreOptions};
-use parkade_jobs::{Allowance, AttemptEnd, Command, Fault, Filter, JobId, JobState, NewJob, Reply, Tag, Wall};
+use parkade_jobs::{
+    Allowance, AttemptEnd, ClaimId, Claimed, Command, Fault, Filter, JobId, JobState, NewJob, Reply, Tag, Wall,
+};
 
 use crate::owner::{Folder, Owner, options};
 
@@ -29,14 +32,20 @@ fn a_store_whose_commits_fail_answers_in_the_end_as_one_whose_commits_do_not() {
         }
         let now = Wall(i64::try_from(step).unwrap());
         let commands = if step == 0 { first() } else { vec![command(&mut random, now, &mut running)] };
-        for command in commands {
-            let [told, retold] = stores.each_mut().map(|owner| ask(owner, now, &command));
-            assert_eq!(told, retold, "step {step}: {command:?}");
-            if let Reply::Claimed { jobs, .. } = told {
-                running.extend(jobs.iter().map(|job| (job.id, job.attempt)));
-            }
+        for [command, same] in commands {
+            let mut told = [ask(&mut stores[0], now, &command), ask(&mut stores[1], now, &same)];
+            let [claims, others] = told.each_mut().map(take_claims);
+            assert_eq!(told[0], told[1], "step {step}: {command:?}");
+            running.extend(claims.into_iter().zip(others).map(|((job, claim), (_, other))| (job, [claim, other])));
         }
     }
+}
+
+/// They have names of their own in each store.
+fn take_claims(reply: &mut Reply) -> Vec<(JobId, ClaimId)> {
+    const NONE: ClaimId = ClaimId { instance: InstanceId(0), number: ClaimNumber(0) };
+    let Reply::Claimed { jobs, .. } = reply else { return Vec::new() };
+    jobs.iter_mut().map(|Claimed { id, claim, .. }| (*id, std::mem::replace(claim, NONE))).collect()
 }
 
 /// Until it is not refused.
@@ -50,8 +59,8 @@ fn ask(owner: &mut Owner, now: Wall, command: &Command) -> Reply {
     }
 }
 
-fn first() -> Vec<Command> {
-    let job = |number| Command::Enqueue { tag: TAG, job: NewJob { priority: 0, ..job(number, "a") } };
+fn first() -> Vec<[Command; 2]> {
+    let job = |number| both(Command::Enqueue { tag: TAG, job: NewJob { priority: 0, ..job(number, "a") } });
     (10_000..10_000 + FIRST).map(job).collect()
 }
 
@@ -67,11 +76,16 @@ fn job(number: u128, queue: &str) -> NewJob {
     }
 }
 
-fn command(random: &mut fastrand::Rng, now: Wall, running: &mut Vec<(JobId, u32)>) -> Command {
+fn both(command: Command) -> [Command; 2] {
+    [command.clone(), command]
+}
+
+/// One for each store.
+fn command(random: &mut fastrand::Rng, now: Wall, running: &mut Vec<(JobId, [ClaimId; 2])>) -> [Command; 2] {
     let soon = Wall(now.0 + random.i64(-5..50));
     let number = if random.bool() { random.u128(..300) } else { 10_000 + random.u128(..FIRST) };
     let some = JobId::new(number);
-    match random.u32(..22) {
+    both(match random.u32(..22) {
         0..=5 => {
             let queue = ["a", "b", "c"][random.usize(..3)];
             let due = (random.u32(..4) == 0).then_some(soon);
@@ -82,7 +96,7 @@ fn command(random: &mut fastrand::Rng, now: Wall, running: &mut Vec<(JobId, u32)
             Command::Claim { tag: TAG, count: random.u32(..20), limited }
         }
         9..=14 if !running.is_empty() => {
-            let (job, attempt) = running.swap_remove(random.usize(..running.len()));
+            let (job, claims) = running.swap_remove(random.usize(..running.len()));
             let verdict = match random.u32(..7) {
                 0 | 1 => AttemptEnd::Completed { result: vec![2; 10].into() },
                 2 => AttemptEnd::Retry { due: soon, error: "oops".into() },
@@ -91,7 +105,13 @@ fn command(random: &mut fastrand::Rng, now: Wall, running: &mut Vec<(JobId, u32)
                 5 => AttemptEnd::HandedBack,
                 _ => AttemptEnd::Unknown,
             };
-            Command::End { tag: TAG, job, attempt, verdict }
+            return claims.map(|claim| Command::End {
+                tag: TAG,
+                job,
+                claim,
+                verdict: verdict.clone(),
+                is_again: false,
+            });
         }
         15 => Command::Cancel { tag: TAG, job: some },
         16 => Command::Retry { tag: TAG, job: some },
@@ -103,5 +123,5 @@ fn command(random: &mut fastrand::Rng, now: Wall, running: &mut Vec<(JobId, u32)
         }
         20 => Command::Find { tag: TAG, job: some },
         _ => Command::Count { tag: TAG },
-    }
+    })
 }

@@ -27,8 +27,8 @@ fn works_until_it_is_killed() {
             let Reply::Enqueued { job, .. } = reply else { panic!("{reply:?}") };
             println!("enqueued {}", job.number());
         }
-        for (number, attempt) in owner.claim(7) {
-            owner.complete(number, attempt, 50);
+        for (number, claim) in owner.claim(7) {
+            owner.complete(number, claim, 50);
             println!("completed {number}");
         }
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use parkade_jobs::sqlite::{Injected, SqliteStoreOptions};
 use parkade_jobs::{AttemptEnd, Command, Fault, JobId, JobState, Reply, Tag};
 
-use crate::owner::{Folder, Owner, enqueue, options};
+use crate::owner::{Folder, Owner, end, enqueue, options};
 
 const LIMIT: u64 = 1024 * 1024;
 
@@ -35,8 +35,8 @@ fn a_full_file_refuses_new_jobs_and_lets_those_that_are_there_end() {
     assert!(is_full(&owner.enqueue(201, 1)));
     let claimed = owner.claim(10);
     assert_eq!(claimed.len(), 10);
-    for (number, attempt) in &claimed {
-        let reply = owner.complete(*number, *attempt, 100);
+    for (number, claim) in &claimed {
+        let reply = owner.complete(*number, *claim, 100);
         assert!(matches!(reply, Reply::AttemptEnded { is_stale: false, .. }), "{reply:?}");
     }
     for (number, _) in claimed {
@@ -150,8 +150,8 @@ fn very_many_unknown_jobs_become_ready_little_by_little_and_all_of_them() {
     let mut owner = Owner::open(&folder, options()).unwrap();
     owner.ask_all((1..=2_000).map(|number| Box::new(enqueue(number, 1)) as Box<dyn Fn(Tag) -> Command>));
     for _ in 0..2 {
-        for (number, attempt) in owner.claim(1_000) {
-            owner.submit(|tag| Command::End { tag, job: JobId::new(number), attempt, verdict: AttemptEnd::Unknown });
+        for (number, claim) in owner.claim(1_000) {
+            owner.submit(end(number, claim, AttemptEnd::Unknown));
         }
         owner.replies(1_000);
     }

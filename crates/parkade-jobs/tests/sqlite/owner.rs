@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use parkade_jobs::sqlite::{Durability, OpenError, SqliteStoreOptions};
-use parkade_jobs::{AttemptEnd, Command, JobId, JobState, NewJob, Reply, SqliteStore, Tag, Wall};
+use parkade_jobs::{AttemptEnd, ClaimId, Command, JobId, JobState, NewJob, Reply, SqliteStore, Tag, Wall};
 
 /// No answer is waited for longer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -103,18 +103,22 @@ impl Owner {
         }
     }
 
-    /// The jobs that it gets, each with its attempt.
-    pub fn claim(&mut self, count: u32) -> Vec<(u128, u32)> {
+    /// The jobs that it gets, each with its claim.
+    pub fn claim(&mut self, count: u32) -> Vec<(u128, ClaimId)> {
         match self.ask(|tag| Command::Claim { tag, count, limited: Vec::new() }) {
-            Reply::Claimed { jobs, .. } => jobs.iter().map(|job| (job.id.number(), job.attempt)).collect(),
+            Reply::Claimed { jobs, .. } => jobs.iter().map(|job| (job.id.number(), job.claim)).collect(),
             other => panic!("{other:?}"),
         }
     }
 
-    pub fn complete(&mut self, number: u128, attempt: u32, bytes: usize) -> Reply {
+    pub fn complete(&mut self, number: u128, claim: ClaimId, bytes: usize) -> Reply {
         let verdict = AttemptEnd::Completed { result: vec![7; bytes].into() };
-        self.ask(|tag| Command::End { tag, job: JobId::new(number), attempt, verdict: verdict.clone() })
+        self.ask(end(number, claim, verdict))
     }
+}
+
+pub fn end(number: u128, claim: ClaimId, verdict: AttemptEnd) -> impl Fn(Tag) -> Command {
+    move |tag| Command::End { tag, job: JobId::new(number), claim, verdict: verdict.clone(), is_again: false }
 }
 
 pub fn enqueue(number: u128, bytes: usize) -> impl Fn(Tag) -> Command {

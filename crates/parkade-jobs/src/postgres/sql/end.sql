@@ -1,11 +1,12 @@
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::int8, floor(extract(epoch FROM clock_timestamp()) * 1000)::int8) AS now
 ), given AS MATERIALIZED (
-    SELECT * FROM unnest($2::uuid[], $3::int4[], $4::int2[], $5::int8[], $6::bytea[], $7::text[])
-           WITH ORDINALITY AS g (id, attempt, verdict, wait, result, error, place)
+    SELECT * FROM unnest($2::uuid[], $3::uuid[], $4::int8[], $5::int2[], $6::int8[], $7::bytea[], $8::text[], $9::bool[])
+           WITH ORDINALITY AS g (id, boot, claim, verdict, wait, result, error, is_again, place)
 ), gone AS (
+    -- Only what this claim took: the next one may have the same attempt.
     DELETE FROM parkade.running r USING given g
-     WHERE r.id = g.id AND r.attempt = g.attempt AND r.boot = ANY ($8::uuid[])
+     WHERE r.id = g.id AND r.boot = g.boot AND r.claim = g.claim
     RETURNING r.id, r.seq, r.queue, r.rank, r.priority, r.size, r.attempt, r.due, r.started, r.boot, r.is_counted,
               g.verdict, g.wait, g.result, g.error, g.place
 ), over AS (
@@ -29,18 +30,23 @@ WITH clock AS MATERIALIZED (
     SELECT id, seq, queue, priority, size, attempt, now + wait, started FROM gone, clock WHERE verdict = 0 AND wait > 0
 ), told AS (
     -- A notification has room for 8,000 bytes.
-    SELECT pg_notify('parkade_job_ended', $9::text || ' ' || string_agg(id::text, ' '))
+    SELECT pg_notify('parkade_job_ended', $10::text || ' ' || string_agg(id::text, ' '))
       FROM gone WHERE verdict >= 4 GROUP BY place / 200
 ), rung AS (
-    SELECT pg_notify('parkade_jobs', $9::text) WHERE EXISTS (SELECT FROM gone WHERE verdict = 1)
+    SELECT pg_notify('parkade_jobs', $10::text) WHERE EXISTS (SELECT FROM gone WHERE verdict = 1)
 ), vacated AS (
     -- Another server may wait for the place.
-    SELECT pg_notify('parkade_jobs', $9::text || ' vacated') WHERE EXISTS (SELECT FROM gone WHERE is_counted)
+    SELECT pg_notify('parkade_jobs', $10::text || ' vacated') WHERE EXISTS (SELECT FROM gone WHERE is_counted)
 )
-SELECT place, is_counted FROM gone
+SELECT place, is_counted, false AS is_unclear FROM gone
  WHERE (SELECT count(*) FROM told) + (SELECT count(*) FROM rung) + (SELECT count(*) FROM vacated) >= 0
 UNION ALL
--- Said a second time, since nobody knew what had become of the first.
-SELECT g.place, true FROM given g JOIN parkade.ended e ON e.id = g.id AND e.boot = ANY ($8::uuid[])
-   AND g.attempt = CASE e.state WHEN 3 THEN e.attempt + 1 ELSE e.attempt END
- WHERE $10::bool
+-- Said again, since the answer was lost. All of this is as it was when the statement began.
+SELECT g.place, true, r.id IS NOT NULL
+  FROM given g LEFT JOIN parkade.running r ON r.id = g.id AND r.boot = g.boot AND r.claim = g.claim
+ WHERE g.is_again AND g.place NOT IN (SELECT place FROM gone)
+   -- It was still there and is not any more: the first statement, or a rescue, has been committed since.
+   AND (r.id IS NOT NULL
+        -- Nothing but its outcome takes a job from a member. A cancellation may have taken the place of another outcome that counted.
+        OR g.verdict <> 5 AND EXISTS (SELECT FROM parkade.boots b WHERE b.boot = g.boot)
+        OR EXISTS (SELECT FROM parkade.ended e WHERE e.id = g.id AND e.boot = g.boot AND e.state = g.verdict))

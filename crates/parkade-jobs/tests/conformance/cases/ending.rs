@@ -84,6 +84,51 @@ pub const CASES: &[Case] = &[
         ",
     ),
     (
+        "an outcome ends what its claim took, and not what the next one has, which may be the same attempt",
+        PLAIN,
+        "
+        0 enqueue a => a
+        1 claim 1 => a1
+        2 end a1 handed-back => goes-on
+        3 claim 1 => a1
+        4 end a1#1 handed-back => stale
+        4 end-again a1#1 handed-back => goes-on
+        4 end a1#1 completed late => stale
+        4 list state=running => a
+        5 end a1 unknown => goes-on
+        6 recognise work => yes
+        6 claim 1 => a1
+        7 end-again a1#2 unknown => goes-on
+        7 list state=running => a
+        8 end a1#3 completed fine => completed fine
+        ",
+    ),
+    (
+        "an outcome that is said again is answered as it was the first time, and changes nothing",
+        PLAIN,
+        "
+        0 enqueue a => a
+        1 claim 1 => a1
+        2 end-again a1 retry 100 oops => goes-on due=100
+        3 end-again a1 retry 100 oops => goes-on due=100
+        3 end a1 retry 100 oops => stale
+        3 end-again a1 cancelled => stale
+        4 find a => scheduled work default attempt=1 enqueued=0 due=100 started=1 error=oops
+        100 claim 1 => a2
+        101 end-again a1 retry 100 oops => goes-on due=100
+        102 end a2 completed fine => completed fine
+        103 end-again a2 completed fine => completed fine
+        104 find a => completed work default attempt=2 enqueued=0 due=100 started=100 ended=102 result=fine error=oops
+        104 drop a => yes
+        105 end-again a2 completed fine => completed fine
+        106 enqueue b | enqueue c => b | c
+        106 claim 2 => b1 c1
+        107 end b1 cancelled | end c1 dead broken => cancelled | dead broken
+        108 end-again b1 cancelled | end-again c1 dead broken => cancelled | dead broken
+        109 end-again d1 completed fine => stale
+        ",
+    ),
+    (
         "jobs that ran when the server went are ready again, where they were, and their attempt counts",
         PLAIN,
         "

@@ -1,7 +1,7 @@
 //! What the store has been asked, and for whom.
 
 use parkade_core::{JobCaller, RequestId, Wall, WorkerId};
-use parkade_jobs::{AttemptEnd, Command, Reply};
+use parkade_jobs::{AttemptEnd, ClaimId, Command, Reply};
 use parkade_model::JobId;
 use tokio::sync::oneshot;
 
@@ -66,8 +66,10 @@ pub enum Question {
 #[derive(Debug, Clone)]
 pub struct RunEnd {
     pub job: JobId,
-    pub attempt: u32,
+    pub claim: ClaimId,
     pub verdict: AttemptEnd,
+    /// The store was told before, and may have it.
+    pub is_again: bool,
 }
 
 /// Who enqueued a job.

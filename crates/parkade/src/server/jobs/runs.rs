@@ -124,7 +124,7 @@ impl Server {
 
     pub(in crate::server) fn end_run(&mut self, request: RequestId, verdict: CoreVerdict) {
         let Some(run) = self.jobs.runs.remove(&request) else { return };
-        let (job, attempt, name) = (run.job.id, run.job.attempt, run.job.name.clone());
+        let Claimed { id: job, attempt, claim, name, .. } = run.job;
         let verdict = match verdict {
             CoreVerdict::Completed => AttemptEnd::Completed { result: run.result.unwrap_or_default() },
             CoreVerdict::Retry { after, why } => {
@@ -145,18 +145,18 @@ impl Server {
                 AttemptEnd::Unknown
             }
         };
-        self.note(RunEnd { job, attempt, verdict });
+        self.note(RunEnd { job, claim, verdict, is_again: false });
     }
 
     pub(super) fn note(&mut self, end: RunEnd) {
-        let RunEnd { job, attempt, verdict } = end.clone();
-        self.jobs.ask(Question::End(Box::new(end)), |tag| Command::End { tag, job, attempt, verdict });
+        let RunEnd { job, claim, verdict, is_again } = end.clone();
+        self.jobs.ask(Question::End(Box::new(end)), |tag| Command::End { tag, job, claim, verdict, is_again });
     }
 
     pub(super) fn hear_run_noted(&mut self, end: RunEnd, reply: Reply) {
         let Reply::AttemptEnded { ended, is_stale, due, .. } = reply else {
             // Forgotten, it would be taken for running until the next start.
-            return self.jobs.unnoted.push(end);
+            return self.jobs.unnoted.push(RunEnd { is_again: true, ..end });
         };
         if is_stale {
             tracing::warn!(job = %end.job, "a job run finished after it had been marked lost; its outcome is ignored");
