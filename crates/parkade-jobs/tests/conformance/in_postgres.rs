@@ -78,6 +78,11 @@ impl InPostgres {
         self.store.is_idle()
     }
 
+    /// Begins to end.
+    pub fn leave(&mut self) {
+        self.store.end(Instant::now());
+    }
+
     /// Whether it says that there may be jobs to claim. Said once.
     pub fn take_hint(&mut self) -> bool {
         self.store.take_hint()

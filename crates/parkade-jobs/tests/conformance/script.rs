@@ -33,7 +33,9 @@ pub fn run(subject: &mut impl Subject, script: &str) -> Result<(), String> {
         let replies = ask(subject, Wall(now.parse().unwrap()), commands);
         for reply in &replies {
             if let Reply::Claimed { jobs, .. } = reply {
-                jobs.iter().for_each(|job| claims.entry((job.id, job.attempt)).or_default().push(job.claim));
+                for job in jobs {
+                    claims.entry((job.id, job.attempt)).or_default().push(job.claim);
+                }
             }
         }
         let told = replies.iter().map(words::reply).collect::<Vec<_>>().join(" | ");

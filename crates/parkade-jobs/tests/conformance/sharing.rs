@@ -267,6 +267,25 @@ fn who_met_a_full_queue_hears_when_a_place_is_free_again() {
     assert_eq!(second.claim(9, PAIR), "m004x1 next=10000");
 }
 
+#[test]
+#[ignore = "needs a database"]
+fn a_claim_that_finds_its_server_dead_while_it_ends_takes_nothing_and_is_not_made_again() {
+    let _alone = alone();
+    let mut server = Server::first();
+    server.enqueue(0, QUEUE, names('m', 1));
+    let mut session = Session::new();
+    session.begin("DELETE FROM parkade.boots");
+    server.begin_claim(1, 9, PAIR);
+    let mut oracle = Session::new();
+    server.until("its claim waits for the row", |_| {
+        oracle.run("SELECT count(*) AS waiting FROM pg_locks WHERE NOT granted") != r#"[{"waiting":0}]"#
+    });
+    server.store.leave();
+    session.commit();
+    server.until("it is answered", |server| !server.replies.is_empty());
+    assert_eq!(server.told(), "none");
+}
+
 fn retry() -> AttemptEnd {
     AttemptEnd::Retry { due: Wall(1_000), error: "not yet".into() }
 }
