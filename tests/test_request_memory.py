@@ -248,3 +248,34 @@ def test_what_is_pipelined_after_a_parked_request_counts(serve: Serve) -> None:
     assert 3_000 <= held(server) <= 64 * KIBIBYTE
     client.close()
     until_given_back(server)
+
+
+@pytest.fixture
+def nearly_full(serve: Serve) -> Server:
+    """Bodies that come slowly hold three quarters of the budget: all that they may."""
+    server = serve("basic", workers=1, requests_limit="4MiB", body_timeout=NEVER)
+    head = b"POST /digest HTTP/1.1\r\nHost: t\r\nContent-Length: 100000\r\n\r\n"
+
+    def is_refused(size: int) -> bool:
+        before, client = held(server), server.connect().send(head + b"z" * size)
+        until("it is counted or refused", lambda: held(server) > before or client.is_readable())
+        return client.is_readable()
+
+    for size in (60_000, 4_000, 100):
+        while not is_refused(size):
+            pass
+    return server
+
+
+@pytest.mark.parametrize("version", ["1.1", "2"])
+def test_slow_bodies_keep_out_no_request_that_comes_whole(nearly_full: Server, version: str) -> None:
+    if version == "1.1":  # in one piece
+        assert nearly_full.post("/digest", b"hello").status == 200
+    else:
+        assert post(nearly_full, version, b"hello") == 200
+
+
+def test_a_whole_request_is_served_without_room_for_what_is_pipelined_after_it(nearly_full: Server) -> None:
+    client = nearly_full.connect().send(2 * request("GET", "/hola/x"))
+    answer = client.answer()
+    assert (answer.status, answer.text) == (200, "Hola x")

@@ -33,6 +33,15 @@ impl BodyDecoder {
         matches!(self, Self::Complete)
     }
 
+    /// How much room so many bytes of input need at most.
+    pub fn room_for(&self, bytes: usize) -> usize {
+        match self {
+            Self::Length { left } => usize::try_from(*left).map_or(bytes, |left| left.min(bytes)),
+            Self::ChunkSize | Self::ChunkData { .. } | Self::ChunkEnd => bytes,
+            Self::Trailers { .. } | Self::Complete => 0,
+        }
+    }
+
     /// Takes what it can use of `input` into `body`, and returns the number of bytes. The rest belongs to the next request, or is not enough yet.
     pub fn decode(&mut self, input: &[u8], body: &mut Vec<u8>, body_bytes_max: usize) -> Result<usize, RequestFault> {
         let mut used = 0;

@@ -172,7 +172,11 @@ impl Inbound {
                 received = came;
             }
         }
-        self.keep(bytes, held, rules.budget)?;
+        if let Err(fault) = self.keep(bytes, held, rules.budget) {
+            let Received::Request(head, ..) = &mut received else { return Err(fault) };
+            // The request is whole and counted. What came after it goes, and so does the connection when it is answered.
+            head.keep_alive = false;
+        }
         Ok(received)
     }
 
@@ -188,13 +192,13 @@ impl Inbound {
         if bytes.is_empty() {
             return Ok(());
         }
-        // Bytes after a request wait for its response.
-        if let InboundState::Done { has_unread } = &mut self.state {
-            *has_unread = true;
-        }
         let mut held = held.unwrap_or_else(|| budget.share());
         if !held.hold(bytes.capacity(), RequestStage::Coming) {
             return Err(RequestFault::RequestsFull);
+        }
+        // What has come after a request waits for its answer.
+        if let InboundState::Done { has_unread } = &mut self.state {
+            *has_unread = true;
         }
         self.buffer = Some(Box::new(Buffer { bytes, held }));
         Ok(())
@@ -255,8 +259,8 @@ impl Inbound {
         #[cfg(test)]
         assert!(head.field("x-bug") != Some("head"), "a bug in reading a head");
         let mut share = rules.budget.share();
-        let stage = if head.has_body() { RequestStage::Coming } else { RequestStage::Whole };
-        if !share.hold(head.held_bytes(), stage) {
+        // With a body it is counted when it is clear whether that has come, too.
+        if !head.has_body() && !share.hold(head.held_bytes(), RequestStage::Whole) {
             return Err(RequestFault::RequestsFull);
         }
         let announced = match head.framing {

@@ -31,11 +31,12 @@ impl PartialRequest {
 
     /// Takes as many of the bytes as it can use, and returns their number.
     pub fn take(&mut self, bytes: &[u8], limits: &HttpLimits, now: Tick) -> Result<usize, RequestFault> {
-        make_room(&mut self.body, bytes.len());
+        make_room(&mut self.body, self.decoder.room_for(bytes.len()));
         let used = self.decoder.decode(bytes, &mut self.body, limits.body_bytes_max)?;
         #[cfg(test)]
         assert!(self.head.field("x-bug") != Some("body") || self.body.is_empty(), "a bug in reading a body");
-        if !self.share.hold(self.head.held_bytes() + self.body.capacity(), RequestStage::Coming) {
+        let stage = if self.is_complete() { RequestStage::Whole } else { RequestStage::Coming };
+        if !self.share.hold(self.head.held_bytes() + self.body.capacity(), stage) {
             return Err(RequestFault::RequestsFull);
         }
         self.since = now;

@@ -33,8 +33,13 @@ pub async fn receive(
     let stage = if incoming.is_end_stream() { RequestStage::Whole } else { RequestStage::Coming };
     let bytes = head.held_bytes() + H2_STREAM_OVERHEAD_BYTES;
     let mut waits = heads.share();
-    if !share.hold(bytes, stage) || stage == RequestStage::Coming && !waits.hold(head.held_bytes(), RequestStage::Whole)
-    {
+    let is_held = share.hold(bytes, stage);
+    let has_room = match stage {
+        RequestStage::Whole => is_held,
+        // Its first frame may be its last: whether there is room for it is asked when that has come.
+        RequestStage::Coming => waits.hold(head.held_bytes(), RequestStage::Whole),
+    };
+    if !has_room {
         return Err(RequestFault::RequestsFull);
     }
     let body = collect(incoming, setup, share, bytes).await?;
@@ -90,7 +95,8 @@ async fn collect(
             return Err(RequestFault::BodyTooLarge);
         }
         make_room(&mut body, data.len());
-        if !share.hold(head_bytes + body.capacity(), RequestStage::Coming) {
+        let stage = if incoming.is_end_stream() { RequestStage::Whole } else { RequestStage::Coming };
+        if !share.hold(head_bytes + body.capacity(), stage) {
             return Err(RequestFault::RequestsFull);
         }
         body.extend_from_slice(&data);
