@@ -371,7 +371,7 @@ def fill(server: Server, *statuses: int) -> list[str]:
         if answer.status != 200:
             assert answer.status in statuses, answer.text
             assert answer.json()["fault"] != "client"
-            server.until_logged("the job store: ")
+            server.until_logged("the job store refuses commands: ")
             assert server.get("/hola/you").status == 200, "the rest goes on"
             return acknowledged
         acknowledged += answer.json()

@@ -103,7 +103,7 @@ def test_a_server_that_cannot_look_up_how_a_job_ended_in_another_looks_again(sit
         site.open_gate("gate")
         (waits,) = until("it is looked up", looking)
         connection.execute("select pg_cancel_backend(%s)", [waits])
-        second.until_logged("the job store: ")
+        second.until_logged("the job store refuses commands: ")
         until("it is looked up again", looking)
         assert not client.is_readable()
     assert client.answer().text == "gate"
@@ -220,6 +220,18 @@ def test_a_server_that_starts_without_its_database_takes_jobs_when_it_comes(frag
     fragile.postgres.start()
     until("jobs are taken", lambda: server.post("/enqueue", asking("write", "late")).status == 200, 30)
     fragile.ran.until("late")
+
+
+def test_outcomes_that_the_database_cannot_take_are_logged_once_a_second(fragile: Site) -> None:
+    """Not in every step of a stop, which has five seconds for them: that was 100,000 lines."""
+    server = fragile.serve("jobs_async")
+    enqueue_many(server, 30, "wait_at", "gate")
+    server.until(lambda status: status["jobs"]["running"] == 30)
+    fragile.postgres.halt()
+    fragile.open_gate("gate")
+    server.until_logged("the job store refuses commands: ")
+    server.stop()
+    assert server.log().count("the job store refuses") < 15
 
 
 def test_jobs_outlive_their_server(site: Site) -> None:

@@ -4,6 +4,7 @@
 
 mod access;
 mod line;
+mod throttle;
 mod writer;
 
 use std::fs::{File, OpenOptions};
@@ -17,6 +18,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::config::{AccessFormat, LogFormat, LogLevel, LogSettings};
 pub use access::{AccessEntry, AccessLog};
+pub use throttle::LineThrottle;
 use writer::LineWriter;
 pub use writer::{Dropped, Flush};
 

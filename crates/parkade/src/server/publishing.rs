@@ -1,39 +1,23 @@
 //! Messages on their way into channels: from workers, operators, a database, and from the server itself.
 
-use std::time::Duration;
-
-use parkade_core::{Event, Moment, PressureEvent, Publisher};
+use parkade_core::{Event, PressureEvent, Publisher};
 use parkade_model::{ChannelName, Cursor, MessageId, RequestId, WorkerId};
 
 use super::Server;
 use crate::admin::PublishRefused;
 use crate::http::answer;
+use crate::log::LineThrottle;
 use crate::upstream::WorkerEvent;
 
 /// What a message costs in a history beside its bytes: its entry, its map node, its content type.
 const MESSAGE_OVERHEAD_BYTES: usize = 256;
-/// Whoever floods the server with channels must not flood its log.
-const LINE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Messages that were not published, and of which the log has not told.
 #[derive(Debug, Default)]
 pub struct Unpublished {
-    count: u64,
+    lines: LineThrottle,
     /// The last of them.
     last: Option<MessageId>,
-    told_at: Option<Moment>,
-}
-
-impl Unpublished {
-    /// How many there are to be told of now: none while the last line is younger than a second.
-    fn take(&mut self, now: Moment) -> Option<u64> {
-        let may_tell = self.told_at.is_none_or(|told| now.since(told) >= LINE_INTERVAL);
-        if self.count == 0 || !may_tell {
-            return None;
-        }
-        self.told_at = Some(now);
-        Some(std::mem::take(&mut self.count))
-    }
 }
 
 impl Server {
@@ -105,13 +89,13 @@ impl Server {
     /// The core has refused a message.
     pub(super) fn not_published(&mut self, message: MessageId) {
         self.unpublished.last = Some(message);
-        self.unpublished.count += 1;
+        self.unpublished.lines.note();
         self.tell_unpublished();
     }
 
     /// A line for all of the last second.
     pub(super) fn tell_unpublished(&mut self) {
-        if let Some(count) = self.unpublished.take(self.now) {
+        if let Some(count) = self.unpublished.lines.take(self.now) {
             let channels = self.core.config().channels_count_max;
             tracing::error!(
                 count,
@@ -119,23 +103,5 @@ impl Server {
                  that published one get 503"
             );
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn there_is_a_line_a_second_and_none_is_left_out() {
-        let mut unpublished = Unpublished::default();
-        let mut lines = Vec::new();
-        for millis in 0..2500 {
-            unpublished.count += 1;
-            lines.extend(unpublished.take(Moment::default() + Duration::from_millis(millis)));
-        }
-        assert_eq!(lines, [1, 1000, 1000]);
-        assert_eq!(unpublished.take(Moment::default() + Duration::from_secs(3)), Some(499));
-        assert_eq!(unpublished.take(Moment::default() + Duration::from_secs(9)), None);
     }
 }

@@ -23,6 +23,7 @@ use parkade_jobs::{Command, Fault, JobCounts, Reply, Tag};
 use parkade_model::{JobId, QueryId};
 
 use super::Server;
+use crate::log::LineThrottle;
 use crate::share::Share;
 use crate::store::{Store, wall};
 use asked::{Question, RunEnd};
@@ -42,6 +43,9 @@ pub const QUEUE_DEFAULT: &str = "default";
 
 /// A disk that takes longer than this for the last words will not have them: the next start rescues what ran.
 const SETTLE_MAX: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Between two times that a store is asked by a stop to note what it has refused.
+const NOTE_AGAIN_PAUSE: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// Of the time for which no job begins, what is left when it is worth a line in the log.
 const PUT_OFF_TOLD_MIN: std::time::Duration = std::time::Duration::from_secs(1);
@@ -66,6 +70,9 @@ pub struct Jobs {
     are_put_off: bool,
     /// What the store could not note: it is asked again, about once a second.
     unnoted: Vec<RunEnd>,
+    /// A stop asks for that again, but not in every step.
+    noted_again: Option<tokio::time::Instant>,
+    refusals: LineThrottle,
     /// Some were found unknown: perhaps by code that serves no more.
     are_unknown: bool,
     /// What the store could not say of them is asked likewise: how they stand, for those who follow them; how they ended elsewhere.
@@ -120,6 +127,8 @@ impl Jobs {
             timetables: Timetables::default(),
             are_put_off: false,
             unnoted: Vec::new(),
+            noted_again: None,
+            refusals: LineThrottle::default(),
             are_unknown: false,
             unannounced: HashMap::new(),
             unheard: HashSet::new(),
@@ -267,10 +276,14 @@ impl Server {
         }
         self.turn_jobs(Share::endless())?;
         // What was refused has this time, too.
-        for end in std::mem::take(&mut self.jobs.unnoted) {
-            self.note(end);
+        if self.jobs.noted_again.is_none_or(|noted| noted.elapsed() >= NOTE_AGAIN_PAUSE) {
+            self.jobs.noted_again = Some(tokio::time::Instant::now());
+            for end in std::mem::take(&mut self.jobs.unnoted) {
+                self.note(end);
+            }
         }
-        let waits = self.jobs.store.outstanding() > 0 && began.elapsed() < SETTLE_MAX;
+        let is_noted = self.jobs.store.outstanding() == 0 && self.jobs.unnoted.is_empty();
+        let waits = !is_noted && began.elapsed() < SETTLE_MAX;
         Ok(!waits && self.jobs.store.end())
     }
 
@@ -280,7 +293,10 @@ impl Server {
             return tracing::error!("a bug in parkade: the job store answered a question that was not asked");
         };
         if let Reply::Refused { fault, .. } = &reply {
-            tracing::error!("the job store: {fault}");
+            self.jobs.refusals.note();
+            if let Some(count) = self.jobs.refusals.take(self.now) {
+                tracing::error!(count, "the job store refuses commands: {fault}");
+            }
         }
         self.jobs.enqueued += u64::from(adds_a_job(&question, &reply));
         match question {
