@@ -62,7 +62,7 @@ def test_a_job_that_is_discarded_is_not_tried_again(place: Place) -> None:
 def test_a_result_that_cannot_be_kept_is_a_failure_that_says_so(place: Place) -> None:
     server, _ = place
     assert result(server, enqueue(server, "unkeepable")).status == 500
-    server.until_logged("object that cannot be kept")
+    server.until_logged("object that cannot be encoded as MessagePack")
 
 
 def test_a_result_that_no_client_could_be_told_is_a_failure_that_says_so(place: Place) -> None:
@@ -115,7 +115,7 @@ def test_a_job_that_enqueues_itself_for_ever_starves_nobody(serve: Serve, kind: 
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        ("/unserialisable", "its argument 1 goes to a worker as MessagePack"),
+        ("/unserialisable", "its argument 1 cannot be encoded as MessagePack"),
         ("/oversized", "524288 bytes"),
         ("/misfit", "too many positional arguments"),
     ],

@@ -147,10 +147,10 @@ def test_a_timetable_is_accepted(serve: Serve, code: Code, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("schedule", "told"),
     [
-        ('cron("61 * * * *")', r'"61" is no minute'),
+        ('cron("61 * * * *")', '"61" is not a valid minute'),
         ('cron("* * * *")', "five fields"),
         ('cron("0 0 30 2 *")', "no year has such a day"),
-        ('cron("0 3 * * *", timezone="Europe/Atlantis")', '"Europe/Atlantis" is no time zone'),
+        ('cron("0 3 * * *", timezone="Europe/Atlantis")', '"Europe/Atlantis" is not a time zone'),
         ('every("a while")', "a while"),
         ("every(0)", "0"),
     ],

@@ -527,7 +527,7 @@ def test_what_went_wrong_is_in_the_log_unless_it_was_meant(capsys: pytest.Captur
     assert "ERROR: job job" in printed
     assert "ValueError: in the job" in printed
     assert 'raise ValueError("in the job")' in printed
-    assert "attempt 1: it returned a object that cannot be encoded as MessagePack" in printed
+    assert "attempt 1: it returned a value of type object that cannot be encoded as MessagePack" in printed
     assert "meant" not in printed
 
 

@@ -255,7 +255,7 @@ def test_a_job_is_run_and_what_it_returns_is_told(core: StartCore) -> None:
         ("fail", ["retry"], "retry", "", 10),
         ("fail", ["retry as usual"], "retry", "busy", None),
         ("fail", ["discard"], "discard", "why", msgspec.UNSET),
-        ("fail", ["unserialisable"], "application", "InvalidResult: returned a object", msgspec.UNSET),
+        ("fail", ["unserialisable"], "application", "InvalidResult: returned a value of type object", msgspec.UNSET),
         ("double", ["x"], "application", "argument n: Expected `int`, got `str`", msgspec.UNSET),
         ("double", [], "application", "missing a required argument", msgspec.UNSET),
         ("fail", ["x" * 10_000], "application", "ValueError: xxx", msgspec.UNSET),

@@ -81,7 +81,7 @@ impl PoolContext {
         let (kind, why) = self.reach.refuses()?;
         let name = &self.config.name;
         let message = match kind {
-            FailureKind::Denied => format!("the database {name} does not let us in: {why}"),
+            FailureKind::Denied => format!("the database {name} denies access: {why}"),
             _ => format!("the database {name} cannot be reached: {why}"),
         };
         Some(QueryFailure::new(kind, message))

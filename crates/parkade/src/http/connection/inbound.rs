@@ -173,9 +173,9 @@ impl Inbound {
             }
         }
         if let Err(fault) = self.keep(bytes, held, rules.budget) {
-            let Received::Request(head, ..) = &mut received else { return Err(fault) };
+            let Received::Request(request, ..) = &mut received else { return Err(fault) };
             // The request is whole and counted. What came after it goes, and so does the connection when it is answered.
-            head.keep_alive = false;
+            request.keep_alive = false;
         }
         Ok(received)
     }

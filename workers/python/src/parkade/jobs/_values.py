@@ -31,7 +31,7 @@ def encode_result(value: object) -> bytes:
         raise
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InvalidResult(
-            f"returned a {type(value).__name__} that cannot be encoded as MessagePack: {error}"
+            f"returned a value of type {type(value).__name__} that cannot be encoded as MessagePack: {error}"
         ) from error
     if len(encoded) > JOB_VALUE_MAX:
         raise InvalidResult(
