@@ -309,7 +309,12 @@ def test_a_deadlock_ends_one_of_two(serve: Serve, postgres: Postgres) -> None:
         updates = [{"sql": f"update dead set n = n + 1 where id = {row}"} for row in order]
         steps = [updates[0], {"gate": gate}, updates[1]]
         clients.append(server.connect().ask("POST", "/transaction", body=json.dumps({"steps": steps}).encode()))
-    server.until(lambda status: status["databases"]["default"]["slots"].get("held") == 2)
+
+    def have_a_row() -> bool:
+        waiting = [row for row in postgres.activity() if row["state"] == "idle in transaction"]
+        return sum("update dead" in row["query"] for row in waiting) == 2
+
+    until("both have updated a row", have_a_row, told=postgres.activity)
     for gate in gates:
         server.open_gate(gate)
     answers = sorted((client.answer() for client in clients), key=lambda answer: answer.status)
