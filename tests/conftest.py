@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -33,12 +33,32 @@ def pytest_configure(config: pytest.Config) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
+running: list[Server] = []
+"""The servers of the tests that run now."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that fails says how its servers are, and what they have logged."""
+    report = yield
+    if call.when == "call" and report.failed:
+        report.sections += [(f"server {server.process.pid}", server.told()) for server in running]
+    return report
+
+
 def _servers() -> Iterator[Serve]:
     with ExitStack() as stack:
 
+        def dispose(server: Server) -> None:
+            running.remove(server)
+            server.dispose()
+
         def start(*target: Any, is_ready: bool = True, **settings: Any) -> Server:
             server = Server(*target, **settings)
-            stack.callback(server.dispose)
+            running.append(server)
+            stack.callback(dispose, server)
             return server.ready(settings.get("workers")) if is_ready else server
 
         yield start

@@ -221,7 +221,7 @@ class Server:
             status = self.status()
             return status if look(status) else None
 
-        found = until("the status", seen, seconds, told=lambda: f"{json.dumps(self.status())}\n{self.log_tail()}")
+        found = until("the status", seen, seconds, told=self.told)
         assert found is not None
         return found
 
@@ -271,6 +271,14 @@ class Server:
     def log_tail(self) -> str:
         """Its end, for the message of a test that fails."""
         return self.log()[-2_500:]
+
+    def told(self) -> str:
+        """Its status, as long as it answers, and the end of its log."""
+        try:
+            status = json.dumps(self.status())
+        except (OSError, AssertionError, ValueError) as error:
+            status = f"no status: {error!r}"
+        return f"{status}\n{self.log_tail()}"
 
     def printed(self) -> str:
         """What it has written to standard output."""
