@@ -86,6 +86,11 @@ def test_the_example_of_the_readme_answers_as_it_says(serve: Serve, tmp_path: Pa
     assert not waiting
 
 
+def test_ci_runs_the_command_that_the_readme_names() -> None:
+    command = (ROOT / ".ci/run").read_text().splitlines()[-1]
+    assert f"`{command}`" in README.read_text()
+
+
 def test_the_readme_is_short() -> None:
     lines = README.read_text().splitlines()
     assert len(lines) <= 120, "it is an overview: details have a place in docs/ or bench/"

@@ -17,7 +17,8 @@ use crate::queries::{GivenUp, NewQuery, Queries, QueryBegan, Waiter, WaiterOutco
 use crate::report::status::WaitKind;
 use crate::woken::Woken;
 use parkade_model::{
-    ChannelName, Cursor, JobCaller, JobLookup, QueryId, QueryWait, Reason, Refusal, RequestId, Then, Wait,
+    ChannelName, Cursor, JobCaller, JobId, JobLookup, MessageId, QueryId, QueryWait, Reason, Refusal, RequestId, Then,
+    Wait,
 };
 
 /// All that requests wait for, each kind with its own state.
@@ -380,31 +381,21 @@ impl Waits {
 
     /// A call goes on with this outcome, and needs what it names.
     pub fn hold(&mut self, outcome: Outcome) {
-        match outcome {
-            Outcome::Message { message, .. } => self.channels.hold_message(message),
-            Outcome::Queried { query, .. } => self.queries.hold_result(query),
-            Outcome::Job { job, standing: JobLookup::Ended } => self.jobs.hold_result(job),
-            Outcome::Job { standing: JobLookup::Pending | JobLookup::Missing, .. }
-            | Outcome::Elapsed
-            | Outcome::TimedOut { .. }
-            | Outcome::Stored
-            | Outcome::Unparked
-            | Outcome::Refused { .. } => {}
+        match needed_by(outcome) {
+            Some(Needed::Message(message)) => self.channels.hold_message(message),
+            Some(Needed::QueryResult(query)) => self.queries.hold_result(query),
+            Some(Needed::JobResult(job)) => self.jobs.hold_result(job),
+            None => {}
         }
     }
 
     /// The call has ended.
     pub fn release(&mut self, outcome: Outcome) {
-        match outcome {
-            Outcome::Message { message, .. } => self.channels.release_message(message),
-            Outcome::Queried { query, .. } => self.queries.release_result(query),
-            Outcome::Job { job, standing: JobLookup::Ended } => self.jobs.release_result(job),
-            Outcome::Job { standing: JobLookup::Pending | JobLookup::Missing, .. }
-            | Outcome::Elapsed
-            | Outcome::TimedOut { .. }
-            | Outcome::Stored
-            | Outcome::Unparked
-            | Outcome::Refused { .. } => {}
+        match needed_by(outcome) {
+            Some(Needed::Message(message)) => self.channels.release_message(message),
+            Some(Needed::QueryResult(query)) => self.queries.release_result(query),
+            Some(Needed::JobResult(job)) => self.jobs.release_result(job),
+            None => {}
         }
     }
 
@@ -427,5 +418,26 @@ fn query_given_up(given_up: GivenUp, now: Moment, reason: Reason) -> WaitChange 
         GivenUp::Waits(waiter) => WaitChange::Waits(Watch::Query(waiter), now + QUERY_END_MAX),
         GivenUp::BrokenOff => WaitChange::Cancelled(reason),
         GivenUp::Unknown(reason) => WaitChange::QueryUnknown(reason),
+    }
+}
+
+/// What a call needs until it has ended.
+enum Needed {
+    Message(MessageId),
+    QueryResult(QueryId),
+    JobResult(JobId),
+}
+
+fn needed_by(outcome: Outcome) -> Option<Needed> {
+    match outcome {
+        Outcome::Message { message, .. } => Some(Needed::Message(message)),
+        Outcome::Queried { query, .. } => Some(Needed::QueryResult(query)),
+        Outcome::Job { job, standing: JobLookup::Ended } => Some(Needed::JobResult(job)),
+        Outcome::Job { standing: JobLookup::Pending | JobLookup::Missing, .. }
+        | Outcome::Elapsed
+        | Outcome::TimedOut { .. }
+        | Outcome::Stored
+        | Outcome::Unparked
+        | Outcome::Refused { .. } => None,
     }
 }
