@@ -76,7 +76,7 @@ pub struct ListenSettings {
     pub admin: Vec<SocketAddr>,
 }
 
-/// The header fields in which a proxy says who asked it.
+/// The header fields in which a proxy names its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Forwarded {
     XForwarded,
@@ -181,8 +181,8 @@ pub struct CoreSettings {
 #[command(next_help_heading = "Databases")]
 pub struct DatabaseSettings {
     /// Database for queries, as a URL (postgres, sqlite), with NAME= in front if there are several; may be repeated. If none is called default, the default is a SQLite file in the state folder
-    // Taken as text: an error of the command line would show it, with the password in it.
-    // What the environment says becomes the default value, which help would show.
+    // Parsed later: an error of the command line would show the text, with the password in it.
+    // A value from the environment becomes the default, which the help would show.
     #[arg(long, value_name = "[NAME=]URL", value_delimiter = ' ', hide_default_value = true)]
     pub database: Vec<String>,
     /// Number of connections to each database
@@ -203,17 +203,17 @@ pub struct DatabaseSettings {
     /// PostgreSQL channel (NOTIFY) whose notifications are published on the channel of the same name; may be repeated
     #[arg(long, value_name = "CHANNEL", value_delimiter = ',')]
     pub listen: Vec<String>,
-    /// Folder for data that outlives the server; it is created when it is needed
+    /// Folder for data that outlives the server; it is created when needed
     #[arg(long, value_name = "FOLDER", default_value = ".parkade")]
     pub state: PathBuf,
 }
 
-/// What runs behind the answers.
+/// Work that outlives its request.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Jobs")]
 pub struct JobSettings {
     /// PostgreSQL database for jobs, as a URL; servers with the same one share its jobs. By default, jobs are in a file in the state folder
-    // As with --database: taken as text and never shown, for there may be a password in it.
+    // As with --database: parsed later and never shown, because it may contain a password.
     #[arg(long, value_name = "URL", hide_default_value = true)]
     pub jobs: Option<String>,
     /// Number of workers that only run jobs, in addition to --workers, if the application declares jobs; auto is half the number of cores, at least one. With 0, jobs are stored here and run by other servers
@@ -230,7 +230,7 @@ pub struct JobSettings {
     pub job_results: Duration,
 }
 
-/// What is written down.
+/// What is logged.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Logs")]
 pub struct LogSettings {
@@ -275,7 +275,8 @@ impl WorkerSettings {
     #[must_use]
     pub fn interpreter(&self) -> PathBuf {
         let beside = || {
-            // The name it was called by comes first: in a virtual environment `parkade` may be a link to elsewhere.
+            // The name that it was called by comes first: in a virtual environment `parkade` may be a link to
+            // elsewhere.
             let called = std::env::args_os().next().map(PathBuf::from);
             let called = called.filter(|path| path.components().count() > 1);
             let mut paths = called.into_iter().chain(std::env::current_exe().ok());

@@ -1,4 +1,5 @@
-//! The text of a client's address. Requests of one client come in a row, through a proxy nearly all: it is written once for them.
+//! The text of a client's address. Successive requests often have the same client (behind a proxy nearly all), so the
+//! last text is kept.
 
 use std::net::IpAddr;
 

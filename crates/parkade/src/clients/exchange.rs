@@ -18,40 +18,41 @@ use crate::routing::HeldRoute;
 use crate::server::jobs::{AskedAbout, Waiting};
 use crate::upstream::WorkerEvent;
 
-/// How it stands with a job changes, and what a client is told depends on what it asked for.
+/// The state of a job changes, and the response depends on these request headers.
 const JOB_FIELDS: &[HeaderField<'static>] = &[(b"cache-control", b"no-store"), (b"vary", b"Accept, Prefer")];
 
 #[derive(Debug, Default)]
 pub struct Exchange {
-    /// Of its request: what is said late of one that has ended does not concern the next in its slot.
+    /// That of its request: a late message about a request that has ended does not reach the next one in the slot.
     pub generation: u32,
-    /// Until a worker has answered or parked the request: it may have to be given to another worker.
+    /// Kept until a worker has answered or parked the request: it may have to be given to another worker.
     pub arrival: Option<Box<Arrival>>,
-    /// What counts of its request when its coroutine has parked itself: nobody is given the request again, but the coroutine may wait for more.
+    /// What is kept of the request after its coroutine has parked: no worker gets the request again, but the coroutine
+    /// may begin another wait.
     pub wishes: Option<Box<Wishes>>,
     /// What a worker parked with it.
     pub kept: Option<Box<Kept>>,
-    /// For the access log, when there is one.
+    /// For the access log, if there is one.
     pub note: Option<Box<Note>>,
-    /// The wait route by which it waits.
+    /// The route, if the request waits because of a wait route.
     pub route: Option<HeldRoute>,
-    /// Of the answer, once it has begun; 0 before.
+    /// The status of the response; 0 before the response has begun.
     pub status: u16,
     pub untaken: Untaken,
-    /// It is a run of a job: no client waits.
+    /// This is a run of a job: no client waits.
     pub is_run: bool,
-    /// It is over: nothing of it is left but what its client has to be told, which was put off.
+    /// The request is over; only responses that were put off still refer to it.
     pub is_over: bool,
-    /// How often it stands in what was put off.
+    /// How many deferred responses refer to it.
     pub put_off: u32,
-    /// What it has to do with jobs: most requests nothing.
+    /// Its relation to jobs; most requests have none.
     pub jobs: Option<Box<WithJobs>>,
 }
 
-/// A million requests may be parked.
+/// There may be a million parked requests.
 const _: () = assert!(size_of::<Exchange>() <= 72);
 
-/// Bytes of a streamed answer that the client has not taken: never more than the windows allow.
+/// Bytes of a streamed response that the client has not taken: never more than the windows allow.
 #[derive(Debug, Default)]
 pub struct Untaken(u32);
 
@@ -60,7 +61,8 @@ impl Untaken {
         self.0 = self.0.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
     }
 
-    /// The client has taken so many bytes. How many of them are the answer's own: framing takes its part.
+    /// The client has taken this many bytes. Returns how many of them belong to the response itself; the rest is
+    /// framing.
     pub fn take(&mut self, bytes: usize) -> usize {
         let own = self.0.min(u32::try_from(bytes).unwrap_or(u32::MAX));
         self.0 -= own;
@@ -68,43 +70,43 @@ impl Untaken {
     }
 }
 
-/// What a request has to do with jobs.
+/// The relation of a request to jobs.
 #[derive(Debug, Default)]
 pub struct WithJobs {
-    /// What it has enqueued and the store has.
+    /// Jobs that it has enqueued, and that are in the store.
     pub stored: Vec<StoredJob>,
-    /// Of how many of these its coroutine has been told.
+    /// How many of these its coroutine knows about.
     told_count: usize,
-    /// What its worker wrote that may be heard only when everything is stored.
+    /// Frames of its worker that are held back until everything is stored.
     pub gated: Vec<WorkerEvent>,
-    /// What it has enqueued within its transaction.
+    /// Jobs that it has enqueued within its transaction.
     pub within: Option<Box<Waiting>>,
-    /// What its client asks of a job.
+    /// What its client wants from a job.
     pub asks: JobAsked,
-    /// Whoever runs the job that it ends has been told so.
+    /// The worker that runs the job which this request ends knows about it.
     pub will_end: bool,
-    /// What is known of the job that it waits for.
+    /// The state of the job that it waits for.
     pub pending: Option<Pending>,
 }
 
-/// What is known of a job that has not ended.
+/// The state of a job that has not ended.
 #[derive(Debug)]
 pub struct Pending {
     pub told: serde_json::Value,
-    /// There is an address for clients.
+    /// The job has an address for clients.
     pub has_address: bool,
 }
 
-/// What a client asks at the address of a job.
+/// What a client wants at the address of a job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum JobAsked {
-    /// Nothing: it is its handler that waits for one.
+    /// Nothing: the request's handler waits for a job.
     #[default]
     Nothing,
     Result,
-    /// To be told what happens to it.
+    /// A stream of its state changes.
     Events(JobId),
-    /// To end it.
+    /// To cancel it.
     End,
 }
 
@@ -112,12 +114,13 @@ pub enum JobAsked {
 #[derive(Debug, Clone, Copy)]
 pub struct StoredJob {
     pub enqueued_as: JobId,
-    /// Another's, where there was one with its key.
+    /// The id of an existing job, if one had its key.
     pub id: JobId,
 }
 
 impl WithJobs {
-    /// The store has it. A worker is told of the last so many alone, and so nothing else is kept, however many a job enqueues.
+    /// The job is stored. Only the ids that a worker may still be sent are kept, however many jobs the request
+    /// enqueues.
     pub fn note_stored(&mut self, job: StoredJob) {
         if self.stored.len() >= 2 * STORED_COUNT_MAX {
             self.stored.drain(..STORED_COUNT_MAX);
@@ -126,8 +129,8 @@ impl WithJobs {
         self.stored.push(job);
     }
 
-    /// The ids of those that its coroutine is told of now, the last of them if there are more than so many. One that awaits thousands one
-    /// after the other would else be told all of them each time.
+    /// The ids that its coroutine has not been sent yet; if there are more than `count_max`, the last ones. Sending all
+    /// of them each time would be too much for a coroutine that awaits thousands of jobs one after the other.
     pub fn tell_stored(&mut self, count_max: usize) -> Vec<JobId> {
         let left_out = self.told_count.max(self.stored.len().saturating_sub(count_max));
         self.told_count = self.stored.len();
@@ -135,33 +138,34 @@ impl WithJobs {
     }
 }
 
-/// A request as it came.
+/// A request as it arrived.
 #[derive(Debug)]
 pub struct Arrival {
     pub head: Head,
     pub body: Bytes,
-    /// What both count among all requests in hand: until this is dropped.
+    /// Their share of the budget of all open requests, until this is dropped.
     pub share: Reservation,
     pub origin: RequestOrigin,
     pub parameters: Vec<String>,
     pub allow: Option<String>,
     pub deadline: Option<Duration>,
-    /// The application is asked whether its client may have a job: the worker is told this instead of the parameters and the body.
+    /// Set if the application decides whether the client may access a job: the worker gets this instead of the
+    /// parameters and the body.
     pub asked_about: Option<Box<AskedAbout>>,
 }
 
-/// What a request says of waits. They may be begun after all else of it has gone.
+/// What a request's headers say about waits. They may be needed after everything else of the request is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Wishes {
     /// The cursor that the client came back with.
     pub cursor: Option<Cursor>,
     /// How long the client wants to wait for a result, in seconds.
     pub patience: Option<f64>,
-    /// The application is asked whether its client may have a job.
+    /// Whether the application decides if its client may access a job.
     pub is_about_job: bool,
 }
 
-/// What goes on when a wait is over.
+/// How to continue when a wait is over.
 #[derive(Debug)]
 pub enum Kept {
     Response(Response),
@@ -189,13 +193,14 @@ impl Exchange {
         self.arrival.as_ref().map_or_else(|| self.wishes.as_ref()?.patience, |arrival| arrival.patience())
     }
 
-    /// Whether the application is asked if its client may have a job.
+    /// Whether the application decides if its client may access a job.
     pub fn is_about_job(&self) -> bool {
         let is_kept = || self.wishes.as_ref().is_some_and(|wishes| wishes.is_about_job);
         self.arrival.as_ref().map_or_else(is_kept, |arrival| arrival.asked_about.is_some())
     }
 
-    /// Nobody will run the request itself again: its head and body go. `waits_on`: its coroutine may begin another wait.
+    /// No worker will get the request again: its head and body are dropped. `waits_on`: its coroutine may begin another
+    /// wait.
     pub fn forget_arrival(&mut self, waits_on: bool) {
         if !waits_on {
             (self.arrival, self.wishes) = (None, None);
@@ -203,7 +208,7 @@ impl Exchange {
             let (cursor, patience, is_about_job) = (self.cursor(), self.patience(), self.is_about_job());
             let wishes = Wishes { cursor, patience, is_about_job };
             self.arrival = None;
-            // Most say nothing.
+            // Most requests have none.
             self.wishes = (wishes != Wishes::default()).then(|| Box::new(wishes));
         }
     }
@@ -233,7 +238,7 @@ impl Arrival {
         })
     }
 
-    /// What a worker is told of it. `client`: the text of its address; `route`: the index of its route.
+    /// The request as its worker gets it. `client`: the text of its address; `route`: the index of its route.
     pub fn parts<'a>(
         &'a self,
         client: &'a str,
@@ -256,7 +261,7 @@ impl Arrival {
         }
     }
 
-    /// And its body.
+    /// Its body as its worker gets it.
     pub fn worker_body(&self) -> &Bytes {
         self.asked_about.as_ref().map_or(&self.body, |asked| &asked.arguments)
     }
@@ -272,7 +277,7 @@ impl Arrival {
 }
 
 impl Exchange {
-    /// What is said beside an answer at the address of a job; nothing anywhere else.
+    /// Additional headers of a response at the address of a job; none for other responses.
     pub fn job_fields(&self) -> &'static [HeaderField<'static>] {
         match self.job_asked() {
             JobAsked::Nothing => &[],
@@ -285,7 +290,7 @@ impl Exchange {
     }
 }
 
-/// All of them, by the slot of their request.
+/// All exchanges, by the slot of their request.
 #[derive(Debug, Default)]
 pub struct Exchanges {
     slots: Vec<Option<Exchange>>,
@@ -327,7 +332,7 @@ impl Exchanges {
         }
     }
 
-    /// Whether its client has to be told something before anything else.
+    /// Whether deferred responses for its client have to go first.
     pub fn has_put_off(&self, request: RequestId) -> bool {
         self.peek(request).is_some_and(|exchange| exchange.put_off > 0)
     }
@@ -349,7 +354,7 @@ impl Exchanges {
         self.slots.get_mut(request.slot as usize)?.take()
     }
 
-    /// Bytes that are kept for parked requests: what workers gave with them.
+    /// Bytes that are kept for parked requests: responses and states that workers sent.
     pub fn kept_bytes(&self) -> usize {
         let kept = self.slots.iter().flatten().filter_map(|exchange| exchange.kept.as_deref());
         kept.map(|kept| match kept {
@@ -359,7 +364,8 @@ impl Exchanges {
         .sum()
     }
 
-    /// Notes for the metrics and the access log that an answer has begun, or gone on, with so many bytes of a body, if one is sent.
+    /// Records for the metrics and the access log that a response has begun or continued, with this many bytes of a
+    /// body if one is sent.
     pub fn note_answer(&mut self, request: RequestId, status: Option<u16>, bytes: usize) {
         let Some(exchange) = self.of(request) else { return };
         exchange.status = status.unwrap_or(exchange.status);

@@ -1,4 +1,4 @@
-//! The bytes of published messages, serialised once for everybody who waits for them.
+//! The bytes of published messages, serialised once for all requests that wait for them.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ pub struct Message {
     event: Option<Event>,
 }
 
-/// A message as a server-sent event: in a chunk of HTTP/1.1, and plain.
+/// A message as a server-sent event: as a chunk of HTTP/1.1, and plain.
 #[derive(Debug, Clone)]
 pub struct Event {
     pub chunked: Bytes,
@@ -30,7 +30,7 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// In memory of its own: the buffer that it was read into holds many frames more.
+    /// Copied, because the buffer that it was read into holds many more frames.
     pub fn keep(&mut self, content_type: &str, body: &[u8]) -> MessageId {
         let body = Bytes::copy_from_slice(body);
         self.minted += 1;
@@ -47,7 +47,7 @@ impl Messages {
         self.held.get(&id)
     }
 
-    /// The message as the answer of a long poll.
+    /// The message as the response to a long poll.
     pub fn answer(
         &self,
         id: MessageId,
@@ -87,7 +87,7 @@ impl Messages {
 }
 
 impl Event {
-    /// That messages were lost: the cursor with which the client comes back is the new one.
+    /// An event that reports lost messages. Its cursor is where the client continues when it comes back.
     pub fn gap(cursor: Cursor) -> Self {
         let told = format!("{{\"cursor\":\"{cursor}\"}}");
         Self::new(&format!("id: {cursor}\nevent: gap\n"), Some(told.as_bytes()))
@@ -97,7 +97,7 @@ impl Event {
     pub fn new(fields: &str, data: Option<&[u8]>) -> Self {
         let mut plain = fields.as_bytes().to_vec();
         if let Some(data) = data {
-            // CR, LF and CR LF all end a line there, so each has to begin a field of its own.
+            // CR, LF and CR LF all end a line there, so a new field begins after each.
             let text = String::from_utf8_lossy(data).replace("\r\n", "\n").replace('\r', "\n");
             for line in text.split('\n') {
                 plain.extend_from_slice(b"data: ");

@@ -49,11 +49,11 @@ pub struct Clients {
     log: RequestLog,
 }
 
-/// What is left to be done of a step through the answers that were put off.
+/// What remains to be done after a step through the deferred responses.
 #[derive(Debug)]
 pub enum Step {
     Done,
-    /// This effect was put off, and is to be carried out now.
+    /// This effect was put off, and has to be carried out now.
     Effect(Effect),
 }
 
@@ -68,19 +68,19 @@ impl Clients {
         }
     }
 
-    /// A request has come.
+    /// A request has arrived.
     pub fn arrived(&mut self, request: RequestId, arrival: Arrival) {
         let note = self.log.is_on().then(|| Box::new(arrival.note()));
         self.exchanges.insert(request, Exchange { arrival: Some(Box::new(arrival)), note, ..Exchange::default() });
     }
 
-    /// A request that a worker is to be given, and the text of its client's address.
+    /// The request that a worker is about to get, and the text of its client's address.
     pub fn arrival(&mut self, request: RequestId) -> Option<(&Arrival, &str)> {
         let arrival = self.exchanges.peek(request)?.arrival.as_ref()?;
         Some((arrival, self.text.of(arrival.origin.client)))
     }
 
-    /// Answers a request, whole. The answer was checked before the core was told of it.
+    /// Sends a complete response. It was checked before the core heard of it.
     pub fn answer<'a>(
         &mut self,
         request: RequestId,
@@ -96,26 +96,26 @@ impl Clients {
         self.answer(request, response.status, response.headers.iter(), &response.body);
     }
 
-    /// A timer without a response: 204.
+    /// The response of a timer that has none: 204.
     pub fn answer_nothing(&mut self, request: RequestId) {
         self.answer(request, 204, std::iter::empty(), &Bytes::new());
     }
 
-    /// No message came in time.
+    /// The response when no message came in time.
     pub fn answer_empty(&mut self, request: RequestId, cursor: Cursor) {
         let etag = format!("\"{cursor}\"");
         let fields: [HeaderField<'_>; 2] = [(b"etag", etag.as_bytes()), (b"cache-control", b"no-store")];
         self.answer(request, 204, fields.into_iter(), &Bytes::new());
     }
 
-    /// What came of a query is the answer.
+    /// Answers with the outcome of a query.
     pub fn answer_query(&mut self, request: RequestId, answer: &QueryAnswer) {
         let retry_after = answer.retry_after.map(|seconds| (&b"retry-after"[..], seconds));
         let fields = [Some(JSON), retry_after];
         self.answer(request, answer.status, fields.into_iter().flatten(), &answer.body);
     }
 
-    /// Answers with an error of the core's own. `queue_wait`: how long those take who are queued now.
+    /// Answers with an error of the core's own. `queue_wait`: the current waiting time of the queue.
     pub fn refuse(&mut self, request: RequestId, refused: Refusal, queue_wait: impl FnOnce() -> Option<Duration>) {
         let (status, _, _, retry_after) = explain(refused);
         let queue_goes = refusal::is_about_the_queue(refused).then(|| seconds_of_the_queue(queue_wait()));
@@ -129,7 +129,7 @@ impl Clients {
         self.answer(request, status, fields.iter().copied(), &refusal::body(refused).into());
     }
 
-    /// What is said beside an answer at the address of a job; nothing anywhere else.
+    /// Additional headers of a response at the address of a job; none for other responses.
     pub fn job_fields(&self, request: RequestId) -> &'static [HeaderField<'static>] {
         self.exchanges.peek(request).map_or(&[], Exchange::job_fields)
     }
@@ -149,7 +149,7 @@ impl Clients {
         }
     }
 
-    /// A piece of an answer that has begun. How many bytes of such pieces its client has taken just now.
+    /// Sends a piece of a response that has begun. Returns how many bytes of such pieces the client has just taken.
     pub fn piece(&mut self, request: RequestId, bytes: &Bytes) -> Result<usize, BadAnswer> {
         let Some(exchange) = self.exchanges.of(request) else { return Ok(0) };
         exchange.untaken.add(bytes.len());
@@ -158,12 +158,13 @@ impl Clients {
         Ok(self.took(request, taken))
     }
 
-    /// The socket has taken so many bytes. How many of them are the answer's own: the framing, which it counts too, was in nobody's window.
+    /// The socket has accepted this many bytes. Returns how many of them belong to the response itself: no window
+    /// covers the framing.
     pub fn took(&mut self, request: RequestId, bytes: usize) -> usize {
         self.exchanges.of(request).map_or(0, |exchange| exchange.untaken.take(bytes))
     }
 
-    /// The answer that had begun is complete.
+    /// The streamed response is complete.
     pub fn finish(&mut self, request: RequestId) {
         if !self.http.finish(request) {
             tracing::error!(
@@ -172,12 +173,12 @@ impl Clients {
         }
     }
 
-    /// Whether its client was told nothing yet.
+    /// Whether nothing of a response has been sent to its client.
     pub fn awaits_answer(&self, request: RequestId) -> bool {
         self.exchanges.is_open(request) && self.exchanges.peek(request).is_some_and(|exchange| exchange.status == 0)
     }
 
-    /// Keeps with the request what goes on when its wait is over: nobody will run the request itself again.
+    /// Keeps with the request how to continue after its wait: no worker will get the request itself again.
     pub fn keep(&mut self, request: RequestId, kept: Option<Kept>) {
         if let Some(exchange) = self.exchanges.of(request) {
             exchange.arrival = None;
@@ -185,7 +186,7 @@ impl Clients {
         }
     }
 
-    /// The kept response goes to the client. Without one its route has the answer: that route.
+    /// Sends the kept response. If there is none, returns the route, which has the response.
     pub fn release(&mut self, request: RequestId) -> Option<RouteId> {
         let exchange = self.exchanges.of(request)?;
         match (exchange.kept.take().map(|kept| *kept), exchange.route.as_ref().map(HeldRoute::id)) {
@@ -196,33 +197,33 @@ impl Clients {
         None
     }
 
-    /// An answer begins whose rows follow as they come. Whether its client wants them.
+    /// Begins a response of rows, which follow as they arrive. Returns whether its client wants them.
     pub fn begin_rows(&mut self, request: RequestId) -> bool {
         self.exchanges.note_answer(request, Some(200), 0);
         sent(self.http.begin(request, 200, [JSON].into_iter(), StreamedContent::Body));
         self.wants_body(request)
     }
 
-    /// A message is the answer of all these requests.
+    /// Answers all these requests with a message.
     pub fn deliver(&mut self, messages: &Messages, message: MessageId, at: (Cursor, bool), requests: &[RequestId]) {
         if let Some(prepared) = self.prepared(messages, message, at) {
             self.deliver_to(&prepared, requests);
         }
     }
 
-    /// One more message on all these streams.
+    /// Sends a message on all these streams.
     pub fn feed(&mut self, messages: &mut Messages, message: MessageId, cursor: Cursor, requests: &[RequestId]) {
         if let Some(event) = messages.event(message, cursor) {
             self.feed_to(&event, requests);
         }
     }
 
-    /// Messages before this one were lost.
+    /// Tells these streams that messages before this cursor were lost.
     pub fn feed_gap(&mut self, cursor: Cursor, requests: &[RequestId]) {
         self.feed_to(&StreamEvent::gap(cursor), requests);
     }
 
-    /// What is no message of the channel, after what this stream has had of it.
+    /// Sends an event that is not a message of the channel, after the events that are deferred for this stream.
     pub fn feed_alone(&mut self, request: RequestId, cursor: Cursor, data: &[u8]) {
         let event = StreamEvent::new(&format!("id: {cursor}\n"), Some(data));
         if self.exchanges.has_put_off(request) {
@@ -232,7 +233,7 @@ impl Clients {
         }
     }
 
-    /// Begins a stream of server-sent events. Whether its client wants them.
+    /// Begins a stream of server-sent events. Returns whether its client wants them.
     pub fn open_stream(&mut self, request: RequestId, cursor: Cursor, gap: bool) -> bool {
         let fields: [HeaderField<'_>; 3] = [
             (b"content-type", b"text/event-stream"),
@@ -255,14 +256,14 @@ impl Clients {
         true
     }
 
-    /// Ends a stream politely: the client comes back elsewhere.
+    /// Ends a stream politely: its client reconnects, to another server.
     pub fn end_stream(&mut self, request: RequestId) {
         let event = StreamEvent::new(&format!("retry: {}\n", fastrand::u32(RETRY_MILLISECONDS)), None);
         self.feed_to(&event, &[request]);
         self.http.finish(request);
     }
 
-    /// Puts the effect off, or gives it back if it is to be carried out now. `count`: how many came with it.
+    /// Puts the effect off, or returns it if it has to be carried out now. `count`: how many effects came with it.
     pub fn put_off(&mut self, effect: Effect, count: usize, messages: &mut Messages) -> Option<Effect> {
         if !self.put_off.has_to_wait(&effect, count, &self.exchanges) {
             return Some(effect);
@@ -287,22 +288,22 @@ impl Clients {
         None
     }
 
-    /// Whether answers were put off.
+    /// Whether there are deferred responses.
     pub fn has_put_off(&self) -> bool {
         !self.put_off.is_empty()
     }
 
-    /// Whether anyone who adds to what was put off is to be slowed down.
+    /// Whether there are so many deferred responses that workers which add to them have to be slowed down.
     pub fn are_behind(&self) -> bool {
         self.put_off.is_full()
     }
 
-    /// Whether anyone who was slowed down may go on.
+    /// Whether workers that were slowed down may continue.
     pub fn have_caught_up(&self) -> bool {
         self.put_off.has_room()
     }
 
-    /// Goes a step on with what was put off, if anything was.
+    /// Handles the next part of the deferred responses, if there are any.
     pub fn go_on(&mut self) -> Option<Step> {
         let (what, requests) = self.put_off.next()?;
         for request in &requests {
@@ -316,7 +317,7 @@ impl Clients {
         Some(Step::Done)
     }
 
-    /// The request is over: it is logged, and nothing is kept for it any more. What it had to do with jobs.
+    /// The request is over: it is logged, and its data dropped. Returns its relation to jobs.
     pub fn forget(&mut self, request: RequestId, ending: Ending, times: Times) -> Option<Box<WithJobs>> {
         self.http.forget(request);
         let exchange = self.exchanges.remove(request)?;
@@ -326,12 +327,12 @@ impl Clients {
         exchange.jobs
     }
 
-    /// A faulty request was answered: it never became one.
+    /// A malformed request was answered; it never became a request.
     pub fn refused(&mut self, client: Option<std::net::IpAddr>, status: u16, bytes: usize) {
         self.log.refused(client, status, bytes);
     }
 
-    /// What the requests that have ended add up to.
+    /// Sums over the requests that have ended.
     pub fn ended(&self) -> &EndedRequests {
         self.log.counts()
     }
@@ -339,13 +340,13 @@ impl Clients {
     fn wants_body(&mut self, request: RequestId) -> bool {
         let is_head = self.http.is_head(request);
         if is_head {
-            // Its answer is complete.
+            // The response has no body, so it is complete.
             self.http.finish(request);
         }
         !is_head
     }
 
-    /// The message as an answer. `at`: its cursor, and whether messages before it were lost.
+    /// The message as a response. `at`: its cursor, and whether messages before it were lost.
     fn prepared(&self, messages: &Messages, message: MessageId, (cursor, gap): (Cursor, bool)) -> Option<Rc<Prepared>> {
         match messages.answer(message, cursor, gap, self.http.date()) {
             Some(Ok(prepared)) => return Some(prepared),
@@ -383,7 +384,7 @@ fn seconds_of_the_queue(wait: Option<Duration>) -> String {
     wait.as_millis().div_ceil(1_000).max(1).to_string()
 }
 
-/// Answers were checked before the core was told of them.
+/// Logs a failure to send. There should be none: responses are checked before the core hears of them.
 fn sent(outcome: Result<(), BadAnswer>) {
     if let Err(fault) = outcome {
         tracing::error!("a bug in parkade: an answer was checked and could not be sent: {fault}");

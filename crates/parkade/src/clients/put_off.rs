@@ -1,8 +1,8 @@
-//! Answers that are put off: an event that concerns thousands of clients leads to more than fits into a turn.
+//! Deferred responses: an event that concerns thousands of clients causes more work than fits into a turn.
 //!
-//! Only what is for clients alone is put off, and what forgets them: nobody decides by it. The order is kept for each client: while something for
-//! it is put off, so is what comes later for it. Everybody else is served in between. What an answer needs goes with it, so that whatever it was
-//! made from may be dropped meanwhile.
+//! An effect is put off only if it concerns nothing but a client, or ends its request: no decision depends on it. Each
+//! client keeps its order: while something for it is put off, later effects for it are put off, too. Other requests are
+//! served in between. Each item owns the data that it needs, so its source may be dropped meanwhile.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -18,16 +18,16 @@ use crate::http::answer::Prepared;
 #[derive(Debug, Default)]
 pub struct PutOff {
     items: VecDeque<Item>,
-    /// Of all items.
+    /// Of all items together.
     requests_count: usize,
     bytes: usize,
 }
 
-/// The same for some, who are told one after the other.
+/// One response or effect for several requests, which get it one after the other.
 #[derive(Debug)]
 struct Item {
     what: What,
-    /// The first are told first, and taken from the end.
+    /// In reverse order: the next ones are taken from the end.
     requests: Vec<RequestId>,
 }
 
@@ -35,17 +35,17 @@ struct Item {
 pub enum What {
     Answer(Rc<Prepared>),
     Event(StreamEvent),
-    /// For one request, or for none: what nobody needs who has been told of what stands before it.
+    /// For one request, or for none: the release of something that only earlier items need.
     Effect(Effect),
 }
 
-/// Who is told of an effect.
+/// Which clients an effect concerns.
 pub enum Audience<'a> {
     One(RequestId),
     Many(&'a [RequestId]),
-    /// Nobody, once those have been told who are to be.
+    /// None: it has to follow the effects before it.
     Afterwards,
-    /// It is not for clients alone, or cannot wait.
+    /// It concerns more than clients, or cannot wait.
     Now,
 }
 
@@ -54,12 +54,12 @@ impl PutOff {
         self.items.is_empty()
     }
 
-    /// Whoever adds to it is to be slowed down.
+    /// Workers that add to it have to be slowed down.
     pub fn is_full(&self) -> bool {
         self.requests_count > PUT_OFF_COUNT_MAX || self.bytes > PUT_OFF_BYTES_MAX
     }
 
-    /// Whoever was slowed down may go on.
+    /// Workers that were slowed down may continue.
     pub fn has_room(&self) -> bool {
         self.requests_count <= PUT_OFF_COUNT_MAX / 2 && self.bytes <= PUT_OFF_BYTES_MAX / 2
     }
@@ -71,10 +71,10 @@ impl PutOff {
         self.items.push_back(Item { what, requests });
     }
 
-    /// Whether the effect is to be put off. `count`: how many came with it.
+    /// Whether the effect is to be put off. `count`: how many effects came with it.
     pub fn has_to_wait(&self, effect: &Effect, count: usize, exchanges: &Exchanges) -> bool {
         let is_for_many = count > EFFECTS_AT_ONCE;
-        // Every request passes here: what is nearly always false is asked first.
+        // Every request passes here: the check that is nearly always false comes first.
         let is_due_for = |request: &RequestId| !self.is_empty() && exchanges.has_put_off(*request);
         match audience(effect) {
             Audience::One(request) => (is_for_many || is_due_for(&request)) && !exchanges.is_run(request),
@@ -86,7 +86,7 @@ impl PutOff {
         }
     }
 
-    /// The next part, in its order.
+    /// The next part, in order.
     pub fn next(&mut self) -> Option<(What, Vec<RequestId>)> {
         let first = self.items.front_mut()?;
         let rest = first.requests.len().saturating_sub(ANSWERS_AT_A_TIME);
@@ -122,7 +122,7 @@ impl What {
     }
 }
 
-/// Whom an effect is for.
+/// Which clients an effect concerns.
 pub fn audience(effect: &Effect) -> Audience<'_> {
     match effect {
         Effect::Http(effect) => audience_of_answer(effect),

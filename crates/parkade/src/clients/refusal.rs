@@ -1,4 +1,4 @@
-//! The one table from a refusal of the core to what the client is told: status, whose fault, what to do.
+//! The only table from a refusal of the core to the response: status, whose fault it is, what to do.
 
 use parkade_model::Refusal;
 use parkade_wire::QueryEffect;
@@ -6,7 +6,8 @@ use parkade_wire::QueryEffect;
 use crate::http::error_body;
 use crate::queries::error_json;
 
-/// Status, whose fault it is, detail, and after how many seconds to try again. Of what is about the queue the queue says when ([`Clients::refuse`](super::Clients::refuse)).
+/// Status, whose fault it is, detail, and the seconds of `Retry-After`. If the queue is the reason,
+/// [`Clients::refuse`](super::Clients::refuse) takes the seconds from the queue instead.
 pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Option<&'static [u8]>) {
     match refusal {
         Refusal::NotFound => (404, "client", "no route matches this path", None),
@@ -46,7 +47,7 @@ pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Opti
     }
 }
 
-/// The answer's JSON. Of a query it says, as always, what became of it.
+/// The JSON of the response. For a query it also has the effect, as in all responses to queries.
 pub fn body(refusal: Refusal) -> Vec<u8> {
     let (status, fault, detail, _) = explain(refusal);
     if is_about_a_query(refusal) {
@@ -56,12 +57,12 @@ pub fn body(refusal: Refusal) -> Vec<u8> {
     }
 }
 
-/// Whether whoever comes again should let the queue go first.
+/// Whether a client that retries should let the queue drain first.
 pub const fn is_about_the_queue(refusal: Refusal) -> bool {
     matches!(refusal, Refusal::QueueFull | Refusal::QueueTooSlow | Refusal::QueuedTooLong)
 }
 
-/// Whether it is said of a query that nobody knows yet what it has done.
+/// Whether the refusal concerns a query whose effect is not known yet.
 pub const fn is_about_a_query(refusal: Refusal) -> bool {
     matches!(refusal, Refusal::QueryTooLong | Refusal::QueryCancelledByOperator | Refusal::QueryStopped)
 }

@@ -1,4 +1,4 @@
-//! What is written down of requests when they have ended: sums for the metrics, lines of the access log.
+//! Records ended requests: sums for the metrics, lines of the access log.
 
 use std::net::IpAddr;
 
@@ -19,7 +19,7 @@ impl RequestLog {
         Self { counts: EndedRequests::default(), lines }
     }
 
-    /// Whether there are lines, for which requests are noted.
+    /// Whether there is an access log, for which requests are noted.
     pub fn is_on(&self) -> bool {
         self.lines.is_some()
     }
@@ -47,7 +47,7 @@ impl RequestLog {
         }
     }
 
-    /// A faulty request has no method, no path and no life; its line says who sent it and what it was told.
+    /// A malformed request has no method, no path and no life; its line has the client and the status.
     pub fn refused(&mut self, client: Option<IpAddr>, status: u16, bytes: usize) {
         let times = Times::default();
         self.counts.record(status, times);

@@ -1,4 +1,4 @@
-//! Addresses: where to listen, and whom to trust.
+//! Addresses: where to listen, and which peers to trust.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -14,11 +14,11 @@ pub enum Bind {
     Unix(PathBuf),
 }
 
-/// A peer that is believed when it says who asked it.
+/// A peer whose forwarding headers are trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TrustedPeer {
     Everyone,
-    /// Whoever comes over a Unix socket.
+    /// Any peer on a Unix socket.
     Unix,
     Network(IpNet),
 }
@@ -45,7 +45,7 @@ impl fmt::Display for Bind {
     }
 }
 
-/// Where the admin endpoints listen. The host must be spelt out: whoever reaches them may publish.
+/// Where the admin endpoints listen. The host must be given explicitly, because anyone who can connect may publish.
 pub fn admin(text: &str) -> Result<SocketAddr, String> {
     if text.starts_with(':') {
         return Err("name the interface: 127.0.0.1:9000 for this machine, 0.0.0.0:9000 for all interfaces".into());

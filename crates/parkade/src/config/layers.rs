@@ -1,4 +1,4 @@
-//! What the settings file and the environment say, laid under the flags.
+//! Values from the settings file and the environment, which flags override.
 //!
 //! Both become default values of the flags, so that one declaration and one parser serve all three. A flag beats the environment, which
 //! beats the file, which beats the default.
@@ -15,7 +15,7 @@ use super::nearest::advice;
 /// Kubernetes and Docker set these for a service that is called `parkade`.
 const FOREIGN_VARIABLES: [&str; 4] = ["PARKADE_SERVICE_", "PARKADE_PORT_", "PARKADE_PORT=", "PARKADE_INJECT_"];
 
-/// Values for flags that were not given, each with where it comes from.
+/// Values for flags that were not given, each with its source.
 #[derive(Debug, Default)]
 pub struct Layers(BTreeMap<String, Layer>);
 
@@ -31,7 +31,7 @@ enum SettingSource {
     File(PathBuf),
 }
 
-/// A settings file or an environment that cannot be used: the operator's to mend.
+/// A settings file or an environment that cannot be used: the operator has to correct it.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("cannot read the settings file {}: {source}", path.display())]
@@ -47,7 +47,8 @@ pub enum ConfigError {
 }
 
 impl Layers {
-    /// Reads the environment and then the file: `chosen`, else what `PARKADE_CONFIG` names, else `parkade.toml` if it exists.
+    /// Reads the environment and then the file: `chosen`, else the one that `PARKADE_CONFIG` names, else `parkade.toml`
+    /// if it exists.
     ///
     /// `settings` is the command whose flags are the table of settings.
     pub fn read(
@@ -117,7 +118,7 @@ impl Layers {
         })
     }
 
-    /// Says of a refused value that it came from a layer, if it did.
+    /// Adds to the refusal of a value that it came from a layer, if it did.
     #[must_use]
     pub fn explain(&self, error: clap::Error) -> clap::Error {
         let text = |kind| match error.get(kind) {
@@ -154,7 +155,7 @@ impl fmt::Display for SettingSource {
     }
 }
 
-/// The flags that are settings; what a command is told to do (`--check`, `--help`) is none.
+/// The flags that are settings; `--check` and `--help`, for example, are not.
 pub fn arguments(settings: &Command) -> impl Iterator<Item = &Arg> {
     settings.get_arguments().filter(|arg| arg.get_action().takes_values())
 }

@@ -1,6 +1,6 @@
-//! The known name that a wrong one was probably meant to be.
+//! Finds the known name that a misspelt one was probably meant to be.
 
-/// The nearest of `known`, unless none is near.
+/// The nearest of `known`, unless none is close enough.
 pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const NEAR: f64 = 0.7; // clap's own threshold for flags
     let wrong = wrong.to_lowercase().replace('_', "-");
@@ -9,7 +9,7 @@ pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     Some(name)
 }
 
-/// The advice to put behind a refused name: the nearest known one, else all of them.
+/// The advice after a refused name: the nearest known one, else all of them.
 pub fn advice(wrong: &str, known: &[String]) -> String {
     match nearest(wrong, known.iter().map(String::as_str)) {
         Some(name) => format!("did you mean `{name}`?"),

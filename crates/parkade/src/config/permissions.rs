@@ -6,7 +6,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mode(u32);
 
-/// A group that this machine has.
+/// A group of this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Group(u32);
 
@@ -28,7 +28,8 @@ impl Group {
 impl FromStr for Mode {
     type Err = &'static str;
 
-    /// `660` or `0660`. A mode without the owner is refused: it is what a number in TOML becomes that was written as octal there (`0o660`).
+    /// `660` or `0660`. A mode without permissions for the owner is refused: that is what TOML makes of a number
+    /// written in octal (`0o660`).
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let digits = text.trim();
         let digits = digits.strip_prefix('0').filter(|rest| rest.len() == 3).unwrap_or(digits);
@@ -44,7 +45,7 @@ impl FromStr for Group {
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if let Ok(number) = text.parse() {
-            // The number that stands for "leave it as it is".
+            // This number means "leave the group unchanged".
             return if number == u32::MAX { Err("no group has this number".into()) } else { Ok(Self(number)) };
         }
         let known = uzers::get_group_by_name(text).map(|group| Self(group.gid()));

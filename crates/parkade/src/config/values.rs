@@ -1,4 +1,4 @@
-//! Values of settings from their text: durations, sizes, counts. Every refusal says what to write instead.
+//! Parses values of settings: durations, sizes, counts. Every refusal says what to write instead.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use parkade_jobs::sqlite::Durability;
 use parkade_wire::limits::THREADS_MAX;
 
-/// Zero, as text, means that there is none.
+/// A value where zero, as text, means that there is none.
 ///
-/// An alias, because clap takes a field that is spelt `Option` for a flag that may be left out.
+/// An alias, because clap makes a flag optional if its field has the type `Option` by name.
 pub type OrNone<T> = Option<T>;
 
-/// Longer than any wait that makes sense, and short enough that no sum of moments overflows.
+/// Longer than any useful wait, and short enough that no sum of moments overflows.
 const DURATION_DAYS_MAX: u64 = 365; // then: refused at start
 
 const HOW_TO_WRITE_A_DURATION: &str = "write a duration as 30, 30s, 500ms, 2m, 1h or 7d";
@@ -42,12 +42,12 @@ pub fn positive_duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "zero would leave no time at all: write a duration such as 500ms or 10s".into())
 }
 
-/// A duration; 0 means that there is none.
+/// A duration; 0 means none.
 pub fn duration_or_none(text: &str) -> Result<OrNone<Duration>, String> {
     duration(text).map(|duration| (!duration.is_zero()).then_some(duration))
 }
 
-/// One of the words for what an acknowledged job survives.
+/// What an acknowledged job survives, as a word.
 pub fn durability() -> impl TypedValueParser<Value = Durability> {
     let words = PossibleValuesParser::new(Durability::ALL.map(Durability::word));
     words.try_map(|word| Durability::of(&word).ok_or("no such durability"))
@@ -70,12 +70,12 @@ pub fn size(text: &str) -> Result<usize, String> {
     number.checked_mul(bytes).ok_or_else(|| "that is more memory than can be addressed: write a smaller size".into())
 }
 
-/// A size; 0 means that there is no limit.
+/// A size; 0 means no limit.
 pub fn size_or_none(text: &str) -> Result<OrNone<usize>, String> {
     size(text).map(|size| (size > 0).then_some(size))
 }
 
-/// A request's head has to fit into one frame for its worker, which takes 1 MiB.
+/// A request's head has to fit into one frame, which has at most 1 MiB.
 const HEAD_BYTES_MAX: usize = 512 * 1024; // then: refused at start
 
 /// Heads are parsed on the stack.
@@ -92,29 +92,29 @@ pub fn head_size(text: &str) -> Result<usize, String> {
     })
 }
 
-/// How many fields a head may have.
+/// The maximum number of fields in a head.
 pub fn header_count(text: &str) -> Result<usize, String> {
     count(text).and_then(|count| {
         if count <= HEADER_COUNT_MAX { Ok(count) } else { Err(format!("write {HEADER_COUNT_MAX} or less")) }
     })
 }
 
-/// A whole number from 1 upwards.
+/// A whole number, at least 1.
 pub fn count(text: &str) -> Result<usize, String> {
     count_or_none(text)?.ok_or_else(|| "write a whole number, 1 or more".into())
 }
 
-/// A whole number; 0 means that there is none.
+/// A whole number; 0 means none.
 pub fn count_or_none(text: &str) -> Result<OrNone<usize>, String> {
     whole(text).map(|number| (number > 0).then_some(number))
 }
 
-/// A whole number from 0 upwards.
+/// A whole number, at least 0.
 pub fn whole(text: &str) -> Result<usize, String> {
     text.trim().replace('_', "").parse().map_err(|_| "write a whole number such as 1000".into())
 }
 
-/// How many workers of requests; `auto` is the number of cores.
+/// The number of workers for requests; `auto` is the number of cores.
 pub fn workers(text: &str) -> Result<usize, String> {
     let workers = match text.trim() {
         "auto" => cores(),
@@ -125,7 +125,7 @@ pub fn workers(text: &str) -> Result<usize, String> {
     bounded(workers)
 }
 
-/// How many workers of jobs; `auto` is half the number of cores: jobs take the time that requests leave.
+/// The number of workers for jobs; `auto` is half the number of cores, because jobs use the time that requests leave.
 pub fn job_workers(text: &str) -> Result<usize, String> {
     let workers = match text.trim() {
         "auto" => (cores() / 2).max(1),
@@ -139,17 +139,17 @@ fn cores() -> usize {
 }
 
 fn bounded(workers: usize) -> Result<usize, String> {
-    const WORKERS_MAX: usize = 1_024; // A process each. Then: refused at start.
+    const WORKERS_MAX: usize = 1_024; // Each is a process. Then: refused at start.
     if workers > WORKERS_MAX { Err(format!("at most {WORKERS_MAX} workers: each is a process")) } else { Ok(workers) }
 }
 
-/// Threads beside an event loop.
+/// Threads in addition to an event loop.
 pub fn threads(text: &str) -> Result<u32, String> {
     let threads = text.trim().parse().ok().filter(|threads| (1..=THREADS_MAX).contains(threads));
     threads.ok_or_else(|| format!("write a whole number, 1 to {THREADS_MAX}"))
 }
 
-/// A share of a hundred: `10` or `10%`.
+/// A percentage: `10` or `10%`.
 pub fn percent(text: &str) -> Result<u8, String> {
     let number = text.trim().trim_end_matches('%').parse().ok();
     number.filter(|percent| *percent <= 100).ok_or_else(|| "write a share between 0% and 100%".into())

@@ -28,11 +28,11 @@ enum AcceptorState {
     Idle,
     /// A client may be waiting.
     Due,
-    /// Descriptors or memory had run out.
+    /// The process has run out of descriptors or memory.
     Paused {
         until: Instant,
     },
-    /// A listener failed: it is tried again at this time, the others at any time.
+    /// A listener failed: it is retried at this time; the others continue.
     Broken {
         until: Instant,
     },
@@ -218,7 +218,7 @@ impl AcceptFault {
                 | Errno::OPNOTSUPP
                 | Errno::NETUNREACH
                 | Errno::TIMEDOUT
-                // A firewall has forbidden it.
+                // Forbidden by a firewall.
                 | Errno::PERM,
             ) => Self::Passing,
             _ => Self::Unknown,

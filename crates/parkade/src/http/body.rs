@@ -33,7 +33,7 @@ impl BodyDecoder {
         matches!(self, Self::Complete)
     }
 
-    /// How much room so many bytes of input need at most.
+    /// The maximum space that this many bytes of input need.
     pub fn room_for(&self, bytes: usize) -> usize {
         match self {
             Self::Length { left } => usize::try_from(*left).map_or(bytes, |left| left.min(bytes)),
@@ -99,7 +99,8 @@ impl BodyDecoder {
     }
 }
 
-/// Makes room in a body for bytes that have arrived. A large one grows by a quarter instead of doubling, because reserved memory counts.
+/// Makes room in a body for bytes that have arrived. A large buffer grows by a quarter instead of doubling, because
+/// reserved memory counts.
 pub fn make_room(body: &mut Vec<u8>, bytes: usize) {
     if body.capacity() - body.len() < bytes {
         body.reserve_exact(bytes.max(body.len() / 4));
@@ -113,7 +114,7 @@ fn take(left: &mut u64, input: &[u8], body: &mut Vec<u8>) -> usize {
     taken
 }
 
-/// The line that `input` begins with, without its CR LF; nothing if its end has not arrived.
+/// The line that `input` begins with, without its CR LF; `None` if its end has not arrived.
 fn line(input: &[u8], bytes_max: usize) -> Result<Option<&[u8]>, RequestFault> {
     let looked_at = &input[..input.len().min(bytes_max + 2)];
     match memchr::memchr(b'\n', looked_at) {
@@ -121,7 +122,7 @@ fn line(input: &[u8], bytes_max: usize) -> Result<Option<&[u8]>, RequestFault> {
         Some(end) if looked_at[end - 1] != b'\r' => Err(RequestFault::BadChunk),
         Some(end) => Ok(Some(&looked_at[..end - 1])),
         None if looked_at.len() == bytes_max + 2 => Err(RequestFault::BadChunk),
-        // A line that can no longer become valid is refused now, not when the client has sent more.
+        // A line that cannot become valid is refused at once, not when the client has sent more.
         None if bytes_max == 0 && looked_at.first().is_some_and(|byte| *byte != b'\r') => Err(RequestFault::BadChunk),
         None => Ok(None),
     }
@@ -150,7 +151,7 @@ fn chunk_size(line: &[u8]) -> Result<u64, RequestFault> {
 mod tests {
     use super::*;
 
-    /// Decodes whole and a byte at a time; both must say the same. Answers body and rest.
+    /// Decodes the input whole and byte by byte; the results must be the same. Returns the body and the rest.
     fn check(framing: Framing, input: &str) -> Result<(String, String), RequestFault> {
         let whole = decode(framing, &[input.as_bytes()]);
         let bytes: Vec<&[u8]> = input.as_bytes().chunks(1).collect();

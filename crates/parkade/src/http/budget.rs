@@ -19,7 +19,8 @@ struct Account {
 /// How much of a request has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestStage {
-    /// Its client decides how long it takes. All of these leave a quarter of the budget free, so that slow ones do not block complete ones.
+    /// Incomplete: its client decides how long it takes. Incomplete requests leave a quarter of the budget free, so
+    /// that slow ones do not block complete ones.
     Coming,
     /// It is complete.
     Whole,

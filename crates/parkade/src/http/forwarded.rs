@@ -123,8 +123,8 @@ fn elements_from_the_right(text: &str) -> impl Iterator<Item = &str> {
     split_from_the_right(text, b',')
 }
 
-/// Splits at a separator outside quoted strings, the last part first. The trusted proxy has written the end of the text, and perhaps a
-/// stranger its beginning: a quote that the stranger leaves open must not swallow what follows.
+/// Splits at a separator outside quoted strings, the last part first. The trusted proxy wrote the end of the text; a
+/// stranger may have written its beginning. A quote that the stranger leaves open must not swallow what follows.
 fn split_from_the_right(text: &str, separator: u8) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -151,7 +151,8 @@ fn last_unquoted(text: &[u8], separator: u8) -> Option<usize> {
     None
 }
 
-/// All values of that name. A value that is not UTF-8 is made readable instead of left out, because its hop would be left out, too.
+/// All values of that name. A value that is not UTF-8 is converted with replacement characters: leaving it out would
+/// leave out its hop.
 fn joined(head: &Head, name: &str) -> String {
     let values = head.fields().filter(|(given, _)| *given == name).map(|(_, value)| String::from_utf8_lossy(value));
     values.collect::<Vec<_>>().join(",")
@@ -214,13 +215,13 @@ mod tests {
             ("For=2.2.2.2 ; Proto=HTTPS;by=10.0.0.9;host=\"a,b;c\"", "2.2.2.2", true),
             ("for=\"2.2.2.2\\\"\"", "10.0.0.1", false),
             ("for=\"2.2.\\2.2\"", "2.2.2.2", false),
-            // What a client has made up before the proxy said its own.
+            // The client's forgery comes before the proxy's own entry.
             ("for=6.6.6.6;proto=https, for=2.2.2.2;proto=http", "2.2.2.2", false),
             ("for=\", for=2.2.2.2", "2.2.2.2", false),
             ("for=\"6.6.6.6, for=\"[2001:db8::1]:47\"", "2001:db8::1", false),
             ("for=\"\\\", for=2.2.2.2;proto=https", "2.2.2.2", true),
             ("host=\"x, for=6.6.6.6\", for=10.0.0.7", "10.0.0.7", false),
-            // What cannot be read is not believed.
+            // Malformed entries are not trusted.
             ("for=2.2.2.2;for=3.3.3.3;proto=https", "10.0.0.1", false),
             ("for=2.2.2.2 proto=https", "10.0.0.1", false),
             ("for=unknown;proto=https", "10.0.0.1", true),

@@ -1,4 +1,5 @@
-//! What strangers send, changed at random: nothing panics, what is read whole is read the same in pieces, and what is taken keeps the rules.
+//! Random changes of what clients send: nothing panics, input in pieces is read like input in one piece, and what is
+//! accepted obeys the rules.
 
 #[path = "../../../../fuzz/fuzzing.rs"]
 pub(super) mod fuzzing;
@@ -13,7 +14,7 @@ use super::head::{self, Framing, Head};
 
 const BODY_BYTES_MAX: usize = 1_000;
 
-/// As a connection reads a head that comes in these pieces.
+/// Reads a head that arrives in these pieces, as a connection does.
 fn read_head<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Result<Option<Head>, RequestFault> {
     let (mut bytes, mut scanned) = (Vec::new(), 0);
     for piece in pieces {
@@ -57,7 +58,7 @@ fn fuzz_heads() {
     ];
     fuzz("heads", &words, |input| {
         let whole = read_head(std::iter::once(input));
-        // Which fault is found first may depend on the pieces; whether there is one may not.
+        // Which fault is found first may depend on the pieces; whether there is one must not.
         let pieces = read_head(input.chunks(1));
         match (&whole, &pieces) {
             (Ok(Some(one)), Ok(Some(other))) => assert_eq!(format!("{one:?}"), format!("{other:?}")),
@@ -135,7 +136,7 @@ fn fuzz_forwarded() {
         if claim.iter().any(u8::is_ascii_control) {
             return;
         }
-        // Whatever a client claims, the proxy appends who it is.
+        // Whatever a client claims, the proxy appends its real address.
         for (kind, name, said) in [
             (ForwardedFields::Forwarded, "Forwarded", "for=192.0.2.9;proto=http"),
             (ForwardedFields::Forwarded, "Forwarded", "for=\"192.0.2.9:80\";host=\"a,\\\";b\";proto=http"),

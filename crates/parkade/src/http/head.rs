@@ -99,7 +99,8 @@ impl Head {
     }
 }
 
-/// Whether a head can begin with these bytes: a method, or a part of one. Waiting for more of anything else would be in vain.
+/// Whether a head can begin with these bytes: a method, or a part of one. If not, there is no point in waiting for
+/// more.
 pub fn begins(bytes: &[u8]) -> Result<(), RequestFault> {
     if tls_refusal::is_handshake(bytes) {
         return Err(RequestFault::Tls);
@@ -212,7 +213,7 @@ fn root_span(raw: &[u8], path: &str) -> Span {
 fn parse_headers<'a>(headers: &[httparse::Header<'a>]) -> Result<ParsedHeaders<'a>, RequestFault> {
     let mut parsed = ParsedHeaders::default();
     for header in headers {
-        // The lengths sort out most fields before a name is compared.
+        // Lengths are compared first: they rule out most fields.
         match header.name.len() {
             4 if header.name.eq_ignore_ascii_case("host") => set_host(&mut parsed, header.value)?,
             6 if header.name.eq_ignore_ascii_case("expect") => {
@@ -260,7 +261,8 @@ fn check_host(version: Version, target: &RequestTarget<'_>, host: Option<&[u8]>)
         return Err(RequestFault::BadTarget);
     }
     match host {
-        // Not only the client's duty (RFC 9112, section 3.2): a proxy that decided by one of two names saw another request than we do.
+        // This is not only the client's duty (RFC 9112, section 3.2): a proxy that routes by one of two names sees
+        // another request than we do.
         Some(host) if target.authority.is_some_and(|authority| !authority.as_bytes().eq_ignore_ascii_case(host)) => {
             Err(RequestFault::BadHost)
         }

@@ -25,11 +25,13 @@ pub struct HttpLimits {
     pub write_stall: Duration,
 }
 
-/// A body must also arrive at this average rate: a client that sends a byte now and then would hold its place for days. 408.
+/// A body must also arrive at this average rate: otherwise a client that sends a byte now and then would hold its place
+/// for days. Then: 408.
 pub const BODY_BYTES_PER_SECOND_MIN: u64 = 500;
 
-/// A response must be read at this average rate: a client that reads a byte now and then would keep it for days. Then: the connection, or the
-/// HTTP/2 stream, is reset. This does not apply to events: their backlog is bounded, and their clients may stay far behind.
+/// A response must be read at this average rate: otherwise a client that reads a byte now and then would keep it for
+/// days. Then: the connection, or the HTTP/2 stream, is reset. This does not apply to events: their backlog is bounded,
+/// and their clients may stay far behind.
 pub const ANSWER_BYTES_PER_SECOND_MIN: u64 = 500;
 
 /// How long a client may take to read this many bytes, if it may pause for `stall`.
@@ -52,7 +54,8 @@ pub const H2_HEADS_BYTES_MAX: usize = 2 * 1024 * 1024;
 pub const EVENTS_BACKLOG_BYTES_MAX: usize = 256 * 1024;
 pub const EVENTS_STALL: Duration = Duration::from_secs(1);
 
-/// For one that reads, but more slowly than messages arrive: then it is disconnected as well. The bytes are shared by all that wait for them.
+/// The same for a client that reads, but more slowly than messages arrive. The bytes are shared by all clients that
+/// wait for them.
 pub const EVENTS_BACKLOG_BYTES_HARD_MAX: usize = 16 * 1024 * 1024;
 
 /// Whether a client of events is too far behind.
@@ -75,7 +78,7 @@ pub const TURN_READ_BYTES_MAX: usize = 256 * 1024;
 /// Sockets that one turn handles. More would delay the frames of workers.
 pub const TURN_EVENTS_MAX: usize = 512;
 
-/// The same in time. Then: the others are handled in the next turn.
+/// Time that a turn spends on sockets. Then: the others are handled in the next turn.
 pub const TURN_TIME: Duration = Duration::from_millis(2);
 
 /// The same for connections that end because their clients have left, or took too long: this may be thousands at once. Then: the next turn.

@@ -14,11 +14,11 @@ use crate::config::{Group, Mode};
 
 /// Connections that the kernel holds while the core is busy; it reduces this to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
-/// A client that vanished is detected after 60 s of silence and three probes.
+/// A client that vanished is detected after 60 s of silence and three failed probes.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
-/// For one that vanished while data was on its way, for instance a heartbeat, or that takes nothing: the kernel resets the connection, as
-/// soon as keepalive would.
+/// A client that takes no data, or that vanished while data (such as a heartbeat) was in flight: the kernel resets the
+/// connection, as soon as keepalive would.
 const UNACKNOWLEDGED_TIME_MAX: Duration = Duration::from_secs(90);
 
 #[derive(Debug)]
@@ -50,15 +50,16 @@ impl HttpListener {
         socket.set_tcp_keepalive(
             &TcpKeepalive::new().with_time(KEEPALIVE_IDLE).with_interval(KEEPALIVE_INTERVAL).with_retries(3),
         )?;
-        // Without it keepalive, which is silent while something is unacknowledged, would wait a quarter of an hour for a lost heartbeat.
+        // Without it, a lost heartbeat would be waited for for a quarter of an hour: keepalive is silent while data is
+        // unacknowledged.
         socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED_TIME_MAX))?;
         socket.listen(BACKLOG)?;
         socket.set_nonblocking(true)?;
         Ok(Self::Tcp(TcpListener::from_std(socket.into())))
     }
 
-    /// Binds a socket file that is never more open than `mode`. One that a dead server left is replaced; one that answers, and any other
-    /// file, is not.
+    /// Binds a socket file that is never more open than `mode`. A file that a dead server left is replaced; a socket
+    /// that answers, or any other file, is not.
     pub fn unix(path: &Path, mode: Mode, group: Option<Group>) -> io::Result<Self> {
         if std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
             if std::os::unix::net::UnixStream::connect(path).is_ok() {
@@ -67,7 +68,7 @@ impl HttpListener {
             std::fs::remove_file(path)?;
         }
         let socket = bind_for_its_user_alone(path)?;
-        // Whatever fails from here on, the file goes with this.
+        // If anything fails from here on, the file is removed with this guard.
         let listener =
             Self::Unix { listener: UnixListener::from_std(socket.try_clone()?.into()), file: Some(path.to_owned()) };
         if let Some(group) = group {
@@ -79,7 +80,7 @@ impl HttpListener {
             })?;
         }
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode.bits()))?;
-        // Nobody can connect before.
+        // Until here nobody can connect.
         socket.listen(BACKLOG)?;
         Ok(listener)
     }
@@ -89,7 +90,7 @@ impl HttpListener {
         let mut passed = listenfd::ListenFd::from_env();
         let mut listeners = Vec::new();
         for index in 0..passed.len() {
-            // Whether it is TCP or Unix only shows when it is taken as one.
+            // Whether it is TCP or Unix is only known after trying one of them.
             if let Ok(Some(listener)) = passed.take_tcp_listener(index) {
                 listeners.push(Self::adopt_tcp(listener.into())?);
             } else if let Ok(Some(listener)) = passed.take_unix_listener(index) {
@@ -116,7 +117,7 @@ impl HttpListener {
         }
     }
 
-    /// Where it can be reached, as a person would type it.
+    /// The address, as a person would type it.
     pub fn name(&self) -> String {
         match self {
             Self::Tcp(listener) => {
@@ -131,8 +132,9 @@ impl HttpListener {
     }
 }
 
-/// Binds a socket file that no other user can connect to, from its first moment on: the file gets the mode of its socket, which is 0777 by
-/// itself, less the umask. The umask is the whole process's, and other threads make files.
+/// Binds a socket file that no other user can connect to, from the first moment. The file gets the mode of its socket,
+/// reduced by the umask. So the socket's mode is set before: the umask belongs to the whole process, and other threads
+/// create files.
 fn bind_for_its_user_alone(path: &Path) -> io::Result<Socket2> {
     let socket = Socket2::new(Domain::UNIX, Type::STREAM, None)?;
     rustix::fs::fchmod(&socket, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?;

@@ -78,7 +78,7 @@ pub struct Http {
     requests: RequestTable,
     shared: h2::H2Context,
     inbox: mpsc::UnboundedReceiver<FromStream>,
-    /// Taken out of the inbox by `ready`, for `turn`.
+    /// Taken from the inbox by `ready`, for `turn`.
     first: Option<FromStream>,
     streams: HashMap<StreamKey, RequestId>,
     /// HTTP/2 clients that were disconnected since the last turn.
@@ -133,7 +133,7 @@ impl Http {
 
     /// Whether responses wait here for their clients to read.
     pub fn has_unsent(&self) -> bool {
-        // When all lives have ended, a stream is open only for bytes that its client has not read.
+        // When all lives have ended, a stream is open only because its client has not read everything.
         self.lot.has_unsent() || self.shared.stream_count.load(Ordering::Relaxed) > 0
     }
 

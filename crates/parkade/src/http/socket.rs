@@ -91,7 +91,7 @@ impl ClientSocket {
     }
 }
 
-/// Bytes that the socket has not taken yet. Exists only while there are some: a quiet connection has none.
+/// Bytes that the socket has not accepted yet. Exists only while there are some: a quiet connection has none.
 #[derive(Debug, Default)]
 pub struct Output {
     waiting: Option<Box<UnsentBytes>>,
@@ -101,11 +101,11 @@ pub struct Output {
 struct UnsentBytes {
     queue: VecDeque<Bytes>,
     bytes: usize,
-    /// Since when there has always been something.
+    /// Since when bytes have been waiting without interruption.
     began: Tick,
-    /// And what the socket has taken since then.
+    /// How many bytes the socket has accepted since then.
     taken_bytes: usize,
-    /// When the socket last took some of it.
+    /// When the socket last accepted some of them.
     since: Tick,
 }
 
@@ -118,24 +118,24 @@ impl Output {
         self.waiting.as_ref().map_or(0, |waiting| waiting.bytes)
     }
 
-    /// For how long the socket has taken none of the waiting bytes.
+    /// For how long the socket has accepted none of the waiting bytes.
     pub fn untouched_for(&self, now: Tick) -> Duration {
         self.waiting.as_ref().map_or(Duration::ZERO, |waiting| now.since(waiting.since))
     }
 
-    /// Bytes that wait count as if they had just begun to wait, except for their rate.
+    /// Restarts the stall timeout of the waiting bytes, but not the measurement of their rate.
     pub fn touch(&mut self, now: Tick) {
         if let Some(waiting) = &mut self.waiting {
             waiting.since = now;
         }
     }
 
-    /// Whether the socket takes the waiting bytes more slowly than required.
+    /// Whether the socket accepts the waiting bytes more slowly than required.
     pub fn is_too_slow(&self, now: Tick, stall: Duration) -> bool {
         self.waiting.as_ref().is_some_and(|waiting| now.since(waiting.began) > time_to_take(waiting.taken_bytes, stall))
     }
 
-    /// Slowness until now had a reason, and does not count.
+    /// Restarts the measurement of the rate: being slow until now was allowed.
     pub fn begin_anew(&mut self, now: Tick) {
         if let Some(waiting) = &mut self.waiting {
             (waiting.began, waiting.taken_bytes) = (now, 0);

@@ -2,7 +2,7 @@
 
 use super::fault::RequestFault;
 
-/// The places of the parts in a target.
+/// Where the parts are in a target.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RequestTarget<'a> {
     /// From an absolute target (`http://authority/path`): the `Host` field must be the same.
@@ -13,8 +13,9 @@ pub struct RequestTarget<'a> {
 
 impl<'a> RequestTarget<'a> {
     pub fn parse(raw: &'a str, method: &str) -> Result<Self, RequestFault> {
-        // Browsers send `|`, `{`, `}`, `^`, a quote, a backslash and even a lone `%` as they are (the URL standard of WHATWG requires it), so all
-        // visible characters are accepted. A fragment is never sent: a proxy that cuts it off saw another target than we do.
+        // Browsers send `|`, `{`, `}`, `^`, a quote, a backslash and even a lone `%` as they are (the URL standard of
+        // WHATWG requires it), so all visible characters are accepted. A fragment is never sent: a proxy that cuts it
+        // off would see another target than we do.
         if raw.bytes().any(|byte| !byte.is_ascii_graphic() || byte == b'#') {
             return Err(RequestFault::BadTarget);
         }
@@ -50,7 +51,8 @@ fn absolute(raw: &str) -> Result<(Option<&str>, &str), RequestFault> {
     Ok((Some(authority), path))
 }
 
-/// Whether a host with an optional port is one: a name, an IPv4 address, or an IPv6 address in brackets (RFC 3986, section 3.2).
+/// Whether this is a valid host with an optional port: a name, an IPv4 address, or an IPv6 address in brackets (RFC
+/// 3986, section 3.2).
 pub fn is_authority(text: &str) -> bool {
     let (host, port) = match text.strip_prefix('[') {
         Some(bracketed) => match bracketed.split_once(']') {

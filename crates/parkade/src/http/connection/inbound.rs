@@ -174,7 +174,8 @@ impl Inbound {
         }
         if let Err(fault) = self.keep(bytes, held, rules.budget) {
             let Received::Request(request, ..) = &mut received else { return Err(fault) };
-            // The request is whole and counted. What came after it goes, and so does the connection when it is answered.
+            // The request is complete and counted. What follows it is dropped, and the connection closes after the
+            // response.
             request.keep_alive = false;
         }
         Ok(received)
@@ -196,7 +197,7 @@ impl Inbound {
         if !held.hold(bytes.capacity(), RequestStage::Coming) {
             return Err(RequestFault::RequestsFull);
         }
-        // What has come after a request waits for its answer.
+        // Bytes after a request wait until it is answered.
         if let InboundState::Done { has_unread } = &mut self.state {
             *has_unread = true;
         }
@@ -259,7 +260,7 @@ impl Inbound {
         #[cfg(test)]
         assert!(head.field("x-bug") != Some("head"), "a bug in reading a head");
         let mut share = rules.budget.share();
-        // With a body it is counted when it is clear whether that has come, too.
+        // A request with a body is counted later, when it is known whether the body has arrived, too.
         if !head.has_body() && !share.hold(head.held_bytes(), RequestStage::Whole) {
             return Err(RequestFault::RequestsFull);
         }

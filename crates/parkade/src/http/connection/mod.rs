@@ -94,7 +94,7 @@ impl Connection {
         if self.outbound.request().is_some() {
             return self.transport.has_hung_up();
         }
-        // Nothing continues until the client has read its responses; the socket reports when it takes bytes.
+        // Nothing continues until the client has read its responses; the socket reports when it is writable.
         if self.transport.has_unsent() {
             return false;
         }
@@ -211,7 +211,8 @@ impl Connection {
         }
     }
 
-    /// The socket takes bytes again. Returns the request whose streamed response has progressed, with the number of bytes written.
+    /// The socket is writable again. Returns the request whose streamed response has progressed, with the number of
+    /// bytes written.
     pub fn flush(&mut self, now: Tick) -> Option<(RequestId, usize)> {
         let written = self.transport.flush(now);
         if written == 0 {
@@ -227,7 +228,8 @@ impl Connection {
         self.outbound.before_abort(&self.transport);
     }
 
-    /// It is closed because of a bug, which its client must not take for the end of a response. Returns the request that it held.
+    /// The connection is closed because of a bug; its client must not take this for the end of a response. Returns the
+    /// request that it held.
     pub fn end_broken(self) -> Option<RequestId> {
         self.transport.reset_on_close();
         self.outbound.request()

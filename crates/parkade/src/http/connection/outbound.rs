@@ -31,9 +31,9 @@ enum OutboundState {
     /// No request waits for a response.
     #[default]
     None,
-    /// The request has been passed on, and nothing of its response written.
+    /// The request has been passed on, and nothing of its response has been written.
     Head { request: RequestId, terms: AnswerTerms },
-    /// A streamed response has begun. `ending` counts down an announced length; `since` is when a part of it was last sent.
+    /// A streamed response has begun. `ending` counts down an announced length; `since` is the time of the last write.
     Body {
         request: RequestId,
         is_head: bool,

@@ -7,7 +7,7 @@ use mio::event::Event;
 pub enum FarEnd {
     #[default]
     Open,
-    /// It will send nothing more. Nearly always it has left; what has been answered already may still reach it.
+    /// It will send nothing more. Nearly always it has left; responses already sent may still reach it.
     HalfClosed,
     Gone,
 }

@@ -74,7 +74,7 @@ fn a_request_goes_through_both_machines_and_they_begin_anew() {
         ("half-head other-half body answer", "Head/None Body/None Done/Head Idle/None"),
         ("get begin finish", "Done/Head Done/Body Idle/None"),
         ("get answer get", "Done/Head Idle/None Done/Head"),
-        // What comes early is read when the answer is complete.
+        // A request that arrives early is read when the response is complete.
         ("get get answer answer", "Done/Head Done/Head Done/Head Idle/None"),
     ] {
         assert_eq!(states_after(words), states, "{words}");
@@ -93,7 +93,8 @@ fn after_the_last_answer_nothing_is_read_as_a_request() {
     }
 }
 
-/// A client that takes so many bytes of an answer every ten seconds. Returns after how many seconds it is cut off, if it ever is.
+/// A client that reads this many bytes of a response every ten seconds. Returns the second at which it is disconnected,
+/// if it ever is.
 fn check(purpose: StreamedContent, bytes_each: usize) -> Option<u64> {
     let (mut connection, mut theirs, mut context) = connected();
     let head = head::parse(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", LIMITS.header_count_max).unwrap();

@@ -73,7 +73,7 @@ impl ClientTransport {
         self.output.send_shared(&self.socket, bytes, now).unwrap_or_else(|_| self.broken())
     }
 
-    /// The socket takes bytes again. Returns the number of bytes written.
+    /// The socket is writable again. Returns the number of bytes written.
     pub fn flush(&mut self, now: Tick) -> usize {
         self.output.flush(&self.socket, now).unwrap_or_else(|_| self.broken())
     }

@@ -1,8 +1,8 @@
-//! What strangers send over HTTP/2, frame for frame, changed at random: nothing panics, what they hold is counted and given back, who says no more
-//! is thrown out, and another client is served meanwhile.
+//! Random changes of the HTTP/2 frames that clients send: nothing panics, the memory they use is counted and given
+//! back, a silent client is disconnected, and another client is served meanwhile.
 //!
-//! A frame of the corpus is its kind, its flags, its stream and its length, a byte each, and so much payload. Most are made to fit, so that it is our
-//! use of h2 that is tried more than h2.
+//! A frame of the corpus is its kind, its flags, its stream and its length, a byte each, and the payload. Most are made
+//! to fit, so that this tests our use of h2 more than h2 itself.
 
 use std::collections::HashMap;
 
@@ -17,16 +17,16 @@ use crate::http::fuzz::fuzzing::fuzz;
 use crate::http::limits::HttpLimits;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
-/// `GET /` of the host h on stream 1, all of it from HPACK's static table but the host.
+/// `GET /` of the host h on stream 1; everything except the host comes from HPACK's static table.
 const ASKED: &[u8] = b"\0\0\x06\x01\x05\0\0\0\x01\x82\x86\x84\x41\x01h";
-/// What kinds of frames begin with that are sent as they stand.
+/// Frames that are sent unchanged have this bit in their kind.
 const RAW: u8 = 0x80;
 const IDLE: Duration = Duration::from_secs(60);
 const STALL: Duration = Duration::from_secs(10);
-/// The longest that it takes: a ping after the idle time, and the time to answer it.
+/// The longest stay: a ping after the idle time, and the time to answer it.
 const STAY_MAX: Duration = Duration::from_secs(90);
 
-/// What the server holds for requests that were not answered.
+/// What the server holds for unanswered requests.
 type Held = HashMap<StreamKey, (usize, super::Reservation, oneshot::Sender<StreamAnswer>, oneshot::Sender<()>)>;
 
 #[test]
@@ -59,7 +59,7 @@ fn fuzz_http2() {
     fuzz("http2", &words, |input| runtime.block_on(try_one(&frames(input))));
 }
 
-/// One after the other, each as a client may send it; those of a raw kind as they stand.
+/// The frames of an input. Frames of a raw kind are sent unchanged, the others in a form that a client may send.
 fn frames(mut input: &[u8]) -> Vec<Vec<u8>> {
     let (mut frames, mut opened) = (Vec::new(), 0);
     while let Some((&[kind, flags, stream, length], rest)) = input.split_first_chunk() {
@@ -76,7 +76,7 @@ fn frames(mut input: &[u8]) -> Vec<Vec<u8>> {
     frames
 }
 
-/// `stream` counts from 1 among those that are open; 0 is a new one, or the connection. `opened`: how many there are.
+/// `stream` counts open streams from 1; 0 is a new stream, or the connection. `opened`: how many are open.
 fn fitting(kind: u8, flags: u8, stream: u8, opened: &mut u8, payload: &mut Vec<u8>) -> (u8, u8, u8) {
     let one = |opened: u8| if opened == 0 { 0 } else { stream.wrapping_sub(1) % opened * 2 + 1 };
     let (kind, length) = match kind {
@@ -111,7 +111,7 @@ async fn try_one(frames: &[Vec<u8>]) {
     let (to_stranger, mut streams) = (tokio::spawn(serve_one(server, shared.clone())), shared.clone());
     stranger.write_all(PREFACE).await.unwrap();
     for frame in frames {
-        // It may be thrown out before it has said everything; and each is heard before the next.
+        // It may be disconnected before it has sent everything; each frame is processed before the next.
         let _ = stranger.write_all(frame).await;
         tokio::task::yield_now().await;
     }
@@ -157,11 +157,11 @@ fn shared(inbox: mpsc::UnboundedSender<FromStream>, draining: watch::Receiver<bo
 }
 
 async fn serve_one(io: DuplexStream, mut shared: H2Context) {
-    // How it ends is the client's doing.
+    // How the connection ends depends on the client.
     let _ = run(io, None, &mut shared).await;
 }
 
-/// The first byte of the head that another client is answered with.
+/// The first byte of the response head that another client gets.
 async fn ask(shared: &mut H2Context) -> u8 {
     let (server, mut client) = tokio::io::duplex(64 * 1024);
     let serving = tokio::spawn(serve_one(server, shared.clone()));
@@ -180,7 +180,7 @@ async fn ask(shared: &mut H2Context) -> u8 {
     first
 }
 
-/// As a server that answers some at once, some in pieces, some never, and breaks some off.
+/// A server that answers some requests at once, some in pieces, some never, and aborts some.
 async fn answer_all(mut heard: mpsc::UnboundedReceiver<FromStream>, budget: Budget) {
     let mut held = Held::new();
     while let Some(said) = heard.recv().await {

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::streams::Streams;
 
-/// It first gets GOAWAY, and is closed when it has had time to read what was left for it.
+/// It first gets GOAWAY, and is closed after it has had time to read the rest.
 #[derive(Debug)]
 pub struct IdleTimeout {
     due: Instant,

@@ -91,8 +91,9 @@ impl hyper::body::Body for Outgoing {
     }
 }
 
-/// The next piece for hyper. hyper takes all of it as soon as the client accepts one byte, and waits for the rest of the window only before
-/// the next piece. The last one is small, because the stream's task ends with it, and so does its timeout.
+/// The next piece for hyper. hyper takes all of it as soon as the client accepts one byte, and waits for more window
+/// only before the next piece. The last piece is small, because the stream's task ends with it, and so does its
+/// timeout.
 fn cut(bytes: &mut Bytes) -> Option<Bytes> {
     match bytes.len() {
         0 => None,

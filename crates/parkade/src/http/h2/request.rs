@@ -36,7 +36,8 @@ pub async fn receive(
     let is_held = share.hold(bytes, stage);
     let has_room = match stage {
         RequestStage::Whole => is_held,
-        // Its first frame may be its last: whether there is room for it is asked when that has come.
+        // The first frame of a body may be its last: whether there is room for the body is decided when that frame has
+        // arrived.
         RequestStage::Coming => waits.hold(head.held_bytes(), RequestStage::Whole),
     };
     if !has_room {

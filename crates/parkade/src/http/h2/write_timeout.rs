@@ -35,7 +35,7 @@ impl WatchedStream {
         let Some(told) = cut.as_mut().map(|cut| Pin::new(cut).poll(context)) else { return false };
         match told {
             Poll::Ready(Ok(())) => true,
-            // It can no longer be reset from outside.
+            // The stream can no longer be reset from outside.
             Poll::Ready(Err(_)) => {
                 *cut = None;
                 false
@@ -78,7 +78,7 @@ struct Offered {
     bytes: usize,
 }
 
-/// hyper has got a piece of this stream's body: what was offered before is taken.
+/// hyper has fetched a piece of this stream's body: the client has taken what was offered before.
 pub fn offer(bytes: usize) {
     // Outside of a stream's task there is no timeout.
     let _ = WATCHED.try_with(|watched| {
@@ -119,7 +119,7 @@ pub async fn watch(stream: impl Future<Output = ()>, stall: Duration) {
             if stream.as_mut().poll(context).is_ready() {
                 return Poll::Ready(true);
             }
-            // Again, to be woken by a sender that has just been created.
+            // Polled again, to be woken by a sender that has just been created.
             if is_cut(context) {
                 return Poll::Ready(false);
             }
@@ -152,7 +152,7 @@ impl Timer {
     }
 }
 
-/// A socket that fails if it takes nothing that is to be written for this long, or too little of it.
+/// A socket that fails if it cannot write anything for this long, or writes too slowly.
 #[derive(Debug)]
 pub struct WriteTimeout<I> {
     io: I,
@@ -204,7 +204,8 @@ mod tests {
 
     const STALL: Duration = Duration::from_secs(30);
 
-    /// A stream whose client takes a piece of that size after each of these seconds. Answers after how many it was over, and whether it was whole.
+    /// A stream whose client takes a piece of that size after each of these seconds. Returns when it ended, in seconds,
+    /// and whether it was complete.
     async fn check(bytes: usize, taken_after: &[u64]) -> (u64, bool) {
         let began = Instant::now();
         let mut is_whole = false;
@@ -230,7 +231,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stream_is_broken_off_when_its_client_takes_too_little_though_it_takes_something() {
         assert_eq!(check(500, &[1; 100]).await, (100, true));
-        // After n seconds n bytes are taken: that earns nothing until the 500th.
+        // After n seconds n bytes are taken: that is too slow only from the 500th on.
         assert_eq!(check(1, &[1; 100]).await, (30, false));
         assert_eq!(check(1_000, &[20; 10]).await, (32, false));
     }

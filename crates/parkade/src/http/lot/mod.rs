@@ -152,7 +152,7 @@ impl Lot {
         self.slots.context.date.set(std::time::SystemTime::now());
     }
 
-    /// A slot that another connection has taken since is checked in vain.
+    /// If another connection has taken the slot since, checking it does no harm.
     fn advance_again(&mut self, outbox: &mut Outbox<'_>) {
         let mut share = Share::of(TURN_TIME / 2);
         let mut again = std::mem::take(&mut self.again).into_iter();
@@ -168,8 +168,9 @@ impl Lot {
         }
     }
 
-    /// Handles each socket that the poll set reports, until none is left or the time is over. Thousands of clients that leave are
-    /// quickly recorded: a client that sends a request at the same moment need not wait until they have been removed.
+    /// Handles each socket that the poll set reports, until none is left or the time is over. Clients that leave are
+    /// only recorded here, which is quick even for thousands: a client that sends a request at the same moment need not
+    /// wait until they have been removed.
     fn poll_sockets(&mut self, outbox: &mut Outbox<'_>) -> io::Result<()> {
         let mut share = Share::of(TURN_TIME);
         loop {
@@ -212,8 +213,9 @@ impl Lot {
         }
     }
 
-    /// Ends connections whose clients have left, as many as fit into their share of the turn: closing a socket takes the kernel longer than
-    /// reading from one. A slot that another connection has taken since is checked in vain.
+    /// Ends connections whose clients have left, as many as fit into their share of the turn: closing a socket takes
+    /// the kernel longer than reading from one. If another connection has taken the slot since, checking it does no
+    /// harm.
     fn advance_leaving(&mut self, outbox: &mut Outbox<'_>) {
         let mut share = Share::of(LEAVING_TIME);
         while let Some(slot) = self.leaving.pop_front() {

@@ -46,8 +46,9 @@ impl Slots {
         act: impl FnOnce(&mut Connection, &mut ConnectionContext) -> R,
     ) -> Option<R> {
         let (connection, context) = (self.connections.get_mut(slot)?, &mut self.context);
-        // Whatever a panic leaves half done is not looked at again: the connection is thrown away with what it holds of the budget, of the
-        // shared things the buffers are written before they are read, and what was refused is whole.
+        // Nothing that a panic leaves half done is used again. The connection is dropped with its share of the budget.
+        // Of the shared context, the buffers are written before they are read, and the list of refused requests is
+        // always consistent.
         if let Ok(result) = catch_unwind(AssertUnwindSafe(|| act(connection, context))) {
             return Some(result);
         }

@@ -28,7 +28,7 @@ impl Serving {
         client
     }
 
-    /// Turns until so many events have come.
+    /// Runs turns until this many events have come.
     async fn events(&mut self, count: usize) -> Vec<HttpEvent> {
         let mut events = Vec::new();
         while events.len() < count {
@@ -107,7 +107,7 @@ async fn a_client_that_asks_after_a_crowd_has_left_need_not_wait_for_their_end()
     while serving.lot.connection_count() <= CROWD {
         serving.turn(&mut Vec::new()).await;
     }
-    // What it has said so far is read: it is told of anew, behind the crowd.
+    // What it has sent so far is read; its next bytes are reported after the crowd.
     for _ in 0..3 {
         serving.turn(&mut Vec::new()).await;
     }
@@ -115,7 +115,7 @@ async fn a_client_that_asks_after_a_crowd_has_left_need_not_wait_for_their_end()
     late.write_all(b"GET /late HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
     let events = serving.events(CROWD + 1).await;
     let place = events.iter().position(|event| matches!(event, HttpEvent::Arrived { .. })).unwrap();
-    // On a busy machine a turn hears but some of them, and lets those go.
+    // On a busy machine a turn handles only some of the events, and removes those clients.
     assert!(place < CROWD, "{place} have been let go before");
     assert_eq!(serving.lot.connection_count(), 1, "all have left but this one");
 }
@@ -126,7 +126,7 @@ async fn a_body_that_is_all_there_is_read_in_parts_between_which_others_are_serv
     let mut serving = Serving::new();
     let bytes = PARTS * TURN_READ_BYTES_MAX;
     let mut client = serving.connect(&format!("POST / HTTP/1.1\nHost: h\nContent-Length: {bytes}\n\n"));
-    // The kernel takes some megabytes that nobody reads.
+    // The kernel buffers some megabytes that nobody reads.
     client.write_all(&vec![b'x'; bytes]).unwrap();
     let (mut events, mut other) = (Vec::new(), None);
     while events.is_empty() {
