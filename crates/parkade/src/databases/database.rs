@@ -18,7 +18,7 @@ pub enum Database {
 }
 
 impl Database {
-    /// `channels`: what to LISTEN for. An error says what is wrong with the settings.
+    /// `channels`: what to LISTEN for. An error describes what is wrong with the settings.
     pub fn new(
         location: &Location,
         options: &DatabaseOptions,
@@ -46,7 +46,7 @@ impl Database {
     pub fn start(&mut self, now: Instant) {
         match self {
             Self::Postgres { database, .. } => database.start(now),
-            // A file is opened by the first query: an embedded database that nobody uses leaves no file.
+            // The file is opened by the first query: an embedded database that is never used leaves no file.
             Self::Sqlite { .. } => {}
         }
     }
@@ -80,7 +80,7 @@ impl Database {
     pub fn has_more(&self) -> bool {
         match self {
             Self::Postgres { database, .. } => database.has_more(),
-            // Its threads wake the owner again for what a turn has left.
+            // Its threads wake the owner again if a turn leaves work.
             Self::Sqlite { .. } => false,
         }
     }

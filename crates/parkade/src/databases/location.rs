@@ -1,15 +1,15 @@
-//! Where a database is: what stands behind `--database`.
+//! Where a database is: the value of `--database`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The name that queries mean when they name none.
+/// The database of queries that name none.
 const DEFAULT: &str = "default";
 /// The file of the embedded database in the state folder.
 const EMBEDDED_FILE: &str = "default.db";
 
-/// A database with the name that applications call it by.
+/// A database and the name that applications use for it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Location {
     name: String,
@@ -18,7 +18,7 @@ pub struct Location {
 
 #[derive(Clone, PartialEq, Eq)]
 pub enum DatabaseLocation {
-    /// A connection string. It may hold a password: it is never printed.
+    /// A connection string. It may contain a password, so it is never printed.
     Postgres(String),
     Sqlite(PathBuf),
 }
@@ -48,7 +48,7 @@ impl Location {
 impl FromStr for Location {
     type Err = String;
 
-    /// `postgres://…`, `sqlite:///file.db`, or either behind `name=`.
+    /// `postgres://…`, `sqlite:///file.db`, or either after `name=`.
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, url) = match text.split_once('=') {
             Some((name, url)) if is_name(name) => (name, url),
@@ -63,7 +63,7 @@ impl FromStr for Location {
     }
 }
 
-/// What the text holds may be a secret, so that it is not shown.
+/// Shows only the name, because the URL may contain a password.
 impl fmt::Debug for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.name)
@@ -77,7 +77,8 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// `///folder/file.db` and `//folder/file.db` as is usual: three slashes for a relative path, four for an absolute one; a path alone is itself.
+/// `///folder/file.db` and `//folder/file.db`, as usual: three slashes before a relative path, four for an absolute
+/// one. A bare path is accepted, too.
 fn sqlite_file(path: &str) -> Result<PathBuf, String> {
     let file = path.strip_prefix("///").unwrap_or(path);
     if file.is_empty() || file.starts_with("//") {

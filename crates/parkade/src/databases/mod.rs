@@ -1,7 +1,8 @@
-//! The databases that queries run on. Everything here is done because somebody asked; nothing is decided.
+//! The databases that queries run on. Nothing is decided here.
 //!
-//! As with the workers one task owns [`Databases`] and goes round: wait until they are [`ready`](Databases::ready), let them take their
-//! [`turn`](Databases::turn), carry out what follows. What is asked between turns is written in the next one.
+//! As with the workers, one task owns [`Databases`] and loops: wait until they are [`ready`](Databases::ready), let
+//! them take their [`turn`](Databases::turn), carry out what follows. Work that is submitted between turns is sent in
+//! the next one.
 
 mod database;
 mod limits;
@@ -22,24 +23,24 @@ use crate::poll::PollSet;
 use database::Database;
 use location::Location;
 
-/// Wakes the owner for the threads of SQLite; PostgreSQL has the tokens behind it.
+/// The threads of SQLite wake the owner with this token; those of PostgreSQL follow it.
 const THREADS: Token = Token(0);
-/// Sockets that are told about at a time.
+/// The number of sockets reported at a time.
 const POLL_BATCH: usize = 256;
 
-/// What an operator has chosen for all databases.
+/// The operator's settings for all databases.
 #[derive(Debug, Clone)]
 pub struct DatabaseOptions {
-    /// Connections to each.
+    /// Connections to each database.
     pub slots: usize,
-    /// Queries that wait for one of them.
+    /// Maximum number of queries that wait for a connection.
     pub queue_count_max: usize,
     pub row_bytes_max: usize,
-    /// Channels of PostgreSQL's NOTIFY that the first PostgreSQL among them listens to.
+    /// Channels of NOTIFY that the first PostgreSQL database listens to.
     pub listen: Vec<ChannelName>,
 }
 
-/// What the databases have to say.
+/// What happens in the databases.
 #[derive(Debug)]
 pub enum DatabaseEvent {
     Query(parkade_sql::QueryEvent),
@@ -48,7 +49,7 @@ pub enum DatabaseEvent {
         channel: String,
         payload: String,
     },
-    /// Notifications may have been missed, on every channel that is [`listened`](Databases::listened) to.
+    /// Notifications may have been missed, on all channels of [`listened`](Databases::listened).
     ListeningAgain,
 }
 
@@ -56,20 +57,20 @@ pub struct Databases {
     names: Vec<Box<str>>,
     all: Vec<Database>,
     listened: Vec<ChannelName>,
-    /// What did not come to a database has ended all the same: that is heard in the next turn.
+    /// Queries that ended without reaching a database; reported in the next turn.
     ended: Vec<DatabaseEvent>,
     poll: PollSet,
-    /// A thread of SQLite has something to say.
+    /// A thread of SQLite has events.
     threads_spoke: Arc<AtomicBool>,
-    /// Something was asked since the last turn, or a database has something to say.
+    /// Work was submitted since the last turn, or a database has events.
     asked: bool,
-    /// Queries that have not ended: while there are any, each turn looks whether they have.
+    /// Queries that have not ended: while there are any, each turn checks them.
     outstanding: usize,
-    /// The owner has nothing to wait for: the last turn left something undone.
+    /// The last turn left work, so the owner must not wait.
     has_more: bool,
 }
 
-/// A database that cannot be used as it is set up.
+/// A database whose settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
     #[error("{0}")]
@@ -85,8 +86,8 @@ pub enum DatabaseError {
 }
 
 impl Databases {
-    /// Nothing is connected yet. `locations`: as the operator wrote them. `state`: the folder of the embedded database, which is there when
-    /// no other is called `default`.
+    /// Connects to nothing yet. `locations`: as the operator wrote them. `state`: the folder of the embedded database,
+    /// which exists unless another one is called `default`.
     pub fn new(locations: &[String], options: &DatabaseOptions, state: &Path) -> Result<Self, DatabaseError> {
         let parsed = locations.iter().map(|text| text.parse::<Location>().map_err(DatabaseError::Location));
         let locations = parsed.collect::<Result<Vec<_>, _>>()?;
@@ -103,7 +104,7 @@ impl Databases {
         let spoke = Arc::clone(&threads_spoke);
         let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || {
             spoke.store(true, Ordering::Release);
-            // It fails only when the owner is gone.
+            // It fails only if the owner is gone.
             let _ = waker.wake();
         });
         let embedded = (!locations.iter().any(Location::is_default)).then(|| Location::embedded(state));
@@ -131,7 +132,7 @@ impl Databases {
         if listen.is_empty() { Ok(databases) } else { Err(DatabaseError::NobodyToListenTo) }
     }
 
-    /// Tries the databases for the first time, so that readiness is known.
+    /// Connects for the first time, so that readiness is known.
     pub fn start(&mut self, now: Instant) {
         self.asked = true;
         self.all.iter_mut().for_each(|database| database.start(now));
@@ -151,12 +152,12 @@ impl Databases {
         matches!(self.all.get(usize::from(database.0)), Some(Database::Postgres { .. }))
     }
 
-    /// Channels that the notifications of PostgreSQL go to.
+    /// Channels on which PostgreSQL's notifications are published.
     pub fn listened(&self) -> &[ChannelName] {
         &self.listened
     }
 
-    /// Waits until a database has something to say. Cancel safe.
+    /// Waits until a database has events or work. Cancel safe.
     pub async fn ready(&self) -> io::Result<()> {
         if self.asked || self.has_more || self.threads_spoke.load(Ordering::Acquire) {
             tokio::task::yield_now().await;
@@ -168,13 +169,13 @@ impl Databases {
         }
     }
 
-    /// Takes the outcome of [`ready`](Self::ready): the next turn has work for them.
+    /// Takes the outcome of [`ready`](Self::ready): the next turn has work.
     pub fn wake(&mut self, ready: io::Result<()>) -> io::Result<()> {
         self.asked = true;
         ready
     }
 
-    /// Whether a turn would find something to do. A server without queries pays nothing for them.
+    /// Whether a turn would find work. This is cheap for a server without queries.
     pub fn are_due(&self) -> bool {
         self.asked || self.has_more || self.outstanding > 0 || self.threads_spoke.load(Ordering::Acquire)
     }
@@ -209,29 +210,29 @@ impl Databases {
         self.ask(database, |database| database.submit(now, query, work));
     }
 
-    /// The query ends so, without a database.
+    /// Ends a query that cannot be submitted.
     pub fn end_without(&mut self, query: QueryId, end: QueryEnd) {
         self.outstanding += 1;
         self.asked = true;
         self.ended.push(DatabaseEvent::Query(parkade_sql::QueryEvent::Ended { query, end }));
     }
 
-    /// Nobody waits for it any more. Its end is still told.
+    /// The query's result is no longer needed. Its end is still reported.
     pub fn cancel(&mut self, database: DatabaseId, now: Instant, query: QueryId) {
         self.ask(database, |database| database.cancel(now, query));
     }
 
-    /// So many bytes of its rows have been taken.
+    /// This many bytes of its rows have been taken.
     pub fn taken(&mut self, database: DatabaseId, query: QueryId, bytes: usize) {
         self.ask(database, |database| database.taken(query, bytes));
     }
 
-    /// Whoever had the transaction is gone.
+    /// The owner of the transaction is gone.
     pub fn release(&mut self, database: DatabaseId, now: Instant, lease: LeaseId) {
         self.ask(database, |database| database.release(now, lease));
     }
 
-    /// Nothing new; what runs is cancelled.
+    /// Accepts no new work, and cancels what is running.
     pub fn end(&mut self, now: Instant) {
         self.asked = true;
         self.all.iter_mut().for_each(|database| database.end(now));

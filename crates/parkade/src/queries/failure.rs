@@ -1,4 +1,5 @@
-//! The one table from how a query ended to what is told of it: status, whose fault, what to do; and the words that workers get.
+//! The only table from how a query ended to the response (status, whose fault, what to do) and to the words that
+//! workers get.
 
 use std::borrow::Cow;
 
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::http::status_name;
 
-/// A query that is not answered with its rows.
+/// Why a query is not answered with its rows.
 #[derive(Debug)]
 pub struct Explanation {
     pub status: u16,
@@ -22,7 +23,7 @@ pub struct Explanation {
     pub effect: QueryEffect,
 }
 
-/// What is told of a query that was given up, by how it ended.
+/// A query that was abandoned, by how it ended.
 pub fn late(reason: Reason, end: &QueryEnd) -> Explanation {
     let effect = effect(end);
     let (status, fault, why, word, retry_after): (_, _, _, _, Option<&'static [u8]>) = match reason {
@@ -35,7 +36,7 @@ pub fn late(reason: Reason, end: &QueryEnd) -> Explanation {
     Explanation { status, fault, detail: format!("{why}; {}", said(effect)).into(), retry_after, reason: word, effect }
 }
 
-/// What is told of a query that failed by itself.
+/// A query that failed by itself.
 pub fn failed(failure: &QueryFailure) -> Explanation {
     let (status, fault, detail, retry_after) = row(failure);
     let reason = match failure.kind {
@@ -56,7 +57,7 @@ pub fn failed(failure: &QueryFailure) -> Explanation {
     Explanation { status, fault, detail: detail.into(), retry_after, reason, effect }
 }
 
-/// A query that nobody here gave up was cancelled all the same: by the last of others that shared it.
+/// A query that was cancelled although this request still waited: by the last of other requests that shared it.
 pub fn cancelled() -> Explanation {
     Explanation {
         status: 503,
@@ -68,7 +69,7 @@ pub fn cancelled() -> Explanation {
     }
 }
 
-/// A query that was to give a row and has none.
+/// A query that was expected to return a row and returned none.
 pub fn no_row() -> Explanation {
     Explanation {
         status: 404,
@@ -80,7 +81,7 @@ pub fn no_row() -> Explanation {
     }
 }
 
-/// The answer to a query that has none: what every error says, and what is known of its changes.
+/// The JSON of a response without rows: the fields of every error, and what is known about the query's changes.
 pub fn error_json(status: u16, fault: &str, detail: &str, effect: QueryEffect) -> Value {
     json!({ "status": status, "error": status_name(status), "fault": fault, "detail": detail, "effect": effect.word() })
 }
@@ -107,7 +108,7 @@ fn row(failure: &QueryFailure) -> (u16, &'static str, &'static str, Option<&'sta
 /// By the classes of SQLSTATE (PostgreSQL 15, appendix A).
 fn refused(sqlstate: &str) -> (u16, &'static str, &'static str, Option<&'static [u8]>) {
     match (sqlstate.get(..2).unwrap_or(""), sqlstate) {
-        // A value of the statement as often as one of the request.
+        // The value may come from the statement or from the request.
         (_, "22012") => (500, "application", "the query divides by zero", None),
         ("22", _) => (400, "client", "the database does not accept a value of this request", None),
         (_, "23502" | "23514") => (400, "client", "a value breaks a rule of the database", None),
@@ -116,7 +117,7 @@ fn refused(sqlstate: &str) -> (u16, &'static str, &'static str, Option<&'static 
         (_, "53100") => (507, "operator", "the database is full", None),
         ("53", _) => (503, "server", "the database is overloaded", Some(b"5")),
         (_, "55P03") => (503, "server", "the query needs something that is locked", Some(b"1")),
-        // Not by us: that is no failure of its own.
+        // Not our own cancellation: that is not reported as a failure.
         (_, "57014") => (504, "operator", "the database ended the query: a time limit, or an administrator", None),
         ("57", _) => (503, "server", "the database is stopping or starting", Some(b"5")),
         ("08", _) => (503, "server", "the connection to the database broke", Some(b"1")),

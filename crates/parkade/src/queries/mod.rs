@@ -1,5 +1,5 @@
-//! Queries between applications and databases: their rows on the way to a client or a worker, and the outcomes for clients and workers if there
-//! are none.
+//! Queries between applications and databases: their rows on the way to a client or a worker, and the outcomes if there
+//! are no rows.
 
 mod failure;
 mod request;
@@ -26,29 +26,30 @@ pub use failure::error_json;
 pub use request::{WorkRequest, begin, end, query};
 pub use result::QueryAnswer;
 
-/// Rows that functions, coroutines and those who share a query wait for, all together. Then: 503 with `Retry-After`.
+/// All rows together that functions, coroutines and requests with a shared query wait for. Then: 503 with
+/// `Retry-After`.
 const RESULTS_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// An outage turns thousands away, and is one line in the log each second.
+/// An outage makes thousands of queries fail; the log gets one line about them a second.
 const WARNING_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Queries that databases have, and results that somebody still needs.
+/// Queries that databases are working on, and results that are still needed.
 #[derive(Debug)]
 pub struct Queries {
     running: HashMap<QueryId, Running>,
     results: HashMap<QueryId, QueryResult>,
-    /// Requests whose clients take rows as they come.
+    /// Requests whose clients get rows as they arrive.
     flowing: HashMap<RequestId, QueryId>,
-    /// Of all rows that were collected, results included.
+    /// All rows that were collected, including results.
     collected_bytes: usize,
     warned: Option<Moment>,
     times: QueryTimes,
-    /// Of one result that is collected.
+    /// The maximum size of one collected result.
     result_bytes_max: usize,
-    /// Clients are told the statement that failed, and what its database said of it: they are developers.
+    /// Responses include the statement that failed and the database's message: for developers.
     shows_failures: bool,
 }
 
-/// What the core says of a query that begins.
+/// A query that begins, as the core describes it.
 #[derive(Debug, Clone, Copy)]
 pub struct Start {
     pub query: QueryId,
@@ -56,27 +57,27 @@ pub struct Start {
     pub database: DatabaseId,
     pub work: QueryWork,
     pub lease: Option<LeaseId>,
-    /// Its rows are needed whole.
+    /// Whether all its rows are needed together.
     pub collect: bool,
 }
 
-/// Where rows go that have come.
+/// Where rows that have arrived go.
 #[derive(Debug)]
 pub enum Rows {
-    /// The query is over, or they wait for the next ones.
+    /// The query is over, or they wait for the next rows.
     Nowhere,
-    /// They are kept for those who need all of them.
+    /// They are kept until all rows have arrived.
     Collected { database: DatabaseId },
-    /// There is no room for them: the query is to be cancelled.
+    /// There is no room for them: the query has to be cancelled.
     NoRoom { database: DatabaseId },
-    /// They are the second of an answer that has not begun: it begins now, and they follow.
+    /// They are the second rows of a response that has not begun: it begins now, and they follow.
     Begin(Bytes),
-    /// They go to the client whose answer has begun.
+    /// They go to the client whose response has begun.
     Flow { request: RequestId, rows: Bytes },
 }
 
 impl Queries {
-    /// `result_bytes_max`: of one result that is collected. `shows_failures`: clients are developers.
+    /// `result_bytes_max`: the maximum size of one collected result. `shows_failures`: clients are developers.
     pub fn new(result_bytes_max: usize, shows_failures: bool) -> Self {
         Self {
             running: HashMap::new(),
@@ -90,7 +91,7 @@ impl Queries {
         }
     }
 
-    /// What a database is to do for a query that begins; or how it ends, without one.
+    /// The work of a database for a query that begins; or how the query ends without a database.
     pub fn start(&mut self, start: &Start, asked: WorkRequest, now: Moment) -> Result<DatabaseWork, QueryFailure> {
         let Start { query, request, database, work, lease, collect } = *start;
         let text = asked.text(work);
@@ -103,21 +104,21 @@ impl Queries {
         work
     }
 
-    /// Its database carries it out now.
+    /// Its database has started to run it.
     pub fn started(&mut self, query: QueryId, now: Moment) {
         if let Some(queued) = self.running.get_mut(&query).map(|running| running.start(now)) {
             self.times.queue.observe(queued);
         }
     }
 
-    /// Nobody waits for it any more.
+    /// It is being cancelled.
     pub fn cancelled(&mut self, query: QueryId, now: Moment) {
         if let Some(running) = self.running.get_mut(&query) {
             running.cancel(now);
         }
     }
 
-    /// Rows have come.
+    /// Rows have arrived.
     pub fn take(&mut self, query: QueryId, rows: Bytes) -> Rows {
         let Some(running) = self.running.get_mut(&query) else { return Rows::Nowhere };
         let database = running.database;
@@ -137,7 +138,7 @@ impl Queries {
         }
     }
 
-    /// Its rows go to the client from now on: those that came first.
+    /// Its rows go to the client from now on. Returns the first ones.
     pub fn flow(&mut self, query: QueryId) -> Option<Bytes> {
         let running = self.running.get_mut(&query)?;
         let Sink::Client { request, held } = &mut running.sink else { return None };
@@ -147,7 +148,7 @@ impl Queries {
         held
     }
 
-    /// The request whose client takes the rows of this query.
+    /// The request whose client gets the rows of this query.
     pub fn taker(&self, query: QueryId) -> Option<RequestId> {
         match self.running.get(&query)?.sink {
             Sink::Flowing { request } => Some(request),
@@ -155,7 +156,7 @@ impl Queries {
         }
     }
 
-    /// The query whose rows this request's client takes, and its database.
+    /// The query whose rows this request's client gets, and its database.
     pub fn flowing_to(&self, request: RequestId) -> Option<(QueryId, DatabaseId)> {
         if self.flowing.is_empty() {
             return None;
@@ -164,7 +165,7 @@ impl Queries {
         Some((query, self.running.get(&query)?.database))
     }
 
-    /// The request has ended; its rows go nowhere.
+    /// The request has ended; its rows are dropped.
     pub fn stop_flow(&mut self, request: RequestId) {
         if !self.flowing.is_empty() {
             self.flowing.remove(&request);
@@ -176,7 +177,8 @@ impl Queries {
         Some(self.running.get(&query)?.database)
     }
 
-    /// Its database, of this name, is done with it. What came of it is kept until it is dropped: whether it completed, and how many bytes that are.
+    /// The query has ended in the database of this name. Its result is kept until it is dropped. Returns whether the
+    /// query completed, and the size of the result.
     pub fn ended(&mut self, query: QueryId, end: QueryEnd, database: &str, now: Moment) -> Option<(bool, usize)> {
         let running = self.running.remove(&query)?;
         if let Some(took) = running.time_in_database(now) {
@@ -195,30 +197,30 @@ impl Queries {
         Some(told)
     }
 
-    /// Nobody needs the result any more.
+    /// The result is no longer needed.
     pub fn drop_result(&mut self, query: QueryId) {
         if let Some(result) = self.results.remove(&query) {
             self.collected_bytes -= result.collected_bytes();
         }
     }
 
-    /// What came of it, for a client. `late`: it had been given up for this reason.
+    /// The outcome for a client. `late`: the query had been abandoned for this reason.
     pub fn answer(&self, query: QueryId, late: Option<Reason>) -> Option<QueryAnswer> {
         Some(self.results.get(&query)?.answer(late, self.shows_failures))
     }
 
-    /// And for a worker.
+    /// The outcome for a worker.
     pub fn outcome(&self, query: QueryId, late: Option<Reason>) -> Option<WaitOutcome<'_>> {
         Some(self.results.get(&query)?.outcome(late))
     }
 
-    /// Its rows, where they are too many to go with the outcome.
+    /// Its rows, if they are too large for the frame of the outcome.
     pub fn rows_after_outcome(&self, query: QueryId) -> Option<Bytes> {
         let rows = self.results.get(&query)?.rows();
         (rows.len() > INLINE_BODY_BYTES_MAX).then(|| rows.clone())
     }
 
-    /// What its database said of one that failed.
+    /// The database's message, if it failed.
     pub fn failure(&self, query: QueryId) -> Option<&QueryFailure> {
         match self.results.get(&query)?.end() {
             QueryEnd::Failed(failure) => Some(failure),
@@ -226,13 +228,13 @@ impl Queries {
         }
     }
 
-    /// The text of one that has not ended, and whether its database carries it out already.
+    /// The text of a query that has not ended, and whether its database has started to run it.
     pub fn shown(&self, query: QueryId) -> Option<(&Arc<str>, bool)> {
         let running = self.running.get(&query)?;
         Some((&running.text, running.has_started()))
     }
 
-    /// Bytes of results that somebody still needs.
+    /// Bytes of results that are still needed.
     pub fn result_bytes(&self) -> usize {
         self.collected_bytes
     }

@@ -1,4 +1,4 @@
-//! From what a `PARK`, or a route, asks of a database to what the core and the database are told.
+//! Converts what a `PARK`, or a route, asks of a database for the core and for the database.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,23 +11,24 @@ use super::shared_key::shared_key;
 use crate::databases::Databases;
 use crate::seconds::duration;
 
-/// What is asked, until the core says that it begins: opaque to the core.
+/// The work for a database, kept until the core begins it. The core does not look into it.
 #[derive(Debug, Clone)]
 pub enum WorkRequest {
-    /// A statement, alone or in the request's transaction. Its rows are bounded when it begins: only then it is known who needs them whole.
+    /// A statement, alone or in the request's transaction. Whether its result is limited is known only when it begins:
+    /// when all rows are needed together.
     Statement(Box<Query>),
     Begin(TransactionMode),
-    /// The transaction is to end; how, the core knows.
+    /// The transaction ends; the core knows how.
     End,
-    /// There is no such database: what to do about that.
+    /// There is no such database. The text says what to do.
     NoDatabase(Box<str>),
 }
 
 const DEFAULT: &str = "default";
-/// The number of no database.
+/// The number of a database that does not exist.
 const NOWHERE: DatabaseId = DatabaseId(u16::MAX);
 
-/// A query as the core and the database understand it.
+/// A query for the core and for the database.
 pub fn query(told: QueryRequest, databases: &Databases) -> (Wait, WorkRequest) {
     let options = told.options;
     let database = match find(options.database.as_deref(), databases) {
@@ -53,14 +54,15 @@ pub fn begin(told: &WireBegin, databases: &Databases) -> (Wait, WorkRequest) {
     (Wait::Query(QueryWait { database, deadline, work: QueryWork::Begin, shared: None }), WorkRequest::Begin(told.mode))
 }
 
-/// The request's transaction ends. The core knows which, and that it has no deadline: what is being committed is not cancelled.
+/// The request's transaction ends. The core knows which one. It has no deadline: a commit is not cancelled.
 pub fn end(work: QueryWork) -> (Wait, WorkRequest) {
     let database = DatabaseId(0);
     (Wait::Query(QueryWait { database, deadline: Some(Duration::ZERO), work, shared: None }), WorkRequest::End)
 }
 
 impl WorkRequest {
-    /// What the database is told; else why it cannot be. `bytes_max`: of the rows, where they are needed whole.
+    /// The work for the database, or why there can be none. `bytes_max`: the limit of the result if all rows are needed
+    /// together.
     pub fn work(
         self,
         work: QueryWork,
@@ -86,7 +88,7 @@ impl WorkRequest {
         })
     }
 
-    /// What is shown of it where people look.
+    /// The text of the query on the status page and in logs.
     pub fn text(&self, work: QueryWork) -> Arc<str> {
         match (self, work) {
             (Self::Statement(query), _) => Arc::clone(&query.text),

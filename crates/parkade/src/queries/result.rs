@@ -1,4 +1,4 @@
-//! What came of a query, as an answer to its client or an outcome for a worker.
+//! The outcome of a query, as a response to its client or as an outcome for a worker.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ use super::running::{Running, Sink};
 pub struct QueryResult {
     text: Arc<str>,
     shape: Shape,
-    /// JSON text; empty where it went to its client already.
+    /// JSON text; empty if the rows have already gone to the client.
     rows: Bytes,
     end: QueryEnd,
-    /// As workers are told; `None` where no worker will be, or where they are too many.
+    /// Encoded for workers; `None` if no worker needs them, or if there are too many.
     columns: Option<EncodedColumns>,
     collected_bytes: usize,
 }
 
-/// What a client is answered.
+/// The response to a client.
 #[derive(Debug)]
 pub struct QueryAnswer {
     pub status: u16,
@@ -66,13 +66,13 @@ impl QueryResult {
         &self.rows
     }
 
-    /// Of the rows that count as collected.
+    /// The size of the collected rows.
     pub fn collected_bytes(&self) -> usize {
         self.collected_bytes
     }
 
-    /// For a client. `late`: the query had been given up for this reason. `shows_failure`: the client is a developer, who sees the statement and
-    /// what its database said of it.
+    /// For a client. `late`: the query had been abandoned for this reason. `shows_failure`: the client is a developer,
+    /// who gets the statement and the database's message.
     pub fn answer(&self, late: Option<Reason>, shows_failure: bool) -> QueryAnswer {
         let explanation = match (&self.end, late) {
             (end, Some(reason)) => failure::late(reason, end),
@@ -98,7 +98,7 @@ impl QueryResult {
         QueryAnswer { status, body: body.to_string().into(), retry_after }
     }
 
-    /// For a worker. Rows that are too many for the outcome follow it.
+    /// For a worker. Rows that are too large for the frame of the outcome follow it.
     pub fn outcome(&self, late: Option<Reason>) -> WaitOutcome<'_> {
         let (explanation, text) = match (&self.end, late) {
             (end, Some(reason)) => (failure::late(reason, end), None),
@@ -135,7 +135,7 @@ fn too_many_columns() -> WaitOutcome<'static> {
     }
 }
 
-/// What a query ends with whose rows did not fit in with those of others.
+/// How a query ends for whose rows there was no room.
 fn crowded_out(end: &QueryEnd) -> QueryEnd {
     let certainty = match end {
         QueryEnd::Completed(_) => Certainty::Unknown,

@@ -1,4 +1,4 @@
-//! A query that a database was given.
+//! A query that was submitted to a database.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use parkade_model::{DatabaseId, RequestId, Shape};
 /// Where its rows go.
 #[derive(Debug)]
 pub enum Sink {
-    /// Together, for a worker or for many.
+    /// Collected, for a worker or for several requests.
     Collected(Vec<Bytes>),
-    /// To a client as they come. The first piece is held back: when the end is right after it, it is a whole answer.
+    /// To a client as they arrive. The first piece is held back: if the query ends with it, the response is complete.
     Client { request: RequestId, held: Option<Bytes> },
-    /// To a client whose answer has begun.
+    /// To a client whose response has begun.
     Flowing { request: RequestId },
 }
 
@@ -27,7 +27,7 @@ pub struct Running {
     submitted: Moment,
     started: Option<Moment>,
     cancelled: Option<Moment>,
-    /// Its rows did not fit in with those of others.
+    /// There was no room for its rows.
     is_crowded_out: bool,
 }
 
@@ -36,7 +36,7 @@ impl Running {
         Self { text, shape, database, sink, submitted: now, started: None, cancelled: None, is_crowded_out: false }
     }
 
-    /// How long it was queued.
+    /// Returns how long it was queued.
     pub fn start(&mut self, now: Moment) -> Duration {
         self.started = Some(now);
         now.since(self.submitted)
@@ -50,7 +50,7 @@ impl Running {
         self.cancelled = Some(now);
     }
 
-    /// Whether all its rows have fitted in, the last of which fit or do not.
+    /// Whether there has been room for all its rows. `fits`: whether there is room for the latest ones.
     pub fn has_room(&mut self, fits: bool) -> bool {
         self.is_crowded_out |= !fits;
         !self.is_crowded_out

@@ -1,14 +1,15 @@
-//! What requests that share an execution have in common, as a digest.
+//! The key of a shared execution, as a digest of everything that the requests must have in common.
 //!
-//! The key alone would do for an application without mistakes; with the whole question as a part of it, one that uses a key twice mixes nothing
-//! up. A question holds what clients send, and its key is kept as long as its result: the digest has 32 bytes, whatever they sent. Nobody finds two
-//! questions with one SHA-256, and no two are written alike: each value says its type, and its length where that differs.
+//! For an application without mistakes its own key would be enough. The digest includes the whole query, so that an
+//! application which uses a key twice mixes nothing up. A query contains what clients send, and its key is kept as long
+//! as its result: the digest has 32 bytes, whatever they sent. SHA-256 has no known collisions, and the encoding is
+//! unambiguous: each value has its type, and its length if that varies.
 
 use parkade_model::{DatabaseId, Int8, Parameter, Shape, SharedKey};
 use parkade_sql::{Query, RowFormat};
 use sha2::{Digest, Sha256};
 
-/// The key of a question to a database.
+/// The key of a query to a database.
 pub fn shared_key(database: DatabaseId, key: &str, query: &Query) -> SharedKey {
     let mut digest = Sha256::new();
     digest.update(database.0.to_be_bytes());
@@ -19,7 +20,7 @@ pub fn shared_key(database: DatabaseId, key: &str, query: &Query) -> SharedKey {
     SharedKey(digest.finalize().into())
 }
 
-/// How many bytes the rows may have is the server's to say, and the same for all.
+/// The limit of the result is left out: it is a setting of the server, the same for all.
 fn form(form: RowFormat) -> [u8; 2] {
     let shape = match form.shape {
         Shape::Rows => 0,
@@ -45,7 +46,7 @@ fn write_all(digest: &mut Sha256, values: &[Parameter]) {
     }
 }
 
-/// Arrays in arrays are as few as the protocol allows.
+/// The protocol limits how deeply arrays are nested.
 fn write_parameter(digest: &mut Sha256, value: &Parameter) {
     match value {
         Parameter::Null => digest.update([0]),

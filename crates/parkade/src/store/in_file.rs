@@ -28,7 +28,7 @@ impl InFile {
         let speaks = Arc::clone(&spoke);
         let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || {
             speaks.store(true, Ordering::Release);
-            // It fails only when the owner is gone.
+            // It fails only if the owner is gone.
             let _ = waker.wake();
         });
         let sqlite = SqliteStore::new(folder.to_owned(), options, wake);
@@ -39,7 +39,7 @@ impl InFile {
         self.sqlite.open()
     }
 
-    /// Without waiting for the disk.
+    /// Does not wait for the disk.
     pub fn begin_to_open(&mut self) {
         self.sqlite.begin_to_open();
     }
@@ -48,7 +48,7 @@ impl InFile {
         self.sqlite.is_opening()
     }
 
-    /// How that ended. Told once.
+    /// The outcome of opening; returned once.
     pub fn take_opened(&mut self) -> Option<Result<(), OpenError>> {
         self.sqlite.take_opened()
     }
@@ -64,7 +64,8 @@ impl InFile {
             return Ok(());
         }
         self.poll.ready().await?;
-        // Its wake may come after what it was for has been taken: it is to be taken too, or it would be told for ever.
+        // The wake-up may arrive after its replies were taken: it is consumed too, otherwise it would be reported for
+        // ever.
         self.spoke.store(true, Ordering::Release);
         Ok(())
     }

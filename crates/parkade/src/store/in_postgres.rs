@@ -12,21 +12,22 @@ use tokio::time::timeout_at;
 use super::wall;
 use crate::poll::PollSet;
 
-/// Sockets that are told about at a time: more than there are.
+/// The number of sockets reported at a time: more than there are.
 const POLL_BATCH: usize = 64;
-/// A database that takes longer than this for the farewell will not have it: the other servers find out that this one is gone.
+/// Time allowed for the farewell to reach the database. Then: the other servers find out by themselves that this one is
+/// gone.
 const FAREWELL_MAX: Duration = Duration::from_secs(2);
 
 pub struct InPostgres {
     postgres: PostgresStore,
     poll: PollSet,
-    /// The next turn has something to do.
+    /// The next turn has work.
     spoke: AtomicBool,
-    /// Once it ends.
+    /// Set once it begins to end.
     ends_by: Option<Instant>,
 }
 
-/// Jobs cannot be kept there. The address may hold a password: nothing here shows it.
+/// Jobs cannot be kept at this address. It may contain a password, so nothing here shows it.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
     #[error("write postgres://user@host/name")]
@@ -71,7 +72,7 @@ impl InPostgres {
         ready
     }
 
-    /// While there is something `outstanding`, each turn looks for it.
+    /// While commands are `outstanding`, each turn checks for replies.
     pub fn turn(&mut self, outstanding: usize, replies: &mut Vec<Reply>) -> io::Result<()> {
         if !self.spoke.swap(false, Ordering::AcqRel) && outstanding == 0 && !self.postgres.has_more() {
             return Ok(());
@@ -105,7 +106,8 @@ impl InPostgres {
         self.postgres.time(wall())
     }
 
-    /// What ran here is for the other servers at once. Whether they can have it, or the database takes too long; until then it is to be turned.
+    /// Tells the other servers that they may run this server's jobs at once. Returns whether that is done, or the
+    /// database takes too long; until then it needs more turns.
     pub fn end(&mut self) -> bool {
         let now = Instant::now();
         let last = *self.ends_by.get_or_insert_with(|| {

@@ -1,4 +1,4 @@
-//! The store of jobs, as the server waits for it. Everything here is done because somebody asked; nothing is decided.
+//! The job store as the server uses it. Nothing is decided here.
 
 mod in_file;
 mod in_postgres;
@@ -15,14 +15,14 @@ use in_file::InFile;
 pub use in_postgres::AddressError;
 use in_postgres::InPostgres;
 
-/// The file in the state folder.
+/// The name of the file in the state folder.
 pub const FILE: &str = "jobs.db";
 
-/// One of two behind one door.
+/// One of the two backends.
 pub struct Store {
     place: Backend,
     is_open: bool,
-    /// Commands that have not been answered.
+    /// Commands without a reply.
     outstanding: usize,
 }
 
@@ -46,7 +46,8 @@ impl Store {
         Self { place, is_open: false, outstanding: 0 }
     }
 
-    /// Opens the file, and makes it when there is none; begins to connect to the database. Opening twice is opening once.
+    /// Opens the file, creating it if necessary, or begins to connect to the database. Does nothing if the store is
+    /// open.
     pub fn open(&mut self) -> Result<(), OpenError> {
         if !self.is_open {
             match &mut self.place {
@@ -58,24 +59,24 @@ impl Store {
         Ok(())
     }
 
-    /// The same without waiting for a disk that may take long.
+    /// The same without waiting for the disk, which may be slow.
     pub fn begin_to_open(&mut self) {
         if let Backend::File(file) = &mut self.place {
             file.begin_to_open();
         }
     }
 
-    /// Whether to open it may take long: a database is connected to in the background.
+    /// Whether opening waits for a disk. A database is connected to in the background.
     pub fn needs_a_disk(&self) -> bool {
         matches!(self.place, Backend::File(_))
     }
 
-    /// How that goes is not known yet.
+    /// Whether it is being opened.
     pub fn is_opening(&self) -> bool {
         matches!(&self.place, Backend::File(file) if file.is_opening())
     }
 
-    /// How that ended. Told once.
+    /// The outcome of opening; returned once.
     pub fn take_opened(&mut self) -> Option<Result<(), OpenError>> {
         let Backend::File(file) = &mut self.place else { return None };
         let opened = file.take_opened()?;
@@ -83,7 +84,8 @@ impl Store {
         Some(opened)
     }
 
-    /// Why it can never be used by this program, as far as it is known: a file is looked at when it is opened, a database when it is there.
+    /// Why this program can never use the store, if that is known. A file is checked when it is opened, a database when
+    /// it is reached.
     pub fn unusable(&self) -> Option<&str> {
         match &self.place {
             Backend::File(_) => None,
@@ -95,7 +97,7 @@ impl Store {
         self.is_open
     }
 
-    /// Every command is answered once.
+    /// Submits a command. Each gets one reply.
     pub fn submit(&mut self, command: Command) {
         self.outstanding += 1;
         match &mut self.place {
@@ -104,7 +106,7 @@ impl Store {
         }
     }
 
-    /// Waits until it has something to say, or to do. Cancel safe.
+    /// Waits until it has replies, or work to do. Cancel safe.
     pub async fn ready(&self) -> io::Result<()> {
         match &self.place {
             Backend::File(file) => file.ready().await,
@@ -122,7 +124,8 @@ impl Store {
         Ok(())
     }
 
-    /// What a transaction on its database is given to enqueue jobs; nothing yet while it is being opened. `None`: no transaction can be.
+    /// What a transaction on the store's database needs in order to enqueue jobs: nothing yet while the store is being
+    /// opened. `None`: its backend has no such transactions.
     pub fn within(&self) -> Option<Result<Option<postgres::Within>, Fault>> {
         match &self.place {
             Backend::File(_) => None,
@@ -130,7 +133,7 @@ impl Store {
         }
     }
 
-    /// Whether there may be jobs to claim that came from elsewhere. Said once.
+    /// Whether there may be jobs to claim that another server has enqueued. Returned once.
     pub fn take_hint(&mut self) -> bool {
         match &mut self.place {
             Backend::File(_) => false,
@@ -154,7 +157,7 @@ impl Store {
         }
     }
 
-    /// What time it is where the jobs are.
+    /// The current time by the clock of the store.
     pub fn time(&self) -> Wall {
         match &self.place {
             Backend::File(_) => wall(),
@@ -162,12 +165,12 @@ impl Store {
         }
     }
 
-    /// Commands that have not been answered.
+    /// Commands without a reply.
     pub fn outstanding(&self) -> usize {
         self.outstanding
     }
 
-    /// Carries out what was asked, and closes. Whether that is done: a database takes a while, in which it is to be turned.
+    /// Carries out what was submitted, and closes. Returns whether that is done: a database needs more turns.
     pub fn end(&mut self) -> bool {
         match &mut self.place {
             Backend::File(file) => {
@@ -179,7 +182,8 @@ impl Store {
     }
 }
 
-/// For crash tests: `PARKADE_INJECT_COMMIT=delay=5ms,fail=50` makes the disk slow, and each so many-th commit fail. No setting, and said in the log.
+/// For crash tests: `PARKADE_INJECT_COMMIT=delay=5ms,fail=50` makes the disk slow, and every 50th commit fail. Not a
+/// setting; the log warns about it.
 pub fn injected() -> io::Result<Option<Injected>> {
     let Ok(text) = std::env::var("PARKADE_INJECT_COMMIT") else { return Ok(None) };
     let wrong = || {
@@ -200,7 +204,7 @@ pub fn injected() -> io::Result<Option<Injected>> {
     Ok(Some(injected))
 }
 
-/// What the wall clock says. Jobs outlive the process, and so what its monotonic clock counts from.
+/// The wall clock. Jobs outlive the process, and with it the start of its monotonic clock.
 pub fn wall() -> Wall {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Wall(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
