@@ -1,4 +1,4 @@
-//! `parkade routes` and `serve --check`: loads the application in one worker, says what it found, and ends it.
+//! `parkade routes` and `serve --check`: loads the application in one worker, prints what it declares, and ends it.
 
 use std::process::ExitCode;
 
@@ -19,7 +19,7 @@ pub enum Show {
     Routes,
 }
 
-/// Fails when the application does not load in time, with its traceback above.
+/// Fails if the application does not load in time; its traceback has been logged before.
 pub fn check(application: &ApplicationArgs, show: Show) -> Result<ExitCode, Error> {
     serve::enter_directory(&application.settings)?;
     let _guard = crate::log::init(&application.settings.log)?;
@@ -45,7 +45,7 @@ async fn load(application: &ApplicationArgs) -> Result<Told, Error> {
         workers.flush();
         workers.ready().await?;
         let mut events = Vec::new();
-        // Nobody else waits; there is only one to be read from.
+        // Nothing else needs this thread, and there is only one worker to read from.
         workers.turn(&mut events, &mut Share::endless())?;
         for event in events {
             match event {

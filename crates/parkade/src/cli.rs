@@ -1,4 +1,4 @@
-//! The command line: what `parkade` was asked to do.
+//! The command line.
 
 mod jobs;
 
@@ -144,7 +144,7 @@ fn parse_from(
     Ok(command)
 }
 
-/// While you write you want to see each request.
+/// During development each request is shown.
 fn with_development_defaults(cli: clap::Command) -> clap::Command {
     cli.mut_subcommand("dev", |dev| dev.mut_arg("access_log", |arg| arg.default_value("text")))
 }

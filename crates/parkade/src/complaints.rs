@@ -1,8 +1,8 @@
-//! Something that strangers do wrong, told in the log now and then: whoever floods the server must not flood its log.
+//! Throttles log lines about clients that do something wrong: a client that floods the server must not flood its log.
 
 use std::time::{Duration, Instant};
 
-/// It is told this often at most; how often it was not is told with the next.
+/// The minimum time between two lines. Each line counts the events since the one before.
 const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
@@ -12,7 +12,7 @@ pub struct Complaints {
 }
 
 impl Complaints {
-    /// Whether it may be told now; then how often it was not since it was last told.
+    /// Whether to log now. Returns how many events were not logged since the last line.
     pub fn due(&mut self) -> Option<usize> {
         if self.told.is_some_and(|told| told.elapsed() < COMPLAINT_INTERVAL) {
             self.left_out += 1;

@@ -1,4 +1,4 @@
-//! `parkade dev`: tells when the code of the application has changed.
+//! `parkade dev`: notices when the code of the application has changed.
 
 use std::ffi::OsStr;
 use std::io;
@@ -9,12 +9,12 @@ use std::time::Duration;
 use notify::event::{EventKind, ModifyKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
-/// An editor writes a file in several steps, a checkout many files. Then: they are one change.
+/// An editor writes a file in several steps, a checkout many files. All changes within this time count as one.
 const QUIET_TIME: Duration = Duration::from_millis(100);
-/// The kernel allows some 8,000 watches to a user. Then: the folders beyond are not watched, and a warning says so.
+/// The kernel allows a user about 8,000 watches. Then: further folders are not watched, and a warning says so.
 const FOLDERS_COUNT_MAX: usize = 2_000;
 
-/// Folders with much in them and nothing of the application's own.
+/// Folders with many files, none of them the application's own.
 const IGNORED_FOLDERS: [&str; 4] = ["__pycache__", "node_modules", "site-packages", "venv"];
 /// Code, settings, templates.
 const WATCHED_ENDINGS: [&str; 9] = ["py", "toml", "html", "htm", "jinja", "jinja2", "j2", "txt", "sql"];
@@ -38,8 +38,8 @@ enum FolderEvent {
     Stop,
 }
 
-/// Sends a unit to `changed` after each change in the folder of the application. Give it a capacity of 1: what is waiting already need
-/// not wait twice.
+/// Sends a unit to `changed` after each change in the folder of the application. Give the channel a capacity of 1: one
+/// pending change is enough.
 pub fn watch(target: &str, changed: tokio::sync::mpsc::Sender<()>) -> Result<FolderWatch, DevError> {
     watch_folder(&folder(target), changed)
 }
@@ -48,7 +48,7 @@ fn watch_folder(folder: &Path, changed: tokio::sync::mpsc::Sender<()>) -> Result
     let error = |source| DevError::Watch { folder: folder.into(), source };
     let (tell, told) = mpsc::channel();
     let seen = tell.clone();
-    // It stops hearing when nobody listens any more; then there is nothing to tell.
+    // If the receiver is gone, the change does not matter.
     let watcher = notify::recommended_watcher(move |event| drop(seen.send(FolderEvent::Seen(event)))).map_err(error)?;
     let mut folders = Folders { watcher, count: 0 };
     folders.add(folder).map_err(error)?;
@@ -79,7 +79,8 @@ fn listen(told: &mpsc::Receiver<FolderEvent>, mut folders: Folders, changed: &to
     }
 }
 
-/// The folders that are watched, each for itself: watched recursively, a virtual environment would use up the kernel's watches.
+/// The folders that are watched, one by one: a recursive watch would use up the kernel's watches on a virtual
+/// environment.
 struct Folders {
     watcher: RecommendedWatcher,
     count: usize,
@@ -95,7 +96,7 @@ impl Folders {
             return Ok(());
         }
         self.watcher.watch(folder, RecursiveMode::NonRecursive)?;
-        // Links to folders are not followed: they may lead round in a circle.
+        // Links to folders are not followed: they may form a cycle.
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
             if !is_ignored(&entry.path()) {
@@ -105,14 +106,14 @@ impl Folders {
         Ok(())
     }
 
-    /// A folder that has gone again, or is closed to us, is no reason to stop.
+    /// A folder that is gone again, or that we may not read, is skipped.
     fn add_below(&mut self, folder: &Path) {
         if let Err(error) = self.add(folder) {
             tracing::debug!("cannot watch {} for changes: {error}", folder.display());
         }
     }
 
-    /// Whether the event is a change of the application. New folders are watched from here on.
+    /// Whether the event is a change of the application. New folders are watched from now on.
     fn note(&mut self, event: &notify::Event) -> bool {
         if !is_change(event.kind) {
             return false;
@@ -124,14 +125,14 @@ impl Folders {
             if is_folder {
                 self.add_below(path);
             }
-            // What was put into a new folder before it was watched was not seen.
+            // Files that were put into a new folder before it was watched have caused no event.
             noted |= is_folder || is_watched(path);
         }
         noted
     }
 }
 
-/// Of a file it is the folder it lies in; a module is looked for from the present folder on.
+/// The folder of a file; for a module, the current folder.
 fn folder(target: &str) -> PathBuf {
     let file = Path::new(target.rsplit_once(':').map_or(target, |(file, _)| file));
     let parent =
@@ -139,7 +140,7 @@ fn folder(target: &str) -> PathBuf {
     parent.unwrap_or(Path::new(".")).into()
 }
 
-/// Reading a file is none. A change of its times is: `touch` asks for a reload.
+/// Reading a file is not a change. A change of its times is: `touch` requests a reload.
 fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) | EventKind::Any => true,
@@ -147,7 +148,7 @@ fn is_change(kind: EventKind) -> bool {
     }
 }
 
-/// By its last name only: what lies in an ignored folder is not watched.
+/// By its last component: folders below an ignored one are not watched.
 fn is_ignored(path: &Path) -> bool {
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
     name.starts_with('.') || IGNORED_FOLDERS.contains(&name)

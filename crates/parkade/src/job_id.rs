@@ -1,10 +1,11 @@
-//! Ids for jobs that nobody has named yet.
+//! Ids for jobs that were enqueued without one.
 
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::store::wall;
 
-/// A UUID of version 7 (RFC 9562, section 5.7). Who knows it may ask for the job, so nobody may guess it.
+/// A UUID of version 7 (RFC 9562, section 5.7). A client that knows it may ask for the job, so it must not be
+/// guessable.
 pub fn minted() -> u128 {
     let millis = u128::try_from(wall().0.max(0)).unwrap_or(0) & 0xffff_ffff_ffff;
     let random = random();
@@ -13,7 +14,7 @@ pub fn minted() -> u128 {
 
 fn random() -> u128 {
     let mut bytes = [0; 16];
-    // So few bytes come whole, and a kernel without them is older than any that this runs on.
+    // The kernel delivers that few bytes at once; a kernel without the call is too old for this program.
     match getrandom(&mut bytes, GetRandomFlags::empty()) {
         Ok(16) => u128::from_be_bytes(bytes),
         Ok(_) | Err(_) => fastrand::u128(..),

@@ -1,4 +1,4 @@
-//! What is in a job's arguments and its result, as far as the core looks: MessagePack.
+//! The parts of a job's arguments and its result that the core reads: MessagePack.
 
 mod writing;
 
@@ -9,7 +9,7 @@ pub use writing::json;
 
 /// A response that the job made itself (`PROTOCOL.md`, `RESULT`).
 pub const RESPONSE: i8 = 1;
-/// Arrays and maps in one another. Then: operators are shown nothing, for not every program that reads JSON reads more.
+/// How deeply arrays and maps may be nested. Then: operators are shown nothing, because some JSON parsers read no more.
 const SHOWN_DEPTH_MAX: usize = 100;
 
 /// A response in its parts.
@@ -50,7 +50,7 @@ pub fn made(data: &Bytes) -> Result<Made, String> {
     let mut fields = Vec::new();
     for _ in 0..count {
         let (name, value) = (bytes(tokens.next_token()?)?, bytes(tokens.next_token()?)?);
-        // The length is that of the body that is here.
+        // The length is that of the body that is present.
         if !name.eq_ignore_ascii_case(b"content-length") {
             fields.push((name, value));
         }

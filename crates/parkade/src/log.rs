@@ -1,6 +1,7 @@
-//! What is written down: the log of the server to standard error, the access log beside it.
+//! The log of the server on standard error, and the access log.
 //!
-//! Neither ever blocks serving: lines that the pipe or the disk does not take are dropped, counted and shown on the status page.
+//! Neither ever blocks the server: lines that the pipe or the disk does not accept are dropped, counted and shown on
+//! the status page.
 
 mod access;
 mod line;
@@ -22,7 +23,7 @@ pub use throttle::LineThrottle;
 use writer::LineWriter;
 pub use writer::{Dropped, Flush};
 
-/// A log that cannot be written to: the operator's to mend.
+/// A log that cannot be opened: the operator has to correct the setting.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     #[error("cannot open the access log {}: {source}; give --access-log-file a file that can be written", path.display())]
@@ -33,7 +34,7 @@ pub enum LogError {
     Twice,
 }
 
-/// The logs, once they run. Writes what is left when dropped, for at most a second.
+/// The running logs. When dropped, writes the remaining lines, for at most a second.
 #[must_use]
 pub struct LogGuard {
     access: Option<AccessLog>,
@@ -41,7 +42,7 @@ pub struct LogGuard {
     flush: Vec<Flush>,
 }
 
-/// Starts the log and the access log. From here on `tracing` works and panics are logged.
+/// Starts both logs. From here on `tracing` works and panics are logged.
 pub fn init(settings: &LogSettings) -> Result<LogGuard, LogError> {
     let dropped = Dropped::default();
     let standard_error = unlocked(rustix::stdio::stderr())?;
@@ -49,7 +50,7 @@ pub fn init(settings: &LogSettings) -> Result<LogGuard, LogError> {
     let (writer, flush) = writer::start("log", standard_error, dropped.clone());
     subscribe(settings, writer.with_colours(colours), colours)?;
     std::panic::set_hook(Box::new(|panic| {
-        // The usual hook writes to standard error, and would wait for a blocked pipe.
+        // The default hook writes to standard error, and would wait for a blocked pipe.
         let backtrace = std::backtrace::Backtrace::capture();
         tracing::error!(%backtrace, "a bug in parkade: {panic}");
     }));
@@ -63,13 +64,13 @@ pub fn init(settings: &LogSettings) -> Result<LogGuard, LogError> {
 }
 
 impl LogGuard {
-    /// The access log, if there is one. Each thread takes a clone.
+    /// The access log, if it is configured. Each thread takes a clone.
     #[must_use]
     pub fn access(&self) -> Option<AccessLog> {
         self.access.clone()
     }
 
-    /// How many lines were lost, now and later.
+    /// Counts the lines that are lost.
     #[must_use]
     pub fn dropped(&self) -> Dropped {
         self.dropped.clone()
@@ -78,7 +79,7 @@ impl LogGuard {
 
 fn subscribe(settings: &LogSettings, writer: LineWriter, colours: bool) -> Result<(), LogError> {
     let level = level(settings.log_level);
-    // What the libraries tell is for their authors, unless they warn.
+    // Libraries log for their own authors, so only their warnings are shown.
     let told = Targets::new().with_target("parkade", level).with_default(level.min(LevelFilter::WARN));
     let layer = layer(settings.log_format, writer, colours);
     tracing_subscriber::registry().with(layer.with_filter(told)).try_init().map_err(|_| LogError::Twice)
@@ -113,7 +114,8 @@ fn destination(path: &Path) -> Result<File, LogError> {
     opened.map_err(|source| LogError::AccessLog { path: path.into(), source })
 }
 
-/// The same open file without the lock of the standard library: whoever else prints does not wait for a blocked log.
+/// The same open file without the lock of the standard library, so that other code that prints does not wait for a
+/// blocked log.
 fn unlocked(standard: rustix::fd::BorrowedFd<'_>) -> Result<File, LogError> {
     standard.try_clone_to_owned().map(File::from).map_err(LogError::Closed)
 }

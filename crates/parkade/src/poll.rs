@@ -10,7 +10,7 @@ use std::time::Duration;
 use mio::{Events, Poll, Registry};
 use tokio::io::unix::AsyncFd;
 
-/// What tokio needs of the nested set: its descriptor.
+/// What tokio needs from the nested set: its descriptor.
 struct Descriptor(RawFd);
 
 impl AsRawFd for Descriptor {
@@ -42,15 +42,15 @@ impl PollSet {
         self.poll.registry()
     }
 
-    /// Waits until a socket of the set has something to say. Cancel safe.
+    /// Waits until a socket of the set is ready. Cancel safe.
     pub async fn ready(&self) -> io::Result<()> {
         self.watched.readable().await.map(|mut guard| guard.retain_ready())
     }
 
-    /// What the sockets have to say now, at most a batch. Less than a batch makes `ready` wait again.
+    /// The sockets that are ready now, at most a batch. Less than a batch makes `ready` wait again.
     pub fn take(&mut self) -> io::Result<&Events> {
         self.poll.poll(&mut self.events, Some(Duration::ZERO))?;
-        // Fewer than fit: the set is empty now, and what comes later makes it ready anew.
+        // Fewer than fit: the set is empty now, and the next event makes it ready again.
         if self.events.iter().count() < self.events.capacity()
             && let Some(Ok(mut guard)) = now(self.watched.readable())
         {

@@ -24,17 +24,18 @@ use crate::store::{self, Store};
 use crate::upstream::{Launch, Upstream};
 use crate::{dev, log};
 
-/// Connections of HTTP/2, their streams and requests of operators are tasks beside the one that decides: so many are run between two looks at
-/// who else is there. One reads 256 streams or writes their answers in 1 to 2 ms. With tokio's 61, others waited 0.1 s for 15,000 streams.
+/// How many other tasks the runtime runs between two turns of the event loop: HTTP/2 connections, their streams,
+/// requests of operators. One task reads 256 streams or writes their responses in 1 to 2 ms. With tokio's default of
+/// 61, other clients waited 0.1 s for 15,000 streams.
 const TASKS_BETWEEN_TURNS: u32 = 4;
 
 /// Descriptors that are not connections: logs, links, the admin socket, the runtime.
 const DESCRIPTORS_RESERVED: u64 = 64;
-/// And some for every worker: its link, its output, its process.
+/// Descriptors of each worker: its link, its output, its process.
 const DESCRIPTORS_PER_WORKER: u64 = 8;
-/// And for the store of jobs, where that is a database: twice its connections, and those that listen and cancel.
+/// Descriptors of a job store in a database: twice its connections, and those that listen and cancel.
 const DESCRIPTORS_OF_JOBS: u64 = 16;
-/// Inputs that wait for the server, which takes one each turn. Then: whoever has one waits.
+/// Inputs that wait for the server, which takes one each turn. Then: their senders wait.
 const INPUTS_COUNT_MAX: usize = 64;
 
 const _: () = assert!(
@@ -118,7 +119,7 @@ pub fn enter_directory(settings: &ServerSettings) -> Result<(), Error> {
 fn descriptors_for_connections(settings: &ServerSettings) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    // If it cannot be raised, what there is has to do.
+    // If it cannot be raised, the current one has to do.
     let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
     let descriptors = if raised.is_ok() { limit.maximum } else { limit.current };
     let slots = settings.databases.database.len() * (2 * settings.databases.database_slots + 2);
@@ -255,7 +256,7 @@ fn jobs(settings: &ServerSettings) -> Result<Jobs, Error> {
     Ok(Jobs::new(store, settings.jobs.job_deadline))
 }
 
-/// A channel of PostgreSQL has to be the name of one here.
+/// The name of a PostgreSQL channel must be a valid channel name here.
 fn listened(settings: &ServerSettings) -> Result<Vec<ChannelName>, Error> {
     let name = |name: &String| ChannelName::parse(name).map_err(|error| Error::Channel { error: error.to_string() });
     settings.databases.listen.iter().map(name).collect()
@@ -278,7 +279,7 @@ struct Signals {
     interrupt: tokio::signal::unix::Signal,
     quit: tokio::signal::unix::Signal,
     hang_up: tokio::signal::unix::Signal,
-    /// Kept so that it is not left to its default, which ends the process: a log at the limit of its size is a write that fails.
+    /// Handled because the default action ends the process: at the file size limit a log only fails to be written.
     _file_size: tokio::signal::unix::Signal,
 }
 
@@ -295,7 +296,7 @@ fn signals() -> io::Result<Signals> {
     })
 }
 
-/// SIGTERM and SIGINT drain, a second of them stops at once, and so does SIGQUIT; SIGHUP reloads.
+/// SIGTERM and SIGINT drain; a second one, or SIGQUIT, stops at once; SIGHUP reloads.
 async fn forward_signals(mut signals: Signals, inputs: mpsc::Sender<Input>) {
     let mut is_stopping = false;
     loop {

@@ -1,14 +1,15 @@
-//! A share of a turn: how long one part of it may take before the others have theirs.
+//! A share of a turn: how long one part of it may take before it is the next part's turn.
 
 use std::time::{Duration, Instant};
 
-/// Steps between two looks at the clock. Each look costs about as much as a hundredth of a request, and a step seldom takes a millisecond.
+/// Steps between two readings of the clock. A reading costs about a hundredth of a request, and a step rarely takes a
+/// millisecond.
 const STEPS_UNSEEN: u32 = 4;
 
-/// It begins with the first look at the clock, so a part of fewer steps never looks at it.
+/// It begins with the first reading, so a part of fewer steps never reads the clock.
 #[derive(Debug)]
 pub struct Share {
-    /// `None`: where nobody else is waiting.
+    /// `None`: unlimited, where nothing else is waiting.
     time: Option<Duration>,
     end: Option<Instant>,
     steps: u32,
@@ -23,7 +24,7 @@ impl Share {
         Self { time: None, end: None, steps: 0 }
     }
 
-    /// To be asked after each step.
+    /// To be called after each step.
     pub fn is_over(&mut self) -> bool {
         self.steps += 1;
         let Some(time) = self.time.filter(|_| self.steps.is_multiple_of(STEPS_UNSEEN)) else { return false };

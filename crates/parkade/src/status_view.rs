@@ -1,6 +1,6 @@
-//! `parkade status`: what a running parkade is doing, live in a terminal. It changes nothing.
+//! `parkade status`: shows a running parkade, live in a terminal. It changes nothing.
 //!
-//! Beside it `parkade publish`, `cancel`, `jobs` and `enqueue`, which ask the same way.
+//! Also `parkade publish`, `cancel`, `jobs` and `enqueue`, which use the same endpoints.
 
 mod client;
 mod enqueue;
@@ -19,7 +19,7 @@ pub use client::{AdminAddress, AskError};
 pub use enqueue::enqueue;
 pub use jobs::jobs;
 
-/// Why the command ended without what it was asked for.
+/// Why the command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     #[error(transparent)]
@@ -66,7 +66,7 @@ pub fn publish(args: &PublishArgs) -> Result<(), CommandError> {
     Ok(terminal::print(cursor.ok_or_else(|| AskError::NoSense { place: address.to_string() })?)?)
 }
 
-/// `parkade cancel`: ends a query. Whoever waits for it is told.
+/// `parkade cancel`: ends a query. The requests that wait for it are answered.
 pub fn cancel(args: &CancelArgs) -> Result<(), CommandError> {
     let address = AdminAddress::find(&args.whom)?;
     address.ask("POST", &format!("/queries/{}/cancel", args.id), "", b"")?;

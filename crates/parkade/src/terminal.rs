@@ -1,9 +1,9 @@
-//! What a command prints for the person, or the pipe, behind it.
+//! Prints the output of a command, for a person or a pipe.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// Prints a text and a line end. A reader that has seen enough (`| head`) is no error.
+/// Prints a text and a line end. A reader that stops reading (`| head`) is not an error.
 pub fn print(text: &str) -> io::Result<()> {
     match io::stdout().write_all(format!("{}\n", text.trim_end()).as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
@@ -11,7 +11,7 @@ pub fn print(text: &str) -> io::Result<()> {
     }
 }
 
-/// The same with JSON, in whose texts there is nothing that steers a terminal then.
+/// Prints JSON, with all characters escaped that could control a terminal.
 pub fn print_json(json: &str) -> io::Result<()> {
     let mut text = String::with_capacity(json.len());
     let mut units = [0; 2];
@@ -27,8 +27,9 @@ pub fn print_json(json: &str) -> io::Result<()> {
     print(&text)
 }
 
-/// A name or a text that came from elsewhere, in one line: what cannot be seen, and might steer the terminal or turn what is behind it around, is
-/// written as Rust writes it (`\u{1b}`, `\n`). A backslash stays one, for most texts that have one are not about this.
+/// A name or a text from elsewhere, in one line. Invisible characters, which might control the terminal or reverse the
+/// text after them, are written as in Rust (`\u{1b}`, `
+/// `). A backslash is not doubled, because most texts with a backslash have nothing to do with this.
 pub fn visible(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, character| {
         if is_visible(character) {
@@ -40,7 +41,7 @@ pub fn visible(text: &str) -> String {
     })
 }
 
-/// Marks that are part of the character before them count with it.
+/// Combining marks are visible together with the character before them.
 fn is_visible(character: char) -> bool {
     match character {
         ' '..='~' => true,

@@ -1,4 +1,4 @@
-//! How what the core decides is called wherever people read it: in the logs, on the status page, in the metrics.
+//! The words for decisions of the core, wherever people read them: in the logs, on the status page, in the metrics.
 
 use parkade_core::{Ending, KillReason, Reason, Refusal, Refused, ReloadOutcome, Role, WaitKind, WorkerState};
 
@@ -11,7 +11,7 @@ pub fn ending(ending: Ending) -> &'static str {
     }
 }
 
-/// Why a request ended without its answer.
+/// Why a request ended without a response.
 #[must_use]
 pub fn reason(reason: Reason) -> &'static str {
     match reason {
@@ -23,7 +23,7 @@ pub fn reason(reason: Reason) -> &'static str {
     }
 }
 
-/// What the core answered by itself.
+/// The errors that the core answers with.
 #[must_use]
 pub fn refusal(refusal: Refusal) -> &'static str {
     match refusal {
@@ -67,7 +67,7 @@ pub fn kill(reason: KillReason) -> &'static str {
     }
 }
 
-/// Why an event changed nothing.
+/// Why an event had no effect.
 #[must_use]
 pub fn refused_event(refused: Refused) -> &'static str {
     match refused {

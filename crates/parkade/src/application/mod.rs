@@ -1,4 +1,4 @@
-//! What an application says, from the words of the wire to those of the core: its routes, and the waits that its code asks for.
+//! What an application declares and returns, from the types of the wire to those of the core: routes, and waits.
 
 mod routes;
 pub mod waits;
@@ -14,16 +14,16 @@ use crate::seconds::duration;
 
 pub use routes::{Routes, StaticRoute};
 
-/// Whether an answer can be sent. `is_whole`: its body is all there, else it is the beginning.
+/// Whether a response can be sent. `is_whole`: its body is complete; otherwise more of it follows.
 pub fn check(response: &Response, is_whole: bool) -> Result<(), answer::BadAnswer> {
     let Some(announced) = answer::check(response.status, response.headers.iter())? else { return Ok(()) };
     let bytes = response.body.len() as u64;
-    // The answer to HEAD announces a body that it does not have.
+    // The response to HEAD announces a body that it does not have.
     let fits = if is_whole { bytes == announced || bytes == 0 } else { bytes <= announced };
     if fits { Ok(()) } else { Err(answer::BadAnswer::Length) }
 }
 
-/// The history limits of a channel: what the application does not say is the server's.
+/// The history limits of a channel; the server's settings where the application declares none.
 pub fn history(options: ChannelOptions, standard: HistoryLimits) -> HistoryLimits {
     let size =
         |told: Option<u64>, standard: usize| told.map_or(standard, |told| usize::try_from(told).unwrap_or(usize::MAX));
@@ -38,7 +38,8 @@ fn called(kind: CallKind) -> Then {
     Then::Call { concurrent: kind == CallKind::Async }
 }
 
-/// What is kept with a request that parks, in memory of its own: the buffer it was read into holds many frames more.
+/// What is kept with a request that parks. It is copied, because the buffer that it was read into holds many more
+/// frames.
 pub fn kept(then: ThenRequest) -> (Then, Option<Kept>) {
     match then {
         ThenRequest::Answer(response) => (Then::Answer, response.map(|response| Kept::Response(response.detached()))),

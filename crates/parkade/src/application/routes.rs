@@ -1,4 +1,4 @@
-//! The routes of applications: where requests go, and what routes answer without a worker.
+//! The routes of applications: where requests go, and which responses need no worker.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use crate::queries::WorkRequest;
 use crate::routing::{self, HeldRoute, RouteError, RouteMatch, RouteSpec};
 use crate::seconds::duration;
 
-/// What goes with a route that needs no worker.
+/// The response of a route that needs no worker.
 #[derive(Debug)]
 pub enum StaticRoute {
-    /// The route has a handler: nothing stands ready.
+    /// None: the route has a handler.
     None,
     Answer(Response),
-    /// The route is where clients find jobs.
+    /// The route is the address of jobs.
     Job,
     Function {
         name: Box<str>,
@@ -28,20 +28,20 @@ pub enum StaticRoute {
     },
 }
 
-/// What a route has ready: what it answers, and what it asks of a database.
+/// What is prepared for a route: its response, and its query.
 #[derive(Debug)]
 struct Ready {
     standing: StaticRoute,
     asked: Option<WorkRequest>,
 }
 
-/// The route tables of the applications that serve, or that a parked request waits by.
+/// The route tables of the applications that serve, or that a parked request still refers to.
 #[derive(Debug, Default)]
 pub struct Routes {
     tables: routing::RouteTables<Ready>,
 }
 
-/// The application told something that cannot be served. The text is for the operator's log.
+/// The application declares something invalid. The text is for the operator's log.
 #[derive(Debug, thiserror::Error)]
 pub enum BadApplication {
     #[error("{0}")]
@@ -53,8 +53,8 @@ pub enum BadApplication {
 }
 
 impl Routes {
-    /// Learns the routes of an application, before the core hears that its worker is ready. Forgets the tables that neither the core nor a
-    /// request needs any more.
+    /// Stores the routes of an application, before the core hears that its worker is ready. Drops tables that neither
+    /// the core nor a request still needs.
     pub fn learn(
         &mut self,
         core: &Core,
@@ -71,12 +71,12 @@ impl Routes {
         self.find_in(core.table(), core, method, path)
     }
 
-    /// Where a request goes by the routes of one table.
+    /// Where a request goes according to one table.
     pub fn find_in(&self, table: Option<TableId>, core: &Core, method: &str, path: &str) -> RouteMatch {
         self.tables.find(table, method, path, core.config().deadline)
     }
 
-    /// For a request that needs the route until it ends.
+    /// Keeps a route for a request that needs it until it ends.
     pub fn hold(&self, route: RouteId) -> Option<HeldRoute> {
         self.tables.hold(route)
     }
@@ -85,12 +85,12 @@ impl Routes {
         self.tables.ready(route).map_or(&StaticRoute::None, |ready| &ready.standing)
     }
 
-    /// Whether that is where clients find jobs.
+    /// Whether the route is the address of jobs.
     pub fn is_for_jobs(&self, route: RouteId) -> bool {
         matches!(self.standing(route), StaticRoute::Job)
     }
 
-    /// What a wait route asks of a database.
+    /// The query of a wait route.
     pub fn asked(&self, route: RouteId) -> Option<&WorkRequest> {
         self.tables.ready(route)?.asked.as_ref()
     }
@@ -106,7 +106,7 @@ fn route_spec(route: Route, databases: &Databases) -> Result<(RouteSpec, Ready),
             (routing::RouteWork::Constant, StaticRoute::Answer(sendable(&path, response)?))
         }
         RouteKind::Job => {
-            // Which job, and how long, is found out from each request.
+            // The job and the timeout depend on each request.
             let wait = Wait::Visit { job: JobId::new(0), errand: Errand::Result { timeout: Some(Duration::ZERO) } };
             (routing::RouteWork::Wait { wait, then: Then::Answer }, StaticRoute::Job)
         }

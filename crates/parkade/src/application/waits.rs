@@ -1,4 +1,4 @@
-//! Waits and their outcomes: as the wire has them, and as the core does. No other file of this crate knows all kinds.
+//! Converts waits and their outcomes between the wire and the core. No other file of this crate knows all kinds.
 
 use parkade_core::Outcome;
 use parkade_model::{Cursor, JobId, JobLookup, QueryWork, Refusal, Wait};
@@ -8,7 +8,7 @@ use crate::clients::{self, Messages};
 use crate::databases::Databases;
 use crate::queries::{self, Queries, WorkRequest};
 
-/// A wait as the core understands it, and what it asks of a database; else why not.
+/// A wait for the core, and its query if it has one; or why it is invalid.
 pub fn wait(told: WaitRequest, databases: &Databases) -> Result<(Wait, Option<WorkRequest>), String> {
     match told {
         WaitRequest::Timer { after } => Ok((Wait::Timer { after }, None)),
@@ -29,7 +29,7 @@ fn asks((wait, asked): (Wait, WorkRequest)) -> (Wait, Option<WorkRequest>) {
     (wait, Some(asked))
 }
 
-/// The wait, with the client's cursor where the application named none.
+/// The wait, with the client's cursor if the application gave none.
 pub fn with_cursor(wait: Wait, cursor: Option<Cursor>) -> Wait {
     match wait {
         Wait::Next { channel, timeout, since } => Wait::Next { channel, timeout, since: since.or(cursor) },
@@ -43,22 +43,23 @@ pub fn with_cursor(wait: Wait, cursor: Option<Cursor>) -> Wait {
     }
 }
 
-/// Whether it waits for the store, as an answer that is whole does: nothing has to hold it back until that has everything.
+/// Whether it waits for the store. A complete response does so, too; such a wait need not be held back until everything
+/// is stored.
 pub fn is_for_the_store(wait: &WaitRequest) -> bool {
     matches!(wait, WaitRequest::Stored)
 }
 
-/// Whether the outcome says something else to each request: each has enqueued other jobs.
+/// Whether the outcome is different for each request: each has enqueued other jobs.
 pub fn differs(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Stored)
 }
 
-/// For a request that has enqueued these.
+/// The outcome for a request that has enqueued these jobs.
 pub fn stored(ids: Vec<JobId>) -> WaitOutcome<'static> {
     WaitOutcome::Stored { ids }
 }
 
-/// The outcome as a worker is told it; `None` if it [differs](differs), or what it is about is gone. `job`: how a job ended.
+/// The outcome for a worker; `None` if it [differs](differs), or if its data is gone. `job`: how a job ended.
 pub fn wire_outcome<'a>(
     outcome: Outcome,
     messages: &'a Messages,
@@ -70,7 +71,7 @@ pub fn wire_outcome<'a>(
         Outcome::Refused { refusal } if clients::is_about_a_query(refusal) => Some(unknown_outcome(refusal)),
         Outcome::Refused { refusal: Refusal::NoTransaction } => Some(no_transaction()),
         Outcome::Job { job: id, standing } => Some(job(id, standing)),
-        // It is only awaited, and told to each with what is its own.
+        // A coroutine awaits it; each request gets its own outcome.
         Outcome::Stored => None,
         Outcome::Elapsed => Some(WaitOutcome::Elapsed),
         Outcome::Unparked => Some(WaitOutcome::Unparked),
@@ -83,7 +84,7 @@ pub fn wire_outcome<'a>(
     }
 }
 
-/// The query was given up, and what became of it is not known yet.
+/// The query was abandoned, and its effect is not known yet.
 fn unknown_outcome(refusal: Refusal) -> WaitOutcome<'static> {
     let (status, _, detail, _) = clients::explain(refusal);
     let reason = match refusal {
@@ -95,7 +96,7 @@ fn unknown_outcome(refusal: Refusal) -> WaitOutcome<'static> {
     WaitOutcome::Failed { reason: reason.into(), sqlstate: None, text: detail.into(), effect, status }
 }
 
-/// What the request has no transaction for.
+/// The outcome of work in a transaction that does not exist.
 fn no_transaction() -> WaitOutcome<'static> {
     WaitOutcome::Failed {
         reason: "no transaction".into(),

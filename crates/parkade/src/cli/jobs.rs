@@ -1,4 +1,4 @@
-//! `parkade jobs` and `parkade enqueue`: what is asked about jobs.
+//! `parkade jobs` and `parkade enqueue`: the arguments.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Which setting wins, and what is said of one that is refused.
+//! Which setting wins, and how a refused one is reported.
 
 use std::time::Duration;
 
@@ -181,7 +181,7 @@ fn the_table_names_every_setting_once() {
     assert!(!table.contains("check") && !table.contains("target"));
 }
 
-/// A limit is a maximum or a time allowed, and 0 means that there is none. "Must have ended after" says the opposite.
+/// A limit is a maximum or a time allowed, and 0 means that there is none. "Must have ended after" means the opposite.
 #[test]
 fn help_says_what_a_limit_does_and_what_0_means() {
     let help = serve_command().render_long_help().to_string();

@@ -1,4 +1,5 @@
-//! MessagePack as JSON, in one pass over its bytes: a result may consist of half a million values, and the core does nothing else meanwhile.
+//! MessagePack as JSON, in one pass over its bytes: a result may consist of half a million values, and the core does
+//! nothing else in the meantime.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,20 +9,21 @@ use serde::Serialize;
 /// A timestamp of MessagePack.
 const TIMESTAMP: i8 = -1;
 
-/// An array or a map that is not written to its end.
+/// An array or a map whose values have not all been written.
 #[derive(Debug)]
 struct OpenContainer {
     left: u32,
     is_map: bool,
 }
 
-/// Maps in their order, bytes in Base64, timestamps in seconds, keys that are no text as Python's `json` writes them. What is open stands in a
-/// list rather than on the stack, so nothing is too deep for this; `depth_max` is for those who will read it.
+/// Maps keep their order, bytes become Base64, timestamps seconds; keys other than text are written as Python's `json`
+/// does it. Open containers are kept in a list rather than on the stack, so no depth is too much for this function;
+/// `depth_max` is for the readers.
 pub fn json(bytes: &[u8], depth_max: usize) -> Result<Vec<u8>, String> {
     let mut tokens = Tokens::new(bytes);
     let mut out = Vec::with_capacity(bytes.len() * 2);
     let mut around: Vec<OpenContainer> = Vec::new();
-    // As if the value stood alone in something that is never closed.
+    // The value is treated like the only element of a container that is never closed.
     let mut inmost = OpenContainer { left: 1, is_map: false };
     loop {
         let token = tokens.next_token()?;
@@ -52,7 +54,7 @@ pub fn json(bytes: &[u8], depth_max: usize) -> Result<Vec<u8>, String> {
     }
 }
 
-/// One that has nothing in it.
+/// A container without values.
 #[expect(clippy::inline_always, reason = "as of `Tokens::next_token`, which gives it what it writes")]
 #[inline(always)]
 fn write_value(token: Token<'_>, out: &mut Vec<u8>) -> Result<(), String> {

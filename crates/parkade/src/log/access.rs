@@ -1,4 +1,4 @@
-//! The access log: one line for each request, with the time it queued, ran and was parked told apart.
+//! The access log: one line for each request, with separate times for the queue, for running and for being parked.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -24,14 +24,14 @@ pub struct AccessLog {
 /// A request that has ended.
 #[derive(Debug, Clone, Copy)]
 pub struct AccessEntry<'a> {
-    /// Nothing when it came over a Unix socket from nobody known.
+    /// `None` if the request came over a Unix socket and names no client.
     pub client: Option<IpAddr>,
     pub method: &'a str,
-    /// The target as it came, with its query.
+    /// The target as received, with its query.
     pub path: &'a str,
-    /// Zero when the client left before an answer began.
+    /// Zero if the client left before a response began.
     pub status: u16,
-    /// Bytes of the answer's body that were written.
+    /// Bytes of the response's body that were written.
     pub bytes: u64,
     pub queue: Duration,
     pub run: Duration,
@@ -49,7 +49,7 @@ impl AccessLog {
     /// Writes a line, or drops it. Never waits.
     pub fn write(&mut self, entry: &AccessEntry<'_>) {
         let mut now = String::with_capacity(32);
-        // A clock before 1970 leaves the time out.
+        // If the clock is before 1970, the line has no time.
         let _ = SystemTime.format_time(&mut Writer::new(&mut now));
         self.line.clear();
         match self.format {
@@ -60,7 +60,7 @@ impl AccessLog {
     }
 }
 
-/// Control characters, quotes and backslashes are escaped: a client can forge no line and no field.
+/// Control characters, quotes and backslashes are escaped, so that a client cannot forge a line or a field.
 fn write_text(line: &mut String, now: &str, entry: &AccessEntry<'_>) {
     let client = entry.client.map_or_else(|| "unix".into(), |address| address.to_string());
     let target = entry.path.as_bytes().escape_ascii();
@@ -110,7 +110,7 @@ fn write_json(line: &mut String, now: &str, entry: &AccessEntry<'_>) {
     line.push('\n');
 }
 
-/// To the microsecond: more is noise.
+/// To the microsecond: more would be noise.
 #[expect(clippy::cast_precision_loss, reason = "exact up to 285 years")]
 fn milliseconds(duration: Duration) -> f64 {
     duration.as_micros() as f64 / 1_000.0

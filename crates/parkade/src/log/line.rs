@@ -1,18 +1,19 @@
-//! What the logs write of an event: one line, whatever is in the event.
+//! Makes one line of each logged event, whatever it contains.
 //!
-//! Clients, applications and databases have their texts in the logs: in paths, names, errors, printed lines. Here everything passes that is logged, so
-//! nothing has to be escaped where it is logged, and nobody can forget it.
+//! Texts of clients, applications and databases get into the logs: in paths, names, errors, printed lines. All events
+//! pass through here, so nothing has to be escaped where it is logged, and nothing is forgotten.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Begins what goes on in a further line, as a backtrace does. No event begins so.
+/// Begins a continuation line, for example of a backtrace. No event begins like this.
 const FURTHER: &str = "\n  | ";
 
-/// An event, with the line end that it was given, as it may be written.
+/// An event, with its line end, in the form that may be written.
 ///
-/// What would end the line is marked as its continuation, what would steer a terminal or turn text around is written as JSON writes it
-/// (`\u001b`). With `colours`, the few escape sequences stay that the subscriber writes; it does not take those of others out of every field.
+/// Line breaks begin a continuation line. Characters that control a terminal or reverse the direction of text are
+/// escaped as in JSON (`\u001b`). With `colours`, the subscriber's own few escape sequences stay; it does not remove
+/// foreign ones from every field.
 pub fn one_line(event: &[u8], colours: bool) -> Cow<'_, [u8]> {
     let body = event.strip_suffix(b"\n").unwrap_or(event);
     if body.iter().all(|byte| matches!(byte, b' '..=b'~')) {
@@ -32,7 +33,7 @@ pub fn one_line(event: &[u8], colours: bool) -> Cow<'_, [u8]> {
     Cow::Owned(line.into_bytes())
 }
 
-/// None of them hides anything.
+/// None of them hides text.
 fn begins_colour(rest: &str) -> bool {
     ["[0m", "[1m", "[2m", "[3m", "[31m", "[32m", "[33m", "[34m", "[35m", "[36m"]
         .iter()

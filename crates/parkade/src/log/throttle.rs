@@ -1,13 +1,13 @@
-//! One line a second at most, however often the same happens.
+//! Logs a repeated event at most once a second.
 
 use std::time::Duration;
 
 use parkade_core::Moment;
 
-/// A fault that comes in floods must not flood the log.
+/// Prevents a flood of faults from flooding the log.
 const LINE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What has happened and was not logged.
+/// Events that were not logged.
 #[derive(Debug, Default)]
 pub struct LineThrottle {
     count: u64,
@@ -19,7 +19,7 @@ impl LineThrottle {
         self.count += 1;
     }
 
-    /// How often it has happened since the last line: nothing as long as that line is younger than a second.
+    /// The number of events since the last line, if that line is at least a second old.
     pub fn take(&mut self, now: Moment) -> Option<u64> {
         let may_log = self.logged_at.is_none_or(|logged| now.since(logged) >= LINE_INTERVAL);
         if self.count == 0 || !may_log {

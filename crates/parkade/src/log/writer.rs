@@ -1,7 +1,7 @@
-//! A writer that never makes its callers wait: a bounded buffer, which a thread of its own empties.
+//! A writer that never makes its callers wait: a bounded buffer, and a thread that empties it.
 //!
-//! `tracing-appender` does nearly this, but it forgets lines that fail to be written, and at the end prints to standard output, which
-//! may be the very pipe that is blocked.
+//! `tracing-appender` does nearly the same, but it forgets lines that fail to be written, and at the end it prints to
+//! standard output, which may be the pipe that is blocked.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,16 +12,16 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use super::line::one_line;
 
-/// Some 10,000 lines: a tenth of a second of the access log at full speed.
+/// About 10,000 lines: a tenth of a second of the access log at full speed.
 const WAITING_BYTES_MAX: usize = 1 << 20; // then: the line is dropped and counted
-/// Long enough for a disk, short enough for an operator.
+/// Enough for a slow disk, and not too long for an operator.
 const FLUSH_SECONDS_MAX: u64 = 1; // then: the rest is lost
 
-/// How many lines were lost.
+/// The number of lost lines.
 #[derive(Debug, Clone, Default)]
 pub struct Dropped(Arc<AtomicU64>);
 
-/// The near end: takes lines at once.
+/// Takes lines without waiting.
 #[derive(Debug, Clone)]
 pub struct LineWriter {
     queue: Arc<LineQueue>,
@@ -30,7 +30,7 @@ pub struct LineWriter {
     colours: bool,
 }
 
-/// Waits, when dropped, until everything is written.
+/// When dropped, waits until everything is written.
 #[derive(Debug)]
 #[must_use]
 pub struct Flush(Arc<LineQueue>);
@@ -52,7 +52,7 @@ pub fn start(name: &str, destination: impl Write + Send + 'static, dropped: Drop
     let queue = Arc::new(LineQueue::default());
     let (emptied, counted) = (Arc::clone(&queue), dropped.clone());
     let thread = std::thread::Builder::new().name(name.into());
-    // Without the thread the lines are counted as dropped: the server goes on.
+    // Without the thread all lines count as dropped: the server continues.
     let _ = thread.spawn(move || emptied.empty_into(destination, &counted));
     (LineWriter { queue: Arc::clone(&queue), dropped, colours: false }, Flush(queue))
 }
@@ -117,7 +117,7 @@ impl Drop for Flush {
 
 impl LineQueue {
     fn lock(&self) -> MutexGuard<'_, LineQueueState> {
-        // Nothing panics while it holds the lock, and bytes cannot be half right.
+        // Nothing panics while it holds the lock, and the bytes are always consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -153,7 +153,7 @@ fn write_what_goes<'a>(destination: &mut impl Write, mut batch: &'a [u8]) -> &'a
             Ok(0) => break,
             Ok(written) => batch = &batch[written..],
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Someone who shares the pipe has made it non-blocking.
+            // Another process that shares the pipe has made it non-blocking.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(Duration::from_millis(10)),
             Err(_) => break,
         }
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
-    /// Takes as many bytes as it is told to by each allowance, and fails when that is used up.
+    /// Takes as many bytes as each allowance permits, and fails when there is none left.
     struct Disk {
         room: mpsc::Receiver<usize>,
         taken: Arc<Mutex<Vec<u8>>>,
@@ -178,7 +178,7 @@ mod tests {
 
     impl Write for Disk {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            // Blocks like a pipe that nobody reads until the test allows something.
+            // Blocks like a pipe without a reader until the test allows something.
             let room = self.room.recv().unwrap_or(0).min(bytes.len());
             self.taken.lock().unwrap().extend_from_slice(&bytes[..room]);
             if room == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(room) }
@@ -217,7 +217,7 @@ mod tests {
         for _ in 0..3 * 1024 {
             writer.put(&line);
         }
-        // One MiB waits, at most another is in the hands of the thread.
+        // One MiB is buffered, and at most another is with the thread.
         assert!((1024..=2048).contains(&dropped.lines()), "{}", dropped.lines());
         drop(allow);
     }

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-/// A percent sign without two hexadecimal digits stands for itself. `None` when the bytes are not UTF-8: such a segment matches nothing.
+/// A percent sign without two hexadecimal digits stands for itself. `None` if the bytes are not UTF-8: such a segment
+/// matches nothing.
 pub(super) fn decode(raw: &str) -> Option<Cow<'_, str>> {
     percent_decode_str(raw).decode_utf8().ok()
 }

@@ -1,7 +1,8 @@
 //! Route tables: where a request goes, by its method and path.
 //!
-//! Pure look-up: it knows neither the core's state nor workers nor bytes. Workers of one application declare the same table, so it is kept once.
-//! After a reload there are two for a while: requests that were looked up in one go to workers that run by the other, and are looked up again.
+//! This is a pure look-up, independent of the core's state, of workers and of bytes. Workers of one application declare
+//! the same table, which is stored once. After a reload there are two for a while. A request that was looked up in one
+//! table and is given to a worker with the other is looked up again.
 
 mod decode;
 mod limits;
@@ -61,7 +62,7 @@ pub enum RouteError {
     TooMany,
 }
 
-/// All tables that may still be needed. `R` is what each route has ready besides.
+/// All tables that may still be needed. `R` is the data prepared for each route.
 #[derive(Debug)]
 pub struct RouteTables<R> {
     known: Vec<KnownTable<R>>,
@@ -73,11 +74,11 @@ struct KnownTable<R> {
     table: RouteTable,
     /// By the index of the route.
     ready: Vec<R>,
-    /// One more for each request that needs a route of this table.
+    /// Has an additional reference for each request that needs a route of this table.
     holders: Rc<()>,
 }
 
-/// A route that a request needs until it ends. Its table is not forgotten before.
+/// A route that a request needs until it ends. Its table is kept as long.
 #[derive(Debug)]
 pub struct HeldRoute {
     id: RouteId,
@@ -97,8 +98,8 @@ impl<R> Default for RouteTables<R> {
 }
 
 impl<R> RouteTables<R> {
-    /// Equal tables have one id; what their routes have ready is what was declared last. Forgets the tables that nobody needs any more: no
-    /// request can be looked up in them (`is_used` says so), and none holds a route of theirs.
+    /// Equal tables share an id; their prepared data is that of the latest declaration. Drops tables that are no longer
+    /// needed: `is_used` says that no request can be looked up in them, and no request holds one of their routes.
     pub fn learn(
         &mut self,
         fallback: bool,
@@ -118,7 +119,7 @@ impl<R> RouteTables<R> {
         Ok(id)
     }
 
-    /// Where a request goes by the routes of one table. `deadline`: that of routes which have none of their own.
+    /// Where a request goes according to one table. `deadline`: for routes without their own.
     pub fn find(&self, table: Option<TableId>, method: &str, path: &str, deadline: Option<Duration>) -> RouteMatch {
         match table.and_then(|table| self.known(table)) {
             Some(known) => known.table.find(method, path, deadline),
@@ -126,12 +127,12 @@ impl<R> RouteTables<R> {
         }
     }
 
-    /// What a route has ready; `None` when its table is forgotten.
+    /// The data prepared for a route; `None` if its table has been dropped.
     pub fn ready(&self, route: RouteId) -> Option<&R> {
         self.known(route.table)?.ready.get(route.index as usize)
     }
 
-    /// Keeps the table of this route until what it returns is dropped.
+    /// Keeps the table of this route until the returned value is dropped.
     pub fn hold(&self, route: RouteId) -> Option<HeldRoute> {
         Some(HeldRoute { id: route, _holder: Rc::clone(&self.known(route.table)?.holders) })
     }

@@ -1,4 +1,4 @@
-//! The path of a route: segments, of which any may be a parameter (protocol, section 2).
+//! The path of a route: segments, any of which may be a parameter (protocol, section 2).
 
 use super::RouteError;
 
@@ -15,7 +15,7 @@ pub(super) enum Converter {
     Int,
     Float,
     Uuid,
-    /// All that is left, slashes included.
+    /// The whole rest, including slashes.
     Rest,
 }
 

@@ -32,7 +32,7 @@ impl RouteTable {
         self.id
     }
 
-    /// Whether it was made from these routes.
+    /// Whether this table was made from these routes.
     pub(super) fn declares(&self, fallback: bool, routes: &[RouteSpec]) -> bool {
         self.fallback == fallback && self.routes == routes
     }
@@ -47,7 +47,7 @@ impl RouteTable {
         RouteMatch { destination: self.destination(route, deadline), parameters, allow: None }
     }
 
-    /// `HEAD` goes to a route for `GET` where there is none of its own.
+    /// `HEAD` falls back to a route for `GET`.
     fn choose(&self, routes: &[u32], method: &str) -> Option<u32> {
         let by = |method: &str| routes.iter().copied().find(|&route| self.takes(route, method));
         by(method).or_else(|| if method == "HEAD" { by("GET") } else { None })
@@ -69,7 +69,7 @@ impl RouteTable {
         }
     }
 
-    /// The path matches nothing under this method.
+    /// No route with this method matches the path.
     fn other_method(&self, path: &str) -> RouteMatch {
         if self.fallback {
             return self.nothing();
@@ -100,7 +100,7 @@ impl RouteTable {
     }
 }
 
-/// A route has no coroutine that could wait, and no function is called for every message of a stream.
+/// A route has no coroutine that could wait, and a stream calls no function for each message.
 fn check(route: &RouteSpec) -> Result<(), RouteError> {
     match &route.kind {
         RouteWork::Wait { then: Then::Await, .. }

@@ -1,4 +1,4 @@
-//! Route tables: every case of `protocol/vectors/routes.json`, and what they do not say.
+//! Route tables: every case of `protocol/vectors/routes.json`, and cases that it does not have.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn learn(tables: &mut RouteTables<()>, fallback: bool, routes: Vec<RouteSpec>) -
     tables.learn(fallback, routes.into_iter().map(|route| (route, ())).collect(), |_| true)
 }
 
-/// Why routes are refused, if they are.
+/// Why routes are refused; `None` if they are accepted.
 fn refused(routes: Vec<RouteSpec>) -> Option<RouteError> {
     learn(&mut RouteTables::default(), false, routes).err()
 }
@@ -35,7 +35,7 @@ fn texts(value: &Value) -> Vec<&str> {
     value.as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect()
 }
 
-/// What a look-up found, written as the vectors write it.
+/// The result of a look-up in the notation of the vectors.
 fn found(tables: &RouteTables<()>, table: TableId, request: &Value) -> Value {
     let found = find(tables, table, request["method"].as_str().unwrap(), request["path"].as_str().unwrap());
     match found.destination {
@@ -95,7 +95,7 @@ fn what_the_routes_of_a_table_have_ready_is_what_was_declared_last() {
     assert_eq!(tables.ready(RouteId { table: first, index: 1 }), None);
 }
 
-/// However many reloads ago it was.
+/// However many reloads have happened since.
 #[test]
 fn a_table_is_forgotten_when_no_request_is_looked_up_in_it_and_none_holds_a_route_of_it() {
     let mut tables = RouteTables::default();
@@ -166,7 +166,7 @@ fn a_route_cannot_have_a_wait_that_needs_a_worker_of_its_own() {
     assert_eq!(refused(&stream, Then::Call { concurrent: false }), Some(RouteError::Wait("/bids".into())));
 }
 
-/// Two kinds at each of 12 levels: were every way tried again from each fork, this would not end.
+/// Two kinds at each of 12 levels: if each fork tried all ways again, this would not end.
 #[test]
 fn a_search_looks_at_each_node_once() {
     let mut tables = RouteTables::default();

@@ -1,7 +1,8 @@
-//! The shapes of all paths as one tree, a level for each segment.
+//! All paths as one tree, with a level for each segment.
 //!
-//! A tree of our own: `matchit` neither knows converters nor goes back from a fixed segment that led nowhere to a parameter beside it, and the
-//! protocol asks for both. Each node is looked at once at most, so a search costs no more than there are nodes.
+//! This is our own tree, because `matchit` has no converters, and does not backtrack from a literal segment to a
+//! parameter at the same place; the protocol requires both. Each node is visited at most once, so a search costs no
+//! more than there are nodes.
 
 use super::decode::decode;
 use super::pattern::{Converter, Segment};
@@ -10,9 +11,9 @@ use super::pattern::{Converter, Segment};
 pub(super) struct RouteNode {
     /// Sorted by text.
     fixed: Vec<(Box<str>, RouteNode)>,
-    /// In the order in which routes first named them.
+    /// In the order in which routes first used them.
     parameters: Vec<(Converter, RouteNode)>,
-    /// Routes that end here, in their order.
+    /// Routes that end here, in order.
     routes: Vec<u32>,
 }
 
@@ -44,7 +45,8 @@ impl RouteNode {
         }
     }
 
-    /// Offers the routes of every path that matches to `accept`, best first, until it takes one: its number, and the raw values of its parameters.
+    /// Offers the routes of every matching path to `accept`, best first, until it takes one. Arguments: the route's
+    /// number, and the raw values of its parameters.
     pub(super) fn search<'p>(
         &self,
         path: Option<&'p str>,

@@ -1,4 +1,5 @@
-//! Worker events that the core has not seen yet: the share of a turn was over, or clients are behind with what the worker has published.
+//! Worker events that the core has not seen yet: the share of a turn was over, or clients are behind with what the
+//! worker has published.
 
 use parkade_model::WorkerId;
 
@@ -8,9 +9,9 @@ use crate::upstream::WorkerEvent;
 pub struct Backlog {
     /// For the next turn.
     events: Vec<WorkerEvent>,
-    /// Workers that publish faster than clients can be told.
+    /// Workers that publish faster than clients can be served.
     held_back: Vec<WorkerId>,
-    /// What those have said since, in their order.
+    /// Events of those workers since then, in order.
     said: Vec<WorkerEvent>,
 }
 
@@ -28,7 +29,7 @@ impl Backlog {
         self.events = events;
     }
 
-    /// From now on what the worker says waits. Whether it did not already.
+    /// Holds back the worker's events from now on. Returns whether they were not held back already.
     pub fn hold_back(&mut self, worker: WorkerId) -> bool {
         let is_new = !self.held_back.contains(&worker);
         if is_new {
@@ -37,7 +38,7 @@ impl Backlog {
         is_new
     }
 
-    /// Keeps what a worker says that is held back; gives it back if it is not.
+    /// Keeps the event of a worker that is held back; returns it if the worker is not.
     pub fn hold(&mut self, event: WorkerEvent) -> Option<WorkerEvent> {
         if !self.held_back.contains(&event.worker()) {
             return Some(event);
@@ -46,7 +47,7 @@ impl Backlog {
         None
     }
 
-    /// Those that were held back go on: what they have said is heard first in the next turn.
+    /// Holds back no worker any more: their events come first in the next turn.
     pub fn let_on(&mut self) -> Vec<WorkerId> {
         if self.held_back.is_empty() {
             return Vec::new();

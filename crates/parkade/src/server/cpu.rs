@@ -1,4 +1,5 @@
-//! How much of a long turn this thread has worked for: the rest of the time the machine gave to others, or the turn waited in the kernel.
+//! How much of a long turn this thread was working: for the rest of the time other processes had the CPU, or the turn
+//! waited in the kernel.
 
 use std::time::Duration;
 
@@ -7,8 +8,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::limits::CPU_MARK_INTERVAL;
 
-/// The clock of the thread's CPU time is a call of the kernel (0.2 µs), which most turns do without: it is read when the last reading is old.
-/// So what it says includes the turns since that reading, a millisecond of them at most.
+/// Reading the thread's CPU time is a system call (0.2 µs), which most turns do without: it is read again only if the
+/// last reading is old. So the result includes the turns since that reading, at most a millisecond of them.
 #[derive(Debug, Default)]
 pub struct Cpu {
     marked: Option<(Moment, Duration)>,
@@ -22,13 +23,13 @@ impl Cpu {
         }
     }
 
-    /// What the turn has cost that began with the last call of [`Self::mark`] and took so long.
+    /// The CPU time of the turn that began with the last call of [`Self::mark`] and took this long.
     pub fn of_turn(&self, took: Duration) -> Duration {
         self.marked.map_or(took, |(_, then)| cpu_time().saturating_sub(then).min(took))
     }
 }
 
-/// Of the thread that asks.
+/// Of the calling thread.
 fn cpu_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What the core asks for, handed to whoever does it.
+//! Passes the effects of the core to the parts that carry them out.
 //!
 //! Methods of the server alone, on purpose: one match for each group of effects, whose arms need different fields of it.
 
@@ -81,7 +81,7 @@ impl Server {
         self.clients.refuse(request, refusal, || self.core.queue_wait(self.now));
     }
 
-    /// What stands ready with the route is the answer.
+    /// Answers with the route's constant response.
     fn answer_standing(&mut self, request: RequestId, route: RouteId) {
         match self.routes.standing(route) {
             StaticRoute::Answer(response) => self.clients.send(request, response),
@@ -123,7 +123,7 @@ impl Server {
             WorkerEffect::KillWorker { worker, why } => {
                 let (pid, reason) = (self.upstream.pid(worker), kill_reason(why));
                 if why == KillReason::NotNeeded {
-                    // Nothing is wrong with it; what made it needless has been told.
+                    // Nothing is wrong with it; the reason why it is not needed has been logged.
                     tracing::debug!(worker = worker.0, pid, "killing a worker: {reason}");
                 } else {
                     tracing::warn!(worker = worker.0, pid, "killing a worker: {reason}");
@@ -161,7 +161,7 @@ impl Server {
             StoreEffect::EndRun { request, verdict } => self.end_run(request, verdict),
             StoreEffect::OpenGate { request } => self.open_gate(request),
             StoreEffect::LookUpJob { request, job, asker } => self.look_up_job(request, job, asker),
-            // Somebody may have asked for it anew while this was put off.
+            // It may have been needed again while this effect was put off.
             StoreEffect::DropJobResult { job } if self.core.holds_result(job) => {}
             StoreEffect::DropJobResult { job } => self.jobs.drop_result(job),
         }
@@ -191,7 +191,7 @@ impl Server {
         }
     }
 
-    /// Why the stack of a worker is shown, which is not killed yet.
+    /// Why the stack of a worker is logged before it is killed.
     fn why_shown(&self, worker: WorkerId, why: KillReason) -> &'static str {
         match (why, self.core.role(worker)) {
             (KillReason::Deadline, Some(Role::Jobs)) => "a job passed its deadline and is still running",
@@ -222,7 +222,7 @@ impl Server {
         }
     }
 
-    /// The rows that follow an outcome: they are too many to go with it.
+    /// The rows that follow an outcome because they are too large for its frame.
     fn rows_after(&self, outcome: Outcome) -> Option<Bytes> {
         match outcome {
             Outcome::Queried { query, completed: true, late: None } => self.queries.rows_after_outcome(query),
@@ -249,7 +249,7 @@ impl Server {
                     return self.commit_jobs(request, (query, database, lease), *waiting);
                 }
             }
-            // What belonged to the one before has gone with it.
+            // The data of the previous transaction has been dropped with it.
             DatabaseWork::Begin { .. } | DatabaseWork::Rollback { .. } => drop(self.take_within(request)),
             DatabaseWork::Alone(_) | DatabaseWork::Within { .. } => {}
         }
@@ -264,7 +264,7 @@ impl Server {
     }
 }
 
-/// The function that a request waits to have called, and its state.
+/// The function that a waiting request continues with, and its state.
 fn function<'a>(exchange: &'a Exchange, routes: &'a Routes) -> Option<(&'a str, &'a [u8])> {
     match (exchange.kept.as_deref(), &exchange.route) {
         (Some(Kept::Function { name, state }), _) => Some((name, state)),
@@ -276,7 +276,7 @@ fn function<'a>(exchange: &'a Exchange, routes: &'a Routes) -> Option<(&'a str, 
     }
 }
 
-/// For the log: what the operator should know.
+/// The reason for the operator's log.
 fn kill_reason(why: KillReason) -> &'static str {
     match why {
         KillReason::Deadline => "it is still running a request past its deadline",

@@ -17,21 +17,22 @@ use crate::databases::DatabaseEvent;
 use crate::http::{FIRST_REQUEST_TIME, HttpEvent, SWEEP_INTERVAL};
 use crate::share::Share;
 
-/// Turns between two looks at what else the runtime has to do (admin, HTTP/2, signals).
+/// Turns before the rest of the runtime (admin, HTTP/2, signals) gets its turn.
 const TURNS_WITHOUT_YIELD: u32 = 8;
 /// How often the memory of workers is measured.
 const MEASURE_INTERVAL: Duration = Duration::from_secs(1);
-/// So many turns empty a full backlog (`TURN_ACCEPTS_MAX` each) and read what its clients have sent.
+/// This many turns empty a full backlog (`TURN_ACCEPTS_MAX` each) and read what its clients have sent.
 const LAST_CALL_TURNS: u32 = 96;
-/// With what was left over from each.
+/// The same, including turns for what the others left over.
 const LAST_CALL_TURNS_MAX: u32 = 1_000;
 /// When everything has ended, connections have this long to close properly.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// A store that is found unusable so soon ends the start. Later somebody is being served: the server goes on, and only jobs are refused.
+/// If the store turns out to be unusable within this time, the start fails. Later, clients depend on the server: it
+/// continues, and refuses only jobs.
 const START: Duration = Duration::from_secs(5);
 
-/// What comes from neither clients nor workers.
+/// Input that comes from neither clients nor workers.
 #[derive(Debug)]
 pub enum Input {
     Ask(Ask),
@@ -42,7 +43,7 @@ pub enum Input {
     Stop,
 }
 
-/// Why a server ended without being told to.
+/// Why a server ended without being asked to.
 #[derive(Debug)]
 pub enum Failed {
     Io(io::Error),
@@ -57,7 +58,7 @@ impl From<io::Error> for Failed {
 
 /// Why a turn begins.
 enum Woken {
-    /// Somebody is ready, or it is time for something.
+    /// Something is ready, or due.
     Ready,
     Input(Input),
     Sweep,
@@ -67,16 +68,16 @@ enum Woken {
 pub struct EventLoop {
     server: Server,
     turns: Turns,
-    /// What clients and databases have said and the core has not been told: their share of a turn was over.
+    /// Events that the core has not seen, because their share of a turn was over.
     from_clients: Vec<HttpEvent>,
     from_databases: Vec<DatabaseEvent>,
-    /// It stops: the drain begins when nobody new is left to be heard, at the latest then.
+    /// Set during shutdown: the drain begins when all new connections have been served, at the latest at this time.
     drain_at: Option<Moment>,
     grace: Duration,
 }
 
 impl EventLoop {
-    /// `grace`: what requests have to end when the server stops.
+    /// `grace`: the time that requests get to finish when the server stops.
     pub fn new(server: Server, grace: Duration) -> Self {
         Self {
             server,
@@ -168,7 +169,7 @@ impl EventLoop {
         }
     }
 
-    /// A part of the turn is done, and the next begins. The clock is not read for a part with nothing in it.
+    /// Records that a part of the turn is done. The clock is not read if the part was empty.
     fn did(&mut self, part: Part, count: usize) {
         if count > 0 {
             self.server.look_at_clock();
@@ -176,20 +177,21 @@ impl EventLoop {
         }
     }
 
-    /// Whether shares of a turn were over before everything was done.
+    /// Whether a share of a turn ended before everything was done.
     fn has_more(&self) -> bool {
         self.has_unheard() || self.server.clients.has_put_off()
     }
 
-    /// Whether somebody has said what was not heard.
+    /// Whether there are events that have not been handled.
     fn has_unheard(&self) -> bool {
         let server = &self.server;
         !(self.from_clients.is_empty() && server.backlog.is_empty() && self.from_databases.is_empty())
             || server.jobs.has_replies()
     }
 
-    /// Everything that can be done without waiting: whoever was ready, the others are asked too, so that work comes in batches. Each has a share
-    /// of the time; those who have not been heard to the end are not read from before.
+    /// Does everything that is possible without waiting. All parts are polled, not only those that are ready, so that
+    /// work comes in batches. Each part has a share of the time; no new events are read from a part that has events
+    /// left over.
     fn turn(&mut self) -> io::Result<()> {
         self.turn_clients()?;
         self.turn_workers()?;
@@ -231,7 +233,7 @@ impl EventLoop {
         Ok(())
     }
 
-    /// What was asked of them in this turn goes out in it, and what they have said is heard.
+    /// Submits the work of this turn, and handles the events of databases.
     fn turn_databases(&mut self) -> io::Result<()> {
         let server = &mut self.server;
         // Notifications are messages, too.
@@ -262,8 +264,9 @@ impl EventLoop {
         }
     }
 
-    /// Closes the doors, politely. A client in a backlog believes to be connected, and may have sent a request already; one that has just come in
-    /// is about to. The drain begins when they have been heard.
+    /// Stops accepting without resetting a connection. A client in a backlog considers itself connected, and may have
+    /// sent a request already; one that has just been accepted is about to. The drain begins when they have been
+    /// served.
     fn last_call(&mut self) {
         let mut turns = 0;
         while turns < LAST_CALL_TURNS || self.has_unheard() && turns < LAST_CALL_TURNS_MAX {
@@ -277,8 +280,8 @@ impl EventLoop {
         self.drain_at = Some(self.server.now + FIRST_REQUEST_TIME);
     }
 
-    /// Answers that wait for their clients to read have the grace for it, unless it is over; then a moment for connections to end. Meanwhile
-    /// the stores hear the last of what ran.
+    /// Responses that wait for their clients to read them have the grace period, unless it is over; then connections
+    /// get a moment to close. Meanwhile the databases and the job store finish.
     async fn farewell(&mut self, inputs: &mut mpsc::Receiver<Input>) -> io::Result<()> {
         let server = &mut self.server;
         let grace = if server.exit == Some(ExitReason::Drained) { self.grace } else { Duration::ZERO };
@@ -291,10 +294,10 @@ impl EventLoop {
             server.go_on(Share::of(SHARE));
             are_jobs_settled = are_jobs_settled || server.settle_jobs(began)?;
             let has_put_off = server.clients.has_put_off();
-            // A client whose answer was put off is there.
+            // A client with a deferred response is still connected.
             let is_unsent = (server.clients.http.has_unsent() || has_put_off) && Instant::now() < last;
             if is_unsent {
-                // What has been handed on is not on the wire yet: the moment is that after the last of it.
+                // What has just been written is still in transit: the moment begins after the last write.
                 end = Instant::now() + FAREWELL;
             }
             let is_ending = server.clients.http.is_closing() || !server.databases.are_ended() || has_put_off;

@@ -1,6 +1,7 @@
-//! What clients, workers and databases say, in the words of the core.
+//! Converts the events of clients, workers and databases into events of the core.
 //!
-//! Methods of the server alone, on purpose: each event is a line or a few, and needs the core and those whom its effects concern.
+//! Methods of the server alone, on purpose: each event takes only a few lines, which need the core and the parts that
+//! its effects concern.
 
 use bytes::Bytes;
 use parkade_core::{Destination, Event, Manner, WorkerError};
@@ -49,7 +50,7 @@ impl Server {
         }
     }
 
-    /// Looks up a request that waited while the routes changed.
+    /// Repeats the look-up for a request that was queued while the routes changed.
     pub(super) fn look_up_route(&mut self, request: RequestId, table: TableId) {
         let Some(exchange) = self.clients.exchanges.of(request) else { return };
         let Some(arrival) = exchange.arrival.as_mut() else { return };
@@ -65,7 +66,7 @@ impl Server {
         self.tell(Event::RouteFound { request, destination });
     }
 
-    /// Notes what the shell will need of a destination, and gives a wait the cursor that its client came back with.
+    /// Records what will be needed for a destination, and gives a wait its client's cursor.
     fn directed(&mut self, request: RequestId, destination: Destination) -> Destination {
         if let Destination::Wait { route, deadline, .. } = destination
             && self.routes.is_for_jobs(route)
@@ -82,7 +83,7 @@ impl Server {
             }
             Destination::Wait { route, wait, then, deadline } => {
                 exchange.route = self.routes.hold(route);
-                // The core parks it at once: nobody will run it, so nothing else of it is kept.
+                // The core parks it at once, and no worker will get it, so nothing else of it is kept.
                 let cursor = exchange.arrival.take().and_then(|arrival| arrival.cursor());
                 Destination::Wait { route, wait: waits::with_cursor(wait, cursor), then, deadline }
             }
@@ -139,7 +140,7 @@ impl Server {
             WorkerEvent::Parked { worker, request, wait, then } => self.worker_parked(worker, request, wait, then),
             WorkerEvent::Began { worker, request } => self.tell(Event::Began { worker, request }),
             WorkerEvent::Unparked { worker, request } => self.tell(Event::Unparked { worker, request }),
-            // Its credit comes back; that is all anybody wants to know of it.
+            // The event only gives the worker its credit back.
             WorkerEvent::Closed { worker, request } => {
                 self.tell(Event::Errored { worker, request, error: WorkerError::Cancelled });
             }
@@ -187,7 +188,7 @@ impl Server {
     fn worker_answered(&mut self, worker: WorkerId, request: RequestId, response: Response, more: bool) {
         if self.jobs.is_run(request) {
             self.run_said(request, "it was answered with a response; a job must return a result");
-            // Of an answer that goes on its worker is not done.
+            // If the response has not ended, its worker is not done with the request.
             let error = WorkerError::BadAnswer;
             return if more {
                 self.tell(Event::Left { request });
@@ -223,7 +224,7 @@ impl Server {
         }
     }
 
-    /// Its worker, or its database, may send as many bytes more.
+    /// Its worker, or its database, may send this many more bytes.
     fn client_took(&mut self, request: RequestId, bytes: usize) {
         match self.queries.flowing_to(request) {
             _ if bytes == 0 => {}
@@ -238,7 +239,7 @@ impl Server {
             self.tell(Event::Errored { worker, request, error: WorkerError::BadAnswer });
             return;
         }
-        // The worker is not done with it: its client is told now, and for the core nobody waits for the rest any more.
+        // The worker is not done with the request: the client is answered now, and for the core it has left.
         if self.clients.awaits_answer(request) {
             self.refuse(request, Refusal::BadAnswer);
         } else {
@@ -276,7 +277,7 @@ impl Server {
             Err(why) => {
                 tracing::error!(worker = worker.0, "invalid wait returned by the application: {why}");
                 if then == ThenRequest::Await {
-                    // Its coroutine would wait for ever.
+                    // Otherwise its coroutine would wait for ever.
                     self.upstream.cancel(worker, request, Reason::Operator);
                 }
                 self.tell(Event::Errored { worker, request, error: WorkerError::BadAnswer });
@@ -289,10 +290,10 @@ impl Server {
             _ => None,
         };
         let wait = waits::with_cursor(wait, cursor);
-        // One that shares the query of another has no use for its own.
+        // A request that joins a shared query does not need its own.
         self.tell_with(Payload::Park { kept, asked }, |payload| Event::Parked { worker, request, wait, then, payload });
         if let Some(exchange) = self.clients.exchanges.of(request) {
-            // However long it waits, it must not hold its head and body for that.
+            // It must not keep its head and body in memory while it waits.
             exchange.forget_arrival(then == Then::Await);
         }
     }
@@ -334,7 +335,7 @@ impl Server {
         self.jobs_committed(query, completed);
     }
 
-    /// PostgreSQL's NOTIFY becomes a message on the channel of that name.
+    /// A notification of PostgreSQL becomes a message on the channel of the same name.
     fn publish_notification(&mut self, channel: &str, payload: &str) {
         let name = match ChannelName::parse(channel) {
             Ok(name) => name,
@@ -352,9 +353,9 @@ impl Server {
         }
     }
 
-    /// What operators and scripts ask.
+    /// Answers a question of operators or scripts.
     pub(super) fn reply(&mut self, ask: Ask, turns: &Turns) {
-        // Whoever asked may have given up: then there is nobody to tell.
+        // The client may be gone: then nobody receives the reply.
         match ask {
             Ask::Ready { reply } => {
                 let _ = reply.send(report::readiness(&self.core, &self.databases, self.clock.at(self.clock.now())));

@@ -1,4 +1,4 @@
-//! The server: the one owner of everything that changes. It carries events to the core, and effects to whoever carries them out.
+//! The server: owns all mutable state. It passes events to the core, and effects to the parts that carry them out.
 
 mod backlog;
 mod cpu;
@@ -32,7 +32,7 @@ pub use event_loop::{EventLoop, Failed, Input};
 pub use jobs::Jobs;
 pub use report::About;
 
-/// One field for each of those who act, and for what is on its way between them and the core.
+/// One field for each part that carries out effects, and for data in transit between the parts and the core.
 pub struct Server {
     core: Core,
     clients: Clients,
@@ -45,24 +45,24 @@ pub struct Server {
     routes: Routes,
     payloads: Payloads,
     backlog: Backlog,
-    /// For the next event: a buffer that has grown already.
+    /// Reused for the effects of each event.
     effects: Vec<Effect>,
     clock: Clock,
-    /// When the batch in hand was read: one look at the clock for all that came together.
+    /// When the current batch was read: one reading of the clock for all its events.
     now: Moment,
     about: About,
-    /// The core has said that everything has ended.
+    /// Set when everything has ended.
     exit: Option<ExitReason>,
 }
 
-/// What a server is made of.
+/// The parts of a server.
 pub struct Parts {
     pub config: parkade_core::Config,
     pub http: Http,
     pub upstream: Upstream,
     pub databases: Databases,
     pub jobs: Jobs,
-    /// Rows that a worker is given, or that several requests share.
+    /// The maximum size of a result that a worker gets, or that several requests share.
     pub result_bytes_max: usize,
     pub access_log: Option<AccessLog>,
     pub about: About,
@@ -90,7 +90,7 @@ impl Server {
         }
     }
 
-    /// Has the first workers started, and the databases tried.
+    /// Starts the first workers and connects to the databases.
     fn begin(&mut self) {
         let mut effects = std::mem::take(&mut self.effects);
         self.core.begin(self.clock.now(), &mut effects);
@@ -102,7 +102,7 @@ impl Server {
         self.now = self.clock.now();
     }
 
-    /// Hears one after the other until the share is over; gives what is left.
+    /// Handles one event after the other until the share is over; returns the rest.
     fn hear<T>(&mut self, mut events: Vec<T>, mut share: Share, hear: impl Fn(&mut Self, T)) -> Vec<T> {
         if events.is_empty() {
             return events;
@@ -118,14 +118,14 @@ impl Server {
         if left.is_empty() { events } else { left }
     }
 
-    /// Tells the core and does what it asks for.
+    /// Passes an event to the core and carries out its effects.
     fn tell(&mut self, event: Event) {
         let mut effects = std::mem::take(&mut self.effects);
         self.core.handle(self.now, event, &mut effects);
         self.carry_out(effects);
     }
 
-    /// Tells the core what brings a payload. What the effects do not take of it is dropped.
+    /// Passes an event with a payload to the core. The rest of the payload is dropped after the effects.
     fn tell_with(&mut self, payload: Payload, event: impl FnOnce(PayloadId) -> Event) {
         let id = self.payloads.hold(payload);
         self.tell(event(id));
@@ -137,7 +137,7 @@ impl Server {
         let mut rest = effects.drain(..);
         while let Some(effect) = rest.next() {
             if let Effect::Worker(WorkerEffect::Call { request, worker, outcome }) = effect {
-                // Whatever woke many calls is written once.
+                // Calls with the same outcome are written in one frame.
                 let mut requests = vec![request];
                 while let Some(Effect::Worker(WorkerEffect::Call { request, worker: same, outcome: alike })) =
                     rest.as_slice().first()
@@ -155,7 +155,7 @@ impl Server {
         self.effects = effects;
     }
 
-    /// Goes on with answers that were put off. How many steps that were.
+    /// Continues with deferred responses. Returns the number of steps.
     fn go_on(&mut self, mut share: Share) -> usize {
         let mut count = 0;
         while let Some(step) = self.clients.go_on() {
@@ -173,7 +173,7 @@ impl Server {
         count
     }
 
-    /// Once a second: memory of workers, and what is told of at intervals.
+    /// Once a second: the memory of workers, retries of the job store, throttled log lines.
     fn measure(&mut self) {
         self.look_at_clock();
         self.look_after_jobs();

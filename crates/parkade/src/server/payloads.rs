@@ -1,6 +1,7 @@
-//! What came with a frame of a worker, while the core decides what becomes of it.
+//! The payload of a worker's frame while the core decides about it.
 //!
-//! The event has its number, and so has each effect that needs it: who carries the effect out takes it from here. Nothing stays after the event.
+//! The event has the payload's number, and so has each effect that needs it: whoever carries out the effect takes the
+//! payload from here. Nothing is kept after the event.
 
 use parkade_model::PayloadId;
 use parkade_wire::Response;
@@ -12,11 +13,11 @@ use crate::queries::WorkRequest;
 pub enum Payload {
     /// `RESPONSE`
     Response(Response),
-    /// `PARK`: what goes on when the wait is over, and what is asked of a database.
+    /// `PARK`: how to continue after the wait, and the query for a database.
     Park { kept: Option<Kept>, asked: Option<WorkRequest> },
 }
 
-/// As many as events are being decided about: hardly ever more than one.
+/// One for each event that is being decided about: rarely more than one.
 #[derive(Debug, Default)]
 pub struct Payloads {
     minted: u64,
@@ -31,7 +32,7 @@ impl Payloads {
         id
     }
 
-    /// A response that goes to its client now. What came with a `PARK` stays.
+    /// A response that goes to its client now. The payload of a `PARK` stays.
     pub fn take_response(&mut self, id: PayloadId) -> Option<Response> {
         let at = self.position(id).filter(|at| matches!(self.held[*at].1, Payload::Response(_)))?;
         match self.held.swap_remove(at).1 {
@@ -40,20 +41,20 @@ impl Payloads {
         }
     }
 
-    /// What a parked request keeps, in memory of its own.
+    /// What is kept for a parked request, in its own memory.
     pub fn take_kept(&mut self, id: PayloadId) -> Option<Kept> {
         let at = self.position(id)?;
         if let Payload::Park { kept, .. } = &mut self.held[at].1 {
             return kept.take();
         }
         match self.held.swap_remove(at).1 {
-            // An answer that waits for the store.
+            // A response that waits for the store.
             Payload::Response(response) => Some(Kept::Response(response.detached())),
             Payload::Park { .. } => None,
         }
     }
 
-    /// What is asked of a database.
+    /// The query for a database.
     pub fn take_asked(&mut self, id: PayloadId) -> Option<WorkRequest> {
         let at = self.position(id)?;
         match &mut self.held[at].1 {
@@ -62,7 +63,7 @@ impl Payloads {
         }
     }
 
-    /// The event is over: nobody has a use for what is left.
+    /// The event is over: the rest is not needed.
     pub fn drop(&mut self, id: PayloadId) {
         if let Some(at) = self.position(id) {
             self.held.swap_remove(at);

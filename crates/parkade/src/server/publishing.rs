@@ -1,4 +1,4 @@
-//! Messages on their way into channels: from workers, operators, a database, and from the server itself.
+//! Messages on their way into channels: from workers, operators, a database, and the server itself.
 
 use parkade_core::{Event, PressureEvent, Publisher};
 use parkade_model::{ChannelName, Cursor, MessageId, RequestId, WorkerId};
@@ -9,26 +9,26 @@ use crate::http::answer;
 use crate::log::LineThrottle;
 use crate::upstream::WorkerEvent;
 
-/// What a message costs in a history beside its bytes: its entry, its map node, its content type.
+/// The cost of a message in a history in addition to its bytes: its entry, its map node, its content type.
 const MESSAGE_OVERHEAD_BYTES: usize = 256;
 
-/// Messages that were not published, and of which the log has not told.
+/// Messages that were refused and have not been logged.
 #[derive(Debug, Default)]
 pub struct Unpublished {
     lines: LineThrottle,
-    /// The last of them.
+    /// The last one.
     last: Option<MessageId>,
 }
 
 impl Server {
-    /// One of the frames of a turn. Those of a worker that is held back wait until it may go on.
+    /// Handles a frame, unless its worker is held back: then the frame waits.
     pub(super) fn hear_in_turn(&mut self, event: WorkerEvent) {
         if let Some(event) = self.backlog.hold(event) {
             self.hear_worker(event);
         }
     }
 
-    /// What this worker has published goes to more clients than can be told of it at once: it is not heard until most of them have been.
+    /// A worker that publishes to more clients than can be served at once is held back until most of them have been.
     pub(super) fn slow_down(&mut self, worker: WorkerId) {
         if self.clients.are_behind() && self.backlog.hold_back(worker) {
             self.tell(Event::Pressure(PressureEvent::ClientsBehind { worker }));
@@ -41,7 +41,8 @@ impl Server {
         }
     }
 
-    /// `PUBLISH`. One that fails is held against the request that it came from: its answer must not say that all is well.
+    /// `PUBLISH`. If it fails, the request that it belongs to gets an error, because its response must not report
+    /// success.
     pub(super) fn worker_published(
         &mut self,
         worker: WorkerId,
@@ -67,7 +68,7 @@ impl Server {
         }
     }
 
-    /// Publishes a message. Answers the channel's cursor behind it.
+    /// Publishes a message. Returns the channel's cursor after it.
     pub(super) fn publish(
         &mut self,
         channel: &ChannelName,
@@ -82,7 +83,7 @@ impl Server {
         if self.unpublished.last == Some(message) {
             return Err(PublishRefused::ChannelsFull);
         }
-        // A channel that keeps nothing, and on which nobody waits, is forgotten at once: no cursor finds anything in it.
+        // A channel without history and without waiting clients is forgotten at once: any cursor will do.
         Ok(self.core.cursor(channel).unwrap_or(Cursor::NOWHERE))
     }
 
@@ -93,7 +94,7 @@ impl Server {
         self.tell_unpublished();
     }
 
-    /// A line for all of the last second.
+    /// Logs one line for all refusals of the last second.
     pub(super) fn tell_unpublished(&mut self) {
         if let Some(count) = self.unpublished.lines.take(self.now) {
             let channels = self.core.config().channels_count_max;

@@ -1,4 +1,4 @@
-//! What the status page and the readiness check are told.
+//! The data of the status page and of the readiness check.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
@@ -15,18 +15,19 @@ use crate::databases::Databases;
 use crate::queries::Queries;
 use crate::store::wall;
 
-/// What the status page says of the server itself.
+/// The server's own part of the status page.
 #[derive(Debug, Clone)]
 pub struct About {
     pub target: String,
     pub dropped: crate::log::Dropped,
     pub connections_count_max: usize,
     pub body_bytes_max: usize,
-    /// Whether this is `parkade dev`: developers see what a failed query was.
+    /// Whether this is `parkade dev`: responses explain to developers why a query failed.
     pub is_dev: bool,
 }
 
-/// Whether a request would be served now. A database that does not let anybody in is as bad as no worker.
+/// Whether a request would be served now. A database that denies access makes the server not ready, as missing workers
+/// do.
 pub fn readiness(core: &Core, databases: &Databases, now: Instant) -> Readiness {
     let not_ready = |reason: &str| Readiness::NotReady { reason: reason.into() };
     if core.ready() {
@@ -108,7 +109,7 @@ fn jobs_report(jobs: &Jobs) -> JobsReport {
     JobsReport::new(counts, oldest)
 }
 
-/// The statement as a status page has room for it.
+/// The statement, shortened for a status page.
 fn shown(text: &str) -> String {
     const CHARACTERS_MAX: usize = 200;
     let words: Vec<&str> = text.split_whitespace().collect();

@@ -1,7 +1,7 @@
-//! How long the turns of the deciding thread take, and with what.
+//! How long the turns of the event loop take, and what they spend the time on.
 //!
-//! One thread decides, so whatever takes long in one turn delays everybody else. Each part of a turn has a share of time; what is left over is
-//! left for the next turn. A turn that takes long all the same is counted and told.
+//! One thread decides, so a slow step in a turn delays everything else. Each part of a turn has a share of the time;
+//! what is left over waits for the next turn. A turn that takes long nevertheless is counted and logged.
 
 use std::time::Duration;
 
@@ -32,14 +32,14 @@ pub struct Turns {
     /// Those that took longer than [`TURN_LONG`].
     pub long_count: u64,
     pub longest: Duration,
-    /// Those of them in which this thread has worked so long: the others had to wait, for the machine or in the kernel.
+    /// Long turns in which this thread was working for that long: in the others it waited for the CPU or in the kernel.
     pub busy_count: u64,
-    /// The most that one has worked.
+    /// The most CPU time of one turn.
     pub busiest: Duration,
     cpu: Cpu,
     began: Moment,
     marked: Moment,
-    /// What the turn in hand did for longest, for how long, and how many of it there were.
+    /// The part of the current turn that took longest, its time, and how many items it handled.
     most: Option<(Part, Duration, usize)>,
     told: Option<Moment>,
     untold_count: u64,
@@ -51,7 +51,7 @@ impl Turns {
         self.cpu.mark(now);
     }
 
-    /// A part of the turn is done, with so many of whatever it is about.
+    /// A part of the turn is done, and has handled this many items.
     pub fn did(&mut self, now: Moment, part: Part, count: usize) {
         let took = now.since(self.marked);
         self.marked = now;
@@ -60,7 +60,7 @@ impl Turns {
         }
     }
 
-    /// The last part is sending: it is not told of apart.
+    /// Ends the turn. Its last part is sending.
     pub fn end(&mut self, now: Moment) {
         self.did(now, Part::Sending, 1);
         let took = now.since(self.began);
@@ -85,7 +85,7 @@ impl Turns {
             "the core took {took} ms ({worked} of CPU) for one turn, {most} of them for {} ({count})",
             part.words()
         );
-        // Turns that were as long, and not told of.
+        // Other long turns since the last line.
         let others = Some(self.untold_count - 1).filter(|others| *others > 0);
         if took >= TURN_TOO_LONG.as_millis() {
             tracing::warn!(others, "{words}; no other client was served meanwhile");

@@ -1,4 +1,4 @@
-//! A small client of the admin endpoints: one request, one answer, then the connection closes.
+//! A small client of the admin endpoints: one request, one response, then the connection closes.
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
@@ -16,21 +16,21 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(5); // then: an error that
 /// A status page with a thousand channels has some 300 KB.
 const ANSWER_BYTES_MAX: u64 = 16 << 20; // then: an error
 
-/// Where a parkade listens for its operator.
+/// The admin address of a running parkade.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AdminAddress {
     Private(PathBuf),
     Tcp(SocketAddr),
 }
 
-/// What came back.
+/// The response.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AdminReply {
     pub status: u16,
     pub body: Vec<u8>,
 }
 
-/// Why a running parkade cannot be asked: the operator's to mend.
+/// Why a running parkade cannot be reached. The text says what the operator can do.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     #[error("no parkade of this user is running here; start one, run this as its user, or give --admin ADDR")]
@@ -48,7 +48,7 @@ pub enum AskError {
 }
 
 impl AdminAddress {
-    /// The parkade that is meant.
+    /// The parkade that the command is for.
     pub fn find(whom: &Whom) -> Result<Self, AskError> {
         match whom.admin {
             Some(address) => Ok(Self::Tcp(address)),
@@ -56,7 +56,7 @@ impl AdminAddress {
         }
     }
 
-    /// Asks, and gives back the body of an answer that is a success.
+    /// Sends a request, and returns the body of a successful response.
     pub fn ask(&self, method: &str, path: &str, content_type: &str, body: &[u8]) -> Result<Vec<u8>, AskError> {
         let unreachable = |source| AskError::Unreachable { place: self.to_string(), source };
         let raw = self.exchange(method, path, content_type, body).map_err(unreachable)?;
@@ -71,7 +71,7 @@ impl AdminAddress {
 
     fn exchange(&self, method: &str, path: &str, content_type: &str, body: &[u8]) -> io::Result<Vec<u8>> {
         let length = body.len();
-        // At an address that browsers reach, the name says for whom it is meant.
+        // At an address that browsers can reach, `Host` is checked.
         let host = match self {
             Self::Private(_) => "parkade".to_owned(),
             Self::Tcp(address) => address.to_string(),
@@ -128,7 +128,7 @@ fn others(running: &[RunningServer]) -> String {
 }
 
 fn converse(mut stream: impl Read + Write, whole: &[u8]) -> io::Result<Vec<u8>> {
-    // A refusal may come, and the connection close, before a long body is sent.
+    // The server may refuse, and close the connection, before it has read a long body.
     let written = stream.write_all(whole);
     let mut answer = Vec::new();
     let read = stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer);

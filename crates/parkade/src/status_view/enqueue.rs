@@ -13,9 +13,9 @@ use crate::cli::EnqueueArgs;
 use crate::job_id::minted;
 use crate::terminal;
 
-/// Of an argument that is refused.
+/// Characters of a refused argument in the error.
 const SHOWN_CHARACTERS_MAX: usize = 60;
-/// How workers know that they can read the arguments.
+/// The version of the arguments' encoding, for workers.
 const ARGUMENTS_VERSION: u8 = 1;
 
 #[derive(Deserialize)]
@@ -24,7 +24,7 @@ struct EnqueuedJob {
     state: String,
 }
 
-/// Prints the id under which it is stored.
+/// Prints the id of the stored job.
 pub fn enqueue(args: &EnqueueArgs) -> Result<(), CommandError> {
     let address = AdminAddress::find(&args.whom)?;
     let id = JobId::new(minted()).to_string();
@@ -54,7 +54,7 @@ fn body(args: &EnqueueArgs, id: &str) -> Result<serde_json::Value, CommandError>
     }))
 }
 
-/// The MessagePack of `[1, [argument…], {name: argument…}]`. Of a name that comes twice the last counts.
+/// The MessagePack of `[1, [argument…], {name: argument…}]`. If a name is given twice, the last one counts.
 fn packed(arguments: &[String], keywords: &[(String, String)]) -> Result<Vec<u8>, CommandError> {
     let mut named: Vec<(Value, Value)> = Vec::new();
     for (name, text) in keywords {
@@ -68,7 +68,8 @@ fn packed(arguments: &[String], keywords: &[(String, String)]) -> Result<Vec<u8>
     Ok(bytes)
 }
 
-/// What is JSON is what it says; all else is text. A number that MessagePack has not is refused, for the nearest one is another.
+/// The value of an argument: JSON if it parses as JSON, otherwise text. A number that MessagePack cannot represent is
+/// refused instead of rounded.
 fn value(text: &str) -> Result<Value, CommandError> {
     let number = || CommandError::Number(shortened(text));
     match serde_json::from_str(text) {
@@ -79,7 +80,7 @@ fn value(text: &str) -> Result<Value, CommandError> {
     }
 }
 
-/// Whether one of the integers of this JSON has no 64 bits: `serde_json` makes a float of it.
+/// Whether an integer in this JSON does not fit into 64 bits: `serde_json` would make it a float.
 fn has_large_integer(json: &str) -> bool {
     let (mut is_text, mut is_escaped, mut number) = (false, false, String::new());
     for character in json.chars().chain([' ']) {
@@ -102,7 +103,7 @@ fn has_large_integer(json: &str) -> bool {
     false
 }
 
-/// For the terminal.
+/// Shortened for the terminal.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARACTERS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -1,4 +1,4 @@
-//! `parkade jobs`: which jobs there are, and what is done with them.
+//! `parkade jobs`: lists jobs and acts on them.
 
 mod table;
 
@@ -15,10 +15,10 @@ use crate::admin::{JobList, JobView};
 use crate::cli::{ChosenArgs, JobsArgs, JobsCommand, ListArgs, ShowArgs};
 use crate::terminal;
 
-/// Dead letters that are looked at a time, as many as a list may have.
+/// Dead jobs that are fetched at a time: the maximum length of a list.
 const PAGE_COUNT: u32 = 1_000;
 
-/// What is done with a job.
+/// An action on a job.
 #[derive(Clone, Copy)]
 enum JobAction {
     Retry,
@@ -26,13 +26,13 @@ enum JobAction {
     Drop,
 }
 
-/// How it stands afterwards.
+/// The job's state after the action.
 #[derive(Deserialize)]
 struct JobStateView {
     state: Option<String>,
 }
 
-/// `parkade jobs`. Fails when one of them could not be done, after all others.
+/// `parkade jobs`. Tries all jobs, and fails if one of them failed.
 pub fn jobs(args: &JobsArgs) -> Result<ExitCode, CommandError> {
     match args.command.as_ref() {
         None => list(&args.list),
@@ -89,7 +89,7 @@ fn each(action: JobAction, address: &AdminAddress, ids: &[JobId]) -> Result<Exit
     Ok(code)
 }
 
-/// A list has an end, so there may be several. One that is dead again, or could not be done, is not touched twice.
+/// A list is limited, so there may be several. A job that is dead again, or that was refused, is not tried twice.
 fn every_dead_letter(action: JobAction, address: &AdminAddress) -> Result<ExitCode, CommandError> {
     let (mut seen, mut done_count, mut code) = (HashSet::new(), 0, ExitCode::SUCCESS);
     loop {
@@ -102,7 +102,7 @@ fn every_dead_letter(action: JobAction, address: &AdminAddress) -> Result<ExitCo
         for id in new {
             match action.ask(address, &id) {
                 Ok(_) => done_count += 1,
-                // Somebody else did something with it meanwhile.
+                // The job is gone or has changed since the list was made.
                 Err(AskError::Refused { status: 404, .. }) => {}
                 Err(AskError::Refused { error, .. }) => {
                     eprintln!("parkade: {id}: {error}");

@@ -40,7 +40,7 @@ pub fn text(report: &Report) -> String {
     .concat()
 }
 
-/// Whatever is told of, it is one line.
+/// Any text becomes one line.
 pub(super) fn line(name: &str, told: &str) -> String {
     format!("{name:<12}  {}\n", visible(told))
 }
@@ -135,7 +135,7 @@ fn table(names: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     columns("              ", names, rows)
 }
 
-/// Columns as wide as their widest cell, behind a margin; nothing when there are no rows.
+/// Columns as wide as their widest cell, after a margin; empty if there are no rows.
 pub(super) fn columns(margin: &str, names: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let rows = rows.map(|row| row.iter().map(|cell| visible(cell)).collect());
     let rows: Vec<_> = std::iter::once(names.iter().map(ToString::to_string).collect()).chain(rows).collect();

@@ -1,4 +1,4 @@
-//! The terminal: drawn anew each second until `q`.
+//! The terminal: redrawn each second until `q`.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -13,12 +13,13 @@ use crate::admin::Report;
 
 const REFRESH: Duration = Duration::from_secs(1);
 
-/// Puts the terminal back as it was when dropped.
+/// Restores the terminal when dropped.
 struct TerminalGuard;
 
-/// Shows what `report` tells, until the operator quits. A server that cannot be reached for a while is waited for.
+/// Shows the pages that `report` returns, until the operator quits. If the server cannot be reached for a while, it
+/// keeps trying.
 pub fn live(report: impl Fn() -> Result<Report, AskError>) -> Result<(), CommandError> {
-    // The first error belongs on the plain terminal.
+    // The first error is shown on the plain terminal.
     let mut text = page::text(&report()?);
     let _taken = TerminalGuard::take().map_err(CommandError::Terminal)?;
     loop {
@@ -50,7 +51,7 @@ impl Drop for TerminalGuard {
 }
 
 fn draw(text: &str) -> io::Result<()> {
-    // A terminal that does not know its size says 0.
+    // A terminal that does not know its size reports 0.
     let (columns, rows) = terminal::size().map(|(columns, rows)| if rows == 0 { (80, 24) } else { (columns, rows) })?;
     let mut out = io::stdout().lock();
     queue!(out, cursor::MoveTo(0, 0))?;
@@ -63,7 +64,7 @@ fn draw(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// What fits, with a row left for the last line.
+/// The lines that fit, with a row left for the last line.
 fn visible(text: &str, columns: u16, rows: u16) -> impl Iterator<Item = String> {
     let fits = move |line: &str| line.chars().take(columns.into()).collect();
     text.lines().take(usize::from(rows).saturating_sub(1)).map(fits)

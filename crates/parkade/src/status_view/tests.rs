@@ -7,7 +7,7 @@ use parkade_model::Cursor;
 use super::*;
 use crate::admin::{AdminDoor, Ask, Readiness, serve_private};
 
-/// Runs `operator` beside admin endpoints whose server answers with `state`.
+/// Runs `operator` against admin endpoints whose server answers with `state`.
 fn beside_a_server(name: &str, state: &str, operator: impl FnOnce(&AdminAddress) + Send + 'static) {
     let folder = PathBuf::from(format!("/tmp/parkade-view-{name}-{}", std::process::id()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

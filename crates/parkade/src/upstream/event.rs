@@ -1,10 +1,11 @@
-//! What the workers have to say.
+//! Events of workers.
 
 use bytes::Bytes;
 use parkade_model::{RequestId, WorkerId};
 use parkade_wire::{Application, Enqueued, ErrorReason, Response, ThenRequest, WaitRequest};
 
-/// One thing that a worker wrote, or that happened to it. Each worker's come in the order in which it wrote them; `Exited` is its last.
+/// A frame of a worker, or something that happened to it. The events of a worker come in the order in which it wrote
+/// the frames; `Exited` is the last.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WorkerEvent {
     /// `READY`.
@@ -13,27 +14,30 @@ pub enum WorkerEvent {
     Failed { worker: WorkerId, text: String },
     /// Its process could not be started; its only event.
     Unstarted { worker: WorkerId, why: String },
-    /// It broke the rules: its link is closed, its process killed. `Exited` follows.
+    /// It violated the protocol: its link is closed, its process killed. `Exited` follows.
     Violated { worker: WorkerId, why: String },
-    /// Its process is gone and its link read to the end: "exit status 1", "signal 9 (SIGKILL)".
+    /// Its process is gone and its link has been read to the end: "exit status 1", "signal 9 (SIGKILL)".
     Exited { worker: WorkerId, how: String },
-    /// `RESPONSE`. With `more`, its body follows in `Data`, and every byte that the client has taken is told with [`grant`](super::Upstream::grant).
+    /// `RESPONSE`. With `more`, its body follows in `Data`, and [`grant`](super::Upstream::grant) reports every byte
+    /// that the client has taken.
     Response { worker: WorkerId, request: RequestId, response: Response, more: bool },
-    /// `DATA` of a response; without `more` the last.
+    /// `DATA` of a response; without `more` the last one.
     Data { worker: WorkerId, request: RequestId, bytes: Bytes, more: bool },
     /// `ERROR`.
     Errored { worker: WorkerId, request: RequestId, error: ErrorReason, text: String },
-    /// `BEGAN`: the code begins now, of a request that was cancelled meanwhile, too.
+    /// `BEGAN`: the code begins now, even if the request was cancelled in the meantime.
     Began { worker: WorkerId, request: RequestId },
-    /// `PARK`. With [`ThenRequest::Await`] the stream stays open until [`resume`](super::Upstream::resume) or [`cancel`](super::Upstream::cancel) names it.
+    /// `PARK`. With [`ThenRequest::Await`] the stream stays open until [`resume`](super::Upstream::resume) or
+    /// [`cancel`](super::Upstream::cancel) ends the wait.
     Parked { worker: WorkerId, request: RequestId, wait: WaitRequest, then: ThenRequest },
-    /// `UNPARK`: [`resume`](super::Upstream::resume) is due, unless it or a [`cancel`](super::Upstream::cancel) was said already.
+    /// `UNPARK`: [`resume`](super::Upstream::resume) has to follow, unless it or a [`cancel`](super::Upstream::cancel)
+    /// was sent already.
     Unparked { worker: WorkerId, request: RequestId },
-    /// The closing frame, whichever it was, of a stream that had been cancelled: the worker no longer holds it.
+    /// The closing frame, of any kind, of a stream that had been cancelled: the worker no longer holds it.
     Closed { worker: WorkerId, request: RequestId },
-    /// `PUBLISH`; without a request by nobody in particular.
+    /// `PUBLISH`; `request` is `None` outside of requests.
     Published { worker: WorkerId, request: Option<RequestId>, channel: String, content_type: String, body: Bytes },
-    /// `ENQUEUE`; without a request by nobody in particular.
+    /// `ENQUEUE`; `request` is `None` outside of requests.
     Enqueued { worker: WorkerId, request: Option<RequestId>, job: Box<Enqueued> },
     /// `RESULT`.
     Returned { worker: WorkerId, request: RequestId, result: Bytes },

@@ -1,12 +1,13 @@
-//! The workers, as the server sees them: the *capacity* and *health* of each, what it is *given*, and what of that is *cancelled*. Nothing is
-//! decided here.
+//! The workers, as the server sees them: the *capacity* and *health* of each, the work that it is *given*, and what of
+//! that is *cancelled*. Nothing is decided here.
 //!
-//! Every worker is a process that we start ([`process`]). Another kind of upstream would be a module next to it and a second field of [`Upstream`],
-//! which passes each call to the kind that the worker's id belongs to.
+//! Every worker is a process that we start ([`process`]). Another kind of upstream would be a module next to it and a
+//! second field of [`Upstream`], which passes each call to the kind that the worker's id belongs to.
 //!
-//! One task owns [`Upstream`] and loops: wait until it is [`ready`](Upstream::ready), let it take its [`turn`](Upstream::turn), carry out what
-//! follows from the events, and [`flush`](Upstream::flush). A call about a worker that is gone, or about a request that it no longer holds, has no
-//! effect: an event has already said so, or will.
+//! One task owns [`Upstream`] and loops: wait until it is [`ready`](Upstream::ready), let it take its
+//! [`turn`](Upstream::turn), carry out what follows from the events, and [`flush`](Upstream::flush). A call about a
+//! worker that is gone, or about a request that it no longer holds, has no effect: an event has already reported it, or
+//! will.
 
 mod event;
 mod process;
@@ -29,7 +30,7 @@ pub struct Upstream {
     processes: Processes,
 }
 
-/// An attempt of a job, as it is told to a worker.
+/// An attempt of a job, for a worker.
 pub struct RunParts<'a> {
     pub id: JobId,
     pub name: &'a str,
@@ -40,44 +41,44 @@ pub struct RunParts<'a> {
 }
 
 impl Upstream {
-    /// Nothing is started yet.
+    /// Starts nothing yet.
     pub fn new(launch: Launch) -> io::Result<Self> {
         Ok(Self { processes: Processes::new(launch)? })
     }
 
-    /// Waits until a worker has something to say. Cancel safe.
+    /// Waits until a worker has events. Cancel safe.
     pub async fn ready(&self) -> io::Result<()> {
         self.processes.ready().await
     }
 
-    /// Takes what the workers have to say, of each a bounded part, until the share is over.
+    /// Reads events of the workers, of each a bounded part, until the share is over.
     pub fn turn(&mut self, events: &mut Vec<WorkerEvent>, share: &mut Share) -> io::Result<()> {
         self.processes.turn(events, share)
     }
 
-    /// Sends what has been asked for, with one write for each link.
+    /// Sends what was requested, with one write for each link.
     pub fn flush(&mut self) {
         self.processes.flush();
     }
 
-    // Health. Events tell of workers that are ready, fail, break the protocol or end.
+    // Health. Events report workers that are ready, fail, violate the protocol or end.
 
-    /// Has a worker started. An event says if that cannot be done.
+    /// Starts a worker. An event reports a failure.
     pub fn start(&mut self, worker: WorkerId) {
         self.processes.start(worker);
     }
 
-    /// Gives notice: in so much time the worker will be ended.
+    /// Tells the worker that it will be ended after this time.
     pub fn drain(&mut self, worker: WorkerId, within: Duration) {
         self.processes.drain(worker, within);
     }
 
-    /// Nothing is left for the worker.
+    /// Tells the worker that it will get no more work.
     pub fn dismiss(&mut self, worker: WorkerId) {
         self.processes.dismiss(worker);
     }
 
-    /// Ends the worker at once, with what it has started.
+    /// Kills the worker and the processes that it has started.
     pub fn kill(&mut self, worker: WorkerId) {
         self.processes.kill(worker);
     }
@@ -87,36 +88,37 @@ impl Upstream {
         self.processes.ping(worker, token);
     }
 
-    /// Has the worker say in the log what its code is doing.
+    /// Asks the worker to log the stack of its code.
     pub fn dump_stack(&mut self, worker: WorkerId) {
         self.processes.dump_stack(worker);
     }
 
-    /// Resident memory of each worker of which it is known.
+    /// Resident memory of each worker, if known.
     pub fn resident_bytes(&self) -> Vec<(WorkerId, u64)> {
         self.processes.resident_bytes()
     }
 
-    /// Its number for the operating system, if it has one; known for as long as the events of the turn that told its exit are looked at.
+    /// Its process id, if it has one. It is known until all events of the turn that reported its exit have been
+    /// handled.
     pub fn pid(&self, worker: WorkerId) -> Option<u32> {
         self.processes.pid(worker)
     }
 
-    // Capacity. Events tell how many streams more a worker is willing to hold.
+    // Capacity. Events report how many more streams a worker is willing to hold.
 
-    /// What the worker says from now on is not read: when its link is full, its code waits.
+    /// Stops reading from the worker: when its link is full, its code waits.
     pub fn pause_reading(&mut self, worker: WorkerId) {
         self.processes.hold_up(worker);
     }
 
-    /// The worker is heard again.
+    /// Reads from the worker again.
     pub fn resume_reading(&mut self, worker: WorkerId) {
         self.processes.let_on(worker);
     }
 
-    // What a worker is given.
+    // Work.
 
-    /// A request. `body` is whole; `parts.body` and `parts.more` are set here.
+    /// Sends a request. `body` is complete; `parts.body` and `parts.more` are set here.
     pub fn request<'a, P, H>(
         &mut self,
         worker: WorkerId,
@@ -130,12 +132,12 @@ impl Upstream {
         self.processes.request(worker, request, parts, body);
     }
 
-    /// An attempt of a job.
+    /// Sends an attempt of a job.
     pub fn run(&mut self, worker: WorkerId, request: RequestId, run: &RunParts<'_>) {
         self.processes.run(worker, request, run);
     }
 
-    /// Calls a function for each of these requests, with its state. One frame for all, unless rows follow: `rows`.
+    /// Calls a function for each of these requests, with its state. One frame is sent for all, unless `rows` follow.
     pub fn call(
         &mut self,
         worker: WorkerId,
@@ -147,7 +149,7 @@ impl Upstream {
         self.processes.call(worker, outcome, function, calls, rows);
     }
 
-    /// Lets the coroutines of these requests go on. One frame for all, unless rows follow: `rows`.
+    /// Resumes the coroutines of these requests. One frame is sent for all, unless `rows` follow.
     pub fn resume(
         &mut self,
         worker: WorkerId,
@@ -158,12 +160,13 @@ impl Upstream {
         self.processes.resume(worker, outcome, requests, rows);
     }
 
-    /// The client has taken so many bytes that came as `Data`: as many more may come.
+    /// The client has taken this many bytes of `Data`: the worker may send as many more.
     pub fn grant(&mut self, request: RequestId, bytes: usize) {
         self.processes.grant(request, bytes);
     }
 
-    /// Tells the worker that nobody waits for the answer. If it holds the request, `Closed` will say when it no longer does.
+    /// Tells the worker that the response is not needed. If it holds the request, `Closed` will report when it no
+    /// longer does.
     pub fn cancel(&mut self, worker: WorkerId, request: RequestId, reason: Reason) {
         self.processes.cancel(worker, request, reason);
     }

@@ -8,12 +8,12 @@ use serde_json::value::RawValue;
 use crate::admin::JobView;
 use crate::status_view::page::{columns, line, time};
 
-/// What no date can be written of begins here.
+/// The first time that cannot be written as a date.
 const YEAR_10_000: f64 = 253_402_300_800.0;
-/// Characters of an error that fit into a table; its last line says most.
+/// Characters of an error that fit into a table; its last line is the most useful one.
 const ERROR_CHARACTERS_MAX: usize = 60;
 
-/// Seconds since 1970: how long ago something was is told by this machine's clock.
+/// Seconds since 1970. Ages are computed with this machine's clock.
 pub fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
@@ -40,10 +40,10 @@ pub fn table(jobs: &[JobView], now: f64) -> String {
     columns("", &["id", "name", "queue", "state", "attempt", "enqueued", "due", "error"], jobs.iter().map(row))
 }
 
-/// All of a job, a line for each thing that there is.
+/// The whole job, a line for each field.
 pub fn whole(job: &JobView, now: f64) -> String {
     let moment = |moment: Option<f64>| moment.map(|moment| format!("{}   {}", date(moment), relation(moment, now)));
-    // Where they cannot be written as JSON, the bytes in Base64.
+    // Values that cannot be written as JSON are shown as bytes in Base64.
     let value = |shown: Option<&str>, bytes: Option<&String>| {
         bytes.map(|bytes| shown.map_or_else(|| format!("{bytes} (MessagePack in Base64)"), str::to_owned))
     };
@@ -64,14 +64,14 @@ pub fn whole(job: &JobView, now: f64) -> String {
         ("result", value(job.shown.as_ref().map(|raw| raw.get()), job.result.as_ref())),
     ];
     let mut text: String = lines.into_iter().filter_map(|(name, told)| Some(line(name, &told?))).collect();
-    // Its traceback keeps its lines.
+    // A traceback keeps its lines.
     for (number, told) in job.error.as_deref().unwrap_or_default().trim_end().lines().enumerate() {
         text += &line(if number == 0 { "error" } else { "" }, told);
     }
     text
 }
 
-/// `[1, [argument…], {name: argument…}]` without what only says that it is so.
+/// `[1, [argument…], {name: argument…}]` without its constant parts.
 fn arguments(shown: &str) -> String {
     let Ok((1, positional, named)) = serde_json::from_str::<(i64, Vec<&RawValue>, BTreeMap<String, &RawValue>)>(shown)
     else {

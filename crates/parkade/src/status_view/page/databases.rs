@@ -9,7 +9,7 @@ const QUERIES_SHOWN_MAX: usize = 10;
 /// Characters of a statement that fit into a terminal.
 const STATEMENT_CHARACTERS_MAX: usize = 60;
 
-/// Nothing where no database was ever used.
+/// Empty if no database was ever used.
 pub(super) fn lines(report: &Report) -> String {
     let used = report.databases.iter().filter(|(_, database)| database.state != "untried");
     used.map(|(name, database)| {

@@ -3,10 +3,10 @@
 use super::{line, time};
 use crate::admin::Report;
 
-/// Queues that are shown, the fullest first.
+/// Queues that are shown, the longest first.
 const QUEUES_SHOWN_MAX: usize = 5;
 
-/// Nothing where there never was a job.
+/// Empty if there never was a job.
 pub(super) fn lines(report: &Report) -> String {
     let (jobs, counts) = (&report.jobs, &report.counts);
     let is_used = jobs.by_state().iter().any(|(_, count)| *count > 0) || counts.jobs_enqueued + counts.jobs_claimed > 0;

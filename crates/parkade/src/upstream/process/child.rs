@@ -1,4 +1,4 @@
-//! One worker process: started, signalled, measured, its end told.
+//! One worker process: starts it, signals it, measures it, and reports its end.
 
 use std::fs;
 use std::io::{self, PipeReader, PipeWriter};
@@ -25,25 +25,25 @@ pub struct Launch {
     pub python: PathBuf,
     /// What the worker loads: `module:name` or a path to a file.
     pub target: String,
-    /// Plain functions that run at a time beside an event loop.
+    /// Plain functions that run at the same time, in addition to an event loop.
     pub threads: u32,
     /// Errors are shown to clients.
     pub dev: bool,
-    /// Where the worker runs; `None`: where the core does.
+    /// The working directory; `None`: that of the core.
     pub directory: Option<PathBuf>,
     /// The core's own version, for the worker's logs.
     pub core_version: &'static str,
 }
 
-/// The process of a worker, from the moment it is wanted.
+/// The process of a worker, from the moment it is requested.
 pub struct Process {
     /// `None` until it has been started.
     running: Option<Running>,
-    /// It is to be killed as soon as it is there.
+    /// It has to be killed as soon as it has started.
     is_killed: bool,
 }
 
-/// Dropping it kills the process with its group, if that is still there.
+/// When dropped, kills the process group if the process is still there.
 struct Running {
     pid: u32,
     waiter: JoinHandle<()>,
@@ -51,7 +51,8 @@ struct Running {
 }
 
 impl Process {
-    /// Has `python -m parkade TARGET` started. News say when it is done. The link is its standard input and output; what it prints comes on its standard error.
+    /// Requests the start of `python -m parkade TARGET`; a report follows. The link is its standard input and output;
+    /// its prints come on its standard error.
     pub fn start(launch: &Launch, starter: &Starter, worker: WorkerId, post: &Post) -> io::Result<(Self, Ends)> {
         let (requests, to_worker) = link_pipe()?;
         let (from_worker, answers) = link_pipe()?;
@@ -63,13 +64,13 @@ impl Process {
         Ok((Self { running: None, is_killed: false }, ends))
     }
 
-    /// One that nobody starts.
+    /// A process that is never started.
     #[cfg(test)]
     pub fn never() -> Self {
         Self { running: None, is_killed: false }
     }
 
-    /// It is there.
+    /// The process has been started.
     pub fn has_started(&mut self, started: Started, worker: WorkerId, post: &Post) {
         self.running = Running::new(started, worker, post);
         if self.is_killed {
@@ -77,12 +78,12 @@ impl Process {
         }
     }
 
-    /// Once it has been started.
+    /// `None` before it has been started.
     pub fn pid(&self) -> Option<u32> {
         self.running.as_ref().map(|running| running.pid)
     }
 
-    /// Ends it at once, with what it has started in its process group.
+    /// Kills it and the processes that it has started in its process group.
     pub fn kill(&mut self) {
         match &self.running {
             Some(running) => running.kill(),
@@ -105,7 +106,7 @@ impl Process {
 }
 
 impl Running {
-    /// Nothing, if it has gone already without a trace.
+    /// `None` if it has already gone without a trace.
     fn new(started: Started, worker: WorkerId, post: &Post) -> Option<Self> {
         let Started { mut child, output } = started;
         let pid = child.id()?;
@@ -131,7 +132,8 @@ impl Running {
         }
     }
 
-    /// The process as long as its number cannot belong to another: the task that waits for it has not taken its status from the kernel.
+    /// The process, as long as its id cannot belong to another: the task that waits for it has not collected its
+    /// status.
     fn living(&self) -> Option<Pid> {
         if self.waiter.is_finished() {
             return None;
@@ -160,7 +162,8 @@ fn command(launch: &Launch) -> Command {
         .args(["-m", "parkade"])
         .arg(&launch.target)
         .env("PYTHONUNBUFFERED", "1")
-        // Ctrl-C in a terminal is for the core, which drains; and a kill reaches what the worker has started.
+        // Ctrl-C in a terminal is meant for the core, which drains; and killing the group reaches what the worker has
+        // started.
         .process_group(0)
         .kill_on_drop(true);
     if let Some(directory) = &launch.directory {
@@ -172,7 +175,7 @@ fn command(launch: &Launch) -> Command {
 /// One direction of a link.
 fn link_pipe() -> io::Result<(PipeReader, PipeWriter)> {
     let (reader, writer) = io::pipe()?;
-    // The kernel's own size is enough to work with.
+    // The kernel's default size is enough to work with.
     let _ = rustix::pipe::fcntl_setpipe_size(&writer, limits::PIPE_BYTES);
     Ok((reader, writer))
 }
@@ -184,7 +187,7 @@ async fn ending(child: &mut Child) -> String {
     }
 }
 
-/// How a process ended, for people.
+/// How a process ended, in words.
 fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit status {code}"),
@@ -214,7 +217,8 @@ fn signal_name(number: i32) -> &'static str {
     NAMED.iter().find(|(signal, _)| signal.as_raw() == number).map_or("unnamed", |(_, name)| name)
 }
 
-/// `VmRSS` of `/proc/<pid>/status`: in kB whatever the page size, 20 µs to read; `smaps_rollup` would walk the page tables.
+/// `VmRSS` of `/proc/<pid>/status`: in kB whatever the page size, and 20 µs to read; `smaps_rollup` would walk the page
+/// tables.
 fn resident(status: &str) -> Option<u64> {
     let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix(" kB")?;
     kilobytes.parse::<u64>().ok()?.checked_mul(1024)

@@ -1,4 +1,4 @@
-//! The bounds of this module: of a link, of what a worker prints, of the time it takes to go.
+//! The bounds of this module: of a link, of what a worker prints, of the time it takes to end.
 
 use std::time::Duration;
 
@@ -6,28 +6,31 @@ use std::time::Duration;
 /// Then: the rest waits in the pipe, and the worker with it.
 pub const READ_BYTES_PER_TURN: usize = 256 * 1024;
 
-/// What one `read` may bring. Larger than the kernel's usual delivery; smaller ones cost a call for each hundred frames.
+/// The size of one `read`. Larger than what the kernel usually delivers; a smaller one would cost a call for each
+/// hundred frames.
 pub const READ_BYTES: usize = 64 * 1024;
 
-/// Asked of the kernel for each direction of a link: room for some 2,000 small answers, or for four large inline bodies. Pages are taken
-/// when bytes wait in them. A user without privileges has 64 MiB for all pipes by default: more than 100 workers have theirs.
+/// The requested size of each pipe of a link: room for some 2,000 small responses, or for four large inline bodies. The
+/// kernel allocates pages only for bytes in the pipe. By default a user without privileges has 64 MiB for all pipes:
+/// enough for more than 100 workers.
 pub const PIPE_BYTES: usize = 256 * 1024;
 
-/// What waits here for one worker to read it. Credit bounds what a worker is given, so only one that does not read gets here.
-/// Then: it has broken the protocol and is ended.
+/// Bytes that wait for one worker to read them. Credit limits the work of a worker, so only one that does not read gets
+/// here. Then: it has violated the protocol and is killed.
 pub const UNSENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// `DATA` of request bodies is written only while less than this waits to be sent, so that bodies wait as they are, uncopied.
+/// `DATA` of request bodies is written only while fewer bytes than this wait to be sent, so that bodies wait uncopied.
 pub const UNSENT_BYTES_BUSY: usize = 256 * 1024;
 
-/// Written to one link in one turn, about 1 ms: a worker that reads as fast as the core writes would hold up everybody else until the end of
-/// a large body. Then: the rest is for the next turn.
+/// Bytes written to one link in one turn, about 1 ms: otherwise a worker that reads as fast as the core writes would
+/// delay all others until the end of a large body. Then: the rest waits for the next turn.
 pub const WRITTEN_BYTES_PER_TURN: usize = 1024 * 1024;
 
-/// A buffer that had to grow beyond this is given back when it is empty.
+/// A buffer that has grown beyond this is freed when it is empty.
 pub const BUFFER_BYTES_KEPT: usize = 1024 * 1024;
 
-/// One `WINDOW` for so much of an answer that a client took: a quarter of the window, so that the worker never waits while the client reads.
+/// One `WINDOW` is sent for this many bytes that the client took: a quarter of the window, so that the worker never
+/// waits while the client reads.
 pub const GRANT_BYTES_MIN: usize = 64 * 1024;
 
 /// A line that a worker prints. Then: it is logged in pieces.
@@ -36,15 +39,16 @@ pub const LINE_BYTES_MAX: usize = 8 * 1024;
 /// How much of a frame that broke the rules goes to the log.
 pub const EVIDENCE_BYTES: usize = 48;
 
-/// A worker that has closed its link, or that said it failed, has nothing left to do. Then: it is killed.
+/// A worker that has closed its link, or reported that it failed, has nothing left to do. After this time it is killed.
 pub const EXIT_TIME: Duration = Duration::from_secs(1);
 
-/// A process that is gone may have left its link or its output to a process of its own. Then: what it wrote itself is taken from the link,
-/// and its end is told.
+/// A process may have passed its link or its output to a child process, which keeps them open after it has ended. After
+/// this time, what it wrote itself is taken from the link, and its end is reported.
 pub const LAST_WORDS_TIME: Duration = Duration::from_millis(50);
 
-/// What others print where it printed is logged so much longer.
+/// How much longer the output of such child processes is logged.
 pub const LAST_LINES_TIME: Duration = Duration::from_secs(1);
 
-/// Where memory runs out the kernel takes a worker, never the core: a worker comes back, the core holds everybody's connections.
+/// If memory runs out, the kernel should kill a worker, never the core: a worker is replaced, the core holds all
+/// connections.
 pub const OOM_SCORE_ADJUST: u16 = 400;

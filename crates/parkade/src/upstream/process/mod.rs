@@ -1,4 +1,4 @@
-//! Worker processes: how they are started, their links and the frames on them, how they end.
+//! Worker processes: how they start, their links and the frames on them, how they end.
 
 mod child;
 mod limits;
@@ -36,9 +36,9 @@ use worker::Worker;
 
 pub use child::Launch;
 
-/// Wakes the owner for the reports of processes; workers count from 1.
+/// Wakes the owner for the reports of processes; the tokens of workers begin at 1.
 const REPORTS: Token = Token(0);
-/// Links that are told about at a time.
+/// The number of links reported at a time.
 const POLL_BATCH: usize = 64;
 
 pub struct Processes {
@@ -48,15 +48,15 @@ pub struct Processes {
     places: Places,
     /// Links that may have something to read.
     readable: Vec<WorkerId>,
-    /// Those whose links are not read, until they are let on.
+    /// Workers whose links are not read for now.
     held_up: Vec<WorkerId>,
-    /// Links with something to send.
+    /// Links with bytes to send.
     sending: Vec<WorkerId>,
-    /// Workers of which some part has ended.
+    /// Workers of which some part (process, link or output) has ended.
     ending: Vec<WorkerId>,
     /// Workers that could not be started, and why.
     unstarted: Vec<(WorkerId, String)>,
-    /// Workers whose exit has been told; until the next turn they can still be asked about.
+    /// Workers whose exit has been reported; they can still be queried until the next turn.
     gone: Vec<WorkerId>,
     piece: Box<[u8]>,
     reports: Receiver<ProcessReport>,
@@ -65,7 +65,7 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// Nothing is started yet.
+    /// Starts nothing yet.
     pub fn new(launch: Launch) -> io::Result<Self> {
         let poll = PollSet::new(POLL_BATCH)?;
         let (sender, reports) = channel();
@@ -88,12 +88,12 @@ impl Processes {
         })
     }
 
-    /// Has a process started and writes `HELLO`. An event says if that cannot be done.
+    /// Requests the start of a process and writes `HELLO`. An event reports a failure.
     pub fn start(&mut self, worker: WorkerId) {
         match self.try_to_start(worker) {
             Ok(started) => {
                 self.workers.insert(worker, started);
-                // What it says before its start is told, it has said afterwards.
+                // Frames that it writes before the report of its start are read after that report.
                 self.held_up.push(worker);
             }
             Err(error) => self.unstarted.push((worker, error.to_string())),
@@ -105,11 +105,11 @@ impl Processes {
         Worker::start(&self.launch, &self.starter, worker, &self.post, (self.poll.registry(), token))
     }
 
-    /// Waits until a worker has something to say. Cancel safe.
+    /// Waits until a worker has events. Cancel safe.
     pub async fn ready(&self) -> io::Result<()> {
         let has_work = !(self.readable.is_empty() && self.sending.is_empty() && self.unstarted.is_empty());
         if has_work || self.ending().any(Worker::is_violated) {
-            // There is work at hand; everybody else has a turn before it goes on.
+            // There is more work; other tasks run before it continues.
             tokio::task::yield_now().await;
             return Ok(());
         }
@@ -119,7 +119,7 @@ impl Processes {
         }
     }
 
-    /// Gives the worker a request. `body` is whole; `parts.body` and `parts.more` are set here.
+    /// Sends a request to the worker. `body` is complete; `parts.body` and `parts.more` are set here.
     pub fn request<'a, P, H>(
         &mut self,
         worker: WorkerId,
@@ -133,12 +133,13 @@ impl Processes {
         self.say(worker, |session, out, places| session.request(out, places, request, parts, body));
     }
 
-    /// Has the worker make an attempt of a job.
+    /// Sends an attempt of a job to the worker.
     pub fn run(&mut self, worker: WorkerId, request: RequestId, run: &RunParts<'_>) {
         self.say(worker, |session, out, places| session.run(out, places, request, run));
     }
 
-    /// Calls a function for each of these requests, with its state. One frame for all, unless rows follow: `behind`.
+    /// Calls a function for each of these requests, with its state. One frame is sent for all, unless rows follow:
+    /// `behind`.
     pub fn call(
         &mut self,
         worker: WorkerId,
@@ -150,7 +151,7 @@ impl Processes {
         self.say(worker, |session, out, places| session.call(out, places, outcome, function, calls, behind));
     }
 
-    /// Lets the coroutines of these requests go on. One frame for all, unless rows follow: `behind`.
+    /// Resumes the coroutines of these requests. One frame is sent for all, unless rows follow: `behind`.
     pub fn resume(
         &mut self,
         worker: WorkerId,
@@ -164,7 +165,8 @@ impl Processes {
         });
     }
 
-    /// Tells the worker that nobody waits for the answer. If it holds the request, `Closed` will say when it no longer does.
+    /// Tells the worker that the response is not needed. If it holds the request, `Closed` will report when it no
+    /// longer does.
     pub fn cancel(&mut self, worker: WorkerId, request: RequestId, reason: Reason) {
         self.say(worker, |session, out, places| {
             session.cancel(out, places, request, reason);
@@ -172,7 +174,7 @@ impl Processes {
         });
     }
 
-    /// The client has taken so many bytes that came as `Data`.
+    /// The client has taken this many bytes of `Data`.
     pub fn grant(&mut self, request: RequestId, bytes: usize) {
         if let Some(place) = self.places.get(&request).copied() {
             self.say(place.worker, |session, out, _| {
@@ -182,7 +184,7 @@ impl Processes {
         }
     }
 
-    /// Gives notice: in so much time the worker will be ended.
+    /// Tells the worker that it will be ended after this time.
     pub fn drain(&mut self, worker: WorkerId, within: Duration) {
         self.expect_exit(worker);
         self.say(worker, |_, out, _| {
@@ -191,7 +193,7 @@ impl Processes {
         });
     }
 
-    /// Says `GOODBYE`: nothing is left for the worker.
+    /// Sends `GOODBYE`: the worker will get no more work.
     pub fn dismiss(&mut self, worker: WorkerId) {
         self.expect_exit(worker);
         self.say(worker, |_, out, _| {
@@ -200,14 +202,14 @@ impl Processes {
         });
     }
 
-    /// Ends the process at once, with its process group.
+    /// Kills the process group.
     pub fn kill(&mut self, worker: WorkerId) {
         if let Some(worker) = self.workers.get_mut(&worker) {
             worker.process.kill();
         }
     }
 
-    /// Has the worker print the stack of its code. Only when it has said `HELLO`: until then the signal would end it.
+    /// Makes the worker print the stack of its code. Only after its `HELLO`: before that the signal would end it.
     pub fn dump_stack(&mut self, worker: WorkerId) {
         if let Some(worker) = self.workers.get(&worker)
             && worker.session.has_greeted()
@@ -216,18 +218,18 @@ impl Processes {
         }
     }
 
-    /// What the worker says from now on stays in the pipe, which it fills: then its code waits when it writes.
+    /// Stops reading from the worker: its frames stay in the pipe, and when that is full its code waits.
     pub fn hold_up(&mut self, worker: WorkerId) {
         if self.workers.contains_key(&worker) && !self.held_up.contains(&worker) {
             self.held_up.push(worker);
         }
     }
 
-    /// The worker is heard again.
+    /// Reads from the worker again.
     pub fn let_on(&mut self, worker: WorkerId) {
         let before = self.held_up.len();
         self.held_up.retain(|held_up| *held_up != worker);
-        // What was told of its link meanwhile is not told again.
+        // Events of its link in the meantime are not reported again.
         if self.held_up.len() < before && !self.readable.contains(&worker) {
             self.readable.push(worker);
         }
@@ -241,7 +243,7 @@ impl Processes {
         });
     }
 
-    /// Sends what has been said, with one write for each link.
+    /// Sends what was requested, with one write for each link.
     pub fn flush(&mut self) {
         for worker in std::mem::take(&mut self.sending) {
             let Some(flushed) = self.workers.get_mut(&worker) else { continue };
@@ -254,18 +256,19 @@ impl Processes {
         }
     }
 
-    /// As the kernel counts it now.
+    /// Resident memory, as the kernel counts it now.
     pub fn resident_bytes(&self) -> Vec<(WorkerId, u64)> {
         let known = self.workers.iter().filter_map(|(id, worker)| Some((*id, worker.process.resident_bytes()?)));
         known.collect()
     }
 
-    /// The process, once it is started; known for as long as the events of the turn that told its exit are looked at.
+    /// The process id, once it has started. It is known until all events of the turn that reported its exit have been
+    /// handled.
     pub fn pid(&self, worker: WorkerId) -> Option<u32> {
         self.workers.get(&worker)?.process.pid()
     }
 
-    /// Takes what the workers have to say, of each a bounded part, until the share is over.
+    /// Reads events of the workers, of each a bounded part, until the share is over.
     pub fn turn(&mut self, events: &mut Vec<WorkerEvent>, share: &mut Share) -> io::Result<()> {
         self.forget();
         events.extend(self.unstarted.drain(..).map(|(worker, why)| WorkerEvent::Unstarted { worker, why }));
@@ -317,7 +320,7 @@ impl Processes {
         }
     }
 
-    /// Who is not read any more comes first in the next turn.
+    /// Workers for which no time is left come first in the next turn.
     fn read(&mut self, events: &mut Vec<WorkerEvent>, share: &mut Share) {
         let mut unread = std::mem::take(&mut self.readable).into_iter();
         let mut again = Vec::new();
@@ -332,7 +335,7 @@ impl Processes {
         self.readable = unread.chain(again).collect();
     }
 
-    /// Whether it may have more to say.
+    /// Returns whether there may be more to read.
     fn read_from(&mut self, id: WorkerId, events: &mut Vec<WorkerEvent>) -> bool {
         let Some(worker) = self.workers.get_mut(&id).filter(|_| !self.held_up.contains(&id)) else { return false };
         let more = worker.read(&mut self.piece, &mut Audience { places: &mut self.places, events });
@@ -345,7 +348,7 @@ impl Processes {
         more
     }
 
-    /// Goes on with those that are ending, and tells of those that are gone.
+    /// Continues with workers that are ending, and reports those that are gone.
     fn end(&mut self, events: &mut Vec<WorkerEvent>) {
         let now = Instant::now();
         let mut ending = std::mem::take(&mut self.ending);
@@ -360,7 +363,8 @@ impl Processes {
                 events.push(WorkerEvent::Violated { worker: *id, why });
             }
             if worker.has_last_words(now) {
-                // Whoever else holds the other end, what the worker wrote is in the pipe, and that holds no more than one read takes.
+                // Another process may hold the other end; but what the worker itself wrote is in the pipe, which holds
+                // no more than one read takes.
                 worker.read(&mut self.piece, &mut Audience { places: &mut self.places, events });
             }
             let Some(how) = worker.end(now, &mut self.places) else { return true };
@@ -371,7 +375,7 @@ impl Processes {
         self.ending = ending;
     }
 
-    /// Has something written to a worker whose link is open.
+    /// Writes to a worker whose link is open.
     fn say(
         &mut self,
         id: WorkerId,

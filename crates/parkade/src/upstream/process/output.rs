@@ -1,4 +1,4 @@
-//! What a worker prints: each line goes to the log.
+//! The output of a worker: each line is logged.
 
 use std::os::fd::OwnedFd;
 
@@ -8,8 +8,8 @@ use tokio::net::unix::pipe::Receiver;
 
 use super::limits;
 
-/// Reads until the last holder of the other end has closed it. One read, one yield: a worker that prints without end waits for its
-/// pipe, not the core for it.
+/// Reads until the last holder of the other end has closed it. It yields after each read: a worker that prints
+/// endlessly waits for its pipe, and does not delay the core.
 pub async fn log_lines(output: OwnedFd, worker: WorkerId, pid: u32) -> std::io::Result<()> {
     let mut pipe = Receiver::from_owned_fd(output)?;
     let mut piece = [0; 4096];
@@ -26,7 +26,7 @@ pub async fn log_lines(output: OwnedFd, worker: WorkerId, pid: u32) -> std::io::
     Ok(())
 }
 
-/// Cuts bytes into lines.
+/// Splits bytes into lines.
 #[derive(Default)]
 struct Lines {
     begun: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Where each request is that a worker holds: on which stream of which link.
+//! Which worker and stream each request is on.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,11 +11,11 @@ pub struct Place {
     pub stream: u32,
 }
 
-/// A request is on at most one stream; one whose stream was cancelled is on none, whatever its worker still writes.
+/// A request is on at most one stream. After a cancel it is on none, whatever its worker still writes.
 pub type Places = HashMap<RequestId, Place, Fast>;
 
-/// For keys that are small numbers of our own and that nobody outside chooses: a tenth of the time of the standard hasher, two of which each
-/// request would need four times.
+/// For keys that are small numbers and that no client can choose. It takes a tenth of the time of the standard hasher,
+/// and each request needs four look-ups.
 pub type Fast = BuildHasherDefault<Multiply>;
 
 /// The multiplicative hash of rustc (`FxHash`).
@@ -38,7 +38,7 @@ impl Hasher for Multiply {
     }
 
     fn finish(&self) -> u64 {
-        // hashbrown takes the bucket from the low bits; the good ones are the high.
+        // hashbrown selects the bucket by the low bits; the high ones are better distributed.
         self.0.rotate_left(26)
     }
 }

@@ -1,4 +1,4 @@
-//! What happens to the process of a worker, and how the owner of the workers hears of it.
+//! Reports about the process of a worker, for the owner of the workers.
 
 use std::io::PipeReader;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 use parkade_model::WorkerId;
 use tokio::process::Child;
 
-/// What a process says of itself, apart from its link.
+/// An event of a process, apart from its link.
 pub struct ProcessReport {
     pub worker: WorkerId,
     pub news: News,
@@ -15,11 +15,11 @@ pub struct ProcessReport {
 
 pub enum News {
     Started(Box<Started>),
-    /// There is no process, and none will be: why.
+    /// The process could not be started; why.
     NotStarted(String),
-    /// It is gone: "exit status 1", "signal 9 (SIGKILL)".
+    /// The process has ended: "exit status 1", "signal 9 (SIGKILL)".
     Exited(String),
-    /// Everything that it printed has been logged.
+    /// All its output has been logged.
     Silent,
 }
 
@@ -32,13 +32,13 @@ pub struct Post {
 
 impl Post {
     pub fn send(&self, worker: WorkerId, news: News) {
-        // Neither fails while the owner lives; without it nobody is left to be told.
+        // Neither fails while the owner exists; without it nobody needs the report.
         let _ = self.sender.send(ProcessReport { worker, news });
         let _ = self.waker.wake();
     }
 }
 
-/// A process that has just been started, and what it will print.
+/// A process that has just been started, and its output.
 pub struct Started {
     pub child: Child,
     pub output: PipeReader,

@@ -1,6 +1,6 @@
-//! What is said on one link, without the link: frames in, events out; what is asked for in, frames out.
+//! The session on a link, without I/O: frames in, events out; calls in, frames out.
 //!
-//! [`Conversation`] and [`Stream`] of the wire judge what the worker says; here it is put together with the requests.
+//! [`Conversation`] and [`Stream`] of the wire check what the worker sends; this module connects it with requests.
 
 use std::collections::{HashMap, VecDeque, hash_map::Entry};
 use std::fmt::Write;
@@ -21,7 +21,7 @@ use crate::upstream::{RunParts, WorkerEvent};
 
 /// Versions of the protocol that this core speaks.
 const VERSIONS: RangeInclusive<u32> = 1..=1;
-/// None yet: the core collects bodies, and nothing sends messages.
+/// None yet: the core collects bodies, and sends no messages to workers.
 const FEATURES: u64 = 0;
 
 pub struct Session {
@@ -31,11 +31,11 @@ pub struct Session {
     /// The highest stream that was opened.
     opened: u32,
     streams: HashMap<u32, Open, Fast>,
-    /// Streams whose body may go on now, in turn: those with window and something to fill it.
+    /// Streams whose body can continue now, in turn: they have bytes, and window.
     sending: VecDeque<u32>,
-    /// Frames of cancelled streams, read and dropped.
+    /// The number of frames of cancelled streams that were dropped.
     dropped: u64,
-    /// The worker has said `FAILED` or `GOODBYE`.
+    /// The worker has sent `FAILED` or `GOODBYE`.
     leaving: bool,
 }
 
@@ -43,9 +43,9 @@ pub struct Session {
 struct Open {
     request: RequestId,
     stream: Stream,
-    /// Of the answer's body: what the client has taken and no `WINDOW` has told.
+    /// Bytes of the response that the client has taken and no `WINDOW` has reported.
     taken: u32,
-    /// What is left of the request's body, or of what it is resumed with, if that did not fit into its frame.
+    /// The rest of the request's body, or of the rows that it is resumed with, if it did not fit into its frame.
     body: Option<Box<Body>>,
 }
 
@@ -60,28 +60,28 @@ impl Body {
     }
 }
 
-/// Where what was heard is told.
+/// Receives the outcome of frames.
 pub struct Audience<'a> {
     pub places: &'a mut Places,
     pub events: &'a mut Vec<WorkerEvent>,
 }
 
-/// The worker broke a rule.
+/// The worker violated the protocol.
 #[derive(Debug)]
 pub struct Broken {
-    /// The code for its `GOODBYE`.
+    /// The code for the core's `GOODBYE`.
     pub code: &'static str,
     pub why: String,
     /// The beginning of the frame, in hex.
     pub evidence: String,
 }
 
-/// No stream is left on a link that has opened 4,294,967,295: it needs a new worker.
+/// The link has used all 4,294,967,295 stream numbers: a new worker is needed.
 #[derive(Debug)]
 pub struct Exhausted;
 
 impl Session {
-    /// A link on which nothing has been said, and the core's `HELLO` for it.
+    /// A new session, with the core's `HELLO`.
     pub fn new(worker: WorkerId, info: &[(&str, &str)], out: &mut BytesMut) -> Self {
         encode::hello(out, VERSIONS, FEATURES, info);
         Self {
@@ -96,22 +96,22 @@ impl Session {
         }
     }
 
-    /// The worker has said `HELLO`.
+    /// The worker has sent `HELLO`.
     pub fn has_greeted(&self) -> bool {
         self.conversation.agreed().is_some()
     }
 
-    /// The worker has said that it will end by itself.
+    /// The worker has announced that it will exit.
     pub fn is_leaving(&self) -> bool {
         self.leaving
     }
 
-    /// Frames of cancelled streams that came and were dropped.
+    /// The number of frames of cancelled streams that were dropped.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Takes all whole frames from what was read.
+    /// Handles all complete frames of the bytes that were read.
     pub fn hear(&mut self, read: &mut BytesMut, audience: &mut Audience) -> Result<(), Broken> {
         while !self.conversation.is_over() {
             let head = Head::of(read);
@@ -140,8 +140,8 @@ impl Session {
         }
     }
 
-    /// Opens a stream with a request. A body that does not fit into its frame is sent by [`Session::pump`]; `parts.body` and `parts.more` are set
-    /// here.
+    /// Opens a stream with a request. A body that does not fit into its frame is sent by [`Session::pump`];
+    /// `parts.body` and `parts.more` are set here.
     pub fn request<'a, P, H>(
         &mut self,
         out: &mut BytesMut,
@@ -178,7 +178,8 @@ impl Session {
         Ok(())
     }
 
-    /// Opens a stream for each of these requests with a call of the function. `behind`: the body of the outcome, when it follows.
+    /// Opens a stream for each of these requests with a call of the function. `behind`: the rows, if they follow the
+    /// outcome.
     pub fn call(
         &mut self,
         out: &mut BytesMut,
@@ -203,7 +204,7 @@ impl Session {
         Ok(())
     }
 
-    /// The coroutines of these requests go on; those that are not parked here are left out.
+    /// Resumes the coroutines of these requests; requests that are not parked here are left out.
     pub fn resume(
         &mut self,
         out: &mut BytesMut,
@@ -227,7 +228,7 @@ impl Session {
         }
     }
 
-    /// Nobody waits for this request any more.
+    /// The response of this request is not needed any more.
     pub fn cancel(&mut self, out: &mut BytesMut, places: &mut Places, request: RequestId, reason: Reason) {
         let (Some(reason), Some(stream)) = (word(reason), self.stream_of(places, request)) else { return };
         let Some(open) = self.streams.get_mut(&stream) else { return };
@@ -239,7 +240,8 @@ impl Session {
         }
     }
 
-    /// The client has taken so many bytes of the answer: tells the worker when they have become a good part of the window.
+    /// The client has taken this many bytes of the response: the worker is told when they have become a good part of
+    /// the window.
     pub fn grant(&mut self, out: &mut BytesMut, stream: u32, bytes: usize) {
         let Some(open) = self.streams.get_mut(&stream) else { return };
         open.taken = open.taken.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
@@ -250,7 +252,7 @@ impl Session {
         }
     }
 
-    /// Sends on of the bodies, each in its turn, while little waits to be sent.
+    /// Sends pieces of the bodies, in turn, while few bytes wait to be sent.
     pub fn pump(&mut self, out: &mut BytesMut) {
         while out.len() < limits::UNSENT_BYTES_BUSY
             && let Some(stream) = self.sending.pop_front()
@@ -267,12 +269,12 @@ impl Session {
         }
     }
 
-    /// A body could go on.
+    /// Whether a body can continue.
     pub fn has_more_to_send(&self) -> bool {
         !self.sending.is_empty()
     }
 
-    /// Nothing will be said any more: the requests are nowhere.
+    /// The link has ended: its requests are no longer on any stream.
     pub fn end(&mut self, places: &mut Places) {
         for open in self.streams.drain().map(|(_, open)| open).filter(|open| !open.stream.is_cancelled()) {
             places.remove(&open.request);
@@ -339,7 +341,7 @@ impl Session {
         Ok(())
     }
 
-    /// A frame that says something about a request, unless that was cancelled.
+    /// Handles a frame about a request, unless the request was cancelled.
     fn answered(&mut self, frame: FromWorker, audience: &mut Audience) -> Result<(), Violation> {
         let Entry::Occupied(mut entry) = self.streams.entry(frame.stream()) else {
             return absent(&frame, self.opened);
@@ -369,7 +371,8 @@ impl Session {
         Ok(())
     }
 
-    /// A publish counts whatever becomes of the request that made it; if it fails, that is held against whoever still waits for that request.
+    /// A message is published whatever becomes of its request. If publishing fails, the request gets the error, if it
+    /// still exists.
     fn published(&self, frame: FromWorker, audience: &mut Audience) -> Result<(), Violation> {
         let open = self.streams.get(&frame.stream());
         if frame.stream() != 0 && open.is_none() {
@@ -382,7 +385,8 @@ impl Session {
         Ok(())
     }
 
-    /// A job counts whatever becomes of the request that enqueued it; that waits for it only while its worker holds it.
+    /// A job is enqueued whatever becomes of its request. The request waits for it only while its worker holds the
+    /// request.
     fn enqueued(&self, frame: FromWorker, audience: &mut Audience) -> Result<(), Violation> {
         let open = self.streams.get(&frame.stream());
         if frame.stream() != 0 && open.is_none() {
@@ -408,12 +412,12 @@ impl Session {
     }
 }
 
-/// The request of that stream, if somebody still wants its answer.
+/// The request of that stream, if its response is still needed.
 fn wanted(open: Option<&Open>) -> Option<RequestId> {
     open.filter(|open| !open.stream.is_cancelled()).map(|open| open.request)
 }
 
-/// What a frame says about its request. `MESSAGE` and `CLOSE` say nothing yet: no worker is offered them.
+/// The event of a frame about a request. `MESSAGE` and `CLOSE` have none: no worker is offered these features.
 fn told(worker: WorkerId, request: RequestId, frame: FromWorker) -> Option<WorkerEvent> {
     match frame {
         FromWorker::Response { more, response, .. } => Some(WorkerEvent::Response { worker, request, response, more }),
@@ -430,7 +434,7 @@ fn told(worker: WorkerId, request: RequestId, frame: FromWorker) -> Option<Worke
     }
 }
 
-/// The word for a worker; a dead one is told nothing.
+/// The reason for a worker; `None` if the worker is dead.
 fn word(reason: Reason) -> Option<CancelReason> {
     match reason {
         Reason::ClientLeft => Some(CancelReason::ClientLeft),
@@ -441,7 +445,7 @@ fn word(reason: Reason) -> Option<CancelReason> {
     }
 }
 
-/// The beginning of a frame, kept while it is judged.
+/// The beginning of a frame, kept until it has been checked.
 struct Head {
     bytes: [u8; limits::EVIDENCE_BYTES],
     length: usize,
@@ -455,7 +459,7 @@ impl Head {
         Self { bytes, length }
     }
 
-    /// What it says if it is text, as no frame is: its first line.
+    /// The first line, if it is text: no frame is.
     fn printed(&self) -> Option<&str> {
         let text = str::from_utf8(&self.bytes[..self.length]).ok()?;
         let line = text.lines().next()?;

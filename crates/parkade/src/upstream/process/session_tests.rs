@@ -1,4 +1,4 @@
-//! The conversations of `protocol/vectors/sessions`, and what they leave out: which events follow, and how bodies go out.
+//! The sessions of `protocol/vectors/sessions`, and what they leave out: the resulting events, and how bodies are sent.
 
 use bytes::BufMut;
 use parkade_model::{JobId, RequestId};
@@ -25,7 +25,7 @@ const ENQUEUE: &str = "94 c410 00*16 a178 c400 80";
 const PROGRESS: &str = "92 cb3fe0000000000000 a468616c66";
 const PUBLISH: &str = "93 a161 a162 c40163";
 
-/// A session with everything around it.
+/// A session with its surroundings.
 struct Link {
     session: Session,
     places: Places,
@@ -88,13 +88,13 @@ impl Link {
         self.session.resume(&mut self.out, &self.places, &WaitOutcome::Elapsed, &requests, None);
     }
 
-    /// What was written since the last time.
+    /// The bytes written since the last call.
     fn writes(&mut self) -> Vec<FromCore> {
         let mut decoder = Decoder::<FromCore>::default();
         std::iter::from_fn(|| decoder.next(&mut self.out).unwrap()).collect()
     }
 
-    /// How many bytes of body were written, and whether the last of it was.
+    /// How many bytes of the body were written, and whether that includes the last one.
     fn writes_body(&mut self) -> (usize, bool) {
         self.writes().iter().fold((0, false), |(sum, last), frame| match frame {
             FromCore::Data { bytes, more, .. } => (sum + bytes.len(), !more),
@@ -102,7 +102,7 @@ impl Link {
         })
     }
 
-    /// The core's part of a vector. What the worker is given has numbers instead of a slot: the stream's.
+    /// The core's part of a vector. Requests get the number of their stream as their slot.
     fn acts(&mut self, frame: FromCore) {
         match frame {
             FromCore::Request { stream, more, .. } => {
@@ -149,7 +149,7 @@ impl Link {
     }
 }
 
-/// The request that has the stream's number as its slot.
+/// The request whose slot is the stream's number.
 fn request(stream: u32) -> RequestId {
     RequestId { slot: stream, generation: 1 }
 }
@@ -171,7 +171,7 @@ fn head<'a>() -> RequestParts<'a, [&'a str; 0], [(&'a str, &'a [u8]); 0]> {
     }
 }
 
-/// The notation of the vectors: `61*65536` is that byte so many times.
+/// The notation of the vectors: `61*65536` is that byte 65,536 times.
 fn bytes(hex: &str) -> Vec<u8> {
     let byte = |digits: &str| u8::from_str_radix(digits, 16).unwrap();
     let part = |part: &str| {
@@ -201,7 +201,7 @@ fn vectors() -> Vec<Value> {
     files.map(|file| serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()).collect()
 }
 
-/// Plays a conversation; the worker's writes come in pieces of this size.
+/// Runs a session; the worker's bytes come in pieces of this size.
 fn play(vector: &Value, size: usize) {
     let name = vector["name"].as_str().unwrap();
     let ends = vector["ends"].as_str().unwrap();
@@ -443,7 +443,7 @@ fn a_publish_is_the_doing_of_its_request_and_behind_its_end_nobodys() {
     assert!(link.hears(0x22, 0, 2, PUBLISH).is_err(), "a stream that was never opened");
 }
 
-/// What follows a `RESUME` whose rows do: more than one frame of it.
+/// The frames after a `RESUME` whose rows follow: more than one.
 fn behind(outcome: &WaitOutcome) -> Option<Bytes> {
     outcome.body_follows().then(|| Bytes::from(vec![b'x'; 3 * WINDOW_BYTES as usize]))
 }

@@ -12,24 +12,25 @@ use tokio::runtime::Handle;
 use super::limits;
 use super::report::{News, Post, Started};
 
-/// Starts processes, one after the other. Whoever starts one stands still until it has loaded its program: 1 ms on a quiet machine and 50 on a
-/// busy one.
+/// Starts processes, one after the other. Starting one blocks the thread until the program is loaded: 1 ms on a quiet
+/// machine and 50 ms on a busy one.
 ///
-/// A worker asks the kernel to kill it when its parent dies, and the kernel takes the thread that started it for the parent (`PR_SET_PDEATHSIG`,
-/// prctl(2)). So one thread starts them all, and it lives as long as the workers are wanted: until this is dropped.
+/// A worker asks the kernel to kill it when its parent dies, and the kernel takes the thread that started it for the
+/// parent (`PR_SET_PDEATHSIG`, prctl(2)). So one thread starts all workers, and lives as long as they are needed: until
+/// this is dropped.
 pub struct Starter {
     wanted: Sender<Wanted>,
 }
 
-/// A process that is to be started.
+/// A process to be started.
 pub struct Wanted {
     pub worker: WorkerId,
     pub command: Command,
-    /// What it will print.
+    /// Its output.
     pub output: PipeReader,
-    /// Who is told.
+    /// Receives the report.
     pub post: Post,
-    /// That of the server, which will wait for the process.
+    /// The runtime of the server, which will wait for the process.
     pub runtime: Handle,
 }
 
@@ -41,10 +42,10 @@ impl Starter {
         Ok(Self { wanted })
     }
 
-    /// News say when it is done.
+    /// Requests a start; a report follows.
     pub fn start(&self, wanted: Wanted) {
         if let Err(lost) = self.wanted.send(wanted) {
-            // Its thread is gone, by a panic.
+            // The thread has ended because of a panic.
             lost.0.post.send(lost.0.worker, News::NotStarted("the thread that starts workers has ended".into()));
         }
     }
@@ -61,7 +62,8 @@ impl Wanted {
     }
 }
 
-/// Waits until the program is loaded. After that our copies of the worker's ends are closed: end of file must come when the worker is gone.
+/// Waits until the program is loaded. Then our copies of the worker's ends of the pipes are closed, so that end of file
+/// comes when the worker is gone.
 fn spawn(mut command: Command) -> io::Result<Child> {
     let child = command.spawn()?;
     if let Some(pid) = child.id() {

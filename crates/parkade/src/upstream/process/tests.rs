@@ -1,4 +1,4 @@
-//! Real processes (`fake/parkade.py`), whose behaviour the scenario names.
+//! Tests with real processes (`fake/parkade.py`), whose behaviour the scenario names.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -21,12 +21,12 @@ use crate::upstream::WorkerEvent;
 const WORKER: WorkerId = WorkerId(1);
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The workers, what they have told, what was logged.
+/// The workers, their events, and what was logged.
 struct Stage {
     processes: Processes,
     told: Vec<WorkerEvent>,
     log: Log,
-    /// Logging goes to `log` as long as it lives.
+    /// Logging goes to `log` as long as this exists.
     #[expect(dead_code)]
     logging: DefaultGuard,
 }
@@ -42,7 +42,7 @@ impl Log {
         String::from_utf8_lossy(&self.text.lock().unwrap()).into_owned()
     }
 
-    /// The number behind "other ", which a scenario prints for the process that it has started.
+    /// The number after "other ", which a scenario prints for the process that it has started.
     fn other(&self) -> Option<Pid> {
         let text = self.text();
         let number = text.split_once("other ")?.1.split_whitespace().next()?;
@@ -87,7 +87,7 @@ impl Stage {
         Self { processes, told: Vec::new(), log, logging }
     }
 
-    /// One worker of that scenario.
+    /// One worker with that scenario.
     fn with(scenario: &str) -> Self {
         let mut stage = Self::new(scenario);
         stage.processes.start(WORKER);
@@ -171,9 +171,9 @@ fn head<'a>() -> RequestParts<'a, [&'a str; 1], [(&'a str, &'a [u8]); 1]> {
     }
 }
 
-/// Waits until a process that is not ours to wait for has ended.
+/// Waits until a process has ended that is not our child.
 fn ended(pid: Pid) {
-    // ESRCH: it is gone already.
+    // ESRCH: it is already gone.
     let Ok(process) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else { return };
     let patience = rustix::event::Timespec::try_from(PATIENCE).unwrap();
     let ended = rustix::event::poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&patience)).unwrap();

@@ -21,28 +21,28 @@ pub struct Worker {
     pub session: Session,
     /// `None` when it has ended.
     pub link: Option<Link>,
-    /// It was given notice, so it may take its time behind its `GOODBYE`: who gave notice also says when that is over.
+    /// It was told to end, so it may take its time after its `GOODBYE`: the core decides when that time is over.
     pub expected_to_exit: bool,
-    /// The rule that it broke, until that is told.
+    /// Its protocol violation, until it is reported.
     violation: Option<String>,
     end: End,
 }
 
-/// How far the end has come.
+/// How far its end has progressed.
 #[derive(Default)]
 struct End {
-    /// Why there never was a process.
+    /// Why there is no process.
     unstarted: Option<String>,
     /// How the process ended.
     exited: Option<String>,
-    /// All that it printed has been logged.
+    /// All its output has been logged.
     silent: bool,
-    /// Then it is killed; or, if the process is gone, nothing is waited for any more.
+    /// When it is killed; or, if the process is gone, until when its link and output are awaited.
     due: Option<Instant>,
 }
 
 impl Worker {
-    /// Has the process started and says `HELLO`.
+    /// Requests the start of the process and writes `HELLO`.
     pub fn start(
         launch: &Launch,
         starter: &Starter,
@@ -61,7 +61,7 @@ impl Worker {
         Ok(Self { id, process, session, link, expected_to_exit: false, violation: None, end: End::default() })
     }
 
-    /// Reads a part of what the link has; whether there may be more.
+    /// Reads a part of the bytes in the link. Returns whether there may be more.
     pub fn read(&mut self, piece: &mut [u8], audience: &mut Audience) -> bool {
         let mut left = limits::READ_BYTES_PER_TURN;
         while left > 0 {
@@ -87,7 +87,8 @@ impl Worker {
         true
     }
 
-    /// Sends what waits, and of the bodies a part, as far as the worker takes it; whether it would take more.
+    /// Sends the waiting bytes, and a part of the bodies, as far as the worker accepts them. Returns whether it would
+    /// accept more.
     pub fn flush(&mut self, registry: &Registry) -> bool {
         let Some(link) = &mut self.link else { return false };
         let mut left = limits::WRITTEN_BYTES_PER_TURN;
@@ -95,7 +96,7 @@ impl Worker {
             self.session.pump(&mut link.unsent);
             left = left.saturating_sub(link.unsent.len());
             if link.flush(registry) == Written::Nothing {
-                // What it still says is read; but one that no longer listens has nothing left to do.
+                // Its frames are still read; but a worker that has closed its pipe has nothing left to do.
                 self.limit_exit();
                 return false;
             }
@@ -108,7 +109,7 @@ impl Worker {
         }
     }
 
-    /// Reading has let a body go on: whether the link is to be flushed for it.
+    /// Returns whether the link has to be flushed because a body can continue after the last read.
     pub fn has_to_flush(&mut self) -> bool {
         self.session.has_more_to_send() && self.link.as_mut().is_some_and(Link::queue)
     }
@@ -117,7 +118,7 @@ impl Worker {
         self.process.has_started(started, self.id, post);
     }
 
-    /// Why there is no process, if that is so. Said once.
+    /// Why there is no process; returned once.
     pub fn take_unstarted(&mut self, places: &mut Places) -> Option<String> {
         let why = self.end.unstarted.take()?;
         self.close(places);
@@ -159,12 +160,12 @@ impl Worker {
         self.end.due
     }
 
-    /// Its process is gone, its link is not, and nobody waits any longer.
+    /// Its process is gone and the time is over, but its link is still open.
     pub fn has_last_words(&self, now: Instant) -> bool {
         self.end.exited.is_some() && self.link.is_some() && self.end.due.is_some_and(|due| due <= now)
     }
 
-    /// Goes on with the end: kills it when it is due; when all is over, how the process ended.
+    /// Continues with its end, and kills it when that is due. Returns how the process ended, when everything is over.
     pub fn end(&mut self, now: Instant, places: &mut Places) -> Option<String> {
         let is_due = self.end.due.is_some_and(|due| due <= now);
         if self.end.exited.is_some() {
@@ -185,7 +186,7 @@ impl Worker {
         None
     }
 
-    /// Says why, and breaks off.
+    /// Sends the reason, and closes the link.
     fn refuse(&mut self, broken: Broken, places: &mut Places) {
         let Broken { code, why, evidence } = broken;
         tracing::warn!(
@@ -206,7 +207,7 @@ impl Worker {
         self.session.end(places);
     }
 
-    /// It has nothing left to do but to exit.
+    /// It has nothing left to do except exit.
     fn limit_exit(&mut self) {
         if self.end.exited.is_none() && self.end.due.is_none() {
             self.end.due = Some(Instant::now() + limits::EXIT_TIME);
@@ -228,7 +229,7 @@ mod tests {
     use super::*;
     use crate::upstream::process::link::Ends;
 
-    /// One that takes whatever it is given at once.
+    /// A worker that accepts everything at once.
     fn devouring(registry: &Registry) -> Worker {
         let (from_worker, _) = io::pipe().unwrap();
         let nowhere = OwnedFd::from(File::options().write(true).open("/dev/null").unwrap());
