@@ -1,4 +1,4 @@
-//! A channel: its name, checked once and cheap to pass on, and how much of its past is kept.
+//! A channel: its name, which is checked once and cheap to pass on, and how much history it keeps.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::limits::{CHANNEL_NAME_BYTES_MAX, HISTORY_AGE_MAX, HISTORY_BYTES_MAX, 
 
 const OWN: char = '\u{1}';
 
-/// 1 to 200 bytes, no control character among them. Shared, because a publish crosses shards.
+/// 1 to 200 bytes without control characters. Shared, because a publish crosses shards.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChannelName(Arc<str>);
 
@@ -22,7 +22,7 @@ pub enum ChannelNameError {
     Control,
 }
 
-/// How long messages are kept: the first bound that is met counts.
+/// How long messages are kept: until they exceed the first of these bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryLimits {
     pub count: usize,
@@ -44,14 +44,14 @@ impl ChannelName {
         Ok(Self(raw.into()))
     }
 
-    /// A channel of the server's own. Its name begins with a control character, which no name has that was parsed: whatever an application, an
-    /// operator or a database calls a channel, it is never this one.
+    /// One of the server's own channels. Its name begins with a control character, which no parsed name contains, so it
+    /// never clashes with a channel of an application, an operator or a database.
     #[must_use]
     pub fn own(name: &str) -> Self {
         Self(format!("{OWN}{name}").into())
     }
 
-    /// Whether it is a channel of the server's own.
+    /// Whether it is one of the server's own channels.
     #[must_use]
     pub fn is_own(&self) -> bool {
         self.0.starts_with(OWN)

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Behind which message one stands. `epoch` tells one life of a channel from the next, so that a cursor from before a restart is never mistaken.
+/// The position after a message. `epoch` distinguishes the lives of a channel, so that a cursor from before a restart
+/// is never mistaken for a current one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cursor {
     pub epoch: u64,
@@ -16,12 +17,13 @@ pub struct Cursor {
 pub struct CursorError;
 
 impl Cursor {
-    /// Of no channel: who comes from there has missed whatever there was.
+    /// In no channel: a client with this cursor has missed all earlier messages.
     pub const NOWHERE: Self = Self { epoch: 0, sequence: 0 };
 
-    /// Where somebody stands who says so: a cursor, or a list of entity tags that are cursors (RFC 9110, section 13.1.2). The newest of a list
-    /// counts, for it was given out last. What makes no sense stood for something once: it is a gap, never passed over in silence. `None`: no
-    /// position is named, as by `*`, which only says that there is a copy of something.
+    /// The position that a client names: a cursor, or a list of entity tags that are cursors (RFC 9110, section
+    /// 13.1.2). The newest of a list counts, because it was sent last. An invalid text was a position once: it results
+    /// in a gap, and is never ignored. `None` if no position is named, as by `*`, which only says that the client has
+    /// some copy.
     #[must_use]
     pub fn told(text: &str) -> Option<Self> {
         if matches!(text.trim(), "" | "*") {

@@ -1,31 +1,31 @@
-//! How requests end: what the server answers by itself, and why a request is given up.
+//! How requests end: the errors that the core answers with, and why a request is abandoned.
 
-/// Answers that the core gives by itself. One table in the server maps them to status, headers and text.
+/// Errors that the core answers with. One table in the server maps them to status, headers and text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Refusal {
     /// 404
     NotFound,
     /// 405; `Allow` comes from the route table.
     MethodNotAllowed,
-    /// 500: the application's code raised.
+    /// 500: the application's code raised an exception.
     ApplicationFailed,
-    /// 500: the application's answer breaks HTTP, or its wait is none this core knows.
+    /// 500: the application's response violates HTTP, or its wait is unknown to this core.
     BadAnswer,
-    /// 502: the worker that ran it died.
+    /// 502: the worker that ran the request died.
     WorkerDied,
-    /// 503 with `Retry-After`: more are queued than the core keeps.
+    /// 503 with `Retry-After`: the queue is full.
     QueueFull,
-    /// 503 with `Retry-After`: as fast as the queue moves, no worker would take it before its deadline.
+    /// 503 with `Retry-After`: at the queue's current speed, no worker would take the request before its deadline.
     QueueTooSlow,
     /// 503 with `Retry-After`: too many requests are parked.
     ParkedFull,
-    /// 503 with `Retry-After`: a limit of channels.
+    /// 503 with `Retry-After`: the limit of channels is reached.
     ChannelsFull,
     /// 503 with `Retry-After`: the same, for a message that the request has published.
     NotPublished,
-    /// 503 with `Retry-After`: the worker said that it is overloaded.
+    /// 503 with `Retry-After`: the worker reported that it is overloaded.
     WorkerOverloaded,
-    /// 503 with `Retry-After`: no worker took it before its deadline.
+    /// 503 with `Retry-After`: no worker took the request before its deadline.
     QueuedTooLong,
     /// 503 with `Retry-After`: the application does not start.
     NoApplication,
@@ -43,24 +43,24 @@ pub enum Refusal {
     StoreFull,
     /// 503 with `Retry-After`: the jobs that it enqueued cannot be stored.
     StoreUnavailable,
-    /// 503 with `Retry-After`: the store does not say how it stands with a job.
+    /// 503 with `Retry-After`: the store cannot tell the state of a job.
     StoreUnreadable,
-    /// 504: the deadline of a query passed, and what it has done is not known yet.
+    /// 504: the deadline of a query passed, and its effect is not known yet.
     QueryTooLong,
-    /// 503: an operator ended the query, and what it has done is not known yet.
+    /// 503: an operator ended the query, and its effect is not known yet.
     QueryCancelledByOperator,
-    /// 503 with `Retry-After`: the server stops, and what the query has done is not known yet.
+    /// 503 with `Retry-After`: the server stops, and the effect of the query is not known yet.
     QueryStopped,
 }
 
-/// Why a request ended without its answer.
+/// Why a request ended without a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reason {
     ClientLeft,
     Deadline,
     Operator,
     Stopping,
-    /// The worker died or broke the protocol (never told to a worker).
+    /// The worker died or violated the protocol (never sent to a worker).
     WorkerDied,
 }
 

@@ -1,54 +1,56 @@
-//! Names of things. All are plain numbers, so that whoever has one holds nothing open.
+//! Ids. All are plain numbers, so keeping one keeps nothing else alive.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A request. Minted by the server: `slot` is reused after the core's effect `Forget`, then with another generation. A generation comes round
-/// after four billion requests in one slot. Nobody keeps a name that long: the server drops its own in the same turn, and a stream that was
-/// cancelled keeps it only until its worker has answered or is killed.
+/// A request. Minted by the server: `slot` is reused after the core's effect `Forget`, with another generation.
+/// Generations repeat after four billion requests in one slot. No id is kept that long: the server drops its own in the
+/// same turn, and a cancelled stream keeps its id only until its worker has answered or is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId {
     pub slot: u32,
     pub generation: u32,
 }
 
-/// A worker process. Minted by the core, upwards from 1, never reused: starts back off, and ten a second last 13 years.
+/// A worker process. Minted by the core, upwards from 1, never reused: restarts are delayed by the back-off, and with
+/// ten a second the ids last 13 years.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkerId(pub u32);
 
-/// A route table. Equal tables have one id, whichever worker sent them. Minted by the server, which looks requests up in it.
+/// A route table. Equal tables have the same id, whichever worker sent them. Minted by the server, which looks requests
+/// up in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableId(pub u32);
 
-/// A published message. Minted by the server, never reused (as all of 64 bits here: a billion a second last 500 years). The server keeps the
-/// message's bytes until the core's effect `DropMessage`.
+/// A published message. Minted by the server, never reused (as with all ids of 64 bits: at a billion a second they last
+/// 500 years). The server keeps the message's bytes until the core's effect `DropMessage`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(pub u64);
 
-/// What came with a frame of a worker: a response, what goes on after a wait, a statement. Minted by the server for one event, never reused. The
-/// core gives it back in the effects that need it; what they do not take is dropped after the event.
+/// The payload of a worker's frame: a response, how to continue after a wait, a statement. Minted by the server for one
+/// event, never reused. The core passes it back in the effects that need it; the rest is dropped after the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PayloadId(pub u64);
 
-/// A database. Minted by the server, for good.
+/// A database. Minted by the server, permanent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DatabaseId(pub u16);
 
-/// One piece of work for a database. Never reused. Minted by whoever asks: for Parkade the core, and the server keeps the result until the
-/// core's effect `DropResult`.
+/// One piece of work for a database. Never reused. Minted by whoever submits it: in Parkade that is the core, and the
+/// server keeps the result until the core's effect `DropResult`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueryId(pub u64);
 
-/// A transaction, which has a connection to itself. Minted as a [`QueryId`] is, never reused.
+/// A transaction, which has a connection to itself. Minted like a [`QueryId`], never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseId(pub u64);
 
-/// A queue of jobs. Minted by the server, for good, upwards from 0.
+/// A queue of jobs. Minted by the server, permanent, upwards from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueId(pub u64);
 
-/// A job: a UUID, minted by whoever enqueues it, for good. Written as 8-4-4-4-12 hexadecimal digits, lower case. Bytes, not a number: those
-/// would have effects that name a job take a quarter more memory.
+/// A job: a UUID, minted by whoever enqueues it, permanent. Written as 8-4-4-4-12 hexadecimal digits, lower case. It is
+/// stored as bytes instead of a number, which would enlarge effects that contain it by a quarter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId([u8; 16]);
 

@@ -1,31 +1,31 @@
-//! Jobs: what a run needs to know of one, how it went, and what becomes of the job.
+//! Jobs: what a run needs to know about one, how it ended, and what becomes of the job.
 
 use std::time::Duration;
 
 use crate::ending::Refusal;
 use crate::id::{JobId, QueueId, RequestId};
 
-/// A job that the store gave to be run now.
+/// A job that the store has handed out to be run now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaimedJob {
-    /// The request that its run is.
+    /// The request that represents its run.
     pub request: RequestId,
     pub job: JobId,
-    /// 1 the first time.
+    /// 1 for the first attempt.
     pub attempt: u32,
     pub queue: QueueId,
-    /// `None`: the application has no such function.
+    /// `None`: the application has no such job.
     pub policy: Option<JobPolicy>,
 }
 
-/// What the application says of a job.
+/// The application's declaration of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobPolicy {
     /// A coroutine.
     pub concurrent: bool,
-    /// How often it is tried again at most.
+    /// Maximum number of retries.
     pub retries: u32,
-    /// As a route's. `None`: for ever.
+    /// As a route's. `None`: no deadline.
     pub deadline: Option<Duration>,
 }
 
@@ -37,79 +37,79 @@ pub struct DeclaredJobs {
     pub coroutines: bool,
 }
 
-/// What becomes of a job when a run of it has ended: the store notes it.
+/// What becomes of a job when a run of it has ended. The store records it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
     Completed,
-    /// It failed, and is tried again.
+    /// It failed, and will be retried.
     Retry {
         after: Duration,
         why: Failure,
     },
-    /// It failed, and is not tried again.
+    /// It failed, and will not be retried.
     Dead {
         why: Failure,
     },
     Cancelled,
-    /// The server stops: this attempt does not count.
+    /// The server is stopping: this attempt does not count.
     HandedBack,
-    /// The application has no such function: this attempt does not count.
+    /// The application has no such job: this attempt does not count.
     Unknown,
 }
 
 /// Why an attempt failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Failure {
-    /// Its code raised; the server has the error.
+    /// Its code raised an exception; the server has the error.
     Raised,
     WorkerDied,
-    /// The server died while it ran, again and again.
+    /// The server died during the run, repeatedly.
     ServerDied,
     DeadlinePassed,
-    /// The core could not give it what it asked for.
+    /// The core refused something that it needed.
     Refused(Refusal),
 }
 
-/// Why a job is not stored.
+/// Why a job was not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StoreFault {
-    /// There is no room for it.
+    /// The store is full.
     Full,
-    /// The store cannot be reached, or failed.
+    /// The store cannot be reached, or has failed.
     Unavailable,
 }
 
-/// What is known of a job that a request waits for.
+/// The state of a job that a request waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JobLookup {
-    /// For good; the server has its result, or why there is none.
+    /// It will not run again; the server has its result, or the reason why there is none.
     Ended,
     Pending,
-    /// There is no such job, or no more.
+    /// There is no such job, or it has been deleted.
     Missing,
 }
 
-/// On whose behalf a job is looked up.
+/// For whom a job is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JobCaller {
-    /// A handler, or another job: all jobs are its own.
+    /// For a handler, or another job: they may access all jobs.
     Application,
-    /// A client at the address of the job. If the application says itself who may have that job, it is asked first,
-    /// and nothing else happens.
+    /// For a client at the address of the job. If the application controls access to that job, it is asked first, and
+    /// nothing else happens.
     Visitor,
-    /// A client that the application has let in.
+    /// For a client that the application has granted access.
     Guest,
 }
 
-/// What is done about the times of a recurring job that passed while no server ran.
+/// What to do about the times of a recurring job that passed while no server was running.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Missed {
-    /// One run for all of them.
+    /// One run for all of them together.
     #[default]
     Once,
-    /// Only a time of the last minute runs.
+    /// A run only for a time within the last minute.
     Skip,
-    /// Each has its run.
+    /// A run for each.
     All,
 }
 
@@ -131,7 +131,7 @@ impl Missed {
         [Self::Once, Self::Skip, Self::All].into_iter().find(|missed| missed.word() == word)
     }
 
-    /// The word that applications write.
+    /// The word in the application's declaration.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {

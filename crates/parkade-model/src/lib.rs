@@ -1,19 +1,21 @@
-//! The words that Parkade's crates share: the core, the protocol, the databases, the store of jobs and the server mean the same thing by them.
+//! The types that Parkade's crates share: the core, the protocol, the databases, the job store and the server mean the
+//! same thing by them.
 //!
-//! A type belongs here when two of these crates use it. What is here can be parsed, checked and written, and nothing more: the core decides, the
-//! other crates act. This crate imports no other crate of Parkade, so all of them may import it.
+//! A type belongs here if at least two of these crates use it. Types here can be parsed, checked and written, and
+//! nothing more: the core decides, the other crates act. This crate imports no other crate of Parkade, so all of them
+//! may import it.
 //!
 //! | question | where |
 //! |---|---|
-//! | what has a name | `id` |
+//! | ids | `id` |
 //! | channels, and positions in them | `channel`, `cursor` |
-//! | what a parked request waits for, and what happens then | `wait` |
-//! | what a statement is given, and how its rows are wanted | `query` |
+//! | what a parked request waits for, and how it continues | `wait` |
+//! | the parameters of a statement, and the form of its rows | `query` |
 //! | how requests end | `ending` |
 //! | jobs, and the bounds of their queues | `job`, `queue` |
 //! | what a worker is for | `worker` |
-//! | times that people and calendars know | `wall` |
-//! | bounds of what is checked here | `limits` |
+//! | the time of day | `wall` |
+//! | limits of the values checked here | `limits` |
 
 mod channel;
 mod cursor;

@@ -1,33 +1,33 @@
-//! What a statement is given and how its rows are wanted, for any database.
+//! The parameters of a statement and the form of its rows, for any database.
 
-/// A value for a placeholder. A database that has no such type refuses it.
+/// A parameter. A database without such a type refuses it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Parameter {
     Null,
     Bool(bool),
     Int(i64),
-    /// Any float, also one that is no number.
+    /// Any float, including NaN and infinities.
     Float(f64),
     Text(Box<str>),
     Blob(Box<[u8]>),
     Array(Vec<Parameter>),
-    /// A JSON document, as text. Nobody has looked whether it is one.
+    /// A JSON document, as text that has not been parsed.
     Json(Box<str>),
 }
 
-/// The JSON text that is wanted.
+/// The form of the JSON text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Shape {
     /// `[{…}, {…}]`
     #[default]
     Rows,
-    /// `{…}`, or `null` when there is none; a second row is a failure.
+    /// `{…}`, or `null` if there is no row; a second row is an error.
     One,
-    /// The first column of the only row, or `null`; a second row is a failure.
+    /// The first column of the only row, or `null`; a second row is an error.
     Value,
 }
 
-/// How 64-bit integers are written. JavaScript reads numbers over 2^53 wrongly.
+/// How 64-bit integers are written. JavaScript rounds numbers over 2^53.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Int8 {
     #[default]
@@ -35,7 +35,7 @@ pub enum Int8 {
     Text,
 }
 
-/// What kind of transaction. `None`: the database's default.
+/// The mode of a transaction. `None`: the database's default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TransactionMode {
     pub isolation: Option<Isolation>,
@@ -55,7 +55,7 @@ impl Shape {
         [Self::Rows, Self::One, Self::Value].into_iter().find(|shape| shape.word() == word)
     }
 
-    /// The word that applications write.
+    /// The word that applications use.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -72,7 +72,7 @@ impl Int8 {
         [Self::Number, Self::Text].into_iter().find(|int8| int8.word() == word)
     }
 
-    /// The word that applications write: a type of JSON.
+    /// The word that applications use: a type of JSON.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -88,7 +88,7 @@ impl Isolation {
         [Self::ReadCommitted, Self::RepeatableRead, Self::Serializable].into_iter().find(|level| level.word() == word)
     }
 
-    /// The words that applications write, which are those of SQL.
+    /// The words that applications use, which are those of SQL.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {

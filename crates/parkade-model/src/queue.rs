@@ -1,35 +1,36 @@
-//! Bounds of queues of jobs: how many of their jobs run at a time, how many begin in a second.
+//! Limits of job queues: how many jobs run at a time, and how many begin per second.
 
 use std::time::Duration;
 
 use crate::id::QueueId;
 
-/// What bounds a queue.
+/// The limits of a queue.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QueueBounds {
     pub queue: QueueId,
-    /// How many of its jobs run at a time at most.
+    /// Maximum number of its jobs that run at a time.
     pub concurrency: Option<u32>,
-    /// How many of its jobs begin in a second at most.
+    /// Maximum number of its jobs that begin in a second.
     pub rate: Option<f64>,
 }
 
-/// How many more jobs of a queue may be claimed now, for all that this server knows. The core numbers its queues, a store names them.
+/// How many more jobs of a queue may be claimed now, as far as this server knows. The core identifies queues by number,
+/// a store by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance<Queue = Box<str>> {
     pub queue: Queue,
     pub count: u32,
-    /// Places of this queue that are free here. Other servers that share the queue may have some of them. `None`: any number may run.
+    /// Free places of this queue. Other servers that share the queue may take some of them. `None`: no limit.
     pub places: Option<u32>,
-    /// The bucket that all servers that share the queue fill and empty. `None`: any number may begin.
+    /// The token bucket that all servers share for this queue. `None`: no limit.
     pub rate: Option<Rate>,
 }
 
-/// How fast jobs may begin, at whichever servers: each takes a token out of the queue's bucket.
+/// How fast jobs may begin, on all servers together: each takes a token from the queue's bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// Between two tokens.
+    /// Time between two tokens.
     pub period: Duration,
-    /// Tokens that the bucket holds: a second's worth, at least one.
+    /// Tokens in a full bucket: those of one second, at least one.
     pub capacity: u32,
 }

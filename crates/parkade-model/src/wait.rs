@@ -1,4 +1,4 @@
-//! What a parked request waits for, and what happens then.
+//! What a parked request waits for, and how it continues.
 
 use std::time::Duration;
 
@@ -22,19 +22,19 @@ pub enum Wait {
         since: Option<Cursor>,
     },
     Query(QueryWait),
-    /// Until all that the request has enqueued is stored.
+    /// Until all jobs that the request has enqueued are stored.
     Stored,
     /// Until that job has ended.
     Job {
         job: JobId,
         timeout: Option<Duration>,
     },
-    /// At the address of a job: what its client wants there, if it may.
+    /// At the address of a job: what its client wants there, if it has access.
     Visit {
         job: JobId,
         errand: Errand,
     },
-    /// For nothing: the application was asked whether a visitor may have what it wants.
+    /// Nothing: the application has decided whether a client may access a job.
     Access {
         granted: bool,
     },
@@ -45,38 +45,38 @@ pub enum Wait {
 pub enum Errand {
     /// As [`Wait::Job`].
     Result { timeout: Option<Duration> },
-    /// If there is such a job: the stream of a channel, until that ends.
+    /// If the job exists: the stream of a channel, until the stream ends.
     Events { channel: ChannelName, since: Option<Cursor> },
 }
 
-/// What happens when the wait is over.
+/// How the request continues when the wait is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
-    /// The core answers alone: with the response that was parked, or with the message.
+    /// The core answers by itself: with the response that was parked, or with the message.
     Answer,
-    /// Any worker calls a function with the outcome; `concurrent` when that is a coroutine.
+    /// Any worker calls a function with the outcome; `concurrent` if the function is a coroutine.
     Call { concurrent: bool },
-    /// The coroutine in this worker goes on.
+    /// The coroutine in this worker continues.
     Await,
 }
 
-/// What a request waits for when it waits for a database.
+/// A wait for a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryWait {
     pub database: DatabaseId,
-    /// When the query must have ended. `None`: as the request's route says; zero: never.
+    /// The deadline of the query. `None`: that of the request's route; zero: none.
     pub deadline: Option<Duration>,
     pub work: QueryWork,
-    /// Requests that wait for the same key have one execution. Only with [`QueryWork::Alone`].
+    /// Requests that wait for the same key share one execution. Only with [`QueryWork::Alone`].
     pub shared: Option<Sharing>,
 }
 
-/// What is asked, as far as the core needs to know.
+/// The kind of work, as far as the core needs to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum QueryWork {
-    /// A statement of its own.
+    /// A statement outside of a transaction.
     Alone,
-    /// A transaction begins; it is the request's until it or the request ends.
+    /// A transaction begins; it belongs to the request until the transaction or the request ends.
     Begin,
     /// A statement in the request's transaction.
     Within,
@@ -85,15 +85,15 @@ pub enum QueryWork {
     Rollback,
 }
 
-/// Whose execution counts for all.
+/// Which requests share an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sharing {
     pub key: SharedKey,
-    /// For this long, a result is also given to requests that come later.
+    /// How long a result is also given to later requests.
     pub ttl: Duration,
 }
 
-/// What requests must have in common to share an execution: a digest of it, so that a key costs the same whatever a client has put into
-/// its question. The server makes it.
+/// A digest of everything that requests must have in common to share an execution. Its size does not depend on what
+/// clients send. The server computes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SharedKey(pub [u8; 32]);

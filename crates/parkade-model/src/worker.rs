@@ -1,9 +1,9 @@
-//! What a worker is for.
+//! The role of a worker.
 
-/// What a worker is for, from its start to its end: no request waits for a job, because none ever runs where requests do.
+/// The role of a worker, which never changes. No request waits for a job, because no worker runs both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     Requests,
-    /// Runs of jobs, from their beginning and after each wait.
+    /// Runs of jobs, from the beginning and after each wait.
     Jobs,
 }

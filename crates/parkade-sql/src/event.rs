@@ -1,4 +1,4 @@
-//! What a database says about a query.
+//! Events of a query.
 
 use std::sync::Arc;
 
@@ -7,14 +7,16 @@ use parkade_model::QueryId;
 
 use crate::failure::QueryFailure;
 
-/// One thing that happened. For each query: at most one `Started`, then pieces, then exactly one `Ended`, cancelled or not.
+/// One event. For each query there is at most one `Started`, then any number of pieces, then exactly one `Ended`,
+/// cancelled or not.
 #[derive(Debug, Clone, PartialEq)]
 pub enum QueryEvent {
-    /// It has left the queue: the database has it.
+    /// The query has left the queue and is with the database.
     Started {
         query: QueryId,
     },
-    /// The next bytes of the JSON text. None come behind a cancel. A small result comes in one piece, right before its end.
+    /// The next bytes of the JSON text. None come after a cancel. A small result comes in one piece, right before the
+    /// end.
     Piece {
         query: QueryId,
         bytes: Bytes,
@@ -28,21 +30,21 @@ pub enum QueryEvent {
 /// How a query ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum QueryEnd {
-    /// It was carried out, also when it had been cancelled too late.
+    /// It completed, possibly because a cancel came too late.
     Completed(Summary),
-    /// It was cancelled as it was asked: nothing of it has happened.
+    /// It was cancelled as requested, and has changed nothing.
     Cancelled,
     Failed(QueryFailure),
 }
 
-/// What there is to know of a query that was carried out.
+/// The summary of a completed query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     /// `SELECT`, `INSERT`, `CREATE TABLE`…
     pub command: Box<str>,
-    /// Rows that came back or were changed.
+    /// The number of rows returned or changed.
     pub rows: u64,
-    /// Empty when the statement gives no rows.
+    /// Empty if the statement returns no rows.
     pub columns: Arc<[Column]>,
 }
 
@@ -50,6 +52,6 @@ pub struct Summary {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
     pub name: Box<str>,
-    /// The name of its type, as the database calls it: `timestamptz`, `numeric`, `_int4`. Empty when it is not known.
+    /// The name of its type in the database: `timestamptz`, `numeric`, `_int4`. Empty if unknown.
     pub kind: Box<str>,
 }

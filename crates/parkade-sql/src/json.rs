@@ -1,8 +1,8 @@
-//! JSON text (RFC 8259), written.
+//! Writes JSON text (RFC 8259).
 
 use bytes::{BufMut, BytesMut};
 
-/// Writes a string. What is no UTF-8 becomes U+FFFD.
+/// Writes a string. Invalid UTF-8 becomes U+FFFD.
 pub fn string(out: &mut BytesMut, text: &[u8]) {
     out.put_u8(b'"');
     match std::str::from_utf8(text) {
@@ -17,7 +17,7 @@ pub fn integer(out: &mut BytesMut, number: i64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Writes a float; one that is no JSON number becomes the string `NaN`, `Infinity` or `-Infinity`.
+/// Writes a float; one that JSON cannot represent becomes the string `NaN`, `Infinity` or `-Infinity`.
 pub fn float(out: &mut BytesMut, number: f64) {
     if number.is_finite() {
         // Rust writes the shortest text that reads back as the same number.
@@ -70,7 +70,7 @@ fn escaped(out: &mut BytesMut, text: &[u8]) {
     out.extend_from_slice(&text[begun..]);
 }
 
-/// What stands behind the backslash for a byte; 0 for those that need none.
+/// The character after the backslash for a byte; 0 if it needs no escape.
 static ESCAPES: [u8; 256] = {
     let mut table = [0; 256];
     let mut control = 0;

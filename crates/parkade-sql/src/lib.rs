@@ -1,11 +1,11 @@
-//! What databases share: a query, its rows as JSON, how it ended. No I/O, no clock, nothing of Parkade.
+//! What databases share: a query, its rows as JSON, its outcome. No I/O, no clock, nothing specific to Parkade.
 //!
 //! | question | where |
 //! |---|---|
-//! | what is asked of a database | `query` |
-//! | what it says meanwhile, and how it ended | `event`, `failure` |
+//! | the work of a database | `query` |
+//! | its events, and how it ended | `event`, `failure` |
 //! | rows as JSON text, piece by piece | `rows`, `json` |
-//! | what can be seen of it | `status` |
+//! | its status | `status` |
 
 mod event;
 mod failure;

@@ -1,10 +1,10 @@
-//! What is asked of a database.
+//! The work of a database.
 
 use std::sync::Arc;
 
 use parkade_model::{Int8, LeaseId, Parameter, Shape, TransactionMode};
 
-/// A statement with what it is given, and how its rows are wanted.
+/// A statement with its parameters and the form of its rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Query {
     /// One statement.
@@ -13,19 +13,20 @@ pub struct Query {
     pub form: RowFormat,
 }
 
-/// How rows are wanted.
+/// The form of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowFormat {
     pub shape: Shape,
     pub int8: Int8,
-    /// The JSON text of all rows together. Then: [`FailureKind::TooLarge`](crate::FailureKind::TooLarge). `None`: it is taken as it comes, without an end.
+    /// The limit of the JSON text of all rows together. Then: [`FailureKind::TooLarge`](crate::FailureKind::TooLarge).
+    /// `None`: no limit, because pieces are taken as they come.
     pub bytes_max: Option<usize>,
 }
 
-/// What a [`QueryId`] stands for.
+/// The work that a [`QueryId`] stands for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DatabaseWork {
-    /// One statement, on whichever connection is free.
+    /// One statement, on any free connection.
     Alone(Query),
     /// Takes a connection and begins a transaction on it.
     Begin {

@@ -1,4 +1,4 @@
-//! Rows as one JSON text, given away in pieces while it grows.
+//! Rows as one JSON text, which is passed on in pieces while it grows.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::json;
 use crate::query::RowFormat;
 use parkade_model::Shape;
 
-/// The columns of a statement: made once, used for every time it runs.
+/// The columns of a statement: computed once, and used whenever it runs.
 #[derive(Debug)]
 pub struct Columns {
     all: Arc<[Column]>,
-    /// `"name":` for each.
+    /// `"name":` for each column.
     keys: Vec<Box<[u8]>>,
     /// A name that occurs twice.
     double: Option<Box<str>>,
@@ -41,33 +41,33 @@ impl Columns {
         self.keys.len()
     }
 
-    /// What is told of them with the end.
+    /// The columns in the summary of the query.
     #[must_use]
     pub fn told(&self) -> Arc<[Column]> {
         Arc::clone(&self.all)
     }
 }
 
-/// The answer of one small row, without growing.
+/// Enough for the response of one small row.
 const OUT_BYTES_MIN: usize = 128;
 
-/// Writes the rows of one query in the shape that is wanted.
+/// Writes the rows of one query in the requested shape.
 ///
-/// For each row: [`row`](Self::row), then [`value`](Self::value) for each column in turn, then [`end_row`](Self::end_row); behind the last
-/// [`end`](Self::end). After an error nothing more is to be written.
+/// For each row: [`row`](Self::row), then [`value`](Self::value) for each column in turn, then
+/// [`end_row`](Self::end_row); after the last row [`end`](Self::end). After an error nothing more may be written.
 #[derive(Debug)]
 pub struct RowWriter {
     form: RowFormat,
     out: BytesMut,
     rows: u64,
-    /// Bytes of pieces that have been taken.
+    /// Total bytes of the pieces that have been taken.
     taken: usize,
-    /// Bytes of the last of them: the next will be about as large.
+    /// Size of the last piece: the next will be about as large.
     piece: usize,
 }
 
 impl RowWriter {
-    /// Fails at once where the columns cannot be written in this form.
+    /// Fails at once if the columns cannot be written in this form.
     pub fn new(form: RowFormat, columns: &Columns) -> Result<Self, QueryFailure> {
         if let (Shape::Rows | Shape::One, Some(name)) = (form.shape, &columns.double) {
             let message = format!("two columns are called {name:?}: give one of them another name with AS");
@@ -100,7 +100,7 @@ impl RowWriter {
         Ok(())
     }
 
-    /// Where the value of a column goes, as JSON; `None` where it is not wanted.
+    /// Where the value of a column is written, as JSON; `None` if it is not needed.
     pub fn value(&mut self, columns: &Columns, index: usize) -> Option<&mut BytesMut> {
         match self.form.shape {
             Shape::Rows | Shape::One => {
@@ -128,10 +128,11 @@ impl RowWriter {
         }
     }
 
-    /// The text ends. `rows`: what the database says of rows it changed, when the statement gives none back.
+    /// The text ends. `rows`: the number of changed rows that the database reports, if the statement returns none.
     #[must_use]
     pub fn end(&mut self, columns: &Columns, command: &str, changed: u64) -> Summary {
-        // Rows may have no columns (`select from t`): a statement that gives none has neither.
+        // A statement that returns rows may have no columns (`select from t`); a statement that returns none has
+        // neither.
         let gives_rows = columns.count() > 0 || self.rows > 0;
         let rows = if gives_rows { self.rows } else { changed };
         if gives_rows {
@@ -150,7 +151,8 @@ impl RowWriter {
         Summary { command: command.into(), rows, columns: columns.told() }
     }
 
-    /// What can be given away now. With shapes of one row that is nothing before the end, since a second row is an error.
+    /// The bytes that can be passed on now. In shapes of one row these are none before the end, because a second row is
+    /// an error.
     #[must_use]
     pub fn pending(&self) -> usize {
         match self.form.shape {
@@ -159,7 +161,7 @@ impl RowWriter {
         }
     }
 
-    /// What was written since the last piece was taken.
+    /// The bytes that were written since the last piece.
     pub fn take(&mut self) -> Bytes {
         self.piece = self.out.len();
         self.taken += self.piece;

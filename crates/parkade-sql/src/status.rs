@@ -1,4 +1,4 @@
-//! What is going on in a database, as plain values for a status page.
+//! The status of a database, as plain values for a status page.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use parkade_model::QueryId;
 pub struct DatabaseStatus {
     /// `PostgreSQL 15.18`, `SQLite 3.50.2`; empty before it is known.
     pub product: String,
-    /// Connections go through a pooler that gives each transaction another server process.
+    /// Connections go through a pooler that may use a different server process for each transaction.
     pub is_pooled: bool,
     pub reach: Availability,
     pub slots: Vec<SlotStatus>,
@@ -17,16 +17,16 @@ pub struct DatabaseStatus {
     pub counts: ConnectionTotals,
 }
 
-/// Whether the database can be reached. The texts say what to do and name no credentials.
+/// Whether the database can be reached. The texts say what to do and contain no credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Availability {
-    /// Nobody has tried.
+    /// Not tried yet.
     Untried,
     Up,
     Down {
         why: String,
     },
-    /// It is there and does not let us in.
+    /// It answers, but denies access.
     Denied {
         why: String,
     },
@@ -35,24 +35,24 @@ pub enum Availability {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotStatus {
     pub state: SlotState,
-    /// What runs on it.
+    /// The query that runs on it.
     pub query: Option<QueryId>,
     /// How long it has been in this state.
     pub age: Duration,
 }
 
-/// Where a slot is; `docs/queries.md` has the machine.
+/// The state of a slot; `docs/queries.md` has the diagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SlotState {
     Connecting,
     Idle,
     Busy,
-    /// Idle in somebody's transaction.
+    /// Idle in a transaction.
     Held,
     Cancelling,
     Settling,
     Resetting,
-    /// Closed, while its server process may still be there.
+    /// Closed, but its server process may still exist.
     Retiring,
 }
 
@@ -62,11 +62,11 @@ pub struct ConnectionTotals {
     pub connects: u64,
     pub connects_failed: u64,
     pub cancels_sent: u64,
-    /// Cancels of a query for which one had been sent before.
+    /// Cancels of a query after an earlier one had been sent.
     pub cancels_repeated: u64,
-    /// Queries that completed although they had been cancelled.
+    /// Queries that completed although they were cancelled.
     pub cancels_late: u64,
-    /// Queries that a cancel ended which was not theirs: must stay 0.
+    /// Queries that were ended by the cancel of another query: must stay 0.
     pub strays: u64,
     /// Connections that had to be terminated over another connection.
     pub terminated: u64,

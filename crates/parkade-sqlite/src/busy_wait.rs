@@ -1,7 +1,7 @@
 //! How long a thread waits for a lock that another process holds.
 //!
-//! SQLite's interrupt does not reach a busy wait, so the handler is our own: it looks whether the statement is cancelled, and the thread is
-//! unparked when it is. SQLite's wrapper takes a plain function, hence the thread-local.
+//! SQLite's interrupt does not reach a busy wait, so this is our own handler: it checks whether the statement is
+//! cancelled, and a cancel unparks the thread. SQLite's wrapper takes a plain function, hence the thread-local.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The longest pause between two looks at the lock: nobody tells us when it is free.
+/// The longest pause between two attempts to get the lock: nothing reports when it is free.
 const PAUSE_MAX: Duration = Duration::from_millis(16);
 
 thread_local! {
@@ -22,7 +22,7 @@ struct BusyWait {
     since: Instant,
 }
 
-/// How long this thread waits, and the flag that ends it earlier.
+/// How long this thread waits, and the flag that ends the wait.
 pub fn set(stop: Arc<AtomicBool>, timeout: Duration) {
     BUSY_WAIT.set(Some(BusyWait { stop, timeout, since: Instant::now() }));
 }

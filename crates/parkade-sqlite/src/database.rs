@@ -1,4 +1,4 @@
-//! What the owner can ask of a database.
+//! The interface of a database for its owner.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,16 +11,18 @@ use crate::options::Options;
 use crate::scheduler::{Lane, Scheduler, SharedScheduler};
 use crate::thread;
 
-/// A database file with its threads. They end when it is dropped, as by [`end`](Self::end).
+/// A database file with its threads. Dropping it ends them, like [`end`](Self::end).
 pub struct Database {
     shared: Arc<SharedScheduler>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Database {
-    /// Opens nothing yet: the first query does. `wake` is called, from any thread, when [`turn`](Self::turn) has something to tell.
+    /// Opens nothing yet: the first query does. `wake` is called, from any thread, when [`turn`](Self::turn) has
+    /// events.
     ///
-    /// `:memory:` is a database of its own that ends with this one. It has one thread: a second connection would see another database.
+    /// `:memory:` is a private database that exists as long as this value. It has one thread, because a second
+    /// connection would see another database.
     pub fn new(file: PathBuf, mut options: Options, wake: Arc<dyn Fn() + Send + Sync>) -> Self {
         if file.as_os_str() == ":memory:" {
             options.readers = 0;
@@ -28,12 +30,12 @@ impl Database {
         Self { shared: Arc::new(SharedScheduler::new(file, options, wake)), threads: Vec::new() }
     }
 
-    /// What the threads have said, at most a few hundred events at once.
+    /// Returns events of the threads, at most a few hundred at once.
     pub fn turn(&mut self, _now: Instant, events: &mut Vec<QueryEvent>) {
         self.shared.tell(events);
     }
 
-    /// Asks for something. Every query ends with exactly one `Ended`.
+    /// Submits work. Every query ends with exactly one `Ended`.
     pub fn submit(&mut self, _now: Instant, query: QueryId, work: DatabaseWork) {
         match self.start() {
             Ok(()) => self.shared.change(|scheduler| scheduler.submit(query, work)),
@@ -44,17 +46,18 @@ impl Database {
         }
     }
 
-    /// Nobody waits for it any more: no piece of it comes after this, and it is interrupted where it can be. What has ended is left alone.
+    /// Cancels a query: no piece of it comes after this, and it is interrupted if possible. If it has ended, nothing
+    /// happens.
     pub fn cancel(&mut self, _now: Instant, query: QueryId) {
         self.shared.change(|scheduler| scheduler.cancel(query));
     }
 
-    /// So many bytes of its pieces have gone on.
+    /// The owner has passed on this many bytes of a query's pieces.
     pub fn taken(&mut self, query: QueryId, bytes: usize) {
         self.shared.change(|scheduler| scheduler.taken(query, bytes));
     }
 
-    /// The lease's holder is gone: what it asked is cancelled and the transaction, if it still lasts, rolled back.
+    /// The holder of the lease is gone: its work is cancelled, and its transaction rolled back if it is still open.
     pub fn release(&mut self, _now: Instant, lease: LeaseId) {
         self.shared.change(|scheduler| scheduler.release(lease));
     }
@@ -64,12 +67,12 @@ impl Database {
         self.shared.change(|scheduler| scheduler.status(now))
     }
 
-    /// Cancels everything; the threads close their connections and end. `wake` is called after the last one.
+    /// Cancels everything; the threads close their connections and end. `wake` is called after the last one has ended.
     pub fn end(&mut self, _now: Instant) {
         self.shared.change(Scheduler::end);
     }
 
-    /// No thread is left, and nobody can start one.
+    /// No thread exists, and none will be started.
     #[must_use]
     pub fn is_ended(&self) -> bool {
         self.shared.change(|scheduler| scheduler.is_ended())

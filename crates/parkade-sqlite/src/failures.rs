@@ -1,4 +1,4 @@
-//! SQLite's errors in the common words.
+//! Converts SQLite's errors into the common ones.
 
 use std::time::Duration;
 
@@ -8,22 +8,22 @@ use rusqlite::ffi;
 
 use crate::scheduler::StatementCancelled;
 
-/// Why a thread does not go on with a query.
+/// Why a thread stops working on a query.
 #[derive(Debug)]
 pub enum StopReason {
     /// SQLite was interrupted.
     Interrupted,
-    /// Another holds the lock, for too long or until we were cancelled.
+    /// Another connection holds the lock, for too long or until the query was cancelled.
     Busy,
-    /// A reader has found that it writes.
+    /// A reader found out that the statement writes.
     Writes,
-    /// It was cancelled before it began, or while its rows were waiting.
+    /// The query was cancelled before it began, or while its rows were waiting.
     Cancelled,
     Failed(QueryFailure),
 }
 
 impl StopReason {
-    /// How the query ended, by what we know of its cancel.
+    /// How the query ended, taking a cancel into account.
     pub fn end(self, is_cancelled: bool, busy_timeout: Duration) -> QueryEnd {
         match self {
             Self::Cancelled => QueryEnd::Cancelled,
@@ -72,7 +72,7 @@ pub fn read_only() -> QueryFailure {
     refused("25006", "the transaction is read-only")
 }
 
-/// What SQLite says.
+/// SQLite's message.
 pub fn message(error: &rusqlite::Error) -> String {
     match error {
         rusqlite::Error::SqliteFailure(_, Some(message)) => message.clone(),
@@ -82,7 +82,7 @@ pub fn message(error: &rusqlite::Error) -> String {
     }
 }
 
-/// SQLite's own code, also of an error whose place in the text is known.
+/// SQLite's own code, also for an error with a position in the text.
 pub fn code(error: &rusqlite::Error) -> Option<ErrorCode> {
     match error {
         rusqlite::Error::SqlInputError { error, .. } => Some(error.code),
@@ -90,7 +90,7 @@ pub fn code(error: &rusqlite::Error) -> Option<ErrorCode> {
     }
 }
 
-/// A damaged file, or one that cannot be read: a new connection may fare better.
+/// A damaged or unreadable file: a new connection may succeed.
 pub fn is_of_the_file(end: &QueryEnd) -> bool {
     matches!(end, QueryEnd::Failed(QueryFailure { sqlstate: Some(state), .. }) if matches!(&**state, "XX001" | "58030"))
 }
@@ -129,7 +129,7 @@ fn constraint(error: &rusqlite::Error) -> &'static str {
     }
 }
 
-/// SQLite has one code for everything that is wrong with a text; its message tells more.
+/// SQLite has one code for all errors in a text; the message distinguishes them.
 fn of_the_text(message: &str) -> &'static str {
     let has = |part: &str| message.contains(part);
     match () {

@@ -1,14 +1,14 @@
-//! SQLite for one owner: one thread writes, several read, and an interrupt never hits anybody else's statement.
+//! SQLite for one owner: one thread writes, several read, and an interrupt never hits another statement.
 //!
 //! | question | where |
 //! |---|---|
-//! | what the owner can ask | `database` |
-//! | who waits, who runs what, who may be interrupted | `scheduler`: its one lock is the fence |
-//! | what a thread does, and tells the scheduler | `thread`, `thread_handle`, `transaction` |
-//! | how a file is opened, and how long another's lock is waited for | `open`, `busy_wait` |
+//! | the interface for the owner | `database` |
+//! | what is queued, what runs where, what may be interrupted | `scheduler`: its one lock is the fence |
+//! | what a thread does, and what it reports to the scheduler | `thread`, `thread_handle`, `transaction` |
+//! | how a file is opened, and how long the lock of another process is awaited | `open`, `busy_wait` |
 //! | one statement: its parameters, its rows | `statement` |
 //! | which statements are refused | `rules` |
-//! | SQLite's errors in the common words | `failures` |
+//! | SQLite's errors as common ones | `failures` |
 
 mod busy_wait;
 mod database;

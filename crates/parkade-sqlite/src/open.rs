@@ -16,7 +16,7 @@ use crate::limits::{PREPARED_COUNT_MAX, STEPS_BETWEEN_LOOKS, VALUE_BYTES_MIN};
 use crate::scheduler::{Lane, SharedScheduler};
 use crate::{busy_wait, rules};
 
-/// A connection of the calling thread. It may wait for the lock of another process.
+/// Opens a connection of the calling thread. It may wait for the lock of another process.
 pub fn open(shared: &SharedScheduler, lane: Lane, stop: &Arc<AtomicBool>) -> Result<Connection, StopReason> {
     let _alone = shared.coming_and_going.lock().unwrap_or_else(PoisonError::into_inner);
     busy_wait::set(Arc::clone(stop), shared.options.busy_timeout);
@@ -60,11 +60,11 @@ fn connected(shared: &SharedScheduler, lane: Lane, stop: &Arc<AtomicBool>) -> Re
     Ok(connection)
 }
 
-/// WAL: readers and the writer do not wait for each other. A file that cannot be written stays as it is.
+/// WAL: readers and the writer do not wait for each other. A read-only file stays as it is.
 fn journal(connection: &Connection) -> Result<(), FileOpenError> {
     let text = if connection.is_readonly("main")? { "PRAGMA journal_mode" } else { "PRAGMA journal_mode = WAL" };
     let mode: String = connection.query_row(text, [], |row| row.get(0))?;
-    // What is no database shows itself when it is read.
+    // If the file is not a database, the first read reports it.
     connection.query_row("PRAGMA schema_version", [], |_| Ok(()))?;
     if text.ends_with("WAL") && !matches!(&*mode, "wal" | "memory") {
         return Err(FileOpenError::Journal(mode));
@@ -72,12 +72,12 @@ fn journal(connection: &Connection) -> Result<(), FileOpenError> {
     Ok(())
 }
 
-/// Makes the folder of the file, but none above it: a mistyped path is not to become a tree.
+/// Creates the folder of the file, but not its parents: a mistyped path must not create a tree.
 fn folder(file: &Path) -> Result<(), QueryFailure> {
     let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) else {
         return Ok(());
     };
-    // What the database holds is nobody else's business.
+    // Other users must not see what the database contains.
     match fs::DirBuilder::new().mode(0o700).create(folder) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
@@ -88,10 +88,10 @@ fn folder(file: &Path) -> Result<(), QueryFailure> {
     }
 }
 
-/// A file that there is not yet is made for this user alone; SQLite gives what it makes beside it the same mode. What goes wrong here SQLite meets too,
-/// and says.
+/// A new file is created with access for this user only; SQLite gives the same mode to the files that it adds. If this
+/// fails, SQLite fails as well, and reports the reason.
 fn make(file: &Path) {
-    // These are no files: SQLite keeps such a database in memory, or deletes it.
+    // These are not files: SQLite keeps such a database in memory, or deletes it.
     if matches!(file.as_os_str().as_encoded_bytes(), b"" | b":memory:") {
         return;
     }

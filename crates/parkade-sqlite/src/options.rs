@@ -1,19 +1,19 @@
-//! How a database is used.
+//! The options of a database.
 
 use std::time::Duration;
 
-/// How a database is used.
+/// The options of a database.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Threads that read, besides the one that writes. 0: that one does everything.
+    /// Threads that read, in addition to the one that writes. 0: the writer does everything.
     pub readers: usize,
-    /// Queries that wait for a thread, for reading and for writing each. Then: `QueueFull`.
+    /// Queries that wait for a thread, for readers and for the writer each. Then: `QueueFull`.
     pub queue_count_max: usize,
     /// The values of one row together, and their JSON. Then: `TooLarge`.
     pub row_bytes_max: usize,
-    /// Bytes of a query's rows that were given and not yet taken. Then: its thread waits.
+    /// Bytes of a query's rows that were passed on and not yet taken. Then: its thread waits.
     pub window_bytes: usize,
-    /// How long the lock of another process is waited for. Then: `Refused` with SQLSTATE 55P03.
+    /// How long to wait for the lock of another process. Then: `Refused` with SQLSTATE 55P03.
     pub busy_timeout: Duration,
 }
 

@@ -1,12 +1,13 @@
-//! Which statements are refused: those that would change what a connection is for whoever uses it next.
+//! Refuses statements that would change a connection for its next user.
 //!
-//! SQLite asks while it prepares. Only the application's own texts are judged; a VACUUM, for one, attaches a file while it runs.
+//! SQLite asks during preparation. Only the application's own texts are checked, because VACUUM, for example, attaches
+//! a file while it runs.
 
 use std::cell::Cell;
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
-/// With or without a value they only read, or write what belongs to the file and not to the connection.
+/// With or without a value they only read, or change the file and not the connection.
 const PRAGMAS: &[&str] = &[
     "application_id",
     "foreign_key_check",
@@ -63,7 +64,7 @@ thread_local! {
     static TRIAL: Cell<Trial> = const { Cell::new(Trial::Off) };
 }
 
-/// Prepares a text of the application. The reason, where it was refused by these rules.
+/// Prepares a text of the application. Returns the reason if these rules refuse it.
 pub fn judged<T>(prepare: impl FnOnce() -> T) -> (T, Option<&'static str>) {
     TRIAL.set(Trial::On);
     let prepared = prepare();

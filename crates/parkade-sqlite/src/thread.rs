@@ -1,4 +1,4 @@
-//! What a thread does: it takes the next piece of work, carries it out, and says how it ended.
+//! The loop of a thread: it takes the next piece of work, carries it out, and reports how it ended.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
@@ -14,7 +14,7 @@ use crate::statement::{self, Rights};
 use crate::thread_handle::{StatementResult, ThreadHandle};
 use crate::{failures, transaction};
 
-/// Until the database is ended.
+/// Runs until the database is ended.
 pub fn run(shared: &SharedScheduler, index: usize) {
     let _leaving = Leaving(shared);
     let handle = ThreadHandle::new(shared, index);
@@ -46,12 +46,12 @@ struct Thread<'a> {
     lane: Lane,
     stop: Arc<AtomicBool>,
     connection: Option<Connection>,
-    /// Of the transaction that it holds.
+    /// The mode of the transaction that the thread holds.
     mode: TransactionMode,
 }
 
 impl Thread<'_> {
-    /// A panic would be a bug here or in the binding: it ends the query and the connection, not the thread.
+    /// A panic would be a bug here or in the binding. It ends the query and the connection, not the thread.
     fn serve(&mut self, item: QueuedWork) {
         if catch_unwind(AssertUnwindSafe(|| self.carry_out(item))).is_err() {
             self.disconnect();
@@ -85,7 +85,7 @@ impl Thread<'_> {
             Err(StopReason::Writes) => self.handle.hand_over(query),
             done => {
                 let end = self.handle.finish(done);
-                // The only connection to a database in memory is that database.
+                // For a database in memory, the only connection is the database.
                 if failures::is_of_the_file(&end) && self.handle.shared.options.readers > 0 {
                     self.disconnect();
                 }
@@ -110,7 +110,8 @@ impl Thread<'_> {
         self.handle.finish(done);
     }
 
-    /// Its fence stays shut: nobody could say whether a COMMIT that is cut off has happened. It ends the lease in any case: after it, nothing
+    /// Its fence stays shut: if a COMMIT were interrupted, its outcome would be unknown. The lease ends in any case:
+    /// nothing follows a COMMIT.
     /// more is asked.
     fn commit(&mut self) {
         self.handle.say_started();
@@ -144,7 +145,8 @@ impl Thread<'_> {
         Ok(())
     }
 
-    /// The last connection that closes writes the log into the file and removes it. The writer writes it even where another process
+    /// The last connection that closes writes the log into the file and removes it. The writer does so even if another
+    /// process keeps the file open.
     /// keeps the file open.
     fn disconnect(&mut self) {
         let Some(connection) = self.connection.take() else { return };

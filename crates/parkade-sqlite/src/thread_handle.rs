@@ -1,4 +1,4 @@
-//! What a thread tells the scheduler while it carries a statement out.
+//! What a thread reports to the scheduler while it runs a statement.
 
 use bytes::Bytes;
 use parkade_sql::{Query, QueryEnd, Summary};
@@ -7,10 +7,10 @@ use rusqlite::InterruptHandle;
 use crate::failures::StopReason;
 use crate::scheduler::{SharedScheduler, StatementCancelled, ThreadSlot};
 
-/// What a statement came to: the end of its rows, and what it did.
+/// The outcome of a statement: the end of its rows, and its summary.
 pub type StatementResult = Result<(Bytes, Summary), StopReason>;
 
-/// The slot of a thread, for that thread.
+/// A thread's handle to its own slot.
 #[derive(Clone, Copy)]
 pub struct ThreadHandle<'a> {
     pub shared: &'a SharedScheduler,
@@ -22,18 +22,18 @@ impl<'a> ThreadHandle<'a> {
         Self { shared, index }
     }
 
-    /// Changes the slot itself.
+    /// Changes the slot.
     pub fn slot<T>(&self, change: impl FnOnce(&mut ThreadSlot) -> T) -> T {
         self.shared.change(|scheduler| change(scheduler.slot(self.index)))
     }
 
-    /// What happens inside may be interrupted; what happens outside never is.
+    /// Interrupts are allowed inside of `act`, and nowhere else.
     pub fn open<T>(&self, act: impl FnOnce() -> Result<T, StopReason>) -> Result<T, StopReason> {
         self.slot(ThreadSlot::open)?;
         self.shut_behind(act)
     }
 
-    /// As [`open`](Self::open), and says that the database has it.
+    /// The same, and reports that the statement has started.
     pub fn start<T>(&self, act: impl FnOnce() -> Result<T, StopReason>) -> Result<T, StopReason> {
         self.shared.change(|scheduler| {
             scheduler.slot(self.index).open()?;
@@ -57,7 +57,7 @@ impl<'a> ThreadHandle<'a> {
         self.shared.change(|scheduler| scheduler.say_started(self.index));
     }
 
-    /// Gives rows away; waits while the owner has too many of them.
+    /// Passes rows on; waits while the owner has too many of them.
     pub fn give(&self, bytes: Bytes) -> Result<(), StopReason> {
         Ok(self.shared.give(self.index, bytes)?)
     }
@@ -77,12 +77,12 @@ impl<'a> ThreadHandle<'a> {
         })
     }
 
-    /// The thread has opened its connection, or could not.
+    /// The thread has opened its connection, or failed to.
     pub fn note_opened(&self, opened: Result<InterruptHandle, &StopReason>) {
         self.shared.change(|scheduler| scheduler.opened(self.index, opened));
     }
 
-    /// It was the last of its transaction, if it was in one.
+    /// Ends the query, and the transaction with it if there is one.
     pub fn finish_lease(&self, done: StatementResult) {
         self.finish(done);
         self.end_lease();
@@ -92,7 +92,7 @@ impl<'a> ThreadHandle<'a> {
         self.shared.change(|scheduler| scheduler.hand_over(self.index, query));
     }
 
-    /// The transaction that the thread held is over.
+    /// The transaction on this thread is over.
     pub fn end_lease(&self) {
         self.shared.change(|scheduler| scheduler.end_lease(self.index));
     }

@@ -1,4 +1,4 @@
-//! A transaction's own statements. They are never cached: an application's text could come by the same name.
+//! The statements around a transaction. They are never cached, because an application's text could have the same name.
 
 use bytes::Bytes;
 use parkade_sql::{FailureKind, QueryFailure, Summary, TransactionMode};
@@ -6,13 +6,13 @@ use rusqlite::Connection;
 
 use crate::failures::StopReason;
 
-/// Takes the lock at once where it may write: a transaction that finds it taken later could only give up.
+/// Takes the lock at once if the transaction may write: if it found the lock taken later, it would have to give up.
 pub fn begin(connection: &Connection, mode: TransactionMode) -> Result<(), StopReason> {
     let text = if mode.is_read_only { "BEGIN" } else { "BEGIN IMMEDIATE" };
     Ok(connection.execute_batch(text)?)
 }
 
-/// What cannot be committed is rolled back.
+/// If a commit fails, the transaction is rolled back.
 pub fn commit(connection: &Connection) -> Result<(), StopReason> {
     lasts(connection)?;
     let committed = connection.execute_batch("COMMIT");
@@ -22,7 +22,7 @@ pub fn commit(connection: &Connection) -> Result<(), StopReason> {
     Ok(committed?)
 }
 
-/// A rollback fails only where SQLite has rolled back already.
+/// A rollback fails only if SQLite has rolled back already.
 pub fn roll_back(connection: &Connection) {
     if !connection.is_autocommit() {
         let _rolled_back = connection.execute_batch("ROLLBACK");
@@ -38,12 +38,13 @@ pub fn lasts(connection: &Connection) -> Result<(), QueryFailure> {
     Ok(())
 }
 
-/// What is told of them.
+/// The summary of these statements.
 pub fn summary(command: &str) -> (Bytes, Summary) {
     (Bytes::new(), Summary { command: command.into(), rows: 0, columns: [].into() })
 }
 
-/// A statement that changes something and gives rows, all or nothing: SQLite would keep the changes of one whose rows nobody can take.
+/// Makes a statement that changes data and returns rows all or nothing: if its rows cannot be passed on, SQLite would
+/// keep the changes.
 pub struct StatementSavepoint<'a> {
     connection: &'a Connection,
     is_alone: bool,

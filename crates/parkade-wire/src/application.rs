@@ -23,9 +23,9 @@ pub struct Application {
     pub channels: Vec<(String, ChannelOptions)>,
     /// Each name once.
     pub jobs: Vec<JobSpec>,
-    /// The limits of queues, by name.
+    /// The limits of queues; each name once.
     pub queues: Vec<(String, QueueOptions)>,
-    /// Each name once.
+    /// Recurring jobs; each name once.
     pub recurring: Vec<RecurringSpec>,
 }
 

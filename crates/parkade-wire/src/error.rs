@@ -120,7 +120,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// A fault in a payload, found by a reader that does not know yet in which frame it is.
+/// A fault in a payload, found by a reader that does not know its frame yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PayloadFault {
     pub rule: ProtocolRule,

@@ -148,7 +148,7 @@ fn wait(name: &str, wait: &mut Value) {
     }
 }
 
-/// Of options that may say them.
+/// Removes options with their default value.
 fn without_defaults(options: &mut Value) {
     let defaults = [
         ("delay", json!(0)),

@@ -1,8 +1,8 @@
-//! What a worker, or a core, may say, frame for frame, changed at random: nothing panics, what is read whole is read the same in pieces, and what is
-//! taken keeps the rules.
+//! Random changes of the frames that a worker or a core sends: nothing panics, input in pieces is read like input in
+//! one piece, and what is accepted obeys the rules.
 //!
-//! A frame of the corpus is its kind, its flags, its stream and its length, a byte each, and so much payload: so the header always fits, and it is
-//! the payload that is tried.
+//! A frame of the corpus is its kind, its flags, its stream and its length, a byte each, and the payload. So the header
+//! always fits, and the payload is what is tested.
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
 
 #[path = "../../../fuzz/fuzzing.rs"]

@@ -1,4 +1,4 @@
-//! The bounds of what is told about jobs, which are too long for vectors.
+//! Bounds of the texts and lists about jobs, which are too long for vectors.
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
 
 mod support;

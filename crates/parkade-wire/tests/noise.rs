@@ -1,4 +1,5 @@
-//! Whatever comes, the decoder answers with a frame or a violation: it never panics, and never waits for what it must refuse.
+//! For any input, the decoder returns a frame or a violation: it never panics, and never waits for more of an input
+//! that it must refuse.
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
 
 mod support;
@@ -7,7 +8,7 @@ use bytes::BytesMut;
 use parkade_wire::{Conversation, Decoder, FromCore, FromWorker, Kind, Offer, Receive, limits};
 use support::{Random, bytes_of, text, vectors};
 
-/// Reads until the bytes are used up or refused; says how many frames came out.
+/// Reads until the bytes are used up or refused; returns the number of frames.
 fn read<F: Receive>(bytes: &[u8], mut each: impl FnMut(F)) -> usize {
     let mut buffer = BytesMut::from(bytes);
     let mut decoder = Decoder::<F>::default();
@@ -38,7 +39,7 @@ fn random_payloads_of_every_kind_are_survived() {
         let kind = Kind::ALL[round % Kind::ALL.len()] as u8;
         let mut frame = vec![0, 0, 0, u8::try_from(length).unwrap(), kind, 0, 0, 0, 0, 0, 0, random.byte() % 2];
         frame.extend((0..length).map(|_| random.byte()));
-        // Most begin with the head of an array, or nothing behind it would ever be read.
+        // Most begin with the head of an array, otherwise nothing after it would ever be read.
         if length > 0 && round % 8 > 0 {
             frame[12] = 0x90 + random.byte() % 12;
         }
@@ -61,7 +62,7 @@ fn valid_frames_with_a_few_bytes_changed_are_survived() {
         for _ in 0..=random.below(3) {
             change(&mut bytes, &mut random);
         }
-        // Mostly with the right length, or the header would hide what the payload does.
+        // Most have the right length, otherwise the header would hide faults of the payload.
         if bytes.len() >= 12 && random.below(4) > 0 {
             let length = u32::try_from(bytes.len() - 12).unwrap();
             bytes[..4].copy_from_slice(&length.to_be_bytes());
@@ -84,7 +85,7 @@ fn change(bytes: &mut Vec<u8>, random: &mut Random) {
 #[test]
 fn a_million_nested_arrays_are_skipped_without_recursion() {
     let length = limits::FRAME_BYTES_MAX;
-    // [7, [[[[…: the second element is behind the last that PONG knows.
+    // [7, [[[[…: the second element comes after the last one that PONG knows.
     let mut bytes = vec![0x00, 0x10, 0x00, 0x00, 0x33, 0, 0, 0, 0, 0, 0, 0, 0x92, 0x07];
     bytes.resize(12 + length - 1, 0x91);
     bytes.push(0xc0);
@@ -93,7 +94,7 @@ fn a_million_nested_arrays_are_skipped_without_recursion() {
 
 #[test]
 fn an_array_that_claims_to_be_huge_costs_nothing() {
-    // READY with 4,294,967,295 routes, of which none comes.
+    // READY with 4,294,967,295 routes, none of which arrives.
     let mut payload = bytes_of("92 01 82 a9696e74657266616365 a66e6174697665 a6726f75746573 dd ffffffff");
     let mut bytes = vec![0, 0, 0, u8::try_from(payload.len()).unwrap(), 2, 0, 0, 0, 0, 0, 0, 0];
     bytes.append(&mut payload);

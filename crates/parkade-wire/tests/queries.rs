@@ -1,4 +1,4 @@
-//! The bounds of queries and of what is told of them, which are too long for vectors.
+//! Bounds of queries and of their outcomes, which are too long for vectors.
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
 
 mod support;

@@ -1,4 +1,4 @@
-//! Every conversation of the vectors, with the machines that the core's link uses.
+//! Every session of the vectors, with the state machines that the core's link uses.
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
 
 mod support;
@@ -50,7 +50,7 @@ struct Open {
     body_follows: bool,
 }
 
-/// What a core keeps for a link, as far as this crate knows it.
+/// What a core keeps for a link, as far as this crate is concerned.
 #[derive(Default)]
 struct Link {
     conversation: Option<Conversation>,
@@ -90,7 +90,7 @@ impl Link {
         if self.broken_by_core { Ended::ByCore } else { Ended::Open }
     }
 
-    /// Hears every frame that the part completes; `false` behind a `GOODBYE`.
+    /// Handles every frame that the part completes; `false` after a `GOODBYE`.
     fn each<F: Receive>(
         &mut self,
         (decoder, buffer): &mut (Decoder<F>, BytesMut),
@@ -135,7 +135,7 @@ impl Link {
         Ok(())
     }
 
-    /// What a core writes is not judged here; it must only fit what the worker's frames are judged by.
+    /// The core's frames are not checked here; they only change how the worker's frames are checked.
     #[allow(clippy::unnecessary_wraps)]
     fn core(&mut self, frame: &FromCore) -> Result<(bool, String), Violation> {
         let told = match frame {
@@ -205,14 +205,14 @@ impl Link {
 }
 
 impl Open {
-    /// Whether it was parked. Rows that follow have a window of their own.
+    /// Returns whether it was parked. Rows that follow have their own window.
     fn resume(&mut self, body_follows: bool) -> bool {
         self.body = SendWindow::new();
         self.body_follows = body_follows;
         self.stream.resume()
     }
 
-    /// Whether the core may send so much of the request's body.
+    /// Whether the core may send this many bytes of the request's body.
     fn body(&mut self, bytes: usize, more: bool) -> bool {
         let follows = std::mem::replace(&mut self.body_follows, more);
         follows && self.body.take(bytes) == bytes

@@ -1,4 +1,4 @@
-//! Which threads can run a statement: those that read, or the one that writes.
+//! Which threads can run a statement: the readers, or the writer.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Lanes {
         self.of_transaction(command::may_read(text) && !self.writing.contains(text))
     }
 
-    /// A reader has found that it writes.
+    /// A reader found out that this text writes.
     pub fn note_writing(&mut self, text: &Arc<str>) {
         if self.writing.len() >= WRITING_TEXTS_COUNT_MAX {
             self.writing.clear();

@@ -1,7 +1,7 @@
-//! Who waits and who runs what: the one state that the owner and the threads share.
+//! The state that the owner and the threads share: what is queued, and what runs where.
 //!
-//! Its lock is the fence. A thread takes it before its statement starts and after its end, and a cancel takes it as well: so a cancel
-//! either finds the query running and interrupts that, or finds it gone and interrupts nothing.
+//! Its lock is the fence. A thread takes it before its statement starts and after its end, and a cancel takes it as
+//! well. So a cancel either finds the query running and interrupts that, or finds it gone and interrupts nothing.
 
 mod lanes;
 mod queries;
@@ -40,15 +40,15 @@ pub struct Scheduler {
     window_bytes: usize,
 }
 
-/// What a thread has to do next.
+/// The next task of a thread.
 pub enum Task {
     Work(QueuedWork),
-    /// Its lease was released: the transaction goes back.
+    /// Its lease was released: the transaction has to be rolled back.
     RollBack,
     End,
 }
 
-/// What the owner does.
+/// The calls of the owner.
 impl Scheduler {
     pub fn new(options: &Options) -> Self {
         Self {
@@ -152,7 +152,7 @@ impl Scheduler {
         }
     }
 
-    /// Wakes a thread for what has come.
+    /// Wakes a thread for new work.
     fn ring_for(&mut self, lane: Lane) {
         if let Some(slot) = self.slots.iter_mut().find(|slot| slot.lane == lane && slot.is_free()) {
             slot.wake();
@@ -160,7 +160,7 @@ impl Scheduler {
     }
 }
 
-/// What a thread does.
+/// The calls of a thread.
 impl Scheduler {
     pub fn slot(&mut self, index: usize) -> &mut ThreadSlot {
         &mut self.slots[index]
@@ -171,12 +171,12 @@ impl Scheduler {
         self.slots.iter()
     }
 
-    /// It has ended.
+    /// The thread has ended.
     pub fn leave(&mut self) {
         self.alive -= 1;
     }
 
-    /// It has opened its connection, or could not.
+    /// The thread has opened its connection, or failed to.
     pub fn opened(&mut self, index: usize, opened: Result<InterruptHandle, &StopReason>) {
         match opened {
             Ok(interrupt) => {
@@ -194,7 +194,7 @@ impl Scheduler {
         }
     }
 
-    /// The next task of a thread; `None`: there is nothing for it.
+    /// The next task of a thread; `None`: there is none.
     pub fn next(&mut self, index: usize) -> Option<Task> {
         let slot = &mut self.slots[index];
         let item = match slot.lease {
@@ -213,14 +213,14 @@ impl Scheduler {
         Some(Task::Work(item))
     }
 
-    /// The database has what runs there.
+    /// The statement on this thread has started.
     pub fn say_started(&mut self, index: usize) {
         if let Some(query) = self.slots[index].query() {
             self.queries.say(QueryEvent::Started { query });
         }
     }
 
-    /// Whether a piece may be given: `None` while there is no room for it.
+    /// Whether a piece may be passed on: `None` while there is no room for it.
     pub fn has_room(&self, index: usize) -> Option<Result<(), StatementCancelled>> {
         self.slots[index].has_room(self.window_bytes)
     }
@@ -232,12 +232,12 @@ impl Scheduler {
         }
     }
 
-    /// SQLite was interrupted although nobody had cancelled what runs.
+    /// SQLite was interrupted although the query on this thread was not cancelled.
     pub fn count_stray(&mut self) {
         self.counts.strays += 1;
     }
 
-    /// What ran there has ended, with these last bytes of its rows.
+    /// The query on this thread has ended, with these last bytes of its rows.
     pub fn finish(&mut self, index: usize, last: Bytes, end: QueryEnd) {
         if !self.slots[index].is_cancelled() {
             self.say_piece(index, last);
@@ -251,7 +251,7 @@ impl Scheduler {
         self.slots[index].turn_to(state);
     }
 
-    /// A reader has found that it writes: it is the writer's.
+    /// A reader found out that the statement writes: it is passed to the writer.
     pub fn hand_over(&mut self, index: usize, query: Query) {
         self.lanes.note_writing(&query.text);
         if self.slots[index].is_cancelled() {
@@ -264,7 +264,7 @@ impl Scheduler {
         self.slots[index].turn_to(SlotState::Idle);
     }
 
-    /// The transaction that the thread held is over.
+    /// The transaction on this thread is over.
     pub fn end_lease(&mut self, index: usize) {
         if let Some(lease) = self.slots[index].lease.take() {
             self.queries.drop_transaction(lease, "it has ended");

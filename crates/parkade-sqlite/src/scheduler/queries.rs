@@ -1,4 +1,5 @@
-//! What was asked and has not ended: where each query is, what waits in which transaction, and what the owner hears of it.
+//! Queries that have not ended: where each of them is, which work waits in which transaction, and the events for the
+//! owner.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,11 +14,11 @@ pub struct QueryTable {
     places: HashMap<QueryId, QueryPlace>,
     transactions: HashMap<LeaseId, ThreadTransaction>,
     said: VecDeque<QueryEvent>,
-    /// Of each queue.
+    /// The limit of each queue.
     queue_count_max: usize,
 }
 
-/// Where a query is. What has ended is nowhere.
+/// Where a query is. A query that has ended is not listed.
 #[derive(Debug, Clone, Copy)]
 enum QueryPlace {
     Queued { lane: Lane, turn: u64 },
@@ -25,10 +26,10 @@ enum QueryPlace {
     Running { slot: usize },
 }
 
-/// A transaction, from its Begin until its thread is free of it.
+/// A transaction, from its BEGIN until its thread is free of it.
 struct ThreadTransaction {
     begin: QueryId,
-    /// None while Begin waits for a thread.
+    /// None while BEGIN waits for a thread.
     slot: Option<usize>,
     works: VecDeque<QueuedWork>,
     is_released: bool,
@@ -50,7 +51,7 @@ impl QueryTable {
         self.reads.count() + self.writes.count()
     }
 
-    /// Those that have not ended.
+    /// All queries that have not ended.
     pub fn all(&self) -> Vec<QueryId> {
         self.places.keys().copied().collect()
     }
@@ -66,13 +67,13 @@ impl QueryTable {
         }
     }
 
-    // What the owner hears.
+    // Events for the owner.
 
     pub fn has_said(&self) -> bool {
         !self.said.is_empty()
     }
 
-    /// What was said first, at most so many.
+    /// The oldest events, at most `count_max`.
     pub fn take_said(&mut self, count_max: usize, events: &mut Vec<QueryEvent>) {
         let count = self.said.len().min(count_max);
         events.extend(self.said.drain(..count));
@@ -93,7 +94,7 @@ impl QueryTable {
 
     // The queues.
 
-    /// Puts a query after the others. Whether there is room; if there is none, it has failed.
+    /// Appends a query to its queue. Returns whether there was room; if not, the query has failed.
     pub fn enqueue(&mut self, lane: Lane, item: QueuedWork) -> bool {
         let has_room = self.queue(lane).count() < self.queue_count_max;
         if has_room {
@@ -108,14 +109,14 @@ impl QueryTable {
         has_room
     }
 
-    /// As [`enqueue`](Self::enqueue), of one that was taken in before.
+    /// The same for a query that was accepted before.
     pub fn push(&mut self, lane: Lane, item: QueuedWork) {
         let query = item.query;
         let turn = self.queue(lane).push(item);
         self.places.insert(query, QueryPlace::Queued { lane, turn });
     }
 
-    /// The next query of a lane, which that slot will run.
+    /// The next query of a lane, which will run on that slot.
     pub fn next(&mut self, lane: Lane, slot: usize) -> Option<QueuedWork> {
         let item = self.queue(lane).pop()?;
         if let DatabaseWork::Begin { lease, .. } = item.work
@@ -127,7 +128,7 @@ impl QueryTable {
         Some(item)
     }
 
-    /// The slot on which it runs.
+    /// The slot that runs the query.
     pub fn slot_of(&self, query: QueryId) -> Option<usize> {
         match self.places.get(&query) {
             Some(QueryPlace::Running { slot }) => Some(*slot),
@@ -135,8 +136,8 @@ impl QueryTable {
         }
     }
 
-    /// Ends what waits. Returns the slot on which it runs instead. What has ended says no more of its rows, even if the owner has not heard
-    /// of its end.
+    /// Ends a query that is waiting. If it is running, returns its slot. Pieces that the owner has not received are
+    /// dropped, even if the query has ended.
     pub fn cancel(&mut self, query: QueryId) -> Option<usize> {
         match self.places.get(&query).copied() {
             None => self.forget_pieces(query),
@@ -162,7 +163,7 @@ impl QueryTable {
 
     // Transactions.
 
-    /// Work of a transaction. Returns the slot that holds it.
+    /// Adds work to a transaction. Returns the slot that holds the transaction.
     pub fn submit_within(&mut self, lease: LeaseId, item: QueuedWork) -> Option<usize> {
         let query = item.query;
         match self.transactions.get_mut(&lease) {
@@ -186,7 +187,7 @@ impl QueryTable {
         self.transactions.get(&lease).is_some_and(|transaction| transaction.is_released)
     }
 
-    /// The next of those that wait in a transaction, which that slot will run.
+    /// The next work of a transaction, which will run on that slot.
     pub fn next_within(&mut self, lease: LeaseId, slot: usize) -> Option<QueuedWork> {
         let transaction = self.transactions.get_mut(&lease).expect("a thread holds a lease that is there");
         let item = transaction.works.pop_front()?;
@@ -194,7 +195,8 @@ impl QueryTable {
         Some(item)
     }
 
-    /// The end of a transaction is carried out even when nobody waits for it: without it the thread would keep the lease for ever.
+    /// The end of a transaction is carried out even if it was cancelled; otherwise the thread would keep the lease for
+    /// ever.
     fn cancel_within(&mut self, lease: LeaseId, query: QueryId) {
         let Some(transaction) = self.transactions.get_mut(&lease) else { return };
         let ends = |item: &QueuedWork| matches!(item.work, DatabaseWork::Commit { .. } | DatabaseWork::Rollback { .. });
@@ -205,7 +207,7 @@ impl QueryTable {
         self.end(query, QueryEnd::Cancelled);
     }
 
-    /// The holder is gone: what waits in the transaction ends. Returns the slot that has to undo it.
+    /// The holder is gone: the waiting work of the transaction ends. Returns the slot that has to roll it back.
     pub fn release(&mut self, lease: LeaseId) -> Option<usize> {
         let transaction = self.transactions.get_mut(&lease)?;
         transaction.is_released = true;
@@ -219,7 +221,7 @@ impl QueryTable {
         slot
     }
 
-    /// No thread holds the transaction any more; what still waits in it ends.
+    /// No thread holds the transaction any more; its waiting work ends.
     pub fn drop_transaction(&mut self, lease: LeaseId, why: &str) {
         for item in self.transactions.remove(&lease).into_iter().flat_map(|transaction| transaction.works) {
             self.end(item.query, no_transaction(why));

@@ -1,4 +1,4 @@
-//! What waits for a thread, in the order in which it came; whoever knows its turn takes it out from anywhere.
+//! Work that waits for a thread, in the order of arrival. An item can be removed by its number.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ impl LaneQueue {
         self.items.len()
     }
 
-    /// Returns its turn.
+    /// Returns the item's number.
     pub fn push(&mut self, item: QueuedWork) -> u64 {
         let turn = self.next_turn;
         self.next_turn += 1;

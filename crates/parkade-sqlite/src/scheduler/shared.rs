@@ -1,4 +1,4 @@
-//! The scheduler behind its lock, and who is woken when it has changed.
+//! The scheduler behind its lock, and the wake-ups after changes.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,8 +14,8 @@ use crate::options::Options;
 pub struct SharedScheduler {
     pub file: PathBuf,
     pub options: Options,
-    /// Held while a connection is opened or closed. SQLite changes to WAL, and removes the log again, only for a connection that has
-    /// the file to itself; of two that close at once, each would take the other for one that stays.
+    /// Held while a connection is opened or closed. SQLite changes to WAL, and removes the log again, only if the
+    /// connection has the file to itself; if two closed at the same time, each would assume that the other one stays.
     pub coming_and_going: Mutex<()>,
     scheduler: Mutex<Scheduler>,
     wake: Arc<dyn Fn() + Send + Sync>,
@@ -31,7 +31,7 @@ impl SharedScheduler {
         self.options.readers + 1
     }
 
-    /// Changes the scheduler, and wakes the owner when there is something to tell where there was nothing.
+    /// Changes the scheduler. Wakes the owner if there are events now and there were none before.
     pub fn change<T>(&self, change: impl FnOnce(&mut Scheduler) -> T) -> T {
         let mut scheduler = self.lock();
         let had_said = scheduler.queries.has_said();
@@ -40,7 +40,7 @@ impl SharedScheduler {
         result
     }
 
-    /// What was said since the last time; the rest of a long list at the next.
+    /// The events since the last call; the rest of a long list with the next one.
     pub fn tell(&self, events: &mut Vec<QueryEvent>) {
         let mut scheduler = self.lock();
         scheduler.queries.take_said(EVENTS_COUNT_MAX, events);
@@ -60,7 +60,7 @@ impl SharedScheduler {
         }
     }
 
-    /// Gives a piece away, once there is room for it.
+    /// Passes a piece on, once there is room for it.
     pub fn give(&self, index: usize, bytes: Bytes) -> Result<(), StatementCancelled> {
         let mut scheduler = self.lock();
         let room = loop {
@@ -76,7 +76,7 @@ impl SharedScheduler {
         Ok(())
     }
 
-    /// The last thread has ended, perhaps: the owner looks.
+    /// Wakes the owner, in case the last thread has ended.
     pub fn leave(&self) {
         self.change(Scheduler::leave);
         (self.wake)();
@@ -86,7 +86,7 @@ impl SharedScheduler {
         self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Never wakes under the lock, which the woken thread may take at once.
+    /// Never wakes while holding the lock, which the woken thread may take at once.
     fn unlock(&self, scheduler: MutexGuard<'_, Scheduler>, had_said: bool) {
         let is_new = !had_said && scheduler.queries.has_said();
         drop(scheduler);

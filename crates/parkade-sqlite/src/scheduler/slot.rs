@@ -1,4 +1,4 @@
-//! One thread as the others see it, and what may be done to it. All of it under the scheduler's lock.
+//! One thread, as the owner and the other threads see it. Everything here happens under the scheduler's lock.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar};
@@ -14,10 +14,11 @@ pub struct ThreadSlot {
     pub lane: Lane,
     pub lease: Option<LeaseId>,
     running: Option<RunningStatement>,
-    /// Rung when there is work, room or a cancel.
+    /// Notified when there is work, room or a cancel.
     bell: Arc<Condvar>,
     rest: Wakefulness,
-    /// True while the statement that runs is cancelled and may be stopped. SQLite's callbacks on the thread look at it without the lock.
+    /// True while the running statement is cancelled and may be stopped. SQLite's callbacks on the thread read it
+    /// without the lock.
     pub stop: Arc<AtomicBool>,
     interrupt: Option<Arc<InterruptHandle>>,
     thread: Option<Thread>,
@@ -25,12 +26,12 @@ pub struct ThreadSlot {
     since: Instant,
 }
 
-/// What runs on it.
+/// The query on a slot.
 struct RunningStatement {
     query: QueryId,
     wish: OwnerWish,
     fence: Fence,
-    /// Bytes that were given and not taken.
+    /// Bytes that were passed on and not taken.
     untaken: usize,
 }
 
@@ -40,22 +41,22 @@ enum OwnerWish {
     Cancelled,
 }
 
-/// Whether an interrupt may come in.
+/// Whether an interrupt is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fence {
-    /// Our own statements, and every COMMIT: a cancel is remembered, not sent.
+    /// During our own statements, and every COMMIT: a cancel is recorded, but not carried out.
     Shut,
     Open,
 }
 
-/// Whether the thread needs a ring to find new work.
+/// Whether the thread has to be notified of new work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wakefulness {
     Awake,
     Asleep,
 }
 
-/// Nobody waits for it any more.
+/// The query was cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatementCancelled;
 
@@ -85,12 +86,12 @@ impl ThreadSlot {
         }
     }
 
-    /// The thread itself says who it is.
+    /// Called by the thread itself.
     pub fn introduce(&mut self, thread: Thread) {
         self.thread = Some(thread);
     }
 
-    /// It has a connection, or none any more.
+    /// The thread has opened its connection, or closed it.
     pub fn connect(&mut self, interrupt: Option<InterruptHandle>) {
         self.interrupt = interrupt.map(Arc::new);
     }
@@ -100,12 +101,12 @@ impl ThreadSlot {
         self.interrupt.clone()
     }
 
-    /// What runs on it.
+    /// The query that runs on it.
     pub fn query(&self) -> Option<QueryId> {
         self.running.as_ref().map(|running| running.query)
     }
 
-    /// Rung when there is work, room or a cancel.
+    /// Notified when there is work, room or a cancel.
     pub fn bell(&self) -> Arc<Condvar> {
         Arc::clone(&self.bell)
     }
@@ -114,12 +115,12 @@ impl ThreadSlot {
         self.bell.notify_one();
     }
 
-    /// It has nothing to do, and has to be rung for.
+    /// The thread has nothing to do, and waits for a notification.
     pub fn sleep(&mut self) {
         self.rest = Wakefulness::Asleep;
     }
 
-    /// It has woken, perhaps by itself.
+    /// The thread has woken up, possibly by itself.
     pub fn woke(&mut self) {
         self.rest = Wakefulness::Awake;
     }
@@ -129,7 +130,7 @@ impl ThreadSlot {
         self.lease.is_none() && self.rest == Wakefulness::Asleep
     }
 
-    /// Awake from now on, so that the next ring is for another.
+    /// Marks it as awake, so that the next notification goes to another thread.
     pub fn wake(&mut self) {
         self.rest = Wakefulness::Awake;
         self.ring();
@@ -141,12 +142,12 @@ impl ThreadSlot {
         (self.state, self.since) = (SlotState::Busy, Instant::now());
     }
 
-    /// What runs has ended, or goes to another thread.
+    /// The query has ended, or moves to another thread.
     pub fn stop(&mut self) -> Option<QueryId> {
         self.running.take().map(|running| running.query)
     }
 
-    /// Whether a piece may be given: `None` while there is no room for it.
+    /// Whether a piece may be passed on: `None` while there is no room for it.
     pub fn has_room(&self, window_bytes: usize) -> Option<Result<(), StatementCancelled>> {
         match &self.running {
             Some(running) if running.wish == OwnerWish::Wanted => (running.untaken < window_bytes).then_some(Ok(())),
@@ -154,14 +155,14 @@ impl ThreadSlot {
         }
     }
 
-    /// So many bytes of its rows were given.
+    /// This many bytes of the rows were passed on.
     pub fn given(&mut self, bytes: usize) {
         if let Some(running) = &mut self.running {
             running.untaken += bytes;
         }
     }
 
-    /// So many of them were taken.
+    /// This many of them were taken.
     pub fn taken(&mut self, bytes: usize) {
         if let Some(running) = &mut self.running {
             running.untaken = running.untaken.saturating_sub(bytes);
@@ -173,7 +174,7 @@ impl ThreadSlot {
         self.running.as_ref().is_some_and(|running| running.wish == OwnerWish::Cancelled)
     }
 
-    /// From here on an interrupt may come in. What is cancelled already must not begin.
+    /// From here on interrupts are allowed. Fails if the query is already cancelled.
     pub fn open(&mut self) -> Result<(), StatementCancelled> {
         match &mut self.running {
             Some(running) if running.wish == OwnerWish::Wanted => {
@@ -184,7 +185,7 @@ impl ThreadSlot {
         }
     }
 
-    /// No interrupt comes after this.
+    /// From here on interrupts are not allowed.
     pub fn shut(&mut self) {
         if let Some(running) = &mut self.running {
             running.fence = Fence::Shut;
@@ -192,7 +193,7 @@ impl ThreadSlot {
         self.stop.store(false, Ordering::Relaxed);
     }
 
-    /// Cancels what runs. True: it was interrupted.
+    /// Cancels the query. Returns true if it was interrupted.
     pub fn cancel(&mut self) -> bool {
         let Some(running) = &mut self.running else { return false };
         if running.wish == OwnerWish::Cancelled {
@@ -208,8 +209,8 @@ impl ThreadSlot {
         is_open
     }
 
-    /// Three ways, since none reaches everywhere: the interrupt is forgotten by a statement that has not yet begun, the flag is read
-    /// between SQLite's steps and in a busy wait, and whoever waits there is woken.
+    /// Uses three ways, because none works everywhere: a statement that has not begun ignores the interrupt, the flag
+    /// is read between SQLite's steps and in a busy wait, and a waiting thread is woken.
     fn stop_now(&self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(interrupt) = &self.interrupt {

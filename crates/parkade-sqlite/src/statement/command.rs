@@ -1,4 +1,4 @@
-//! What a statement is called, read from its text.
+//! The command of a statement, read from its text.
 
 /// `SELECT`, `INSERT`, `CREATE TABLE`…
 pub fn name(text: &str, is_reading: bool) -> String {
@@ -15,18 +15,18 @@ pub fn name(text: &str, is_reading: bool) -> String {
     }
 }
 
-/// Whether SQLite counts the rows that it changes.
+/// Whether SQLite counts the rows that the command changes.
 pub fn is_changing(name: &str) -> bool {
     CHANGING.contains(&name)
 }
 
-/// A guess, to spare most writes a detour over a reader; SQLite has the last word.
+/// A guess, which spares most writes a detour through a reader; SQLite decides.
 pub fn may_read(text: &str) -> bool {
     let first = Words { rest: text }.next().unwrap_or_default();
     ["SELECT", "WITH", "VALUES", "EXPLAIN", "PRAGMA"].iter().any(|word| word.eq_ignore_ascii_case(first))
 }
 
-/// Nothing but blanks and comments.
+/// Whether there is nothing but whitespace and comments.
 pub fn is_empty(text: &str) -> bool {
     Words { rest: text }.next().is_none()
 }
@@ -67,7 +67,7 @@ impl<'a> Iterator for Words<'a> {
 }
 
 impl Words<'_> {
-    /// How long what begins here is, with its end.
+    /// The length of the token that begins here.
     fn behind(&self, end: &str) -> usize {
         let begun = if self.rest.starts_with("/*") { 2 } else { 1 };
         self.rest[begun..].find(end).map_or(self.rest.len(), |at| begun + at + end.len())

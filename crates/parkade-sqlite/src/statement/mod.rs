@@ -14,17 +14,17 @@ use crate::rules;
 use crate::thread_handle::ThreadHandle;
 use crate::transaction::StatementSavepoint;
 
-/// What it may do where it is.
+/// What a statement may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rights {
-    /// On a reader: what writes goes to the writer.
+    /// On a reader: statements that write are passed to the writer.
     ReadOrHandOver,
-    /// In a transaction that is read-only.
+    /// In a read-only transaction.
     ReadOnly,
     Write,
 }
 
-/// Carries it out. The bytes are the end of its rows.
+/// Runs the statement. The returned bytes are the end of its rows.
 pub fn run(
     connection: &Connection,
     thread: &ThreadHandle<'_>,

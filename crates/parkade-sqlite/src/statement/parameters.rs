@@ -1,6 +1,6 @@
-//! The values for the placeholders of a statement.
+//! Binds the parameters of a statement.
 //!
-//! `?` is the next, `?2` and `$2` the second. To SQLite `$2` is a name, and counted where it first stands.
+//! `?` is the next parameter, `?2` and `$2` are the second. To SQLite `$2` is a name, numbered by its first occurrence.
 
 use parkade_sql::{FailureKind, Parameter, QueryFailure};
 use rusqlite::types::Null;
@@ -21,7 +21,7 @@ pub fn bind(statement: &mut CachedStatement<'_>, parameters: &[Parameter]) -> Re
     Ok(())
 }
 
-/// For each of SQLite's indices the number of its parameter, from 1.
+/// The number of the parameter, from 1, for each of SQLite's indices.
 fn numbers(statement: &Statement<'_>) -> Result<Vec<usize>, QueryFailure> {
     let number = |index| match statement.parameter_name(index) {
         None => Ok(index),

@@ -1,4 +1,4 @@
-//! The rows of a statement, given away while they come.
+//! The rows of a statement, passed on while they arrive.
 
 use bytes::Bytes;
 use parkade_sql::{Column, Columns, FailureKind, Query, QueryFailure, RowFormat, RowWriter, Summary};
@@ -10,7 +10,7 @@ use crate::failures::{self, StopReason};
 use crate::limits::PIECE_BYTES;
 use crate::thread_handle::ThreadHandle;
 
-/// Steps through all of it. When it returns, the statement does not run any more.
+/// Steps through all rows. When it returns, the statement is no longer running.
 pub fn take(
     connection: &Connection,
     thread: &ThreadHandle<'_>,
@@ -24,7 +24,7 @@ pub fn take(
     while let Some(row) = rows.next().map_err(|error| too_big(error, row_bytes_max))? {
         let table = match &mut table {
             Some(table) => table,
-            // Not before the first step: SQLite may prepare again there, with other columns.
+            // Not before the first step, which may prepare the statement again with other columns.
             None => table.insert(RowTable::new(row.as_ref(), query.form)?),
         };
         table.write(row, row_bytes_max)?;
@@ -78,7 +78,7 @@ impl RowTable {
     }
 }
 
-/// SQLite itself does not read a value over the limit.
+/// SQLite itself reads no value over the limit.
 fn too_big(error: rusqlite::Error, row_bytes_max: usize) -> StopReason {
     match failures::code(&error) {
         Some(rusqlite::ErrorCode::TooBig) => {

@@ -5,7 +5,7 @@ use parkade_sql::{Int8, json};
 use rusqlite::types::ValueRef;
 use serde::de::IgnoredAny;
 
-/// What a column's declared type makes of its values. SQLite itself has neither booleans nor JSON.
+/// How a column's declared type changes the form of its values. SQLite itself has neither booleans nor JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeclaredKind {
     Plain,
@@ -24,7 +24,7 @@ impl DeclaredKind {
     }
 }
 
-/// Bytes that the value has before it is written; 0 for those that are small in any case.
+/// The size of the value before it is written; 0 for types that are always small.
 pub fn length(value: ValueRef<'_>) -> usize {
     match value {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len(),
@@ -45,7 +45,7 @@ pub fn write(out: &mut BytesMut, value: ValueRef<'_>, kind: DeclaredKind, int8: 
     }
 }
 
-/// SQLite does not say how wide an integer is, so all are written alike.
+/// SQLite does not report the width of an integer, so all are written alike.
 fn integer(out: &mut BytesMut, number: i64, int8: Int8) {
     match int8 {
         Int8::Number => json::integer(out, number),
@@ -57,7 +57,7 @@ fn integer(out: &mut BytesMut, number: i64, int8: Int8) {
     }
 }
 
-/// The column says it, but SQLite does not hold it to that.
+/// The column declares it, but SQLite does not enforce it.
 fn is_json(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok())
 }

@@ -1,4 +1,4 @@
-//! What a cancel does, wherever it meets the query.
+//! The effect of a cancel in every state of a query.
 
 use std::time::{Duration, Instant};
 
@@ -76,7 +76,7 @@ fn no_piece_comes_behind_a_cancel_and_the_thread_is_free() {
     owner.cancel(query);
     assert_eq!(owner.end(query), QueryEnd::Cancelled);
     assert_eq!(owner.heard[&query].pieces, pieces);
-    // Also those that were said and not yet heard.
+    // Including events that have not been received.
     let query = owner.ask("SELECT 1");
     owner.until_idle();
     owner.cancel(query);

@@ -1,4 +1,4 @@
-//! What is refused, and in which words.
+//! What is refused, and with which messages.
 
 use parkade_sql::FailureKind;
 

@@ -1,4 +1,4 @@
-//! No interrupt hits a query that was not cancelled; and these tests would notice.
+//! No interrupt hits a query that was not cancelled. A control test shows that these tests would notice.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -9,15 +9,15 @@ use super::owner::{ENDLESS, Heard, Owner, options};
 use crate::Options;
 use crate::scheduler::ThreadSlot;
 
-/// Some tens of microseconds: cancels meet it before, in and behind its run.
+/// Takes some tens of microseconds: cancels hit it before, during and after its run.
 const SHORT: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300) SELECT count(*) FROM n";
 
-/// Some tens of milliseconds: cancels meet it while it runs, also where one processor runs the thread and the test.
+/// Takes some tens of milliseconds: cancels hit it while it runs, even if the thread and the test share one processor.
 const LONG: &str =
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300000) SELECT count(*) FROM n";
 
-/// Looks so often at a busy thread, and cancels what runs there a random while after it was seen. Returns how many of
-/// the others were hit.
+/// Observes a busy thread this many times, and cancels its query after a random delay. Returns how many of the other
+/// queries were hit.
 fn strays(looks: usize, owner: &mut Owner) -> usize {
     let mut waiting = vec![owner.ask(SHORT)];
     owner.end(waiting[0]);
@@ -33,7 +33,7 @@ fn strays(looks: usize, owner: &mut Owner) -> usize {
             cancelled.insert(query);
             owner.cancel(query);
         }
-        // Waits instead of turning in circles, which would take the processor away from the thread.
+        // Waits instead of spinning, which would take the CPU away from the thread.
         owner.end(running.unwrap_or(waiting[0]));
     }
     for query in waiting {
@@ -58,7 +58,7 @@ fn a_cancel_never_hits_another_query() {
     assert!(counts.cancels_sent > 0, "no cancel met its query while it ran");
 }
 
-/// What a cancel would be without the lock: it finds out where its query runs, and interrupts whatever runs there when it gets there.
+/// A cancel without the lock: it finds out where its query runs, and interrupts whatever runs there a moment later.
 #[test]
 fn without_the_fence_a_cancel_hits_others() {
     let mut owner = Owner::new(Options { readers: 1, ..options() });
@@ -72,7 +72,7 @@ fn without_the_fence_a_cancel_hits_others() {
 
     let another = owner.ask(ENDLESS);
     owner.until_started(another);
-    // One that comes before the statement's first step is forgotten.
+    // An interrupt before the statement's first step is ignored.
     owner.until(|owner| {
         handle.interrupt();
         owner.heard[&another].end.is_some()

@@ -1,4 +1,4 @@
-//! Bounds: of a queue, of a row, of what was given and not taken.
+//! Bounds: of a queue, of a row, of pieces that were not taken.
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ fn rows_that_nobody_takes_stop_their_thread() {
     owner.is_taking = false;
     let query = owner.ask(MANY);
     owner.until(|owner| owner.heard.get(&query).is_some_and(|heard| heard.text.len() >= window_bytes));
-    // Nothing more comes, though there is much more.
+    // Nothing more arrives, although there are more rows.
     for _ in 0..20 {
         owner.run("CREATE TABLE IF NOT EXISTS t (a)").unwrap();
     }
@@ -49,7 +49,7 @@ fn a_row_has_a_limit() {
             (Err(state), _) => assert_eq!((&*state, length), ("54000", 200_000)),
         }
     }
-    // Escaped it is six times as long.
+    // Escaping makes it six times as long.
     assert_eq!(owner.run("SELECT replace(hex(zeroblob(100)), '00', char(1, 1)) AS a"), failed(FailureKind::TooLarge));
 }
 
@@ -69,7 +69,7 @@ fn a_queue_has_a_limit() {
     let waiting: Vec<_> = (0..3).map(|_| owner.ask("SELECT 1 AS a")).collect();
     assert_eq!(owner.run("SELECT 1 AS a"), failed(FailureKind::QueueFull));
     assert_eq!(owner.database.status(Instant::now()).queued, 3);
-    // Another queue.
+    // The other queue.
     owner.run("CREATE TABLE t (a)").unwrap();
     owner.cancel(first);
     for query in waiting {

@@ -1,4 +1,4 @@
-//! On real files: what an owner sees.
+//! Tests of the owner's interface, with real files.
 
 mod cancels;
 mod ending;

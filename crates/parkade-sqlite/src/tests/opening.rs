@@ -1,4 +1,4 @@
-//! How a file is opened, and what happens when it cannot be.
+//! How a file is opened, and what happens if it cannot be.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::Instant;

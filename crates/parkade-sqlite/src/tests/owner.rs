@@ -1,4 +1,4 @@
-//! An owner for tests: it asks, and waits until it has heard what it waits for.
+//! An owner for tests: it submits work, and waits for events.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -16,10 +16,10 @@ use crate::{Database, Options};
 /// Runs until it is cancelled.
 pub const ENDLESS: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
 
-/// No state is waited for longer.
+/// The longest wait for a state.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A folder of its own, gone at the end.
+/// A private folder, removed at the end.
 pub struct Folder(pub PathBuf);
 
 impl Folder {
@@ -42,7 +42,7 @@ impl Drop for Folder {
     }
 }
 
-/// What has been heard of a query.
+/// The events of a query.
 #[derive(Debug, Default, Clone)]
 pub struct Heard {
     pub text: Vec<u8>,
@@ -55,7 +55,7 @@ pub struct Owner {
     pub database: Database,
     pub folder: Folder,
     pub heard: HashMap<QueryId, Heard>,
-    /// Whether pieces are taken as they come.
+    /// Whether pieces are taken as they arrive.
     pub is_taking: bool,
     next: u64,
     bell: Arc<(Mutex<bool>, Condvar)>,
@@ -115,7 +115,7 @@ impl Owner {
         self.answer(query)
     }
 
-    /// Asks and waits for the end.
+    /// Submits a query and waits for its end.
     pub fn run(&mut self, text: &str) -> Answer {
         self.run_with(text, &[])
     }
@@ -163,7 +163,7 @@ impl Owner {
         self.until(|owner| owner.heard.get(&query).is_some_and(|heard| heard.starts > 0));
     }
 
-    /// States in which nothing is said are looked at from time to time.
+    /// States without an event are polled.
     pub fn until(&mut self, is_true: impl Fn(&Self) -> bool) {
         let begun = Instant::now();
         loop {

@@ -1,4 +1,4 @@
-//! What comes back: shapes, values, parameters.
+//! Results: shapes, values, parameters.
 
 use parkade_sql::{FailureKind, Int8, Parameter, Shape};
 

@@ -1,4 +1,4 @@
-//! Transactions, and who runs beside them.
+//! Transactions, and what other queries do in the meantime.
 
 use std::time::Instant;
 

@@ -15,7 +15,7 @@ use crate::kind::Kind;
 use crate::limits::{DATA_BYTES_MAX, FRAME_BYTES_MAX, RESUMED_COUNT_MAX};
 use crate::outcome::WaitOutcome;
 
-/// A request, borrowed from wherever it is.
+/// A request, borrowed from where it is kept.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestParts<'a, P, H> {
     /// The number of the route, or `None` for the fallback.

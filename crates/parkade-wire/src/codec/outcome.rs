@@ -69,7 +69,7 @@ pub(super) fn write(out: &mut BytesMut, outcome: &WaitOutcome) {
     }
 }
 
-/// About how many bytes it takes, without the heads of its parts.
+/// About how many bytes it takes, without the headers of its parts.
 pub(super) fn length(outcome: &WaitOutcome) -> usize {
     match outcome {
         WaitOutcome::Elapsed | WaitOutcome::Unparked | WaitOutcome::Pending { .. } => 0,

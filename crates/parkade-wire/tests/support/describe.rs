@@ -86,7 +86,7 @@ pub fn core(heard: &FromCore) -> Value {
     }
 }
 
-/// What is nil is left out.
+/// Leaves out nil.
 pub(super) fn map(pairs: &[(&str, Value)]) -> Value {
     pairs.iter().filter(|(_, value)| !value.is_null()).map(|(key, value)| ((*key).to_owned(), value.clone())).collect()
 }
@@ -174,7 +174,7 @@ fn cursor(cursor: Option<Cursor>) -> Value {
     json!(cursor.map(|cursor| cursor.to_string()))
 }
 
-/// What is the default is left out.
+/// Leaves out the default.
 fn query(query: &QueryRequest) -> Value {
     let options = &query.options;
     let other = |is_other: bool, value: Value| if is_other { value } else { Value::Null };

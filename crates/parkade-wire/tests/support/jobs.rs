@@ -1,11 +1,11 @@
-//! What is told about jobs, as a vector writes it.
+//! Frames and outcomes of jobs, in the form of a vector.
 
 use parkade_wire::{CallKind, Enqueued, ErrorReason, JobAccess, JobSpec, QueueOptions, RecurringSpec, RunFrame, When};
 use serde_json::{Value, json};
 
 use super::describe::{hex, map};
 
-/// What is the default is left out.
+/// Leaves out the default.
 pub fn enqueued(job: &Enqueued) -> Value {
     let options = &job.options;
     let delay = if options.delay > 0.0 { json!(options.delay) } else { Value::Null };
